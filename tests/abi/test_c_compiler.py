@@ -189,7 +189,7 @@ def words(tensor: dict[str, dict[str, object]]) -> list[int]:
 
 
 def test_offsets_and_sizes_are_those_of_a_structure(tmp_path: Path) -> None:
-    body, wanted = [], []
+    body, expected = [], []
     for case in cases("parameter_layouts"):
         signature = case["call"]["params"]["signature"]
         names = [name for _, name in members(signature)]
@@ -199,9 +199,9 @@ def test_offsets_and_sizes_are_those_of_a_structure(tmp_path: Path) -> None:
         body.append('    printf("%zu\\n", sizeof(s)); }')
         assert ends[0] == offsets[-1] + sizes[-1]
         pairs = [number for pair in zip(offsets, sizes, strict=True) for number in pair]
-        wanted.append(" ".join(map(str, [*pairs, ends[1]])))
-    assert output_of(tmp_path, body) == wanted
-    assert len(wanted) > 40
+        expected.append(" ".join(map(str, [*pairs, ends[1]])))
+    assert output_of(tmp_path, body) == expected
+    assert len(expected) > 40
 
 
 def literal(type_: str, value: object) -> str | None:
@@ -217,7 +217,7 @@ def literal(type_: str, value: object) -> str | None:
 
 def test_bytes_are_those_of_a_structure(tmp_path: Path) -> None:
     """C converts a value itself if it has the type; the bytes of others are taken over."""
-    body, wanted, converted = [], [], 0
+    body, expected, converted = [], [], 0
     for case in cases("parameter_buffers"):
         given = case["call"]["params"]
         bits = case["expected"]["outputs"][0]["$tensor"]["bits"]
@@ -236,8 +236,8 @@ def test_bytes_are_those_of_a_structure(tmp_path: Path) -> None:
                     f"sizeof(x.{name}));"
                 )
         body.append("    show(&x, sizeof(x)); }")
-        wanted.append(bits)
-    assert output_of(tmp_path, body) == wanted
+        expected.append(bits)
+    assert output_of(tmp_path, body) == expected
     assert converted > 40
 
 

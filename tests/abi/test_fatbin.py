@@ -85,11 +85,11 @@ def test_public_keys_are_those_of_rfc_8032() -> None:
 def test_a_signed_image_is_read_and_verified(module: Fatbin) -> None:
     image = write(module, KEY)
     verify(image, [public_key(OTHER), public_key(KEY)])
-    found = read(image)
-    assert found.sections[:-1] == module.sections
-    signature = found.section("signature")
+    actual = read(image)
+    assert actual.sections[:-1] == module.sections
+    signature = actual.section("signature")
     assert signature is not None and signature.data[:32] == public_key(KEY) and len(signature.data) == 96
-    assert write(found) == image
+    assert write(actual) == image
 
 
 def test_signing_is_repeatable_and_a_new_key_replaces_the_old_signature(module: Fatbin) -> None:

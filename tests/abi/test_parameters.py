@@ -76,9 +76,9 @@ def test_every_code_reads_as_another_package_reads_it(name: str) -> None:
     codes = np.arange(1 << 8 * size).astype(f"<u{size}")
     expected = widened(codes, name)
     for code, wanted in zip(codes.tolist(), expected.tolist(), strict=True):
-        found = unpacked(name, code.to_bytes(size, "little"))
-        assert (found == wanted and math.copysign(1, found) == math.copysign(1, wanted)) or (
-            math.isnan(found) and math.isnan(wanted)
+        actual = unpacked(name, code.to_bytes(size, "little"))
+        assert (actual == wanted and math.copysign(1, actual) == math.copysign(1, wanted)) or (
+            math.isnan(actual) and math.isnan(wanted)
         )
 
 

@@ -216,23 +216,23 @@ def test_its_order_is_the_one_on_file(session: Session) -> None:
     """An order on file for this very version is declared and found again; any other version claims the level fast."""
     hello = session.open()
     assert isinstance(hello, Hello)
-    found = probe(session, Subject("all_reduce", (3, 24), "fp32"))
-    assert found.ranks_agree
-    assert (hello.level, found.verdict) in (("deterministic", "agrees"), ("fast", "nothing declared"))
+    actual = probe(session, Subject("all_reduce", (3, 24), "fp32"))
+    assert actual.ranks_agree
+    assert (hello.level, actual.verdict) in (("deterministic", "agrees"), ("fast", "nothing declared"))
 
 
 def test_a_rank_that_dies_is_a_crash_and_the_run_goes_on(mpirun: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(TOKEN, "1")
     session = Session(locate(f"rpc:{mpirun}"), deadline=30.0)
     inputs = [tensor_of("fp32", [rank]) for rank in range(RANKS)]
-    wanted = [tensor_of("fp32", [6])] * RANKS
-    assert outputs(run(session, inputs, op="sum")) == wanted
+    expected = [tensor_of("fp32", [6])] * RANKS
+    assert outputs(run(session, inputs, op="sum")) == expected
     os.kill(process_of(RANKS - 1), signal.SIGKILL)
     observed = run(session, inputs, op="sum")
     assert isinstance(observed, Fault)
     assert (observed.kind, observed.reproducible) == ("crash", False), observed
     session.reset()
-    assert outputs(run(session, inputs, op="sum")) == wanted
+    assert outputs(run(session, inputs, op="sum")) == expected
     session.close()
 
 
@@ -295,16 +295,16 @@ def test_a_rank_of_gloo_that_dies_is_a_crash(at_the_root: Path, monkeypatch: pyt
         "inputs": [tensor_of("fp32", [rank]) for rank in range(GLOO_RANKS)],
         "op": "sum",
     }
-    wanted = Returned({"outputs": [tensor_of("fp32", [28])] * GLOO_RANKS})
+    expected = Returned({"outputs": [tensor_of("fp32", [28])] * GLOO_RANKS})
     try:
-        assert session.call("collectives.run", asked) == wanted
+        assert session.call("collectives.run", asked) == expected
         os.kill(a_rank(), signal.SIGKILL)
         observed = session.call("collectives.run", asked)
         assert isinstance(observed, Fault)
         assert observed.kind == "crash"
         assert "RuntimeError: rank " in observed.detail  # that it has died, or what gloo says of it
         session.reset()
-        assert session.call("collectives.run", asked) == wanted
+        assert session.call("collectives.run", asked) == expected
     finally:
         session.close()
 

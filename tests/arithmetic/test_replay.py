@@ -263,49 +263,49 @@ def test_fused_products_are_those_of_the_c_library(
 ) -> None:
     for spread in (8, 60) if kind is np.float32 else (8, 500):
         a, b = wide((40, 3), kind, spread), wide((3, 5), kind, spread)
-        wanted = np.zeros((40, 5), kind)
+        expected = np.zeros((40, 5), kind)
         for row, column in product(range(40), range(5)):
             for k in range(3):
-                wanted[row, column] = fused[kind](a[row, k], b[k, column], wanted[row, column])
+                expected[row, column] = fused[kind](a[row, k], b[k, column], expected[row, column])
         model = canonical(tensor(a).dtype).but(product="fused")
-        assert replay.matmul(tensor(a), tensor(b), FOLD, model).bits() == tensor(wanted).bits()
+        assert replay.matmul(tensor(a), tensor(b), FOLD, model).bits() == tensor(expected).bits()
 
 
 def test_a_loop_of_products_and_sums(wide: Callable[..., Any], tensor: Callable[[Any], Tensor]) -> None:
     a, b = wide((2, 4, 9)), wide((2, 9, 3))
-    wanted = np.zeros((2, 4, 3), np.float32)
+    expected = np.zeros((2, 4, 3), np.float32)
     for k in range(9):
-        wanted = wanted + a[:, :, k, None] * b[:, None, k, :]
-    assert replay.matmul(tensor(a), tensor(b), FOLD, canonical("fp32")).bits() == tensor(wanted).bits()
+        expected = expected + a[:, :, k, None] * b[:, None, k, :]
+    assert replay.matmul(tensor(a), tensor(b), FOLD, canonical("fp32")).bits() == tensor(expected).bits()
 
 
 def test_a_start_operand(wide: Callable[..., Any], tensor: Callable[[Any], Tensor]) -> None:
     a, b, c = wide((3, 5)), wide((5, 2)), wide((3, 2))
-    wanted = c
+    expected = c
     for k in range(5):
-        wanted = wanted + a[:, k, None] * b[None, k, :]
-    found = replay.matmul(tensor(a), tensor(b), FOLD, canonical("fp32"), start=tensor(c))
-    assert found.bits() == tensor(wanted).bits()
+        expected = expected + a[:, k, None] * b[None, k, :]
+    actual = replay.matmul(tensor(a), tensor(b), FOLD, canonical("fp32"), start=tensor(c))
+    assert actual.bits() == tensor(expected).bits()
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_sums_over_each_axis(axis: int, wide: Callable[..., Any], tensor: Callable[[Any], Tensor]) -> None:
     x = wide((4, 6))
     rows = np.moveaxis(x, axis, 0)
-    wanted = rows[0]
+    expected = rows[0]
     for row in rows[1:]:
-        wanted = wanted + row
-    found = replay.sum(tensor(x), axis, FOLD, canonical("fp32"))
-    assert (found.shape, found.bits()) == (wanted.shape, tensor(wanted).bits())
+        expected = expected + row
+    actual = replay.sum(tensor(x), axis, FOLD, canonical("fp32"))
+    assert (actual.shape, actual.bits()) == (expected.shape, tensor(expected).bits())
     kept = replay.sum(tensor(x), axis, FOLD, canonical("fp32"), keepdims=True)
     assert kept.shape == tuple(1 if place == axis % 2 else extent for place, extent in enumerate(x.shape))
 
 
 def test_all_reduce_adds_over_ranks(wide: Callable[..., Any], tensor: Callable[[Any], Tensor]) -> None:
     ranks = [wide((5,)) for _ in range(4)]
-    wanted = ((ranks[2] + ranks[3]) + ranks[0]) + ranks[1]
-    found = replay.all_reduce([tensor(rank) for rank in ranks], ring(2), canonical("fp32"))
-    assert found.bits() == tensor(wanted).bits()
+    expected = ((ranks[2] + ranks[3]) + ranks[0]) + ranks[1]
+    actual = replay.all_reduce([tensor(rank) for rank in ranks], ring(2), canonical("fp32"))
+    assert actual.bits() == tensor(expected).bits()
 
 
 def test_rows_of_inner_products(wide: Callable[..., Any], tensor: Callable[[Any], Tensor]) -> None:
@@ -380,8 +380,8 @@ def of(dtype: str, numbers: object, kind: type) -> Tensor:
 def test_a_fused_product_beyond_the_range_is_still_finite() -> None:
     """fma(x, y, -inf) is -inf for finite x and y, though x * y alone would overflow to +inf."""
     a, b = of("fp64", [[-1e200, 1e200]], np.float64), of("fp64", [[1e200], [1e200]], np.float64)
-    found = replay.matmul(a, b, FOLD, canonical("fp64").but(product="fused"))
-    assert np.frombuffer(found.data)[0] == -np.inf
+    actual = replay.matmul(a, b, FOLD, canonical("fp64").but(product="fused"))
+    assert np.frombuffer(actual.data)[0] == -np.inf
 
 
 def test_a_single_leaf_is_rounded_to_the_accumulator() -> None:
@@ -392,8 +392,8 @@ def test_a_single_leaf_is_rounded_to_the_accumulator() -> None:
 def test_integers_wrap_whatever_is_aligned() -> None:
     x = of("int32", [1 << 30, 3, 5], np.int32)
     from_text = type(FOLD).from_text
-    found = replay.sum(x, 0, from_text("(0 1 2)"), NodeArithmetic("int32", alignment_bits=4))
-    assert np.frombuffer(found.data, np.int32)[0] == (1 << 30) + 8
+    actual = replay.sum(x, 0, from_text("(0 1 2)"), NodeArithmetic("int32", alignment_bits=4))
+    assert np.frombuffer(actual.data, np.int32)[0] == (1 << 30) + 8
 
 
 def test_the_oracle_rounds_the_c_operand_to_the_accumulator() -> None:
@@ -406,8 +406,8 @@ def test_the_oracle_compensates_parts_of_complex_numbers_for_themselves() -> Non
     """An infinity in the imaginary part leaves the compensation of the real part alone."""
     tiny = 2.0**-24
     x = of("complex64", [1, complex(tiny, np.inf), tiny, tiny], np.complex64)
-    found = np.frombuffer(sum_(x, 0, order="kahan").data, np.float32)
-    assert found[0] == np.float32(1 + 2.0**-22)
+    actual = np.frombuffer(sum_(x, 0, order="kahan").data, np.float32)
+    assert actual[0] == np.float32(1 + 2.0**-22)
 
 
 DIRECTIONS: tuple[Rounding, ...] = ("nearest_even", "nearest_away", "toward_zero", "up", "down")

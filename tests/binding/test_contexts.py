@@ -224,10 +224,10 @@ def test_eight_threads_share_a_mesh(pair: ts.Mesh, image: bytes) -> None:
             array = ts.DeviceArray(pair, (64,)).put(y, stream=stream)
             ts.collectives.all_reduce(pair, array, op="sum", axis="dp", stream=stream)
             stream.synchronize()
-            found = array.get(stream=stream)
+            actual = array.get(stream=stream)
             array.close()
             stream.close()
-            if not (np.array_equal(y, x + x) and np.array_equal(found, 4 * x)):
+            if not (np.array_equal(y, x + x) and np.array_equal(actual, 4 * x)):
                 wrong.append(f"thread {thread}, turn {turn}")
         return wrong
 

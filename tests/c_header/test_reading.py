@@ -125,8 +125,8 @@ def test_the_value_of_a_constant(text: str, value: int | None) -> None:
 
 def test_members_and_their_types() -> None:
     header = read_header(HEADER)
-    wanted = (("grid", "int[3]"), ("shmemBytes", "size_t"), ("flags", "unsigned int"))
-    assert header.members("tessLaunchConfig") == wanted
+    expected = (("grid", "int[3]"), ("shmemBytes", "size_t"), ("flags", "unsigned int"))
+    assert header.members("tessLaunchConfig") == expected
     assert header.members("tessMesh_t") is None
     tagged = "struct s { int a, b; const char* c; long int d; };\ntypedef struct s t;"
     assert read_header(tagged).members("t") == (("a", "int"), ("b", "int"), ("c", "const char*"), ("d", "long"))

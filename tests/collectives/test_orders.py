@@ -84,8 +84,8 @@ def test_bits_are_those_of_the_tree(tree: str, kind: str, count: int, seed: int)
     rows = stacked(kind, 13, count, seed)
     before, total = rows.to_bits(), np.empty(count, rows.values.dtype)
     add_over(TREES[tree], list(rows.values), total)
-    found = cast(Array(rows.dtype.accumulator, total), rows.dtype)
-    assert found.to_bits() == reductions.sum(rows, 0, tree=TREES[tree]).to_bits()
+    actual = cast(Array(rows.dtype.accumulator, total), rows.dtype)
+    assert actual.to_bits() == reductions.sum(rows, 0, tree=TREES[tree]).to_bits()
     assert rows.to_bits() == before
 
 
@@ -120,18 +120,18 @@ Row = tuple[int, ...]
 
 def regular(topology: Topology, operation: str, name: str, count: int, chunk: int | None) -> bool | None:
     """Return True if the recurrence gives the times of the engine, and None if it refuses."""
-    devices = [each.id for each in topology.devices]
+    devices = [device.id for device in topology.devices]
     root, per_node = len(devices) // 2 if operation == "broadcast" else 0, len(devices) // len(topology.nodes)
     sent = messages(operation, name, len(devices), count, root=root, per_node=per_node, chunk=chunk)
     engine = sorted(row(each) for each in travel(topology, devices, sent, 4, chunk=chunk))
-    found: list[Row] = []
+    rows: list[Row] = []
     try:
         for each in recurrence(topology, devices, operation, name, count, 4, root=root, per_node=per_node, chunk=chunk):
-            found += [(each.step, *one) for one in np.stack(each[1:], axis=1).tolist()]
+            rows += [(each.step, *one) for one in np.stack(each[1:], axis=1).tolist()]
     except Irregular:
         assert name != "ring" or operation == "all_to_all" or chunk or count < len(devices) or operation == "broadcast"
         return None
-    return sorted(found) == engine
+    return sorted(rows) == engine
 
 
 def row(each: Transfer) -> Row:
@@ -145,17 +145,17 @@ def test_times_are_those_of_the_engine(machine: str, name: str) -> None:
     """Shares of one size and of two, fewer elements than ranks, chunks within shares and across them."""
     topology = MACHINES[machine]
     ranks = len(topology.devices)
-    found = Counter[bool | None]()
+    actual = Counter[bool | None]()
     for operation in ALL_OPERATIONS if ranks <= 8 else ("all_reduce",):
         if operation == "all_to_all" and name not in ("ring", "direct"):
             continue
         sizes: list[tuple[int, int | None]] = [(ranks * 40, None), (ranks * 8, 4)]
         if operation != "all_to_all":
             sizes += [(ranks * 40 + ranks // 2, None), (ranks // 2 + 1, None), (ranks * 6 + 3, 13)]
-        found.update(regular(topology, operation, name, count, chunk) for count, chunk in sizes)
-    assert found[False] == 0
+        actual.update(regular(topology, operation, name, count, chunk) for count, chunk in sizes)
+    assert actual[False] == 0
     if name == "ring" or (len(topology.nodes) == 1 and ranks in POWERS):
-        assert found[True] > 0
+        assert actual[True] > 0
 
 
 @pytest.mark.parametrize("name", ALGORITHM_NAMES)
@@ -176,13 +176,13 @@ def test_what_is_refused_is_out_of_order() -> None:
 
 def overtaken(topology: Topology, sent: list[Sent], transfers: list[Transfer]) -> bool:
     """Return True if messages took a link in another order than theirs."""
-    links = {each.name: each for each in topology.links}
+    links = {link.name: link for link in topology.links}
     places = {each: number for number, each in enumerate(sent)}
     taken: dict[tuple[str, End], list[tuple[int, int]]] = defaultdict(list)
-    for each in transfers:
-        end: End = each.sent.source
-        for name in each.links:
-            taken[name, end].append((each.start, places[each.sent]))
+    for transfer in transfers:
+        end: End = transfer.sent.source
+        for name in transfer.links:
+            taken[name, end].append((transfer.start, places[transfer.sent]))
             end = links[name].other(end)
     return any([place for _, place in sorted(used)] != sorted(place for _, place in used) for used in taken.values())
 
@@ -225,7 +225,7 @@ def without(tokens: tuple[Token, ...], ranks: int) -> tuple[Token, ...]:
 def test_the_pattern_of_an_algorithm_gives_the_tree_of_every_share(name: str) -> None:
     known = 0
     for ranks in range(2, 25):
-        for per_node in [each for each in range(1, ranks + 1) if ranks % each == 0]:
+        for per_node in [index for index in range(1, ranks + 1) if ranks % index == 0]:
             pattern = operations.pattern(name, ranks, per_node)
             if pattern is None:
                 continue
@@ -234,7 +234,7 @@ def test_the_pattern_of_an_algorithm_gives_the_tree_of_every_share(name: str) ->
                 places = list(range(pattern.leaves))
                 if pattern.rank_of is not None:
                     places = [int(pattern.rank_of(leaf, np.array(share))) for leaf in places]
-                tokens = tuple(places[each] if isinstance(each, int) else each for each in pattern.tree.tokens)
+                tokens = tuple(places[token] if isinstance(token, int) else token for token in pattern.tree.tokens)
                 assert without(tokens, ranks) == tree.tokens, (ranks, per_node, share)
     assert known >= 4
 
@@ -258,15 +258,15 @@ def test_bits_by_pattern_are_those_of_the_trees(
         op = "sum"
     count = data.draw(st.integers(0, 40))
     bits = np.random.Generator(np.random.Philox(data.draw(st.integers(0, 99)))).bytes(ranks * count * of.storage_bytes)
-    buffers = [Array(of, each) for each in Array.from_bits(of, (ranks, count), bits).values]
-    found = []
+    buffers = [Array(of, value) for value in Array.from_bits(of, (ranks, count), bits).values]
+    actual = []
     for first in (2, 1000):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(operations, "PATTERNS_FROM", first)
-            found.append(run(operation, buffers, op=op, name=name, per_node=per_node, level="deterministic"))
-    assert [each.to_bits() for each in found[0].outputs] == [each.to_bits() for each in found[1].outputs]
-    assert found[0].sent == found[1].sent
+            actual.append(run(operation, buffers, op=op, name=name, per_node=per_node, level="deterministic"))
+    assert [output.to_bits() for output in actual[0].outputs] == [output.to_bits() for output in actual[1].outputs]
+    assert actual[0].sent == actual[1].sent
 
 
 def bits(arrays: list[Array]) -> list[bytes]:
-    return [each.values.tobytes() for each in arrays]
+    return [array.values.tobytes() for array in arrays]

@@ -82,9 +82,9 @@ def test_a_thousand_layers_are_planned_in_two_seconds() -> None:
             f'%y{layer} = "tessera.graph.add"(%a{layer}, %g{layer})',
         ]
     body.append('"tessera.graph.return"(%y999)')
-    found = module("\n".join(body), "%x: tensor<1024xfp32>, %s: fp32", "tensor<1024xfp32>")
+    actual = module("\n".join(body), "%x: tensor<1024xfp32>, %s: fp32", "tensor<1024xfp32>")
     start = time.process_time()
-    units = plan_function(found, found.functions["f"], Options(tile=256, depth=2, max_inflight=8)).units
+    units = plan_function(actual, actual.functions["f"], Options(tile=256, depth=2, max_inflight=8)).units
     assert time.process_time() - start < 2
     assert len(units) == 1000 * (1 + 4 + 1 + 2 + 1) + 1
 
@@ -158,9 +158,9 @@ def test_what_a_plan_cannot_run_is_refused(body: str, said: str) -> None:
 
 def test_two_thousand_chunks_run_in_five_seconds() -> None:
     """On six ranks, two buffers each; CPU time."""
-    found = mesh_module(SUM.format(axis="tp"), 8000)
+    actual = mesh_module(SUM.format(axis="tp"), 8000)
     start = time.process_time()
-    plan, _, results, _ = ran(found, Options(depth=2), 7, 8000)
+    plan, _, results, _ = ran(actual, Options(depth=2), 7, 8000)
     assert time.process_time() - start < 5
     assert len(plan.units) == 2003
     assert results[5][0].values.tolist() == [88.0] * 8000

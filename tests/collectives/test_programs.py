@@ -58,18 +58,18 @@ def inputs(flags: Sequence[bool]) -> list[dict[str, Array]]:
 def run(found: Module, flags: Sequence[bool]) -> list[list[float]]:
     """The first result of each rank."""
     results = run_program(found, found.functions["f"], inputs(flags))
-    return [each[0].values.tolist() for each in results]
+    return [result[0].values.tolist() for result in results]
 
 
 def test_exported_text_has_plain_numbers_and_reads_the_same() -> None:
     """Other tools know no units of bytes."""
     line = "%f = tessera.collective.broadcast %x {subgroup=!tessera.shard<groups=[[1, 0], [2, 3]]>, chunk=4KiB}"
-    found = module(line, '"tessera.graph.return"(%x)', takes=f"%x: {T}")
-    text = print_module(found, export=True)
+    actual = module(line, '"tessera.graph.return"(%x)', takes=f"%x: {T}")
+    text = print_module(actual, export=True)
     assert "chunk = 4096" in text
     assert "!tessera.future<tensor<4xfp32>>" in text
     (again,) = read_at("graph", text, target_of(DEFAULT))
-    assert print_module(again) == print_module(found)
+    assert print_module(again) == print_module(actual)
 
 
 CROSSED = [
@@ -111,7 +111,7 @@ def numbers(name: str) -> frozenset[Fraction | float]:
     found = dtype(name)
     codes = np.arange(1 << found.bits, dtype=f"uint{found.bits}")
     values = Array.from_bits(found, (len(codes),), codes.tobytes()).values.astype(np.float64).tolist()
-    return frozenset(Fraction(each) if isfinite(each) else each for each in values if each == each)
+    return frozenset(Fraction(value) if isfinite(value) else value for value in values if value == value)
 
 
 def test_the_dialect_knows_the_algorithms_and_paths_of_the_schedules() -> None:
@@ -149,9 +149,9 @@ RETURN = f'"tessera.graph.return"(%y) : ({INTS}) -> ()'
 
 
 def test_the_circle_is_named_with_its_ranks_and_calls() -> None:
-    found = message_module(SEND, "%s = tessera.await %f", RECV, "%y = tessera.await %g", RETURN)
+    actual = message_module(SEND, "%s = tessera.await %f", RECV, "%y = tessera.await %g", RETURN)
     with pytest.raises(Failure) as failure:
-        run_program(found, found.functions["f"], message_inputs())
+        run_program(actual, actual.functions["f"], message_inputs())
     assert failure.value.status is Status.TESS_ERR_COLLECTIVE_MISMATCH
     text = str(failure.value)
     assert (

@@ -41,7 +41,7 @@ IRREGULAR = {
 def test_the_recurrence_tells_what_it_does_not_know(case: str) -> None:
     """The times that it gives are held to the engine's in `test_orders.py`."""
     name, topology, count, chunk, irregular = IRREGULAR[case]
-    devices = [each.id for each in topology.devices]
+    devices = [device.id for device in topology.devices]
     per_node = len(devices) // len(topology.nodes)
     times = recurrence.recurrence(topology, devices, "all_reduce", name, count, 4, per_node=per_node, chunk=chunk)
     with pytest.raises(recurrence.Irregular) if irregular else nullcontext():
@@ -130,7 +130,7 @@ def work(draw: st.DrawFn) -> list[Unit]:
     units: list[Unit] = []
     for number in range(draw(st.integers(0, 7))):
         ranks = tuple(draw(st.lists(st.integers(0, 3), min_size=1, max_size=4, unique=True)))
-        names = [each.id for each in units]
+        names = [unit.id for unit in units]
         after = tuple(draw(st.lists(st.sampled_from(names), max_size=2, unique=True))) if names else ()
         priority = draw(st.integers(-1, 1))
         if draw(st.booleans()):

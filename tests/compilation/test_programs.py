@@ -58,7 +58,9 @@ def test_what_is_kept_of_launches_is_bounded(build: Any, monkeypatch: pytest.Mon
     fatbin = build.compiled("module m { kernel k(X: tensor<2xfp32>, Y: tensor<2xfp32>) { Y = X + X; } }")
     made = executables_of(fatbin, "k", "sm_90")
     runs = []
-    monkeypatch.setattr(executables, "execute", lambda *given, **named: runs.append(given) or execute(*given, **named))
+    monkeypatch.setattr(
+        executables, "execute", lambda *arguments, **named: runs.append(arguments) or execute(*arguments, **named)
+    )
 
     def doubled(number: float) -> float:
         given = {"X": build.array("fp32", [number, 0.0]), "Y": build.array("fp32", [0, 0])}

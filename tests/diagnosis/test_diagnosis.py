@@ -32,15 +32,15 @@ def test_a_left_fold_of_softmax_is_named_with_the_clause_that_it_breaks(
     library = vendor("softmax", "denominator = total(powers)", "denominator = fold(powers)")
     lines = judged(library, [each for each in chosen("softmax", "ir/softmax") if "fp32" in each.name])
     failing = [line["case"] for line in lines if line["verdict"] == "fail"]
-    (found,) = diagnose(lines)
-    assert (found.operation, found.hypothesis, found.clauses[0]) == ("softmax", "fold", "LANG-10-06")
-    assert list(found.cases) == sorted(failing)
-    assert found.sentence == (
+    (actual,) = diagnose(lines)
+    assert (actual.operation, actual.hypothesis, actual.clauses[0]) == ("softmax", "fold", "LANG-10-06")
+    assert list(actual.cases) == sorted(failing)
+    assert actual.sentence == (
         f"{len(failing)} of {len(failing)} softmax cases: bits equal a left fold of the sum in fp32; add pairwise, or "
         "claim the level deterministic and declare this order (LANG-10-06)"
     )
     line = next(line for line in lines if line["verdict"] == "fail")
-    assert ordered_clauses(line["clauses"], found) == ["LANG-10-06", *line["clauses"]]
+    assert ordered_clauses(line["clauses"], actual) == ["LANG-10-06", *line["clauses"]]
 
 
 def test_what_is_right_has_no_diagnosis(vendor: Vendor, chosen: Chosen, judged: Judged) -> None:
@@ -54,17 +54,17 @@ def test_a_hypothesis_that_few_bits_tell_from_the_right_answer_is_not_told(
 ) -> None:
     library = vendor("softmax", "denominator = total(powers)", "denominator = fold(powers)")
     lines = judged(library, [each for each in chosen("softmax", "ir/softmax") if each.name == "fp32/axis--1"])
-    (found,) = diagnose(lines)
-    assert (found.hypothesis, found.evidence) == ("", 0)
-    assert found.sentence.startswith("1 of 1 softmax case: too few elements differ to name a cause (what fits: fold")
+    (actual,) = diagnose(lines)
+    assert (actual.hypothesis, actual.evidence) == ("", 0)
+    assert actual.sentence.startswith("1 of 1 softmax case: too few elements differ to name a cause (what fits: fold")
 
 
 def test_where_nothing_fits_the_distances_and_places_are_told(vendor: Vendor, chosen: Chosen, judged: Judged) -> None:
     library = vendor("matmul", "fold([start, *products])", "fold([start, *products]) * left.dtype.type(1.25)")
     lines = judged(library, [each for each in chosen("matmul", "ir/matmul") if each.name == "fp32/small"])
-    (found,) = diagnose(lines)
-    assert found.hypothesis == ""
-    assert found.sentence == (
+    (actual,) = diagnose(lines)
+    assert actual.hypothesis == ""
+    assert actual.sentence == (
         "1 of 1 matmul case: nothing in the catalogue has all these bits; elements off by ULP: 3 by more; "
         "3 of 4 elements differ; smallest operands [2, 3] and [3, 2] fp32"
     )
@@ -80,8 +80,8 @@ def test_a_program_is_known_by_its_golden_vector(via: str, vendor: Vendor, chose
             inputs = {name: x.to_message() for name, x in vector.call.inputs.items()}
             params = dict(vector.call.params) | {"inputs": inputs}
             line["exchanges"][0].update(method="language.execute", params=params)
-    (found,) = diagnose(lines)
-    assert (found.operation, found.hypothesis) == ("sum", "backwards")
+    (actual,) = diagnose(lines)
+    assert (actual.operation, actual.hypothesis) == ("sum", "backwards")
 
 
 def test_answers_that_a_report_shortens_are_compared_by_their_hash(
@@ -90,13 +90,13 @@ def test_answers_that_a_report_shortens_are_compared_by_their_hash(
     library = vendor("softmax", "total(powers)", "fold(powers)")
     vectors = [each for each in chosen("softmax", "ir/long_reductions", "ir/softmax") if "fp32" in each.name]
     lines = judged(library, vectors)
-    (found,) = diagnose(lines)
+    (actual,) = diagnose(lines)
     shortened = [
         line["case"] for line in lines if line["verdict"] == "fail" and "sha256" in str(line["checks"][-1]["actual"])
     ]
     assert shortened
-    assert found.hypothesis == "fold"
-    assert set(shortened) < set(found.cases)
+    assert actual.hypothesis == "fold"
+    assert set(shortened) < set(actual.cases)
 
 
 def test_of_hypotheses_that_fit_alike_the_one_that_cases_that_pass_allow_is_named(
@@ -105,9 +105,9 @@ def test_of_hypotheses_that_fit_alike_the_one_that_cases_that_pass_allow_is_name
     """A sum that begins with +0 and zeros that are never negative differ where a product of the sums underflows."""
     library = vendor("summed", "total(rows)", "total(rows) + rows.dtype.type(0)")
     lines = judged(library, [each for each in chosen("sum", "ir/reductions") if "complex" not in each.name])
-    (found,) = diagnose(lines)
-    assert found.hypothesis == "started"
-    assert "(or zeros that are never negative" in found.says
+    (actual,) = diagnose(lines)
+    assert actual.hypothesis == "started"
+    assert "(or zeros that are never negative" in actual.says
 
 
 def test_a_cause_gives_up_after_so_many_steps_and_says_so(
@@ -116,9 +116,9 @@ def test_a_cause_gives_up_after_so_many_steps_and_says_so(
     monkeypatch.setattr(search, "MOST_STEPS", 500)
     library = vendor("summed", "total(rows)", "fold(rows[::-1])")
     lines = judged(library, [each for each in chosen("sum", "ir/reductions") if "fp32/sum/n-" in each.name])
-    (found,) = diagnose(lines)
-    assert found.hypothesis == ""
-    assert found.says.endswith("; the diagnosis gave up after 500 steps")
+    (actual,) = diagnose(lines)
+    assert actual.hypothesis == ""
+    assert actual.says.endswith("; the diagnosis gave up after 500 steps")
 
 
 @pytest.mark.parametrize(
@@ -139,8 +139,8 @@ def test_answers_within_the_bounds_of_the_level_fast_are_said_to_be(
     """Terms in the order of a pattern that no catalogue has."""
     library = vendor("summed", "total(rows)", "fold(rows[np.argsort(np.arange(len(rows)) * 7 % 11, kind='stable')])")
     lines = judged(library, [each for each in chosen("sum", "ir/reductions") if "fp32/sum/n-" in each.name])
-    (found,) = [each for each in diagnose(lines) if "nothing in the catalogue" in each.says]
-    assert "; every answer is within its bound at the level fast, which can be claimed" in found.says
+    (actual,) = [each for each in diagnose(lines) if "nothing in the catalogue" in each.says]
+    assert "; every answer is within its bound at the level fast, which can be claimed" in actual.says
 
 
 ROOT = Path(__file__).parents[2]

@@ -234,9 +234,9 @@ def test_nothing_is_named_of_what_the_catalogue_lacks(
     diagnosed: Callable[..., list[Diagnosis]], every: Callable[[int], int]
 ) -> None:
     for operation, topic, *change in FOREIGN[:: every(2)]:
-        found = diagnosed(operation, topic, *change)
-        assert found, f"{operation}: {change[-1]}"
-        assert not any(each.hypothesis for each in found), f"{operation}: {change[-1]}"
+        actual = diagnosed(operation, topic, *change)
+        assert actual, f"{operation}: {change[-1]}"
+        assert not any(each.hypothesis for each in actual), f"{operation}: {change[-1]}"
 
 
 def test_a_few_wrong_kernels(diagnosed: Callable[..., list[Diagnosis]]) -> None:

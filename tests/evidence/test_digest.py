@@ -144,5 +144,5 @@ def test_a_known_answer_by_seed_stream_and_word():
     c0, c1, c2, c3, k0, k1, *_ = ROWS[2]
     block = (c0 | c1 << 32) % 2**62
     counter = np.array([block & 0xFFFFFFFF, block >> 32, c2, c3], np.uint64)
-    found = words(k0 | k1 << 32, c2 | c3 << 32, 4 * block, 4).tolist()
-    assert found == philox4x32(counter, (k0, k1)).tolist()
+    actual = words(k0 | k1 << 32, c2 | c3 << 32, 4 * block, 4).tolist()
+    assert actual == philox4x32(counter, (k0, k1)).tolist()

@@ -50,7 +50,7 @@ def compare(
 ) -> None:
     """With JAX's gradients of the same function; it may be traced unless it branches on values."""
     floats = tuple(i for i, x in enumerate(operands.values()) if x.dtype.kind == "f")
-    gradient = jax.grad(lambda *given: jnp.sum(function(*given)), argnums=floats)
+    gradient = jax.grad(lambda *arguments: jnp.sum(function(*arguments)), argnums=floats)
     expected = (jax.jit(gradient) if traced else gradient)(*operands.values())
     for ours, theirs in zip(found, expected, strict=True):
         theirs = np.asarray(theirs)
@@ -136,8 +136,8 @@ def test_operators_and_their_broadcasting(
 def test_products_of_matrices_and_of_batches(batch: tuple[int, ...]) -> None:
     operands = {"A": numbers((*batch, 2, 5), -1, 1, 1), "B": numbers((*batch, 5, 3), -1, 1, 2)}
     shape = "x".join(map(str, (*batch, 2, 3)))
-    found = gradients(f"let Y: tensor<{shape}xfp64> = op.tanh(A @ B);", operands)
-    compare(found, lambda a, b: jnp.tanh(a @ b), operands)
+    actual = gradients(f"let Y: tensor<{shape}xfp64> = op.tanh(A @ B);", operands)
+    compare(actual, lambda a, b: jnp.tanh(a @ b), operands)
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])

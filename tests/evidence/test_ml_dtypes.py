@@ -29,11 +29,11 @@ def every_code(name: str) -> np.ndarray:
 @pytest.mark.parametrize("name", FOREIGN)
 def test_every_code_decodes_alike_sign_of_zero_and_of_nan_included(name):
     expected = every_code(name).view(FOREIGN[name]).astype(np.float32)
-    found = decode(every_code(name), dtype(name))
-    assert np.isnan(found).tolist() == np.isnan(expected).tolist()
-    assert np.signbit(found).tolist() == np.signbit(expected).tolist()
+    actual = decode(every_code(name), dtype(name))
+    assert np.isnan(actual).tolist() == np.isnan(expected).tolist()
+    assert np.signbit(actual).tolist() == np.signbit(expected).tolist()
     number = ~np.isnan(expected)
-    assert found[number].tobytes() == expected[number].tobytes()
+    assert actual[number].tobytes() == expected[number].tobytes()
 
 
 @pytest.mark.parametrize("name", FOREIGN)
@@ -57,6 +57,6 @@ def test_casts_from_fp32_agree_at_every_midpoint_and_beside_it(name):
             [given, np.nextafter(given, np.float32(np.inf)), np.nextafter(given, np.float32(-np.inf))]
         )
         expected = given.astype(FOREIGN[name]).astype(np.float32)
-    found = cast(Array(dtype("fp32"), given), dtype(name), "nonfinite").values
-    same = (found == expected) & (np.signbit(found) == np.signbit(expected)) | np.isnan(found) & np.isnan(expected)
+    actual = cast(Array(dtype("fp32"), given), dtype(name), "nonfinite").values
+    same = (actual == expected) & (np.signbit(actual) == np.signbit(expected)) | np.isnan(actual) & np.isnan(expected)
     assert given[~same].tolist() == []

@@ -96,5 +96,5 @@ def larger(name: str) -> tuple[Array, Array]:
 
 def test_products_have_the_same_bits_of_tosa(products: Products, operands, compare) -> None:
     pairs = [pair for name in ("fp32", "bf16") for pair in [*operands(name), larger(name)]]
-    for found, (a, b) in zip(products(pairs), pairs, strict=True):
-        compare(found, matmul(a, b, out=dtype("fp32")).values)
+    for actual, (a, b) in zip(products(pairs), pairs, strict=True):
+        compare(actual, matmul(a, b, out=dtype("fp32")).values)

@@ -132,8 +132,8 @@ def test_the_four_operations(name, operation, rng):
     given = operands(name, 2, rng)
     function = foreign(name, OPERATIONS[operation])
     expected = codes_of(map(function, *(numbers(column, name) for column in given)), name)
-    found = getattr(arithmetic, operation)(*(array(column, name) for column in given))
-    assert_same(found, expected, given)
+    actual = getattr(arithmetic, operation)(*(array(column, name) for column in given))
+    assert_same(actual, expected, given)
 
 
 @pytest.mark.parametrize("name", FLOATS)
@@ -153,8 +153,8 @@ def test_fused_multiply_add(name, rng):
     node = NodeArithmetic(dtype(name), product="fused")
     with np.errstate(all="ignore"):
         x, y, z = (node.enter(array(column, name).values, dtype(name)) for column in (a, b, c))
-        found = node.add([z, node.leaf_product(x, y)])
-    assert_same(Array(dtype(name), found), expected, [a, b, c])
+        actual = node.add([z, node.leaf_product(x, y)])
+    assert_same(Array(dtype(name), actual), expected, [a, b, c])
 
 
 CASTS = [*itertools.permutations(["fp16", "fp32", "fp64"], 2), ("fp32", "bf16"), ("bf16", "fp32")]

@@ -114,19 +114,19 @@ def test_a_gradient_through_it_is_refused(name: str) -> None:
     source = f"module m {{ {TWINS[name][0]} }}"
     with pytest.raises(Rejection) as caught:
         compile_source(source, "t.tsr")
-    (found,) = caught.value.diagnostics
-    assert (found.category, found.phase, found.clause) == ("types", "verify", "LANG-05.5-02")
-    assert found.message.startswith("opaque: no adjoint")
-    assert (found.filename, found.span.line, found.span.column) == ("t.tsr", 1, source.index("op.opaque") + 1)
-    assert found.requirement and found.remedy and found.operands == ("x is fp32",)
+    (actual,) = caught.value.diagnostics
+    assert (actual.category, actual.phase, actual.clause) == ("types", "verify", "LANG-05.5-02")
+    assert actual.message.startswith("opaque: no adjoint")
+    assert (actual.filename, actual.span.line, actual.span.column) == ("t.tsr", 1, source.index("op.opaque") + 1)
+    assert actual.requirement and actual.remedy and actual.operands == ("x is fp32",)
 
 
 @pytest.mark.parametrize("name", TWINS)
 def test_its_twin_that_goes_by_it_is_accepted_and_runs(name: str) -> None:
     module = compile_source(f"module m {{ {TWINS[name][1]} }}", "t.tsr").module
     inputs = {each: Array(dtype("fp32"), np.float32(number)) for each, number in (("x", 2.0), ("w", 1.0))}
-    (found,) = execute(module, "f", inputs)
-    assert np.isfinite(found.values).all()
+    (actual,) = execute(module, "f", inputs)
+    assert np.isfinite(actual.values).all()
 
 
 def test_each_operation_is_named_once() -> None:

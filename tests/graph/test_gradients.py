@@ -88,8 +88,8 @@ def test_operands_that_are_equal_give_everything_to_the_first(dtype_name: str) -
 )
 def test_powers(a: float, b: float, to_a: float, to_b: float) -> None:
     body = "let y: fp32 = op.pow(a, b); return op.grad(y, a), op.grad(y, b);"
-    found = evaluate("a: fp32, b: fp32", body, a=array("fp32", a), b=array("fp32", b))
-    np.testing.assert_array_equal([float(each.values) for each in found], [to_a, to_b])
+    actual = evaluate("a: fp32, b: fp32", body, a=array("fp32", a), b=array("fp32", b))
+    np.testing.assert_array_equal([float(each.values) for each in actual], [to_a, to_b])
 
 
 def test_the_slope_of_expm1_keeps_its_digits_where_expm1_is_close_to_minus_one() -> None:
@@ -110,8 +110,8 @@ def test_a_product_asked_for_in_a_wider_dtype_rounds_its_gradients_once() -> Non
     # dA = 1 * b over two columns of b: 1 + 2**-8 + 2**-9 lies above the midpoint of bf16 and rounds up.
     signature = "A: tensor<1x1xbf16>, B: tensor<1x3xbf16>"
     inputs = {"A": array("bf16", [[2.0]]), "B": array("bf16", [[1.0, 2.0**-8, 2.0**-9]])}
-    (found,) = evaluate(signature, "op.grad(op.matmul(A, B, out=fp32), A)", **inputs)
-    assert (found.dtype.name, found.values.tolist()) == ("bf16", [[1 + 2.0**-7]])
+    (actual,) = evaluate(signature, "op.grad(op.matmul(A, B, out=fp32), A)", **inputs)
+    assert (actual.dtype.name, actual.values.tolist()) == ("bf16", [[1 + 2.0**-7]])
 
 
 def refused(signature: str, body: str, **inputs: Array) -> str:
@@ -131,6 +131,6 @@ def test_keys_that_turn_out_to_be_none_are_an_error() -> None:
 
 
 def test_the_last_element_index_is_the_largest() -> None:
-    (found,) = evaluate("", "op.uniform(shape=[2], stream=1, offset=9223372036854775805)")
-    assert found.to_bits() == oracle.uniform(seed=0, stream=1, shape=(2,), offset=2**63 - 3).data
+    (actual,) = evaluate("", "op.uniform(shape=[2], stream=1, offset=9223372036854775805)")
+    assert actual.to_bits() == oracle.uniform(seed=0, stream=1, shape=(2,), offset=2**63 - 3).data
     assert refused("", "op.uniform(shape=[9], offset=9223372036854775805)") == "numerics"

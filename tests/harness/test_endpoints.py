@@ -83,8 +83,8 @@ def answers(observation: Observation) -> list[Any]:
 
 def test_frames_are_answered(endpoint: OpenSession) -> None:
     session = endpoint(echo)
-    found = answers(exchange(session, frame(), "x", frame(request_id="2")))
-    assert [each.get("request_id") for each in found] == ["r", None, "2"]
+    actual = answers(exchange(session, frame(), "x", frame(request_id="2")))
+    assert [each.get("request_id") for each in actual] == ["r", None, "2"]
 
 
 def test_the_least_description(endpoint: OpenSession) -> None:
@@ -183,9 +183,11 @@ def silent(connection: socket.socket, lines: Any) -> None:
 def test_frames_without_ids_need_no_answer(endpoint: OpenSession) -> None:
     session = endpoint(silent)
     for _ in range(2):
-        found = answers(exchange(session, "x", frame(), '{"correlation_id":"c","correlation_id":"c","request_id":"r"}'))
-        assert [each["request_id"] for each in found] == ["r"] * len(found)
-        assert 1 <= len(found) <= 2
+        actual = answers(
+            exchange(session, "x", frame(), '{"correlation_id":"c","correlation_id":"c","request_id":"r"}')
+        )
+        assert [each["request_id"] for each in actual] == ["r"] * len(actual)
+        assert 1 <= len(actual) <= 2
 
 
 def test_answers_in_any_order_and_in_pieces(endpoint: OpenSession) -> None:
@@ -229,8 +231,8 @@ def overlong(connection: socket.socket, lines: Any) -> None:
 
 def test_an_overlong_frame_may_end_the_connection(endpoint: OpenSession) -> None:
     """A frame behind it is sent on a new connection."""
-    found = answers(exchange(endpoint(overlong), frame(), "x" * (1 << 21), frame(request_id="2"), "x" * (1 << 21)))
-    assert [each["request_id"] for each in found if "request_id" in each] == ["r", "2"]
+    actual = answers(exchange(endpoint(overlong), frame(), "x" * (1 << 21), frame(request_id="2"), "x" * (1 << 21)))
+    assert [each["request_id"] for each in actual if "request_id" in each] == ["r", "2"]
 
 
 @pytest.mark.parametrize(("outcomes", "seen"), [((True, False), True), ((False, True), True), ((True, True), False)])

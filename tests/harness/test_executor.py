@@ -359,9 +359,9 @@ def test_a_unit_that_a_worker_cannot_do_ends_the_run(engine: Engine) -> None:
 @pytest.mark.slow
 def test_a_task_that_fells_every_worker_is_given_up(engine: Engine) -> None:
     """After as many deaths as the scheduler allows; the other tasks have their results."""
-    found = dict(engine.results([Unit(("fells",), 2), Unit(("gives a",), 1), Unit(("gives b",), 1)]))
-    assert found.pop("fells") == Lost("2 workers died one after another while they had it", by_task=False)
-    assert sorted(found) == ["gives a", "gives b"]
+    actual = dict(engine.results([Unit(("fells",), 2), Unit(("gives a",), 1), Unit(("gives b",), 1)]))
+    assert actual.pop("fells") == Lost("2 workers died one after another while they had it", by_task=False)
+    assert sorted(actual) == ["gives a", "gives b"]
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells who started whom")

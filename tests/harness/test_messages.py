@@ -517,11 +517,11 @@ def test_what_a_program_is_lowered_to_is_read() -> None:
     entry = {"arguments": [], "results": [], "operations": [operation]}
     functions = [{"name": "@m.f", **entry}, {"name": "k", "kind": "kernel", "attributes": {"grid": [1, 1, 1]}, **entry}]
     asked: Any = Recording({"functions": functions, "text": "t"})
-    found = level_programs.lowered(asked, Check(), "s", "tile", schedule={"depth": 2})
-    assert list(found.functions) == ["f", "k"]
-    assert found.kernels == ["k"]
-    assert found.attributes["k"] == {"grid": [1, 1, 1]}
-    assert len(found.operations("tessera.tile.barrier")) == 2
+    actual = level_programs.lowered(asked, Check(), "s", "tile", schedule={"depth": 2})
+    assert list(actual.functions) == ["f", "k"]
+    assert actual.kernels == ["k"]
+    assert actual.attributes["k"] == {"grid": [1, 1, 1]}
+    assert len(actual.operations("tessera.tile.barrier")) == 2
     assert level_programs.emitted(asked, Check(), "s", "ptx", "sm_80") == "t"
     assert asked.asked[1] == ("lower", {"source": "s", "to": "ptx", "target": "sm_80"})
 

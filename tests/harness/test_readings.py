@@ -178,9 +178,9 @@ def test_what_is_off_is_read_by_what_is_declared(
     run = SuiteRun(DirectTransport(ReferenceAdapter, "reference"), load_registry(clauses_directory()))
     run.hello = Hello("far", "1", level="fast", message={"arithmetic": {"functions": {"exp": declared}}})
     case = Case("ir/functions/exp", "", [], ["fast"])
-    found = Tensor("fp32", (1,), struct.pack("<f", value))
+    actual = Tensor("fp32", (1,), struct.pack("<f", value))
     with pytest.raises(CheckFailed) as failed:
-        case.check.within(found, [Fraction(1)], [Fraction(1, 1000)], what)
+        case.check.within(actual, [Fraction(1)], [Fraction(1, 1000)], what)
     assert type(run._accuracy_reading(case, failed.value)) is expected
 
 
@@ -200,7 +200,7 @@ def answering(question: Question, meaning: Meaning, category: str) -> Any:
     def verify(source: str) -> Any:
         return refusal if meaning == REFUSED and source == question.source else Returned({"warnings": []})
 
-    def execute(**given: Any) -> Any:
+    def execute(**arguments: Any) -> Any:
         return Returned({"outputs": [tensor_of("int8", 99)] if meaning == ACCEPTED else [*meaning]})
 
     return SimpleNamespace(language=SimpleNamespace(verify=verify, execute=execute), level="strict")

@@ -134,11 +134,11 @@ def test_it_holds_what_it_takes_to_read_check_and_repeat_it(submission: Path, su
 
 
 def test_what_a_run_left_verifies(submission: Path, suite: Suite) -> None:
-    found = verified(submission, suite)
-    assert found.problems == []
-    assert found.replayed > 20
-    assert found.replayed + found.digests > 30
-    assert found.unverified == 0
+    actual = verified(submission, suite)
+    assert actual.problems == []
+    assert actual.replayed > 20
+    assert actual.replayed + actual.digests > 30
+    assert actual.unverified == 0
 
 
 @pytest.mark.slow
@@ -590,13 +590,13 @@ def test_passes_kept_as_digests_are_counted_as_such(
 ) -> None:
     before = verified(copy, suite)
     resealed(copy, digested)
-    found = verified(copy, suite)
-    assert found.problems == []
-    assert 0 < found.replayed < before.replayed
-    assert found.replayed + found.digests == before.replayed + before.digests
+    actual = verified(copy, suite)
+    assert actual.problems == []
+    assert 0 < actual.replayed < before.replayed
+    assert actual.replayed + actual.digests == before.replayed + before.digests
     assert main(["bundle", "verify", str(copy)]) == 0
     told = capsys.readouterr().out
-    assert f"{found.digests} by digest" in told
+    assert f"{actual.digests} by digest" in told
     assert "--evidence=all" in told
 
 

@@ -330,7 +330,7 @@ def test_the_sealed_report_is_what_is_read_back(whole_run, tmp_path):
     writer.plan(plan["cases"], plan["musts"], plan["profiles"])
     for line in reversed(report.observations):
         writer.observation({key: value for key, value in line.items() if key != "record"})
-    kept, found = writer.finish(report.footer["problems"], {"seconds": 1}), read(tmp_path / "report.jsonl")
-    assert (kept.header, kept.plan, kept.observations) == (found.header, found.plan, found.observations)
-    assert (kept.footer, kept.problem, kept.claim) == (found.footer, found.problem, found.claim)
-    assert found.observations == report.observations
+    kept, actual = writer.finish(report.footer["problems"], {"seconds": 1}), read(tmp_path / "report.jsonl")
+    assert (kept.header, kept.plan, kept.observations) == (actual.header, actual.plan, actual.observations)
+    assert (kept.footer, kept.problem, kept.claim) == (actual.footer, actual.problem, actual.claim)
+    assert actual.observations == report.observations

@@ -136,9 +136,9 @@ def test_both_ways_report_the_same(
         via: run_suite(*options, report=tmp_path / via, folders=(FAKES,), command=command).report
         for via, command in WAYS.items()
     }
-    found = [[json.dumps(without_run(line)) for line in report.observations] for report in reports.values()]
-    assert len(found[0]) > 30
-    assert found[0] == found[1]
+    actual = [[json.dumps(without_run(line)) for line in report.observations] for report in reports.values()]
+    assert len(actual[0]) > 30
+    assert actual[0] == actual[1]
     assert len({report.claim for report in reports.values()}) == 1
     counted = Counter(line["verdict"] for line in reports["run"].observations)
     assert set(counted) == verdicts, counted

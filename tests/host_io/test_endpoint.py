@@ -79,8 +79,8 @@ def test_the_timeline_follows_the_schema_of_traces(
     ask(memory_write(), kernel_launch(args=[tensor([(0, 0, 1), (0, 0, 1), (1, 1, 3)])], request_id="k"))
     text = timeline(endpoint.machine, endpoint.journal)
     schema = json.loads((Path(__file__).parents[2] / "schemas" / "trace.schema.json").read_text(encoding="utf-8"))
-    found = json.loads(text)
-    Draft202012Validator(schema).validate(found)
-    slices = [event for event in found["traceEvents"] if event["ph"] == "X"]
+    actual = json.loads(text)
+    Draft202012Validator(schema).validate(actual)
+    slices = [event for event in actual["traceEvents"] if event["ph"] == "X"]
     assert len(slices) == 13 + 13 + 8
     assert timeline(endpoint.machine, endpoint.journal) == text

@@ -60,9 +60,9 @@ def test_an_unreadable_frame_is_refused(frame: str | bytes) -> None:
 )
 def test_a_number_that_is_far_away_or_long_takes_no_time(text: str) -> None:
     """No power of ten of that size is ever made."""
-    found = read_frame(f'{{"a": {text}}}')["a"]
-    assert isinstance(found, Decimal)
-    assert found.is_finite()
+    actual = read_frame(f'{{"a": {text}}}')["a"]
+    assert isinstance(actual, Decimal)
+    assert actual.is_finite()
 
 
 @pytest.mark.parametrize("value", [Decimal("NaN"), Decimal("Infinity"), float("nan"), object()])

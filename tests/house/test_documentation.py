@@ -165,8 +165,8 @@ PACKAGES = {"gcc": "gcc", "g++": "g++", "rustc": "rustc", "go": "golang-go", "no
 
 
 def name_of(block: str) -> str:
-    made = re.search(r"--kind=(\w+) --language=(\w+)", block)
-    return f"{made[1]}-{made[2]}{'-later' if 'bundle' in block else ''}" if made else "reference"
+    match = re.search(r"--kind=(\w+) --language=(\w+)", block)
+    return f"{match[1]}-{match[2]}{'-later' if 'bundle' in block else ''}" if match else "reference"
 
 
 @pytest.mark.slow

@@ -96,7 +96,7 @@ FOREIGN = re.compile(r"(?<![\w.])/(?:work|root|home|farm)/|/tmp/tessera-|pypi\.o
 
 
 def test_no_machine_paths_and_no_package_hosts(root: Path) -> None:
-    found = []
+    actual = []
     for name in tracked(root):
         path = root / name
         if path == Path(__file__) or not path.is_file():
@@ -105,8 +105,8 @@ def test_no_machine_paths_and_no_package_hosts(root: Path) -> None:
             text = path.read_text(encoding="utf-8")
         except UnicodeDecodeError:
             continue
-        found += [f"{name}: {match[0]}" for match in FOREIGN.finditer(text)]
-    assert found == []
+        actual += [f"{name}: {match[0]}" for match in FOREIGN.finditer(text)]
+    assert actual == []
 
 
 # Nothing lies about unused: every test file is collected, every schema is valid and used.
@@ -193,7 +193,9 @@ def test_clauses_and_features_exist() -> None:
 
 def test_every_method_of_a_chapter_names_a_clause() -> None:
     """Those of the session are the protocol's own; no specification has them."""
-    assert [name for name, each in interface().methods.items() if not each.clauses and each.area != "session"] == []
+    assert [
+        name for name, method in interface().methods.items() if not method.clauses and method.area != "session"
+    ] == []
 
 
 def needed_features() -> Iterator[str]:

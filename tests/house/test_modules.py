@@ -235,12 +235,12 @@ def _is_exact_power(node: ast.AST) -> bool:
 
 
 def test_only_exact_numpy_operations(root: Path) -> None:
-    found = [
+    actual = [
         f"{path.relative_to(root)} {problem}"
         for path in sorted((root / "reference").rglob("*.py"))
         for problem in violations(path.read_text(encoding="utf-8"))
     ]
-    assert found == []
+    assert actual == []
 
 
 @pytest.mark.parametrize(

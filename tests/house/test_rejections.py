@@ -92,9 +92,9 @@ def test_every_program_differs_from_its_twin_in_one_token() -> None:
 
 def test_the_table_is_as_large_as_it_claims() -> None:
     assert len(TABLE) >= 400
-    found = Counter(entry.phase for entry in TABLE)
-    assert {phase: count for phase, count in LEAST.items() if found[phase] < count} == {}
-    assert set(found) == set(LEAST) == set(PHASES)
+    actual = Counter(entry.phase for entry in TABLE)
+    assert {phase: count for phase, count in LEAST.items() if actual[phase] < count} == {}
+    assert set(actual) == set(LEAST) == set(PHASES)
 
 
 def test_every_name_and_every_program_stands_once() -> None:

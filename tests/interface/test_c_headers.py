@@ -114,8 +114,8 @@ def test_every_function_is_declared() -> None:
 
 @pytest.mark.parametrize("name", DECLARED.functions)
 def test_a_function_has_its_prototype(name: str) -> None:
-    found, wanted = WRITTEN.prototype(name), DECLARED.prototype(name)
-    assert found == wanted
+    actual, expected = WRITTEN.prototype(name), DECLARED.prototype(name)
+    assert actual == expected
 
 
 @pytest.mark.parametrize("name", ["tessMeshAxes", "tessLaunchConfig", "tessNumericsPolicy", "tessApi"])

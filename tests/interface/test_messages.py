@@ -49,9 +49,9 @@ def test_the_reference_answers_byte_for_byte(area: str, tmp_path: Path, monkeypa
     requests, answers = lines(area)
     written = io.BytesIO()
     serve(adapter.make(), io.BytesIO(b"".join(requests)), written)
-    found = written.getvalue().splitlines(keepends=True)
-    found = [claiming_no_more(*pair) for pair in zip(found, answers, strict=True)]
-    wrong = [pair for pair in zip(requests, found, answers, strict=True) if pair[1] != pair[2]]
+    actual = written.getvalue().splitlines(keepends=True)
+    actual = [claiming_no_more(*pair) for pair in zip(actual, answers, strict=True)]
+    wrong = [pair for pair in zip(requests, actual, answers, strict=True) if pair[1] != pair[2]]
     assert wrong[:1] == []
 
 

@@ -159,8 +159,8 @@ def test_types_and_values_read_as_they_are_printed(export: bool) -> None:
     assert [str(value.type) for value in types.functions["f"].parameters] == [str(type_) for type_ in TYPES]
     values = read_module(print_module(with_values(), export=export))
     (directive,) = values.functions["f"].body.instructions
-    wanted = [(f"s{i}", value.name if value is dtype("bf16") else value) for i, value in enumerate(VALUES)]
-    assert repr(directive.operation.attributes["settings"]) == repr(tuple(wanted))
+    expected = [(f"s{i}", value.name if value is dtype("bf16") else value) for i, value in enumerate(VALUES)]
+    assert repr(directive.operation.attributes["settings"]) == repr(tuple(expected))
 
 
 @needs_mlir
@@ -185,12 +185,12 @@ def test_places_come_back_from_mlir(name: str) -> None:
     module = compile_source(PROGRAMS[name], "a file.tsr").module
     exported = print_module(module, export=True)
     (back,) = read_modules(mlir(exported, "--mlir-print-debuginfo", "--mlir-print-local-scope"))
-    for function, found in zip(module.functions.values(), back.functions.values(), strict=True):
+    for function, actual in zip(module.functions.values(), back.functions.values(), strict=True):
         given = [str(instruction.location) for instruction in function.body.walk()]
-        assert [str(instruction.location) for instruction in found.body.walk()] == given
-        assert str(found.location) == str(function.location)
-        assert [value.name for value in found.parameters] == [value.name for value in function.parameters]
-        assert (found.kernel, found.defaults.keys()) == (function.kernel, function.defaults.keys())
+        assert [str(instruction.location) for instruction in actual.body.walk()] == given
+        assert str(actual.location) == str(function.location)
+        assert [value.name for value in actual.parameters] == [value.name for value in function.parameters]
+        assert (actual.kernel, actual.defaults.keys()) == (function.kernel, function.defaults.keys())
 
 
 @needs_mlir
@@ -259,10 +259,10 @@ def test_a_text_with_a_few_changes_is_read_or_refused(source: str, data: st.Data
         other = data.draw(st.sampled_from(tokens) | st.sampled_from(STRANGE) | st.just(""))
         tokens[place] = other
     try:
-        found = read_modules("".join(tokens))
+        actual = read_modules("".join(tokens))
     except (Rejection, UnsupportedConstruct):
         return
-    for each in found:
+    for each in actual:
         assert print_module(read_module(print_module(each))) == print_module(each)
 
 

@@ -44,10 +44,10 @@ def module(body: str) -> str:
 def test_large_text_is_refused(
     parts: tuple[str, str, int, str], message: str, column: int | None, rejected: Reject
 ) -> None:
-    (found,) = rejected(repeated(*parts))
-    assert message in found.message
-    assert len(found.message) < 200
-    assert column in (None, found.span.column)
+    (actual,) = rejected(repeated(*parts))
+    assert message in actual.message
+    assert len(actual.message) < 200
+    assert column in (None, actual.span.column)
 
 
 @pytest.mark.parametrize(
@@ -78,8 +78,8 @@ def test_many_mistakes_end_the_reading(rejected: Reject) -> None:
 
 
 def test_many_operations_are_read() -> None:
-    (found,) = read_modules(module('"tessera.graph.barrier"() : () -> ()\n' * 20_000 + "tessera.graph.return"))
-    assert len(found.functions["f"].body.instructions) == 20_000
+    (actual,) = read_modules(module('"tessera.graph.barrier"() : () -> ()\n' * 20_000 + "tessera.graph.return"))
+    assert len(actual.functions["f"].body.instructions) == 20_000
 
 
 def test_a_chain_of_calls_is_read_in_its_order() -> None:
@@ -89,14 +89,14 @@ def test_a_chain_of_calls_is_read_in_its_order() -> None:
         '%y = "tessera.graph.call"(%x) {callee = "f3000"}', "%y = tessera.graph.negate %x"
     )
     text = f'"builtin.module"() ({{ {" ".join([*functions, last])} }}) {{sym_name = "m"}} : () -> ()'
-    (found,) = read_modules(text)
-    assert len(found.functions) == 3001
+    (actual,) = read_modules(text)
+    assert len(actual.functions) == 3001
 
 
 def test_a_circle_of_many_calls_is_refused(rejected: Reject) -> None:
     functions = [calling(f"f{i}", f"f{(i + 1) % 2000}") for i in range(2000)]
-    (found,) = rejected(f'"builtin.module"() ({{ {" ".join(functions)} }}) {{sym_name = "m"}} : () -> ()')
-    assert re.fullmatch(r"func: recursion: (@f\d+ calls ){7}\.\.\. calls @f\d+", found.message)
+    (actual,) = rejected(f'"builtin.module"() ({{ {" ".join(functions)} }}) {{sym_name = "m"}} : () -> ()')
+    assert re.fullmatch(r"func: recursion: (@f\d+ calls ){7}\.\.\. calls @f\d+", actual.message)
 
 
 def calling(name: str, callee: str) -> str:

@@ -74,25 +74,25 @@ PLACED: dict[str, tuple[str, str, int, int, str]] = {
 @pytest.mark.parametrize("name", PLACED)
 def test_an_error_is_told_at_its_place(name: str) -> None:
     text, phase, line, column, message = PLACED[name]
-    found = error(text)
-    assert (found.category, found.phase) == ("syntax", phase)
-    assert (found.span.line, found.span.column) == (line, column)
-    assert message in found.message
+    actual = error(text)
+    assert (actual.category, actual.phase) == ("syntax", phase)
+    assert (actual.span.line, actual.span.column) == (line, column)
+    assert message in actual.message
 
 
 def test_the_place_of_an_error_is_the_token() -> None:
-    found = error('"t.f"() {\n  axis 0}')
-    assert (found.span.line, found.span.column, found.span.end_line, found.span.end_column) == (2, 8, 2, 9)
-    found = error('"t.f"() {a = false, a = true}')
-    assert (found.span.column, found.span.end_column) == (21, 22)
-    found = error('"t.f"() {')
-    assert (found.span.column, found.span.end_column) == (10, 11)
+    actual = error('"t.f"() {\n  axis 0}')
+    assert (actual.span.line, actual.span.column, actual.span.end_line, actual.span.end_column) == (2, 8, 2, 9)
+    actual = error('"t.f"() {a = false, a = true}')
+    assert (actual.span.column, actual.span.end_column) == (21, 22)
+    actual = error('"t.f"() {')
+    assert (actual.span.column, actual.span.end_column) == (10, 11)
 
 
 def test_a_wrong_type_has_its_own_category() -> None:
-    found = error('"t.f"() :\n  tensor<4xfp31>')
-    assert (found.category, found.span.line, found.span.column, found.span.end_column) == ("types", 2, 3, 17)
-    assert found.remedy == "did you mean fp32?"
+    actual = error('"t.f"() :\n  tensor<4xfp31>')
+    assert (actual.category, actual.span.line, actual.span.column, actual.span.end_column) == ("types", 2, 3, 17)
+    assert actual.remedy == "did you mean fp32?"
 
 
 def test_many_digits_are_refused() -> None:
@@ -147,8 +147,8 @@ def test_the_longest_number_has_a_place_in_a_message(rejected: Reject) -> None:
     module_text = print_module(
         compile_source("module m { func f(a: tensor<2xfp32>) { return op.softmax(a); } }", "t.tsr").module
     )
-    (found,) = rejected(module_text.replace("axis = -1", f"axis = {longest}"))
-    assert found.message.startswith(f"softmax: axis {int(longest, 16)}")
+    (actual,) = rejected(module_text.replace("axis = -1", f"axis = {longest}"))
+    assert actual.message.startswith(f"softmax: axis {int(longest, 16)}")
 
 
 def module(body: str, name: str = "m") -> str:
@@ -203,23 +203,23 @@ def test_results_of_one_name_are_told_apart_by_number() -> None:
 def test_several_modules_also_in_one_that_a_tool_puts_around_them() -> None:
     two = module("", "a") + module("", "b")
     for text in (two, f'"builtin.module"() ({{{two}}}) : () -> ()'):
-        assert [each.name for each in read_modules(text)] == ["a", "b"]
+        assert [module.name for module in read_modules(text)] == ["a", "b"]
     with pytest.raises(ValueError, match="2 modules"):
         read_module(two)
 
 
 def test_a_module_stands_beside_functions_in_no_module(rejected: Reject) -> None:
     mixed = f'"builtin.module"() ({{{module("", "a")}{func("tessera.graph.return")}}}) : () -> ()'
-    (found,) = rejected(mixed)
-    assert found.message == "module: stands in a module, outside functions"
+    (actual,) = rejected(mixed)
+    assert actual.message == "module: stands in a module, outside functions"
 
 
 @pytest.mark.parametrize(("owner", "name"), [("function", "return"), ("region", "yield")])
 def test_a_block_without_terminator_is_told_which_it_needs(owner: str, name: str, rejected: Reject) -> None:
     branch = '"tessera.graph.if"(%c) ({}, {tessera.graph.yield}) : (bool) -> ()\ntessera.graph.return'
-    (found,) = rejected(module(func("" if owner == "function" else branch, "%c: bool")))
-    assert found.requirement == f'"tessera.graph.{name}"(...) at its end'
-    assert found.span.end_column == found.span.column + 1
+    (actual,) = rejected(module(func("" if owner == "function" else branch, "%c: bool")))
+    assert actual.requirement == f'"tessera.graph.{name}"(...) at its end'
+    assert actual.span.end_column == actual.span.column + 1
 
 
 # Refusals. Each is a body that is read, and what is changed in it.
@@ -335,12 +335,12 @@ REFUSALS: dict[str, tuple[str, str, int, str, str]] = {
 def test_a_change_is_refused_at_its_place(name: str, rejected: Reject) -> None:
     old, new, line, category, message = REFUSALS[name]
     assert WHOLE.count(old) >= 1, "the change changes something"
-    found = rejected(WHOLE.replace(old, new, 1))
-    assert message in found[0].message
-    assert (found[0].category, found[0].span.line, found[0].phase) == (category, line, "verify")
-    assert len(found) == 1, "nothing is said about what follows from it"
-    assert found[0].clause
-    assert found[0].requirement
+    actual = rejected(WHOLE.replace(old, new, 1))
+    assert message in actual[0].message
+    assert (actual[0].category, actual[0].span.line, actual[0].phase) == (category, line, "verify")
+    assert len(actual) == 1, "nothing is said about what follows from it"
+    assert actual[0].clause
+    assert actual[0].requirement
 
 
 def test_several_mistakes_are_told_at_once(rejected: Reject) -> None:

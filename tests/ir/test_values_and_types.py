@@ -154,8 +154,8 @@ def test_values_are_written_as_mlir_reads_them(value: Any, text: str) -> None:
 @example(-0.0)
 @example(float("nan"))
 def test_a_float_reads_back_to_its_bits(value: float) -> None:
-    found = read(attribute_text(value))
-    assert struct.pack(">d", found) == struct.pack(">d", value)
+    actual = read(attribute_text(value))
+    assert struct.pack(">d", actual) == struct.pack(">d", value)
 
 
 @given(st.text(st.characters(codec=None)))
@@ -178,9 +178,9 @@ VALUES = st.recursive(
 
 @given(VALUES)
 def test_any_value_reads_back(value: Any) -> None:
-    found = read(attribute_text(value))
-    assert found == value
-    assert repr(found) == repr(value)  # 1, 1.0 and True are equal, and differ
+    actual = read(attribute_text(value))
+    assert actual == value
+    assert repr(actual) == repr(value)  # 1, 1.0 and True are equal, and differ
 
 
 @pytest.mark.parametrize(
@@ -254,5 +254,5 @@ def test_arrays_read_back_to_their_bits(name: str, numbers: list[Any]) -> None:
         Array.checked(dtype(name), numbers[0]),
         Array.checked(dtype(name), [numbers[:0]]),
     ):
-        found = array_of(read(attribute_text(array_value(given_array))), dtype(name))
-        assert (found.shape, found.to_bits()) == (given_array.shape, given_array.to_bits())
+        actual = array_of(read(attribute_text(array_value(given_array))), dtype(name))
+        assert (actual.shape, actual.to_bits()) == (given_array.shape, given_array.to_bits())

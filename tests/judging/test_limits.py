@@ -37,10 +37,10 @@ def positive(x: Tensor) -> Tensor:
     return Tensor(x.dtype, x.shape, (x.words() & 0x7FFFFFFF).astype("<u4").tobytes())
 
 
-def held(function: str, inputs: list[Tensor], found: Tensor, **given: Any) -> bool:
+def held(function: str, inputs: list[Tensor], found: Tensor, **arguments: Any) -> bool:
     """True if every result lies within the bound of any order."""
-    limits = bounds.enclose(function, inputs, given)
-    return all(each is not None and each.holds(value) for each, value in zip(limits, values_of(found), strict=True))
+    limits = bounds.enclose(function, inputs, arguments)
+    return all(limit is not None and limit.holds(value) for limit, value in zip(limits, values_of(found), strict=True))
 
 
 @pytest.mark.slow
@@ -56,9 +56,9 @@ def test_sums_rounded_to_one_side_lie_within_the_bound(
     x = positive(x) if one_sign else x
     source = returning("op.sum(X, axis=1, keepdims=true)", f"X: tensor<256x{TERMS}xfp32>")
     with violators[violator].broken() as adapter:
-        found = value_of(opened(adapter, "fast"), Check(), source, X=x)
-    assert held("sum", [x], found, axis=1)
-    verdict = judge_products(x, tensor_of("fp32", [[1.0]] * TERMS), found, unbiased=not one_sign)
+        actual = value_of(opened(adapter, "fast"), Check(), source, X=x)
+    assert held("sum", [x], actual, axis=1)
+    verdict = judge_products(x, tensor_of("fp32", [[1.0]] * TERMS), actual, unbiased=not one_sign)
     assert verdict.refused_by == (rule,), verdict.sentence()
 
 

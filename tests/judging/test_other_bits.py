@@ -80,9 +80,9 @@ def verdicts(
 def test_an_honest_implementation_passes_the_suite_at_its_level(
     honest: ModuleType, verdicts: Callable[..., Mapping[str, Judgement]], name: str
 ) -> None:
-    found = verdicts(getattr(honest, name), LEVELS[name], 1 + list(LEVELS).index(name))
-    assert {case: judgement for case, judgement in found.items() if judgement.verdict in BAD_VERDICTS} == {}
-    passed = [case for case, judgement in found.items() if judgement.verdict == "pass"]
+    actual = verdicts(getattr(honest, name), LEVELS[name], 1 + list(LEVELS).index(name))
+    assert {case: judgement for case, judgement in actual.items() if judgement.verdict in BAD_VERDICTS} == {}
+    passed = [case for case, judgement in actual.items() if judgement.verdict == "pass"]
     assert len([case for case in passed if "/golden/" in case]) > 30
 
 
@@ -91,9 +91,9 @@ def test_an_honest_implementation_passes_the_suite_at_its_level(
 def test_the_reference_passes_at_every_level(
     verdicts: Callable[..., Mapping[str, Judgement]], level: str, number: int
 ) -> None:
-    found = verdicts(ReferenceAdapter, level, number)
-    assert {case: judgement for case, judgement in found.items() if judgement.verdict in BAD_VERDICTS} == {}
-    assert len(found) > 100
+    actual = verdicts(ReferenceAdapter, level, number)
+    assert {case: judgement for case, judgement in actual.items() if judgement.verdict in BAD_VERDICTS} == {}
+    assert len(actual) > 100
 
 
 @pytest.mark.slow
@@ -166,8 +166,8 @@ def test_a_vector_has_the_same_verdict_by_operations(
 
 @pytest.mark.parametrize("level", ["deterministic", "fast"])
 def test_it_has_below_strict_too(libraries: ModuleType, level: str) -> None:
-    found = verdicts_of(libraries.KernelLibrary, "operations", part(2, 20), level)
-    assert set(found.values()) == {"pass"} and len(found) > 60
+    actual = verdicts_of(libraries.KernelLibrary, "operations", part(2, 20), level)
+    assert set(actual.values()) == {"pass"} and len(actual) > 60
 
 
 @pytest.mark.parametrize("function", ["attention", "add_to_product", "multiply_add", "scale"])
@@ -178,17 +178,17 @@ def test_a_program_of_several_operations_or_a_literal_goes_through(libraries: Mo
 
 def test_a_wrong_operation_fails_its_vectors(libraries: ModuleType) -> None:
     vectors = [vector for vector in PROGRAMS if vector.id.startswith("ir/elementwise/fp32/")]
-    found = verdicts_of(libraries.WrongProduct, "operations", vectors)
-    assert found["ir/elementwise/fp32/multiply/edges"] == "fail"
-    assert found["ir/elementwise/fp32/multiply-then-add"] == "fail"
-    assert found["ir/elementwise/fp32/add/edges"] == "pass"
+    actual = verdicts_of(libraries.WrongProduct, "operations", vectors)
+    assert actual["ir/elementwise/fp32/multiply/edges"] == "fail"
+    assert actual["ir/elementwise/fp32/multiply-then-add"] == "fail"
+    assert actual["ir/elementwise/fp32/add/edges"] == "pass"
 
 
 def test_an_operation_that_is_lacking_is_no_pass(libraries: ModuleType) -> None:
     vectors = [vector for vector in PROGRAMS if vector.topic in ("ir/softmax", "ir/reductions")]
-    found = verdicts_of(libraries.FewKernels, "operations", vectors)
-    assert {verdict for case, verdict in found.items() if case.startswith("ir/softmax/")} == {"unsupported"}
-    assert {verdict for case, verdict in found.items() if "/sum/" in case} == {"pass"}
+    actual = verdicts_of(libraries.FewKernels, "operations", vectors)
+    assert {verdict for case, verdict in actual.items() if case.startswith("ir/softmax/")} == {"unsupported"}
+    assert {verdict for case, verdict in actual.items() if "/sum/" in case} == {"pass"}
 
 
 def test_what_needs_a_program_is_inapplicable_with_the_reason(

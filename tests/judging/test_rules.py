@@ -156,9 +156,9 @@ def test_report_and_summary_show_the_rule(tmp_path: Path, run_suite: Callable[..
 
 def _details(page: Path) -> str:
     """Return the cases as the page of a report shows them."""
-    found = re.search(r'id="details">([^<]*)<', page.read_text(encoding="utf-8"))
-    assert found is not None
-    return "\n".join(gzip.decompress(base64.b64decode(block)).decode() for block in found[1].split("\n"))
+    match = re.search(r'id="details">([^<]*)<', page.read_text(encoding="utf-8"))
+    assert match is not None
+    return "\n".join(gzip.decompress(base64.b64decode(block)).decode() for block in match[1].split("\n"))
 
 
 # NaN and infinities below the level strict, NaN as other machines have it, accumulators declared too narrow.

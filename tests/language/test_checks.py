@@ -45,9 +45,9 @@ def parameters(signature: str, result: str) -> str:
     ],
 )
 def test_refused_declarations(rejects: Rejects, declarations: str, category: str, message: str) -> None:
-    found = rejects(f"module m {{ {declarations} }}")
-    assert (found.category, found.phase) == (category, "verify")
-    assert message in found.message
+    actual = rejects(f"module m {{ {declarations} }}")
+    assert (actual.category, actual.phase) == (category, "verify")
+    assert message in actual.message
 
 
 @pytest.mark.parametrize(

@@ -67,10 +67,10 @@ def test_what_is_nested_too_deep_is_refused(
     syntax_errors: SyntaxErrors, drawn: Callable[[int], int], nesting: str, depth: int
 ) -> None:
     """One diagnostic, at the token that goes too deep, names the limit; it is the same however much follows."""
-    (found,) = syntax_errors(NESTINGS[nesting](drawn(depth) if depth > DEEP else depth))
-    assert found.message == "nested more than 500 levels deep"
-    assert "500" in found.requirement
-    assert found == syntax_errors(NESTINGS[nesting](600))[0]
+    (actual,) = syntax_errors(NESTINGS[nesting](drawn(depth) if depth > DEEP else depth))
+    assert actual.message == "nested more than 500 levels deep"
+    assert "500" in actual.requirement
+    assert actual == syntax_errors(NESTINGS[nesting](600))[0]
 
 
 @pytest.mark.parametrize("nesting", NESTINGS)
@@ -88,9 +88,9 @@ def test_the_limit_counts_what_is_open(syntax_errors: SyntaxErrors, brackets: st
         return returning(wrap.format(brackets * depth + "a" * (brackets == "(") + closing * depth))
 
     assert syntax_errors(program(NESTING_LIMIT - outside)) == ()
-    (found,) = syntax_errors(program(NESTING_LIMIT - outside + 1))
+    (actual,) = syntax_errors(program(NESTING_LIMIT - outside + 1))
     before = program(1).index(brackets, program(1).index("return") + (9 if brackets == "[" else 0))
-    assert found.span.column == before + 1 + NESTING_LIMIT - outside
+    assert actual.span.column == before + 1 + NESTING_LIMIT - outside
 
 
 def test_nesting_that_ends_does_not_count(syntax_errors: SyntaxErrors) -> None:
@@ -117,16 +117,16 @@ def test_long_chains_are_programs(depth_of: Depth, chain: str) -> None:
 @pytest.mark.parametrize("chain", ["sum", "subscripts"])
 def test_a_chain_has_a_limit_too(syntax_errors: SyntaxErrors, drawn: Callable[[int], int], chain: str) -> None:
     assert syntax_errors(CHAINS[chain](CHAIN_LIMIT)) == ()
-    (found,) = syntax_errors(CHAINS[chain](CHAIN_LIMIT + 1))
-    assert found.message == "a chain of more than 10000 operators"
-    assert syntax_errors(CHAINS[chain](drawn(drawn(100)) * CHAIN_LIMIT)) == (found,)
+    (actual,) = syntax_errors(CHAINS[chain](CHAIN_LIMIT + 1))
+    assert actual.message == "a chain of more than 10000 operators"
+    assert syntax_errors(CHAINS[chain](drawn(drawn(100)) * CHAIN_LIMIT)) == (actual,)
 
 
 def test_chains_inside_chains_add_up(syntax_errors: SyntaxErrors) -> None:
     half = "a" + " + a" * 6000
     assert syntax_errors(returning(f"({half}) * ({half})")) == ()
-    (found,) = syntax_errors(returning(f"({half}){' + a' * 6000}"))
-    assert found.message == "a chain of more than 10000 operators"
+    (actual,) = syntax_errors(returning(f"({half}){' + a' * 6000}"))
+    assert actual.message == "a chain of more than 10000 operators"
 
 
 def test_there_is_room_to_follow_a_tree(children: Children) -> None:
@@ -255,10 +255,10 @@ def test_bytes_that_are_no_text(data: bytes, byte: str, place: tuple[int, int]) 
     """The first byte that is not UTF-8, and its place in characters."""
     with pytest.raises(Rejection) as stop:
         decode(data, "b.tsr")
-    (found,) = stop.value.diagnostics
-    assert (found.category, found.phase, found.filename) == ("syntax", "lex", "b.tsr")
-    assert found.span == Span(*place, place[0], place[1] + 1)
-    assert byte in found.message
+    (actual,) = stop.value.diagnostics
+    assert (actual.category, actual.phase, actual.filename) == ("syntax", "lex", "b.tsr")
+    assert actual.span == Span(*place, place[0], place[1] + 1)
+    assert byte in actual.message
 
 
 def test_bytes_that_are_text() -> None:
@@ -267,7 +267,7 @@ def test_bytes_that_are_text() -> None:
 
 
 def test_a_nul_byte_and_a_byte_order_mark_are_told(syntax_errors: SyntaxErrors) -> None:
-    (found,) = syntax_errors("module m { func\0 f() {} }")
-    assert (found.phase, found.span.column, "NUL" in found.remedy) == ("lex", 16, True)
-    (found,) = syntax_errors("\ufeffmodule m { }")
-    assert (found.phase, found.span.column, "byte order mark" in found.remedy) == ("lex", 1, True)
+    (actual,) = syntax_errors("module m { func\0 f() {} }")
+    assert (actual.phase, actual.span.column, "NUL" in actual.remedy) == ("lex", 16, True)
+    (actual,) = syntax_errors("\ufeffmodule m { }")
+    assert (actual.phase, actual.span.column, "byte order mark" in actual.remedy) == ("lex", 1, True)

@@ -58,11 +58,11 @@ Rejects = Callable[[str], Diagnostic]
 def test_errors_in_a_body(
     rejects_body: Rejects, body: str, phase: str, place: tuple[int, int], message: str, remedy: str
 ) -> None:
-    found = rejects_body(body)
-    assert (found.category, found.phase, (found.span.line, found.span.column)) == ("syntax", phase, place)
-    assert message in found.message
-    assert remedy in found.remedy
-    assert found.clause
+    actual = rejects_body(body)
+    assert (actual.category, actual.phase, (actual.span.line, actual.span.column)) == ("syntax", phase, place)
+    assert message in actual.message
+    assert remedy in actual.remedy
+    assert actual.clause
 
 
 @pytest.mark.parametrize(
@@ -78,9 +78,9 @@ def test_errors_in_a_body(
     ],
 )
 def test_errors_outside_a_body(rejects: Rejects, source: str, place: tuple[int, int], message: str) -> None:
-    found = rejects(source)
-    assert (found.category, found.phase, (found.span.line, found.span.column)) == ("syntax", "parse", place)
-    assert found.message == message
+    actual = rejects(source)
+    assert (actual.category, actual.phase, (actual.span.line, actual.span.column)) == ("syntax", "parse", place)
+    assert actual.message == message
 
 
 SyntaxErrors = Callable[[str], tuple[Diagnostic, ...]]
@@ -170,9 +170,9 @@ def test_one_wrong_token_is_one_error(
     several = 0
     for place in range(0, len(PLACES), every):
         text = texts.get(change, f"{token(place)} {token(place)}")
-        found = syntax_errors(edited((place, text)))
-        several += len(found) > 1
-        assert all(line(max(place - 1, 0)) <= each.span.line for each in found)
+        actual = syntax_errors(edited((place, text)))
+        several += len(actual) > 1
+        assert all(line(max(place - 1, 0)) <= each.span.line for each in actual)
     assert several <= exceptions
 
 
@@ -298,22 +298,22 @@ def test_two_wrong_tokens_are_two_errors(syntax_errors: SyntaxErrors, pytestconf
     ],
 )
 def test_what_is_told(syntax_errors: SyntaxErrors, source: str, expected: list[tuple[int, int, str]]) -> None:
-    found = syntax_errors(source)
-    assert [(each.span.line, each.span.column) for each in found] == [place[:2] for place in expected]
-    for each, (_, _, message) in zip(found, expected, strict=True):
+    actual = syntax_errors(source)
+    assert [(each.span.line, each.span.column) for each in actual] == [place[:2] for place in expected]
+    for each, (_, _, message) in zip(actual, expected, strict=True):
         assert message in each.message
 
 
 def test_a_string_that_may_be_another_says_so(syntax_errors: SyntaxErrors) -> None:
     """Strings may run over lines: what is never closed began, perhaps, much earlier."""
-    (found,) = syntax_errors('module m { func f() {\ng("a);\ng("c");\n} }')
-    assert "the one that begins in line 2" in found.remedy
+    (actual,) = syntax_errors('module m { func f() {\ng("a);\ng("c");\n} }')
+    assert "the one that begins in line 2" in actual.remedy
 
 
 @pytest.mark.parametrize("mistake", ["let x = 1;", "x = 1 & 2;", "x = ) ;", "f(a=1, b);"])
 def test_ten_are_told_at_most(syntax_errors: SyntaxErrors, mistake: str) -> None:
-    found = syntax_errors("module m { func f() {\n" + f"{mistake}\n" * 50 + "} }")
-    assert [each.span.line for each in found] == list(range(2, 12))
+    actual = syntax_errors("module m { func f() {\n" + f"{mistake}\n" * 50 + "} }")
+    assert [each.span.line for each in actual] == list(range(2, 12))
 
 
 def test_reading_ends_after_ten_lexical_errors() -> None:
@@ -324,8 +324,8 @@ def test_reading_ends_after_ten_lexical_errors() -> None:
 
 @pytest.mark.parametrize("source", ["module m { ) } module n { ( } module o { ] }", "a b c d e f g h i j k l m n o p"])
 def test_nothing_is_told_twice(syntax_errors: SyntaxErrors, source: str) -> None:
-    found = syntax_errors(source)
-    assert len({each.span for each in found}) == len(found)
+    actual = syntax_errors(source)
+    assert len({each.span for each in actual}) == len(actual)
 
 
 def test_any_mutation_gets_an_answer_inside_the_text(syntax_errors: SyntaxErrors, drawn: Callable[[int], int]) -> None:
@@ -337,10 +337,10 @@ def test_any_mutation_gets_an_answer_inside_the_text(syntax_errors: SyntaxErrors
         at = choose.randrange(len(text))
         text = text[:at] + choose.choice(letters) + text[at + choose.randrange(3) :]
         lines = text.split("\n")
-        found = syntax_errors(text)
-        assert len(found) <= 10
-        assert sorted(found, key=lambda each: each.span) == list(found)
-        for each in found:
+        actual = syntax_errors(text)
+        assert len(actual) <= 10
+        assert sorted(actual, key=lambda each: each.span) == list(actual)
+        for each in actual:
             assert 1 <= each.span.line <= len(lines)
             assert 1 <= each.span.column <= len(lines[each.span.line - 1]) + 1
             assert (each.span.end_line, each.span.end_column) > (each.span.line, each.span.column)

@@ -126,10 +126,10 @@ def test_machine_code_is_compared_where_it_is_asked_for(monkeypatch: pytest.Monk
         return (*results[:-1], *changed(results[-1:], 2)) if kernel.name == doubling else results
 
     monkeypatch.setattr(host, "run_native", run_native)
-    found = compared(Options(fuse=False), EXECUTIONS)
-    assert found.levels == LEVELS
-    assert found.difference is not None
-    assert (found.difference.level, found.difference.operation) == ("native", f"add in @{doubling}")
+    actual = compared(Options(fuse=False), EXECUTIONS)
+    assert actual.levels == LEVELS
+    assert actual.difference is not None
+    assert (actual.difference.level, actual.difference.operation) == ("native", f"add in @{doubling}")
 
 
 def changed(results: Sequence[Array], place: int) -> tuple[Array, ...]:

@@ -63,14 +63,14 @@ def test_a_record_replays_the_schedule(seed: int) -> None:
 
 
 def test_all_schedules_are_found_by_varying_the_record() -> None:
-    found, stack = [], [[]]  # type: ignore[var-annotated]
+    actual, stack = [], [[]]  # type: ignore[var-annotated]
     while stack:
         record = stack.pop()
         replayed = Replayed(record)
-        found.append("".join(three(replayed)))
+        actual.append("".join(three(replayed)))
         for place in range(len(record), len(replayed.widths)):
             stack += [[*replayed.taken[:place], other] for other in range(1, replayed.widths[place])]
-    assert set(found) == {"".join(permutation) for permutation in permutations("abc")}
+    assert set(actual) == {"".join(permutation) for permutation in permutations("abc")}
 
 
 def circle(engine: Engine, names: str) -> None:
@@ -182,9 +182,9 @@ def test_the_first_conflict_is_the_one_that_comparing_all_pairs_finds(seed: int)
         time = clock.tick(stream)
         access = Access(start, start + drawn.randrange(1, 6), drawn.random() < 0.4, stream, time, "")
         expected = history.conflicts(access, clock)
-        found = log.note(1, 0, access.start, access.stop, access.write, stream, clock)
+        actual = log.note(1, 0, access.start, access.stop, access.write, stream, clock)
         if expected:
-            assert found in expected
+            assert actual in expected
             return
-        assert found is None
+        assert actual is None
         history.made.append((access, dict(clock)))

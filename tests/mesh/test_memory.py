@@ -263,11 +263,11 @@ def test_intervals_are_the_set_of_their_positions(added: list[tuple[int, int]], 
     for start, stop in added:
         held.add(start, stop)
         positions |= set(range(start, stop))
-    wanted = set(range(*asked))
+    expected = set(range(*asked))
     assert {at for start, stop in held for at in range(start, stop)} == positions
-    assert held.covers(*asked) == (wanted <= positions)
+    assert held.covers(*asked) == (expected <= positions)
     gaps = list(held.gaps(*asked))
-    assert sorted(at for start, stop in gaps for at in range(start, stop)) == sorted(wanted - positions)
+    assert sorted(at for start, stop in gaps for at in range(start, stop)) == sorted(expected - positions)
     for ranges in (list(held), gaps):
         assert all(start < stop for start, stop in ranges)
         assert all(before[1] < after[0] for before, after in pairwise(ranges)), "they never touch"

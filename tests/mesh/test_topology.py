@@ -85,8 +85,8 @@ def test_the_shortest_of_all_ways_is_taken(found: list[Link], data: st.DataObjec
 @pytest.mark.parametrize("devices", [2, 4096])
 def test_a_way_across_a_switch_is_not_searched_for(devices: int) -> None:
     routes = Routes(Link(f"l{number:04}", number, "switch", 1, 5) for number in range(devices))
-    found = [routes.between(number, (number + 1) % devices, frozenset()) for number in range(devices)]
-    assert [[each.a for each in way or ()] for way in found] == [[n, (n + 1) % devices] for n in range(devices)]
+    actual = [routes.between(number, (number + 1) % devices, frozenset()) for number in range(devices)]
+    assert [[each.a for each in way or ()] for way in actual] == [[n, (n + 1) % devices] for n in range(devices)]
 
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -265,9 +265,9 @@ def test_the_schema_knows_every_target() -> None:
 
 
 def test_every_topology_of_the_package_has_a_name_and_the_form() -> None:
-    found = sorted(PACKAGED.glob("*.json"))
-    assert tuple(path.stem for path in found) == NAMES
-    for path in found:
+    actual = sorted(PACKAGED.glob("*.json"))
+    assert tuple(path.stem for path in actual) == NAMES
+    for path in actual:
         assert by_schema(json.loads(path.read_text(encoding="utf-8")))
         assert named(path.stem).name == load(path).name == path.stem
 

@@ -47,7 +47,7 @@ def function(text: str) -> ast.FunctionDef:
 def made(text: str) -> set[tuple[str, str, str]]:
     """Rule, before and after of every change of a function with this body."""
     body = textwrap.indent(textwrap.dedent(text), "    ")
-    return {(each.rule, each.before, each.after) for each in changes(function(f"def f(a, b):\n{body}"))}
+    return {(change.rule, change.before, change.after) for change in changes(function(f"def f(a, b):\n{body}"))}
 
 
 @pytest.mark.parametrize(
@@ -75,9 +75,9 @@ def test_a_rule_makes_its_change(body: str, expected: set[tuple[str, str, str]])
 
 
 def test_a_branch_is_never_taken_or_always() -> None:
-    found = made("if a: return b\nelse: return a")
-    assert {rule for rule, _, _ in found} == {"branch dropped", "else dropped"}
-    assert {after.splitlines()[0] for _, _, after in found} == {"if False:", "if True:"}
+    actual = made("if a: return b\nelse: return a")
+    assert {rule for rule, _, _ in actual} == {"branch dropped", "else dropped"}
+    assert {after.splitlines()[0] for _, _, after in actual} == {"if False:", "if True:"}
 
 
 @pytest.mark.parametrize(
@@ -95,27 +95,27 @@ def test_what_no_case_can_judge_is_left_alone(body: str) -> None:
 
 def test_a_change_is_made_in_its_place_only() -> None:
     node = function("def f(a):\n    return a + 1 < a + 1")
-    second = [each for each in changes(node) if each.rule == "off by one"][1]
+    second = [change for change in changes(node) if change.rule == "off by one"][1]
     changed(node, second)
     assert ast.unparse(node) == "def f(a):\n    return a + 1 < a + 2"
 
 
 def test_every_change_can_be_made_and_differs() -> None:
     text = "def f(a, b):\n    if a < 3 and not b:\n        a.append(b)\n    b[0] -= 1\n    return max(a, b) % 2"
-    found: list[Change] = changes(function(text))
+    actual: list[Change] = changes(function(text))
     texts = set()
-    for change in found:
+    for change in actual:
         node = function(text)
         changed(node, change)
         texts.add(ast.unparse(node))
-    assert len(texts) == len(found)
+    assert len(texts) == len(actual)
     assert text not in texts
 
 
 @pytest.mark.parametrize(("rule", "line"), [("branch dropped", 4), ("else dropped", 6), ("comparison", 3)])
 def test_a_change_says_which_line_must_be_executed(rule: str, line: int) -> None:
     node = function("def f(a, b):\n    a.append(b)\n    if a < b:\n        a.clear()\n    else:\n        b.clear()")
-    assert [each.reached for each in changes(node) if each.rule == rule] == [line]
+    assert [change.reached for change in changes(node) if change.rule == rule] == [line]
 
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*os.fork")
@@ -183,7 +183,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleT
 
 
 def mutant(ending: str) -> Mutant:
-    (found,) = [each for each in mutants_of("mutable", ["room"]) if each.name.startswith(f"room.things.{ending}")]
+    (found,) = [mutant for mutant in mutants_of("mutable", ["room"]) if mutant.name.startswith(f"room.things.{ending}")]
     return found
 
 
@@ -195,10 +195,10 @@ def in_a_child(act: Callable[[], bool]) -> bool:
 
 
 def test_a_mutant_says_where_it_is(package: ModuleType) -> None:
-    found = mutant("Box.half/operator")
-    assert (found.room, found.module) == ("room", "mutable.room.things")
-    assert found.description == "line 30: 'self.size / 2' becomes 'self.size * 2'"
-    assert found.clauses == {"RT-04.1-16", "LANG-15-05"}
+    actual = mutant("Box.half/operator")
+    assert (actual.room, actual.module) == ("room", "mutable.room.things")
+    assert actual.description == "line 30: 'self.size / 2' becomes 'self.size * 2'"
+    assert actual.clauses == {"RT-04.1-16", "LANG-15-05"}
 
 
 def test_a_room_that_is_not_there_is_refused(package: ModuleType) -> None:
@@ -282,16 +282,16 @@ def act(task: str) -> str:
 
 
 def test_every_task_has_its_result_and_a_process() -> None:
-    found = dict(isolated(2, act, ["a", "b", "c"], patience=60))
-    words = [str(found[place]).split() for place in range(3)]
+    actual = dict(isolated(2, act, ["a", "b", "c"], patience=60))
+    words = [str(actual[place]).split() for place in range(3)]
     assert [name for name, _ in words] == ["a", "b", "c"]
     assert len({number for _, number in words} | {str(os.getpid())}) == 4
 
 
 def test_a_process_that_dies_or_does_not_end_has_no_result() -> None:
-    found = dict(isolated(2, act, ["dies", "never ends", "a"], patience=3))
-    assert (found[0], found[1]) == (None, None)
-    assert str(found[2]).startswith("a ")
+    actual = dict(isolated(2, act, ["dies", "never ends", "a"], patience=3))
+    assert (actual[0], actual[1]) == (None, None)
+    assert str(actual[2]).startswith("a ")
 
 
 COMMAND = [sys.executable, "-m", "tessera_conformance", "strength", "--mutants", "100000", "--packages", "abi"]
@@ -376,7 +376,7 @@ def test_an_entry_speaks_of_a_mutant_a_function_or_a_module(
         command_mutant("f/unary/9", "x"),
         command_mutant("g/unary/3", "x or y"),
     ]
-    assert [explained(each, equivalents) for each in mutants] == [True] * same + [False] * others
+    assert [explained(mutant, equivalents) for mutant in mutants] == [True] * same + [False] * others
     assert stale(equivalents, mutants) == ([] if same else list(equivalents))
 
 

@@ -66,9 +66,9 @@ def structured(name: str, rng: np.random.Generator) -> np.ndarray:
 def test_random_and_structured_inputs(type_name, name, oracle, mpfr, rng):
     values = structured(type_name, rng)
     values = values[values != 0]
-    found = FUNCTIONS[name](values, dtype(type_name))
-    assert found.dtype == dtype(type_name).carrier
-    oracle.same(found.tolist(), mpfr.nearest(name, type_name, values.tolist()))
+    actual = FUNCTIONS[name](values, dtype(type_name))
+    assert actual.dtype == dtype(type_name).carrier
+    oracle.same(actual.tolist(), mpfr.nearest(name, type_name, values.tolist()))
 
 
 SIXTEEN_BITS = (pytest.param(name, marks=pytest.mark.slow) for name in ("fp16", "bf16"))
@@ -79,16 +79,16 @@ SIXTEEN_BITS = (pytest.param(name, marks=pytest.mark.slow) for name in ("fp16", 
 def test_every_input(type_name, name, oracle, mpfr, drawn):
     """Every fourth number of sixteen bits is tried, or every one with `--whole`."""
     values = every_value(type_name)[:: 1 if type_name.startswith("fp8") else 4 // drawn(4)]
-    found = FUNCTIONS[name](values, dtype(type_name))
-    oracle.same(found.tolist(), mpfr.nearest(name, type_name, values.tolist()))
+    actual = FUNCTIONS[name](values, dtype(type_name))
+    oracle.same(actual.tolist(), mpfr.nearest(name, type_name, values.tolist()))
 
 
 @pytest.mark.parametrize("name", UNARY)
 @pytest.mark.parametrize("type_name", ["fp16", "bf16"])
 def test_some_inputs_of_sixteen_bits(type_name, name, oracle, mpfr):
     values = every_value(type_name)[3::97]
-    found = FUNCTIONS[name](values, dtype(type_name))
-    oracle.same(found.tolist(), mpfr.nearest(name, type_name, values.tolist()))
+    actual = FUNCTIONS[name](values, dtype(type_name))
+    oracle.same(actual.tolist(), mpfr.nearest(name, type_name, values.tolist()))
 
 
 # Inputs whose results in fp64 agree with a midpoint between floats in 40 bits more than its own 54: found by Lefevre
@@ -116,8 +116,8 @@ def test_hard_inputs_which_no_pair_of_floats_decides(name, oracle, mpfr, monkeyp
     enclose = ziv._by_enclosure
     monkeypatch.setattr(ziv, "_by_enclosure", lambda *arguments: asked.append(arguments[1]) or enclose(*arguments))
     values = [float.fromhex(text) for text in HARD[name].split()]
-    found = FUNCTIONS[name](np.array(values), dtype("fp64"))
-    oracle.same(found.tolist(), mpfr.nearest(name, "fp64", values))
+    actual = FUNCTIONS[name](np.array(values), dtype("fp64"))
+    oracle.same(actual.tolist(), mpfr.nearest(name, "fp64", values))
     assert len(asked) == len(values)
 
 
@@ -245,8 +245,8 @@ def test_approximations_keep_well_within_their_margins(name, mpfr, rng, monkeypa
     exact = mpfr.values(name, *(each.tolist() for each in values))
     for high, low, exponent, value in zip(near.high, near.low, exponents.tolist(), exact, strict=True):
         if value != 0:
-            found = (Fraction(float(high)) + Fraction(float(low))) * Fraction(2) ** exponent
-            worst = max(worst, abs(found / Fraction(*map(int, value.as_integer_ratio())) - 1))
+            actual = (Fraction(float(high)) + Fraction(float(low))) * Fraction(2) ** exponent
+            worst = max(worst, abs(actual / Fraction(*map(int, value.as_integer_ratio())) - 1))
     assert worst < Fraction(margin) * Fraction(3, 4)
     assert (np.abs(near.low) <= np.spacing(np.abs(near.high)) / 2).all()
 
@@ -260,10 +260,10 @@ def test_enclosures_alone_give_the_same_bits(type_name, name, oracle, mpfr, rng,
     monkeypatch.setattr(ziv, "_SINGLE_MARGIN", 0.125)
     monkeypatch.setattr(ziv, "QUICK", False)
     monkeypatch.setattr(ziv, "_by_enclosure", lambda *arguments: asked.append(1) or enclose(*arguments))
-    values = [each.astype(dtype(type_name).carrier) for each in operands(name, rng, 15)]
-    found = FUNCTIONS[name](*values, dtype(type_name))
-    oracle.same(found.tolist(), mpfr.nearest(name, type_name, *(each.tolist() for each in values)))
-    assert len(asked) > 0.4 * found.size
+    values = [operand.astype(dtype(type_name).carrier) for operand in operands(name, rng, 15)]
+    actual = FUNCTIONS[name](*values, dtype(type_name))
+    oracle.same(actual.tolist(), mpfr.nearest(name, type_name, *(value.tolist() for value in values)))
+    assert len(asked) > 0.4 * actual.size
 
 
 def test_enclosures_are_really_asked_and_rarely(rng, monkeypatch):

@@ -153,10 +153,10 @@ def test_a_compiled_function_gives_the_same_bits_and_doubts_as_in_numpy(name, ki
         monkeypatch.setattr(kernels, "_WORTHWHILE", dict.fromkeys(kernels._WORTHWHILE, 0))
         compiled = kernels.compiled_elements(decide, operands)
         assert compiled is not None
-        found, certain = np.empty_like(operands[0]), np.empty(operands[0].shape, np.bool_)
-        compiled(*operands, result=found, mask=certain)
+        actual, certain = np.empty_like(operands[0]), np.empty(operands[0].shape, np.bool_)
+        compiled(*operands, result=actual, mask=certain)
         expected, sure = decide(*operands)
-    same_bits(found, expected)
+    same_bits(actual, expected)
     assert np.array_equal(certain, sure)
     monkeypatch.setenv("TESSERA_PLAIN_NUMERICS", "1")
     assert kernels.compiled_elements(decide, operands) is None
@@ -405,9 +405,9 @@ def test_matmul_uses_it_and_does_not_change(name, monkeypatch, rng):
         return product
 
     monkeypatch.setattr("tessera_reference.numerics.matmul.left_fold_product", spy)
-    found = matmul(a, b).to_bits()
+    actual = matmul(a, b).to_bits()
     monkeypatch.setenv("TESSERA_PLAIN_NUMERICS", "1")
-    assert matmul(a, b).to_bits() == found
+    assert matmul(a, b).to_bits() == actual
     assert used == [True, False]
 
 

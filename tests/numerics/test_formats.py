@@ -42,11 +42,11 @@ def test_the_table_lists_every_dtype_in_the_order_of_ids():
 
 @pytest.mark.parametrize(("name", "abi", "size", "carrier", "accumulator"), ROWS)
 def test_ids_sizes_carriers_and_accumulators(name, abi, size, carrier, accumulator):
-    found = dtype(name)
-    assert str(found.abi_id) == abi
-    assert found.storage_bytes == int(size)
-    assert found.carrier == np.dtype(carrier)
-    assert found.accumulator is dtype(accumulator)
+    actual = dtype(name)
+    assert str(actual.abi_id) == abi
+    assert actual.storage_bytes == int(size)
+    assert actual.carrier == np.dtype(carrier)
+    assert actual.accumulator is dtype(accumulator)
 
 
 @pytest.mark.parametrize("name", ["float32", "fp8", "FP32", "", "uint8"])
@@ -172,24 +172,24 @@ def codes_of(name: str, rng: np.random.Generator) -> list[int]:
 def test_codes_are_classified_as_their_fields_say(name, rng):
     codes = codes_of(name, rng)
     stored = np.array(codes, f"<u{dtype(name).storage_bytes}").tobytes()
-    found = classify(Array.from_bits(dtype(name), (len(codes),), stored))
+    actual = classify(Array.from_bits(dtype(name), (len(codes),), stored))
     expected = [by_fields(code, name) for code in codes]
-    assert (found.categories.dtype, found.negative.dtype) == (np.uint8, np.bool_)
-    assert found.categories.tolist() == [category for category, _ in expected]
-    assert found.negative.tolist() == [negative for _, negative in expected]
+    assert (actual.categories.dtype, actual.negative.dtype) == (np.uint8, np.bool_)
+    assert actual.categories.tolist() == [category for category, _ in expected]
+    assert actual.negative.tolist() == [negative for _, negative in expected]
 
 
 @pytest.mark.parametrize("name", ["complex64", "complex128"])
 def test_complex_numbers_are_classified_by_part(name):
     smallest = 2.0 ** (-149 if name == "complex64" else -1074)
     numbers = [[complex(-0.0, 1.5)], [complex(smallest, -math.inf)], [complex(math.nan, -smallest)]]
-    found = classify(Array(dtype(name), np.array(numbers, name)))
-    assert found.categories.tolist() == [
+    actual = classify(Array(dtype(name), np.array(numbers, name)))
+    assert actual.categories.tolist() == [
         [[Category.ZERO, Category.NORMAL]],
         [[Category.SUBNORMAL, Category.INFINITE]],
         [[Category.NAN, Category.SUBNORMAL]],
     ]
-    assert found.negative.tolist() == [[[True, False]], [[False, True]], [[False, True]]]
+    assert actual.negative.tolist() == [[[True, False]], [[False, True]], [[False, True]]]
 
 
 @pytest.mark.parametrize("name", ["int8", "int64", "bool"])

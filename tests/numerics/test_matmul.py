@@ -14,7 +14,7 @@ from tessera_reference.numerics.matmul import matmul
 from tessera_reference.numerics.trees import FOLD, Tree
 
 ACCUMULATOR = {"fp64": "fp64"}  # of floats; all others accumulate in fp32
-FLOATS = [name for name, each in DTYPES.items() if each.kind == "float"]
+FLOATS = [name for name, dtype in DTYPES.items() if dtype.kind == "float"]
 
 
 def array(name: str, values: object) -> Array:
@@ -38,17 +38,17 @@ def test_large_results_are_computed_in_tiles_alike(shape):
     m, k, n = shape
     a = np.arange(m * k, dtype=np.int64).reshape(m, k) % 11 - 5
     b = np.arange(k * n, dtype=np.int64).reshape(k, n) % 7 - 3
-    found = matmul(array("fp32", a), array("fp32", b))
-    assert np.array_equal(found.values, a @ b)
+    actual = matmul(array("fp32", a), array("fp32", b))
+    assert np.array_equal(actual.values, a @ b)
 
 
 def test_operands_in_any_memory_order():
     a = np.arange(6, dtype=np.float32).reshape(3, 2)
-    found = matmul(Array(dtype("fp32"), a.T), Array(dtype("fp32"), a))
-    assert found.values.tolist() == [[20, 26], [26, 35]]
+    actual = matmul(Array(dtype("fp32"), a.T), Array(dtype("fp32"), a))
+    assert actual.values.tolist() == [[20, 26], [26, 35]]
 
 
-NUMBERS = [name for name, each in DTYPES.items() if each.kind != "bool"]
+NUMBERS = [name for name, dtype in DTYPES.items() if dtype.kind != "bool"]
 
 
 def wild(name: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
@@ -101,15 +101,15 @@ ORDERS = {
 def test_products_and_the_start_value_are_added_in_the_order_of_the_tree(name, tree, with_addend, values, oracle, rng):
     a, b = values(name, (3, 5), rng), values(name, (5, 4), rng)
     c = values(name, (3, 4), rng) if with_addend else None
-    found = matmul(a, b, addend=c, tree=Tree.parse(tree))
-    assert (found.dtype, found.shape) == (dtype(name), (3, 4))
+    actual = matmul(a, b, addend=c, tree=Tree.parse(tree))
+    assert (actual.dtype, actual.shape) == (dtype(name), (3, 4))
     expected = []
     for i in range(3):
         for j in range(4):
             start = 0.0 if c is None else float(c.values[i, j])
             total = ORDERS[tree](start, products(a, b, i, j, name, oracle), lambda x, y: oracle.add(x, y, inner(name)))
             expected.append(oracle.nearest_or_special(total, name))
-    oracle.same(found.values.ravel().tolist(), expected)
+    oracle.same(actual.values.ravel().tolist(), expected)
 
 
 def same_bits(a: Array, b: Array) -> None:

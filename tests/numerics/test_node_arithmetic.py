@@ -17,7 +17,7 @@ from tessera_reference.numerics.matmul import matmul
 from tessera_reference.numerics.node_arithmetic import ROUNDINGS, NodeArithmetic
 from tessera_reference.numerics.trees import Tree
 
-FLOATS = [name for name, each in DTYPES.items() if each.kind == "float"]
+FLOATS = [name for name, dtype in DTYPES.items() if dtype.kind == "float"]
 NESTINGS: list[Any] = [
     [[[["c", 0], 1], 2], 3],
     [["c", 0, 1, 2], 3],
@@ -140,7 +140,7 @@ def test_products_are_combined_as_declared(name, accumulator, wild, directed, or
         a, b = codes(name, (2, 4), rng, wild), without_b_of_one(codes(name, (4, 2), rng, wild))
         start = codes(accumulator, (2, 2), rng, wild)
         nesting = NESTINGS[(i + i // 20) % len(NESTINGS)]
-        found = matmul(
+        actual = matmul(
             Array(dtype(name), a),
             Array(dtype(name), b),
             dtype(accumulator),
@@ -159,7 +159,7 @@ def test_products_are_combined_as_declared(name, accumulator, wild, directed, or
                 root = nesting if "c" in str(nesting) else [nesting, "c"]
                 first = definition.flushed(float(start[row, column]))
                 expected.append(definition.evaluate(root, leaves, first).a)
-        oracle.same(found.values.ravel().tolist(), expected)
+        oracle.same(actual.values.ravel().tolist(), expected)
 
 
 def operand(x: float, name: str, oracle: Any) -> float:
@@ -174,11 +174,11 @@ def test_sums_are_combined_as_declared(name, accumulator, wild, directed, oracle
     for i, model in enumerate(models(accumulator)):
         definition = Definition(model, directed, oracle)
         x, nesting = codes(name, (3, 4), rng, wild), NESTINGS[i % len(NESTINGS)]
-        found = reductions.sum(
+        actual = reductions.sum(
             Array(dtype(name), x), 1, tree=Tree.from_json(nesting), arithmetic=NodeArithmetic.from_json(model)
         )
         form = oracle.formats[name]
-        for row, result in zip(x.tolist(), found.values.tolist(), strict=True):
+        for row, result in zip(x.tolist(), actual.values.tolist(), strict=True):
             leaves = [Exact(definition.flushed(value, form)) for value in row]
             total = definition.evaluate(nesting, leaves, 0.0).a
             oracle.same([result], [oracle.nearest_or_special(total, name)])

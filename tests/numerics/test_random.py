@@ -39,9 +39,9 @@ def plain_word(seed: int, stream: int, i: int) -> int:
 def test_blocks_of_random_counters(rng):
     counters = rng.integers(0, 2**32, (5, 40, 4), dtype=np.uint64)
     key = (0x12345678, 0x9ABCDEF0)
-    found = philox4x32(counters, key)
-    assert (found.dtype, found.shape) == (np.uint32, (5, 40, 4))
-    assert found.reshape(-1, 4).tolist() == [plain_block(c, key) for c in counters.reshape(-1, 4).tolist()]
+    actual = philox4x32(counters, key)
+    assert (actual.dtype, actual.shape) == (np.uint32, (5, 40, 4))
+    assert actual.reshape(-1, 4).tolist() == [plain_block(c, key) for c in counters.reshape(-1, 4).tolist()]
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2**32, 2**64 - 1, 0x0123456789ABCDEF])

@@ -22,7 +22,7 @@ from tessera_reference.numerics.reductions import softmax
 from tessera_reference.numerics.rounding import round_to
 from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree
 
-FLOATS = [name for name, each in DTYPES.items() if each.kind == "float"]
+FLOATS = [name for name, dtype in DTYPES.items() if dtype.kind == "float"]
 BINARY_TREES = {
     "fold": "((((0 1) 2) 3) 4)",
     "pairwise": "(((0 1) (2 3)) 4)",
@@ -73,10 +73,10 @@ def test_sums_and_products_of_floats(name, tree, values, oracle, rng):
     x = values(name, (40, 5), rng)
     text = BINARY_TREES[tree or "pairwise"]
     for reduce, step in ((reductions.sum, oracle.add), (reductions.prod, oracle.multiply)):
-        found = reduce(x, -1, tree=tree and Tree.parse(tree))
-        assert (found.dtype, found.shape) == (x.dtype, (40,))
+        actual = reduce(x, -1, tree=tree and Tree.parse(tree))
+        assert (actual.dtype, actual.shape) == (x.dtype, (40,))
         totals = [over(text, row, lambda a, b, step=step: step(a, b, inner(name))) for row in x.values.tolist()]
-        oracle.same(found.values.tolist(), [oracle.nearest_or_special(total, name) for total in totals])
+        oracle.same(actual.values.tolist(), [oracle.nearest_or_special(total, name) for total in totals])
 
 
 @pytest.mark.parametrize("name", FLOATS)
@@ -92,9 +92,9 @@ def test_one_node_over_all_is_the_exact_result_rounded_once(name, oracle, data):
         (reductions.sum, sum(map(Fraction, row))),
         (reductions.prod, math.prod(map(Fraction, row))),
     ):
-        found = float(reduce(rounded(name, row), 0, tree=tree).values)
+        actual = float(reduce(rounded(name, row), 0, tree=tree).values)
         expected = oracle.nearest_or_special(oracle.nearest(exact, inner(name)), name) if exact else 0.0
-        assert found == expected
+        assert actual == expected
 
 
 def test_a_long_fold_needs_no_recursion_and_any_explicit_order_no_more():
@@ -140,6 +140,6 @@ def test_compensation_excludes_a_tree_and_another_arithmetic():
 def test_many_masked_elements_are_fast_and_zero():
     """-1e30 is how attention is masked; its exponential is decided without a high-precision fallback."""
     x = rounded("fp64", np.where(np.arange(200000) % 2, 1.0, -1e30))
-    found = softmax(x).values
-    assert found[0] == 0
-    assert found[1] == 1e-5
+    actual = softmax(x).values
+    assert actual[0] == 0
+    assert actual[1] == 1e-5

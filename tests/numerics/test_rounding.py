@@ -15,7 +15,7 @@ from tessera_reference.numerics.node_arithmetic import ROUNDINGS, round_in_mode,
 from tessera_reference.numerics.rounding import cast, round_exact, round_operand, round_to
 
 NARROW = ["fp8_e4m3", "fp8_e5m2", "fp16", "bf16"]
-FLOATS = [name for name, each in DTYPES.items() if each.kind == "float"]
+FLOATS = [name for name, dtype in DTYPES.items() if dtype.kind == "float"]
 
 
 def finite_values(name: str) -> np.ndarray:
@@ -51,11 +51,11 @@ def test_random_float64_round_as_the_oracle_says(name, oracle, rng):
 
 @pytest.mark.parametrize("name", FLOATS)
 def test_signed_zeros_and_nan_pass_and_underflow_keeps_its_sign(name):
-    found = round_to(np.array([0.0, -0.0, 5e-324, -5e-324, np.nan]), dtype(name))
-    assert found.dtype == dtype(name).carrier
-    assert np.signbit(found[:4]).tolist() == [False, True, False, True]
-    assert np.isnan(found[4])
-    assert name == "fp64" or not found[:4].any()
+    actual = round_to(np.array([0.0, -0.0, 5e-324, -5e-324, np.nan]), dtype(name))
+    assert actual.dtype == dtype(name).carrier
+    assert np.signbit(actual[:4]).tolist() == [False, True, False, True]
+    assert np.isnan(actual[4])
+    assert name == "fp64" or not actual[:4].any()
 
 
 def test_tf32_is_stored_as_fp32_and_rounded_to_ten_bits_as_an_operand(oracle, rng):
@@ -113,23 +113,23 @@ def test_every_mode_rounds_to_the_number_that_it_names(name, rounding, directed,
     ratios = [x.as_integer_ratio() for x in values]
     oracle.same([round_multiple(p, 1 - q.bit_length(), dtype(name), rounding) for p, q in ratios], expected)
     if name in NARROW_FORMATS:
-        found = round_in_mode(np.array(values), dtype(name), rounding)
-        assert found.dtype == np.float32
-        oracle.same(found.tolist(), expected)
+        actual = round_in_mode(np.array(values), dtype(name), rounding)
+        assert actual.dtype == np.float32
+        oracle.same(actual.tolist(), expected)
 
 
 def test_a_sum_to_odd_is_exact_or_has_an_odd_last_bit(rng):
     """Between its neighbours, and never further from the exact sum than one of them."""
     significands = rng.integers(-(1 << 53), 1 << 53, (2, 2000))
     a, b = np.ldexp(significands.astype(np.float64), rng.integers(-60, 60, (2, 2000)))
-    for x, y, found in zip(a.tolist(), b.tolist(), sum_to_odd(a, b).tolist(), strict=True):
+    for x, y, actual in zip(a.tolist(), b.tolist(), sum_to_odd(a, b).tolist(), strict=True):
         exact = Fraction(x) + Fraction(y)
-        if Fraction(found) != exact:
-            assert np.float64(found).view(np.int64) % 2 == 1
-            below, above = math.nextafter(found, -math.inf), math.nextafter(found, math.inf)
+        if Fraction(actual) != exact:
+            assert np.float64(actual).view(np.int64) % 2 == 1
+            below, above = math.nextafter(actual, -math.inf), math.nextafter(actual, math.inf)
             assert Fraction(below) < exact < Fraction(above)
         else:
-            assert Fraction(found) == exact
+            assert Fraction(actual) == exact
 
 
 def test_a_sum_to_odd_of_special_values(oracle):

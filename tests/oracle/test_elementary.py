@@ -70,8 +70,8 @@ def fraction(found: Any) -> Value:
 
 def operands(draw: random.Random, name: str, format_: FloatFormat, count: int) -> list[Fraction]:
     """Any codes, and numbers around one, where the function has a value."""
-    found: list[Fraction] = []
-    while len(found) < count:
+    fractions: list[Fraction] = []
+    while len(fractions) < count:
         near = format_.encode(Fraction(draw.gauss(0, 3)))
         value = format_.decode(draw.choice([draw.getrandbits(format_.sign_bit.bit_length()), near]))
         if not isinstance(value, Fraction) or not value:
@@ -80,8 +80,8 @@ def operands(draw: random.Random, name: str, format_: FloatFormat, count: int) -
             continue
         if name in EXPONENTIAL and abs(value) > 2000:
             continue
-        found.append(value)
-    return found
+        fractions.append(value)
+    return fractions
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -89,10 +89,10 @@ def operands(draw: random.Random, name: str, format_: FloatFormat, count: int) -
 def test_functions_are_correctly_rounded(draw: random.Random, name: str, dtype: str) -> None:
     format_ = float_format(dtype)
     values = operands(draw, name, format_, 40)
-    found = oracle.FUNCTIONS[f"oracle.{name}"](tensor_of(dtype, (40,), list(values)))
+    actual = oracle.FUNCTIONS[f"oracle.{name}"](tensor_of(dtype, (40,), list(values)))
     with mpmath.workprec(3000 if dtype == "fp64" and name in ("sin", "cos", "tan", "expm1", "log1p") else 1500):
         expected = [fraction(DEFINITIONS[name](number(value))) for value in values]
-    assert first_difference(found, tensor_of(dtype, (40,), expected)) is None
+    assert first_difference(actual, tensor_of(dtype, (40,), expected)) is None
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -100,13 +100,13 @@ def test_powers_are_correctly_rounded(draw: random.Random, dtype: str) -> None:
     format_ = float_format(dtype)
     bases = [abs(value) for value in operands(draw, "exp", format_, 60)]
     powers = [format_.round(Fraction(draw.gauss(0, 4))) for _ in bases]
-    found = oracle.pow_(tensor_of(dtype, (60,), list(bases)), tensor_of(dtype, (60,), list(powers)))
+    actual = oracle.pow_(tensor_of(dtype, (60,), list(bases)), tensor_of(dtype, (60,), list(powers)))
     with mpmath.workprec(1500):
         pairs = [
             (number(x), number(y if isinstance(y, Fraction) else ZERO)) for x, y in zip(bases, powers, strict=True)
         ]
         expected = [fraction(mpmath.power(x, y)) for x, y in pairs]
-    assert first_difference(found, tensor_of(dtype, (60,), expected)) is None
+    assert first_difference(actual, tensor_of(dtype, (60,), expected)) is None
 
 
 SPECIAL: dict[str, dict[Value, Value]] = {
@@ -140,8 +140,8 @@ def test_special_values_are_those_of_ieee_754(name: str, dtype: str) -> None:
     cases = {**SPECIAL[name], NAN: NAN}
     x = tensor_of(dtype, (len(cases),), list(cases), nonfinite=True)
     expected = tensor_of(dtype, (len(cases),), list(cases.values()), nonfinite=True)
-    found = oracle.FUNCTIONS[f"oracle.{name}"](x, overflow="nonfinite")
-    assert first_difference(found, expected) is None
+    actual = oracle.FUNCTIONS[f"oracle.{name}"](x, overflow="nonfinite")
+    assert first_difference(actual, expected) is None
 
 
 def exp_enclosure(x: Fraction, precision: int) -> tuple[Fraction, Fraction]:

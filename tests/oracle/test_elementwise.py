@@ -146,8 +146,8 @@ def test_casts_are_those_of_numpy(source: str, target: str) -> None:
     if target == "fp16" and source in ("int32", "int64"):
         values = (values % 1000).astype(NUMPY[source])
     expected = values.astype(NUMPY[target])
-    found = oracle.cast(Tensor(source, (64,), values.tobytes()), dtype=target)
-    assert first_difference(found, Tensor(target, (64,), expected.tobytes())) is None
+    actual = oracle.cast(Tensor(source, (64,), values.tobytes()), dtype=target)
+    assert first_difference(actual, Tensor(target, (64,), expected.tobytes())) is None
 
 
 OPERATORS = [

@@ -206,18 +206,18 @@ def test_every_function_but_pow_is_compared_here() -> None:
 def test_the_centre_is_the_derivative(name: str) -> None:
     x, weights = tensor("fp64", POINTS), tensor("fp64", [1, -2, 3, Fraction(1, 2)])
     with mp.workdps(60):
-        for found, point, weight in zip(enclosed(each(name), [x], weights), POINTS, [1, -2, 3, 0.5], strict=True):
+        for actual, point, weight in zip(enclosed(each(name), [x], weights), POINTS, [1, -2, 3, 0.5], strict=True):
             slope = mpmath.diff(MODELS[name], mpf(point.numerator) / point.denominator)
-            assert near(found, weight * slope)
-            assert found is not None and found.error < Fraction(1, 10**12) * (1 + abs(found.exact))
+            assert near(actual, weight * slope)
+            assert actual is not None and actual.error < Fraction(1, 10**12) * (1 + abs(actual.exact))
 
 
 @pytest.mark.parametrize("which", [0, 1])
 def test_powers(which: int) -> None:
     model: Model = lambda a, b: [function("pow", a[0], b[0])]  # noqa: E731
-    (found,) = enclosed(model, [tensor("fp64", [2.5]), tensor("fp64", [1.25])], tensor("fp64", [1]), which)
+    (actual,) = enclosed(model, [tensor("fp64", [2.5]), tensor("fp64", [1.25])], tensor("fp64", [1]), which)
     with mp.workdps(60):
-        assert near(found, mpmath.diff(lambda a, b: a**b, (2.5, 1.25), (1 - which, which)))
+        assert near(actual, mpmath.diff(lambda a, b: a**b, (2.5, 1.25), (1 - which, which)))
 
 
 def softmax(xs: Sequence[Number]) -> list[Number]:
@@ -234,9 +234,9 @@ def test_a_composition_of_several_operands() -> None:
         return sum(w * p for w, p in zip([1, 2, -3], powers, strict=True)) / sum(powers)
 
     with mp.workdps(60):
-        for place, found in enumerate(enclosed(softmax, [x], weights)):
+        for place, actual in enumerate(enclosed(softmax, [x], weights)):
             order = tuple(int(place == at) for at in range(3))
-            assert near(found, mpmath.diff(weighted, (0.5, -1, 2), order))
+            assert near(actual, mpmath.diff(weighted, (0.5, -1, 2), order))
 
 
 FORMS: list[tuple[str, Model, Callable[[Any], Any]]] = [
@@ -255,16 +255,16 @@ FORMS: list[tuple[str, Model, Callable[[Any], Any]]] = [
 def test_other_forms_of_an_adjoint_lie_within_the_bound(model: Model, form: Callable[[Any], Any]) -> None:
     values = np.linspace(0.01, 1.5, 400, dtype=np.float32)
     x = Tensor("fp32", values.shape, values.tobytes())
-    found = enclosed(model, [x], Tensor("fp32", values.shape, np.ones_like(values).tobytes()))
-    for single, slope in zip(found, form(values).tolist(), strict=True):
+    actual = enclosed(model, [x], Tensor("fp32", values.shape, np.ones_like(values).tobytes()))
+    for single, slope in zip(actual, form(values).tolist(), strict=True):
         assert single is not None and single.holds(Fraction(slope))
 
 
 def test_a_slope_of_another_sign_or_a_hundred_units_off_does_not() -> None:
-    (found,) = enclosed(each("tanh"), [tensor("fp32", [0.5])], tensor("fp32", [1]))
-    assert found is not None
-    assert found.holds(found.exact) and not found.holds(-found.exact)
-    assert not found.holds(found.exact * (1 + Fraction(100, 1 << 23)))
+    (actual,) = enclosed(each("tanh"), [tensor("fp32", [0.5])], tensor("fp32", [1]))
+    assert actual is not None
+    assert actual.holds(actual.exact) and not actual.holds(-actual.exact)
+    assert not actual.holds(actual.exact * (1 + Fraction(100, 1 << 23)))
 
 
 FOLDER = Path(oracle.__file__).parent

@@ -26,7 +26,7 @@ def action() -> Mapping[str, Any]:
 
 
 def step(action: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    (found,) = [each for each in action["runs"]["steps"] if each["name"] == name]
+    (found,) = [step for step in action["runs"]["steps"] if step["name"] == name]
     return found
 
 

@@ -34,23 +34,23 @@ def aspects(found: Finding) -> list[str]:
 
 
 def test_a_right_order_is_confirmed_in_few_calls(probed: Callable[..., Finding], orders: ModuleType) -> None:
-    found = probed(SUM, declared="pairwise", reduce=orders.pairwise)
-    assert (found.verdict, found.departures) == ("agrees", ())
-    assert found.pattern == "pairwise"
-    assert found.calls < 64 + 40
+    actual = probed(SUM, declared="pairwise", reduce=orders.pairwise)
+    assert (actual.verdict, actual.departures) == ("agrees", ())
+    assert actual.pattern == "pairwise"
+    assert actual.calls < 64 + 40
     assert probed(SUM, in_full=True, declared="pairwise", reduce=orders.pairwise).verdict == "agrees"
 
 
 @pytest.mark.parametrize("declared", ["pairwise", {"ring": 1}, [[*range(32)], *range(32, 64)]])
 def test_a_wrong_order_is_caught(declared: Any, probed: Callable[..., Finding]) -> None:
-    found = probed(SUM, declared=declared)
-    assert found.verdict == "differs"
-    assert aspects(found) == ["order"]
-    witness = found.departures[0].witness
+    actual = probed(SUM, declared=declared)
+    assert actual.verdict == "differs"
+    assert aspects(actual) == ["order"]
+    witness = actual.departures[0].witness
     assert witness["declared"] != witness["found"]
     assert len(witness["inputs"]["terms"]) == 64
-    assert found.tree == FOLD.over(64)
-    assert found.arithmetic is not None
+    assert actual.tree == FOLD.over(64)
+    assert actual.arithmetic is not None
 
 
 @pytest.mark.parametrize(
@@ -69,11 +69,11 @@ def test_a_wrong_order_is_caught(declared: Any, probed: Callable[..., Finding]) 
 def test_a_wrong_arithmetic_is_named(
     products: str, arithmetic: dict[str, Any], aspect: str, probed: Callable[..., Finding], orders: ModuleType
 ) -> None:
-    found = probed(PRODUCT, declared="fold", arithmetic=arithmetic, products=getattr(orders, products))
-    assert found.verdict == "differs"
-    assert aspect in aspects(found)
-    assert "order" not in aspects(found)
-    assert found.departures[0].witness
+    actual = probed(PRODUCT, declared="fold", arithmetic=arithmetic, products=getattr(orders, products))
+    assert actual.verdict == "differs"
+    assert aspect in aspects(actual)
+    assert "order" not in aspects(actual)
+    assert actual.departures[0].witness
 
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -133,10 +133,10 @@ def probed(implementation: str, subject: Subject) -> Finding:
 def test_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     """A column of numbers is added one by one, whatever the processor."""
     monkeypatch.setattr(sys, "path", [str(ROOT), *sys.path])
-    found = probed(NUMPY, Subject("sum", (24, 40), "fp32"))
-    assert found.pattern == "fold"
-    assert found.arithmetic is not None
-    assert found.others is not None and found.others.first_other is None
+    actual = probed(NUMPY, Subject("sum", (24, 40), "fp32"))
+    assert actual.pattern == "fold"
+    assert actual.arithmetic is not None
+    assert actual.others is not None and actual.others.first_other is None
     assert probed(NUMPY, Subject("matmul", (8, 16, 8), "fp64")).kind == "tree"
 
 
@@ -163,11 +163,11 @@ def test_libraries_with_an_all_reduce(name: str, monkeypatch: pytest.MonkeyPatch
     try:
         for subject in (Subject("sum", (32,), "fp32"), Subject("matmul", (8, 16, 8), "fp32")):
             assert probe(session, subject).kind == "tree"
-        found = probe(session, Subject("all_reduce", (8, 64), "fp32"))
+        actual = probe(session, Subject("all_reduce", (8, 64), "fp32"))
     finally:
         session.close()
-    assert found.ranks_agree
-    assert all(group.tree is not None for group in found.groups)
+    assert actual.ranks_agree
+    assert all(group.tree is not None for group in actual.groups)
 
 
 def run(*arguments: str) -> int:
@@ -187,9 +187,9 @@ def test_exit_codes(factory: str, code: int, fakes_directory: Path, capsys: pyte
 def test_files(fakes_directory: Path, tmp_path: Path) -> None:
     options = [f"--json={tmp_path / 'f.json'}", f"--svg={tmp_path / 'f.svg'}", f"--report={tmp_path / 'all'}"]
     assert run("--impl=py:known_orders:make_liar", *options) == 1
-    found = json.loads((tmp_path / "f.json").read_text())
-    assert (found["verdict"], found["departures"][0]["aspect"]) == ("differs", "order")
-    assert found["tree"].startswith("((((")
+    actual = json.loads((tmp_path / "f.json").read_text())
+    assert (actual["verdict"], actual["departures"][0]["aspect"]) == ("differs", "order")
+    assert actual["tree"].startswith("((((")
     assert (tmp_path / "f.svg").read_text().startswith("<svg")
     assert sorted(path.name for path in (tmp_path / "all").iterdir()) == [
         "sum-24-fp32.json",

@@ -43,61 +43,61 @@ def test_orders_of_two_at_a_time(
     name: str, tree: Tree, words: str, dtype: str, probed: Callable[..., Finding], orders: ModuleType
 ) -> None:
     """numpy adds two numbers of any type with one rounding, so the accumulator is the type itself."""
-    found = probed(subject(32, dtype), reduce=getattr(orders, name))
-    assert found.tree == tree.canonical()
-    assert found.pattern == words
-    assert found.kind == "tree"
-    assert found.arithmetic is not None
-    assert found.arithmetic.model == NodeArithmetic(dtype)
-    assert (found.verdict, found.departures) == ("nothing declared", ())
+    actual = probed(subject(32, dtype), reduce=getattr(orders, name))
+    assert actual.tree == tree.canonical()
+    assert actual.pattern == words
+    assert actual.kind == "tree"
+    assert actual.arithmetic is not None
+    assert actual.arithmetic.model == NodeArithmetic(dtype)
+    assert (actual.verdict, actual.departures) == ("nothing declared", ())
 
 
 @pytest.mark.parametrize("dtype", ["bf16", "fp16"])
 def test_a_wider_accumulator_is_recognised(dtype: str, probed: Callable[..., Finding], orders: ModuleType) -> None:
-    found = probed(subject(20, dtype), reduce=orders.in_type(np.float32, orders.fold))
-    assert found.tree == FOLD.over(20)
-    assert found.arithmetic is not None
-    assert found.arithmetic.model == NodeArithmetic("fp32")
-    found = probed(subject(20, "fp32"), reduce=orders.in_type(np.float64, orders.fold))
-    assert found.arithmetic is not None
-    assert found.arithmetic.model == NodeArithmetic("fp64")
+    actual = probed(subject(20, dtype), reduce=orders.in_type(np.float32, orders.fold))
+    assert actual.tree == FOLD.over(20)
+    assert actual.arithmetic is not None
+    assert actual.arithmetic.model == NodeArithmetic("fp32")
+    actual = probed(subject(20, "fp32"), reduce=orders.in_type(np.float64, orders.fold))
+    assert actual.arithmetic is not None
+    assert actual.arithmetic.model == NodeArithmetic("fp64")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("width", "bits"), [(4, 24), (16, 24), (16, 30), (2, 26)])
 def test_fused_blocks(width: int, bits: int, probed: Callable[..., Finding], orders: ModuleType) -> None:
-    found = probed(subject(64), reduce=orders.blocks(width, bits))
+    actual = probed(subject(64), reduce=orders.blocks(width, bits))
     steps: list[int] = []
     for first in range(0, 64, width):
         steps += [*range(first, first + width), -width - (first > 0)]
-    assert found.tree == Tree.explicit(steps)
-    assert found.pattern == f"fold in fused blocks of {width}"
-    assert found.arithmetic is not None
-    assert found.arithmetic.model == NodeArithmetic("fp32", alignment_bits=bits)
+    assert actual.tree == Tree.explicit(steps)
+    assert actual.pattern == f"fold in fused blocks of {width}"
+    assert actual.arithmetic is not None
+    assert actual.arithmetic.model == NodeArithmetic("fp32", alignment_bits=bits)
 
 
 @pytest.mark.parametrize("terms", [16, 33])
 def test_kahan_is_no_tree(terms: int, probed: Callable[..., Finding], orders: ModuleType) -> None:
     """The masks see a fold; the replay of random terms shows that it is none."""
-    found = probed(subject(terms), reduce=orders.kahan)
-    assert found.kind == "no fixed tree"
-    assert found.arithmetic is None
-    assert found.evidence is not None
-    assert found.evidence.proof in ("replay", "masks")
-    if found.evidence.proof == "replay":
-        assert found.evidence.witness["replayed"] != found.evidence.witness["found"]
-        assert len(found.evidence.witness["inputs"]["terms"]) == terms
+    actual = probed(subject(terms), reduce=orders.kahan)
+    assert actual.kind == "no fixed tree"
+    assert actual.arithmetic is None
+    assert actual.evidence is not None
+    assert actual.evidence.proof in ("replay", "masks")
+    if actual.evidence.proof == "replay":
+        assert actual.evidence.witness["replayed"] != actual.evidence.witness["found"]
+        assert len(actual.evidence.witness["inputs"]["terms"]) == terms
     else:
-        assert found.evidence.pair is not None
+        assert actual.evidence.pair is not None
 
 
 @pytest.mark.parametrize("terms", [16, 64])
 def test_an_order_that_varies_is_no_tree(terms: int, probed: Callable[..., Finding], orders: ModuleType) -> None:
-    found = probed(subject(terms), reduce=orders.Varying())
-    assert found.kind == "no fixed tree"
-    assert found.evidence is not None
-    assert found.evidence.proof == "runs"
-    assert found.evidence.witness["first"] != found.evidence.witness["again"]
+    actual = probed(subject(terms), reduce=orders.Varying())
+    assert actual.kind == "no fixed tree"
+    assert actual.evidence is not None
+    assert actual.evidence.proof == "runs"
+    assert actual.evidence.witness["first"] != actual.evidence.witness["again"]
 
 
 @pytest.mark.slow
@@ -114,16 +114,16 @@ def test_random_trees_of_random_arity(
     tree_of: Callable[[Any], Tree],
 ) -> None:
     tree = nesting(random.Random(seed), terms, arity)
-    found = probed(subject(terms), seed=seed % 7, reduce=orders.nested(tree, None if exact else 26))
-    assert found.tree == tree_of(tree)
-    assert found.arithmetic is not None
-    wide = found.tree.arity > 2
-    assert found.arithmetic.model == NodeArithmetic("fp32", alignment_bits=26 if wide and not exact else None)
+    actual = probed(subject(terms), seed=seed % 7, reduce=orders.nested(tree, None if exact else 26))
+    assert actual.tree == tree_of(tree)
+    assert actual.arithmetic is not None
+    wide = actual.tree.arity > 2
+    assert actual.arithmetic.model == NodeArithmetic("fp32", alignment_bits=26 if wide and not exact else None)
 
 
 def test_calls_are_counted_and_few(probed: Callable[..., Finding], orders: ModuleType) -> None:
-    found = probed(subject(128), reduce=orders.lanes)
-    assert 127 <= found.calls < 128 * 127 / 8
+    actual = probed(subject(128), reduce=orders.lanes)
+    assert 127 <= actual.calls < 128 * 127 / 8
 
 
 def products_subject(dtype: str = "fp32", shape: tuple[int, ...] = (2, 16, 2), **options: Any) -> Subject:
@@ -142,14 +142,14 @@ def products_subject(dtype: str = "fp32", shape: tuple[int, ...] = (2, 16, 2), *
 def test_arithmetics_of_a_fold(
     name: str, model: NodeArithmetic, probed: Callable[..., Finding], orders: ModuleType
 ) -> None:
-    found = probed(products_subject(), products=getattr(orders, name))
-    assert found.tree == FOLD.over(16)
-    assert found.arithmetic is not None
-    assert found.arithmetic.model == model
+    actual = probed(products_subject(), products=getattr(orders, name))
+    assert actual.tree == FOLD.over(16)
+    assert actual.arithmetic is not None
+    assert actual.arithmetic.model == model
     if model.accumulator == "fp32":
-        assert found.arithmetic.alike == ()
-    assert found.seen is not None
-    assert found.seen.start == ("+0" if name != "wide_products" else "none")
+        assert actual.arithmetic.alike == ()
+    assert actual.seen is not None
+    assert actual.seen.start == ("+0" if name != "wide_products" else "none")
 
 
 @pytest.mark.parametrize("tree", [FOLD.over(2), PAIRWISE.over(64), FOLD.over(64), PAIRWISE.over(1000), FOLD.over(4096)])

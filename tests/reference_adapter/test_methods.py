@@ -176,9 +176,9 @@ PROGRAM = "module m { func f(x: tensor<2xfp32>) -> tensor<2xfp32> { return x + x
 def test_what_is_not_asked_for_is_not_imported(call: str, absent: tuple[str, ...]) -> None:
     script = SCRIPT.format(call=call, rooms=HEAVY)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    found = set(done.stdout.split())
-    assert found.isdisjoint(absent)
-    assert not call or found
+    actual = set(done.stdout.split())
+    assert actual.isdisjoint(absent)
+    assert not call or actual
 
 
 def test_the_whole_is_loaded_without_what_extras_bring() -> None:

@@ -538,9 +538,9 @@ def test_any_request_is_answered_refused_or_unsupported(draw: random.Random) -> 
 
 def test_what_is_drawn_is_of_every_sort() -> None:
     """The requests above are neither all refused nor all harmless."""
-    reference, draw, found = make(), random.Random(0), dict.fromkeys(("answered", "refused", "unsupported"), 0)
+    reference, draw, actual = make(), random.Random(0), dict.fromkeys(("answered", "refused", "unsupported"), 0)
     reference.runtime_tessInit()
     for _ in range(1000):
-        found[answer(reference, *odd_call(draw)).split()[0]] += 1
-    assert min(found["answered"], found["refused"]) > 250
-    assert found["unsupported"] > 10
+        actual[answer(reference, *odd_call(draw)).split()[0]] += 1
+    assert min(actual["answered"], actual["refused"]) > 250
+    assert actual["unsupported"] > 10

@@ -244,7 +244,7 @@ def test_levels_that_agree(capsys: pytest.CaptureFixture[str], target: str) -> N
 def test_levels_that_differ(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], compared: Comparison, told: str
 ) -> None:
-    def compare_levels(*given: Any) -> Comparison:
+    def compare_levels(*arguments: Any) -> Comparison:
         return compared
 
     monkeypatch.setattr(command, "compare_levels", compare_levels)

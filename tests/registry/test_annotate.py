@@ -32,43 +32,43 @@ FEEDBACK = Path(__file__).resolve().parents[2] / "reports" / "spec-feedback.md"
 UNTESTABLE = 'verify = "untestable"\nreason = "needs a queue that can be seen"'
 
 
-def passages_of(small_registry, key: str = "runtime_abi", **known) -> list[Passage]:
+def passages_of(small_registry, key: str = "runtime_abi", **arguments) -> list[Passage]:
     registry = small_registry.load()
     text = Specification.read(small_registry.specs / f"{key}.txt")
-    return annotated(registry.documents[key], text, Knowledge(registry, **{"cases": {}, "tests": {}, **known}))
+    return annotated(registry.documents[key], text, Knowledge(registry, **{"cases": {}, "tests": {}, **arguments}))
 
 
-def page_of(small_registry, key: str = "runtime_abi", **known) -> str:
+def page_of(small_registry, key: str = "runtime_abi", **arguments) -> str:
     registry = small_registry.load()
-    knowledge = Knowledge(registry, **{"cases": {}, "tests": {}, **known})
-    return "".join(document_page(registry.documents[key], passages_of(small_registry, key, **known), knowledge))
+    knowledge = Knowledge(registry, **{"cases": {}, "tests": {}, **arguments})
+    return "".join(document_page(registry.documents[key], passages_of(small_registry, key, **arguments), knowledge))
 
 
 def test_passages_are_all_lines_in_order_split_where_other_clauses_speak(small_registry):
-    found = passages_of(small_registry)
-    assert [(each.first, len(each.text), [clause.id for clause in each.clauses]) for each in found] == [
+    actual = passages_of(small_registry)
+    assert [(each.first, len(each.text), [clause.id for clause in each.clauses]) for each in actual] == [
         (1, 2, []),
         (3, 1, ["RT-01-01"]),
         (4, 1, ["RT-01-02", "RT-01-03"]),
     ]
-    assert [each.level for each in found] == [None, "MUST", "MUST"]
-    assert [[section.id for section in each.sections] for each in found] == [["1"], [], []]
-    assert found[2].text == ("  Work runs in order.",)
+    assert [each.level for each in actual] == [None, "MUST", "MUST"]
+    assert [[section.id for section in each.sections] for each in actual] == [["1"], [], []]
+    assert actual[2].text == ("  Work runs in order.",)
 
 
 def test_a_clause_of_many_lines_is_shown_where_it_begins(small_registry):
     small_registry.edit("language_ir.toml", "lines = [2, 2]", "lines = [2, 3]")
-    found = passages_of(small_registry, "language_ir")
-    assert [[clause.id for clause in each.begins] for each in found] == [[], ["LANG-02-01"], ["LANG-02-02"]]
-    assert [clause.id for clause in found[2].clauses] == ["LANG-02-01", "LANG-02-02"]
+    actual = passages_of(small_registry, "language_ir")
+    assert [[clause.id for clause in each.begins] for each in actual] == [[], ["LANG-02-01"], ["LANG-02-02"]]
+    assert [clause.id for clause in actual[2].clauses] == ["LANG-02-01", "LANG-02-02"]
 
 
 @pytest.mark.parametrize("kind", ["contradiction", "example", "silence"])
 def test_a_passage_is_marked_by_the_kind_of_its_interpretation(small_registry, kind):
     small_registry.append("interpretations.toml", f'kind = "{kind}"\n')
-    found = passages_of(small_registry)
-    assert [each.marks for each in found] == [(), (), (kind,)]
-    assert [row.id for row in found[2].gaps] == ["AMB-RT-01"]
+    actual = passages_of(small_registry)
+    assert [each.marks for each in actual] == [(), (), (kind,)]
+    assert [row.id for row in actual[2].gaps] == ["AMB-RT-01"]
 
 
 def test_an_interpretation_on_which_no_clause_depends_stands_at_the_head_of_its_section(small_registry):

@@ -116,10 +116,10 @@ def test_what_is_known_of_a_case(suite: Path, index: Index) -> None:
     )
     (suite / "ir" / "test_words.py").write_text(marked)
     index()
-    found = case_index.case_index()["ir/words/sum/one"]
-    assert found.node == "ir/test_words.py::test_sum[one]"
-    assert (found.clauses, found.levels) == (("LANG-04-06",), ("strict",))
-    assert found.features == ("casts", "random-ops")
+    actual = case_index.case_index()["ir/words/sum/one"]
+    assert actual.node == "ir/test_words.py::test_sum[one]"
+    assert (actual.clauses, actual.levels) == (("LANG-04-06",), ("strict",))
+    assert actual.features == ("casts", "random-ops")
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"fingerprint": "of another suite", "tags": [], "cases": {}}'])

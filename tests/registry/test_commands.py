@@ -111,29 +111,29 @@ ENFORCED = '[[enforced]]\ndocument = "runtime_abi"\n'
 
 
 def test_everything_tagged_leaves_nothing_to_say(small_registry):
-    found = coverage(small_registry.load(), ALL_TAGGED)
-    assert found.errors == found.warnings == ()
-    assert found.total == Tally(clauses=5, testable=5, tested=5, excused=0, untested=0)
+    actual = coverage(small_registry.load(), ALL_TAGGED)
+    assert actual.errors == actual.warnings == ()
+    assert actual.total == Tally(clauses=5, testable=5, tested=5, excused=0, untested=0)
 
 
 def test_tallies_are_by_document_section_and_level(small_registry):
-    found = coverage(small_registry.load(), {"RT-01-01": ["a"]})
-    assert found.by_document["runtime_abi"] == Tally(3, 3, 1, 0, 2)
-    assert found.by_section["language_ir", "2"] == Tally(2, 2, 0, 0, 2)
-    assert found.by_level == {"MUST": Tally(5, 5, 1, 0, 4)}
-    assert "wsp" not in found.by_document
+    actual = coverage(small_registry.load(), {"RT-01-01": ["a"]})
+    assert actual.by_document["runtime_abi"] == Tally(3, 3, 1, 0, 2)
+    assert actual.by_section["language_ir", "2"] == Tally(2, 2, 0, 0, 2)
+    assert actual.by_level == {"MUST": Tally(5, 5, 1, 0, 4)}
+    assert "wsp" not in actual.by_document
 
 
 def test_a_twin_is_covered_by_the_clause_it_repeats(small_registry):
-    found = coverage(small_registry.load(), {"RT-01-02": ["b"]})
-    assert found.cases["RT-01-03"] == ("b",)
-    assert "RT-01-03" not in {warning.id for warning in found.warnings}
+    actual = coverage(small_registry.load(), {"RT-01-02": ["b"]})
+    assert actual.cases["RT-01-03"] == ("b",)
+    assert "RT-01-03" not in {warning.id for warning in actual.warnings}
 
 
 def test_a_clause_is_not_covered_by_its_duplicate(small_registry):
-    found = coverage(small_registry.load(), {"RT-01-03": ["b"]})
-    assert found.cases["RT-01-02"] == ()
-    assert {warning.id for warning in found.warnings} == {"RT-01-01", "RT-01-02", "LANG-02-01", "LANG-02-02"}
+    actual = coverage(small_registry.load(), {"RT-01-03": ["b"]})
+    assert actual.cases["RT-01-02"] == ()
+    assert {warning.id for warning in actual.warnings} == {"RT-01-01", "RT-01-02", "LANG-02-01", "LANG-02-02"}
 
 
 def test_an_untested_clause_is_a_warning_until_its_chapter_is_enforced(small_registry):
@@ -143,10 +143,10 @@ def test_an_untested_clause_is_a_warning_until_its_chapter_is_enforced(small_reg
     assert coverage(small_registry.load(), without).errors == ()
 
     small_registry.append("chapters.toml", ENFORCED)
-    found = coverage(small_registry.load(), without)
-    (error,) = found.errors
+    actual = coverage(small_registry.load(), without)
+    (error,) = actual.errors
     assert (type(error), error.id, error.enforced) == (UntestedClause, "RT-01-01", True)
-    assert found.warnings == ()
+    assert actual.warnings == ()
 
 
 @pytest.mark.parametrize(
@@ -162,8 +162,8 @@ def test_an_untested_clause_is_a_warning_until_its_chapter_is_enforced(small_reg
 )
 def test_a_chapter_is_narrowed_by_section_and_topics(small_registry, narrowing, enforced):
     small_registry.append("chapters.toml", f"{ENFORCED}{narrowing}\n")
-    found = coverage(small_registry.load(), {})
-    assert {error.id for error in found.errors} == ({"RT-01-01", "RT-01-02"} if enforced else set())
+    actual = coverage(small_registry.load(), {})
+    assert {error.id for error in actual.errors} == ({"RT-01-01", "RT-01-02"} if enforced else set())
 
 
 @pytest.mark.parametrize(
@@ -184,9 +184,9 @@ def test_a_section_holds_what_is_below_it(small_registry, stands_in, asked, insi
 def test_a_recorded_reason_excuses(small_registry):
     path = small_registry.clauses / "language_ir.toml"
     path.write_text(path.read_text().replace('verify = "test"', 'verify = "test"\nreason = "needs two machines"', 1))
-    found = coverage(small_registry.load(), {})
-    assert "LANG-02-01" not in {warning.id for warning in found.warnings}
-    assert found.by_document["language_ir"] == Tally(2, 2, 0, 1, 1)
+    actual = coverage(small_registry.load(), {})
+    assert "LANG-02-01" not in {warning.id for warning in actual.warnings}
+    assert actual.by_document["language_ir"] == Tally(2, 2, 0, 1, 1)
 
 
 def test_a_tag_with_an_unknown_id_is_an_error_that_suggests(small_registry):
@@ -200,10 +200,10 @@ def test_a_tag_with_an_unknown_id_is_an_error_that_suggests(small_registry):
 def test_a_tag_with_a_withdrawn_id_is_an_error(small_registry):
     path = small_registry.clauses / "language_ir.toml"
     path.write_text(path.read_text().replace('status = "active"', 'status = "withdrawn"', 1))
-    found = coverage(small_registry.load(), ALL_TAGGED)
-    (error,) = found.errors
+    actual = coverage(small_registry.load(), ALL_TAGGED)
+    (error,) = actual.errors
     assert (type(error), error.id) == (WithdrawnClause, "LANG-02-01")
-    assert found.total.clauses == 4
+    assert actual.total.clauses == 4
 
 
 def test_the_command_counts_the_suite(small_registry):

@@ -80,11 +80,11 @@ def test_a_report_of_digests_has_no_facts(tmp_path: Path) -> None:
 def test_every_reason_is_for_a_clause() -> None:
     reasons = Reasons.read(clauses_directory())
     patterns = [pattern for row in reasons.rows for pattern in row["clauses"]]
-    assert [each for each in patterns if not any(fnmatchcase(name, each) for name in REGISTRY.clauses)] == []
+    assert [pattern for pattern in patterns if not any(fnmatchcase(name, pattern) for name in REGISTRY.clauses)] == []
 
 
 def test_every_core_clause_has_a_case_without_a_feature_or_a_reason() -> None:
     reasons = Reasons.read(clauses_directory())
-    found = list(weaknesses(REGISTRY, facts_of_index(REGISTRY, case_index()), reasons))
-    assert [weakness.clause for weakness in found if not weakness.reason] == []
-    assert reasons.idle(found, ("feature",)) == []
+    actual = list(weaknesses(REGISTRY, facts_of_index(REGISTRY, case_index()), reasons))
+    assert [weakness.clause for weakness in actual if not weakness.reason] == []
+    assert reasons.idle(actual, ("feature",)) == []

@@ -444,7 +444,7 @@ def counted(build: Any, capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 def test_a_clause_is_judged_by_its_main_effect_and_by_a_failure(counted: Run, observation: Any) -> None:
-    found = counted(
+    actual = counted(
         [
             observation("runtime/a", clauses=["RT-10.1-01"]),
             observation("runtime/b", clauses=["RT-10.1-02"], judges=["refusal"]),
@@ -453,10 +453,10 @@ def test_a_clause_is_judged_by_its_main_effect_and_by_a_failure(counted: Run, ob
             observation("runtime/e", clauses=["LANG-04-01"]),
         ]
     )
-    assert found["sections"]["runtime_abi"]["10.1"]["judged"] == 2
-    assert found["documents"]["language_ir"]["judged"] == 1
-    assert (found["total"]["judged"], found["levels"]["MUST"]["judged"]) == (3, 3)
-    assert found["total"]["tested"] > 1000
+    assert actual["sections"]["runtime_abi"]["10.1"]["judged"] == 2
+    assert actual["documents"]["language_ir"]["judged"] == 1
+    assert (actual["total"]["judged"], actual["levels"]["MUST"]["judged"]) == (3, 3)
+    assert actual["total"]["tested"] > 1000
 
 
 def test_without_a_report_nothing_is_said_of_what_was_judged(capsys: pytest.CaptureFixture[str]) -> None:

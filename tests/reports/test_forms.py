@@ -317,13 +317,13 @@ def properties(case):
 
 
 def test_every_verdict_has_its_element(root):
-    found = {}
+    actual = {}
     for case in root.iter("testcase"):
         results = [child for child in case if child.tag in ("failure", "error", "skipped")]
         assert len(results) <= 1
         name = dict(properties(case)).get("case", "problem")
-        found[name] = (results[0].tag, results[0].get("type")) if results else None
-    assert found == EXPECTED | {"problem": ("error", "problem")}
+        actual[name] = (results[0].tag, results[0].get("type")) if results else None
+    assert actual == EXPECTED | {"problem": ("error", "problem")}
 
 
 def test_the_structure_is_what_readers_expect(root):
@@ -499,9 +499,9 @@ def figure(plot: str, line: str, size: int, picoseconds: int) -> dict[str, Any]:
     return {"plot": plot, "line": line, "size": size, "picoseconds": picoseconds}
 
 
-def kept(observation, case: str, *found: dict[str, Any], **changes: Any) -> dict[str, Any]:
+def kept(observation, case: str, *arguments: dict[str, Any], **changes: Any) -> dict[str, Any]:
     """A case of the clause that kept these figures."""
-    return observation(case, clauses=[CLAUSE], run={"seconds": 0.1, "figures": list(found)}, **changes)
+    return observation(case, clauses=[CLAUSE], run={"seconds": 0.1, "figures": list(arguments)}, **changes)
 
 
 def both(observation) -> list[dict[str, Any]]:
@@ -563,5 +563,5 @@ def test_names_and_numbers_of_an_implementation_cannot_break_the_page(build, obs
 
 
 def test_figures_are_read_from_the_report_file(build, observation) -> None:
-    found = figures(build(both(observation)))
-    assert sorted(each["line"] for each in found) == ["product", "ring", "ring", "roof"]
+    actual = figures(build(both(observation)))
+    assert sorted(each["line"] for each in actual) == ["product", "ring", "ring", "roof"]

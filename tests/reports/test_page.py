@@ -34,9 +34,9 @@ NASTY = "<script>alert(1)</script>"
 
 def island(document, name):
     """The text of an island: of the details, the lines of all blocks."""
-    found = re.search(rf'<script type="text/plain" id="{name}">([A-Za-z0-9+/=\n]*)</script>', document)
-    assert found is not None
-    return "\n".join(gzip.decompress(base64.b64decode(block)).decode() for block in found[1].split("\n"))
+    match = re.search(rf'<script type="text/plain" id="{name}">([A-Za-z0-9+/=\n]*)</script>', document)
+    assert match is not None
+    return "\n".join(gzip.decompress(base64.b64decode(block)).decode() for block in match[1].split("\n"))
 
 
 def test_the_policy_allows_just_this_script_and_this_style(build, registry, observations):
@@ -611,9 +611,9 @@ def test_an_address_of_64_bits_keeps_its_digits(visit, build, observation):
 def test_the_elements_that_differ_are_marked_wherever_they_stand(visit, build, observation):
     """300 elements, of which the last and one NaN of another payload differ; only the former is a difference."""
     expected = ["3f800000"] * 299 + ["40000000"]
-    found = ["7fc00001", *["3f800000"] * 298, "40000001"]
+    actual = ["7fc00001", *["3f800000"] * 298, "40000001"]
     expected[0] = "7fc00000"
-    tensors = [{"$tensor": {"dtype": "fp32", "shape": [3, 100], "bits": "".join(bits)}} for bits in (expected, found)]
+    tensors = [{"$tensor": {"dtype": "fp32", "shape": [3, 100], "bits": "".join(bits)}} for bits in (expected, actual)]
     check = {"kind": "bits", "passed": False, "what": "the bits", "expected": tensors[0], "actual": tensors[1]}
     difference = {"reason": "bits differ", "index": [2, 99], "expected_bits": "0x40000000", "actual_bits": "0x40000001"}
     check["difference"] = difference | {"ulp": 1, "elements": 1, "of": 300}
@@ -712,9 +712,9 @@ def test_the_page_is_safe_and_the_same_for_the_same_reports(three: list[Report],
 
 
 def test_runs_of_one_implementation_are_its_history(three: list[Report], registry: Registry) -> None:
-    found = re.search(r'id="data">([A-Za-z0-9+/=]*)<', "".join(compared_page(three, registry)))
-    assert found is not None
-    data = json.loads(gzip.decompress(base64.b64decode(found[1])))
+    actual = re.search(r'id="data">([A-Za-z0-9+/=]*)<', "".join(compared_page(three, registry)))
+    assert actual is not None
+    data = json.loads(gzip.decompress(base64.b64decode(actual[1])))
     runs = {one["name"]: [run["implementation"] for run in one["runs"]] for one in data["implementations"]}
     assert runs == {"acme on x1": ["acme 1.0 on x1", "acme 1.1 on x1"], "rival": ["rival 1.0"]}
     latest = data["implementations"][0]["runs"][-1]
@@ -729,9 +729,9 @@ def test_runs_that_were_asked_for_different_things_are_told(
     lines = [observation("abi/a")]
     reports = [build(lines, name="a"), build(lines, name="b", level="fast", complete=False)]
     text = "".join(compared_page(reports, registry))
-    found = re.search(r'id="data">([A-Za-z0-9+/=]*)<', text)
-    assert found is not None
-    assert json.loads(gzip.decompress(base64.b64decode(found[1])))["notes"] == [
+    actual = re.search(r'id="data">([A-Za-z0-9+/=]*)<', text)
+    assert actual is not None
+    assert json.loads(gzip.decompress(base64.b64decode(actual[1])))["notes"] == [
         "The runs differ in level: deterministic, fast.",
         "Some runs are of a part of the suite: what they left out is untested.",
     ]
@@ -785,8 +785,8 @@ def test_clauses_are_compared_by_document_section_and_clause(shown: Callable[...
 
 def test_the_address_filters_by_what_changed_in_a_history(shown: Callable[..., Any]) -> None:
     tab = shown("#changed=1")
-    found = [text.split()[0] for text in tab.locator("#matrix .clause").all_inner_texts()]
-    assert found == ["RT-10.1-01", "RT-10.1-02"]
+    actual = [text.split()[0] for text in tab.locator("#matrix .clause").all_inner_texts()]
+    assert actual == ["RT-10.1-01", "RT-10.1-02"]
     tab.keyboard.press("/")
     tab.keyboard.type("nothing of this")
     assert tab.locator("#matrix .empty").inner_text() == "No clause matches these filters."

@@ -242,9 +242,9 @@ def test_a_compressed_report_reads_as_the_report_it_holds(build: Any, observatio
     folder.mkdir()
     packed = folder / "report.jsonl.gz"
     packed.write_bytes(gzip.compress(report.path.read_bytes()))
-    found = read(report_in(folder))
-    assert (found.path, found.problem, found.claim) == (packed, None, "success")
-    assert found.observations == read(report.path).observations
+    actual = read(report_in(folder))
+    assert (actual.path, actual.problem, actual.claim) == (packed, None, "success")
+    assert actual.observations == read(report.path).observations
 
 
 @pytest.mark.parametrize("data", [b"", b"no gzip", gzip.compress(b"x" * 1000)[:-10]], ids=["empty", "other", "cut"])
@@ -522,7 +522,7 @@ def test_a_hostile_report_is_refused_in_bounded_time_and_memory(build, observati
     done = subprocess.run(
         [sys.executable, "-c", READING, path], capture_output=True, text=True, timeout=120, check=True
     )
-    seconds, mebibytes, found = done.stdout.split(" ", 2)
-    assert words in found
+    seconds, mebibytes, actual = done.stdout.split(" ", 2)
+    assert words in actual
     assert float(seconds) < MOST_SECONDS
     assert int(mebibytes) < MOST_MEBIBYTES

@@ -28,8 +28,8 @@ SOURCE = """module kernels {
 class Used:
     """A runtime with a context, a mesh of the first devices along dp, a stream, and 256 bytes of memory."""
 
-    def __init__(self, ranks: int = 2, image: bytes = b"", **made: Any) -> None:
-        self.runtime = Runtime(**made)
+    def __init__(self, ranks: int = 2, image: bytes = b"", **arguments: Any) -> None:
+        self.runtime = Runtime(**arguments)
         self.image = image
         self.context = self.ask("tessInit")
         self.mesh = self.ask("tessMeshCreate", self.context, list(range(ranks)), ranks, MeshAxes(dp=ranks))
@@ -77,4 +77,4 @@ def image() -> bytes:
 @pytest.fixture(name="used")
 def fixture_used(image: bytes) -> Callable[..., Used]:
     """Makes a runtime in use."""
-    return lambda ranks=2, **made: Used(ranks, image, **made)
+    return lambda ranks=2, **arguments: Used(ranks, image, **arguments)

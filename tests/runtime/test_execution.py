@@ -36,8 +36,8 @@ def interleaved(at: Any) -> int:
 
 def test_on_an_untimed_machine_seeds_find_launches_between_the_steps_of_others(used: Maker) -> None:
     """One stream after the other, and launches of which one writes what it had read before the other's were done."""
-    found = {interleaved(used(1, choices=Seeded(seed), timed=False)) for seed in range(60)}
-    assert found >= {1234, 3412, 12, 34, 134, 312}
+    actual = {interleaved(used(1, choices=Seeded(seed), timed=False)) for seed in range(60)}
+    assert actual >= {1234, 3412, 12, 34, 134, 312}
 
 
 CAPTURE = 2
@@ -85,7 +85,7 @@ def test_work_for_which_the_simulator_has_no_memory_fails_and_the_stream_goes_on
     at = used(2)
     read = at.runtime.machine.memory.read
 
-    def exhausted(*given: Any) -> Any:
+    def exhausted(*arguments: Any) -> Any:
         monkeypatch.setattr(at.runtime.machine.memory, "read", read)
         raise MemoryError
 

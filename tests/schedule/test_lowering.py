@@ -50,9 +50,9 @@ def test_what_cannot_share_a_nest_runs_in_nests_of_its_own(schedules: Any) -> No
         fuse("f", "%c", "%t", "%r", "%s"),
     ]
     function = schedules.accepted(NESTS_AB, lines, "%f", NESTS_T)
-    found = schedules.nests(function)
-    assert [each[0] for each in found] == ["contract", "map", "map", "rows"]
-    assert [each[1] for each in found] == [["matmul"], ["transpose"], ["relu"], ["softmax"]]
+    actual = schedules.nests(function)
+    assert [each[0] for each in actual] == ["contract", "map", "map", "rows"]
+    assert [each[1] for each in actual] == [["matmul"], ["transpose"], ["relu"], ["softmax"]]
 
 
 def test_the_host_keeps_what_no_kernel_holds(schedules: Any) -> None:
@@ -60,8 +60,8 @@ def test_the_host_keeps_what_no_kernel_holds(schedules: Any) -> None:
         "x: tensor<4x4xfp32>, n: int32",
         "for (i in 0 : n) { x = x + x; } assert(n > 0); return op.dropout(x, rate=0.5, seed=1), n + n;",
     )
-    found = schedules.nests(module.functions["f"])
-    assert [each[1] for each in found if each[0] == "host"] == [
+    actual = schedules.nests(module.functions["f"])
+    assert [each[1] for each in actual if each[0] == "host"] == [
         "constant",
         "constant",
         "for",
@@ -78,8 +78,8 @@ def test_effects_keep_their_order(schedules: Any) -> None:
         "x: tensor<4x4xfp32>, n: int32",
         'assert(n > 1, "a"); barrier("b"); let y: tensor<4x4xfp32> = x * x; barrier("c"); assert(n > 0); return y;',
     )
-    found = [nest[1] for nest in schedules.nests(module.functions["f"])]
-    assert found == [
+    actual = [nest[1] for nest in schedules.nests(module.functions["f"])]
+    assert actual == [
         "constant",
         "greater",
         "assert",

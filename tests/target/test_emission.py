@@ -149,8 +149,14 @@ def test_nvidia_instructions_of_a_block(kernels: Any, tools: Any, tmp_path: Path
     target = kernels.target_of(made)
     text = llvm_text(made, target)
     code = tools.assembly(text, target)
-    wanted = ("cp.async.cg.shared.global", "cp.async.commit_group", "cp.async.wait_group", "bar.sync", "shfl.sync.down")
-    assert [each for each in wanted if each not in code] == []
+    expected = (
+        "cp.async.cg.shared.global",
+        "cp.async.commit_group",
+        "cp.async.wait_group",
+        "bar.sync",
+        "shfl.sync.down",
+    )
+    assert [each for each in expected if each not in code] == []
     assert "ldmatrix.sync.aligned.m8n8.x4.shared.b16" in code and ".x2.trans.shared" in code
     tools.assemble(text, target, tmp_path)
 
@@ -174,8 +180,8 @@ def test_amd_instructions_of_a_block(kernels: Any, tools: Any, target: str, tmp_
     made = kernels.kernel({"x": kernels.buffer, "y": kernels.buffer}, body, (128, 1, 1), target=target, smem=2048)
     text = llvm_text(made, kernels.target_of(made))
     code = tools.assembly(text, kernels.target_of(made))
-    wanted = ("ds_write_b128", "ds_read_b128", "s_barrier", "ds_bpermute_b32")
-    assert [each for each in wanted if each not in code] == []
+    expected = ("ds_write_b128", "ds_read_b128", "s_barrier", "ds_bpermute_b32")
+    assert [each for each in expected if each not in code] == []
     tools.assemble(text, kernels.target_of(made), tmp_path)
 
 

@@ -63,9 +63,9 @@ def test_an_integer_becomes_a_narrow_float_in_one_rounding(held: str, above: int
     """Just above the tie between two bf16 numbers: fp32 in between would reach the tie and go down to even."""
     source = f'module m {{ func f(A: tensor<1x{held}>) {{ return op.cast(A, dtype="bf16"); }} }}'
     lowered = lower(compile_source(source, "t.tsr").module, "target", target_of("gfx90a"))
-    (found,) = execute(lowered, "f", {"A": Array.checked(DTYPES[held], [above])})
+    (actual,) = execute(lowered, "f", {"A": Array.checked(DTYPES[held], [above])})
     power = above.bit_length() - 1
-    assert found.values.tolist() == [2.0**power + 2.0 ** (power - 7)]
+    assert actual.values.tolist() == [2.0**power + 2.0 ** (power - 7)]
 
 
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if not name.startswith("matmul")])

@@ -226,14 +226,14 @@ FAULTS = [
 @pytest.mark.parametrize("body", FAULTS)
 def test_a_fault_is_reported_as_of_one_block_after_another(kernel, both, body):
     rows = Rows(kernel)
-    found = rows.finish(both, body(rows))
-    assert isinstance(found[0], str) and both.launches == [False]
+    actual = rows.finish(both, body(rows))
+    assert isinstance(actual[0], str) and both.launches == [False]
 
 
 def test_a_fault_of_the_last_block_alone_is_found(kernel, both):
     rows = Rows(kernel, "int32")
-    found = rows.finish(both, rows.k.over(rows.x, rows.k.minus(rows.b, BLOCKS - 1)))
-    assert "division by zero" in found[0]
+    actual = rows.finish(both, rows.k.over(rows.x, rows.k.minus(rows.b, BLOCKS - 1)))
+    assert "division by zero" in actual[0]
 
 
 def turns(r):

@@ -43,8 +43,8 @@ def test_the_host_function_keeps_its_meaning(programs: Any) -> None:
     graph = compile_source(PROGRAM, "t.tsr").module
     shapes = {"x": (5, 7), "y": (7, 9), "c": ()}
     inputs = {name: programs.numbers("bf16", shape, place) for place, (name, shape) in enumerate(shapes.items())}
-    expected, found = (execute(module, "f", inputs) for module in (graph, tile(PROGRAM)))
-    assert [each.to_bits() for each in expected] == [each.to_bits() for each in found]
+    expected, actual = (execute(module, "f", inputs) for module in (graph, tile(PROGRAM)))
+    assert [each.to_bits() for each in expected] == [each.to_bits() for each in actual]
 
 
 def test_symbols_that_are_taken_are_left_alone() -> None:

@@ -49,7 +49,7 @@ class Machine:
 
     def runtime_tessxDevices(self) -> dict[str, Any]:  # noqa: N802
         targets = ("gfx90a", "sm_90", "gfx90a")
-        return {"devices": [{"id": i, "target": each, "memory_bytes": 1} for i, each in enumerate(targets)]}
+        return {"devices": [{"id": i, "target": target, "memory_bytes": 1} for i, target in enumerate(targets)]}
 
     def abi_inspect(self, **params: Any) -> dict[str, Any]:
         raise AssertionError("is not asked")

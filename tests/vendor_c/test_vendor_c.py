@@ -128,11 +128,11 @@ def test_defects_fall_into_at_most_twice_as_many_causes(
 ) -> None:
     files = [f"conformance/runtime/test_{name}.py" for name in FILES]
     done = run_suite(*files, f"--impl=cabi:{build() / LIBRARY}", environment={"ACME_DEFECT": ",".join(DEFECTS)})
-    found = [cause.sentence() for cause in causes(done.report)]
-    assert found, done.output[-2000:]
-    assert len(found) <= 2 * len(DEFECTS), "\n".join(found)
+    actual = [cause.sentence() for cause in causes(done.report)]
+    assert actual, done.output[-2000:]
+    assert len(actual) <= 2 * len(DEFECTS), "\n".join(actual)
     for defect, words in DEFECTS.items():
-        assert any(words in sentence for sentence in found), "\n".join([defect, *found])
+        assert any(words in sentence for sentence in actual), "\n".join([defect, *actual])
 
 
 EVERY_DEFECT = 36
@@ -211,7 +211,7 @@ SAMPLE = {"thread": ("test_streams.py",), "address,undefined": ("test_events.py"
 def test_sanitizers_find_nothing_but_what_is_switched_on(
     build: Callable[..., Path], sanitizers: str, tmp_path: Path
 ) -> None:
-    found, folder = runtime_of(sanitizers), build(sanitizers)
+    actual, folder = runtime_of(sanitizers), build(sanitizers)
     program, image = threads(folder, sanitizers, tmp_path)
     quiet = run(program, image)
     assert quiet.returncode == 0, quiet.stdout + quiet.stderr
@@ -221,7 +221,7 @@ def test_sanitizers_find_nothing_but_what_is_switched_on(
             noticed = run(program, image, ACME_DEFECT=row["name"])
             assert noticed.returncode != 0, row["name"]
             assert "Sanitizer" in noticed.stderr or "runtime error" in noticed.stderr, noticed.stderr
-    done = sample(folder, SAMPLE[sanitizers], {**SETTINGS, "LD_PRELOAD": str(found)}, tmp_path)
+    done = sample(folder, SAMPLE[sanitizers], {**SETTINGS, "LD_PRELOAD": str(actual)}, tmp_path)
     assert done.returncode == 0, done.stdout[-4000:]
 
 

@@ -20,8 +20,8 @@ def execute() -> Execute:
     """The result of a program, which follows its schema; arguments as of `Run`."""
     schema = validator("tessera:wsp-result")
 
-    def run(program: Program, **given: Any) -> dict[str, Any]:
-        result = Run(load(program.compile().package), **given).finish().result()
+    def run(program: Program, **arguments: Any) -> dict[str, Any]:
+        result = Run(load(program.compile().package), **arguments).finish().result()
         assert [error.message for error in schema.iter_errors(result)] == []
         return result
 

@@ -151,7 +151,7 @@ def elements_into_slots(program: Program) -> None:
     tensors += [
         program.tensor(f"negative_{integer}", integer, 2, [-1, -128]) for integer in INTEGERS if integer[0] == "i"
     ]
-    tensors += [program.tensor(each, each, 2, [-0.0, 2.0**23 + 1]) for each in ("fp32", "fp64")]
+    tensors += [program.tensor(name, name, 2, [-0.0, 2.0**23 + 1]) for name in ("fp32", "fp64")]
     with program.process("a"):
         for tensor in tensors:
             for element in (0, 1):

@@ -163,7 +163,7 @@ def test_searches_that_are_cut_off_find_the_same(tmp_path: Path, monkeypatch: py
     """Both count the same steps: the search for mitigations ends at the same one."""
     monkeypatch.setattr(deadlock, "LEAST_STEPS", 30)
     packages = [*map(package_of, map(program, range(FEW)))]
-    packages += [load(each.program.compile().package) for each in DEADLOCKS.values()]
+    packages += [load(deadlock.program.compile().package) for deadlock in DEADLOCKS.values()]
     assert differences(packages, tmp_path / "program", QUICK, ({}, TIGHT_SIZES)) == []
 
 
@@ -172,8 +172,8 @@ def test_random_programs_give_equal_results(tmp_path: Path, drawn: Callable[[int
     """Five hundred programs with `--whole`, each with two settings; the seed of one that differs is shown."""
     for first in range(0, drawn(drawn(RANDOM)), BATCH):
         packages = [package_of(program(seed)) for seed in range(first, first + BATCH)]
-        found = differences(packages, tmp_path / f"program{first}", QUICK, ({}, TIGHT))
-        assert not found, f"seed {first + found[0][0]}, {found[0][1]}"
+        actual = differences(packages, tmp_path / f"program{first}", QUICK, ({}, TIGHT))
+        assert not actual, f"seed {first + actual[0][0]}, {actual[0][1]}"
         os.remove(tmp_path / f"program{first}")
 
 

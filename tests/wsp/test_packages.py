@@ -126,8 +126,8 @@ def places(node: Any, path: str = "") -> list[str]:
 def test_odd_values_anywhere_are_refused_or_mean_something() -> None:
     """In the package and in the program that it is made of; nothing but the errors of this room is raised."""
     data, program = everything().compile().package, everything().form
-    found = target("cpu_sim")
-    assert found is not None
+    actual = target("cpu_sim")
+    assert actual is not None
     refused = 0
     for path in places(json.loads(data)):
         for odd in ODD:
@@ -140,7 +140,7 @@ def test_odd_values_anywhere_are_refused_or_mean_something() -> None:
             form = copy.deepcopy(program)
             put(path, odd)(form)
             try:
-                compile_program(form, found)
+                compile_program(form, actual)
             except WspFailure:
                 refused += 1
     assert refused > 3000

@@ -57,8 +57,8 @@ def test_a_deadlock_names_everyone_who_waits(package: Package) -> None:
 SIMULATOR, HOST_GRAPH = "pto_runtime_a2a3sim", "pto_runtime_a2a3sim_host_graph"
 
 
-def result_of(program: Program, target: str, **given: Any) -> dict[str, Any]:
-    return prepared(load(program.compile(target).package), **given).finish().result()
+def result_of(program: Program, target: str, **arguments: Any) -> dict[str, Any]:
+    return prepared(load(program.compile(target).package), **arguments).finish().result()
 
 
 @pytest.mark.parametrize("name", DEADLOCKS)

@@ -140,15 +140,15 @@ class Check:
         _require_answer(observation)
         categories = [category] if isinstance(category, str) else sorted(category)
         phases = [phase] if isinstance(phase, str) else sorted(phase or ())
-        wanted = f"a rejection of category {' or '.join(categories)}"
-        wanted += f" in phase {' or '.join(phases)}" if phases else ""
-        wanted += f" at line {at_line}" if at_line is not None else ""
+        expected = f"a rejection of category {' or '.join(categories)}"
+        expected += f" in phase {' or '.join(phases)}" if phases else ""
+        expected += f" at line {at_line}" if at_line is not None else ""
         errors = _errors(observation) if isinstance(observation, Rejected) else []
         passed = len(errors) <= MOST_ERRORS and any(
             entry.category in categories and (at_line is None or entry.line == at_line) for entry in errors
         )
         passed = passed and isinstance(observation, Rejected) and (not phases or observation.phase in phases)
-        record = CheckRecord("rejects", passed, "the program is refused", wanted, _described(observation))
+        record = CheckRecord("rejects", passed, "the program is refused", expected, _described(observation))
         self._judge(record, observation)
         assert isinstance(observation, Rejected)
         return observation

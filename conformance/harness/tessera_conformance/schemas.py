@@ -145,7 +145,7 @@ def _unique(wanted: bool, schema: Any) -> Check:
 
 
 def _members(schemas: Mapping[str, Any], whole: Mapping[str, Any]) -> Check:
-    known = {name: check_of(each) for name, each in schemas.items()}
+    known = {name: check_of(schema) for name, schema in schemas.items()}
     others = check_of(whole.get("additionalProperties", True))
     return lambda value: all(known.get(name, others)(member) for name, member in value.items())
 
@@ -156,8 +156,8 @@ def _other_members(schema: Any, whole: Mapping[str, Any]) -> Check:
 
 
 def _required(names: Sequence[str], schema: Any) -> Check:
-    wanted = frozenset(names)
-    return lambda value: value.keys() >= wanted
+    expected = frozenset(names)
+    return lambda value: value.keys() >= expected
 
 
 _at_least = _comparison(lambda value, least: len(value) >= least)

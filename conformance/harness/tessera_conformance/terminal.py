@@ -131,8 +131,8 @@ class CommandParser(argparse.ArgumentParser):
 def of_argparse(message: str, program: str, known_options: Iterable[str] = ()) -> str:
     """Return an error of argparse, or of pytest with it, in the form of all the others."""
     line = next((each for each in message.splitlines() if ": error: " in each), message.strip())
-    found = _OF_ARGPARSE.fullmatch(line)
-    where, what = (found["where"] or program, found["what"]) if found else (program, line)
+    match = _OF_ARGPARSE.fullmatch(line)
+    where, what = (match["where"] or program, match["what"]) if match else (program, line)
     remedy = f"`{program} --help` shows what it takes"
     if choice := _CHOICE.fullmatch(what):
         known = [word.strip("'") for word in choice["known"].split(", ")]

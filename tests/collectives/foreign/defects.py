@@ -37,7 +37,7 @@ class Wide(Packer):
     def collectives_unpack(self, *, dtype: str = "", block: int = 0, **rest: Any) -> dict[str, Any]:
         """Round the elements that `pack` left whole."""
         answer = super().collectives_unpack(dtype=dtype if block else "", block=block, **rest)
-        return answer if block or not dtype else {"outputs": [rounded(each, dtype) for each in answer["outputs"]]}
+        return answer if block or not dtype else {"outputs": [rounded(output, dtype) for output in answer["outputs"]]}
 
 
 def rounded(tensor: Tensor, wire: str) -> Tensor:

@@ -16,7 +16,7 @@ def pytest_configure(config: Any) -> None:
 
     moment = config.option.impl.rpartition(":")[2]
 
-    def full(self: JournalWriter, *given: object) -> None:
+    def full(self: JournalWriter, *arguments: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "report.jsonl")
 
     setattr(JournalWriter, {"start": "__init__"}.get(moment, moment), full)

@@ -21,8 +21,8 @@ class IdleCollectives(WithoutFeatures):
     features = tuple(name for name in FEATURES if name not in ("rank-memory", "mesh-execution"))
 
 
-def _idle(collective: str, buffers: Sequence[Array], **given: Any) -> list[Array]:
-    return combine(collective, buffers, **given) if collective == "all_reduce" else list(buffers)
+def _idle(collective: str, buffers: Sequence[Array], **arguments: Any) -> list[Array]:
+    return combine(collective, buffers, **arguments) if collective == "all_reduce" else list(buffers)
 
 
 collectives.combine = _idle  # type: ignore[assignment]

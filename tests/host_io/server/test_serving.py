@@ -189,9 +189,9 @@ def test_nothing_that_crosses_the_wire_fails(
     part = [] if files else [f"--shard=1/{4 // drawn(4)}"]
     run = suite(serve(f"--{form}", place, *described(tmp_path)), tmp_path, *files, options=part)
     output, _ = run.communicate(timeout=10 * PATIENCE)
-    found = verdicts(tmp_path)
-    assert set(found) <= {"pass", "unsupported", "inapplicable"}, output
-    assert found["pass"] > 20
+    actual = verdicts(tmp_path)
+    assert set(actual) <= {"pass", "unsupported", "inapplicable"}, output
+    assert actual["pass"] > 20
 
 
 @pytest.mark.slow
@@ -206,9 +206,9 @@ def test_a_run_ends_when_the_endpoint_is_killed(serve: Callable[..., Served], tm
     served.end(signal.SIGKILL)
     output, _ = run.communicate(timeout=10 * PATIENCE)
     assert run.returncode == 1
-    found = verdicts(tmp_path)
-    assert found["pass"] > 20 and found["crash"] > 20, output
-    assert set(found) <= {"pass", "crash", "unsupported", "inapplicable"}, output
+    actual = verdicts(tmp_path)
+    assert actual["pass"] > 20 and actual["crash"] > 20, output
+    assert set(actual) <= {"pass", "crash", "unsupported", "inapplicable"}, output
 
 
 def test_a_host_that_resets_its_connection_is_no_message(capsys: pytest.CaptureFixture[str]) -> None:

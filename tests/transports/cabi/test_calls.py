@@ -104,10 +104,10 @@ def test_a_method_without_a_function_is_unsupported(steady):
 def test_host_memory_is_that_of_the_process_that_loads_the_library(steady):
     session = steady
 
-    def new(function: str, **given: int) -> int:
-        found = session.call(f"runtime.{function}", given)
-        assert isinstance(found, Returned)
-        return int(found.value["hostPtr"])
+    def new(function: str, **arguments: int) -> int:
+        actual = session.call(f"runtime.{function}", arguments)
+        assert isinstance(actual, Returned)
+        return int(actual.value["hostPtr"])
 
     source, pinned = new("tessxHostMemory", bytes=4), new("tessHostAlloc", bytes=4, kind=1)
     assert session.call("runtime.tessxHostWrite", {"hostPtr": source, "data": "01020304"}) == Returned({})
@@ -226,10 +226,10 @@ def test_the_shipped_header_has_the_constants_of_the_specification():
     from tessera_conformance.transports.cabi.options import constants
 
     text = (Path(__file__).parents[3] / "reference/tessera_reference/abi/tessera.h").read_text()
-    found = constants(text)
-    assert found["TESS_ERR_CACHE_CORRUPT"] == 11
-    assert found["TESS_LAUNCH_LOW_LATENCY"] == 8
-    assert found["TESS_COPY_D2D"] == 2
+    actual = constants(text)
+    assert actual["TESS_ERR_CACHE_CORRUPT"] == 11
+    assert actual["TESS_LAUNCH_LOW_LATENCY"] == 8
+    assert actual["TESS_COPY_D2D"] == 2
 
 
 def test_an_outcome_says_more_than_a_status_where_it_agrees(build, opened):
@@ -263,12 +263,12 @@ def test_a_file_that_is_not_there(tmp_path):
 
 
 def test_a_library_for_another_machine(build, tmp_path):
-    found = bytearray(build("steady").read_bytes())
-    own = struct.unpack("<H", found[18:20])[0]
+    actual = bytearray(build("steady").read_bytes())
+    own = struct.unpack("<H", actual[18:20])[0]
     other = 183 if own != 183 else 62
-    found[18:20] = struct.pack("<H", other)
+    actual[18:20] = struct.pack("<H", other)
     path = tmp_path / "libother.so"
-    path.write_bytes(found)
+    path.write_bytes(actual)
     assert f"is for {transport.MACHINES[other]}; this machine is {transport.MACHINES[own]}" in refusal(path)
 
 

@@ -119,9 +119,9 @@ def test_what_no_answer_can_be_made_of_is_a_protocol_error(build, opened, monkey
 def test_an_access_far_behind_host_memory_is_a_crash(build, opened, count):
     """At most 16 bytes lie between what was asked for and a page that is not mapped."""
     session = opened(build("steady"))
-    found = session.call("runtime.tessxHostMemory", {"bytes": count})
-    assert isinstance(found, Returned)
-    pointer = found.value["hostPtr"]
+    actual = session.call("runtime.tessxHostMemory", {"bytes": count})
+    assert isinstance(actual, Returned)
+    pointer = actual.value["hostPtr"]
     assert pointer % 16 == 0
     assert session.call("runtime.tessxHostRead", {"hostPtr": pointer, "bytes": count}) == Returned(
         {"data": "00" * count}
@@ -137,8 +137,8 @@ AXES = {"tp": 0, "pp": 0, "dp": 1, "ep": 0}
 COPIED = 1 << 16
 
 
-def asked(session: Session, function: str, **given: Any) -> Any:
-    observation = session.call(f"runtime.{function}", given)
+def asked(session: Session, function: str, **arguments: Any) -> Any:
+    observation = session.call(f"runtime.{function}", arguments)
     assert isinstance(observation, Returned), observation
     return observation.value
 

@@ -26,16 +26,16 @@ def test_a_crash_is_the_verdict_of_its_cases_alone_over_the_line_protocol_too(bu
         return {line["case"]: (line["verdict"], line["reason"]) for line in done.report.observations}
 
     library = build("misbehaving")
-    found = run("own", f"--impl=cabi:{library}")
-    crashes = {case: reason for case, (verdict, reason) in found.items() if verdict == "crash"}
+    actual = run("own", f"--impl=cabi:{library}")
+    crashes = {case: reason for case, (verdict, reason) in actual.items() if verdict == "crash"}
     assert "runtime/contexts/the-version-has-three-numbers" in crashes
     assert all(reason.endswith("signal SIGSEGV in tessGetVersion") for reason in crashes.values())
-    assert 0 < len(crashes) < len(found)
-    assert {"harness_error", "not_run"}.isdisjoint(verdict for verdict, _ in found.values())
+    assert 0 < len(crashes) < len(actual)
+    assert {"harness_error", "not_run"}.isdisjoint(verdict for verdict, _ in actual.values())
     served = f"rpc:{sys.executable} -m tessera_conformance serve cabi:{library}"
     wire = run("wire", f"--impl={served}", "--compiler=reference")
     assert {case: verdict for case, (verdict, _) in wire.items()} == {
-        case: verdict for case, (verdict, _) in found.items()
+        case: verdict for case, (verdict, _) in actual.items()
     }
 
 
@@ -116,11 +116,11 @@ def test_the_verdicts_are_those_of_the_reference_through_c_and_over_the_wire(lib
     """In process every case passes but that of fast mathematics, or the tests of the suite fail."""
     library = libtessera / "lib/libtessera.so"
     served = f"rpc:{sys.executable} -m tessera_conformance serve cabi:{library}"
-    found = {}
+    actual = {}
     for how, implementation in (("c", f"cabi:{library}"), ("wire", served)):
         places = [f"conformance/{file}" for file in SAMPLE]
         done = run_suite(f"--impl={implementation}", QUARTER, *places, report=tmp_path / how)
-        found[how] = {line["case"]: line["verdict"] for line in done.report.observations}
-    assert found["wire"] == found["c"]
-    assert {case: verdict for case, verdict in found["c"].items() if verdict != "pass"} == NOT_CLAIMED
-    assert Counter(found["c"].values())["pass"] > 40
+        actual[how] = {line["case"]: line["verdict"] for line in done.report.observations}
+    assert actual["wire"] == actual["c"]
+    assert {case: verdict for case, verdict in actual["c"].items() if verdict != "pass"} == NOT_CLAIMED
+    assert Counter(actual["c"].values())["pass"] > 40

@@ -267,7 +267,7 @@ def _vector(line: str, folder: Path) -> tuple[str, Golden]:
     case = json.loads(line, object_hook=lambda entry: _placed(entry, folder))
     origin, params = case["provenance"], case["call"]["params"]
     inputs = params.get("inputs", {})
-    named = inputs if isinstance(inputs, dict) else {str(place): each for place, each in enumerate(inputs)}
+    named = inputs if isinstance(inputs, dict) else {str(place): operand for place, operand in enumerate(inputs)}
     operation = origin["independent"].removeprefix("oracle.")
     expected = case["expected"]["outputs"][0]
     return case["name"], Golden(case["comment"], operation, origin["operands"], origin["arguments"], named, expected)

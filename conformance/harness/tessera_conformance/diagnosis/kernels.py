@@ -598,10 +598,10 @@ def _extreme(*, largest: bool) -> Kernel:
         bound = NEGATIVE_INFINITY if largest else INFINITY
 
         def reduction(row: list[Value]) -> Value:
-            kept: list[Value] = list(work.kept(row))
-            if work.form in ("from_zero", "nan_ignored") or not kept:
-                kept = [ZERO if work.form == "from_zero" else bound, *kept]
-            return reduce(pick, kept)
+            values: list[Value] = list(work.kept(row))
+            if work.form in ("from_zero", "nan_ignored") or not values:
+                values = [ZERO if work.form == "from_zero" else bound, *values]
+            return reduce(pick, values)
 
         return _reduced(work, reduction, nonfinite=True)
 

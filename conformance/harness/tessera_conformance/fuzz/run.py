@@ -404,7 +404,8 @@ def shown(trial: Trial) -> str:
     parts = [f"// {trial.kind}: {trial.what}", trial.subject.source]
     if trial.subject.function:
         inputs = [
-            f"{name}: {each.dtype}{list(each.shape)} {each.bits()[:48]}" for name, each in trial.subject.inputs.items()
+            f"{name}: {operand.dtype}{list(operand.shape)} {operand.bits()[:48]}"
+            for name, operand in trial.subject.inputs.items()
         ]
         parts.append(f"// execute {trial.subject.function}({', '.join(inputs)})")
     if trial.twin is not None:

@@ -384,13 +384,13 @@ def _require_places(source: str, diagnostics: Iterable[Diagnostic]) -> None:
 
 def _require_outputs(trial: Trial, outputs: list[Tensor]) -> None:
     """Require as many values as are returned, of their dtypes and, where those are known, shapes."""
-    wanted = [(output.dtype, output.shape) for output in trial.outputs]
+    expected = [(output.dtype, output.shape) for output in trial.outputs]
     found = [
-        (tensor.dtype, None if place < len(wanted) and wanted[place][1] is None else tensor.shape)
+        (tensor.dtype, None if place < len(expected) and expected[place][1] is None else tensor.shape)
         for place, tensor in enumerate(outputs)
     ]
-    if found != wanted:
-        raise Wrong("other results than the types say", f"found {found}, expected {wanted}")
+    if found != expected:
+        raise Wrong("other results than the types say", f"found {found}, expected {expected}")
 
 
 def _require_equal(name: str, first: Observation, second: Observation) -> None:

@@ -201,14 +201,14 @@ class _Reader:
         return Record(self.fields("}"))
 
     def fields(self, closing: str) -> tuple[Field, ...]:
-        found: list[Field] = []
+        fields: list[Field] = []
         while not self.taken(closing):
-            if found:
+            if fields:
                 self.take(",")
             name, optional = self.next("word"), self.taken("?")
             self.take(":")
-            found.append(Field(name, self.type(), optional))
-        return tuple(found)
+            fields.append(Field(name, self.type(), optional))
+        return tuple(fields)
 
 
 def _number(text: str) -> float:
@@ -313,7 +313,7 @@ class Interface:
     @cached_property
     def types(self) -> Mapping[str, NamedType]:
         """Every named type; a name means the same in all areas."""
-        return {name: each for area in self.areas.values() for name, each in area.types.items()}
+        return {name: type_ for area in self.areas.values() for name, type_ in area.types.items()}
 
     @cached_property
     def methods(self) -> Mapping[str, Method]:
@@ -323,7 +323,7 @@ class Interface:
     @cached_property
     def c_functions(self) -> Mapping[str, Method]:
         """The functions of the host interface by name, in the specification's order."""
-        return {name: each for name, each in self.areas["runtime"].methods.items() if each.c}
+        return {name: method for name, method in self.areas["runtime"].methods.items() if method.c}
 
     def allows_null(self, declared: Type) -> bool:
         """True if a value of a type may be null."""

@@ -313,9 +313,9 @@ def schema_of(interface: Interface, area: Area) -> dict[str, Any]:
         parameters = writer.record((*method.parameters, *area.also))
         definitions[f"{method.name}.params"] = ({"title": method.doc} if method.doc else {}) | parameters
         definitions[f"{method.name}.result"] = writer.type(method.result)
-    for name, each in area.types.items():
-        title = {"title": each.title} if each.title else {}
-        definitions[name] = {**title, **writer.type(each.type), **each.where}
+    for name, type_ in area.types.items():
+        title = {"title": type_.title} if type_.title else {}
+        definitions[name] = {**title, **writer.type(type_.type), **type_.where}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"tessera:protocol/{area.name}",

@@ -93,7 +93,7 @@ def matrices(x: Tensor) -> list[Tensor]:
 def _masked(scores: Tensor) -> Tensor:
     """-inf above the diagonal."""
     values, columns = values_of(scores), scores.shape[-1]
-    hidden = [NEGATIVE_INFINITY if place % columns > place // columns else each for place, each in enumerate(values)]
+    hidden = [NEGATIVE_INFINITY if place % columns > place // columns else value for place, value in enumerate(values)]
     return tensor_of(scores.dtype, scores.shape, hidden)
 
 

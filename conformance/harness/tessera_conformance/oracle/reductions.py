@@ -70,8 +70,8 @@ def grown(tree: Tree, count: int, *, start: bool) -> Node:
         return [node, START] if start and tree != "fold" else node
     node = _parsed(tree) if isinstance(tree, str) else tree
     named = sorted(map(str, _leaves(node)))
-    wanted = sorted(map(str, range(count)))
-    if named not in (wanted, sorted([*wanted, START])):
+    expected = sorted(map(str, range(count)))
+    if named not in (expected, sorted([*expected, START])):
         raise BadArgument("tree", tree, f"{_FORMS}; it names other leaves than 0 to {count - 1}")
     return [node, START] if start and START not in named else node
 

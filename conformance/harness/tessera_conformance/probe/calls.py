@@ -175,12 +175,12 @@ class Box(ABC):
             raise CannotProbe(
                 error_text(f"{self.subject}: {method}", "the answer has another form", f"{count} outputs")
             )
-        wanted = (self.subject.result_dtype, self.subject.result)
+        expected = (self.subject.result_dtype, self.subject.result)
         for output in outputs:
-            if not isinstance(output, Tensor) or (output.dtype, output.shape) != wanted:
+            if not isinstance(output, Tensor) or (output.dtype, output.shape) != expected:
                 found = f"{output.dtype} {list(output.shape)}" if isinstance(output, Tensor) else type(output).__name__
                 place = f"{self.subject}: {method}"
-                raise CannotProbe(error_text(place, f"the answer has {found}", f"{wanted[0]} {list(wanted[1])}"))
+                raise CannotProbe(error_text(place, f"the answer has {found}", f"{expected[0]} {list(expected[1])}"))
         return outputs
 
 

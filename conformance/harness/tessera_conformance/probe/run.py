@@ -102,10 +102,10 @@ def _replayed(
         inputs = [_repeated(x, subject.axis, negated=True) if cancels else x]
     found, out = box.evaluated(inputs), subject.result_dtype
     if box.has_products:
-        wanted = replay.matmul(inputs[0], inputs[1], arithmetic.tree, arithmetic.model, out)
+        expected = replay.matmul(inputs[0], inputs[1], arithmetic.tree, arithmetic.model, out)
     else:
-        wanted = replay.sum(inputs[0], subject.axis, arithmetic.tree, arithmetic.model, out)
-    return np.asarray((found.words() == wanted.words()) | (are_nan(found) & are_nan(wanted)))
+        expected = replay.sum(inputs[0], subject.axis, arithmetic.tree, arithmetic.model, out)
+    return np.asarray((found.words() == expected.words()) | (are_nan(found) & are_nan(expected)))
 
 
 def _random(dtype: str, shape: tuple[int, ...], seed: int) -> Tensor:

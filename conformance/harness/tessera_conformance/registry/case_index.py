@@ -118,7 +118,7 @@ def read(file: Path, fingerprint: str | None = None) -> CaseIndex | None:
         kept = json.loads(file.read_text(encoding="utf-8"))
         if fingerprint is not None and kept["fingerprint"] != fingerprint:
             return None
-        tags = [[tuple(map(str, names)) for names in each] for each in kept["tags"]]
+        tags = [[tuple(map(str, names)) for names in tag] for tag in kept["tags"]]
         return {identifier: IndexedCase(node, *tags[tag]) for identifier, (node, tag) in kept["cases"].items()}
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None

@@ -91,15 +91,15 @@ def read_specifications(
     documents: Iterable[Document], directory: Path
 ) -> tuple[dict[str, Specification], list[RegistryError]]:
     """The texts found in a directory, by document key, and an error for each one that is not there."""
-    found: dict[str, Specification] = {}
+    specifications: dict[str, Specification] = {}
     missing: list[RegistryError] = []
     for document in documents:
         path = directory / document.file
         try:
-            found[document.key] = Specification.read(path)
+            specifications[document.key] = Specification.read(path)
         except (OSError, UnicodeDecodeError) as error:
             missing.append(SourceMissing(document.key, str(path), error))
-    return found, missing
+    return specifications, missing
 
 
 def changed_sources(registry: Registry, specifications: Mapping[str, Specification]) -> Iterator[RegistryError]:

@@ -288,8 +288,8 @@ def _form(line: Line) -> Form:
 
 
 def _code(described: str) -> str:
-    found = _CODE.search(described)
-    return (found[1] or found[0]) if found else described.partition(":")[0]
+    match = _CODE.search(described)
+    return (match[1] or match[0]) if match else described.partition(":")[0]
 
 
 def _failed(line: Line) -> Line | None:

@@ -264,8 +264,8 @@ def compared_page(reports: Sequence[Report], registry: Registry) -> Iterator[str
         "notes": _notes(reports),
         "levels": LEVELS,
         "outcomes": [[name, OUTCOME_WORDS[name]] for name in OUTCOMES],
-        "sections": {key: dict(each.sections) for key, each in registry.documents.items()},
-        "documents": [[key, each.title] for key, each in registry.documents.items()],
+        "sections": {key: dict(document.sections) for key, document in registry.documents.items()},
+        "documents": [[key, document.title] for key, document in registry.documents.items()],
         "clauses": [_clause(clause_result) for clause_result in clause_results(reports[0], registry).values()],
         "implementations": [{"name": name, "runs": _runs(history, registry)} for name, history in histories.items()],
     }

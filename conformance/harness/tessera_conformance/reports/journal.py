@@ -76,11 +76,11 @@ class Report:
     @cached_property
     def observed(self) -> Sequence[Line]:
         """One observation for each case: of two lines of a case, as a killed run may leave them, the worse counts."""
-        kept: dict[str, Line] = {}
+        lines: dict[str, Line] = {}
         for line in self.observations:
-            if line["case"] not in kept or not counts_against(kept[line["case"]]):
-                kept[line["case"]] = line
-        return list(kept.values())
+            if line["case"] not in lines or not counts_against(lines[line["case"]]):
+                lines[line["case"]] = line
+        return list(lines.values())
 
     @cached_property
     def outcomes(self) -> Mapping[str, Outcome]:
@@ -382,10 +382,10 @@ def _in_order(parts: Sequence[Report]) -> list[Report]:
     for part in parts:
         if part.claim == "invalid":
             raise CannotMerge(f"{part.path} is not a valid report: {part.problem}")
-        found = _SHARD.fullmatch(part.header["selection"]["shard"] or "")
-        if found is None:
+        match = _SHARD.fullmatch(part.header["selection"]["shard"] or "")
+        if match is None:
             raise CannotMerge(f"{part.path} is not the report of a shard: run the suite with --shard=K/N")
-        number, total = int(found[1]), int(found[2])
+        number, total = int(match[1]), int(match[2])
         if number in by_shard and total in totals:
             raise CannotMerge(f"shard {number}/{total} is there twice: {by_shard[number].path} and {part.path}")
         by_shard[number] = totals[total] = part

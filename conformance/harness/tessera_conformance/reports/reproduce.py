@@ -334,16 +334,16 @@ def _about_refusal(record: CheckRecord, exchange: int) -> dict[str, Any] | None:
         return {"how": "returned", "exchange": exchange}
     if record.kind == "status":
         return {"how": "status", "exchange": exchange, "expected": record.expected}
-    wanted = _REJECTION.fullmatch(str(record.expected))
-    if wanted is None:
+    expected = _REJECTION.fullmatch(str(record.expected))
+    if expected is None:
         return None
     return {
         "how": "rejected",
         "exchange": exchange,
         "expected": record.expected,
-        "categories": wanted[1].split(" or "),
-        "phases": wanted[2].split(" or ") if wanted[2] else [],
-        "line": int(wanted[3]) if wanted[3] else None,
+        "categories": expected[1].split(" or "),
+        "phases": expected[2].split(" or ") if expected[2] else [],
+        "line": int(expected[3]) if expected[3] else None,
     }
 
 

@@ -115,13 +115,13 @@ def _same_bits(expected: Any, actual: Any) -> bool | None:
 
 
 def _is_rejection(wanted: str, actual: str) -> bool:
-    told, found = WANTED.fullmatch(wanted), FOUND.fullmatch(actual)
-    if told is None or found is None:
+    told, match = WANTED.fullmatch(wanted), FOUND.fullmatch(actual)
+    if told is None or match is None:
         return False
-    errors = [word.rpartition(" at line ") for word in found[3].split(", ")]
+    errors = [word.rpartition(" at line ") for word in match[3].split(", ")]
     categories, phases = told[1].split(" or "), told[2].split(" or ") if told[2] else []
     hit = any(category in categories and told[3] in (None, line) for category, _, line in errors)
-    return hit and len(errors) <= MOST_ERRORS and (not phases or found[1] in phases)
+    return hit and len(errors) <= MOST_ERRORS and (not phases or match[1] in phases)
 
 
 def _against_counts(line: Line, vector: Vector | None) -> Iterator[str]:

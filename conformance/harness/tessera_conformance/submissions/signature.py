@@ -56,13 +56,13 @@ def read_signature(directory: Path) -> Signature | None:
 
 def signature_problems(directory: Path, stated: Signature | None, trusted: Path | None) -> Iterator[str]:
     """Yield the faults of a stated signature; with a trusted key, there must be one by it. Raises `NoKey`."""
-    wanted = _key(trusted, "load_pem_public_key").public_bytes_raw().hex() if trusted else None
+    expected = _key(trusted, "load_pem_public_key").public_bytes_raw().hex() if trusted else None
     if stated is None:
-        if wanted or os.path.lexists(directory / SIGNATURE):
+        if expected or os.path.lexists(directory / SIGNATURE):
             yield f"{SIGNATURE}: no signature"
         return
-    if wanted not in (None, stated.public):
-        yield f"{SIGNATURE}: signed by {stated.public:.64}, not by {wanted}"
+    if expected not in (None, stated.public):
+        yield f"{SIGNATURE}: signed by {stated.public:.64}, not by {expected}"
     ed25519, exceptions = _module("hazmat.primitives.asymmetric.ed25519"), _module("exceptions")
     try:
         key = ed25519.Ed25519PublicKey.from_public_bytes(bytes.fromhex(stated.public))

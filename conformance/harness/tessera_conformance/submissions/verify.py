@@ -92,11 +92,11 @@ def _selected(
     """Yield differences between the plan and the cases that the selection of the header chooses."""
     chosen, plan = report.header["selection"].get("chosen", {}), {*report.plan["cases"]}
     try:
-        wanted = {*_candidates(report, index, registry)}
+        expected = {*_candidates(report, index, registry)}
         for name, matcher in (("keyword", KeywordMatcher.from_item), ("markexpr", _marks)):
             if expression := chosen.get(name):
                 compiled = Expression.compile(expression)
-                wanted = {case for case in wanted if compiled.evaluate(matcher(suite[case]))}
+                expected = {case for case in expected if compiled.evaluate(matcher(suite[case]))}
     except (ValueError, SyntaxError, RecursionError, pytest.UsageError) as error:
         yield f"{FILE_NAME}: the selection chooses nothing: {error}"
         return
@@ -104,10 +104,10 @@ def _selected(
         yield f"{FILE_NAME}: claims the whole suite, and its selection narrows it"
     if "failed" in chosen:
         yield f"{FILE_NAME}: of the cases that failed in another report: run the suite without --failed"
-        wanted &= plan
-    for case in sorted(wanted - plan):
+        expected &= plan
+    for case in sorted(expected - plan):
         yield f"{case}: chosen by the selection in the header, and not planned"
-    for case in sorted(plan & index.keys() - wanted):
+    for case in sorted(plan & index.keys() - expected):
         yield f"{case}: planned, and not chosen by the selection in the header"
 
 

@@ -159,11 +159,11 @@ class CommandCompiler:
 
 def _refused(said: str) -> Any:
     """A refusal; its category is that of a diagnostic `error[shapes]: ...`, where there is one."""
-    found = DIAGNOSTIC.search(said)
-    if found is None:
+    match = DIAGNOSTIC.search(said)
+    if match is None:
         body = {"code": "TESS_ERR_INVALID_VALUE", "phase": "call", "message": said.strip()[-LONGEST_MESSAGE:]}
     else:
-        body = {"code": found[1], "phase": "verify", "message": found[2]}
+        body = {"code": match[1], "phase": "verify", "message": match[2]}
     return {"rejected": body}
 
 

@@ -329,7 +329,7 @@ def _beside_special(result: Result, where: Any) -> list[Enclosure | None]:
         far = -component_format(x.dtype).largest / 4
         if numbers and min(numbers) >= far / 2:
             limits = bounds.enclose(name, [_replaced(x, _are_special(x), far)], result.arguments)
-            found = [each if here else None for each, here in zip(limits, where.tolist(), strict=True)]
+            found = [limit if here else None for limit, here in zip(limits, where.tolist(), strict=True)]
     return found
 
 

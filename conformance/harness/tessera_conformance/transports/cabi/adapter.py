@@ -180,21 +180,21 @@ class LiveObjects:
 
 
 def _noting(method: Method, kind: Kind, note: Callable[[Kind, Mapping[str, Any], Mapping[str, Any]], None]) -> Method:
-    def noting(**given: Any) -> Any:
-        result = method(**given)
-        note(kind, given, result)
+    def noting(**arguments: Any) -> Any:
+        result = method(**arguments)
+        note(kind, arguments, result)
         return result
 
     return noting
 
 
-def _ask(methods: Mapping[str, Method], function: str, **given: Any) -> Refusal | None:
+def _ask(methods: Mapping[str, Method], function: str, **arguments: Any) -> Refusal | None:
     """The refusal of a function; a library that lacks what ends an object refuses to."""
     method = methods.get(f"runtime_{function}")
     if method is None:
         return Refusal("TESS_ERR_UNSUPPORTED", "call", "the library does not export it")
     try:
-        method(**given)
+        method(**arguments)
     except NotSupported as reason:
         return Refusal("TESS_ERR_UNSUPPORTED", "call", str(reason))
     except Refusal as refusal:
@@ -252,9 +252,9 @@ class CabiAdapter:
         if method is None:
             return
 
-        def watched(**given: Any) -> Any:
-            result = method(**given)
-            effect(given, result)
+        def watched(**arguments: Any) -> Any:
+            result = method(**arguments)
+            effect(arguments, result)
             return result
 
         self._methods[name] = watched
