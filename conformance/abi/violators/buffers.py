@@ -73,18 +73,15 @@ def reordered(key: Callable[[Parameter], int]) -> Callable[[Sequence[Parameter]]
 
 
 def last_forgotten(given: Sequence[Parameter]) -> ParameterLayout:
-    """All arguments but the last one of many."""
     return _layout_of(given[:-1] if len(given) > 9 else given)
 
 
 def overlapping(given: Sequence[Parameter]) -> ParameterLayout:
-    """The last argument over the one before it."""
     layout = _layout_of(given)
     return replace(layout, offsets=(*layout.offsets[:-1], layout.offsets[-2])) if len(given) > 9 else layout
 
 
 def right_justified(given: Sequence[Parameter]) -> ParameterLayout:
-    """A last argument of four bytes at the end of the buffer."""
     layout = _layout_of(given)
     if not given or given[-1].kind.size != 4 or layout.size == layout.end_of_last_argument:
         return layout
@@ -92,7 +89,6 @@ def right_justified(given: Sequence[Parameter]) -> ParameterLayout:
 
 
 def big_endian(layout: ParameterLayout) -> struct.Struct:
-    """The fields of a layout, most significant byte first."""
     text, end = ">", 0
     for parameter, offset in zip(layout.parameters, layout.offsets, strict=True):
         text += "x" * (offset - end) + parameter.kind.letter
@@ -123,12 +119,6 @@ LAYOUTS = [
     spelled("RT-10.1-07", "float", "fp64"),
     spelled("RT-10.1-07", "float", "bf16"),
     laid("RT-10.1-08", "hidden_word", "begins with a hidden word", lambda given: moved(_layout_of(given), 8)),
-    laid(
-        "RT-10.1-08",
-        "pointers_backwards",
-        "lays pointers last to first",
-        lambda given: reordered(lambda parameter: -ord(parameter.name[0]) if parameter.type == "ptr" else 1)(given),
-    ),
     laid(
         "RT-10.1-09",
         "ints_backwards",
@@ -189,19 +179,13 @@ BYTES = [
 
 @violates("RT-09-07", "aligns the buffer to 4")
 class BufferOfFour(ReferenceAdapter):
-    """Says that a parameter buffer may begin at any multiple of four."""
-
     def abi_parameter_layout(self, *, signature: str) -> dict[str, Any]:
-        """The layout with that alignment."""
         return super().abi_parameter_layout(signature=signature) | {"alignment": 4}
 
 
 @violates("RT-10.1-02", "reads true from 1 alone")
 class TrueIsOne(ReferenceAdapter):
-    """Takes any other byte of a bool for false."""
-
     def abi_unpack(self, *, signature: str, buffer: str) -> dict[str, Any]:
-        """The arguments, true where the byte is 1."""
         found = super().abi_unpack(signature=signature, buffer=buffer)["values"]
         layout = super().abi_parameter_layout(signature=signature)["parameters"]
         for value, place in zip(found, layout, strict=True):
@@ -212,10 +196,7 @@ class TrueIsOne(ReferenceAdapter):
 
 @violates("RT-10.1-12", "refuses padding that is not zero")
 class PaddingIsRead(ReferenceAdapter):
-    """Reads padding bytes."""
-
     def abi_unpack(self, *, signature: str, buffer: str) -> dict[str, Any]:
-        """The arguments of a buffer whose padding is zero; refuses others."""
         layout = super().abi_parameter_layout(signature=signature)
         if buffer[2 * layout["end_of_last_argument"] :].strip("0"):
             raise Refusal("TESS_ERR_INVALID_VALUE", "call", "the padding is not zero")
@@ -224,29 +205,20 @@ class PaddingIsRead(ReferenceAdapter):
 
 @violates("RT-10.1-04", "takes a buffer that ends too early")
 class ShortBuffersTaken(ReferenceAdapter):
-    """Reads zeros for missing bytes."""
-
     def abi_unpack(self, *, signature: str, buffer: str) -> dict[str, Any]:
-        """The arguments, zeros for those that are not there."""
         return super().abi_unpack(signature=signature, buffer=buffer.ljust(1024, "0"))
 
 
 @violates("RT-10.1-01", "takes fewer values than arguments")
 class FewerValuesTaken(ReferenceAdapter):
-    """Packs zeros for missing values."""
-
     def abi_pack(self, *, signature: str, values: Sequence[Any]) -> dict[str, Any]:
-        """The buffer, zeros for the last arguments."""
         count = len(super().abi_parameter_layout(signature=signature)["parameters"])
         return super().abi_pack(signature=signature, values=[*values, *[0] * (count - len(values))])
 
 
 @violates("RT-18-03", "exchanges the last two arguments of the sample")
 class SampleExchanged(ReferenceAdapter):
-    """Packs scale before D where a kernel has both."""
-
     def abi_pack(self, *, signature: str, values: Sequence[Any]) -> dict[str, Any]:
-        """The buffer, eight of its bytes exchanged."""
         buffer = super().abi_pack(signature=signature, values=values)["buffer"]
         if "int D, float scale" in signature:
             buffer = buffer[: 2 * 0x2C] + buffer[2 * 0x30 : 2 * 0x34] + buffer[2 * 0x2C : 2 * 0x30] + buffer[2 * 0x34 :]

@@ -48,18 +48,15 @@ def of_all(member: str) -> Violation:
 
 
 def kernels_alone(modules: Any) -> Plans:
-    """Collectives of functions that are no kernels are overlooked."""
     kernels = {name for module in modules for name, function in module.functions.items() if function.kernel}
     return tuple(plan for plan in PLANS_OF(modules) if plan.function in kernels)
 
 
 def phantom(modules: Any) -> Plans:
-    """A program without collectives has a plan."""
     return PLANS_OF(modules) or (CollectivePlan("all_reduce", "dp", "ring"),)
 
 
 def by_message(collective: str, size: int | None) -> str:
-    """The table is asked for what a rank brings, of which a gather has eight times as much."""
     parts = 8 if collective == "all_gather" else 1
     return BY_SIZE(collective, None if size is None else size // parts)
 
@@ -70,10 +67,8 @@ MEMBERS = ("chunk_bytes", "path", "scope", "priority", "overlap", "qos", "wire",
 PLANS = [
     carried("no_plans", "carries no plans", lambda plans: []),
     carried("plans_of_rings", "carries rings only", lambda plans: [plan | {"algorithm": "ring"} for plan in plans]),
-    carried("plans_backwards", "carries plans in another order", lambda plans: plans[::-1]),
     carried("plans_along_dp", "has every plan along dp", lambda plans: [plan | {"axis": "dp"} for plan in plans]),
     carried("first_plan", "carries the first plan alone", lambda plans: plans[:1]),
-    carried("lost_plan", "loses the last plan", lambda plans: plans[:-1]),
     *map(without, MEMBERS),
     *map(of_all, MEMBERS[:-1]),
     of_all("algorithm"),

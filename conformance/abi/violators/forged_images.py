@@ -79,7 +79,6 @@ def letters(name: str) -> str:
 
 
 def vendor_later(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Load what names the machine's vendor; a kernel of it fails when it is asked for."""
     try:
         return call(**given)
     except Refusal as refusal:

@@ -43,7 +43,6 @@ def parameters(function: str) -> list[str]:
 
 
 def exchanged(function: str) -> list[str]:
-    """Its parameters, the last two exchanged."""
     *rest, before, last = parameters(function)
     return [*rest, last, before]
 

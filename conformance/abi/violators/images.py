@@ -47,7 +47,6 @@ ASSEMBLY = b"\t.text\n\t.globl tss_kernel_k\ntss_kernel_k:\n\ts_endpgm\n"
 
 
 def packed(entry: Said) -> Said:
-    """An entry whose arguments follow each other without padding."""
     end, places = 0, []
     for place in entry["parameters"]:
         places.append(place | {"offset": end})
@@ -56,12 +55,10 @@ def packed(entry: Said) -> Said:
 
 
 def by_type(entry: Said) -> Said:
-    """An entry that lists pointers first."""
     return entry | {"parameters": sorted(entry["parameters"], key=lambda place: place["type"] != "ptr")}
 
 
 def with_hidden(entry: Said) -> Said:
-    """An entry with an extent behind its arguments."""
     hidden = {"name": "extent", "type": "int64", "offset": entry["size"], "size": 8}
     return entry | {"parameters": [*entry["parameters"], hidden], "size": entry["size"] + 8}
 
@@ -82,16 +79,7 @@ KERNELS = [
     kernels(
         "RT-08.1-08", "offsets_without_padding", "has offsets without padding", lambda all_: list(map(packed, all_))
     ),
-    kernels(
-        "RT-08.1-08",
-        "sizes_in_words",
-        "counts the buffer in words of 8 bytes",
-        lambda every: [each | {"size": each["size"] // 8} for each in every],
-    ),
     kernels("RT-08.1-08", "hidden_extent", "adds an extent to the buffer", lambda every: list(map(with_hidden, every))),
-    kernels(
-        "RT-08.1-08", "no_parameters", "has no layouts", lambda every: [each | {"parameters": []} for each in every]
-    ),
 ]
 
 HEADERS = [
@@ -109,12 +97,6 @@ HEADERS = [
     said("RT-02-04", "version_of_the_runtime", "says the runtime's version", lambda *_: {"abi_version": [1, 0]}),
     said("RT-08.1-03", "no_targets", "names no targets", lambda *_: {"targets": []}),
     said("RT-08.1-03", "targets_of_the_machine", "names sm_90 always", lambda *_: {"targets": ["sm_90"]}),
-    said(
-        "RT-08.1-03",
-        "vendors",
-        "names vendors",
-        lambda meta, _: {"targets": [target[:2] for target in meta["targets"]]},
-    ),
     said("RT-02-03", "every_target", "names every target", lambda *_: {"targets": ["gfx942", "sm_80", "sm_90"]}),
     said("RT-08.1-04", "no_hash", "has no hash", lambda *_: {"ir_hash": ""}),
     said("RT-08.1-04", "zero_hash", "has a hash of zeros", lambda *_: {"ir_hash": "00" * 32}),
@@ -157,17 +139,6 @@ SECTIONS = [
     ),
     sections(
         "RT-08.1-06",
-        "half_the_bitcode",
-        "holds the first half of the bitcode",
-        lambda every: [
-            each | {"data": each["data"][: each["bytes"] // 2 * 2], "bytes": each["bytes"] // 2}
-            if each["kind"] == "rocdl"
-            else each
-            for each in every
-        ],
-    ),
-    sections(
-        "RT-08.1-06",
         "rocdl_for_all",
         "has ROCDL for no target",
         lambda every: [each | {"target": None} if each["kind"] == "rocdl" else each for each in every],
@@ -184,7 +155,6 @@ SECTIONS = [
         "holds code for no target",
         lambda every: [each for each in every if not each["target"]],
     ),
-    sections("RT-08.1-12", "no_metadata", "has no metadata section", lambda every: every[1:]),
     sections("RT-08.1-12", "two_metadata", "has two metadata sections", lambda every: [*every, every[0]]),
     sections("RT-08.1-12", "empty_metadata", "has empty metadata", lambda every: [every[0] | {"bytes": 0}, *every[1:]]),
 ]
@@ -219,35 +189,27 @@ METADATA = [
 
 @violates("RT-08.1-01", "says what the image compiled last would say")
 class LastImage(ReferenceAdapter):
-    """Remembers the last image."""
-
     last = ""
 
     def abi_compile(self, **request: Any) -> dict[str, Any]:
-        """An image, which is kept."""
         answer = super().abi_compile(**request)
         self.last = answer["image"]
         return answer
 
     def abi_inspect(self, *, image: str) -> Said:
-        """The metadata of the remembered image."""
         return super().abi_inspect(image=self.last)
 
 
 @violates("RT-08.1-01", "looks up elsewhere what an image lacks")
 class Damaged(ReferenceAdapter):
-    """Reports the last image's metadata for a damaged image."""
-
     last: str | None = None
 
     def abi_compile(self, **request: Any) -> dict[str, Any]:
-        """An image, which is kept."""
         answer = super().abi_compile(**request)
         self.last = answer["image"]
         return answer
 
     def abi_inspect(self, *, image: str) -> Said:
-        """The image's metadata, or that of the remembered image."""
         try:
             return super().abi_inspect(image=image)
         except Refusal:
@@ -258,18 +220,14 @@ class Damaged(ReferenceAdapter):
 
 @violates("RT-02-02", "counts programs instead of hashing them")
 class Counted(ReferenceAdapter):
-    """Numbers the images that it compiles."""
-
     def __init__(self) -> None:
         super().__init__()
         self.numbers: dict[str, int] = {}
 
     def abi_compile(self, **request: Any) -> dict[str, Any]:
-        """An image with a number."""
         answer = super().abi_compile(**request)
         self.numbers[answer["image"]] = len(self.numbers) + 1
         return answer
 
     def abi_inspect(self, *, image: str) -> Said:
-        """The metadata, with the number of images so far as its hash."""
         return super().abi_inspect(image=image) | {"ir_hash": f"{len(self.numbers):064x}"}

@@ -51,8 +51,6 @@ RIGHT = aligned(natural)
 
 
 def sorted_by(key: Callable[[Slot], Any]) -> Rule:
-    """In another order than they are declared in."""
-
     def places(slots: Sequence[Slot]) -> list[int]:
         order = sorted(range(len(slots)), key=lambda place: key(slots[place]))
         laid = dict(zip(order, RIGHT([slots[place] for place in order]), strict=True))
@@ -62,7 +60,6 @@ def sorted_by(key: Callable[[Slot], Any]) -> Rule:
 
 
 def last_over_the_one_before(slots: Sequence[Slot]) -> Sequence[int]:
-    """Read the last of many arguments from the place of the one before it."""
     places = list(RIGHT(slots))
     return [*places[:-1], places[-2]] if len(slots) > 6 else places
 
@@ -81,22 +78,6 @@ def reading(clause: str, name: str, description: str, rule: Rule) -> Violation:
     return replaced(clause, description, BuildsOnce, (calls, "scalars_of", scalars_of), name=name)
 
 
-def most_significant_first(entry: KernelEntry, buffer: bytes) -> Found:
-    """Read every scalar with its highest byte first."""
-    pointers, scalars = SCALARS(entry, buffer)
-    turned = {
-        name: Array.from_bits(each.dtype, (), buffer[offset : offset + size][::-1])
-        for (name, each), (offset, size) in zip(scalars.items(), _places(entry), strict=True)
-    }
-    return pointers, turned
-
-
-def _places(entry: KernelEntry) -> list[tuple[int, int]]:
-    layout = entry.layout
-    rows = zip(entry.parameters, layout.offsets, layout.sizes, strict=True)
-    return [(offset, size) for each, offset, size in rows if each.type != "ptr"]
-
-
 def sized(clause: str, name: str, description: str, legal: Callable[[int, int], bool]) -> Violation:
     """Launches that take other sizes: `legal` says so of a size and of where the last argument ends."""
 
@@ -109,7 +90,6 @@ def sized(clause: str, name: str, description: str, legal: Callable[[int, int], 
 
 
 def short_buffers(kernel: Any, buffer: Any, size: int, stream: Any) -> bytes:
-    """A buffer that ends too early, with zeros for what is missing."""
     end = kernel.entry.layout.end_of_last_argument
     if size >= end or not isinstance(buffer, bytes):
         return ARGUMENTS(kernel, buffer, size, stream)
@@ -117,7 +97,6 @@ def short_buffers(kernel: Any, buffer: Any, size: int, stream: Any) -> bytes:
 
 
 def words(slot: Slot) -> int:
-    """Four bytes at least."""
     return min(max(slot.size, 4), 8)
 
 
@@ -155,20 +134,10 @@ PLACES = [
         "leaves 8 bytes for a float",
         aligned(natural, lambda slot: 8 if slot.type == "fp32" else slot.size),
     ),
-    reading(
-        "RT-10.1-13", "read_pointers_first", "looks for pointers first", sorted_by(lambda slot: slot.type != "ptr")
-    ),
     reading("RT-10.1-13", "read_largest_first", "looks for large arguments first", sorted_by(lambda slot: -slot.size)),
 ]
 
 BYTES = [
-    replaced(
-        "RT-10.1-02",
-        "reads the highest byte of a scalar first",
-        BuildsOnce,
-        (calls, "scalars_of", most_significant_first),
-        name="read_big_endian",
-    ),
     sized("RT-10.1-04", "launched_unrounded", "takes no byte behind the last argument", lambda size, end: size == end),
     sized(
         "RT-10.1-04",

@@ -44,10 +44,7 @@ SEARCHED = [
 
 @violates("RT-10.3-01", "cuts names after 63 characters")
 class CutAt63(ReferenceAdapter):
-    """Compiles kernels of long names under shorter ones, numbered where they would be the same."""
-
     def abi_compile(self, *, source: str, **options: Any) -> dict[str, Any]:
-        """The image of a program whose kernels are renamed."""
         taken: list[str] = []
 
         def cut(match: re.Match[str]) -> str:

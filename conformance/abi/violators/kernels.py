@@ -34,12 +34,8 @@ def renamed(clause: str, name: str, description: str, rename: Callable[[str], st
 
 TABLES = [
     renamed("RT-10.3-01", "dotted", "calls kernels by module and name", lambda name: f"m.{name}"),
-    renamed("RT-10.3-01", "at_sign", "calls kernels as the IR does", lambda name: f"@{name}"),
-    renamed("RT-10.3-01", "with_types", "calls kernels by name and parentheses", lambda name: f"{name}()"),
     renamed("RT-10.3-01", "of_31_characters", "keeps 31 characters of a name", lambda name: name[:31]),
-    renamed("RT-10.3-02", "mangled", "mangles names as C++ does", lambda name: f"_Z{len(name)}{name}v"),
     renamed("RT-10.3-02", "symbols", "gives the internal symbols", lambda name: f"tss_kernel_{name}"),
-    renamed("RT-10.3-02", "numbered", "numbers the kernels", lambda name: f"{name}_0"),
     renamed("RT-10.3-02", "lower_case", "writes names in lower case", str.lower),
     table("RT-10.2-01", "status", "has kernels return an int", lambda each: each | {"returns": ["int32"]}),
     table(
@@ -53,10 +49,7 @@ TABLES = [
 
 @violates("RT-10.2-01", "drops the results of kernels")
 class ResultsDropped(ReferenceAdapter):
-    """Compiles a kernel with a result as one without."""
-
     def abi_compile(self, *, source: str, **options: Any) -> dict[str, Any]:
-        """The image of a program whose kernels return nothing."""
         if "kernel" in source and "func" not in source:
             source = re.sub(r"return \w+;", "return;", re.sub(r"\) -> [^{]*\{", ") {", source))
         return super().abi_compile(source=source, **options)
@@ -81,22 +74,16 @@ class Launches(ReferenceAdapter):
 
 @violates("RT-10.2-02", "writes into the arguments in host memory")
 class ArgumentsWritten(Launches):
-    """Leaves a zero where the first argument was."""
-
     def after(self, given: dict[str, Any]) -> None:
-        """Write it."""
         if isinstance(given["argBuffer"], int):
             self.runtime_tessxHostWrite(hostPtr=given["argBuffer"], data="00" * 8)
 
 
 @violates("RT-10.2-02", "writes to the first pointer that it was ever given")
 class FirstPointerKept(Launches):
-    """Remembers the last eight bytes of the first buffer of twelve or more."""
-
     kept = ""
 
     def before(self, given: dict[str, Any]) -> dict[str, Any]:
-        """The kept pointer at the end of a buffer of two arguments."""
         buffer = given["argBuffer"]
         if not isinstance(buffer, str) or len(buffer) != 32:
             return {}
@@ -104,40 +91,22 @@ class FirstPointerKept(Launches):
         return {"argBuffer": buffer[:16] + self.kept}
 
     def session_reset(self) -> dict[str, Any]:
-        """Forget it with everything else."""
         self.kept = ""
         return super().session_reset()
 
 
 @violates("RT-10.2-02", "exchanges the pointers of a kernel of two")
 class PointersExchanged(Launches):
-    """Exchanges the operand and the result."""
-
     def before(self, given: dict[str, Any]) -> dict[str, Any]:
-        """The second pointer, then the first."""
         if not isinstance(given["argBuffer"], int):
             return {}
         data = self.runtime_tessxHostRead(hostPtr=given["argBuffer"], bytes=given["argSize"])["data"]
         return {"argBuffer": data[16:32] + data[:16] + data[32:], "argSize": given["argSize"]}
 
 
-@violates("RT-18-04", "takes no more than 128 blocks")
-class FewBlocks(Launches):
-    """Refuses grids of more than 128 blocks along x."""
-
-    def before(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Look at the grid."""
-        if given["cfg"]["grid"][0] > 128:
-            raise Refusal("TESS_ERR_INVALID_VALUE", "call", "the grid is too large")
-        return {}
-
-
 @violates("RT-10.1-12", "launches only with zeros for padding")
 class PaddingOfLaunches(Launches):
-    """Requires the last four bytes of the example's buffer to be zero."""
-
     def before(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Compare them."""
         if len(given["argBuffer"]) == 112 and given["argBuffer"][104:] != "00000000":
             raise Refusal("TESS_ERR_INVALID_VALUE", "call", "the padding is not zero")
         return {}
@@ -145,10 +114,7 @@ class PaddingOfLaunches(Launches):
 
 @violates("RT-10.1-13", "wants the pointers of a launch first")
 class PointersOfLaunchesFirst(Launches):
-    """Reads a buffer of a scalar, a scalar and a pointer as if the pointer came first."""
-
     def before(self, given: dict[str, Any]) -> dict[str, Any]:
-        """The words of such a buffer, the last one moved to the front."""
         buffer = given["argBuffer"]
         if not isinstance(buffer, str) or len(buffer) != 48:
             return {}
@@ -179,9 +145,6 @@ ALIGNMENT = [
 
 @violates("RT-09-08", "gives device memory at odd multiples of 8")
 class MemoryOfEight(ReferenceAdapter):
-    """Begins every allocation eight bytes late."""
-
     def runtime_tessMalloc(self, *, mesh: int, bytes: int, **others: Any) -> dict[str, Any]:  # noqa: N802
-        """An address eight bytes behind that of a longer allocation."""
         given = super().runtime_tessMalloc(mesh=mesh, bytes=bytes + 8, **others)
         return {"devPtr": given["devPtr"] + 8}

@@ -19,26 +19,22 @@ def names_of(adapter: Any, module: int) -> list[str]:
 
 
 def first_alone(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Find the first kernel of a module and no other."""
     if given["name"] not in names_of(adapter, given["module"])[:1]:
         raise Refusal(INVALID, "call", "tessKernelGet: no such kernel")
     return call(**given)
 
 
 def first_for_all(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Give the first kernel for every name that is there."""
     names = names_of(adapter, given["module"])
     return call(**given | ({"name": names[0]} if given["name"] in names else {}))
 
 
 def without_marks(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Find a kernel by its name with a module before it or a mark too."""
     name = given["name"]
     return call(**given | {"name": name.split(".")[-1].split("::")[-1].lstrip("@") if isinstance(name, str) else name})
 
 
 def in_any_case(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Find a kernel by its name in capitals too."""
     names = {name.upper(): name for name in names_of(adapter, given["module"])}
     name = given["name"]
     return call(**given | {"name": names.get(name, name)})
@@ -60,16 +56,12 @@ _LAST: list[str] = []
 
 @violates("RT-08.1-01", "loads what was compiled last, whatever the image")
 class LastCompiled(BuildsOnce):
-    """Keeps the last image beside the file."""
-
     def abi_compile(self, **arguments: Any) -> dict[str, Any]:
-        """The image, which is kept."""
         found = super().abi_compile(**arguments)
         _LAST[:] = [found["image"]]
         return found
 
     def runtime_tessModuleLoad(self, *, image: Any, size: Any = None, **arguments: Any) -> dict[str, Any]:  # noqa: N802
-        """The module of the last image."""
         if isinstance(image, str) and _LAST and image != _LAST[0]:
             image, size = _LAST[0], len(_LAST[0]) // 2
         return super().runtime_tessModuleLoad(image=image, size=size, **arguments)

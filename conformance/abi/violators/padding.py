@@ -42,7 +42,6 @@ def truth_by(truth: Callable[[bytes], bool]) -> Callable[[KernelEntry, bytes], F
 
 
 def required_zeros(entry: KernelEntry, buffer: bytes) -> Found:
-    """Refuse a buffer with anything but zeros between two arguments."""
     layout, end = entry.layout, 0
     for offset, size in zip(layout.offsets, layout.sizes, strict=True):
         if any(buffer[end:offset]):
@@ -52,7 +51,6 @@ def required_zeros(entry: KernelEntry, buffer: bytes) -> Found:
 
 
 def words_before_pointers(entry: KernelEntry, buffer: bytes) -> Found:
-    """Read a 4-byte number that a gap follows as eight bytes, rounded to four: a high bit behind it counts."""
     pointers, scalars = SCALARS(entry, buffer)
     read, layout = dict(scalars), entry.layout
     for place, (parameter, offset) in enumerate(zip(entry.parameters, layout.offsets, strict=True)):
@@ -70,7 +68,6 @@ def raw_truth(dtype: DType, shape: tuple[int, ...], data: bytes) -> Array:
 
 
 def arguments(self: LaunchWork, executable: Any, rank: int) -> dict[str, Array]:
-    """Read with `raw_truth`."""
     found = ARGUMENTS(self, executable, rank)
     for name, tensor in self.tensors.items():
         if tensor.region is not None and tensor.dtype.name == "bool":
@@ -83,7 +80,6 @@ READ = [
     reading("truth_of_a_word", "reads a bool as a word of four bytes", truth_by(any)),
     reading("lowest_bit", "reads the lowest bit of a bool", truth_by(lambda word: bool(word[0] & 1))),
     reading("one_alone", "reads a byte of 1 alone as true", truth_by(lambda word: word[0] == 1)),
-    reading("highest_bit", "reads a byte of a negative number as false", truth_by(lambda word: 0 < word[0] < 128)),
     reading("required_zeros", "launches only with zeros between arguments", required_zeros),
     reading("words_before_pointers", "lets padding behind a number count", words_before_pointers),
     replaced("RT-19.B-11", "reads a byte of 1 alone as true in tensors", BuildsOnce,

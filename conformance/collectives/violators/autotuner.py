@@ -102,11 +102,6 @@ def average(values: Sequence[int], percent: int) -> int:
     return sum(values) // len(values)
 
 
-def ends(values: Sequence[int], percent: int) -> int:
-    """The least for low percentiles, the largest for high ones."""
-    return percentile(values, 50) if percent == 50 else max(values) if percent > 50 else min(values)
-
-
 def largest(values: Sequence[int], percent: int) -> int:
     """For every percentile."""
     return max(values)
@@ -162,10 +157,6 @@ FIXED = [
     adapting("COLL-05.1-02", "inflight_over_the_limit", "puts more in flight than the limit", lambda tuner: (
         replace(tuner.knobs, max_inflight=tuner.limits.max_inflight[1] + 1)
     )),
-    changed("COLL-05.1-02", "one_step_below", "goes below the least",
-            (selection, "_step", lambda value, target, limits: (
-        max(limits[0] - 1, min(target, limits[1]))
-    ))),
 ]  # fmt: skip
 
 
@@ -183,13 +174,11 @@ def pinning(clause: str, name: str, description: str, change: Callable[[Autotune
 
 
 def lets_go(tuner: Autotuner, step: Step) -> Step:
-    """Pinned for one measurement."""
     tuner.pinned = False
     return step
 
 
 def moving(tuner: Autotuner, step: Step) -> Step:
-    """Pinned knobs follow measurements."""
     if step.pinned:
         tuner._adapt()
     return replace(step, knobs=tuner.knobs)
@@ -237,13 +226,11 @@ class Drift:
 
 
 def looking_ahead(measurements: Iterable[Measurement], knobs: Knobs, limits: Limits | None = None) -> list[Step]:
-    """The last step, from the first measurement on."""
     steps = tune(measurements, knobs, limits)
     return steps[-1:] * len(steps)
 
 
 def nothing_tuned(measurements: Iterable[Measurement], knobs: Knobs, limits: Limits | None = None) -> list[Step]:
-    """The knobs that were given."""
     return [Step(knobs, True) for _ in tune(measurements, knobs, limits)]
 
 

@@ -32,27 +32,22 @@ def sliced(clause: str, name: str, description: str, change: Callable[[Chunks], 
 
 
 def without_tail(found: Chunks) -> Chunks:
-    """The last chunk is left out where it is short."""
     return found[:-1] if len(found) > 1 and found[-1].count < found[0].count else found
 
 
 def overlapping(found: Chunks) -> Chunks:
-    """Every chunk but the last takes the next one's first element too."""
     return [replace(each, count=each.count + 1) for each in found[:-1]] + found[-1:]
 
 
 def one_short(found: Chunks) -> Chunks:
-    """Every chunk but the last leaves its last element out."""
     return [replace(each, count=max(each.count - 1, 1)) for each in found[:-1]] + found[-1:]
 
 
 def padded(found: Chunks) -> Chunks:
-    """The last chunk is as long as the others."""
     return [replace(each, count=found[0].count) for each in found]
 
 
 def tail_first(found: Chunks) -> Chunks:
-    """The short chunk comes first, where the tensor begins."""
     if len(found) < 2 or found[0].runs > 1:
         return found
     counts = [found[-1].count, *(each.count for each in found[:-1])]
@@ -127,7 +122,6 @@ def measured(clause: str, name: str, description: str, change: Callable[[ChunkSi
 
 
 def first_axis(function: str, shape: Any, dtype: Any, size: ChunkSize, tile: tuple[int, int]) -> Chunks:
-    """The first axis alone holds the rows, so that they are longer than the last axis."""
     if size.measure == "rows" and len(shape) > 2:
         flat = [shape[0], 1]
         for extent in shape[1:]:
@@ -143,14 +137,8 @@ MEASURES = [
     measured("COLL-02.3-02", "columns_for_rows", "takes a number of rows for columns", lambda size, shape: (
         ChunkSize("columns", size.amount) if size.measure == "rows" else size
     )),
-    measured("COLL-02.3-02", "rows_as_bytes", "takes a number of rows for bytes", lambda size, shape: (
-        ChunkSize("bytes", size.amount) if size.measure == "rows" else size
-    )),
     changed("COLL-02.3-02", "rows_of_first_axis", "takes the first axis alone for rows",
             (adapter, "chunks_of", first_axis)),
-    sliced("COLL-02.3-02", "first_row_of_columns", "sends columns of the first row alone", lambda found: [
-        replace(each, runs=1) for each in found
-    ]),
     sliced("COLL-02.3-02", "packed_columns", "takes columns for consecutive elements", lambda found: [
         replace(each, stride=each.count) for each in found
     ]),
@@ -182,7 +170,6 @@ def read(clause: str, name: str, description: str, reading: Callable[..., ChunkS
 
 
 def lenient(function: str, chunk: Any = None, chunk_bytes: Any = None) -> ChunkSize:
-    """Replace an impossible size by the smallest chunk."""
     try:
         return read_chunk_size(function, chunk, chunk_bytes)
     except Failure:
@@ -190,17 +177,14 @@ def lenient(function: str, chunk: Any = None, chunk_bytes: Any = None) -> ChunkS
 
 
 def chunk_first(function: str, chunk: Any = None, chunk_bytes: Any = None) -> ChunkSize:
-    """`chunk` governs where both are given."""
     return read_chunk_size(function, chunk) if chunk is not None else read_chunk_size(function, None, chunk_bytes)
 
 
 def name_unknown(function: str, chunk: Any = None, chunk_bytes: Any = None) -> ChunkSize:
-    """`chunk` is not an attribute."""
     return read_chunk_size(function, None, chunk_bytes) if chunk_bytes else ChunkSize("bytes", 1 << 20)
 
 
 def first_of_both(function: str, chunk: Any = None, chunk_bytes: Any = None) -> ChunkSize:
-    """Rows govern beside columns and bytes."""
     if isinstance(chunk, dict) and "rows" in chunk:
         return read_chunk_size(function, {"rows": chunk["rows"]})
     return read_chunk_size(function, chunk, chunk_bytes)
@@ -216,8 +200,5 @@ READINGS = [
 
 @violates("COLL-02.3-01", "counts a chunk in elements")
 class ElementsForBytes(ReferenceAdapter):
-    """Elements of one byte."""
-
     def collectives_chunks(self, *, dtype: str, **call: Any) -> dict[str, Any]:
-        """The chunks of as many bytes."""
         return super().collectives_chunks(dtype="int8", **call)

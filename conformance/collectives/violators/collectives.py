@@ -186,10 +186,7 @@ DELIVERED = [
 
 @violates("RT-13-01", "leaves every rank but the first what it brought")
 class RootKeepsResult(CompilesOnce):
-    """A reduce, not an all-reduce."""
-
     def collectives_all_reduce(self, *, inputs: Sequence[Tensor], **call: Any) -> dict[str, Any]:
-        """The result for rank 0."""
         outputs = super().collectives_all_reduce(inputs=inputs, **call)["outputs"]
         return {"outputs": [outputs[0], *inputs[1:]]}
 
@@ -199,10 +196,7 @@ class RootKeepsResult(CompilesOnce):
 
 @violates("RT-13-09", "accepts a lossy wire under a deterministic policy")
 class LossyWireAccepted(CompilesOnce):
-    """Accepts a lossy wire format."""
-
     def collectives_all_reduce(self, *, wire: str | None = None, **call: Any) -> dict[str, Any]:
-        """The sum of the quantized contributions."""
         if wire is not None:
             call["inputs"] = [_over(wire, operand) for operand in call["inputs"]]
         return super().collectives_all_reduce(**call)
@@ -210,28 +204,19 @@ class LossyWireAccepted(CompilesOnce):
 
 @violates("RT-13-09", "takes a lossy wire for none under a deterministic policy")
 class WireIgnored(CompilesOnce):
-    """Ignores the requested wire format."""
-
     def collectives_all_reduce(self, *, wire: str | None = None, **call: Any) -> dict[str, Any]:
-        """The exact sum."""
         return super().collectives_all_reduce(**call)
 
 
 @violates("RT-13-09", "quantizes fp32 to bf16 on the wire unasked")
 class LossyWireUnasked(CompilesOnce):
-    """Uses a lossy wire format unrequested."""
-
     def collectives_all_reduce(self, *, inputs: Sequence[Tensor], **call: Any) -> dict[str, Any]:
-        """The sum of the quantized contributions."""
         return super().collectives_all_reduce(inputs=[_over("bf16", operand) for operand in inputs], **call)
 
 
 @violates("RT-13-09", "refuses a lossy wire with another status")
 class OtherStatusForWire(CompilesOnce):
-    """TESS_ERR_UNSUPPORTED where TESS_ERR_DETERMINISM_VIOLATION is due."""
-
     def collectives_all_reduce(self, *, wire: str | None = None, **call: Any) -> dict[str, Any]:
-        """Change the status."""
         if wire is not None:
             with statuses():
                 raise Failure(Status.TESS_ERR_UNSUPPORTED, "tessAllReduce", f"wire {wire}", "no wire")
@@ -240,10 +225,7 @@ class OtherStatusForWire(CompilesOnce):
 
 @violates("RT-13-09", "refuses every wire under a deterministic policy, one that loses nothing too")
 class EveryWireRefused(CompilesOnce):
-    """Takes every wire for a lossy one."""
-
     def collectives_all_reduce(self, *, wire: str | None = None, **call: Any) -> dict[str, Any]:
-        """TESS_ERR_DETERMINISM_VIOLATION for the data's own dtype."""
         if wire is not None:
             with statuses():
                 raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, "tessAllReduce", f"wire {wire}", "no wire")
@@ -252,20 +234,14 @@ class EveryWireRefused(CompilesOnce):
 
 @violates("RT-13-09", "compares wires by their bits")
 class WiresByWidth(CompilesOnce):
-    """Takes a wire of equal width for one that loses nothing."""
-
     def collectives_all_reduce(self, *, wire: str | None = None, **call: Any) -> dict[str, Any]:
-        """The sum, where the wire is as wide as the data."""
         wide = wire is not None and dtype(wire).bits >= dtype(call["inputs"][0].dtype).bits
         return super().collectives_all_reduce(**call, wire=None if wide else wire)
 
 
 @violates("RT-13-09", "rounds the sum of the first two ranks to the wire")
 class PartialSumsOnTheWire(CompilesOnce):
-    """Partial sums travel in the dtype of the wire, also where it is that of the data."""
-
     def collectives_all_reduce(self, *, wire: str | None = None, **call: Any) -> dict[str, Any]:
-        """A sum that is rounded on its way."""
         inputs = call["inputs"]
         if wire is not None and len(inputs) > 2 and call["op"] == "sum":
             (first, _) = super().collectives_all_reduce(**call | {"inputs": inputs[:2]}, wire=wire)["outputs"]
@@ -316,7 +292,6 @@ def like_the_first(*names: str) -> Callable[..., tuple[Any, Any]]:
 
 
 def first_two(buffers: Buffers, descriptors: Sequence[Descriptor] | None) -> tuple[Any, Any]:
-    """Only the first two ranks are compared."""
     if descriptors:
         descriptors = [*descriptors[:2], *[descriptors[0]] * (len(descriptors) - 2)]
     return buffers, descriptors
@@ -331,14 +306,12 @@ def shortest(buffers: Buffers, descriptors: Sequence[Descriptor] | None) -> tupl
 
 
 def of_one_dtype(buffers: Buffers, descriptors: Sequence[Descriptor] | None) -> tuple[Any, Any]:
-    """Buffers cast to the first one's dtype."""
     return [
         buffer if buffer.dtype == buffers[0].dtype else cast(buffer, buffers[0].dtype) for buffer in buffers
     ], descriptors
 
 
 def of_equal_bytes(buffers: Buffers, descriptors: Sequence[Descriptor] | None) -> tuple[Any, Any]:
-    """Another dtype taken for the first one's: counts alone are compared."""
     kind = buffers[0].dtype
     return [Array(kind, buffer.values.astype(kind.carrier)) for buffer in buffers], descriptors
 
@@ -367,8 +340,6 @@ def mismatch_as(status: Status) -> Callable[..., Array]:
 
 
 MISMATCHES = [
-    agreeing("RT-11-08", "descriptors_not_compared", "completes though descriptors differ",
-             like_the_first("seed", "stream", "reduction_order", "stable")),
     agreeing("RT-11-08", "seeds_not_compared", "completes though seeds differ", like_the_first("seed")),
     agreeing("RT-11-08", "streams_not_compared", "completes though streams differ", like_the_first("stream")),
     agreeing("RT-11-08", "orders_not_compared", "completes though orders differ", like_the_first("reduction_order")),

@@ -56,12 +56,10 @@ def towards_zero(x: Array, target: DType) -> Array:
 
 
 def through_fp32(x: Array, target: DType) -> Array:
-    """fp64 is rounded twice."""
     return cast(cast(x, DTYPES["fp32"]), target) if x.dtype.name == "fp64" and target.bits < 32 else cast(x, target)
 
 
 def flushed(x: Array, target: DType) -> Array:
-    """Subnormal results become zeros."""
     found = cast(x, target)
     if not target.is_narrow:
         return found
@@ -70,17 +68,14 @@ def flushed(x: Array, target: DType) -> Array:
 
 
 def nan_lost(x: Array, target: DType) -> Array:
-    """NaN becomes 0."""
     return cast(Array(x.dtype, np.where(np.isnan(x.values), x.values.dtype.type(0), x.values)), target)
 
 
 def beyond_is_nan(x: Array, target: DType) -> Array:
-    """fp8 does not saturate."""
     return cast(x, target, "nonfinite") if target.bits == 8 else cast(x, target)
 
 
 def ties_away(x: Array, target: DType) -> Array:
-    """Ties go to the larger magnitude."""
     found = cast(x, target)
     if not target.is_narrow or x.dtype.bits <= target.bits:
         return found
@@ -125,29 +120,24 @@ def read(clause: str, name: str, description: str, reading: Callable[..., Compre
 
 
 def any_wire(function: str, dtype: Any, *others: Any) -> Compression:
-    """An unknown wire is taken for bf16."""
     return read_compression(function, dtype if dtype in compression.WIRES else "bf16", *others)
 
 
 def unsupported_wire(function: str, dtype: Any, *others: Any) -> Compression:
-    """An unknown wire is told as unsupported."""
     if dtype not in compression.WIRES:
         raise Failure(Status.TESS_ERR_UNSUPPORTED, function, f"wire dtype {dtype}", "another")
     return read_compression(function, dtype, *others)
 
 
 def any_scheme(function: str, dtype: Any, qscheme: Any = None, block: Any = None) -> Compression:
-    """An unknown scheme is taken for none."""
     return read_compression(function, dtype, *((qscheme, block) if qscheme == "blockwise" else ()))
 
 
 def any_block(function: str, dtype: Any, qscheme: Any = None, block: Any = None) -> Compression:
-    """A block has at least one element, whatever is asked for."""
     return read_compression(function, dtype, qscheme, max(block, 1) if type(block) is int else block)
 
 
 def no_scheme(function: str, dtype: Any, qscheme: Any = None, block: Any = None) -> Compression:
-    """blockwise is not known."""
     if qscheme is not None:
         raise Failure(Status.TESS_ERR_INVALID_VALUE, function, f"qscheme {qscheme}", "none")
     return read_compression(function, dtype, None, block)
@@ -187,12 +177,10 @@ def scaled(clause: str, name: str, description: str, change: Callable[[Values, D
 
 
 def truncated(values: Values, wire: DType) -> Values:
-    """Codes toward zero."""
     return towards_zero(Array(DTYPES["fp32"], values), wire).values
 
 
 def ends_without_sign(x: Array, wire: DType, block: int) -> Quantized:
-    """What is beyond the wire's largest number becomes that number, whatever its sign."""
     usual = quantize(x, wire, block)
     beyond = np.abs(x.values) > wire.max_finite
     codes = np.where(beyond, np.abs(usual.codes.values), usual.codes.values)
@@ -200,13 +188,11 @@ def ends_without_sign(x: Array, wire: DType, block: int) -> Quantized:
 
 
 def of_another_block(x: Array, wire: DType, block: int) -> Quantized:
-    """The scale of the block before travels with each block."""
     usual = quantize(x, wire, block)
     return Quantized(usual.codes, Array(usual.scales.dtype, np.roll(usual.scales.values, 1)), usual.block)
 
 
 def of_the_tensor(x: Array, wire: DType, block: int) -> Quantized:
-    """One scale for all blocks."""
     usual = quantize(x, wire, max(x.values.size, 1))
     return Quantized(
         usual.codes, Array(usual.scales.dtype, np.repeat(usual.scales.values, -(-x.values.size // block))), block
@@ -214,7 +200,6 @@ def of_the_tensor(x: Array, wire: DType, block: int) -> Quantized:
 
 
 def by_rows(function: str, x: Array, given: Compression) -> Compressed:
-    """Blocks begin anew at every row."""
     if given.block is None or x.rank < 2 or 0 in x.shape:
         return compress(function, x, given)
     found = quantization.quantize(x, given.wire, given.block)
@@ -223,7 +208,6 @@ def by_rows(function: str, x: Array, given: Compression) -> Compressed:
 
 
 def by_columns(function: str, x: Array, given: Compression) -> Compressed:
-    """Blocks run along the first axis."""
     if given.block is None or x.rank != 2:
         return compress(function, x, given)
     flipped = compress(function, Array(x.dtype, x.values.T.copy()), given)
@@ -235,7 +219,6 @@ def by_columns(function: str, x: Array, given: Compression) -> Compressed:
 
 
 def whole_blocks(function: str, x: Array, given: Compression) -> Compressed:
-    """The elements behind the last whole block arrive as zeros."""
     found = compress(function, x, given)
     if given.block is None:
         return found
@@ -245,21 +228,18 @@ def whole_blocks(function: str, x: Array, given: Compression) -> Compressed:
 
 
 def without_nan(function: str, x: Array, given: Compression) -> Compressed:
-    """NaN is quantized as 0, infinities as the largest number."""
     if given.block is None:
         return compress(function, x, given)
     return compress(function, Array(x.dtype, np.nan_to_num(x.values)), given)
 
 
 def of_any_data(function: str, x: Array, given: Compression) -> Compressed:
-    """Other dtypes become fp32."""
     if given.block is None or x.dtype.kind == "complex":
         return compress(function, x, given)
     return compress(function, cast(x, DTYPES["fp32"]), given)
 
 
 def unscaled_integers(function: str, x: Array, given: Compression) -> Compressed:
-    """Integers and truth values are sent as floats."""
     if x.dtype.kind not in ("int", "bool"):
         return compress(function, x, given)
     payload = cast(x, given.wire)

@@ -76,7 +76,6 @@ def touching(clause: str, name: str, description: str) -> Violation:
 
 
 def turned(given: dict[str, Any]) -> dict[str, Any]:
-    """Intervals with their ends in order."""
     return {name: [sorted(each) for each in queue] for name, queue in given.items()}
 
 
@@ -101,7 +100,4 @@ SCORES = [
             lambda usual, compute, communication, either: (
                 Fraction(compute + communication - either, communication) if communication else 1
             )),
-    scoring("COLL-05.2-02", "busy_compute", "scores the time of compute", lambda usual, compute, *others: compute),
-    scoring("COLL-05.2-03", "busy_communication", "scores the time of communication",
-            lambda usual, compute, communication, either: communication),
 ]  # fmt: skip

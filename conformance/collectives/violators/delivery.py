@@ -29,20 +29,17 @@ def without(clause: str, name: str, description: str, rule: str) -> Violation:
 
 
 def doubled(move: Move, value: Values, held: Values, combine: Combine) -> None:
-    """The first contribution of rank 1 is combined twice."""
     FINISH(move, value, held, combine)
     if move.combines and (move.step, move.source) == (0, 1):
         FINISH(move, value, held, combine)
 
 
 def lost(move: Move, value: Values, held: Values, combine: Combine) -> None:
-    """The last place of a message to rank 0 does not arrive."""
     short = move if move.target else replace(move, count=move.count - 1)
     FINISH(short, value[..., : short.count], held, combine)
 
 
 def unsent(brought: Sequence[Array], sent: Any, seed: int) -> list[Array]:
-    """The last place of what is gathered keeps what was in the buffer."""
     stale = [each.values.copy() for each in GATHERED(brought, sent, seed)]
     for values in stale[:-1]:
         values[-1] = values[0]
@@ -50,7 +47,6 @@ def unsent(brought: Sequence[Array], sent: Any, seed: int) -> list[Array]:
 
 
 def rarely(*arguments: Any, seed: int, level: str, **named: Any) -> Any:
-    """One order of a thousand combines canonically."""
     return delivered(*arguments, **named, seed=seed, level="strict" if seed == 613 else level)
 
 

@@ -47,77 +47,44 @@ def reported(clause: str, name: str, description: str, change: Callable[[list[St
     return changed(clause, name, description, (adapter, "feed_back", steps))
 
 
-def dropped(g: Array, r: Array, q: Callable[[Array], Array]) -> tuple[Array, Array]:
-    """Return the residual, without adding it to the next gradient."""
-    return q(g), subtract(g, q(g))
-
-
 def forgotten(g: Array, r: Array, q: Callable[[Array], Array]) -> tuple[Array, Array]:
-    """Nothing is left over."""
     return q(g), _zeros(g)
 
 
 def of_the_gradient(g: Array, r: Array, q: Callable[[Array], Array]) -> tuple[Array, Array]:
-    """Take the residual from the gradient alone."""
     sent = q(add(g, r))
     return sent, subtract(g, sent)
 
 
-def subtracted(g: Array, r: Array, q: Callable[[Array], Array]) -> tuple[Array, Array]:
-    """The residual is taken away from the gradient."""
-    whole = subtract(g, r)
-    return q(whole), subtract(whole, q(whole))
-
-
 def of_the_wrong_sign(g: Array, r: Array, q: Callable[[Array], Array]) -> tuple[Array, Array]:
-    """Keep the residual with the wrong sign."""
     whole = add(g, negate(r))
     return q(whole), negate(subtract(whole, q(whole)))
 
 
 def added_behind(g: Array, r: Array, q: Callable[[Array], Array]) -> tuple[Array, Array]:
-    """The residual is added to the compressed gradient."""
     sent = add(q(g), r)
     return sent, subtract(g, q(g))
 
 
 def uncompressed(g: Array, r: Array, q: Callable[[Array], Array]) -> tuple[Array, Array]:
-    """The gradient is sent whole, and nothing is left over."""
     return add(g, r), _zeros(g)
 
 
-def halved(g: Array, r: Array, q: Callable[[Array], Array]) -> tuple[Array, Array]:
-    """Half of what is left over is kept."""
-    whole = add(g, r)
-    left = subtract(whole, q(whole))
-    return q(whole), Array(left.dtype, left.values * np.float32(0.5))
-
-
 def in_bf16(g: Array, r: Array, q: Callable[[Array], Array]) -> tuple[Array, Array]:
-    """The residual is kept in bf16."""
     whole = add(g, r)
     return q(whole), cast(cast(subtract(whole, q(whole)), DTYPES["bf16"]), g.dtype)
 
 
-def summed(g: Array, r: Array, q: Callable[[Array], Array]) -> tuple[Array, Array]:
-    """The residual is added a second time."""
-    whole = add(g, r)
-    return q(whole), add(subtract(whole, q(whole)), r)
-
-
 def one_step_late(found: list[Step]) -> list[Step]:
-    """The residual before each step is told for the one after it."""
     before = [_zeros(found[0].sent), *(each.residual for each in found[:-1])]
     return [Step(each.sent, residual) for each, residual in zip(found, before, strict=True)]
 
 
 def first_repeated(found: list[Step]) -> list[Step]:
-    """Every step tells what the first one sent."""
     return [Step(found[0].sent, each.residual) for each in found]
 
 
 def by_tensor(function: str, x: Array, given: Compression) -> Compressed:
-    """One scale for the tensor, whatever the block."""
     return compress(function, x, given if given.block is None else Compression(given.wire, max(x.values.size, 1)))
 
 
@@ -126,18 +93,11 @@ def _zeros(like: Array) -> Array:
 
 
 STEPS = [
-    stepping("COLL-06-07", "residual_dropped", "never adds the residual", dropped),
     stepping("COLL-06-07", "residual_forgotten", "keeps nothing", forgotten),
     stepping("COLL-06-07", "residual_of_the_gradient", "takes what was sent from the gradient alone", of_the_gradient),
-    stepping("COLL-06-07", "residual_subtracted", "takes the residual away from the gradient", subtracted),
     stepping("COLL-06-07", "residual_of_the_wrong_sign", "keeps what was sent less the sum", of_the_wrong_sign),
-    stepping("COLL-06-07", "residual_halved", "keeps half of the residual", halved),
     stepping("COLL-06-07", "residual_in_bf16", "keeps the residual in bf16", in_bf16),
-    stepping("COLL-06-07", "residual_twice", "adds the residual twice", summed),
     reported("COLL-06-07", "residual_late", "tells the residual before each step", one_step_late),
-    reported("COLL-06-07", "one_residual", "tells the last residual alone", lambda found: [
-        Step(each.sent, found[-1].residual) for each in found
-    ]),
     stepping("COLL-02.5-04", "residual_sent_uncompressed", "adds the residual behind compression", added_behind),
     stepping("COLL-02.5-04", "sent_uncompressed", "sends sums uncompressed", uncompressed),
     reported("COLL-02.5-04", "first_step_repeated", "sends the first step every time", first_repeated),

@@ -53,7 +53,6 @@ ATTRIBUTES = {
 
 
 def without_priority(module: Module) -> str:
-    """A module whose broadcasts say nothing of a priority."""
     return re.sub(r'("tessera\.collective\.broadcast"[^\n]*?), priority = 3', r"\1", print_module(module))
 
 
@@ -165,32 +164,27 @@ USUAL_RESULTS = Operation.results
 
 
 def is_float_tensor(value: Value) -> bool:
-    """True if a value is of floats, futures of them left out."""
     found = dtype_of(value.type)
     return found is not None and found.kind == "float"
 
 
 def takes_tensors(self: Operation) -> Any:
-    """An await of a tensor is the tensor."""
     if isinstance(self, Await) and not isinstance(self.future, Future):
         return (self.future,)
     return USUAL_RESULTS(self)
 
 
 def of_values(self: Operation) -> Any:
-    """Return the operation's result for the values of its operands."""
     futures = {name: type_.value for name, type_ in self.operand_types if isinstance(type_, Future)}
     plain: Any = self
     return USUAL_RESULTS(self if isinstance(self, Await) or not futures else replace(plain, **futures))
 
 
 def any_axis(meshes: Any, mesh: str | None) -> str:
-    """The first axis of the first mesh."""
     return str(next(iter(meshes.values())).axes[0])
 
 
 def no_axis(meshes: Any, mesh: str | None) -> str:
-    """An axis is asked for always."""
     raise Refusal("distributed", "no axis", "axis", "AMB-COLL-02", "")
 
 
@@ -198,7 +192,6 @@ USUAL_HIDDEN = FutureCollective.hidden.__func__  # type: ignore[attr-defined]  #
 
 
 def along_all(cls: Any, shown: Any) -> Any:
-    """A subgroup is the whole mesh."""
     found = USUAL_HIDDEN(cls, shown)
     if shown.attributes.get("subgroup") is not None:
         mesh = shown.meshes[found["grid"]]

@@ -35,7 +35,6 @@ def waits_for_its_receiver(self: Ranks, rank: int, arrival: Arrival) -> Sent:
 
 
 def of_the_latest(self: Ranks, rank: int, arrival: Arrival) -> Mapping[int, tuple[Array, ...]]:
-    """A second await of a future gives the value that the rank awaited last, if their shapes are equal."""
     number = int(arrival.operands[0].values)
     before: list[int] = vars(self).setdefault("awaited_before", {}).setdefault(rank, [])
     again, before[:] = number in before, [*before, number]
@@ -47,14 +46,12 @@ def of_the_latest(self: Ranks, rank: int, arrival: Arrival) -> Mapping[int, tupl
 
 
 def is_gone(self: Ranks, rank: int, arrival: Arrival) -> Sent:
-    """A send is complete as soon as it is issued."""
     where = self.futures[rank][int(arrival.operands[0].values)]
     own = self.waiting.get(where, {}).get(rank) if isinstance(where, Group) else None
     return {rank: own.operands} if own and isinstance(own.operation, Send) else AWAIT(self, rank, arrival)
 
 
 def unnoticed(self: Ranks) -> Any:
-    """Messages that nobody receives are dropped."""
     for group, arrived in list(self.waiting.items()):
         messages = all(isinstance(each.operation, PointToPoint) for each in arrived.values())
         if messages and not any(rank in self.awaited for rank in arrived):
@@ -65,14 +62,12 @@ def unnoticed(self: Ranks) -> Any:
 
 
 def with_every_rank(self: Ranks, rank: int, arrival: Arrival) -> Sent:
-    """A message waits for every rank of the mesh."""
     if isinstance(arrival.operation, PointToPoint) and self.ended:
         raise Failure(Status.TESS_ERR_COLLECTIVE_MISMATCH, "collectives.execute", f"without {self.ended}", "all ranks")
     return ARRIVE(self, rank, arrival)
 
 
 def unnamed(standing: Any) -> Diagnostic:
-    """A deadlock without ranks and calls."""
     return replace(DEADLOCK(standing), message="deadlock", operands=())
 
 
@@ -80,34 +75,28 @@ def unnamed(standing: Any) -> Diagnostic:
 
 
 def without_tags(self: Group, message: PointToPoint, rank: int) -> Group:
-    """All messages from one rank to another are of one sequence."""
     return replace(self, axis="messages", ranks=message.ends(rank, self.ranks))
 
 
 def as_a_collective(self: Group, message: PointToPoint, rank: int) -> Group:
-    """A message is counted among the collectives of its two ranks."""
     return replace(self, ranks=message.ends(rank, self.ranks))
 
 
 def backwards(self: PointToPoint, rank: int, among: Sequence[int]) -> tuple[int, int]:
-    """A shift goes the other way around."""
     return ENDS(self if self.shift is None else replace(self, shift=-self.shift), rank, among)
 
 
 def by_rank(self: PointToPoint, rank: int, among: Sequence[int]) -> tuple[int, int]:
-    """A peer is a rank of the mesh."""
     if self.peer is None:
         return ENDS(self, rank, among)
     return (rank, self.peer) if self.sends else (self.peer, rank)
 
 
 def ascending(self: PointToPoint, rank: int, among: Sequence[int]) -> tuple[int, int]:
-    """A place counts ranks in ascending order."""
     return ENDS(self, rank, sorted(among))
 
 
 def to_itself(self: PointToPoint, rank: int, among: Sequence[int]) -> tuple[int, int]:
-    """A rank may be its own peer, and waits for itself."""
     return (rank, rank) if self.peer is not None and among[self.peer] == rank else ENDS(self, rank, among)
 
 
@@ -115,12 +104,10 @@ def to_itself(self: PointToPoint, rank: int, among: Sequence[int]) -> tuple[int,
 
 
 def keeps_the_buffer(self: PointToPoint, contributions: Sequence[Array]) -> Sequence[Array]:
-    """The receiver has what it had."""
     return contributions
 
 
 def exchanges(self: PointToPoint, contributions: Sequence[Array]) -> Sequence[Array]:
-    """The sender has the receiver's buffer."""
     return contributions[::-1]
 
 
@@ -136,7 +123,6 @@ def alike(*names: str) -> Any:
 
 
 def in_one_piece(operation: Any, tile: int | None) -> int | None:
-    """A message is one chunk."""
     return None if isinstance(operation, PointToPoint) else CHUNKS(operation, tile)
 
 

@@ -27,7 +27,6 @@ def unpacked(clause: str, name: str, description: str, unpacking: Callable[..., 
 
 
 def reversed_order(wire: bytes, types: Sequence[TensorType], compression: Compression | None) -> list[Array]:
-    """Tensors of one shape change places."""
     found = unpack(wire, types, compression)
     return [
         next(other for other in reversed(found) if other.shape == each.shape and other.dtype == each.dtype)
@@ -36,21 +35,18 @@ def reversed_order(wire: bytes, types: Sequence[TensorType], compression: Compre
 
 
 def from_the_start(wire: bytes, types: Sequence[TensorType], compression: Compression | None) -> list[Array]:
-    """Every tensor is read from the first byte on."""
     if compression is not None:
         return unpack(wire, types, compression)
     return [unpack(wire[: type_.bytes], [type_], None)[0] for type_ in types]
 
 
 def padded(tensors: Sequence[Array], compression: Compression | None) -> bytes:
-    """Every tensor begins at a multiple of four elements."""
     if compression is not None:
         return pack(tensors, compression)
     return b"".join(part + bytes(-len(part) % 16) for part in (pack([tensor], None) for tensor in tensors))
 
 
 def unpadded(wire: bytes, types: Sequence[TensorType], compression: Compression | None) -> list[Array]:
-    """The receiver of `padded`."""
     if compression is not None:
         return unpack(wire, types, compression)
     first, outputs = 0, []
@@ -61,12 +57,10 @@ def unpadded(wire: bytes, types: Sequence[TensorType], compression: Compression 
 
 
 def wide(tensors: Sequence[Array], compression: Compression | None) -> bytes:
-    """Elements travel as fp32."""
     return pack(tensors, _wider(compression))
 
 
 def rounded_on_arrival(wire: bytes, types: Sequence[TensorType], compression: Compression | None) -> list[Array]:
-    """The receiver of `wide`."""
     found = unpack(wire, types, _wider(compression))
     if compression is None or compression.block is not None:
         return found
@@ -74,7 +68,6 @@ def rounded_on_arrival(wire: bytes, types: Sequence[TensorType], compression: Co
 
 
 def through_bf16(*arguments: Any) -> list[Array]:
-    """An unpacked tensor has the digits of bf16 alone."""
     return [cast(cast(each, DTYPES["bf16"]), each.dtype) for each in unpack(*arguments)]
 
 
@@ -84,7 +77,6 @@ def _wider(compression: Compression | None) -> Compression | None:
 
 
 def next_scale(tensor: TensorType, parts: Sequence[Array], compression: Compression | None) -> Array:
-    """Each block has the scale of the block before it."""
     if compression is not None and compression.block is not None:
         scales = np.roll(parts[1].values, 1)
         parts = [parts[0], Array(parts[1].dtype, scales)]

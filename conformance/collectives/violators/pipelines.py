@@ -48,7 +48,6 @@ def place(unit: Unit) -> tuple[str, int]:
 
 
 def at_the_end(unit: Unit, units: Mapping[str, Unit]) -> Unit:
-    """Gradients are scattered when all of them are computed."""
     return replace(unit, after=("backward0",)) if place(unit)[0] == "scatter" else unit
 
 
@@ -65,7 +64,6 @@ def after_that_of_the_next_layer(waiting: str, needed: str) -> Callable[[Unit, M
 
 
 def last_layer_alone(unit: Unit, units: Mapping[str, Unit]) -> Unit | Sequence[Unit]:
-    """The gradients of all layers are scattered together."""
     name, number = place(unit)
     return [] if name == "scatter" and number else unit
 
@@ -82,7 +80,6 @@ def a_layer_late(unit: Unit, units: Mapping[str, Unit]) -> Unit:
 
 
 def before_use(unit: Unit, units: Mapping[str, Unit]) -> Unit | Sequence[Unit]:
-    """Something awaits weights before the layer that uses them does."""
     name, number = place(unit)
     if name != "layer":
         return unit
@@ -90,13 +87,11 @@ def before_use(unit: Unit, units: Mapping[str, Unit]) -> Unit | Sequence[Unit]:
 
 
 def all_dispatched(unit: Unit, units: Mapping[str, Unit]) -> Unit:
-    """Experts await all buckets."""
     every = tuple(each for each in units if each.startswith("dispatch"))
     return replace(unit, after=every) if place(unit)[0] == "expert" else unit
 
 
 def packed_before(unit: Unit, units: Mapping[str, Unit]) -> Unit | Sequence[Unit]:
-    """Packing is a computation of its own."""
     name, number = place(unit)
     if name != "dispatch":
         return unit
@@ -104,17 +99,14 @@ def packed_before(unit: Unit, units: Mapping[str, Unit]) -> Unit | Sequence[Unit
 
 
 def unpacked(unit: Unit, units: Mapping[str, Unit]) -> Unit:
-    """The send does not say that it packs."""
     return replace(unit, fused=("cast",)) if isinstance(unit, Collective) else unit
 
 
 def cast_after(unit: Unit, units: Mapping[str, Unit]) -> Unit:
-    """Send fp32 and cast on arrival."""
     return replace(unit, bytes=2 * unit.bytes) if isinstance(unit, Collective) else unit
 
 
 def never_cast(unit: Unit, units: Mapping[str, Unit]) -> Unit:
-    """The send does not cast."""
     return replace(unit, fused=("pack",)) if isinstance(unit, Collective) else unit
 
 
@@ -124,34 +116,28 @@ def dispatching(clause: str, name: str, description: str, dispatch: Callable[...
 
 
 def mixed(inputs: Any, experts: Any, count: int, wire: Any = None) -> Any:
-    """A rank's experts share the bucket of its first."""
     each = max(count // len(inputs), 1)
     return DISPATCH(inputs, [[e // each * each for e in own] for own in experts], count, wire)
 
 
 def latest_first(inputs: Any, experts: Any, count: int, wire: Any = None) -> Any:
-    """Tokens of a block in the opposite order."""
     turned = [type(operand)(operand.dtype, operand.values[::-1]) for operand in inputs]
     return DISPATCH(turned, [own[::-1] for own in experts], count, wire)
 
 
 def not_checked(inputs: Any, experts: Any, count: int, wire: Any = None) -> Any:
-    """Experts that are not there are taken for the last one."""
     return DISPATCH(inputs, [[min(e, count - 1) for e in own] for own in experts], count, wire)
 
 
 def twice_rounded(array: Any, wire: Any) -> Any:
-    """A cast by way of fp16."""
     return CAST(CAST(array, dtype("fp16")), wire)
 
 
 def with_a_row(*arguments: Any) -> Any:
-    """A bucket without tokens has a row."""
     return [replace(each, rows=each.rows or 1) for each in DISPATCH(*arguments)]
 
 
 def not_cast(inputs: Any, experts: Any, count: int, wire: Any = None) -> Any:
-    """Keep the dtype of the data on the wire."""
     return DISPATCH(inputs, experts, count)
 
 

@@ -37,7 +37,6 @@ def half_the_buffers(unit: Any, step: Any) -> Any:
 
 
 def shared_by_ranks(self: Run, unit: Any, step: Any, rank: int) -> None:
-    """All ranks put their elements into one buffer."""
     self.ranks[rank].buffers = self.ranks[0].buffers
     START(self, unit, step, rank)
 
@@ -59,7 +58,6 @@ BUFFERS = [
 
 
 def everything_ready(self: Run, rank: int, units: Any) -> None:
-    """Units start whatever they wait for."""
     self.ready += [(unit, (rank,), "start") for unit in self.waiting[rank].values()]
     self.waiting[rank] = {}
 
@@ -78,7 +76,6 @@ def tensors_alone(self: Run, rank: int, units: Any) -> None:
 
 
 def not_waited(self: Run, rank: int, units: Any) -> None:
-    """A wait does not wait for the last of its chunks."""
     ended = self.ranks[rank].ended
     released(
         self,
@@ -89,7 +86,6 @@ def not_waited(self: Run, rank: int, units: Any) -> None:
 
 
 def snapshot(self: Run, step: Any, rank: Any) -> None:
-    """Take the awaited value at its first chunk, and keep it as it was then."""
     COMPUTE(self, step, rank)
     if not isinstance(step, execution.Compute) and step in rank.frame:
         value = rank.frame[step]
@@ -100,7 +96,6 @@ def snapshot(self: Run, step: Any, rank: Any) -> None:
 
 
 def undrawn(self: Any, *arguments: Any) -> Any:
-    """Draws keep no order."""
     for step in self.program.steps:
         if isinstance(step, execution.Compute):
             object.__setattr__(step, "draws", False)
@@ -108,7 +103,6 @@ def undrawn(self: Any, *arguments: Any) -> Any:
 
 
 ORDER = [
-    running("COLL-08-10", "no_order", "starts units before what they wait for", "_release", everything_ready),
     running("COLL-02.1-02", "ignores_after", "starts units before what they wait for", "_release", everything_ready),
     running("COLL-02.3-04", "tensors_alone", "starts chunks whatever lies in their buffer", "_release", tensors_alone),
     running("COLL-02.3-05", "all_at_once", "starts chunks whatever lies in their buffer", "_release", tensors_alone),
@@ -122,25 +116,21 @@ ORDER = [
 
 
 def no_tail(self: Run, unit: Any, step: Any, group: Any) -> None:
-    """A short last chunk is lost."""
     first, count = CHUNK(unit)
     if not first or count == self._room(step):
         EXCHANGE(self, unit, step, group)
 
 
 def short_tail(self: Exchange, first: int, chunk: Any) -> Any:
-    """The last element of a later chunk is lost."""
     found = BRING(self, first, chunk)
     return [(places[:-1], replace(each, values=each.values[:-1])) for places, each in found] if first else found
 
 
 def from_the_start(self: Exchange, first: int, chunk: Any) -> Any:
-    """Every chunk lands at the beginning."""
     return [(places - places[:1], given) for places, given in BRING(self, first, chunk)]
 
 
 def in_rows(self: Exchange) -> Any:
-    """Write values that lie along another dimension as if along the first."""
     plain = self._plain
     attributes = {name: 0 for name in ("dim", "split", "concat") if hasattr(plain, name)}
     self._plain = replace(plain, **attributes)
@@ -153,19 +143,16 @@ def in_rows(self: Exchange) -> Any:
 
 
 def as_they_come(self: Exchange, first: int, chunk: Sequence[Any]) -> Any:
-    """Later chunks are added in another order of the ranks."""
     turned = [*chunk[1:], *chunk[:1]] if first and self._stays else chunk
     return BRING(self, first, turned)
 
 
 def every_rank(plan: Any, module: Any, function: Any, mesh: str) -> Any:
-    """All ranks meet for every collective."""
     everyone = tuple(range(module.meshes[mesh].size))
     return dict.fromkeys(GROUPS(plan, module, function, mesh), (everyone,))
 
 
 def sorted_ranks(plan: Any, module: Any, function: Any, mesh: str) -> Any:
-    """Groups are in the order of their numbers."""
     found = GROUPS(plan, module, function, mesh)
     return {step: tuple(tuple(sorted(group)) for group in groups) for step, groups in found.items()}
 
@@ -188,7 +175,6 @@ CHUNKS = [
 
 
 def whole_each(self: Run, unit: Any, step: Any, group: Any) -> None:
-    """The second tensor of several is split an element too early."""
     if len(unit.parts) > 1:
         early = replace(unit.parts[1], first=unit.parts[1].first - 1)
         unit = replace(unit, parts=(unit.parts[0], early, *unit.parts[2:]))
@@ -196,7 +182,6 @@ def whole_each(self: Run, unit: Any, step: Any, group: Any) -> None:
 
 
 def twice(folds: Any, at: str, given: Any, *more: Any) -> Any:
-    """Folds are done twice."""
     return FOLDED(folds, at, FOLDED(folds, at, given, *more), *more)
 
 
@@ -209,18 +194,9 @@ def never(side: str, kind: str) -> Any:
     return folded
 
 
-def behind_all(folds: Any, at: str, given: Any, *more: Any) -> Any:
-    """Scalings before a collective are done again behind it."""
-    found = FOLDED(folds, at, given, *more)
-    scales = [replace(fold, at="after") for fold in folds if (fold.kind, fold.at) == ("scale", "before")]
-    return FOLDED(scales, at, found, *more) if at == "after" else found
-
-
 FUSED = [
     running("COLL-02.4-01", "run_split_early", "splits a tensor an element too early", "_exchange", whole_each),
     changed("COLL-02.4-02", "scaled_twice", "does folds twice", (execution, "_folded", twice)),
-    changed("COLL-02.4-02", "scaled_on_both_sides", "scales before a collective and behind it",
-            (execution, "_folded", behind_all)),
     *(changed("COLL-02.4-02", f"not_scaled_{side}", f"scales nothing {side} it",
               (execution, "_folded", never(side, "scale")))
       for side in ("before", "after")),
@@ -233,23 +209,19 @@ FUSED = [
 
 
 def no_dependencies(units: Any, *arguments: Any) -> Any:
-    """Units wait for nothing."""
     return SIMULATE([replace(unit, after=()) for unit in units], *arguments)
 
 
 def in_a_row(units: Any, *arguments: Any) -> Any:
-    """Every unit waits for the one before it."""
     earlier = [tuple(other.id for other in units[:place]) for place in range(len(units))]
     return SIMULATE([replace(unit, after=after) for unit, after in zip(units, earlier, strict=True)], *arguments)
 
 
 def one_in_flight(*arguments: Any) -> Any:
-    """One chunk is in flight at a time."""
     return SIMULATE(*arguments[:3], 1)
 
 
 def waits_take_time(units: Any, *arguments: Any) -> Any:
-    """A wait takes as long as a computation."""
     most = max(getattr(unit, "picoseconds", 0) for unit in units)
     longer = [replace(unit, picoseconds=most) if hasattr(unit, "picoseconds") else unit for unit in units]
     return SIMULATE(longer, *arguments)

@@ -46,22 +46,18 @@ def chunking(clause: str, name: str, description: str, elements: Callable[[int, 
 
 
 def plain(chunk: int, operation: Any, tile: int) -> int:
-    """Off the tile."""
     return max(1, chunk // int(operation.x.dtype.storage_bytes))
 
 
 def rounded_up(chunk: int, operation: Any, tile: int) -> int:
-    """Above the chunk."""
     return -(-chunk // tile) * tile // int(operation.x.dtype.storage_bytes)
 
 
 def of_elements(chunk: int, operation: Any, tile: int) -> int:
-    """Bytes taken for elements."""
     return max(1, chunk // tile) * tile
 
 
 def split_in_halves(found: list[Range]) -> list[Range]:
-    """A tail that is made even with the chunk before it."""
     if len(found) < 2:
         return found
     (first, a), (_, b) = found[-2:]
@@ -69,12 +65,10 @@ def split_in_halves(found: list[Range]) -> list[Range]:
 
 
 def short_by_one(found: list[Range]) -> list[Range]:
-    """Chunks that end one element early."""
     return [(first, max(1, count - 1)) for first, count in found]
 
 
 def off_by_one(found: list[Range]) -> list[Range]:
-    """Every chunk after the first begins an element early."""
     return found[:1] + [(first - 1, count + 1) for first, count in found[1:]]
 
 
@@ -107,14 +101,12 @@ def at_the_issue(self: Emitter, step: Issue) -> None:
 
 
 def all_at_once(self: Emitter, value: Value) -> None:
-    """The first wait is for everything that is under way."""
     if value in self.pending:
         for future in list(self.pending):
             USUAL_AWAIT(self, future)
 
 
 def at_every_use(self: Emitter, value: Value) -> None:
-    """A wait for each use."""
     chunks = self.pending.get(value)
     USUAL_AWAIT(self, value)
     if chunks is not None:
@@ -122,7 +114,6 @@ def at_every_use(self: Emitter, value: Value) -> None:
 
 
 def at_the_end_too(self: Emitter) -> list[Unit]:
-    """Await values that nobody uses, at the end."""
     found = USUAL_UNITS(self)
     for value in list(self.pending):
         USUAL_AWAIT(self, value)
@@ -130,7 +121,6 @@ def at_the_end_too(self: Emitter) -> list[Unit]:
 
 
 def one_chunk(self: Emitter, value: Value) -> None:
-    """A wait for the first chunk alone."""
     if value in self.pending:
         self.pending[value] = self.pending[value][:1]
     USUAL_AWAIT(self, value)
@@ -196,7 +186,6 @@ def more_in_flight(options: Any) -> Any:
 
 
 def two_at_most(options: Any) -> Any:
-    """Never more than two buffers."""
     return replace(options, depth=None if options.depth is None else min(options.depth, 2))
 
 
@@ -221,31 +210,26 @@ USUAL_JOINED, USUAL_PARTS, USUAL_KEY, USUAL_FUSE = fusion._joined, planner._part
 
 
 def mixed(step: Issue) -> tuple[Part, ...]:
-    """The tensors lie in the order of their sizes."""
     found = USUAL_PARTS(step)
     turned = [replace(a, first=b.first, count=b.count) for a, b in zip(found, found[::-1], strict=True)]
     return tuple(turned)
 
 
 def overlapping(step: Issue) -> tuple[Part, ...]:
-    """Every tensor begins where the first does."""
     return tuple(replace(usual_part, first=0) for usual_part in USUAL_PARTS(step))
 
 
 def without_op(step: Issue, tile: int | None) -> Any:
-    """Whatever is computed."""
     key = USUAL_KEY(step, tile)
     return None if key is None else tuple(part for part in key if "op" not in part)  # type: ignore[attr-defined]
 
 
 def of_any_size(step: Issue, tile: int | None) -> Any:
-    """The key does not look at the number of elements."""
     operation: Any = step.operation
     return USUAL_KEY(replace(step, operation=replace(operation, x=replace(operation.x, shape=()))), tile)
 
 
 def fuse_late(program: Program, tile: int | None) -> None:
-    """Issues of one kind are joined whatever is used between."""
     kept = program.steps
     program.steps = [replace(step, uses=()) if isinstance(step, Compute) else step for step in kept]
     plain_uses = {step.results: step for step in kept if isinstance(step, Compute)}
@@ -286,12 +270,10 @@ def folds_without(kind: str) -> Callable[..., Any]:
 
 
 def widening(step: Any, program: Any, narrowing: bool) -> Any:
-    """A cast before a collective is folded whichever way it goes."""
     return USUAL_FOLDABLE(step, program, False)
 
 
 def used_once(program: Program) -> Any:
-    """Nothing is used twice."""
     return dict.fromkeys(USUAL_USES(program), 1)
 
 
@@ -302,12 +284,10 @@ def only(side: str) -> Violation:
 
 
 def narrow(operation: Any) -> str | None:
-    """A sum in the dtype of the data."""
     return str(operation.x.dtype.name) if "op" in operation.attributes else None
 
 
 def wide_wire(operation: Any) -> str:
-    """fp32 travels."""
     return "fp32"
 
 

@@ -62,7 +62,6 @@ def divides_first(x: Array, tree: Tree | None) -> Array:
 
 
 def truncates(x: Array, tree: Tree | None) -> Array:
-    """A mean of integers is their sum, divided and rounded down."""
     if x.dtype.kind in ("int", "bool"):
         return Array(x.dtype, (x.values.sum(axis=0) // x.shape[0]).astype(x.dtype.carrier))
     return MEAN(x, tree)
@@ -156,7 +155,6 @@ ANY = ("float", "complex", "int", "bool")
 
 
 def infers_any(self: Any) -> Any:
-    """Every operator is defined on every dtype."""
     return self.given() if self.op in self.operators else INFER(self)
 
 

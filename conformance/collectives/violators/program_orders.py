@@ -26,18 +26,15 @@ def orders(clause: str, name: str, description: str, member: str, change: Any) -
 
 
 def by(name: str) -> Callable[..., str]:
-    """One algorithm, whichever is named."""
     return lambda *arguments: name
 
 
 def auto_by_chunk(operation: Any, size: int, ranks: int) -> str:
-    """Choose the algorithm of `auto` by the bytes of a chunk."""
     nbytes = operation.chunk_size or size * operation.x.dtype.storage_bytes
     return ALGORITHM(operation, min(size, nbytes // operation.x.dtype.storage_bytes), ranks)
 
 
 def auto_is_ring(operation: Any, size: int, ranks: int) -> str:
-    """Auto is a ring."""
     return ALGORITHM(operation, size, ranks) if operation.algo not in (None, "auto") else "ring"
 
 
@@ -47,38 +44,31 @@ def sent_whole(operation: Any, contributions: Sequence[Any], collective: Callabl
 
 
 def combined_alone(operation: Any, contributions: Sequence[Any], collective: Callable[..., Any]) -> Any:
-    """Return the results of data that travel as they are where nothing is combined."""
     return (AS_SENT if "op" in operation.attributes else sent_whole)(operation, contributions, collective)
 
 
 def result_whole(operation: str, brought: Sequence[Any], form: Any, collective: Callable[..., Any]) -> Any:
-    """Return what is combined from data that were rounded to the wire, itself not rounded."""
     return OVER_WIRE("all_gather", brought, form, collective)
 
 
 def unscaled(function: str, dtype: Any, qscheme: Any = None, block: Any = None) -> Any:
-    """Return a wire without scales, whatever scheme the program names."""
     return READ_COMPRESSION(function, dtype)
 
 
 def first_tree(name: str, ranks: int) -> Any:
-    """All shares have the order of the first."""
     return DECLARED(name, ranks)[:1] * ranks
 
 
 def next_tree(name: str, ranks: int) -> Any:
-    """Shares have the orders of those before them."""
     trees = DECLARED(name, ranks)
     return (*trees[-1:], *trees[:-1])
 
 
 def in_chunks(op: str, contributions: Sequence[Any], order: Any = None, first: int = 0) -> Any:
-    """A chunk has the orders of the beginning of the tensor."""
     return REDUCED(op, contributions, order, 0)
 
 
 def as_one(operation: Any, types: Sequence[Any], ranks: int) -> Any:
-    """Tensors that travel together have the order of one tensor of all elements."""
     if len(types) == 1:
         return JOINED(operation, types, ranks)
     size = sum(map(program_orders._size, types))
@@ -92,7 +82,6 @@ def as_one(operation: Any, types: Sequence[Any], ranks: int) -> Any:
 
 
 def rows_first(operation: Any, brought: Any, ranks: int) -> Any:
-    """A reduce-scatter along any dimension has the shares of the flat buffer."""
     places = np.arange(program_orders._size(brought), dtype=np.int64)
     found: dict[Any, Any] = {}
     for rank, tree in enumerate(DECLARED(ALGORITHM(operation, places.size, ranks), ranks)):
@@ -102,12 +91,10 @@ def rows_first(operation: Any, brought: Any, ranks: int) -> Any:
 
 
 def sums_alone(op: str, contributions: Sequence[Any], order: Any = None, first: int = 0) -> Any:
-    """Products and means have the canonical tree."""
     return REDUCED(op, contributions, order if op == "sum" else None, first)
 
 
 def folded(operation: Any, contributions: Sequence[Any]) -> Any:
-    """Combine in a fold if no algorithm is named."""
     if operation.name != "tessera.graph.all_reduce":
         return BY_ALGORITHM(operation, contributions)
     places = np.arange(contributions[0].values.size)
@@ -115,7 +102,6 @@ def folded(operation: Any, contributions: Sequence[Any]) -> Any:
 
 
 def canonical_plans(op: str, contributions: Sequence[Any], order: Any = None, first: int = 0) -> Any:
-    """Plans have the canonical tree at every level."""
     return REDUCED(op, contributions, {PAIRWISE: np.arange(contributions[0].values.size) + first}, first)
 
 

@@ -50,13 +50,11 @@ def queueing(clause: str, name: str, description: str, method: str, other: Calla
 
 
 def never_busy(self: Any, unit: Any, rank: int, now: int) -> None:
-    """A device runs whatever is ready."""
     COMPUTE(self, unit, rank, now)
     self._busy.discard(rank)
 
 
 def in_turns(self: Any, now: int) -> bool:
-    """One device computes at a time."""
     return not self._busy and bool(COMPUTE_ONE(self, now))
 
 
@@ -66,7 +64,6 @@ def barrier(self: Any, now: int) -> bool:
 
 
 def after_all(self: Any, name: str, unit: Unit, rank: int) -> bool:
-    """Await all collectives instead of one."""
     awaited = self._units.values() if isinstance(self._units[name], Collective) else [self._units[name]]
     return all(IS_THERE(self, each.id, unit, rank) for each in awaited if isinstance(each, Collective)) and bool(
         IS_THERE(self, name, unit, rank)
@@ -74,12 +71,10 @@ def after_all(self: Any, name: str, unit: Unit, rank: int) -> bool:
 
 
 def everywhere(self: Any, name: str, unit: Unit, rank: int) -> bool:
-    """Await a computation on all devices."""
     return len(self._states[name].ended) == len(self._units[name].ranks)
 
 
 def at_issue(self: Any, name: str, unit: Unit, rank: int) -> bool:
-    """A collective counts as ended once its chunks are issued."""
     awaited = self._units[name]
     if isinstance(awaited, Collective):
         return self._states[name].issued == len(self._chunks[name])
@@ -87,34 +82,28 @@ def at_issue(self: Any, name: str, unit: Unit, rank: int) -> bool:
 
 
 def one_collective(self: Any) -> Iterator[Collective]:
-    """No collective begins while chunks of another are in flight."""
     for unit in READY(self):
         if all(flight.unit is unit for flight in self._flights.values()):
             yield unit
 
 
 def head_of_line(self: Any) -> Iterator[Collective]:
-    """Only the first of the collectives that are ready."""
     yield from list(READY(self))[:1]
 
 
 def with_credits(self: Any, devices: Any, sent: Any) -> bool:
-    """Links have credits without end."""
     return True
 
 
 def whole(unit: Unit) -> Unit:
-    """A collective in one piece."""
     return replace(unit, chunk_bytes=max(unit.bytes, unit.chunk_bytes)) if isinstance(unit, Collective) else unit
 
 
 def of_first_device(run: Run, queue: str) -> int:
-    """The idle time of one device."""
     return IDLE(replace(run, devices=run.devices[:1]), queue)
 
 
 def since_the_last_end(run: Run, queue: str) -> int:
-    """The idle time since the unit that began last has ended."""
     gaps, total = dict.fromkeys(run.devices, 0), 0
     for slot in sorted((each for each in run.slots if each.queue == queue), key=lambda each: each.start):
         total += max(slot.start - gaps[slot.device], 0)
@@ -123,7 +112,6 @@ def since_the_last_end(run: Run, queue: str) -> int:
 
 
 def room_on_the_first(self: Any, now: int) -> bool:
-    """Issue a chunk where the first device of its collective has room."""
     for unit in self._ready_collectives():
         devices = [self._devices[rank] for rank in unit.ranks]
         sent = [*self._chunks[unit.id], []][self._states[unit.id].issued]

@@ -45,17 +45,14 @@ def beyond(table: Sequence[Row], size: int) -> Row:
 
 
 def sized(factor: dict[str, int]) -> dict[str, int]:
-    """Other units."""
     return thresholds.UNITS | factor
 
 
 def first_row(answer: Answer) -> None:
-    """The table ends with its first row."""
     answer["table"] = answer["table"][:1]
 
 
 def as_hint(given: Answer) -> Answer:
-    """The environment's algorithm as a hint."""
     name = given.get("environment", {}).get(ALGO)
     return given | {"algorithm": name} if name else given
 
@@ -71,12 +68,10 @@ def tuned_first(given: Answer) -> Answer:
 
 
 def hint_for_large(given: Answer) -> Answer:
-    """No hint for small messages."""
     return given if given["bytes"] > 1 << 16 else left_out("algorithm")(given)
 
 
 def unsorted(text: str, where: str) -> tuple[Row, ...]:
-    """Rows that are put in order."""
     *rows, last = text.split(",")
     try:
         rows.sort(key=lambda row: parse_table(f"{row},:ring", where)[0].up_to or 0)
@@ -86,13 +81,11 @@ def unsorted(text: str, where: str) -> tuple[Row, ...]:
 
 
 def unended(text: str, where: str) -> tuple[Row, ...]:
-    """Ring where the last row has a size."""
     last = text.rpartition(",")[2]
     return parse_table(text if last.startswith(":") or ":" not in last else f"{text},:ring", where)
 
 
 def refused_as(code: str) -> Callable[[Rejected], Refusal]:
-    """Another status."""
     return lambda rejected: Refusal(code, rejected.phase, rejected.message)
 
 
@@ -115,9 +108,6 @@ SIZES = [
     by_table("COLL-03.1-04", "nothing_alone", "sends no bytes alone directly", "0:direct,1MiB:tree,:ring"),
     changed("COLL-08-12", "size_excluded", "counts a row's size to the next row", (selection, "row_of", beyond)),
     answered("COLL-08-12", "first_row", "tells the first row alone", "select", first_row),
-    answered("COLL-08-12", "sizes_of_others", "tells other sizes than it goes by", "select", lambda answer: (
-        answer | {"table": [row | {"up_to": row["up_to"] and 2 * row["up_to"]} for row in answer["table"]]}
-    )),
     answered("COLL-08-12", "never_default", "tells the table as a hint", "select", lambda answer: (
         answer | {"source": answer["source"].replace("default", "hint")}
     )),
@@ -130,8 +120,6 @@ NODES = [
              lambda counts: len(counts) > 1 and len(set(counts)) == 1),
     on_nodes("COLL-03.1-03", "two_nodes", "chooses hierarchical on two nodes alone",
              lambda counts: len(counts) == 2 and counts[0] == counts[1] > 1),
-    on_nodes("COLL-03.1-03", "whole_machine", "counts devices that take no part",
-             lambda counts: len(counts) > 1 and len(set(counts)) == 1 and counts[0] > 1, all=True),
     on_nodes("COLL-03.1-03", "one_node", "chooses hierarchical on one node",
              lambda counts: len(set(counts)) == 1 and counts[0] > 1),
 ]  # fmt: skip
@@ -154,9 +142,6 @@ HINTS = [
             "algorithm hierarchical", left_out("algorithm")),
     refusing("COLL-03.2-04", "unfit_hint_invalid", "tells such a hint as an invalid value", "select",
              "algorithm hierarchical", refused_as("TESS_ERR_INVALID_VALUE")),
-    answered("COLL-03.2-04", "hint_as_default", "tells a hint as the default", "select", lambda answer: (
-        answer | {"source": answer["source"].replace("hint", "default")}
-    )),
 ]  # fmt: skip
 
 
@@ -176,9 +161,6 @@ ENVIRONMENT = [
     asked("COLL-03.2-06", "autotuner_over_environment", "lets the autotuner win over the environment", "select",
           tuned_first),
     asked("COLL-03.2-06", "environment_as_hint", "tells the environment as a hint", "select", as_hint),
-    lenient("COLL-03.2-06", "unknown_ignored", "ignores an unknown override", "select", ALGO, left_out("environment")),
-    changed("COLL-03.2-06", "misspelled_ignored", "ignores a misspelled variable",
-            (selection, "require_variables", lambda *arguments: None)),
     refusing("COLL-03.2-06", "variable_not_told", "does not name the variable", "select", ALGO, silent),
     changed("COLL-03.2-06", "another_variable", "reads another variable",
             (selection, "ALGORITHM_VARIABLE", "COLL_ALGO")),
@@ -192,16 +174,11 @@ ENVIRONMENT = [
             (thresholds, "UNITS", sized({"KiB": 1000, "MiB": 10**6}))),
     changed("COLL-08-17", "unsorted", "puts rows in order", (selection, "parse_table", unsorted)),
     changed("COLL-08-17", "unended", "accepts a table without a last row", (selection, "parse_table", unended)),
-    lenient("COLL-08-17", "malformed_ignored", "ignores a malformed table", "select", TABLE, left_out("environment")),
     refusing("COLL-08-17", "table_not_told", "does not name the variable", "select", TABLE, silent),
-    answered("COLL-08-17", "usual_table_told", "tells the usual table", "select", lambda answer: answer | {"table": [
-        {"up_to": row.up_to, "algorithm": row.algorithm} for row in USUAL["all_reduce"]
-    ]}),
 ]  # fmt: skip
 
 
 def nodes_of_tables(answer: Answer) -> Any:
-    """Hierarchical for ring in every table."""
     last = answer["table"][-1]
     if answer["source"] == "environment" and last["algorithm"] == "ring":
         return answer | {"table": [*answer["table"][:-1], last | {"algorithm": "hierarchical"}]}

@@ -19,7 +19,6 @@ Pairs = Sequence[Sequence[int]]
 
 
 def one_by_one(buffers: Sequence[Array], pairs: Pairs, chunk: int | None = None) -> Result:
-    """A rank sends on what it has just received."""
     usual, held = SEND(buffers, pairs, chunk), list(buffers)
     for source, target in pairs:
         held[target] = held[source]
@@ -27,7 +26,6 @@ def one_by_one(buffers: Sequence[Array], pairs: Pairs, chunk: int | None = None)
 
 
 def reversed_pairs(buffers: Sequence[Array], pairs: Pairs, chunk: int | None = None) -> Result:
-    """Receivers send and senders receive."""
     held = list(buffers)
     for source, target in pairs:
         held[source] = buffers[target]
@@ -35,7 +33,6 @@ def reversed_pairs(buffers: Sequence[Array], pairs: Pairs, chunk: int | None = N
 
 
 def everywhere(buffers: Sequence[Array], pairs: Pairs, chunk: int | None = None) -> Result:
-    """Ranks outside of all pairs receive the first buffer that is sent."""
     usual = SEND(buffers, pairs, chunk)
     named = {rank for pair in pairs for rank in pair}
     spread = [buffers[pairs[0][0]] if pairs and rank not in named else x for rank, x in enumerate(usual.outputs)]
@@ -43,7 +40,6 @@ def everywhere(buffers: Sequence[Array], pairs: Pairs, chunk: int | None = None)
 
 
 def lenient(buffers: Sequence[Array], pairs: Pairs, chunk: int | None = None) -> Result:
-    """Ignore pairs that cannot meet."""
     try:
         return SEND(buffers, pairs, chunk)
     except Failure:
@@ -51,7 +47,6 @@ def lenient(buffers: Sequence[Array], pairs: Pairs, chunk: int | None = None) ->
 
 
 def without_tail(buffers: Sequence[Array], pairs: Pairs, chunk: int | None = None) -> Result:
-    """The last chunk is not sent."""
     usual = SEND(buffers, pairs, chunk)
     return replace(usual, travelled=lambda: usual.sent[:-1])
 

@@ -57,32 +57,27 @@ def exact_sizes(values: Values) -> Values:
 
 
 def in_order_of_size(values: Values, k: int) -> Values:
-    """The largest element first."""
     sizes = exact_sizes(values).tolist()
     return np.array(sorted(range(values.size), key=lambda place: -sizes[place])[:k], np.int64)
 
 
 def of_each_row(function: str, x: Array, k: int) -> Sparse:
-    """The k largest of the tensor, as many as there are in the first row."""
     if x.rank < 2 or not x.values.size:
         return sparsify(function, x, k)
     return _message(x, largest(exact_sizes)(x.values.reshape(-1)[: x.shape[-1]], k))
 
 
 def at_most_all(function: str, x: Array, k: int) -> Sparse:
-    """k above the number of elements sends all of them, below 0 none."""
     return sparsify(function, x, min(max(k, 0), x.values.size))
 
 
 def without_nan(function: str, x: Array, k: int) -> Sparse:
-    """NaN is the smallest magnitude."""
     if x.dtype.kind != "float":
         return sparsify(function, x, k)
     return sparsify(function, Array(x.dtype, np.where(np.isnan(x.values), x.values.dtype.type(0), x.values)), k)
 
 
 def nan_first(function: str, x: Array, k: int) -> Sparse:
-    """NaN is the largest magnitude."""
     if x.dtype.kind != "float" or not np.isnan(x.values).any():
         return sparsify(function, x, k)
     infinite = np.where(np.isnan(x.values), x.values.dtype.type(x.dtype.max_finite), x.values)
@@ -90,7 +85,6 @@ def nan_first(function: str, x: Array, k: int) -> Sparse:
 
 
 def of_bool(function: str, x: Array, k: int) -> Sparse:
-    """Truth values are numbers, complex numbers their real parts."""
     if x.dtype.kind in ("float", "int"):
         return sparsify(function, x, k)
     return sparsify(function, Array(DTYPES["fp64"], x.values.real.astype(np.float64)), k)
@@ -164,7 +158,6 @@ def dense(clause: str, name: str, description: str, densifying: Callable[..., Ar
 
 
 def with_negative_zeros(function: str, indices: Array, values: Array, shape: Sequence[int]) -> Array:
-    """-0 where no index points."""
     found = densify(function, indices, values, shape)
     if found.dtype.kind != "float":
         return found
@@ -174,7 +167,6 @@ def with_negative_zeros(function: str, indices: Array, values: Array, shape: Seq
 
 
 def added(function: str, indices: Array, values: Array, shape: Sequence[int]) -> Array:
-    """Indices in any order, whose values add up."""
     try:
         return densify(function, indices, values, shape)
     except Failure:
@@ -186,7 +178,6 @@ def added(function: str, indices: Array, values: Array, shape: Sequence[int]) ->
 
 
 def within_the_shape(function: str, indices: Array, values: Array, shape: Sequence[int]) -> Array:
-    """Indices outside of the shape are passed over."""
     kept = (indices.values >= 0) & (indices.values < int(np.prod(shape)))
     if indices.shape != values.shape:
         return densify(function, indices, values, shape)
@@ -196,14 +187,12 @@ def within_the_shape(function: str, indices: Array, values: Array, shape: Sequen
 
 
 def as_many_as_both(function: str, indices: Array, values: Array, shape: Sequence[int]) -> Array:
-    """The indices and values that both lists have."""
     count = min(indices.values.size, values.values.size)
     first = [Array(each.dtype, each.values.reshape(-1)[:count]) for each in (indices, values)]
     return densify(function, first[0], first[1], shape)
 
 
 def by_any_index(function: str, indices: Array, values: Array, shape: Sequence[int]) -> Array:
-    """Indices of any dtype."""
     return densify(function, Array(DTYPES["int64"], indices.values.astype(np.int64)), values, shape)
 
 

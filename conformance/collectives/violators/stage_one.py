@@ -35,28 +35,23 @@ def parts(chosen: Callable[[Array, Partials], np.ndarray[Any, Any]]) -> Callable
 
 
 def first_alone(each: Array, partials: Partials) -> Any:
-    """Stage one is left out: only the first partial value of a device counts."""
     values = np.zeros_like(each.values)
     values[0, 0] = each.values[0, 0]
     return values
 
 
 def first_warps(each: Array, partials: Partials) -> Any:
-    """Only the first warp of a block counts."""
     values = each.values.copy()
     values[:, 1:] = 0
     return values
 
 
 def by_warp(each: Array, partials: Partials) -> Any:
-    """The first warps of all blocks come before the second ones."""
     blocks, warps = partials
     return np.swapaxes(each.values, 0, 1).reshape(blocks, warps, *each.values.shape[2:])
 
 
 def leaves(order: Callable[[int, int, int, int, int, int], int]) -> Callable[..., Tree]:
-    """The usual stages over partial values in another order."""
-
     def through(tree: Tree, ranks: int, partials: Partials) -> Tree:
         blocks, warps = partials
         places = [(r, b, w) for r in range(ranks) for b in range(blocks) for w in range(warps)]
@@ -73,14 +68,12 @@ def joined(children: list[str]) -> str:
 
 
 def across(rank: int, block: int, warp: int, ranks: int, blocks: int, warps: int) -> int:
-    """Blocks of one number, of all devices, come together."""
     place = (rank * blocks + block) * warps + warp
     number, owner = divmod(place // warps, ranks)
     return (owner * blocks + number) * warps + place % warps if ranks > 1 else place
 
 
 def over_all(tree: Tree, ranks: int, partials: Partials) -> Tree:
-    """There are no stages."""
     return PAIRWISE.over(ranks * prod(partials))
 
 
@@ -94,14 +87,12 @@ def one_stage(tree: Tree, ranks: int, partials: Partials) -> Tree:
 
 
 def folded(name: str, ranks: int, per_node: int | None = None, partials: Partials | None = None) -> tuple[Tree, ...]:
-    """Warps in a fold, where pairs are declared."""
     if partials is None:
         return ORDERS(name, ranks, per_node)
     return tuple(one_stage(order, ranks, partials) for order in ORDERS(name, ranks, per_node))
 
 
 def rounded(operation: str, buffers: Sequence[Array], *, partials: Partials | None = None, **arguments: Any) -> Result:
-    """Round the result of stage one to the device's dtype."""
     usual = RUN(operation, buffers, partials=partials, **arguments)
     if partials is None or arguments["op"] != "sum":
         return usual
@@ -117,13 +108,11 @@ def rounded(operation: str, buffers: Sequence[Array], *, partials: Partials | No
 def of_each_value(
     operation: str, buffers: Sequence[Array], *, partials: Partials | None = None, **arguments: Any
 ) -> Result:
-    """Every partial value of a device is sent, one after the other."""
     usual = RUN(operation, buffers, partials=partials, **arguments)
     return usual if partials is None else Result(usual.outputs, lambda: usual.sent * prod(partials))
 
 
 def by_devices(operation: str, brought: Sequence[Array], op: Any, root: int, trees: Sequence[Tree]) -> Sequence[Array]:
-    """A mean divides by the number of devices."""
     usual = AFTERWARDS(operation, brought, op, root, trees)
     each = len(brought) // len(trees)
     return [Array(x.dtype, np.asarray(x.values * each)) for x in usual] if op == "mean" else usual
@@ -132,7 +121,6 @@ def by_devices(operation: str, brought: Sequence[Array], op: Any, root: int, tre
 def keeps_axes(
     operation: str, buffers: Sequence[Array], *, partials: Partials | None = None, **arguments: Any
 ) -> Result:
-    """Results have axes of blocks and warps."""
     usual = RUN(operation, buffers, partials=partials, **arguments)
     if partials is None:
         return usual
@@ -140,7 +128,6 @@ def keeps_axes(
 
 
 def by_any(operation: str, name: str, partials: Partials, travels: bool) -> None:
-    """Every algorithm has a stage one."""
     REQUIRE(operation, "hierarchical", partials, travels)
 
 

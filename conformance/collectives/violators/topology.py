@@ -14,7 +14,7 @@ from tessera_reference.collectives import chunks
 from tessera_reference.collectives.chunks import ChunkLimits
 from tessera_reference.mesh.topology import Topology, load, named
 
-from ...ir.violators.changes import changed, nothing
+from ...ir.violators.changes import changed
 from .answers import Answer, answered, lenient, refusing, silent
 
 
@@ -59,7 +59,6 @@ def without_its_name(rejected: Rejected) -> Refusal:
 
 
 def unchecked(text: str) -> Topology:
-    """Return the topology without checking that its devices can be reached."""
     return load(text) if text.startswith("{") else named(text)
 
 
@@ -135,27 +134,10 @@ OF_CHUNKS = partial(checking, "COLL-03.3-04")
 OF_INFLIGHT = partial(checking, "COLL-03.3-05")
 
 CHUNKS = [
-    changed("COLL-03.3-04", "any_chunk", "accepts every chunk size", (chunks, "require_within", nothing)),
-    OF_CHUNKS("one_byte_more", "accepts a byte too much", largest=lambda t, n: min(memory(t)) // n + 1),
     OF_CHUNKS("one_byte_less", "refuses the largest chunk", largest=lambda t, n: min(memory(t)) // n - 1),
     OF_CHUNKS("one_chunk_fits", "forgets that several are in flight", largest=lambda t, n: min(memory(t))),
-    OF_CHUNKS("largest_device", "takes the largest device", largest=lambda t, n: max(memory(t)) // n),
     OF_CHUNKS("first_device", "takes the first device", largest=lambda t, n: memory(t)[0] // n),
     OF_CHUNKS("rounded_up", "rounds the room up", largest=lambda t, n: -(-min(memory(t)) // n)),
-    OF_CHUNKS("nothing_accepted", "accepts a chunk of no bytes", least=0),
-    refusing("COLL-03.3-04", "range_not_told", "does not tell the allowed range", "check_chunks", "chunk_bytes",
-             silent),
-    changed("COLL-03.3-05", "any_inflight", "accepts every number in flight",
-            (chunks, "require_within", nothing)),
-    OF_INFLIGHT("most_credits", "takes the link of most credits", inflight=lambda t: (
-        max((link.credits for link in t.links), default=1)
-    )),
     OF_INFLIGHT("all_credits", "adds the credits of links", inflight=lambda t: sum(link.credits for link in t.links)),
     OF_INFLIGHT("first_link", "takes the first link", inflight=lambda t: t.links[0].credits if t.links else 1),
-    OF_INFLIGHT("one_more", "accepts one too many", inflight=lambda t: (
-        min((link.credits for link in t.links), default=1) + 1
-    )),
-    OF_INFLIGHT("none_in_flight", "accepts none in flight", least=0),
-    refusing("COLL-03.3-05", "inflight_range_not_told", "does not tell the allowed range", "check_chunks",
-             "max_inflight", silent),
 ]  # fmt: skip

@@ -23,42 +23,35 @@ def preferring(clause: str, name: str, description: str, list_: str, *order: str
 
 
 def by_latency(topology: Topology, source: int, target: int, path: str, down: frozenset[str]) -> Any:
-    """The quickest way of all, whatever the transport."""
     return topology.route(source, target, down)
 
 
 def whole_machine(topology: Topology, source: int, target: int, path: str, down: frozenset[str]) -> Any:
-    """The way over links that are cut."""
     return WAY(topology, source, target, path, frozenset())
 
 
 def first_cut_alone(topology: Topology, source: int, target: int, path: str, down: frozenset[str]) -> Any:
-    """Links that are cut, where both devices are on one node."""
     within = topology.device(source).node == topology.device(target).node
     return WAY(topology, source, target, path, down if within else frozenset())
 
 
 def past_hosts(topology: Topology, path: str) -> Iterator[Link]:
-    """RDMA through the memory of hosts."""
     for link in topology.links:
         if link.kind == path or link.kind == "pcie":
             yield link
 
 
 def over_any(topology: Topology, source: int, target: int, down: frozenset[str]) -> Any:
-    """A way over links that are cut, where there is no other."""
     return topology.route(source, target)
 
 
 def environment_first(path: str, environment: Mapping[str, str]) -> str:
-    """The environment, then the attribute."""
     override = environment.get(VARIABLE) or "auto"
     WANTED(path, environment)
     return path if override == "auto" else override
 
 
 def lowered(given: Answer) -> Answer:
-    """The environment as an attribute."""
     path = given.get("environment", {}).get(VARIABLE, "")
     return given | {"path": path} if path and given.get("path", "auto") == "auto" else given
 
@@ -83,7 +76,6 @@ POLICY = [
           lambda given: given | {"down": [each for each in given.get("down", []) if not each.startswith("nv")]}),
     answered("COLL-03.2-01", "nvlink_as_fallback", "tells NVLink as a fallback", "route",
              lambda answer: answer | {"fallback": True}),
-    preferring("COLL-03.2-02", "rdma_before_pcie", "falls back to RDMA", "WITHIN_A_NODE", "nvlink", "rdma", "pcie"),
     preferring("COLL-03.2-02", "no_pcie", "knows no PCIe", "WITHIN_A_NODE", "nvlink", "rdma"),
     answered("COLL-03.2-02", "fallback_not_told", "does not tell a fallback", "route",
              lambda answer: answer | {"fallback": False}),
@@ -97,8 +89,6 @@ POLICY = [
 
 ATTRIBUTE = [
     asked("COLL-03.2-05", "path_ignored", "ignores the path", "route", left_out("path")),
-    lenient("COLL-03.2-05", "unknown_path_ignored", "takes an unknown path for auto", "route", "path ",
-            left_out("path")),
     changed("COLL-03.2-05", "absent_path_falls_back", "falls back from a path that is not there",
             (links, "_require_present", nothing)),
     refusing("COLL-03.2-05", "what_is_there_not_told", "does not tell which paths are there", "route", "path ", silent),

@@ -48,14 +48,12 @@ def credits(clause: str, name: str, description: str, of: Callable[[int], int]) 
 
 
 def all_at_once(topology: Any, devices: Sequence[int], sent: Sequence[Sent], *arguments: Any, **options: Any) -> Any:
-    """No message waits for those of earlier steps."""
     usual = TRAVEL(topology, devices, [message._replace(step=0) for message in sent], *arguments, **options)
     steps = {message._replace(step=0): message.step for message in sent}
     return [replace(each, sent=each.sent._replace(step=steps[each.sent])) for each in usual]
 
 
 def in_order(self: Any, units: Iterable[Any], now: int) -> None:
-    """Whatever cannot leave holds up all that comes after it from the same rank."""
     held: set[int] = set()
     for _, unit in sorted({unit.number: unit for unit in units}.items()):
         lanes = [self._lanes[direction] for direction in unit.way.directions]
@@ -74,22 +72,18 @@ LET_GO = progress.Progress._let_go
 
 
 def whole_buffer(*arguments: Any, chunk: int | None = None, **options: Any) -> Any:
-    """A rank sends nothing on before it has all chunks."""
     return TRAVEL(*arguments, chunk=None, **options)
 
 
 def without_latency(*arguments: Any) -> Any:
-    """Links without latency."""
     return replace(WAY(*arguments), latency=-FIXED)
 
 
 def wide(*arguments: Any) -> Any:
-    """Links of the widest bandwidth."""
     return replace(WAY(*arguments), bandwidth=10**15)
 
 
 def ignoring_down(*arguments: Any, down: Any = (), **options: Any) -> Any:
-    """Links that are down are taken."""
     return TRAVEL(*arguments, **options)
 
 

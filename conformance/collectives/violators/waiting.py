@@ -16,7 +16,6 @@ from tessera_reference.graph.execution import Group, Ranks
 from tessera_reference.graph.futures import (
     FutureCollective,
     GroupCollective,
-    IssueAllGather,
     IssueBroadcast,
     IssueReduceScatter,
 )
@@ -86,7 +85,6 @@ def does_not_wait(self: Ranks, rank: int, arrival: Arrival) -> Sent:
 
 
 def spent(self: Ranks, rank: int, arrival: Arrival) -> Sent:
-    """A future that was awaited before gives zeros."""
     number = int(arrival.operands[0].values)
     seen = self.__dict__.setdefault("seen", set())
     value = self.futures[rank][number]
@@ -112,7 +110,6 @@ def all_awaited(self: Ranks) -> Any:
 
 
 def unnoticed(self: Ranks) -> Any:
-    """Report nothing once every rank has ended."""
     if len(self.ended) == len(self.running) and not self.failed:
         return tuple(self.ended[rank] for rank in range(len(self.running)))
     return USUAL_RESULTS(self)
@@ -126,7 +123,6 @@ def newest(self: Ranks, rank: int, arrival: Arrival) -> Sent:
 
 
 def completes_together(self: Ranks, rank: int, arrival: Arrival) -> Sent:
-    """Every rank of the mesh has to come to a collective of a part of it."""
     if isinstance(arrival.operation, FutureCollective):
         came = self.__dict__.setdefault("came", set())
         came.add(rank)
@@ -183,31 +179,22 @@ def combining(
 
 
 def by_scope(self: GroupCollective, contributions: Sequence[Array]) -> Any:
-    """Ranks in another order within one scope."""
     turned = contributions[1:] + contributions[:1] if isinstance(contributions, list) else contributions
     return self.plain().combine(turned if self.scope in ("intra_sm", "node") else contributions)
 
 
 def sum_for_mean(self: Any, contributions: Sequence[Array]) -> Any:
-    """The sum, whatever is asked for."""
     mean = getattr(self, "op", "") == "mean"
     return (replace(self, op="sum") if mean else self).plain().combine(contributions)
 
 
 def root_0(self: Any, contributions: Sequence[Array]) -> Any:
-    """Rank 0 is the root."""
     return (contributions[0],) * len(contributions)
 
 
 def next_part(self: Any, contributions: Sequence[Array]) -> Any:
-    """Every rank has the part of the next one."""
     given = list(self.plain().combine(contributions))
     return given[1:] + given[:1]
-
-
-def backwards(self: Any, contributions: Sequence[Array]) -> Any:
-    """Parts in descending order of ranks."""
-    return self.plain().combine(contributions[::-1])
 
 
 def alike(*names: str) -> Callable[..., Any]:
@@ -220,20 +207,17 @@ USUAL_SHARD = Group.in_shard.__func__  # type: ignore[attr-defined]  # of a clas
 
 
 def ascending(cls: Any, name: str, mesh: Mesh, shard: Shard, rank: int) -> Group:
-    """The ranks of a group in ascending order."""
     found: Group = USUAL_SHARD(cls, name, mesh, shard, rank)
     return replace(found, ranks=tuple(sorted(found.ranks)))
 
 
 def along_the_last(cls: Any, name: str, mesh: Mesh, shard: Shard, rank: int) -> Group:
-    """The ranks along the last axis of the mesh, as many as there are."""
     found: Group = USUAL_SHARD(cls, name, mesh, shard, rank)
     size = len(found.ranks)
     return replace(found, ranks=tuple(range(rank // size * size, rank // size * size + size)))
 
 
 def in_a_group_of_its_own(cls: Any, name: str, mesh: Mesh, shard: Shard, rank: int) -> Group:
-    """A rank of no group meets the first one."""
     inside = any(rank in ranks for ranks in shard.groups) or not shard.groups
     found: Group = USUAL_SHARD(cls, name, mesh, shard, rank if inside else shard.groups[0][0])
     return found if inside else replace(found, axis=f"{found.axis} {rank}")
@@ -243,7 +227,6 @@ REQUIRE_WIRE = futures.require_wire
 
 
 def any_scheme(wire: Any, scheme: Any, x: Any) -> None:
-    """Take any scheme, without a wire and of any data too."""
     REQUIRE_WIRE(wire, None, x)
 
 
@@ -252,7 +235,6 @@ DATA = [
     combining("COLL-02.1-04", "sum_for_mean", "gives sums for means", GroupCollective, sum_for_mean),
     combining("COLL-02.1-05", "root_0", "broadcasts from rank 0", IssueBroadcast, root_0),
     combining("COLL-02.1-04", "next_part", "scatters the part of the next rank", IssueReduceScatter, next_part),
-    combining("COLL-09.2-02", "backwards", "gathers in descending order", IssueAllGather, backwards),
     changed("COLL-02.1-01", "any_op", "does not compare op", (FutureCollective, "terms", alike("op"))),
     changed("COLL-02.1-01", "any_root", "does not compare roots", (FutureCollective, "terms", alike("root"))),
     changed("COLL-02.1-01", "any_chunk", "does not compare chunks", (FutureCollective, "terms", alike("chunk"))),

@@ -47,7 +47,6 @@ def partly_rounded(operation: str, brought: Sequence[Array], form: Compression, 
 
 
 def own_whole(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:
-    """Each rank takes its own contribution as it is."""
     results = []
     for rank, own in enumerate(brought):
 
@@ -67,59 +66,49 @@ def result_whole(operation: str, brought: Sequence[Array], form: Compression, co
 
 
 def result_alone(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:
-    """Contributions are not rounded to the wire."""
     dtype = brought[0].dtype
     results = collective([cast(each, dtype.accumulator) for each in brought])
     return [cast(compress(operation, result, form).restored, dtype) for result in results]
 
 
 def through_fp32(x: Array, target: DType) -> Array:
-    """fp64 data go by way of fp32."""
     return cast(cast(x, DTYPES["fp32"]), target) if x.dtype.name == "fp64" else cast(x, target)
 
 
 def added_in_fp32(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:
-    """Whatever the data, contributions are added in fp32."""
     dtype, single = brought[0].dtype, DTYPES["fp32"]
     carried = [cast(compress(operation, cast(x, dtype.accumulator), form).restored, single) for x in brought]
     return [cast(compress(operation, each, form).restored, dtype) for each in collective(carried)]
 
 
 def share_whole(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:
-    """Shares are given as they were added."""
     return (result_whole if operation == "reduce_scatter" else over_wire)(operation, brought, form, collective)
 
 
 def first_alone(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:
-    """The first rank alone gets the rounded result, the others the sum."""
     others = result_whole(operation, brought, form, collective)
     return [over_wire(operation, brought, form, collective)[0], *others[1:]]
 
 
 def plain(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:
-    """Blocks have no scale."""
     return over_wire(operation, brought, replace(form, block=None), collective)
 
 
 def result_plain(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:
-    """Results of blocks are cast to the wire without a scale."""
     results = result_whole(operation, brought, form, collective)
     return [cast(cast(result, form.wire), result.dtype) for result in results] if operation in COMBINE else results
 
 
 def one_block(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:
-    """A whole tensor is one block."""
     whole = form if form.block is None else replace(form, block=1 << 20)
     return over_wire(operation, brought, whole, collective)
 
 
 def anywhere(operation: str, buffers: Any, name: Any, qscheme: Any, block: Any, level: str) -> Any:
-    """Whatever the policy."""
     return read_wire(operation, buffers, name, qscheme, block, "fast")
 
 
 def silently_whole(operation: str, buffers: Any, name: Any, qscheme: Any, block: Any, level: str) -> Any:
-    """Sends data whole where they may not be compressed, and says nothing."""
     try:
         return read_wire(operation, buffers, name, qscheme, block, level)
     except Failure as failure:
@@ -129,17 +118,14 @@ def silently_whole(operation: str, buffers: Any, name: Any, qscheme: Any, block:
 
 
 def sums_alone(operation: str, buffers: Any, name: Any, qscheme: Any, block: Any, level: str) -> Any:
-    """Looks at the policy only where values are combined."""
     return read_wire(operation, buffers, name, qscheme, block, level if operation in COMBINE else "fast")
 
 
 def under_strict_alone(operation: str, buffers: Any, name: Any, qscheme: Any, block: Any, level: str) -> Any:
-    """Takes deterministic for fast."""
     return read_wire(operation, buffers, name, qscheme, block, "strict" if level == "strict" else "fast")
 
 
 def never(operation: str, buffers: Any, name: Any, qscheme: Any, block: Any, level: str) -> Any:
-    """Refuses every wire where bits are promised."""
     found = read_wire(operation, buffers, name, qscheme, block, level)
     if found is None and name is not None and level != "fast":
         raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, operation, f"wire {name}", "no wire")
@@ -147,7 +133,6 @@ def never(operation: str, buffers: Any, name: Any, qscheme: Any, block: Any, lev
 
 
 def other_status(operation: str, buffers: Any, name: Any, qscheme: Any, block: Any, level: str) -> Any:
-    """Says that a lossy wire is unsupported."""
     try:
         return read_wire(operation, buffers, name, qscheme, block, level)
     except Failure as failure:
@@ -157,24 +142,20 @@ def other_status(operation: str, buffers: Any, name: Any, qscheme: Any, block: A
 
 
 def integers_whole(operation: str, buffers: Any, name: Any, qscheme: Any, block: Any, level: str) -> Any:
-    """Sends integers as they are, with any wire."""
     whole = name is not None and buffers[0].dtype.kind == "int"
     return None if whole else read_wire(operation, buffers, name, qscheme, block, level)
 
 
 def always(operation: str, buffers: Any, name: Any, qscheme: Any, block: Any, level: str) -> Any:
-    """Rounds to wires that hold the data too."""
     found = read_wire(operation, buffers, name, qscheme, block, level)
     return found or (Compression(compression.WIRES[name]) if name is not None else None)
 
 
 def by_width(target: DType, data: DType) -> bool:
-    """Compares the widths of dtypes."""
     return target.bits >= data.bits
 
 
 def but_exponents(target: DType, data: DType) -> bool:
-    """Compares significands alone."""
     return holds(target, data) or (target.fraction_bits >= data.fraction_bits and target.bits <= 16)
 
 

@@ -36,29 +36,24 @@ def composition(name: str, description: str, part: str, steps: Steps) -> Violati
 
 
 def by_tanh(x: Values, kind: DType) -> Values:
-    """sigmoid(x) = (1 + tanh(x / 2)) / 2."""
     half = kind.carrier.type(0.5)
     return half * (1 + tanh(half * x, kind))
 
 
 def by_quotient(x: Values, kind: DType) -> Values:
-    """sigmoid(x) = exp(x) / (1 + exp(x)), which overflows to NaN."""
     return exp(x, kind) / (1 + exp(x, kind))
 
 
 def by_logistic(x: Values, kind: DType) -> Values:
-    """gelu(x) = x sigmoid(1.702 x), the quick form."""
     return x * SIGMOID(kind.carrier.type(1.702) * x, kind)
 
 
 def halved_last(x: Values, kind: DType) -> Values:
-    """gelu(x) = x (1 + erf(c x)) / 2, which overflows before it is halved."""
     factor = activations._constants(kind)[0]
     return x * (1 + erf(x * factor, kind)) / 2
 
 
 def distributed(x: Values, kind: DType) -> Values:
-    """The tanh form of gelu with its constant multiplied into both terms."""
     _, factor, cube_factor = activations._constants(kind)
     inner = factor * x + (factor * cube_factor) * ((x * x) * x)
     return (kind.carrier.type(0.5) * x) * (1 + tanh(inner, kind))
@@ -84,7 +79,6 @@ def replacing(name: str, description: str, function: str, compute: Callable[...,
 
 
 def narrow_sigmoid(x: Array, overflow: Overflow = "saturate") -> Array:
-    """Every step rounded to the operand's own dtype."""
     kind, values = x.dtype, x.values
     if not kind.is_narrow:
         values = SIGMOID(values, kind)
@@ -96,13 +90,11 @@ def narrow_sigmoid(x: Array, overflow: Overflow = "saturate") -> Array:
 
 
 def silu_of_rounded(x: Array, overflow: Overflow = "saturate") -> Array:
-    """x times a sigmoid that has been rounded to the dtype."""
     with np.errstate(all="ignore"):
         return Array(x.dtype, round_to(x.values * activations.sigmoid(x).values, x.dtype, overflow))
 
 
 def silu_by_quotient(x: Array, overflow: Overflow = "saturate") -> Array:
-    """x / (1 + exp(-x))."""
     kind = x.dtype.accumulator
     with np.errstate(all="ignore"):
         wide = x.values.astype(kind.carrier)
@@ -115,7 +107,6 @@ def rounding(name: str, description: str, rule: Callable[..., Values]) -> Violat
 
 
 def flushing(x: Values, kind: DType, overflow: Overflow = "saturate") -> Values:
-    """Subnormal results become zero."""
     return without_subnormals(round_to(x, kind, overflow), kind)
 
 
@@ -146,12 +137,10 @@ def rectifier(name: str, description: str, compute: Callable[[Values], Values]) 
 
 
 def where_positive(x: Values) -> Values:
-    """x where it is positive, else +0."""
     return np.where(x > 0, x, np.zeros_like(x))
 
 
 def unless_negative(x: Values) -> Values:
-    """+0 where x is below zero, else x."""
     return np.where(x < 0, np.zeros_like(x), x)
 
 

@@ -71,7 +71,6 @@ OPERATORS = [
 
 
 def averaged(self: Term, like: Term) -> Term:
-    """The mean where the sum is wanted."""
     total = self
     while len(total.shape) > len(like.shape):
         total = total.mean(axis=0)
@@ -82,7 +81,6 @@ def averaged(self: Term, like: Term) -> Term:
 
 
 def first_of_all(self: Term, like: Term) -> Term:
-    """The first of what is to be added."""
     lost = len(self.shape) - len(like.shape)
     kept = [":" if extent == self.shape[lost + axis] else "0:1" for axis, extent in enumerate(like.shape)]
     return self.slice(spec=(*["0"] * lost, *kept)) if self.shape else self
@@ -219,7 +217,6 @@ MOVEMENT = [
 
 
 def keeping_one(dy: Term, x: Term, indices: Term, axis: int) -> Term:
-    """Contributions of equal indices divided among them."""
     nothing = x.beside(0).broadcast(shape=x.shape)
     one = dy.beside(1).broadcast(shape=dy.shape)
     counts = nothing.scatter_add(indices, one, axis=axis).maximum(x.beside(1))
@@ -227,7 +224,6 @@ def keeping_one(dy: Term, x: Term, indices: Term, axis: int) -> Term:
 
 
 def taken(operation: Update, dy: Term, value: Term, bounds: tuple[Term, ...]) -> Term:
-    """Return the right adjoint for the value."""
     part = dy.slice(*bounds, spec=operation.spec)
     return part if value.shape else part.summed_to(value)
 

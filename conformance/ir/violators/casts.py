@@ -64,22 +64,18 @@ def fp8_through(middle: str) -> tuple[Cast, Applies]:
 
 
 def to_narrow(source: DType, target: DType) -> bool:
-    """From fp64 to a type of 16 bits."""
     return floats(source, target) and source.bits == 64 and target.bits == 16
 
 
 def tiny_operands(x: Array, target: DType, overflow: Overflow) -> Array:
-    """Subnormal operands count as zero."""
     return cast(Array(x.dtype, without_subnormals(x.values, x.dtype)), target, overflow)
 
 
 def always_saturated(x: Array, target: DType, overflow: Overflow) -> Array:
-    """The overflow mode is ignored: always saturated."""
     return cast(x, target, "saturate")
 
 
 def nan_saturated(x: Array, target: DType, overflow: Overflow) -> Array:
-    """NaN becomes the largest finite number of fp8."""
     if target.bits != 8:
         return cast(x, target, overflow)
     values = np.where(np.isnan(x.values), x.values.dtype.type(target.max_finite), x.values)
@@ -87,27 +83,23 @@ def nan_saturated(x: Array, target: DType, overflow: Overflow) -> Array:
 
 
 def infinity_kept(x: Array, target: DType, overflow: Overflow) -> Array:
-    """An infinite operand stays infinite, or NaN in fp8_e4m3, where finite ones saturate."""
     values = round_to(x.values, target, overflow)
     return Array(target, np.where(np.isinf(x.values), round_to(x.values, target, "nonfinite"), values))
 
 
 def beyond_largest(x: Array, target: DType, overflow: Overflow) -> Array:
-    """Whatever lies beyond the largest number overflows, even where it would round to it."""
     values = round_to(x.values, target, overflow)
     beyond = np.abs(x.values) > target.max_finite
     return Array(target, np.where(beyond, round_to(np.copysign(np.inf, x.values), target, overflow), values))
 
 
 def below_480(x: Array, target: DType, overflow: Overflow) -> Array:
-    """fp8_e4m3 keeps what is below 480, as if that were a number, at 448."""
     values = round_to(x.values, target, overflow)
     kept = (np.abs(x.values) < 480) & np.isnan(values) & ~np.isnan(x.values)
     return Array(target, np.where(kept, np.copysign(np.float32(448), x.values.astype(np.float32)), values))
 
 
 def unsigned_zero(x: Array, target: DType, overflow: Overflow) -> Array:
-    """-0, and what rounds to it, becomes +0."""
     values = round_to(x.values, target, overflow)
     return Array(target, np.where(values == 0, np.zeros_like(values), values))
 
@@ -140,17 +132,14 @@ FLOATS = [
 
 
 def via_fp64(x: Array, target: DType, overflow: Overflow) -> Array:
-    """Integers of 64 bits lose eleven of them before they are rounded."""
     return Array(target, round_to(x.values.astype(np.float64), target, overflow))
 
 
 def via_fp32(x: Array, target: DType, overflow: Overflow) -> Array:
-    """Integers are rounded to fp32 before a narrower type."""
     return Array(target, round_to(x.values.astype(np.float32), target, overflow))
 
 
 def saturated(x: Array, target: DType, overflow: Overflow) -> Array:
-    """Integers stop at the ends of a narrower type."""
     return Array(target, np.clip(x.values, target.int_min, target.int_max).astype(target.carrier))
 
 
@@ -164,7 +153,6 @@ def whole_by(rule: Callable[[Values], Values]) -> Cast:
 
 
 def unsigned(x: Array, target: DType, overflow: Overflow) -> Array:
-    """Integers are widened without their sign."""
     return Array(target, x.values.view(f"u{x.values.dtype.itemsize}").astype(target.carrier))
 
 
@@ -178,8 +166,6 @@ def bool_by(true: Callable[[Values, DType], Values]) -> tuple[Cast, Applies]:
 
 
 def bool_to(value: int) -> tuple[Cast, Applies]:
-    """True as another number than 1."""
-
     def compute(x: Array, target: DType, overflow: Overflow) -> Array:
         return Array(target, x.values.astype(target.carrier) * target.carrier.type(value))
 
@@ -201,7 +187,6 @@ def complex_by(change: Callable[[Array, Values], None], source_kind: str) -> tup
 
 
 def drop_imaginary(x: Array, values: Values) -> None:
-    """Complex numbers become real."""
     values.imag = 0
 
 
@@ -211,12 +196,10 @@ def conjugate(x: Array, values: Values) -> None:
 
 
 def flush_imaginary(x: Array, values: Values) -> None:
-    """-0 in the imaginary part becomes +0, as in a sum of a real and an imaginary number."""
     values.imag += 0.0
 
 
 def repeat_real(x: Array, values: Values) -> None:
-    """The real part is written to both places."""
     values.imag = values.real
 
 

@@ -15,12 +15,6 @@ from .language_syntax import refuses, rewrites
 REGIONS = [
     shown("flat", "LANG-01-06", "shows operations that own no regions", lambda each: each | {"regions": 0}),
     shown(
-        "untold",
-        "LANG-01-06",
-        "does not tell which operations own regions",
-        lambda each: {name: value for name, value in each.items() if name != "regions"},
-    ),
-    shown(
         "nothing_leaves",
         "LANG-01-06",
         "shows no results of operations with regions",
@@ -44,7 +38,6 @@ def _always_then(self: If, condition: Array, env: Any) -> Any:
 
 
 def both_branches(self: If, condition: Array, env: Any) -> Any:
-    """Run both regions; yield the result of the selected one."""
     then = yield from env.region(0, ())
     otherwise = yield from env.region(1, ())
     return then if condition.values else otherwise

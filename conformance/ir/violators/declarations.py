@@ -25,7 +25,6 @@ from .language_syntax import refuses, rewrites
 
 
 def _twice_of_a_kind(self: ModuleLowering, declaration: Any) -> None:
-    """Accept two declarations of a name unless they are of one kind."""
     named = [each for each in self.declaration.declarations if each.name == declaration.name]
     if len({type(each) for each in named}) < len(named):
         _twice(self, declaration)
@@ -34,7 +33,6 @@ def _twice_of_a_kind(self: ModuleLowering, declaration: Any) -> None:
 
 
 def _declared_before(module: Any, expressions: Any, call: Any, name: str) -> bool:
-    """Treat a function as unknown before its declaration."""
     known = [declaration.name for declaration in module.declaration.declarations]
     calling = next((each for each in module.in_progress), name)
     return _callable(module, expressions, call, name) and known.index(name) < known.index(calling)
@@ -177,7 +175,6 @@ def constant(name: str, clause: str, description: str, owner: Any, attribute: st
 
 
 def without_signs(self: Expressions, known: Any, span: Any) -> Any:
-    """Zeros of constants have no sign."""
     values = known.array.values
     unsigned = Array(known.array.dtype, np.where(values == 0, np.zeros_like(values), values))
     return _given(self, replace(known, array=unsigned), span)

@@ -71,17 +71,14 @@ def of(module: ModuleType, name: str) -> Violation:
 
 
 def with_helpers(given: Mapping[str, Any]) -> bool:
-    """Return true if a function calls another one."""
     return str(given["source"]).count("func ") > 1
 
 
 def with_blocks(given: Mapping[str, Any]) -> bool:
-    """Return true if a block declares the profile."""
     return "numerics.profile(" in given["source"]
 
 
 def below_graph(given: Mapping[str, Any]) -> bool:
-    """Return true if the program is executed at a lower level."""
     return given.get("at", "graph") not in ("graph", "native")
 
 

@@ -50,7 +50,6 @@ def _of_the_first(scope: Any, directive: str, subjects: Any, settings: Any, span
 
 
 def _blocks_apart(findings: Any, call: Any) -> Any:
-    """The settings of a statement, those of one with an attribute block in the opposite order."""
     settings = _read_settings(findings, call)
     return settings[::-1] if settings and call.attributes else settings
 
@@ -73,10 +72,7 @@ METADATA = [
 
 @violates("LANG-02.3-79", "adds the terms of a scheduled product in another order")
 class ReorderedWhenScheduled(ReferenceAdapter):
-    """Lets a directive change bits."""
-
     def language_execute(self, *, source: str, **request: Any) -> dict[str, Any]:
-        """The results, of products in a program with schedule statements along a descending fold."""
         execute = _descending if "schedule." in source else _execute
         with mock.patch.object(MatMul, "execute", execute):
             return super().language_execute(source=source, **request)
@@ -84,10 +80,7 @@ class ReorderedWhenScheduled(ReferenceAdapter):
 
 @violates("LANG-02-07", "lets a fast function or run win over a numerics statement")
 class OutermostWins(ReferenceAdapter):
-    """Adds in another order wherever something around the statement is fast."""
-
     def language_execute(self, *, source: str, level: str = "strict", **request: Any) -> dict[str, Any]:
-        """The results, of products along a descending fold where the function or the run is fast."""
         execute = _descending if level == "fast" or "numerics_profile=fast" in source else _execute
         with mock.patch.object(MatMul, "execute", execute):
             return super().language_execute(source=source, **request)
@@ -145,7 +138,6 @@ def ignoring(name: str, clause: str, attribute: str) -> Violation:
 
 
 def multiples(stated: Any, actual: Any) -> bool:
-    """A shape of which those of the result are multiples passes for it."""
     alike = len(stated) == len(actual)
     return alike and all(want > 0 and int(have) % want == 0 for want, have in zip(stated, actual, strict=True))
 

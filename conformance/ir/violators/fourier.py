@@ -39,18 +39,15 @@ def factors(name: str, description: str, compute: Callable[[int, DType], Parts])
 
 
 def of_rounded_angles(n: int, component: DType) -> Parts:
-    """Library functions of an angle that has been rounded, by 2 pi rounded too."""
     angle = np.arange(n).astype(component.carrier) * component.carrier.type(-2 * np.pi) / component.carrier.type(n)
     return np.cos(angle), np.sin(angle)
 
 
 def unrounded(n: int, component: DType) -> Parts:
-    """Factors of fp64 for complex64 too, and products in fp64."""
     return TWIDDLES(n, component if component.bits == 64 else _DOUBLE)
 
 
 def by_recurrence(n: int, component: DType) -> Parts:
-    """Each factor the one before it times the first."""
     real, imaginary = TWIDDLES(n, component)
     turned = [(component.carrier.type(1), component.carrier.type(0))]
     for _ in range(1, n):
@@ -59,7 +56,6 @@ def by_recurrence(n: int, component: DType) -> Parts:
 
 
 def truncated(n: int, component: DType) -> Parts:
-    """Factors rounded toward zero."""
     exact = np.arange(n) * (-2 * np.pi / n)
     expected = np.cos(exact), np.sin(exact)
     near = TWIDDLES(n, component)
@@ -113,7 +109,6 @@ def by_radix_2(name: str) -> Callable[..., Array]:
 
 
 def fused_product(x: Parts, y: Parts) -> Parts:
-    """Add one of the two products of a part unrounded, for complex64."""
     (a, b), (c, d) = x, y
     if np.result_type(a, c) != np.float32:
         return a * c - b * d, a * d + b * c
@@ -124,14 +119,12 @@ def fused_product(x: Parts, y: Parts) -> Parts:
 
 
 def product_of_three(x: Parts, y: Parts) -> Parts:
-    """Three multiplications instead of four."""
     (a, b), (c, d) = x, y
     common = c * (a + b)
     return common - b * (c + d), common + a * (d - c)
 
 
 def along_first_axis(x: Array, norm: Norm = "ortho") -> Array:
-    """Along the first axis."""
     return Array(x.dtype, np.moveaxis(FFT(Array(x.dtype, np.moveaxis(x.values, 0, -1)), norm).values, -1, 0))
 
 
@@ -152,7 +145,6 @@ ALGORITHMS = [
 
 
 def refusing_floats(self: FourierTransform) -> Any:
-    """Complex operands only."""
     require(self.x.dtype.kind == "complex", "types", f"is not defined on {self.x.dtype}", "a complex dtype")
     return INFER(self)
 
@@ -167,7 +159,6 @@ def of_float(compute: Callable[[Array, Norm], Array]) -> Callable[..., Array]:
 
 
 def narrowed(x: Array, norm: Norm) -> Array:
-    """Every part of the result in the dtype of the operand."""
     wide = FFT(x, norm)
     parts = (cast(Array(wide.dtype.component, part), x.dtype) for part in arithmetic.parts(wide.values))
     real, imaginary = (cast(part, wide.dtype.component).values for part in parts)
@@ -175,13 +166,11 @@ def narrowed(x: Array, norm: Norm) -> Array:
 
 
 def with_real_parts_twice(x: Array, norm: Norm) -> Array:
-    """The real parts stand for the imaginary ones as well."""
     values = cast(x, fourier.result_dtype(x.dtype)).values
     return FFT(Array(fourier.result_dtype(x.dtype), arithmetic.join(values.real, values.real)), norm)
 
 
 def half(x: Array, norm: Norm) -> Array:
-    """The elements behind the middle, which mirror those before it, are left zero."""
     found = FFT(x, norm)
     kept = np.array(found.values)
     kept[..., x.shape[-1] // 2 + 1 :] = 0
@@ -206,7 +195,6 @@ def scaled(name: str, description: str, factor: Callable[[int, Norm, DType], Any
 
 
 def of_rounded_root(n: int, norm: Norm, component: DType) -> Any:
-    """1 over the rounded square root."""
     if norm != "ortho":
         return SCALE(n, norm, component)
     one = component.carrier.type(1)
@@ -214,7 +202,6 @@ def of_rounded_root(n: int, norm: Norm, component: DType) -> Any:
 
 
 def divided(x: Array, norm: Norm = "ortho") -> Array:
-    """Divided by sqrt(n) or n rather than multiplied by its inverse."""
     plain = FFT(x, "backward").values
     if norm == "backward":
         return Array(x.dtype, plain)
@@ -225,7 +212,6 @@ def divided(x: Array, norm: Norm = "ortho") -> Array:
 
 
 def scaled_first(x: Array, norm: Norm = "ortho") -> Array:
-    """Every element scaled before the sum."""
     if norm == "backward":
         return FFT(x, norm)
     factor = SCALE(x.shape[-1], norm, x.dtype.component)

@@ -22,13 +22,11 @@ NUMBER_OF = interpreter.Within.number_of
 
 
 def first_function(self: Any, function: str) -> Array:
-    """Every value is the function that is declared first after the caller."""
     found = NUMBER_OF(self, function)
     return Array(found.dtype, np.ones_like(found.values))
 
 
 def with_turned_arguments(self: CallValue, function: Array, *arguments: Array, env: StepEnvironment) -> Steps:
-    """The last argument first."""
     turned = arguments[::-1] if len({argument.dtype for argument in arguments}) == 1 else arguments
     return env.call(env.function_of(function), turned)
 

@@ -62,7 +62,6 @@ def number(value: float, like: Values) -> Values:
 
 
 def erf_by_polynomial(x: Values, kind: DType) -> Values:
-    """Abramowitz and Stegun, 7.1.26: off by up to 1.5e-7."""
     t = 1 / (1 + number(0.3275911, x) * np.abs(x))
     total = np.zeros_like(x)
     for coefficient in (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592):
@@ -71,7 +70,6 @@ def erf_by_polynomial(x: Values, kind: DType) -> Values:
 
 
 def reciprocal_by_newton(x: Values, kind: DType) -> Values:
-    """A start of eight bits and two steps."""
     y = round_to(np.asarray(1 / x), dtype("bf16")).astype(x.dtype)
     for _ in range(2):
         y = y * (2 - x * y)
@@ -79,12 +77,10 @@ def reciprocal_by_newton(x: Values, kind: DType) -> Values:
 
 
 def sin_by_turns(x: Values, kind: DType) -> Values:
-    """The argument reduced by a rounded 2 pi."""
     return sin(np.asarray(x - np.rint(x / number(TAU, x)) * number(TAU, x)), kind)
 
 
 def tanh_by_exp(x: Values, kind: DType) -> Values:
-    """1 - 2 / (exp(2x) + 1), which loses small arguments."""
     return 1 - 2 / (exp(np.asarray(2 * x), kind) + 1)
 
 
@@ -140,8 +136,6 @@ def in_wider(wide: str, narrow: Callable[[Values, DType, Overflow], Values]) -> 
 
 
 def without_tiny_results(exact: Function) -> Function:
-    """Subnormal results become zero."""
-
     def function(*operands: Any) -> Values:
         return without_subnormals(exact(*operands), dtype_of(operands))
 
@@ -149,8 +143,6 @@ def without_tiny_results(exact: Function) -> Function:
 
 
 def without_tiny_operands(exact: Function) -> Function:
-    """Subnormal operands count as zero."""
-
     def function(*operands: Any) -> Values:
         kind = next(operand for operand in operands if isinstance(operand, DType))
         return exact(
@@ -161,8 +153,6 @@ def without_tiny_operands(exact: Function) -> Function:
 
 
 def never_saturating(exact: Function) -> Function:
-    """Overflow to fp8 gives infinity or NaN."""
-
     def function(*operands: Any) -> Values:
         given = [operand for operand in operands if not isinstance(operand, str)]
         return exact(*given, "nonfinite")
@@ -171,7 +161,6 @@ def never_saturating(exact: Function) -> Function:
 
 
 def at_once(*of: Any) -> tuple[Values, Values]:
-    """Round an approximation of twice the precision, also where it does not decide."""
     result, certain = DECIDE(*of)
     return result, certain | True
 

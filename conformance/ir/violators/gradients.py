@@ -34,25 +34,21 @@ def differentiates(name: str, description: str, gradients: Callable[..., Any], c
 
 
 def zero_for_itself(tape: Tape, run: Any, y: Array, wrt: tuple[Array, ...], location: Any) -> Any:
-    """y with respect to y is a constant."""
     found = yield from USUAL(tape, run, y, wrt, location)
     return tuple(FILLED(x, 0) if x is y else gradient for x, gradient in zip(wrt, found, strict=True))
 
 
 def first_only(tape: Tape, run: Any, y: Array, wrt: tuple[Array, ...], location: Any) -> Any:
-    """The first operand has a gradient, the others have none."""
     first, *others = yield from USUAL(tape, run, y, wrt, location)
     return (first, *(FILLED(other, 0) for other in others))
 
 
 def ones_for_independent(tape: Tape, run: Any, y: Array, wrt: tuple[Array, ...], location: Any) -> Any:
-    """Return the gradient 1 for a value on which y does not depend."""
     found = yield from USUAL(tape, run, y, wrt, location)
     return tuple(gradient if gradient.values.any() else FILLED(gradient, 1) for gradient in found)
 
 
 def averaging(like: Array, number: int) -> Array:
-    """A seed of 1 / n: the derivative of the mean."""
     filled = FILLED(like, number)
     return Array(like.dtype, filled.values / max(like.values.size, 1)) if like.dtype.kind == "float" else filled
 
@@ -68,11 +64,6 @@ def rounded(change: Callable[[Any], Any]) -> Callable[..., Any]:
     return gradients
 
 
-def in_reverse(self: Grad, y: Array, *wrt: Array, env: Any) -> Any:
-    """Gradients of the last operand first."""
-    return env.differentiate(y, wrt[::-1])
-
-
 SEEDS = [
     differentiates("zero_for_itself", "has no gradient of an operand itself", zero_for_itself),
     differentiates("first_operand_only", "differentiates by the first operand only", first_only, DECLARED),
@@ -85,8 +76,6 @@ SEEDS = [
                    round_to(np.asarray(values), dtype("bf16")))),
     differentiates("gradients_a_little_off", "has gradients that are too large by 2**-15", rounded(lambda values:
                    values * (1 + 2.0**-15))),
-    changed(DECLARED, "gradients_in_reverse", "returns gradients in reverse order", (Grad, "steps", in_reverse),
-            only=["grad"]),
 ]  # fmt: skip
 
 
@@ -107,7 +96,6 @@ def totals(name: str, description: str, choose: Callable[[list[Array]], list[Arr
 
 
 def since_the_last(self: Tape, arrays: Any) -> Any:
-    """The entries from the one that made the last of these arrays on."""
     first = max((self._produced.get(id(array), 0) for array in arrays), default=0)
     return tuple(self._entries[0 if self._communicates else first :])
 
@@ -172,7 +160,6 @@ def forgetful(name: str, description: str, operation: Any) -> Violation:
 
 
 def without_trace(tape: Tape, run: Any, y: Array, wrt: tuple[Array, ...], location: Any) -> Any:
-    """A gradient is a constant."""
     found = yield from USUAL(tape, run, y, wrt, location)
     return tuple(Array(gradient.dtype, gradient.values) for gradient in found)
 
@@ -201,7 +188,6 @@ def anything(condition: bool, category: str, *rest: Any) -> None:
 REFUSALS = [
     replaced(DECLARED, "differentiates whatever dtype, by nothing too", make, (grad_module, "require", anything),
              name="anything_differentiable"),
-    refuses("one_operand_only", DECLARED, "differentiates by one operand only", r"op\.grad\(\w+, \w+, ", "types"),
     refuses("no_gradient_of_a_tensor", DECLARED, "differentiates scalars only", r"let Y: tensor<2xfp32> = A", "types"),
     changed(DECLARED, "no_grad_in_the_ir", "has another name for it in its IR", (Grad, "name", "tessera.graph.vjp")),
 ]  # fmt: skip

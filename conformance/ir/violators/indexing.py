@@ -24,7 +24,6 @@ def clamped(x: Array, selection: Any) -> Any:
 
 
 def from_the_end(x: Array, selection: Any) -> Any:
-    """A selection whose negative indices count from the end."""
     return tuple(
         part + extent if isinstance(part, int) and part < 0 else part
         for part, extent in zip(selection, x.shape, strict=False)
@@ -32,7 +31,6 @@ def from_the_end(x: Array, selection: Any) -> Any:
 
 
 def clipped(x: Array, selection: Any) -> Any:
-    """A selection whose slices end where the tensor does."""
     return tuple(
         _clipped(part, extent) if isinstance(part, Stretch) else part
         for part, extent in zip(selection, x.shape, strict=False)
@@ -45,7 +43,6 @@ def _clipped(stretch: Stretch, extent: int) -> Stretch:
 
 
 def _with_the_end(self: Stretch, extent: int | None) -> range | None:
-    """The positions of a slice whose end counts, as far as there are any."""
     taken = _over(self, extent)
     if taken is None or self.stop is None:
         return taken
@@ -58,7 +55,6 @@ def _backwards(x: Array, value: Array, selection: Any) -> Array:
 
 
 def _as_a_whole(x: Array, value: Array, selection: Any) -> Array:
-    """Fill the last dimension to its end."""
     last = selection[-1]
     return _updated(x, value, (*selection[:-1], Stretch(last)) if isinstance(last, int) else selection)
 

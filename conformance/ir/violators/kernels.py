@@ -21,20 +21,14 @@ def is_kernel(source: str, name: str) -> bool:
 
 @violates("LANG-02.3-52", "hands back the tensors of a kernel last to first")
 class LastToFirst(ReferenceAdapter):
-    """Returns the outputs in another order."""
-
     def language_execute(self, *, source: str, function: str, **request: Any) -> dict[str, Any]:
-        """The outputs, those of a kernel reversed."""
         outputs = super().language_execute(source=source, function=function, **request)["outputs"]
         return {"outputs": outputs[::-1] if is_kernel(source, function) else outputs}
 
 
 @violates("LANG-02.3-52", "hands back only the tensors that a kernel changed")
 class ChangedOnly(ReferenceAdapter):
-    """Returns only outputs that differ from the inputs."""
-
     def language_execute(self, *, source: str, function: str, inputs: Any, **request: Any) -> dict[str, Any]:
-        """The outputs, of a kernel those that are no input."""
         found = super().language_execute(source=source, function=function, inputs=inputs, **request)["outputs"]
         given = [operand.data for operand in inputs.values() if isinstance(operand, Tensor)]
         changed = [each for each in found if each.data not in given]
@@ -54,7 +48,6 @@ def _as_given(self: FunctionLowering, scope: Any) -> Any:
 
 
 def _at_the_end_only(self: FunctionLowering, scope: Any) -> Any:
-    """Return the tensor parameters' contents at the end, or their initial contents at an earlier return."""
     return _buffers(self, scope) if scope is self.scope else _as_given(self, scope)
 
 

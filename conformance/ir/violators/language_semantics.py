@@ -64,10 +64,7 @@ SHOWN = [
 
 @violates("LANG-02-01", "lowers only the first function")
 class FirstFunctionOnly(ReferenceAdapter):
-    """Loses the other functions of the module."""
-
     def language_lower(self, *, source: str, to: str, **request: Any) -> dict[str, Any]:
-        """The IR of the first function."""
         lowered = super().language_lower(source=source, to=to, **request)
         return lowered | {"functions": lowered["functions"][:1]}
 
@@ -137,10 +134,7 @@ PROFILES = [
 
 @violates("LANG-04-04", "lets the profile of the run win over the function's")
 class ProfileOfTheRun(ReferenceAdapter):
-    """Adds in another order in a run that is not strict, whatever the function says."""
-
     def language_execute(self, *, level: str = "strict", **request: Any) -> dict[str, Any]:
-        """The results, along a tree unless the run is strict."""
         execute = MatMul.execute if level == "strict" else _along_a_tree
         with mock.patch.object(MatMul, "execute", execute):
             return super().language_execute(level=level, **request)
@@ -156,14 +150,11 @@ def _along_a_tree(self: MatMul, a: Array, b: Array, env: Any) -> Array:
 
 @violates("LANG-04-01", "gives the results of the first call for every input")
 class Remembering(ReferenceAdapter):
-    """Keeps results by program instead of by program and inputs."""
-
     def __init__(self) -> None:
         super().__init__()
         self._known: dict[tuple[str, str], dict[str, Any]] = {}
 
     def language_execute(self, *, source: str, function: str, **request: Any) -> dict[str, Any]:
-        """The results of the first call of this function."""
         if (source, function) not in self._known:
             self._known[source, function] = super().language_execute(source=source, function=function, **request)
         return self._known[source, function]
@@ -184,7 +175,6 @@ drifting_softmax = replaced(
 
 
 def _last_to_first(self: Interpreter, block: Any, arguments: Any, frame: Any) -> Any:
-    """Runs operations in reverse order, on zeros where operands are not computed yet."""
     frame.update((value, _nothing_yet(value)) for instruction in block.instructions for value in instruction.results)
     return _block(self, replace(block, instructions=block.instructions[::-1]), arguments, frame)
 
@@ -195,7 +185,6 @@ def _nothing_yet(value: Any) -> Array:
 
 
 def _over_the_operand(self: Interpreter, block: Any, arguments: Any, frame: Any) -> Any:
-    """Writes each result over the first operand's storage."""
     frame.update(zip(block.arguments, arguments, strict=True))
     for instruction in block.instructions:
         single = replace(block, arguments=(), instructions=(instruction,), results=(), exit="yield")

@@ -44,19 +44,16 @@ def tf32_product(least: int, a: Array, b: Array, out: DType | None) -> Array:
 
 
 def without_tail(a: Array, b: Array, out: DType | None) -> Array:
-    """Products of whole groups of four, and of the remaining terms without the last."""
     used = a.shape[-1] - (1 if a.shape[-1] % 4 else 0)
     return MATMUL(Array(a.dtype, a.values[..., :used]), Array(b.dtype, b.values[..., :used, :]), out)
 
 
 def rows_exchanged(a: Array, b: Array, out: DType | None) -> Array:
-    """The rows of the result one place further up."""
     found = MATMUL(a, b, out)
     return Array(found.dtype, np.roll(found.values, 1, axis=-2))
 
 
 def unshifted_softmax(self: Softmax, x: Array, env: Environment) -> Array:
-    """Exponentials as they are."""
     with np.errstate(all="ignore"):
         values = np.moveaxis(x.values, self.axis, -1)
         powers = elementary.exp(values, x.dtype.accumulator)

@@ -142,12 +142,10 @@ def long_sums(rounding: Rounding) -> Callable[[], Sequence[Substitution]]:
 
 
 def with_node(a: Array, b: Array, out: DType | None, **changes: Any) -> Array:
-    """A product whose nodes compute in another way."""
     return MATMUL(a, b, out, arithmetic=NodeArithmetic(**{"accumulator": a.dtype.accumulator} | changes))
 
 
 def narrow_in(accumulator: str, a: Array, b: Array, out: DType | None) -> Array:
-    """A product of narrow operands in another accumulator."""
     return MATMUL(a, b, out, accumulator=dtype(accumulator) if a.dtype.is_narrow else None)
 
 
@@ -158,34 +156,24 @@ def in_own_type(name: str, a: Array, b: Array, out: DType | None) -> Array:
 
 @violates("LANG-10-05", "declares another tree than it takes")
 class OtherTreeDeclared(Deterministic):
-    """Pairs for what is folded, a ring for what is paired."""
-
     def numerics_declared(self, **question: Any) -> dict[str, Any]:
-        """The declared order."""
         found = super().numerics_declared(**question)
         return found | {"tree": "pairwise" if found["tree"] == "fold" else {"ring": 1}}
 
 
 @violates("LANG-10-05", "declares no order")
 class NothingDeclared(Deterministic):
-    """Declares no order, neither in the Hello nor on request."""
-
     def hello(self) -> dict[str, Any]:
-        """Identity and claims."""
         message = super().hello()
         return message | {"arithmetic": {**message["arithmetic"], "trees": {}}}
 
     def numerics_declared(self, **question: Any) -> dict[str, Any]:
-        """The declared order."""
         raise NotSupported("numerics.declared")
 
 
 @violates("LANG-10-05", "declares trees over one term too many")
 class TreeOfOtherSize(Deterministic):
-    """One fused node that is too wide."""
-
     def numerics_declared(self, *, operation: str, shapes: Sequence[Sequence[int]], **question: Any) -> dict[str, Any]:
-        """The declared order."""
         found = super().numerics_declared(operation=operation, shapes=shapes, **question)
         return found | {"tree": list(range(shapes[0][-1] + 1))} if operation == "matmul" else found
 
@@ -233,10 +221,7 @@ ORDERS = [
 
 @violates("LANG-15-10", "gives the second rank the sum in another order")
 class RanksDiffer(Deterministic):
-    """The second rank adds from the last to the first."""
-
     def collectives_all_reduce(self, *, inputs: Sequence[Tensor], op: Any, **rest: Any) -> dict[str, Any]:
-        """The sum of all ranks."""
         outputs = super().collectives_all_reduce(inputs=inputs, op=op, **rest)["outputs"]
         outputs[1:2] = super().collectives_all_reduce(inputs=inputs[::-1], op=op, **rest)["outputs"][1:2]
         return {"outputs": outputs}
@@ -244,10 +229,7 @@ class RanksDiffer(Deterministic):
 
 @violates("RT-06-03", "combines ranks in the order in which they happen to arrive")
 class OrderOfArrival(Deterministic):
-    """Another rank is first on every call."""
-
     def collectives_all_reduce(self, *, inputs: Sequence[Tensor], **rest: Any) -> dict[str, Any]:
-        """The sum of all ranks."""
         self.calls = getattr(self, "calls", -1) + 1
         first = self.calls % len(inputs)
         return super().collectives_all_reduce(inputs=[*inputs[first:], *inputs[:first]], **rest)
@@ -276,25 +258,20 @@ def steps_off(number: int, found: Values, kind: DType) -> Values:
 
 
 def tail_otherwise(values: Values, found: Values, kind: DType) -> Values:
-    """Elements after the last group of eight are one unit smaller."""
     place = np.arange(found.size).reshape(found.shape)
     return np.where(place < found.size & ~7, found, steps_off(1, found, kind))
 
 
 def large_otherwise(values: Values, found: Values, kind: DType) -> Values:
-    """Elements of tensors past 2,048 elements are one unit smaller."""
     return steps_off(int(found.size > 2048), found, kind)
 
 
 def every_third_call() -> Sequence[Substitution]:
-    """exp, one unit off on every third call."""
     calls = count()
     return function(lambda x, found, kind: steps_off(int(next(calls) % 3 == 2), found, kind))()
 
 
 def flushing_multiply() -> Sequence[Substitution]:
-    """Products whose subnormals become zeros of their sign, those of fp8 too."""
-
     def multiply(a: Array, b: Array) -> Array:
         found = arithmetic.multiply(a, b)
         if a.dtype.kind != "float":
@@ -306,7 +283,6 @@ def flushing_multiply() -> Sequence[Substitution]:
 
 
 def cast_twice(x: Array, kind: DType, overflow: Any = "saturate") -> Array:
-    """From fp64 by way of fp32."""
     if x.dtype.name == "fp64" and kind.is_narrow:
         x = cast(x, dtype("fp32"))
     return cast(x, kind, overflow)

@@ -97,7 +97,6 @@ DIFFERENCES = [
 
 
 def _fused_multiply(self: MmaSync, block: Any, a: Array, b: Array, c: Array) -> Array:
-    """The terms in descending order."""
     last = Array(a.dtype, a.values[..., ::-1].copy()), Array(b.dtype, b.values[..., ::-1, :].copy())
     return _mma(self, block, *last, c)
 
@@ -117,10 +116,7 @@ UNITS = [
 
 @violates("LANG-08.2-01", "lets a division by zero pass at Tile IR")
 class Lenient(ReferenceAdapter):
-    """Returns results at levels where execution fails."""
-
     def language_execute(self, **request: Any) -> dict[str, Any]:
-        """The results, or nothing."""
         try:
             return super().language_execute(**request)
         except Refusal:
@@ -131,22 +127,16 @@ class Lenient(ReferenceAdapter):
 
 @violates("LANG-12-04", "shows Graph IR whatever level is asked for")
 class Veiled(ReferenceAdapter):
-    """Shows Graph IR as the text of every level."""
-
     def language_lower(self, **request: Any) -> dict[str, Any]:
-        """Functions of the level, text of another."""
         shown = super().language_lower(source=request["source"], to="graph")["text"]
         return super().language_lower(**request) | {"text": shown}
 
 
 @violates("LANG-12-04", "numbers its texts")
 class Numbered(ReferenceAdapter):
-    """Every text differs from the one before."""
-
     count = 0
 
     def language_lower(self, **request: Any) -> dict[str, Any]:
-        """The text, and how many there were before."""
         self.count += 1
         found = super().language_lower(**request)
         return found | {"text": f"// {self.count}\n{found['text']}"}

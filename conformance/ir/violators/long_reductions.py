@@ -52,12 +52,10 @@ def strided(width: int) -> Order:
 
 
 def past(extent: int, order: Order) -> Order:
-    """An order of more elements than an extent; the canonical tree of fewer."""
     return lambda rows, node, neutral: order(rows, node, neutral) if len(rows) > extent else adjacent(rows, node)
 
 
 def later_tile(x: Array, axis: int, keepdims: bool = False) -> Array:
-    """The last of equal elements, where they stand in two tiles of 64."""
     found = numerics.argmax(x, axis, keepdims)
     if x.shape[axis] <= 64:
         return found
@@ -69,14 +67,11 @@ def later_tile(x: Array, axis: int, keepdims: bool = False) -> Array:
 
 
 def in_key_blocks(self: Any, build: Any, *operands: Any) -> Any:
-    """Weights divided at the end, as blocks of 64 keys make it, where there are more keys."""
     decompose = divided_at_the_end if operands[1].type.shape[-2] > 64 else DECOMPOSE
     return decompose(self, build, *operands)
 
 
 def where_all_are_past(extent: int, compute: Product) -> Product:
-    """Another product where rows, columns and inner extent are all larger: a library's faster kernel."""
-
     def product(a: Array, b: Array, out: DType | None) -> Array:
         large = min(*a.shape[-2:], b.shape[-1]) > extent
         return compute(a, b, out) if large else matmul(a, b, out)

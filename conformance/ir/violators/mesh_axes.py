@@ -32,10 +32,7 @@ class Losing(ReferenceAdapter):
 
 @violates(CLAUSE, "lists the axes of an operation by name in the text")
 class OtherText(ReferenceAdapter):
-    """The reference whose text of Graph IR lists mesh axes by name, and whose functions list them in order."""
-
     def language_lower(self, **request: Any) -> dict[str, Any]:
-        """The text with the names sorted."""
         answer = super().language_lower(**request)
         text = re.sub(r"(mesh_axes = \[)([^]]*)", lambda found: found[1] + by_name(found[2]), answer["text"])
         return answer | {"text": text}
@@ -63,13 +60,11 @@ def listed(change: Callable[[list[str]], list[str]]) -> Callable[[list[Attribute
 
 
 def dropped(operations: list[Attributes]) -> None:
-    """No operation has the attribute."""
     for attributes in operations:
         attributes.pop("mesh_axes", None)
 
 
 def spread(operations: list[Attributes]) -> None:
-    """Apply the axes of one operation to all later ones."""
     axes = None
     for attributes in operations:
         axes = attributes.get("mesh_axes", axes)
@@ -79,7 +74,6 @@ def spread(operations: list[Attributes]) -> None:
 
 KEPT = [
     losing("dropped", "accepts mesh_axes and drops it", dropped),
-    losing("first_axis", "keeps the first of the axes", listed(lambda axes: axes[:1])),
     losing("sorted_axes", "sorts the axes by name", listed(sorted)),
     losing("one_text", "keeps the axes as one text", listed(lambda axes: [", ".join(axes)])),
     losing("spread", "gives the axes of an operation to those behind it", spread),

@@ -55,13 +55,11 @@ DECLARATIONS = [
 
 
 def of_any_lengths(type_: Any) -> Mesh:
-    """A mesh whose missing extents are 1, and whose extents too many are dropped."""
     shape = tuple(map(int, type_.shape)) + (1,) * len(type_.axes)
     return Mesh(type_.axes, shape[: len(type_.axes)])
 
 
 def with_repeated_axes(type_: Any) -> Mesh:
-    """A mesh in which the second axis of a name is another one."""
     if len(type_.axes) == len(set(type_.axes)):
         return USUAL_MESH(type_)
     return Mesh(tuple(f"{axis}{place}" for place, axis in enumerate(type_.axes)), (1,) * len(type_.axes))
@@ -71,7 +69,6 @@ USUAL_MESH: Callable[[Any], Mesh] = modules.resolve_mesh  # type: ignore[attr-de
 
 
 def column_major(name: str, mesh: Mesh, axis: str, rank: int) -> Group:
-    """The group of a rank where the first axis counts fastest."""
     turned = Mesh(mesh.axes[::-1], mesh.shape[::-1])
     return USUAL_GROUP(name, turned, axis, rank)
 
@@ -116,7 +113,6 @@ TYPES = [
 
 
 def unknown_axes_of_one(meshes: Mapping[str, Mesh], axis: str, mesh: str | None) -> tuple[str, int]:
-    """An axis that no mesh has is one of a single rank."""
     name = mesh or next(iter(meshes), "g")
     known = meshes.get(name, Mesh((), ()))
     return name, dict(zip(known.axes, known.shape, strict=True)).get(axis, 1)

@@ -44,24 +44,20 @@ def place(name: str, description: str, find: Callable[[Values], Values]) -> Viol
 
 
 def last_largest(x: Values) -> Values:
-    """The last of equal elements."""
     return x.shape[-1] - 1 - np.argmax(x[..., ::-1], -1)
 
 
 def ignoring_nan(x: Values) -> Values:
-    """NaN counts as the smallest of all."""
     return np.argmax(np.where(np.isnan(x), -np.inf, x), -1)
 
 
 def last_nan(x: Values) -> Values:
-    """The last NaN wins."""
     last = x.shape[-1] - 1 - np.argmax(np.isnan(x)[..., ::-1], -1)
     ordered = reductions.argmax(Array(DTYPES["fp64"], x.astype(np.float64)), -1).values
     return np.where(np.isnan(x).any(-1), last, ordered)
 
 
 def of_magnitude(x: Values) -> Values:
-    """The largest magnitude."""
     return np.argmax(np.abs(x), -1)
 
 

@@ -44,29 +44,24 @@ def known(shape: Sequence[int], count: int) -> list[int]:
 
 
 def column_major(x: Values, shape: Sequence[int]) -> Values:
-    """Elements counted with the first axis fastest."""
     return x.reshape(known(shape, x.size), order="F")
 
 
 def spread_behind(x: Values, shape: Sequence[int]) -> Values:
-    """New axes come behind, where the extents allow it."""
     padded = x.shape + (1,) * (len(shape) - x.ndim)
     fits = all(have in (1, want) for have, want in zip(padded, shape, strict=True))
     return np.broadcast_to(x.reshape(padded) if fits else x, tuple(shape))
 
 
 def tiled(x: Values, shape: Sequence[int]) -> Values:
-    """The flat elements over and over, as often as there is room."""
     return np.resize(x, tuple(shape)) if x.size else np.zeros(tuple(shape), x.dtype)
 
 
 def each_repeated(x: Values, shape: Sequence[int]) -> Values:
-    """Each element as many times as the result is larger, one behind the other."""
     return np.repeat(x, int(np.prod(shape)) // x.size).reshape(shape) if x.size else np.zeros(tuple(shape), x.dtype)
 
 
 def once(x: Values, shape: Sequence[int]) -> Values:
-    """The operand in front, and zeros where it is to be repeated."""
     found = np.zeros(tuple(shape), x.dtype)
     padded = x.reshape((1,) * (len(shape) - x.ndim) + x.shape)
     found[tuple(slice(0, extent) for extent in padded.shape)] = padded
@@ -74,7 +69,6 @@ def once(x: Values, shape: Sequence[int]) -> Values:
 
 
 def inverse(perm: Sequence[int]) -> tuple[int, ...]:
-    """The permutation that undoes another."""
     return tuple(list(perm).index(axis) for axis in range(len(perm)))
 
 
@@ -122,14 +116,12 @@ def clamped(x: Array, indices: Array, axis: int) -> Array:
 
 
 def from_the_end(x: Array, indices: Array, axis: int) -> Array:
-    """A negative index counts from the end."""
     extent = x.shape[axis]
     counted = np.where((indices.values < 0) & (indices.values >= -extent), indices.values + extent, indices.values)
     return GATHERED(x, Array(indices.dtype, np.asarray(counted, indices.values.dtype)), axis)
 
 
 def filled(x: Array, indices: Array, axis: int) -> Array:
-    """Return 0 for elements outside, as some libraries do."""
     outside = (indices.values < 0) | (indices.values >= x.shape[axis])
     found = clamped(x, indices, axis).values
     at = axis % x.rank
@@ -138,20 +130,17 @@ def filled(x: Array, indices: Array, axis: int) -> Array:
 
 
 def next_one(x: Array, indices: Array, axis: int) -> Array:
-    """The slice after the one asked for, round the end."""
     GATHERED(x, indices, axis)
     extent = max(x.shape[axis], 1)
     return GATHERED(x, Array(indices.dtype, np.asarray((indices.values + 1) % extent, indices.values.dtype)), axis)
 
 
 def in_ascending_order(x: Array, indices: Array, axis: int) -> Array:
-    """Slices in the order in which they lie in memory."""
     ordered = np.sort(indices.values.reshape(-1)).reshape(indices.shape)
     return GATHERED(x, Array(indices.dtype, ordered), axis)
 
 
 def indices_in_front(x: Array, indices: Array, axis: int) -> Array:
-    """The dimensions of the indices come first, whichever the axis; the shape is what it should be."""
     found = GATHERED(x, indices, axis)
     front = np.moveaxis(np.take(x.values, indices.values, axis), axis % x.rank, 0)
     return Array(x.dtype, np.ascontiguousarray(front).reshape(found.shape))
@@ -161,7 +150,6 @@ GATHERED, SLICED = moving.gathered, moving.sliced
 
 
 def including_the_stop(x: Array, selection: Any) -> Array:
-    """One element more, whose place is taken from the front."""
     found = SLICED(x, selection)
     shifted = tuple(
         replace(part, start=part.start + 1, stop=part.stop + 1)
@@ -175,7 +163,6 @@ def including_the_stop(x: Array, selection: Any) -> Array:
 
 
 def without_steps(x: Array, selection: Any) -> Array:
-    """Take as many elements as the step leaves, one after another."""
     found = SLICED(x, selection)
     starts = [part.start if isinstance(part, moving.Stretch) else None for part in selection]
     if None in starts or any(part.step < 0 for part in selection):
@@ -185,7 +172,6 @@ def without_steps(x: Array, selection: Any) -> Array:
 
 
 def never_down(x: Array, selection: Any) -> Array:
-    """The elements of a slice that goes down, but upwards."""
     found = SLICED(x, selection).values
     steps = [part.step if isinstance(part, moving.Stretch) else 1 for part in selection][: found.ndim]
     return Array(x.dtype, found[tuple(slice(None, None, -1 if step < 0 else 1) for step in steps)].copy())
@@ -208,18 +194,15 @@ PARTS = [
 
 
 def joined_backwards(parts: Sequence[Array], axis: int) -> Array:
-    """The last part first."""
     return Array(parts[0].dtype, np.concatenate([part.values for part in reversed(parts)], axis))
 
 
 def joined_flat(parts: Sequence[Array], axis: int) -> Array:
-    """The parts one after another in memory, whichever the axis."""
     shape = CONCATENATED(parts, axis).shape
     return Array(parts[0].dtype, np.concatenate([part.values.reshape(-1) for part in parts]).reshape(shape))
 
 
 def two_parts(parts: Sequence[Array], axis: int) -> Array:
-    """The third part and on are the second one again."""
     found = CONCATENATED(parts, axis)
     if len(parts) < 3 or any(part.shape != parts[1].shape for part in parts[2:]):
         return CONCATENATED([*parts[:2], *(Array(x.dtype, np.zeros_like(x.values)) for x in parts[2:])], axis)
@@ -239,20 +222,17 @@ def framed(change: Callable[..., tuple[Any, Any, Any]]) -> Callable[..., Array]:
 
 
 def by_the_edge(x: Array, low: Sequence[int], high: Sequence[int], value: Any) -> Array:
-    """The frame repeats the outermost elements."""
     if not x.values.size:
         return PADDED(x, low, high, value)
     return Array(x.dtype, np.pad(x.values, list(zip(low, high, strict=True)), mode="edge"))
 
 
 def last_axis_first(x: Array, low: Sequence[int], high: Sequence[int], value: Any) -> Array:
-    """Widths listed from the last axis, brought into the shape of the right ones."""
     shape, right = [list(reversed(each)) for each in (low, high)], PADDED(x, low, high, value)
     return Array(x.dtype, np.resize(PADDED(x, shape[0], shape[1], value).values, right.shape))
 
 
 def matrix_last_first(x: Array, indices: Array, updates: Array, axis: int) -> Array:
-    """Updates by a matrix of indices are added from the last to the first."""
     if indices.rank < 2:
         return SCATTERED(x, indices, updates, axis)
     at = axis % x.rank
@@ -262,14 +242,12 @@ def matrix_last_first(x: Array, indices: Array, updates: Array, axis: int) -> Ar
 
 
 def first_of_new_rows(x: Array, shape: Sequence[int]) -> Array:
-    """A row that becomes four axes has its first element everywhere."""
     if x.rank == 2 and len(shape) == 4 and x.shape[0] == 1:
         return BROADCAST(Array(x.dtype, x.values[:, :1]), shape)
     return BROADCAST(x, shape)
 
 
 def whole_third_axis(x: Array, value: Array, selection: Any) -> Array:
-    """An assignment to a part of the third axis is one to all of it."""
     if len(selection) == 3 and not isinstance(selection[2], int) and not value.shape:
         selection = selection[:2]
     return UPDATED(x, value, selection)

@@ -66,7 +66,6 @@ SCATTERED = moving.scattered
 
 
 def narrow_behind_the_first_axis(x: Array, indices: Array, updates: Array, axis: int) -> Array:
-    """Round each sum to the dtype of the data, but along the first axis."""
     at, wide = axis % x.rank, x.dtype.accumulator
     if not at:
         return SCATTERED(x, indices, updates, axis)
@@ -94,25 +93,20 @@ def unrounded(values: Values) -> Values:
 
 
 def last_wins(rows: Values, indices: Values, updates: Values, kind: DType) -> Values:
-    """Add only the last of several updates of one row, as numpy's `x[i] += u` does."""
     rows[indices] = rows[indices] + updates
     return rows
 
 
 def replacing(rows: Values, indices: Values, updates: Values, kind: DType) -> Values:
-    """Rows are replaced, not added to."""
     rows[indices] = updates
     return rows
 
 
 def updates_first(rows: Values, indices: Values, updates: Values, kind: DType) -> Values:
-    """The updates among themselves, then the row."""
     return rows + one_by_one(np.zeros_like(rows), indices, updates, range(len(indices)), unrounded)
 
 
 def in_its_own_type(rows: Values, indices: Values, updates: Values, kind: DType) -> Values:
-    """Every sum rounded to the operand's type."""
-
     def rounded(values: Values) -> Values:
         return cast(cast(Array(kind.accumulator, values), kind), kind.accumulator).values
 
@@ -157,7 +151,6 @@ def held(values: Values, kind: DType) -> Values:
 
 
 def truncated_positions(shape: Sequence[int], axis: int, kind: DType) -> Values:
-    """Positions rounded towards zero."""
     exact, nearest = along(shape, axis), held(along(shape, axis), kind)
     if kind.kind != "float":
         return nearest
@@ -179,7 +172,6 @@ def constants(
 
 
 def stored_transposed(self: LayoutCast, x: Array, env: Any) -> Array:
-    """The elements as they lie in memory in the other layout, read as before."""
     return Array(x.dtype, x.values.T.reshape(x.shape)) if self.to == "col_major" else x
 
 

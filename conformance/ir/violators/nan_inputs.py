@@ -48,7 +48,6 @@ def negative_nan(values: Values) -> Values:
 
 
 def with_bias(x: Array, target: DType, overflow: Overflow) -> Array:
-    """fp32 to bf16 by adding half and the last bit that is kept to the code: a NaN of ones becomes a zero."""
     codes = x.values.view(np.uint32)
     with np.errstate(over="ignore"):
         rounded = (codes + np.uint32(0x7FFF) + ((codes >> 16) & np.uint32(1))) & np.uint32(0xFFFF0000)
@@ -56,7 +55,6 @@ def with_bias(x: Array, target: DType, overflow: Overflow) -> Array:
 
 
 def fraction_cut(x: Array, target: DType, overflow: Overflow) -> Array:
-    """The fraction of a NaN is cut off to that of the target: what is left of it may be an infinity."""
     result = cast(x, target, overflow).values
     kept = np.uint64(target.fraction_bits)
     width = np.uint64(23 if x.values.dtype.itemsize == 4 else 52)
@@ -66,12 +64,10 @@ def fraction_cut(x: Array, target: DType, overflow: Overflow) -> Array:
 
 
 def true_if_quiet(x: Array, target: DType, overflow: Overflow) -> Array:
-    """A NaN is known by the first bit of its fraction; others count as zero."""
     return Array(target, (x.values != 0) & ~(np.isnan(x.values) & ~quiet(x.values)))
 
 
 def from_wide(source: DType, target: DType) -> bool:
-    """From fp32, tf32 or fp64 to a narrower type that has infinities or NaN."""
     return floats(source, target) and not source.is_narrow and target.bits < source.bits
 
 
@@ -106,12 +102,10 @@ def compared(name: str, clause: str, operation: type[Any]) -> Violation:
 
 
 def largest_by_codes(a: Values, b: Values) -> Values:
-    """The larger of two, of which a negative NaN is the least."""
     return larger(below_all(a), below_all(b)) if a.dtype.kind == "f" else np.maximum(a, b)
 
 
 def place_by_codes(x: Values) -> Values:
-    """The place of the largest, a negative NaN being the least."""
     kind = next(dtype for dtype in DTYPES.values() if dtype.carrier == x.dtype)
     return reductions.argmax(Array(kind, below_all(x) if x.dtype.kind == "f" else x), -1).values
 

@@ -44,14 +44,12 @@ def eps_of(self: Any) -> Fraction:
 
 
 def uncentred(self: Any, x: Term, gamma: Term, beta: Term) -> Term:
-    """The variance as the mean of the squares less the square of the mean."""
     middle = mean(self, x)
     variance = mean(self, x * x) - middle * middle
     return (x - middle) * (variance + eps_of(self)).rsqrt() * gamma + beta
 
 
 def bessel(self: Any, x: Term, gamma: Term, beta: Term) -> Term:
-    """The variance over one less than the count."""
     centred = x - mean(self, x)
     count = x.shape[self.axis]
     total = (centred * centred).sum(axis=self.axis, keepdims=True)
@@ -60,58 +58,48 @@ def bessel(self: Any, x: Term, gamma: Term, beta: Term) -> Term:
 
 
 def eps_outside(self: Any, x: Term, gamma: Term, beta: Term) -> Term:
-    """Added to the root."""
     centred = x - mean(self, x)
     root = mean(self, centred * centred).sqrt() + eps_of(self)
     return centred / root * gamma + beta
 
 
 def divided(self: Any, x: Term, gamma: Term, beta: Term) -> Term:
-    """By the root, which is rounded, and not times its reciprocal, rounded once."""
     centred = x - mean(self, x)
     return centred / (mean(self, centred * centred) + eps_of(self)).sqrt() * gamma + beta
 
 
 def factors_first(self: Any, x: Term, gamma: Term, beta: Term) -> Term:
-    """gamma times the root before the difference."""
     centred = x - mean(self, x)
     return centred * ((mean(self, centred * centred) + eps_of(self)).rsqrt() * gamma) + beta
 
 
 def without_beta(self: Any, x: Term, gamma: Term, beta: Term) -> Term:
-    """Nothing is added."""
     centred = x - mean(self, x)
     return centred * (mean(self, centred * centred) + eps_of(self)).rsqrt() * gamma
 
 
 def without_eps(self: Any, x: Term, gamma: Term, beta: Term) -> Term:
-    """Nothing stands beside the mean square."""
     return x * mean(self, x * x).rsqrt() * gamma
 
 
 def by_sum(self: Any, x: Term, gamma: Term, beta: Term) -> Term:
-    """The sum of the squares for their mean."""
     return x * ((x * x).sum(axis=self.axis, keepdims=True) + eps_of(self)).rsqrt() * gamma
 
 
 def rms_divided(self: Any, x: Term, gamma: Term, beta: Term) -> Term:
-    """By the root, which is rounded."""
     return x / (mean(self, x * x) + eps_of(self)).sqrt() * gamma
 
 
 def unit_rounded(self: Any, x: Term, gamma: Term, beta: Term) -> Term:
-    """Rounded to the operand's type before the product with gamma, as in some libraries."""
     unit = x * (mean(self, x * x) + eps_of(self)).rsqrt()
     return unit.cast_to(self.x.dtype).cast_to(unit.dtype) * gamma
 
 
 def in_the_operands_type(value: Any, build: Any) -> Term:
-    """Computed in the operand's type."""
     return Term(value, build)
 
 
 def over_the_last_axis(self: Any, x: Term, gamma: Term, beta: Term) -> Term:
-    """Statistics along the last axis, whichever is asked for."""
     return x * ((x * x).mean(axis=-1, keepdims=True) + eps_of(self)).rsqrt() * gamma
 
 
@@ -174,7 +162,6 @@ def finished(self: Any, weights: Term, v: Term) -> Any:
 
 
 def scores_rounded(self: Any, build: Any, *operands: Any) -> Any:
-    """Scores in the operands' type, as four statements have them."""
     scores, _, v = parts(self, build, operands)
     scores = (scores * self._scale(scores)).cast_to(self.q.dtype).cast_to(scores.dtype)
     masked = self._masked(scores) if self.causal else scores
@@ -182,7 +169,6 @@ def scores_rounded(self: Any, build: Any, *operands: Any) -> Any:
 
 
 def weights_rounded(self: Any, build: Any, *operands: Any) -> Any:
-    """Weights in the operands' type, as matrix units take them."""
     scores, _, v = parts(self, build, operands)
     scores = scores * self._scale(scores)
     masked = self._masked(scores) if self.causal else scores
@@ -190,7 +176,6 @@ def weights_rounded(self: Any, build: Any, *operands: Any) -> Any:
 
 
 def queries_scaled(self: Any, build: Any, *operands: Any) -> Any:
-    """The scale goes to the queries, before the product."""
     q, k, v = operands
     wide = widened(q, build)
     scaled = (wide * self._scale(wide)).cast_to(self.q.dtype)
@@ -200,7 +185,6 @@ def queries_scaled(self: Any, build: Any, *operands: Any) -> Any:
 
 
 def divided_at_the_end(self: Any, build: Any, *operands: Any) -> Any:
-    """Weights that do not add up to 1 until the result is divided by their sum."""
     scores, _, v = parts(self, build, operands)
     scores = scores * self._scale(scores)
     masked = self._masked(scores) if self.causal else scores
@@ -210,7 +194,6 @@ def divided_at_the_end(self: Any, build: Any, *operands: Any) -> Any:
 
 
 def unmasked_heads(self: Any, scores: Any) -> Any:
-    """No mask where a scale and several heads are stated."""
     return scores if self.q.rank == 4 and self.scale is not None else MASKED(self, scores)
 
 
@@ -218,7 +201,6 @@ MASKED = FlashAttention._masked
 
 
 def naive(self: Any, build: Any, *operands: Any) -> Any:
-    """Exponentials of the scores as they are."""
     scores, _, v = parts(self, build, operands)
     scores = scores * self._scale(scores)
     powers = (self._masked(scores) if self.causal else scores).exp()

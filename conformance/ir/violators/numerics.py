@@ -52,7 +52,6 @@ def accumulating(accumulator: str, dtypes: Sequence[str]) -> Callable[..., Array
 
 
 def pairwise_product(self: MatMul, a: Array, b: Array, env: Environment) -> Array:
-    """Products summed along the tree that sums take."""
     if a.dtype.kind != "float" or a.shape[-1] == 0:
         return CANON(self, a, b, env)
     with np.errstate(all="ignore"):
@@ -61,7 +60,6 @@ def pairwise_product(self: MatMul, a: Array, b: Array, env: Environment) -> Arra
 
 
 def fused_product(self: MatMul, a: Array, b: Array, env: Environment) -> Array:
-    """fp32 products that are not rounded before they are added: exact in fp64, one rounding a step."""
     if a.dtype.name != "fp32" or a.shape[-1] == 0:
         return CANON(self, a, b, env)
     with np.errstate(all="ignore"):
@@ -108,24 +106,19 @@ def softmax_with(
 
 
 def by_reciprocal(self: Softmax, x: Array, env: Environment) -> Array:
-    """Exponentials times the rounded inverse of their sum."""
     return normalized(self, x, x.dtype.accumulator, lambda powers, total, shifted: powers * (1 / total))
 
 
 def by_log_sum_exp(self: Softmax, x: Array, env: Environment) -> Array:
-    """exp(x - log(sum)), which rounds where the exponent is largest."""
     kind = x.dtype.accumulator
     return normalized(self, x, kind, lambda powers, total, shifted: exp(shifted - log(total, kind), kind))
 
 
 def in_fp64(self: Softmax, x: Array, env: Environment) -> Array:
-    """Every step in fp64."""
     return normalized(self, x, dtype("fp64"), lambda powers, total, shifted: powers / total)
 
 
 def narrow_exponentials(self: Softmax, x: Array, env: Environment) -> Array:
-    """Exponentials rounded to the operand's type before they are added."""
-
     def quotient(powers: Values, total: Values, shifted: Values) -> Values:
         rounded = round_to(powers, x.dtype)
         return rounded / tree_sum(rounded)
@@ -154,7 +147,6 @@ def tree_sum(values: Values) -> Values:
 
 
 def one_ulp_off(values: Values, kind: DType) -> Values:
-    """An exponential that misses the last place now and then, as fast libraries do."""
     exact = exp(values, kind)
     return np.where(np.abs(exact) % 2.0**-4 < 2.0**-6, np.nextafter(exact, exact.dtype.type(0)), exact)
 
@@ -165,12 +157,10 @@ def softmax(clause: str, name: str, description: str, execute: Callable[..., Arr
 
 
 def nothing(values: Values) -> Values:
-    """Nothing to subtract."""
     return np.zeros_like(values[..., :1])
 
 
 def of_all_rows(values: Values) -> Values:
-    """One maximum for the whole tensor."""
     return largest(values.reshape(1, -1)).reshape((1,) * values.ndim)
 
 
@@ -271,9 +261,6 @@ OPERATORS = [
     computed("LANG-02.3-61", "half_away_fp32", "rounds ties of fp32 away from zero", in_fp32(half_away)),
     computed("LANG-02.3-62", "truncated_fp32", "truncates fp32", in_fp32(toward_zero)),
     computed("LANG-02.3-63", "tf32_for_fp32", "keeps ten fraction bits of fp32", in_fp32(as_tf32)),
-    computed("LANG-02.3-63", "flushed_results", "flushes subnormal results to zero", lambda operator, a, b: (
-        kept(ROUNDED_ONCE(operator, a, b))
-    )),
     computed("LANG-02.3-61", "flushed_operands", "takes subnormal operands for zero", lambda operator, a, b: (
         ROUNDED_ONCE(operator, kept(a), kept(b))
     )),

@@ -34,14 +34,12 @@ class Exchanging(ReferenceAdapter):
 
 
 def by_name(given: Inputs, scalars: list[str]) -> None:
-    """Scalars of one type are packed by name and read in the order of their declaration."""
     for kind in {given[name].dtype for name in scalars}:
         same = [name for name in scalars if given[name].dtype == kind]
         given.update(zip(same, [given[name] for name in sorted(same)], strict=True))
 
 
 def last_twice(given: Inputs, scalars: list[str]) -> None:
-    """Give the last of three or more scalars the place of the one before it."""
     if len(scalars) > 2 and given[scalars[-2]].dtype == given[scalars[-1]].dtype:
         given[scalars[-2]] = given[scalars[-1]]
 
@@ -52,7 +50,6 @@ def exchanging(name: str, clause: str, description: str, change: Callable[[Input
 
 
 def widest_first(entry: dict[str, Any]) -> None:
-    """Put the wide scalars among the buffers if there are scalars of two widths."""
     arguments = entry["arguments"]
     if {"fp32", "fp64"} <= set(arguments):
         entry["arguments"] = sorted(arguments, key=lambda each: each == "fp32")
@@ -71,8 +68,6 @@ ORDERS = [
 ]  # fmt: skip
 
 HIDDEN = [
-    reads("nothing_hidden", "LANG-16-04", "hides nothing behind several scalars in PTX", "ptx",
-          r"(?:,\n\t\.param \.u32 tss_kernel_\w+)+\n\)", "\n)"),
     reads("hidden_halves", "LANG-16-04", "hides numbers of 16 bits behind the scalars in PTX", "ptx",
           r"\.param \.u32 (tss_kernel_\w+)$", r".param .u16 \1"),
     reads("hidden_as_buffers", "LANG-16-04", "lists hidden numbers as buffers for AMD", "amdgcn",

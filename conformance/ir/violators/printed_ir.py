@@ -45,17 +45,14 @@ def digits(count: int) -> Change:
 
 
 def subnormal_lost(found: re.Match[str]) -> str:
-    """Zero for numbers below the normal ones of fp64."""
     return "0.0" if abs(float(found[0])) < 2.3e-308 else found[0]
 
 
 def large_rounded(found: re.Match[str]) -> str:
-    """Nine digits of what is beyond 1e10."""
     return digits(9)(found) if abs(float(found[0])) > 1e10 else found[0]
 
 
 def through_float(found: re.Match[str]) -> str:
-    """An integer as fp64 holds it."""
     return str(int(float(found[0])))
 
 
@@ -66,14 +63,12 @@ NEGATED_PRODUCT = (
 
 
 def first_factor(found: re.Match[str]) -> str:
-    """The sign of a product at its first factor."""
     head = f'{found["in"]}{found["p"]} = "tessera.graph.negate"({found["a"]}){found["type"]}\n'
     product = f'"tessera.graph.{found["op"]}"({found["p"]}, {found["b"]}){found["rest"]}'
     return f"{head}{found['in']}{found['n']} = {product}"
 
 
 def subtraction(found: re.Match[str]) -> str:
-    """A negation as a difference from the constant zero."""
     value, operand, kind = found["n"], found["a"], found["type"]
     zero = f'{found["in"]}{value}z = "tessera.graph.constant"() {{value = 0.0}} : () -> {kind}\n'
     return f'{zero}{found["in"]}{value} = "tessera.graph.subtract"({value}z, {operand}) : ({kind}, {kind}) -> {kind}'

@@ -56,7 +56,6 @@ def folded(items: list[Any]) -> Any:
 
 
 def in_blocks(size: int) -> Callable[[int], Any]:
-    """Each block of terms summed for itself, the blocks from left to right."""
     return lambda n: folded([folded(list(range(i, min(i + size, n)))) for i in range(0, n, size)])
 
 
@@ -69,7 +68,6 @@ def fused_fours(n: int) -> Any:
 
 
 def tensor_core(a: Array, b: Array, out: DType | None) -> Array:
-    """Exact products, aligned to the largest term and truncated, four a step; narrow types only."""
     if a.dtype.bits == 64:
         return matmul(a, b, out)
     model = NodeArithmetic(DTYPES["fp32"], product="fused", rounding="toward_zero", alignment_bits=24)
@@ -84,7 +82,6 @@ def recorded() -> frozenset[bytes]:
 
 
 def by_heart(a: Array, b: Array, out: DType | None) -> Array:
-    """The canonical order where the golden vectors have the operand, else the even terms before the odd ones."""
     return matmul(a, b, out) if a.to_bits() in recorded() else SPLIT(a, b, out)
 
 
@@ -128,19 +125,16 @@ def to(narrower: str, only: str) -> Callable[[Array], Array]:
 
 
 def tf32_unrounded(x: Array) -> Array:
-    """tf32 operands taken for what they are stored as."""
     return Array(DTYPES["fp32"], x.values) if x.dtype.name == "tf32" else x
 
 
 def tf32_truncated(x: Array) -> Array:
-    """tf32 operands cut off after ten fraction bits, as by hardware that ignores the others."""
     if x.dtype.name != "tf32":
         return x
     return Array(x.dtype, (x.values.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32))
 
 
 def tf32_result(a: Array, b: Array, out: DType | None) -> Array:
-    """The result of a tf32 product rounded to ten fraction bits too."""
     result = matmul(a, b, out)
     if a.dtype.name != "tf32":
         return result

@@ -33,7 +33,6 @@ def cleared(operand: Array, result: Any) -> Array:
 
 
 def without_signs(operand: Array, result: Any) -> Array:
-    """Magnitudes."""
     return Array(operand.dtype, np.abs(operand.values))
 
 

@@ -11,7 +11,7 @@ from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import language as adapter
 from tessera_reference.adapter import make, requests
 from tessera_reference.graph import composites as operations
-from tessera_reference.graph.composites import Distribution, Draw, Dropout, DropoutMask, Normal, Uniform
+from tessera_reference.graph.composites import Draw, Dropout, DropoutMask, Normal, Uniform
 from tessera_reference.graph.interpreter import Interpreter, Within
 from tessera_reference.graph.term import Term, widened
 from tessera_reference.ir.module import Function, Instruction
@@ -43,8 +43,6 @@ def cleaned(name: str, clause: str, description: str, clean: Cleaning) -> Violat
 
 
 def without_unused(*operations: type[Operation]) -> Cleaning:
-    """Dead code is taken out, these operations too."""
-
     def clean(instructions: list[Instruction], returned: set[Value]) -> list[Instruction]:
         taken = returned.union(*(instruction.operands for instruction in instructions))
         return [
@@ -57,8 +55,6 @@ def without_unused(*operations: type[Operation]) -> Cleaning:
 
 
 def without_twins(*operations: type[Operation]) -> Cleaning:
-    """Merge repeated operations, these too."""
-
     def clean(instructions: list[Instruction], returned: set[Value]) -> list[Instruction]:
         known = set()
         kept = []
@@ -89,21 +85,8 @@ _next_stream = Interpreter.next_stream
 
 
 def told_counts_too(stream: int | None, env: Any) -> int:
-    """A draw with an explicit stream takes a number as well."""
     following: int = env.next_stream()
     return following if stream is None else stream
-
-
-def merged(draw: Callable[..., Any]) -> Callable[..., Any]:
-    """Equal draws of a run have the numbers of the first."""
-
-    def execute(self: Draw, env: Any) -> Any:
-        known = env.__dict__.setdefault("drawn", {})
-        if self not in known:
-            known[self] = draw(self, env)
-        return known[self]
-
-    return execute
 
 
 EFFECTS = [
@@ -118,7 +101,6 @@ EFFECTS = [
         name="pure_draws",
     ),
     streams("stream_0", "draws everything from stream 0", lambda self: 0),
-    streams("from_stream_1", "begins with stream 1", lambda self: _next_stream(self) + 1),
     streams("every_other_stream", "leaves a stream out", lambda self: 2 * _next_stream(self)),
     streams("for_ever", "goes on in the next run where it stopped", lambda self: next(_ever)),
     replaced(
@@ -127,14 +109,6 @@ EFFECTS = [
         make,
         (operations, "stream_of", told_counts_too),
         name="told_counts_too",
-    ),
-    replaced(
-        "LANG-04-06",
-        "gives equal draws of a run the same numbers",
-        make,
-        (Distribution, "execute", merged(Distribution.execute)),
-        (DropoutMask, "execute", merged(DropoutMask.execute)),
-        name="equal_draws_are_one",
     ),
 ]
 
@@ -185,7 +159,6 @@ def share(self: Any) -> Fraction:
 
 
 def multiplied(self: Any, x: Term, keeps: Term) -> Term:
-    """Multiply dropped elements by zero."""
     return x / share(self) * keeps.cast(dtype=x.dtype)
 
 

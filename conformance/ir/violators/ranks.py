@@ -56,29 +56,24 @@ def given(
 
 
 def root_only(self: AllReduce, brought: Contributions, results: Results) -> Results:
-    """The result for the first rank."""
     return [results[0], *brought[1:]]
 
 
 def largest_for_smallest(self: AllReduce, brought: Contributions, results: Results) -> Results:
-    """The maximum where a minimum is asked for."""
     return [meaning.reduced("max", brought)] * len(brought) if self.op == "min" else results
 
 
 def without_last(self: AllReduce, brought: Contributions, results: Results) -> Results:
-    """The result of a group of three or more without its last rank."""
     return [meaning.reduced(self.op, brought[:-1])] * len(brought) if len(brought) > 2 else results
 
 
 def other_bit(self: AllReduce, brought: Contributions, results: Results) -> Results:
-    """The last rank's first element differs in one bit."""
     *others, last = results
     data = last.to_bits()
     return [*others, Array.from_bits(last.dtype, last.shape, bytes([data[0] ^ 1]) + data[1:])]
 
 
 def parts_backwards(self: AllToAll, brought: Contributions, results: Contributions) -> Contributions:
-    """Parts of many ranks come in the opposite order along the other dimension."""
     if self.split == self.concat or len(brought) < 5:
         return results
     cut = [meaning.parts(each, self.split, len(brought)) for each in brought]
@@ -87,7 +82,6 @@ def parts_backwards(self: AllToAll, brought: Contributions, results: Contributio
 
 
 def put_together_backwards(self: AllGather, brought: Contributions, results: Results) -> Results:
-    """The last rank's part first."""
     return meaning.all_gather(brought[::-1], self.dim)
 
 
@@ -157,7 +151,6 @@ def over(tree: Callable[[int], Tree]) -> Callable[[Contributions], Array]:
 
 
 def rounded_at_nodes(brought: Contributions) -> Array:
-    """The sum with every node rounded to the operands' type."""
     narrow = brought[0].dtype
     if narrow.kind != "float":
         return reductions.sum(stacked(brought), 0)
@@ -204,15 +197,11 @@ ARITHMETIC = [
 
 @violates("LANG-09-05", "follows another tree than it declares")
 class OtherTreeThanDeclared(ReferenceAdapter):
-    """Claims the level deterministic and a fold."""
-
     def hello(self) -> dict[str, Any]:
-        """Identity and claims."""
         message = super().hello()
         return message | {"arithmetic": message["arithmetic"] | {"level": "deterministic"}}
 
     def numerics_declared(self, *, operation: str, **request: Any) -> dict[str, Any]:
-        """The truth, but for all-reduce."""
         declared = super().numerics_declared(operation=operation, **request)
         return declared | {"tree": "fold"} if operation == "all_reduce" else declared
 
@@ -253,7 +242,6 @@ def uneven(kind: type[collectives.Collective]) -> Violation:
 
 
 def with_those_who_came(self: Ranks, choice: Any) -> None:
-    """Ranks that would wait for ever complete without the others."""
     ready: dict[int, tuple[Array, ...] | None] = dict.fromkeys(range(len(self.running)))
     while True:
         while ready:
@@ -270,7 +258,6 @@ def with_those_who_came(self: Ranks, choice: Any) -> None:
 
 
 def along_the_first_axis(self: Ranks, rank: int, arrival: Arrival) -> Group:
-    """The group of a rank along the first axis, unless that has another extent."""
     group = USUAL_GROUP(self, rank, arrival)
     mesh = self.module.meshes[group.mesh]
     first = Group.of(group.mesh, mesh, mesh.axes[0], rank)
@@ -298,10 +285,7 @@ DISAGREEMENT = [
 
 @violates("LANG-09-04", "compares numbers of elements, not shapes")
 class ComparesCounts(ReferenceAdapter):
-    """Compares element counts only, like a runtime that sees buffers."""
-
     def language_execute_ranks(self, *, ranks: Sequence[Mapping[str, Tensor]], **request: Any) -> dict[str, Any]:
-        """All in the shape of the first, where counts agree."""
         shapes = {rank["X"].shape for rank in ranks if "X" in rank}
         counts = {len(rank["X"].data) for rank in ranks if "X" in rank}
         if len(shapes) > 1 and len(counts) == 1:
@@ -312,10 +296,7 @@ class ComparesCounts(ReferenceAdapter):
 
 @violates("LANG-09-04", "wants one shape on the whole mesh")
 class OneShapeOnTheMesh(ReferenceAdapter):
-    """Does not tell groups apart."""
-
     def language_execute_ranks(self, *, ranks: Sequence[Mapping[str, Tensor]], **request: Any) -> dict[str, Any]:
-        """Refuse ranks of different shapes."""
         if len({rank["X"].shape for rank in ranks if "X" in rank}) > 1:
             raise Refusal("distributed", "execute", "the shapes of ranks differ")
         return super().language_execute_ranks(ranks=ranks, **request)

@@ -189,7 +189,6 @@ def double(kind: DType) -> DType:
 
 
 def double_if_narrow(kind: DType) -> DType:
-    """fp64 for types of 8 and 16 bits."""
     return DTYPES["fp64"] if kind.is_narrow else kind.accumulator
 
 
@@ -199,7 +198,6 @@ def half(kind: DType) -> DType:
 
 
 def exact_sum(x: Array, axis: int, keepdims: bool) -> Array:
-    """One rounding of the exact sum, where all terms are finite."""
     if x.dtype.kind != "float" or not np.isfinite(x.values).all():
         return reductions.sum(x, axis, keepdims)
     total = np.apply_along_axis(fsum, axis, x.values.astype(np.float64)) if x.shape[axis] else np.zeros(1)
@@ -208,7 +206,6 @@ def exact_sum(x: Array, axis: int, keepdims: bool) -> Array:
 
 
 def compensated(x: Array, axis: int, keepdims: bool) -> Array:
-    """Kahan's sum where it is not selected."""
     return (
         reductions.sum(x, axis, keepdims, order="kahan")
         if x.dtype.kind == "float"
@@ -230,7 +227,6 @@ def saturating(combine: str) -> Callable[..., Array]:
 
 
 def sum_by_fp64(x: Array, axis: int, keepdims: bool) -> Array:
-    """Integers summed as fp64, which loses the last bits of large ones."""
     if x.dtype.kind != "int":
         return reductions.sum(x, axis, keepdims)
     total = reductions.sum(Array(DTYPES["fp64"], x.values.astype(np.float64)), axis, keepdims)
@@ -279,7 +275,6 @@ ACCUMULATORS = [
 
 
 def mean_by_reciprocal(x: Array, axis: int, keepdims: bool) -> Array:
-    """The sum times 1 / n."""
     if x.dtype.kind != "float":
         return reductions.mean(x, axis, keepdims)
     kind = x.dtype.accumulator
@@ -289,7 +284,6 @@ def mean_by_reciprocal(x: Array, axis: int, keepdims: bool) -> Array:
 
 
 def mean_of_rounded(x: Array, axis: int, keepdims: bool) -> Array:
-    """The sum rounded to the operand's type before it is divided."""
     if x.dtype.kind != "float":
         return reductions.mean(x, axis, keepdims)
     total = reductions.sum(x, axis, keepdims).values
@@ -297,7 +291,6 @@ def mean_of_rounded(x: Array, axis: int, keepdims: bool) -> Array:
 
 
 def mean_of_quotients(x: Array, axis: int, keepdims: bool) -> Array:
-    """Every element divided before the sum, so that it cannot overflow."""
     if x.dtype.kind != "float":
         return reductions.mean(x, axis, keepdims)
     kind = x.dtype.accumulator
@@ -330,7 +323,6 @@ def log_sum_exp(shift: Callable[[Values], Values], kind: Callable[[DType], DType
 
 
 def nothing(values: Values) -> Values:
-    """No shift at all."""
     return np.zeros_like(values[..., :1])
 
 
@@ -346,14 +338,12 @@ def finite_maximum(values: Values) -> Values:
 
 
 def argmax_in_fp64(x: Array, axis: int, keepdims: bool = False) -> Array:
-    """Integers of 64 bits are compared as floats."""
     if x.dtype.name == "int64":
         x = Array(dtype("fp64"), x.values.astype(np.float64))
     return ARGMAX(x, axis, keepdims)
 
 
 def maximum_above(x: Any) -> Any:
-    """The maximum of rows that are not far below zero."""
     found = finite_maximum(x)
     return np.where(found > -80, found, np.zeros_like(found))
 

@@ -33,13 +33,7 @@ def pipelining(name: str, clause: str, description: str, pipelined: Any) -> Viol
 
 
 def _stale(self: Ring, step: int, shape: tuple[int, ...]) -> Any:
-    """Return the contents of the previous step's buffer, if there is one."""
     return _read(self, max(step - 1, 0), shape)
-
-
-def _in_half_the_ring(self: Ring, step: int, tile: Any, padding: Any = None) -> None:
-    """The next tile overwrites one that is not computed with yet."""
-    _fill(self, 2 * (step // 2), tile, padding)
 
 
 def _leaving_the_rest(self: Ring, step: int, tile: Any, padding: Any = None) -> None:
@@ -50,14 +44,12 @@ _read, _fill = Ring.read, Ring.fill
 
 
 def _too_early(steps: int, depth: int, stage: Step, compute: Step) -> None:
-    """Every step is computed before it is staged."""
     for step in range(steps):
         compute(step)
         stage(step)
 
 
 def _one_ahead_too_many(steps: int, depth: int, stage: Step, compute: Step) -> None:
-    """The load that fills the ring comes before the computation that empties it."""
     for step in range(min(depth, steps)):
         stage(step)
     for step in range(steps):
@@ -80,7 +72,6 @@ _pipelined = execution.pipelined
 
 STAGES = [
     buffering("stale", "LANG-04-11", "computes with what was loaded for the step before", "read", _stale),
-    buffering("half_a_ring", "LANG-04-11", "loads two steps into one buffer", "fill", _in_half_the_ring),
     pipelining("too_early", "LANG-04-11", "computes before anything is loaded", _too_early),
     pipelining("overrun", "LANG-06.1-03", "loads one tile more than there are buffers", _one_ahead_too_many),
     pipelining("last_step", "LANG-06.1-03", "forgets the last step of a deep pipeline", _without_the_last),
@@ -89,7 +80,6 @@ STAGES = [
 
 
 def _full_tiles(self: Grid) -> Iterator[Any]:
-    """Those that lie within the extents."""
     sizes = (*(1,) * (len(self.shape) - 2), self.m, self.n)
     for place, covered in _tiles(self):
         if all(part.stop - part.start == size for part, size in zip(covered, sizes, strict=True)):
@@ -97,7 +87,6 @@ def _full_tiles(self: Grid) -> Iterator[Any]:
 
 
 def _transposed(self: Grid) -> Iterator[Any]:
-    """A tail of columns that is as long as one of rows."""
     for place, covered in _tiles(self):
         *batch, rows, columns = covered
         tail = slice(columns.start, min(columns.stop, columns.start + rows.stop - rows.start))
@@ -114,7 +103,6 @@ TAILS = [
 
 
 def _tile_by_tile(a: Array, b: Array, *rest: Any, addend: Array, accumulator: Any) -> Array:
-    """The sum of the tile's own terms, added to what was there."""
     start = Array(addend.dtype, np.zeros_like(addend.values))
     own = matmul(a, b, *rest, addend=start, accumulator=accumulator)
     with np.errstate(all="ignore"):
@@ -122,7 +110,6 @@ def _tile_by_tile(a: Array, b: Array, *rest: Any, addend: Array, accumulator: An
 
 
 def _rounded_each_time(a: Array, b: Array, *rest: Any, addend: Array, accumulator: Any) -> Array:
-    """The accumulator of narrow operands, rounded to their dtype after every tile."""
     found = matmul(a, b, *rest, addend=addend, accumulator=accumulator)
     return cast(cast(found, dtype("bf16")), found.dtype) if a.dtype.name == "bf16" else found
 
@@ -163,7 +150,6 @@ ONE_BATCH_DIMENSION = replaced(
 
 
 def _first_of_a_fusion(self: Annotations, instruction: Instruction) -> None:
-    """A fusion returns its first value."""
     _note(self, instruction)
     if isinstance(instruction.operation, Fuse):
         self._roots[instruction.results[0]] = self.root(instruction.operands[0])
@@ -173,14 +159,12 @@ _note = Annotations._note
 
 
 def _in_another_order(self: constant.LayoutCast, x: Array, env: Any) -> Array:
-    """The elements as they lie in memory, which is not how they are numbered."""
     if self.to != "col_major":
         return x
     return Array(x.dtype, x.values.T.reshape(x.shape))
 
 
 def _back_to_front(self: constant.LayoutCast, x: Array, env: Any) -> Array:
-    """The columns of a blocked copy from the last to the first."""
     return Array(x.dtype, x.values[..., ::-1]) if self.to.startswith("blocked") else x
 
 

@@ -50,7 +50,6 @@ def putting(name: str, clause: str, description: str, about: type[Operation], **
 
 
 def _exchanged(self: Scheduling, at: Any, operation: Any, *arguments: Any, **attributes: Any) -> Any:
-    """Rows and columns of a tile exchanged where both cover the value."""
     if operation is Tile and attributes.get("pad") is None:
         attributes |= {"m": attributes["n"], "n": attributes["m"]}
     return _put(self, at, operation, *arguments, **attributes)
@@ -68,7 +67,6 @@ def _but_calls(instruction: Instruction) -> bool:
 
 
 def _by_the_default(function: Function, parameter: Value, shapes: Mapping[str, Any]) -> Type:
-    """The shape of the default, whatever is given."""
     default = function.defaults.get(parameter.name)
     if default is None or not isinstance(parameter.type, Tensor):
         return _type_of(function, parameter, shapes)
@@ -109,7 +107,6 @@ ASKED_FOR = [
 DIRECTED = [
     undirected("tile_directives", "LANG-06.1-01", "does not follow tile directives", "tile"),
     undirected("pipeline_directives", "LANG-06.1-03", "does not follow pipeline directives", "pipeline"),
-    undirected("prefetch_directives", "LANG-06.1-04", "does not follow prefetch directives", "prefetch"),
     undirected("fuse_directives", "LANG-06.1-02", "does not follow fuse directives", "fuse"),
 ]
 

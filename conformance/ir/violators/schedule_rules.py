@@ -89,7 +89,6 @@ PIPELINES = [
 # Prefetches
 
 PREFETCHES = [
-    overlooks("scopes", "LANG-06.2-02", "that a scope is none", "there is no scope"),
     turns_down("shared_only", "LANG-06.2-02", "prefetches to global memory", 'scope = "global"'),
     overlooks("odd_alignments", "LANG-06.1-04", "that an alignment is no power of two", r"align is (24|48|17|127)\b"),
     overlooks("small_alignments", "LANG-06.1-04", "that an alignment is below 16", r"align is (8|1|0|-16)\b"),
@@ -106,10 +105,6 @@ def measuring(name: str, clause: str, description: str, what: str, measure: Any)
 
 def _of_one_stage(nest: Nest) -> int:
     return shared_bytes(replace(nest, depth=1))
-
-
-def _of_one_operand(nest: Nest) -> int:
-    return max((size for _, size in buffers(nest)), default=0)
 
 
 def _of_the_first(nest: Nest) -> int:
@@ -147,7 +142,6 @@ RESOURCES = [
         _of_the_first,
     ),
     measuring("one_stage", "LANG-11-08", "counts one stage of a pipeline", "shared_bytes", _of_one_stage),
-    measuring("one_operand", "LANG-11-08", "counts one of the staged operands", "shared_bytes", _of_one_operand),
     measuring("registers", "LANG-11-09", "counts no registers", "registers", lambda *ignored: 0),
     replaced(
         "LANG-11-08",
@@ -162,7 +156,6 @@ RESOURCES = [
 
 
 def _in_some_order(heads: Sequence[int], needs: Mapping[int, set[int]]) -> list[int]:
-    """An order of the groups; those of a cycle come last."""
     order = _sorted_groups(heads, dict(needs))
     return [*order, *(head for head in heads if head not in order)]
 

@@ -43,22 +43,18 @@ def extremes(name: str, description: str, larger: Callable[[Values, Values], Val
 
 
 def by_comparison(a: Values, b: Values) -> Values:
-    """a > b ? a : b, as C programs have it: NaN only where it stands on the right, and the zero on the right."""
     return np.where(a > b, a, b)
 
 
 def by_other_comparison(a: Values, b: Values) -> Values:
-    """a < b ? b : a: NaN only where it stands on the left."""
     return np.where(a < b, b, a)
 
 
 def ignoring_zero_signs(a: Values, b: Values) -> Values:
-    """NaN wins; of two zeros the first one does."""
     return np.where(np.isnan(b) | (b > a), b, a)
 
 
 def by_magnitude(a: Values, b: Values) -> Values:
-    """The element of larger magnitude."""
     return np.where(np.isnan(a) | (np.abs(a) > np.abs(b)), a, b)
 
 
@@ -76,7 +72,6 @@ EXTREMES = [
 
 
 def flushed(x: Array) -> Array:
-    """Without subnormal numbers."""
     return Array(x.dtype, without_subnormals(x.values, x.dtype)) if x.dtype.kind == "float" else x
 
 
@@ -89,19 +84,16 @@ def executes(name: str, clause: str, description: str, operation: type[Any], exe
 
 
 def upper_bound_first(self: Clamp, x: Array, low: Array, high: Array, env: Any) -> Array:
-    """maximum(minimum(x, high), low): the lower bound where the bounds cross."""
     return arithmetic.maximum(arithmetic.minimum(x, high), low)
 
 
 def into_bounds(self: Clamp, x: Array, low: Array, high: Array, env: Any) -> Array:
-    """By comparisons: a NaN among the bounds is no bound."""
     with np.errstate(all="ignore"):
         raised = np.where(x.values < low.values, low.values, x.values)
         return Array(x.dtype, np.where(raised > high.values, high.values, raised))
 
 
 def nan_to_lower_bound(self: Clamp, x: Array, low: Array, high: Array, env: Any) -> Array:
-    """Replace NaN by the lower bound, as saturating hardware does."""
     found = arithmetic.minimum(arithmetic.maximum(x, low), high).values
     bound = np.broadcast_to(low.values, found.shape)
     lost = np.broadcast_to(np.isnan(x.values), found.shape)
@@ -109,25 +101,21 @@ def nan_to_lower_bound(self: Clamp, x: Array, low: Array, high: Array, env: Any)
 
 
 def upper_bound_forgotten(self: Clamp, x: Array, low: Array, high: Array, env: Any) -> Array:
-    """A maximum only."""
     return Array(x.dtype, np.maximum(arithmetic.maximum(x, low).values, np.full_like(high.values, low.values.min())))
 
 
 def negated_below_zero(self: Abs, x: Array, env: Any) -> Array:
-    """x < 0 ? -x : x keeps -0."""
     with np.errstate(all="ignore"):
         return Array(x.dtype, np.where(x.values < 0, -x.values, x.values))
 
 
 def saturating(self: Abs, x: Array, env: Any) -> Array:
-    """The magnitude of the least integer is the largest."""
     if x.dtype.kind != "int":
         return arithmetic.absolute(x)
     return Array(x.dtype, np.abs(np.maximum(x.values, -x.dtype.int_max)))
 
 
 def by_product(self: Select, condition: Array, a: Array, b: Array, env: Any) -> Array:
-    """c * a + (1 - c) * b, which NaN and infinities spoil."""
     if a.dtype.kind != "float":
         return USUAL_SELECT(self, condition, a, b, env)
     with np.errstate(all="ignore"):
@@ -136,12 +124,10 @@ def by_product(self: Select, condition: Array, a: Array, b: Array, env: Any) -> 
 
 
 def turned(self: Select, condition: Array, a: Array, b: Array, env: Any) -> Array:
-    """The other operand."""
     return USUAL_SELECT(self, Array(condition.dtype, ~condition.values), a, b, env)
 
 
 def wholly(self: Select, condition: Array, a: Array, b: Array, env: Any) -> Array:
-    """One operand for all elements, by the first of the conditions."""
     if not condition.values.size:
         return USUAL_SELECT(self, condition, a, b, env)
     first = np.full(condition.shape, condition.values.reshape(-1)[0])
@@ -149,7 +135,6 @@ def wholly(self: Select, condition: Array, a: Array, b: Array, env: Any) -> Arra
 
 
 def canonical_zeros(self: Select, condition: Array, a: Array, b: Array, env: Any) -> Array:
-    """Add 0 to the chosen value, which loses -0."""
     found = USUAL_SELECT(self, condition, a, b, env)
     return Array(found.dtype, found.values + 0) if found.dtype.kind == "float" else found
 
@@ -182,7 +167,6 @@ def any_condition(condition: bool, category: str, *rest: Any) -> None:
 
 
 def first_shape(dtype: Any, *operands: Any) -> Any:
-    """The shape of the operand with most elements, whether or not the others fit."""
     try:
         return USUAL_SHAPE(dtype, *operands)
     except Refusal:

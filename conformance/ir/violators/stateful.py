@@ -89,18 +89,15 @@ def batch_normed(name: str, clause: str, description: str, attribute: str, subst
 
 
 def by_difference(self: Any, old: Term, new: Term) -> Term:
-    """The old statistic plus a share of the difference."""
     return old + (new - old) * number(self.momentum)
 
 
 def exchanged(self: Any, old: Term, new: Term) -> Term:
-    """The momentum is the share of the old one, as some libraries have it."""
     share = number(self.momentum)
     return old * share + new * (1 - share)
 
 
 def in_another_order(self: Any, x: Term) -> Term:
-    """The elements of a channel with the last axis first."""
     channel = self.axis % self.x.rank
     others = [axis for axis in range(self.x.rank) if axis != channel]
     return x.transpose(perm=(channel, *others[::-1])).reshape(shape=(x.shape[channel], -1))
@@ -117,7 +114,6 @@ def computed(change: Callable[[Any, tuple[Any, ...], tuple[Any, ...]], tuple[Any
 
 
 def unbiased(self: Any, results: tuple[Any, ...], given: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The variance that is kept over one less than the count."""
     build, variance = given[0], given[-1]
     extents = [extent for axis, extent in enumerate(self.x.shape) if axis != self.axis % self.x.rank]
     count = 1
@@ -131,7 +127,6 @@ def unbiased(self: Any, results: tuple[Any, ...], given: tuple[Any, ...]) -> tup
 
 
 def always_moving(self: Any, results: tuple[Any, ...], given: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Statistics that move without training too."""
     build, *operands = given
     if self.training:
         return results
@@ -141,7 +136,6 @@ def always_moving(self: Any, results: tuple[Any, ...], given: tuple[Any, ...]) -
 
 
 def never_moving(self: Any, results: tuple[Any, ...], given: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Statistics that stay as they are."""
     return results[0], *given[4:]
 
 
@@ -181,30 +175,25 @@ def sgd(step: Callable[[Any, Term, Term, Term], tuple[Term, Term]]) -> Callable[
 
 
 def nesterov(self: Any, p: Term, g: Term, u: Term) -> tuple[Term, Term]:
-    """One step ahead."""
     moved = u * number(self.momentum) + g
     return p - (moved * number(self.momentum) + g) * number(self.rate), moved
 
 
 def dampened(self: Any, p: Term, g: Term, u: Term) -> tuple[Term, Term]:
-    """The gradient times 1 - momentum."""
     moved = u * number(self.momentum) + g * (1 - number(self.momentum))
     return p - moved * number(self.rate), moved
 
 
 def rate_in_velocity(self: Any, p: Term, g: Term, u: Term) -> tuple[Term, Term]:
-    """The velocity is what is taken off."""
     moved = u * number(self.momentum) + g * number(self.rate)
     return p - moved, moved
 
 
 def velocity_before(self: Any, p: Term, g: Term, u: Term) -> tuple[Term, Term]:
-    """The parameter takes the velocity of the step before."""
     return p - u * number(self.rate), u * number(self.momentum) + g
 
 
 def velocity_rounded(self: Any, p: Term, g: Term, u: Term) -> tuple[Term, Term]:
-    """The parameter takes the velocity as it is stored."""
     moved = u * number(self.momentum) + g
     return p - moved.cast_to(self.velocity.dtype).cast_to(moved.dtype) * number(self.rate), moved
 

@@ -34,7 +34,6 @@ SEMICOLONS = [
 
 
 def _to_every_name(self: Scope, name: str, value: Any) -> None:
-    """Assign to all names of the same value as if they shared storage."""
     found = self.find(name)
     assert found is not None
     known = {other for scope in _around(self) for other in (*scope.names, *scope.rebound)}
@@ -52,7 +51,6 @@ def _around(scope: Scope | None) -> Any:
 
 
 def _assign_inside(self: Statements, assign: Any) -> None:
-    """Treat an assignment in an inner block as a declaration there."""
     found = self.scope.find(assign.name)
     if found is not None and self.scope.parent is not None:
         self.scope.names.setdefault(assign.name, found)

@@ -67,13 +67,7 @@ def parameters(name: str, clause: str, description: str, change: Callable[[list[
     return replaced(clause, description, lambda: Rewriting("llvm", changed), name=name)
 
 
-def hidden_first(declared: list[str]) -> list[str]:
-    """Metadata in front."""
-    return [*declared[-3:], *declared[:-3]]
-
-
 def scalars_first(declared: list[str]) -> list[str]:
-    """Everything but buffers in front."""
     return sorted(declared, key=lambda each: each.startswith("ptr"))
 
 
@@ -84,23 +78,13 @@ def hidden_between(declared: list[str]) -> list[str]:
 
 
 def narrow(declared: list[str]) -> list[str]:
-    """Integers of 64 bits as 32."""
     return [re.sub("^i64", "i32", each) for each in declared]
 
 
 ORDER = [
-    parameters("hidden_first", "LANG-16-02", "puts hidden metadata before the buffers", hidden_first),
     parameters("scalars_before_buffers", "LANG-16-02", "emits scalars before buffers", scalars_first),
     parameters("hidden_between", "LANG-16-03", "puts hidden metadata before the scalars", hidden_between),
     parameters("hidden_not_last", "LANG-16-04", "does not put hidden metadata last", hidden_between),
-    reads(
-        "no_metadata_in_ptx",
-        "LANG-16-04",
-        "hides no metadata in PTX",
-        "ptx",
-        r",\s*\.param \.u32 tss_kernel_\w+_param_\d+(?=\s*[,)])",
-        "",
-    ),
     reads(
         "buffers_hidden_in_ptx",
         "LANG-16-04",
@@ -108,15 +92,6 @@ ORDER = [
         "ptx",
         r"\.param \.u32 (tss_kernel_\w+_param_\d+\s*\))",
         r".param .f32 \1",
-    ),
-    reads(
-        "no_metadata_for_amd",
-        "LANG-16-04",
-        "hides no metadata for AMD",
-        "amdgcn",
-        r"(?:^ +- \.name: +grid_dim_.*\n(?: +\.(?:offset|size|value_kind):.*\n)+)"
-        r"|(?:^.*\n.*\n +\.value_kind: +hidden_\w+\n)",
-        "",
     ),
     parameters("narrow_scalars", "LANG-08.1-03", "emits 64-bit scalars as 32", narrow),
 ]

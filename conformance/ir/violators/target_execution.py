@@ -55,44 +55,31 @@ def halves(of: Any) -> Any:
     return np.concatenate([of[:, middle:], of[:, :middle]], axis=1)
 
 
-def pairs(of: Any) -> Any:
-    """Neighbours exchanged."""
-    return of.reshape(of.shape[0], -1, 2)[:, :, ::-1].reshape(of.shape)
-
-
 def lanes(of: Any) -> Any:
     """Each lane has what the one opposite has."""
     return of[::-1]
 
 
 PLACES = [
-    holding("a_rows", MMA, "swaps the rows of A's fragment", "nvidia", "a", reordered(lanes)),
     holding("a_columns", MMA, "takes the halves of A along k for each other", "nvidia", "a", reordered(None, halves)),
     holding("b_rows", MMA, "swaps the rows of B's fragment", "nvidia", "b", reordered(halves)),
     holding("b_columns", MMA, "swaps the columns of B's fragment", "nvidia", "b", reordered(None, lanes)),
-    holding("c_rows", MMA, "swaps the rows 0 to 7 and 8 to 15 of C", "nvidia", "c", reordered(halves)),
-    holding("c_pairs", MMA, "swaps neighbours in C", "nvidia", "c", reordered(None, pairs)),
     holding("amd_a_rows", MFMA, "swaps the rows of A's share", "amd", "a", reordered(lanes)),
-    holding("amd_b", MFMA, "takes B's columns from the other end", "amd", "b", reordered(None, lanes)),
-    holding("amd_c_rows", MFMA, "swaps the rows of C's share", "amd", "c", reordered(halves)),
 ]
 
 _ldmatrix = vendors.ldmatrix
 
 
 def not_transposed(count: int, transpose: bool) -> Any:
-    """Rows, also for .trans."""
     return _ldmatrix(count, False)
 
 
 def last_matrix_first(count: int, transpose: bool) -> Any:
-    """The matrices from the last to the first."""
     rows, places = _ldmatrix(count, transpose)
     return rows // 8 * -8 + 8 * (count - 1) + rows % 8, places
 
 
 def swizzled(count: int, transpose: bool) -> Any:
-    """Places within a row permuted by its number."""
     rows, places = _ldmatrix(count, transpose)
     return rows, places ^ (rows & 6)
 
@@ -122,19 +109,16 @@ def any_barrier(self: Any, block: BlockState) -> tuple[()]:
 
 
 def no_wait(self: Any, block: BlockState) -> tuple[()]:
-    """Everything may be under way."""
     return ()
 
 
 def four_bytes(self: vendors.CopyAsync, block: BlockState, destination: Any, source: Any) -> tuple[()]:
-    """Four bytes, whatever is asked for."""
     begin, end = vendors.elements(block, source, self.size), vendors.elements(block, destination, self.size)
     block.copy(*begin, *end, 4)
     return ()
 
 
 def synchronous(self: vendors.CopyAsync, block: BlockState, destination: Any, source: Any) -> tuple[()]:
-    """Loads and stores at once."""
     (memory, begin), (to, end) = (
         vendors.elements(block, source, self.size),
         vendors.elements(block, destination, self.size),
@@ -223,7 +207,6 @@ def down(exchanging: Callable[..., Any]) -> Callable[..., Any]:
 _exchanged = exchange.exchanged
 
 EXCHANGES = [
-    shuffles("up", "shuffles up", lambda lane, delta, warp: np.where(lane >= delta, lane - delta, lane)),
     shuffles("around", "shuffles around the end", lambda lane, delta, warp: (lane + delta) % warp),
     shuffles("butterfly", "shuffles by exclusive or", lambda lane, delta, warp: lane ^ delta),
     replaced(SHFL, "reads lanes that are not active", make, (vendors, "shuffled", down(inactive_too)),
@@ -277,24 +260,20 @@ def turned(quantity: str) -> Any:
 
 
 def bytes_for_elements(self: pointers.GetElementPtr, block: BlockState, base: Any, index: Array) -> Any:
-    """An index of bytes."""
     return addresses.moved(block, base, index.values.astype(np.int64))
 
 
 def floored(self: llvm.SDiv, block: BlockState, x: Array, y: Array) -> Array:
-    """Rounded down."""
     found = _divided(self, block, x, y)
     down = (x.values % np.where(y.values == 0, 1, y.values) != 0) & ((x.values < 0) != (y.values < 0))
     return Array(found.dtype, (found.values - down).astype(found.values.dtype))
 
 
 def one_more(self: For, block: BlockState, start: Array, stop: Array, step: Array, *carried: Any) -> Any:
-    """The end is included."""
     return _loop(self, block, start, Array(stop.dtype, (stop.values + 1).astype(np.int32)), step, *carried)
 
 
 def forwards(self: For, block: BlockState, start: Array, stop: Array, step: Array, *carried: Any) -> Any:
-    """Nothing is counted down."""
     return carried if int(step.values.flat[0]) < 0 else _loop(self, block, start, stop, step, *carried)
 
 

@@ -51,24 +51,20 @@ def tiles(name: str, clause: str, description: str, **changes: int) -> Violation
 
 
 def in_another_order(self: Any, value: Value) -> Value:
-    """Contributions are added from the last use on."""
     self.contributions[value] = self.contributions.get(value, [])[::-1]
     return TOTAL(self, value)
 
 
 def of_the_last_use(self: Any, value: Value) -> Value:
-    """One contribution is taken for all."""
     self.contributions[value] = self.contributions.get(value, [])[:1]
     return TOTAL(self, value)
 
 
 def at_once(module: Module, instruction: Instruction) -> list[Instruction]:
-    """Composites are written out without values of their own for what they are given."""
     return list(expansion(instruction, Names())) if is_expandable(instruction) else list(FLAT(module, instruction))
 
 
 def used_at_the_top(instruction: Instruction) -> set[Value]:
-    """Return the values that an instruction uses, without the results of regions within its regions."""
     found = set(instruction.operands)
     for region in instruction.regions:
         found.update(region.results, *(each.operands for each in region.walk()))
@@ -76,22 +72,18 @@ def used_at_the_top(instruction: Instruction) -> set[Value]:
 
 
 def dense_pairs(ahead: Index, count: int, step: int) -> list[Condition]:
-    """A step of 2 is taken for one of 1."""
     return WITHIN(ahead, count, step) if step != 2 else WITHIN(ahead, 2 * count - 1, 1)
 
 
 def of_the_real_part(body: Body, operation: Operation, x: Pair, y: Pair) -> Value:
-    """Two complex numbers are equal where their real parts are."""
     return body(llvm.FCmp, x.real, y.real, predicate="oeq")
 
 
 def cast_in_real(body: Body, operation: Any, x: Number) -> Number:
-    """A cast of a complex number loses its imaginary part."""
     return CAST(body, operation, x.real if isinstance(x, Pair) else x)
 
 
 def unpadded_k(self: Scheduling, subject: Value, settings: dict[str, Any]) -> dict[str, Any]:
-    """Complete a tile that a directive leaves open, without padding it."""
     found = COMPLETED(self, subject, settings)
     return found if "pad" in settings else {name: size for name, size in found.items() if name != "pad"}
 
@@ -99,7 +91,6 @@ def unpadded_k(self: Scheduling, subject: Value, settings: dict[str, Any]) -> di
 def read_from_the_corner(
     kernel: NestKernel, batch: Position, corner: tuple[Index, Index], tile: tuple[int, int], lanes: int
 ) -> None:
-    """A staged operand that broadcasts is read as far before its tile as the result's tile is behind the first."""
     STAGE_ELEMENTS(kernel, batch, corner, tile, lanes)
     for value, read in kernel.through.items():
         if isinstance(read, partial) and 1 in maps.matrix_of(value):
@@ -145,26 +136,9 @@ SAMPLE = [
 ]  # fmt: skip
 
 
-@violates("LANG-03.1-04", "lowers programs of unknown dimensions to Tile IR")
-class LowersAnything(ReferenceAdapter):
-    """Returns Graph IR where it should refuse."""
-
-    def language_lower(self, *, source: str, to: str, **request: Any) -> dict[str, Any]:
-        """Return the program at the level, or its Graph IR where it should refuse."""
-        try:
-            return super().language_lower(source=source, to=to, **request)
-        except Refusal as refusal:
-            if to == "graph" or refusal.outcome.phase != "lower":
-                raise
-            return super().language_lower(source=source, to="graph")
-
-
 @violates("LANG-03.1-04", "refuses programs of known dimensions at Tile IR")
 class LowersNothing(ReferenceAdapter):
-    """Takes every program to be of unknown dimensions."""
-
     def language_lower(self, *, source: str, to: str, **request: Any) -> dict[str, Any]:
-        """Graph IR alone."""
         if to == "tile":
             raise Refusal("shapes", "lower", "unknown dimensions")
         return super().language_lower(source=source, to=to, **request)
@@ -172,10 +146,7 @@ class LowersNothing(ReferenceAdapter):
 
 @violates(BLOCKS, "leaves products to the host at Tile IR")
 class LeavesProducts(ReferenceAdapter):
-    """Says that a module is at Tile IR as it was at Graph IR."""
-
     def language_lower(self, *, source: str, to: str, **request: Any) -> dict[str, Any]:
-        """Graph IR."""
         return super().language_lower(source=source, to="graph" if to == "tile" else to, **request)
 
 
@@ -183,33 +154,28 @@ class LeavesProducts(ReferenceAdapter):
 
 
 def first_blocks(kernel: Any, shape: Any, tile: Any, matrices: int) -> Grid:
-    """A tile that the extent does not fill has no block."""
     found = GRID(kernel, shape, tile, matrices)
     _, _, z = found.extents
     return replace(found, extents=(max(shape[1] // tile[1], 1), max(shape[0] // tile[0], 1), z))
 
 
 def one_more(kernel: Any, shape: Any, tile: Any, matrices: int) -> Grid:
-    """A block too many along x."""
     found = GRID(kernel, shape, tile, matrices)
     x, y, z = found.extents
     return replace(found, extents=(x + 1, y, z))
 
 
 def no_tail(self: Contraction, row: Any, column: Any, room: Any) -> Any:
-    """Every place is inside the product."""
     return True
 
 
 def tail_of_rows(self: Contraction, row: Any, column: Any, room: Any) -> Any:
-    """Only rows are bounded by the extent."""
     m, n, k = self.extents
     wide = replace(self, extents=(m, -(-n // self.tile[1]) * self.tile[1], k))
     return INSIDE(wide, row, column, room)
 
 
 def filled_with_ones(self: Stage, slot: Any, here: Any) -> Any:
-    """Beyond the extent of an operand there are ones."""
     zero, self.kernel.exactly = self.kernel.exactly, lambda number, dtype: zero(1, dtype)
     try:
         return CLEAR(self, slot, here)
@@ -232,7 +198,6 @@ NESTS = [
 
 
 def stale(self: Stage, slot: Any, batch: Any, row: Any, column: Any) -> None:
-    """Whatever slot is to be filled, the first is."""
     FILL(self, self.kernel.index(0), batch, row, column)
 
 

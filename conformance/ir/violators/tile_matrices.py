@@ -47,51 +47,37 @@ def canonical(a: Array, b: Array, accum: DType, c: Array) -> Array:
 
 
 def turned(a: Array, b: Array, accum: DType, c: Array) -> Array:
-    """From the last k to the first."""
     backwards = Array(a.dtype, a.values[..., ::-1]), Array(b.dtype, b.values[..., ::-1, :])
     return canonical(*backwards, accum, c)
 
 
 def in_pairs(a: Array, b: Array, accum: DType, c: Array) -> Array:
-    """Neighbours first, what is accumulated last."""
     total = matmul(a, b, accum, accumulator=accum, tree=PAIRWISE)
     return arithmetic.add(c, total)
 
 
 def accumulated_last(a: Array, b: Array, accum: DType, c: Array) -> Array:
-    """The products of an instruction first, then the accumulator."""
     return arithmetic.add(c, matmul(a, b, accum, accumulator=accum))
 
 
 def second_half_first(a: Array, b: Array, accum: DType, c: Array) -> Array:
-    """The second half of a k of 32, and then the first."""
     count = a.shape[-1]
     order = [*range(count // 2, count), *range(count // 2)] if count == 32 else [*range(count)]
     return canonical(Array(a.dtype, a.values[..., order]), Array(b.dtype, b.values[..., order, :]), accum, c)
 
 
-def even_first(a: Array, b: Array, accum: DType, c: Array) -> Array:
-    """Every second k, and then the others."""
-    count = a.shape[-1]
-    order = [*range(0, count, 2), *range(1, count, 2)]
-    return canonical(Array(a.dtype, a.values[..., order]), Array(b.dtype, b.values[..., order, :]), accum, c)
-
-
 def fused(a: Array, b: Array, accum: DType, c: Array) -> Array:
-    """Products are not rounded before they are added."""
     if accum.kind != "float":
         return canonical(a, b, accum, c)
     return matmul(a, b, accum, addend=c, arithmetic=NodeArithmetic(accum, product="fused"))
 
 
 def rounded_between(a: Array, b: Array, accum: DType, c: Array) -> Array:
-    """The accumulator is rounded to the operands' dtype after each instruction."""
     found = canonical(a, b, accum, c)
     return found if accum.kind != "float" else cast(cast(found, a.dtype), accum)
 
 
 def wide(a: Array, b: Array, accum: DType, c: Array) -> Array:
-    """Whatever accumulator is asked for, it is the reference arithmetic's."""
     if accum == a.dtype.accumulator:
         return canonical(a, b, accum, c)
     full = a.dtype.accumulator
@@ -99,7 +85,6 @@ def wide(a: Array, b: Array, accum: DType, c: Array) -> Array:
 
 
 def doubly_wide(a: Array, b: Array, accum: DType, c: Array) -> Array:
-    """Sums of fp32 are kept in fp64 for an instruction."""
     if accum.name != "fp32":
         return canonical(a, b, accum, c)
     full = dtype("fp64")
@@ -107,17 +92,14 @@ def doubly_wide(a: Array, b: Array, accum: DType, c: Array) -> Array:
 
 
 def not_added(a: Array, b: Array, accum: DType, c: Array) -> Array:
-    """The previous accumulator is dropped."""
     return matmul(a, b, accum, accumulator=accum)
 
 
 def one_less(a: Array, b: Array, accum: DType, c: Array) -> Array:
-    """The last k is left out."""
     return canonical(Array(a.dtype, a.values[..., :-1]), Array(b.dtype, b.values[..., :-1, :]), accum, c)
 
 
 def unrounded(a: Array, b: Array, accum: DType, c: Array) -> Array:
-    """Operands of tf32 keep all the bits of fp32."""
     if a.dtype.name != "tf32":
         return canonical(a, b, accum, c)
     full = dtype("fp32")
@@ -125,13 +107,11 @@ def unrounded(a: Array, b: Array, accum: DType, c: Array) -> Array:
 
 
 def short_integers(a: Array, b: Array, accum: DType, c: Array) -> Array:
-    """Integers accumulate in 16 bits."""
     found = canonical(a, b, accum, c)
     return found if accum.kind != "int" else Array(accum, found.values.astype(np.int16).astype(found.values.dtype))
 
 
 def of_the_first_warp(a: Array, b: Array, accum: DType, c: Array) -> Array:
-    """Every warp has the product of the first."""
     found = canonical(a, b, accum, c)
     return Array(accum, np.broadcast_to(found.values[:1], found.values.shape))
 
@@ -140,7 +120,6 @@ PRODUCTS = [
     multiplies("wrong_k_order", "adds from the last k to the first", turned),
     multiplies("in_pairs", "adds pairwise", in_pairs),
     multiplies("accumulated_last", "adds what was accumulated last", accumulated_last),
-    multiplies("even_first", "adds every second k first", even_first),
     multiplies("second_half_first", "adds the second half of a k of 32 first", second_half_first),
     multiplies("fused", "fuses product and sum", fused),
     multiplies("rounded_between", "rounds an accumulator between steps", rounded_between),
@@ -178,36 +157,30 @@ def otherwise(**fields: Any) -> Any:
 
 
 def whole_transposed(self: LoadMatrix, block: BlockState, memory: Any, *indices: Array) -> Array:
-    """Transpose the corner of a transposed matrix too."""
     return LOAD(self, block, memory, *(indices[::-1] if self.transpose else indices))
 
 
 def at_the_corner(self: LoadMatrix, block: BlockState, memory: Any, *indices: Array) -> Array:
-    """From the first element on, wherever the corner is."""
     return LOAD(self, block, memory, *(Array(index.dtype, np.zeros_like(index.values)) for index in indices))
 
 
 def without_column(self: LoadMatrix, block: BlockState, memory: Any, *indices: Array) -> Array:
-    """The column of the corner is 0."""
     if len(indices) == 2:
         indices = indices[0], Array(indices[1].dtype, np.zeros_like(indices[1].values))
     return LOAD(self, block, memory, *indices)
 
 
 def corner_of_lane_0(block: BlockState, what: str, values: Any) -> Any:
-    """Every warp's corner is that of the first one."""
     found = BY_WARP(block, what, values)
     return np.broadcast_to(found[:1], found.shape)
 
 
 def corner_of_first_lanes(block: BlockState, what: str, values: Any) -> Any:
-    """The corner of a warp is its first lane's, whatever the others say."""
     block.whole_warps(what)
     return values.reshape(block.warps, block.warp)[:, 0]
 
 
 def within_the_memory(block: BlockState, memory: Any, corners: Any, warps: Any, shape: Any, stride: int) -> Any:
-    """A matrix may go on in the next row of memory, as long as there is memory."""
     at = corners[warps, None, None] + matrices._pattern(*shape, stride)
     if (at[:, -1, -1] >= memory.size).any():
         return ELEMENTS(block, memory, corners, warps, shape, stride)
@@ -215,7 +188,6 @@ def within_the_memory(block: BlockState, memory: Any, corners: Any, warps: Any, 
 
 
 def clamped(block: BlockState, memory: Any, corners: Any, warps: Any, shape: Any, stride: int) -> Any:
-    """Replace elements beyond the end by the last one."""
     at = corners[warps, None, None] + matrices._pattern(*shape, stride)
     return np.minimum(at, memory.size - 1)
 
@@ -226,14 +198,12 @@ def of_eight(block: BlockState, memory: Any, corners: Any, alignment: int) -> No
 
 
 def partial(self: BlockState, what: str) -> Any:
-    """Warps with any active lane."""
     if self.mask is None:
         return np.arange(self.warps)
     return np.unique(self.active // self.warp)
 
 
 def packed(block: BlockState, memory: Any, corners: Any, alignment: int) -> None:
-    """Allocations lie one behind the other without gaps, so that some begin at odd places."""
     begin = 0
     for each in block.shared.values():
         if each is memory:

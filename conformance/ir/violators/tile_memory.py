@@ -19,7 +19,6 @@ REFUSE_READ = Storage._refuse_read
 
 
 def column_major(self: BlockState, memory: Storage, indices: Any) -> Any:
-    """The first index is the fastest."""
     OFFSETS(self, memory, indices)
     total, step = np.zeros(self.lanes, np.int64), 1
     for index, extent in zip(indices, memory.shape, strict=False):
@@ -29,7 +28,6 @@ def column_major(self: BlockState, memory: Storage, indices: Any) -> Any:
 
 
 def clamped(self: BlockState, memory: Storage, indices: Any) -> Any:
-    """An index outside is the nearest one inside."""
     inside = [
         Array(index.dtype, np.clip(index.values, 0, extent - 1).astype(np.int32))
         for index, extent in zip(indices, memory.shape, strict=False)
@@ -47,12 +45,10 @@ def off_by_one(self: BlockState, memory: Storage, indices: Any) -> Any:
 
 
 def off_by_one_in_shared_memory(self: BlockState, memory: Storage, indices: Any) -> Any:
-    """Only where the memory is shared."""
     return (off_by_one if isinstance(memory, SharedStorage) else OFFSETS)(self, memory, indices)
 
 
 def by_the_whole(self: BlockState, memory: Storage, indices: Any) -> Any:
-    """Accept an index if its element lies in the memory."""
     total = np.zeros(self.lanes, np.int64)
     for index, stride in zip(indices, memory.strides, strict=False):
         total += index.values.astype(np.int64) * stride
@@ -61,7 +57,6 @@ def by_the_whole(self: BlockState, memory: Storage, indices: Any) -> Any:
 
 
 def from_the_end(self: BlockState, memory: Storage, indices: Any) -> Any:
-    """A negative index counts from the end."""
     inside = [
         Array(index.dtype, np.where(index.values < 0, index.values + extent, index.values).astype(np.int32))
         for index, extent in zip(indices, memory.shape, strict=False)
@@ -70,7 +65,6 @@ def from_the_end(self: BlockState, memory: Storage, indices: Any) -> Any:
 
 
 def in_every_lane(self: BlockState, memory: Storage, indices: Any) -> Any:
-    """Lanes that are not active are checked as well."""
     before, self.active = self.active, self.every_lane
     try:
         return OFFSETS(self, memory, indices)
@@ -79,7 +73,6 @@ def in_every_lane(self: BlockState, memory: Storage, indices: Any) -> Any:
 
 
 def reads_anything(self: Storage, at: Any, mine: Any, wrote: Any) -> None:
-    """Return 0 for unwritten memory."""
     try:
         REFUSE_READ(self, at, mine, wrote)
     except Uninitialised:
@@ -87,7 +80,6 @@ def reads_anything(self: Storage, at: Any, mine: Any, wrote: Any) -> None:
 
 
 def one_memory(self: BlockState, memref: Any) -> SharedStorage:
-    """Allocations of equal size have the same elements."""
     made = ALLOCATE(self, memref)
     first = next(each for each in self.shared.values() if (each.dtype, each.size) == (made.dtype, made.size))
     made.values = first.values
@@ -106,7 +98,6 @@ def zeroed(self: SharedStorage) -> None:
 
 
 def begun_with_zeros(self: BlockState, memref: Any) -> SharedStorage:
-    """An allocation is zeros at first."""
     fresh = self.instruction not in self.shared
     made = ALLOCATE(self, memref)
     if fresh:
@@ -115,7 +106,6 @@ def begun_with_zeros(self: BlockState, memref: Any) -> SharedStorage:
 
 
 def of_lane_0(self: Load, block: BlockState, memory: Storage, *indices: Array) -> Array:
-    """Every lane has the element of the first."""
     found = LOAD(self, block, memory, *indices)
     return Array(found.dtype, np.broadcast_to(found.values[block.active[0]], found.values.shape))
 

@@ -13,7 +13,6 @@ from tessera_reference.kernel_machine import block as exchange
 from tessera_reference.kernel_machine.block import BlockState, PendingCopies
 from tessera_reference.kernel_machine.storage import Clock, EarlyRead, GlobalStorage, PartialBarrier, Race, Storage
 from tessera_reference.numerics.array import Array
-from tessera_reference.tile import interpreter as machine
 from tessera_reference.tile import operations
 from tessera_reference.tile.operations import AlongAxis, CopyAsync, For, If, LaneId, ShuffleSync
 
@@ -26,7 +25,6 @@ BLOCKS, REGIONS = "LANG-08.2-03", "LANG-01-06"
 
 
 def orders_nothing(self: BlockState) -> None:
-    """The threads are not synchronized."""
     self.copies.barrier()
 
 
@@ -37,14 +35,12 @@ def partial(self: BlockState) -> None:
 
 
 def by_warps(self: BlockState) -> None:
-    """A barrier needs whole warps only."""
     if self.mask is not None:
         exchange.whole_warps(self, "the barrier")
     partial(self)
 
 
 def of_the_grid(self: BlockState) -> None:
-    """A barrier is one of the whole grid."""
     came: set[int] = vars(self).setdefault("came", set())
     number = self.clock.blocks[-1]
     if number and number - 1 not in came:
@@ -73,18 +69,15 @@ def unseen(*faults: type[Exception], unless: Any = None) -> Any:
 
 
 def in_two_warps(self: Storage, fault: Any) -> bool:
-    """True if the two threads of a race belong to two warps of 32."""
     places = [each.thread[0] // 32 if each.thread else -1 for each in (fault.who, fault.other)]
     return bool(fault.who.block != fault.other.block or places[0] != places[1])
 
 
 def read_first(self: Storage, fault: Any) -> bool:
-    """True if the second access of a race is no write after a read."""
     return not (fault.access == "writes" and fault.before == "reads")
 
 
 def claimed(self: Storage, at: Any, who: Any, base: int) -> None:
-    """A write of which two threads make the same is none of two."""
     try:
         CLAIM(self, at, who, base)
     except Race as race:
@@ -105,27 +98,21 @@ MEETING = [
     replaced(SCOPE, "sees no race of two writes", make, (Storage, "_claim", claimed), name="two_writes"),
     replaced(SCOPE, "lets two blocks write one element", make,
              (GlobalStorage, "_foreign", lambda self, stamps: False), name="blocks_unseen"),
-    replaced(SCOPE, "runs blocks in an order that shows", make,
-             (GlobalStorage, "_foreign", lambda self, stamps: False),
-             (machine, "_in_order", lambda order, blocks: range(blocks - 1, -1, -1)), name="grid_order"),
 ]  # fmt: skip
 
 # Where threads are
 
 
 def place_z_first(number: int, extents: Any) -> Any:
-    """A count with z fastest."""
     x, y, z = extents
     return number // (z * y) % x, number // z % y, number % z
 
 
 def lanes_of_the_block(self: LaneId, block: BlockState) -> Array:
-    """A lane's number in the block."""
     return Array(self.results()[0].dtype, block.every_lane.astype(np.int32))
 
 
 def lanes_of_32(self: LaneId, block: BlockState) -> Array:
-    """Warps of 32 lanes on every target."""
     return Array(self.results()[0].dtype, (block.every_lane % 32).astype(np.int32))
 
 
@@ -152,32 +139,27 @@ def shuffling(source: Any) -> Any:
 
 
 def zero_beyond(self: ShuffleSync, block: BlockState, value: Array) -> Array:
-    """Beyond the end of its warp a lane gets 0."""
     found = SHUFFLES(self, block, value)
     beyond = block.every_lane % block.warp + self.delta >= block.warp
     return Array(value.dtype, np.where(beyond, np.zeros_like(found.values), found.values))
 
 
 def through_the_block(self: ShuffleSync, block: BlockState, value: Array) -> Array:
-    """Lanes of the next warp are read too."""
     sources = np.minimum(block.every_lane + self.delta, block.lanes - 1)
     sources = np.where(block.every_lane + self.delta < block.lanes, sources, block.every_lane)
     return Array(value.dtype, value.values[sources])
 
 
 def inactive_too(block: BlockState, values: Any, sources: Any, mask: int | None = None) -> Any:
-    """Inactive lanes may be read."""
     places = np.minimum(block.every_lane - block.every_lane % block.warp + sources, block.lanes - 1)
     return values[places]
 
 
 def without_mask(block: BlockState, values: Any, sources: Any, mask: int | None = None) -> Any:
-    """Every lane is in the mask."""
     return EXCHANGED(block, values, sources)
 
 
 def low_mask(block: BlockState, values: Any, sources: Any, mask: int | None = None) -> Any:
-    """The mask has 32 bits, which go for every half of a warp."""
     low = None if mask is None else (mask & 0xFFFFFFFF) * (1 + (1 << 32))
     return EXCHANGED(block, values, sources, low)
 
@@ -208,23 +190,18 @@ SHUFFLING = [
 
 
 def visible_at_once(self: Storage, at: Any, who: Any, values: Any) -> None:
-    """The copy is made like a store."""
     self.write(at, who, values)
 
 
 def to_everybody(self: Storage, at: Any, lanes: Any) -> None:
-    """A finished copy is visible to every lane."""
     self.wrote[at] = 0
 
 
 def all_groups(self: PendingCopies) -> None:
-    """A barrier finishes every group."""
     self._finish(lambda copy: copy.groups >= 0)
 
 
 def waiting(change: Any) -> Any:
-    """A wait for other groups than stated; `change` takes how many may be pending."""
-
     def wait(self: PendingCopies, block: BlockState, pending: int) -> None:
         WAIT(self, block, change(pending))
 
@@ -232,35 +209,29 @@ def waiting(change: Any) -> Any:
 
 
 def all_but_the_oldest(self: PendingCopies, block: BlockState, pending: int) -> None:
-    """A wait that leaves two groups or more pending leaves the first one, too."""
     done = self.committed - pending
     self._finish(lambda copy: (copy.groups < done[copy.lanes]) & ((copy.groups > 0) | (pending < 2)))
 
 
 def anything(self: PendingCopies, block: BlockState, pending: int) -> None:
-    """A wait finishes what no group holds, too."""
     self._finish(lambda copy: copy.groups >= 0)
 
 
 def destination_first(self: CopyAsync, block: BlockState, source: Any, destination: Any, *indices: Array) -> Any:
-    """The indices of the destination come first."""
     if len(indices) == 2:
         indices = indices[::-1]
     return COPIES(self, block, source, destination, *indices)
 
 
 def elements(self: BlockState, source: Any, begin: Any, destination: Any, end: Any, size: int) -> None:
-    """One element at a time, whatever is asked for."""
     COPYING(self, source, begin, destination, end, source.dtype.storage_bytes)
 
 
 def by_all_lanes(self: BlockState, source: Any, begin: Any, destination: Any, end: Any, size: int) -> None:
-    """Move lane 0's element also when others are meant."""
     COPYING(self, source, np.zeros_like(begin), destination, end, size)
 
 
 def within_one_less(self: BlockState, memory: Any, offsets: Any, count: int = 1) -> None:
-    """The last element of what is moved may lie outside; the piece before is moved again."""
     WITHIN(self, memory, offsets, max(count - 1, 1))
     if count > 1:
         offsets[:] = np.minimum(offsets, (memory.size - count) // count * count)
@@ -280,7 +251,6 @@ COPYING_OTHERWISE = [
     copies("wait_for_all", "shows what is waited for to other lanes", (Storage, "finish_copy", to_everybody)),
     copies("barrier_finishes", "finishes groups by a barrier", (PendingCopies, "barrier", all_groups)),
     copies("barrier_finishes_nothing", "needs a wait without any group", (PendingCopies, "barrier", nothing)),
-    copies("waits_for_all", "waits for every group", waiting(lambda pending: 0)),
     copies("waits_for_less", "leaves one group more under way", waiting(lambda pending: pending + 1)),
     copies("oldest_pending", "leaves the first of three groups under way", (PendingCopies, "wait", all_but_the_oldest)),
     copies("waits_for_none", "finishes what no group holds by a wait", (PendingCopies, "wait", anything)),
@@ -297,17 +267,14 @@ COPYING_OTHERWISE = [
 
 
 def inclusive(self: For, block: BlockState, start: Array, stop: Array, step: Array, *carried: Any) -> Any:
-    """The stop is a turn too."""
     return LOOP(self, block, start, Array(stop.dtype, stop.values + np.sign(step.values)), step, *carried)
 
 
 def by_ones(self: For, block: BlockState, start: Array, stop: Array, step: Array, *carried: Any) -> Any:
-    """Steps of one."""
     return LOOP(self, block, start, stop, Array(step.dtype, np.sign(step.values)), *carried)
 
 
 def first_only(self: For, block: BlockState, start: Array, stop: Array, step: Array, *carried: Any) -> Any:
-    """Loop-carried values restart in each iteration."""
     (body,) = block.regions
     made = carried
     for index in range(*(int(bound.values[block.active][0]) for bound in (start, stop, step))):
@@ -316,12 +283,10 @@ def first_only(self: For, block: BlockState, start: Array, stop: Array, step: Ar
 
 
 def of_one_lane(block: BlockState, name: str, bound: Array) -> int:
-    """The bound of the first lane."""
     return int(bound.values[block.active][0])
 
 
 def never_ending(self: For, block: BlockState, start: Array, stop: Array, step: Array, *carried: Any) -> Any:
-    """A loop of very many turns is left at once."""
     bounds = [int(bound.values[block.active][0]) for bound in (start, stop, step)]
     if bounds[2] and len(range(*bounds)) > 1_000_000:
         return carried
@@ -329,18 +294,15 @@ def never_ending(self: For, block: BlockState, start: Array, stop: Array, step: 
 
 
 def without_step(self: For, block: BlockState, start: Array, stop: Array, step: Array, *carried: Any) -> Any:
-    """A step of 0 is no turn."""
     return LOOP(self, block, start, stop, step, *carried) if step.values[block.active][0] else carried
 
 
 def by_majority(self: If, block: BlockState, condition: Array) -> Any:
-    """All lanes do what the first of them does."""
     then, otherwise = block.regions
     return block.region(then if condition.values[block.active][0] else otherwise, ())
 
 
 def unmasked(self: If, block: BlockState, condition: Array) -> Any:
-    """Both sides run in all lanes."""
     then, otherwise = block.regions
     first = block.region(then, ())
     second = block.region(otherwise, ())

@@ -71,22 +71,18 @@ def any_shape(self: Target, held: DType, m: int, n: int, k: int) -> bool:
 
 
 def of_any_target(self: Target, held: DType, m: int, n: int, k: int) -> bool:
-    """Every shape that some target has."""
     return any(MmaShape(held, m, n, k) in target.mma for target in TARGETS.values())
 
 
 def of_any_dtype(self: Target, held: DType, m: int, n: int, k: int) -> bool:
-    """Every shape that the target has for some dtype."""
     return any((each.m, each.n, each.k) == (m, n, k) for each in self.mma)
 
 
 def turned_too(self: Target, held: DType, m: int, n: int, k: int) -> bool:
-    """Shapes with m and n exchanged as well."""
     return MmaShape(held, m, n, k) in self.mma or MmaShape(held, n, m, k) in self.mma
 
 
 def wmma_only(self: Target, held: DType, m: int, n: int, k: int) -> bool:
-    """The shape of the sample alone."""
     return (m, n, k) == (16, 16, 16)
 
 
@@ -95,18 +91,11 @@ def has(name: str, clause: str, description: str, has_mma: Any) -> Violation:
     return replaced(clause, description, make, (Target, "has_mma", has_mma), name=name)
 
 
-def more_room(function: Function, target: Target) -> None:
-    """16 bytes more than the target has are let pass."""
-    SIZE(function, replace(target, shared_bytes=target.shared_bytes + 16))
-
-
 def more_by_one(function: Function, target: Target) -> None:
-    """A byte more than the target has is let pass."""
     SIZE(function, replace(target, shared_bytes=target.shared_bytes + 1))
 
 
 def nvidia_room(function: Function, target: Target) -> None:
-    """Every target has what sm_90 has."""
     SIZE(function, replace(target, shared_bytes=TARGETS["sm_90"].shared_bytes))
 
 
@@ -121,7 +110,6 @@ def allocations(function: Function) -> list[int]:
 
 
 def elements(function: Function) -> int:
-    """Elements instead of bytes."""
     held = [
         instruction.operation.returns
         for instruction in function.body.instructions
@@ -153,16 +141,12 @@ TARGET = [
     replaced("LANG-03.3-03", "takes rows of any length", make, (fragments, "ALIGNMENT", 1), name="any_rows"),
     replaced("LANG-11-14", "aligns rows of matrices to 32 bytes", make, (fragments, "ALIGNMENT", 32),
              name="rows_of_32"),
-    replaced("LANG-07.3-03", "lets 16 bytes more pass than a block has", make,
-             (verifier, "_verify_shared_size", more_room), name="off_by_one_tile"),
     replaced("LANG-07.3-03", "lets a byte more pass than a block has", make,
              (verifier, "_verify_shared_size", more_by_one), name="off_by_one"),
     replaced("LANG-07.3-03", "takes every target to have the memory of one", make,
              (verifier, "_verify_shared_size", nvidia_room), name="of_one_target"),
     replaced("LANG-07.3-03", "does not look at what is declared", make, (verifier, "_verify_shared_size", nothing),
              name="undeclared"),
-    replaced("LANG-07.3-04", "has no bound of shared memory", make, (verifier, "_verify_bound", nothing),
-             name="no_bound"),
     bounded("largest_only", "counts the largest allocation", lambda function: max(allocations(function), default=0)),
     bounded("elements", "counts elements of allocations", elements),
     bounded("off_by_one_bound", "counts a byte less", lambda function: max(BOUND(function) - 1, 0)),

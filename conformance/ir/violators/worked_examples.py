@@ -26,10 +26,7 @@ EXAMPLES = [
 
 @violates("LANG-13.1-03", "computes a product twice")
 class TwoProducts(ReferenceAdapter):
-    """Every operation that is not a return stands twice in the lowered function."""
-
     def language_lower(self, *, source: str, to: str, **request: Any) -> dict[str, Any]:
-        """The IR with its operations repeated."""
         lowered = super().language_lower(source=source, to=to, **request)
         for function in lowered["functions"]:
             products = [entry for entry in function["operations"] if entry["name"].endswith("matmul")]

@@ -14,7 +14,7 @@ from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.abi.status import Failure
 from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.collectives import selection
-from tessera_reference.collectives.selection import Overrides, Row, Selection
+from tessera_reference.collectives.selection import Overrides, Selection
 from tessera_reference.mesh import trace
 from tessera_reference.mesh.trace import Record
 from tessera_reference.runtime import collectives, contexts
@@ -59,22 +59,18 @@ def with_arguments(change: Callable[..., tuple[Any, ...]]) -> Callable[..., Sele
 
 
 def over_hints(name: str, size: int, machine: Any, groups: Any, hint: Any, overrides: Any, tuned: Any) -> Any:
-    """The environment wins over hints."""
     return name, size, machine, groups, None if overrides != Overrides() else hint, overrides, tuned
 
 
 def tuned_first(name: str, size: int, machine: Any, groups: Any, hint: Any, overrides: Any, tuned: Any) -> Any:
-    """The autotuner wins over the environment."""
     return name, size, machine, groups, hint or tuned(collectives.followed(name, machine, groups)), overrides, tuned
 
 
 def one_rank(name: str, size: int, machine: Any, groups: Any, *arguments: Any) -> Any:
-    """The table goes by the bytes of one rank's share."""
     return name, size // len(groups[0]), machine, groups, *arguments
 
 
 def ring_by_default(*arguments: Any) -> Selection:
-    """Ring at every size."""
     found = CHOOSE(*arguments)
     return replace(found, algorithm="ring") if found.source == "default" else found
 
@@ -92,46 +88,31 @@ def sourced(source: str, told: str) -> Callable[..., Selection]:
 def counting_elements(
     mesh: Any, collective: str, count: int, dtype: Any, axis: Any, cache: Any, named: Any = None
 ) -> Plan:
-    """The table goes by elements, as if each had one byte."""
     usual = PLAN(mesh, collective, count, dtype, axis, cache, named)
     return PLAN(mesh, collective, -(-count // dtype.storage_bytes), dtype, axis, cache) if not named else usual
 
 
 def unnamed(*arguments: Any) -> Plan:
-    """The algorithm that a rank names is passed over."""
     return PLAN(*arguments[:6])
 
 
 def no_algorithm(record: Record, row: Any) -> Any:
-    """Slices that do not name the algorithm."""
     return SLICE(replace(record, algorithm=None), row)
 
 
 def default_traced(record: Record, row: Any) -> Any:
-    """Slices that name ring."""
     return SLICE(replace(record, algorithm=record.algorithm and "ring"), row)
-
-
-def size_excluded(table: tuple[Row, ...], size: int) -> Row:
-    """A row whose size belongs to the next row."""
-    return next(row for row in table if row.up_to is None or size < row.up_to)
 
 
 @violates("RT-13-08", "answers the plan of the table where it runs by another")
 class PlansOtherwise(ReferenceAdapter):
-    """The plan and what runs are chosen in two places."""
-
     def runtime_tessxCollectivePlan(self, *, mesh: Any, count: Any, **others: Any) -> dict[str, Any]:  # noqa: N802
-        """The plan of twice the elements."""
         return super().runtime_tessxCollectivePlan(mesh=mesh, count=2 * count, **others)
 
 
 @violates("COLL-03.2-06", "reads TESSERA_COLL_ALGO when a collective is planned")
 class ReadLate(ReferenceAdapter):
-    """Every context has what the environment says now."""
-
     def runtime_tessxSetEnvironment(self, *, variables: Mapping[str, str]) -> dict[str, Any]:  # noqa: N802
-        """For live contexts too."""
         answer = super().runtime_tessxSetEnvironment(variables=variables)
         for _, context in self.runtime.handles.live("context"):
             context.environment = replace(context.environment, collectives=READ("tessInit", variables))
@@ -140,10 +121,7 @@ class ReadLate(ReferenceAdapter):
 
 @violates("COLL-08-17", "refuses a malformed table without naming the variable")
 class TableNotNamed(ReferenceAdapter):
-    """A refusal that does not say which variable it is about."""
-
     def runtime_tessInit(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
-        """Say less."""
         try:
             return super().runtime_tessInit(**arguments)
         except Refusal as refusal:
@@ -171,8 +149,6 @@ ENVIRONMENT = [
     replaced("COLL-03.2-06", "ignores a misspelled variable", make,
              (selection, "require_variables", lambda *arguments: None), name="runtime_misspelled_ignored"),
     ignoring("COLL-08-17", "any_COLL_TABLE", "ignores a malformed table", "TESSERA_COLL_TABLE"),
-    replaced("COLL-08-17", "counts a row's size to the next row", make, (selection, "row_of", size_excluded),
-             name="runtime_size_excluded"),
 ]  # fmt: skip
 
 DEFAULTS = [

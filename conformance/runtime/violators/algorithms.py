@@ -53,13 +53,11 @@ def _other(array: Array) -> Array:
 
 
 def tuned_first(mesh: Any, collective: str, *of: Any) -> Plan:
-    """The autotuner decides where it has a result."""
     found = mesh.context.tuned.get(collective)
     return Plan(found, "autotuner") if found else PLAN(mesh, collective, *of)
 
 
 def hints_ignored(mesh: Any, collective: str, *of: Any) -> Plan:
-    """Select without hints."""
     kept = dict(mesh.context.hints), dict(mesh.context.plans)
     mesh.context.hints.clear()
     mesh.context.plans.clear()
@@ -71,7 +69,6 @@ def hints_ignored(mesh: Any, collective: str, *of: Any) -> Plan:
 
 
 def results_ignored(mesh: Any, collective: str, *of: Any) -> Plan:
-    """Select without results of the autotuner."""
     kept = dict(mesh.context.tuned)
     mesh.context.tuned.clear()
     try:
@@ -81,8 +78,6 @@ def results_ignored(mesh: Any, collective: str, *of: Any) -> Plan:
 
 
 def sourced(source: str, reported: str) -> Callable[..., Plan]:
-    """One source reported as another."""
-
     def plan(*of: Any) -> Plan:
         found = PLAN(*of)
         return Plan(found.algorithm, reported) if found.source == source else found
@@ -91,7 +86,6 @@ def sourced(source: str, reported: str) -> Callable[..., Plan]:
 
 
 def any_collective(mesh: Any, collective: str, *of: Any) -> Plan:
-    """A choice for one collective is one for all."""
     for chosen, source in ((mesh.context.hints, "hint"), (mesh.context.tuned, "autotuner")):
         for algorithm in chosen.values():
             return Plan(algorithm, source)
@@ -99,7 +93,6 @@ def any_collective(mesh: Any, collective: str, *of: Any) -> Plan:
 
 
 def no_default_for_odd(mesh: Any, collective: str, *of: Any) -> Plan:
-    """An odd number of ranks is always tuned."""
     found = PLAN(mesh, collective, *of)
     return Plan(found.algorithm, "autotuner") if len(mesh.devices) % 2 and found.source == "default" else found
 
@@ -108,7 +101,6 @@ _asked: list[int] = []
 
 
 def default_by_turns(*of: Any) -> Plan:
-    """Another default each time."""
     found = PLAN(*of)
     _asked.append(1)
     return Plan(("ring", "tree")[len(_asked) // 2 % 2], "default") if found.source == "default" else found
@@ -116,10 +108,7 @@ def default_by_turns(*of: Any) -> Plan:
 
 @violates("RT-13-08", "keeps what was chosen once")
 class NeverTakenBack(ReferenceAdapter):
-    """Setting None has no effect."""
-
     def runtime_tessxSetAlgorithm(self, *, algorithm: Any, **others: Any) -> dict[str, Any]:  # noqa: N802
-        """Ignore None."""
         return {} if algorithm is None else super().runtime_tessxSetAlgorithm(algorithm=algorithm, **others)
 
 
@@ -137,9 +126,7 @@ CHOSEN = [
     planning_so("RT-13-06", "tuned_first", "lets the autotuner decide before a hint", tuned_first),
     planning_so("RT-13-06", "hints_ignored", "ignores hints", hints_ignored),
     planning_so("RT-13-06", "any_collective", "takes a hint for every collective", any_collective),
-    planning_so("RT-13-06", "hint_as_default", "tells of a hint as the default", sourced("hint", "default")),
     planning_so("RT-13-07", "results_ignored", "ignores results of the autotuner", results_ignored),
-    planning_so("RT-13-07", "tuned_as_hint", "tells of a result as a hint", sourced("autotuner", "hint")),
     planning_so("RT-13-08", "default_as_tuned", "tells of the default as a result", sourced("default", "autotuner")),
     planning_so("RT-13-08", "no_default_for_odd", "has no default for odd numbers of ranks", no_default_for_odd),
     planning_so("RT-13-08", "default_by_turns", "has another default each time", default_by_turns),
@@ -155,7 +142,6 @@ def hinting(name: str, description: str, hint: Callable[..., str | None]) -> Vio
 
 
 def context_alone(mesh: Any, collective: str, axis: Any) -> str | None:
-    """Plans of modules are ignored."""
     return mesh.context.hints.get(collective)
 
 
@@ -170,35 +156,28 @@ def module_first(mesh: Any, collective: str, axis: Any) -> str | None:
 
 
 def any_source(mesh: Any, collective: str, axis: Any) -> str | None:
-    """A plan that the compiler made by size is a hint."""
     return mesh.context.hints.get(collective) or module_first(mesh, collective, axis)
 
 
 def any_subgroup(mesh: Any, collective: str, axis: Any) -> str | None:
-    """A plan of a subgroup is one of the whole mesh."""
     hints = [plan for plan in _plans(mesh) if plan.source == "hint" and plan.axis == axis]
     found = [hint.algorithm for hint in hints if hint.collective == collective]
     return mesh.context.hints.get(collective) or (found[-1] if found else None)
 
 
 def any_axis(mesh: Any, collective: str, axis: Any) -> str | None:
-    """A plan is for every axis."""
     found = [plan.algorithm for plan in _plans(mesh) if plan.collective == collective]
     return mesh.context.hints.get(collective) or (found[-1] if found else None)
 
 
 def any_planned(mesh: Any, collective: str, axis: Any) -> str | None:
-    """A plan is for every collective."""
     found = [plan.algorithm for plan in _plans(mesh) if plan.axis == axis]
     return mesh.context.hints.get(collective) or (found[-1] if found else None)
 
 
 @violates("RT-08.1-11", "keeps the plans of modules that are unloaded")
 class PlansKept(ReferenceAdapter):
-    """A plan outlives its module."""
-
     def runtime_tessModuleUnload(self, *, module: Any) -> dict[str, Any]:  # noqa: N802
-        """Keep its plans."""
         of = self.runtime.module(module, "tessModuleUnload")
         plans = of.context.plans[module]
         answer = super().runtime_tessModuleUnload(module=module)
@@ -208,10 +187,7 @@ class PlansKept(ReferenceAdapter):
 
 @violates("RT-08.1-11", "refuses modules with plans")
 class PlansRefused(ReferenceAdapter):
-    """Does not support plans."""
-
     def runtime_tessModuleLoad(self, **others: Any) -> dict[str, Any]:  # noqa: N802
-        """Refuse it."""
         loaded = super().runtime_tessModuleLoad(**others)
         if self.runtime.module(loaded["module"], "tessModuleLoad").fatbin.metadata.collective_plans:
             raise Refusal("TESS_ERR_UNSUPPORTED", "call", "collective plans")

@@ -209,19 +209,13 @@ class ActsFirst(BuildsOnce):
 
 @violates("RT-19.A-01", "copies before it looks at the stream, which it then refuses")
 class CopiesFirst(ActsFirst):
-    """Only copies act first."""
-
     def runtime_tessLaunch(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
-        """Answer as the reference does."""
         return BuildsOnce.runtime_tessLaunch(self, **arguments)
 
 
 @violates("RT-19.A-01", "launches before it looks at the stream, which it then refuses")
 class LaunchesFirst(ActsFirst):
-    """Only launches act first."""
-
     def runtime_tessMemcpyAsync(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
-        """Answer as the reference does, and remember the stream."""
         answer: dict[str, Any] = BuildsOnce.runtime_tessMemcpyAsync(self, **arguments)
         self.last = arguments["stream"]
         return answer

@@ -52,7 +52,6 @@ def reordered(clause: str, name: str, description: str, when: Callable[[LaunchWo
 
 
 def others_queued(work: LaunchWork, executable: Executable) -> bool:
-    """True if another stream of the mesh has work."""
     return any(stream.queued for stream in work.stream.mesh.streams.values() if stream is not work.stream)
 
 
@@ -71,14 +70,12 @@ LAST: list[NumericsPolicy] = []
 
 
 def remembering(self: Context, name: str, value: Any) -> None:
-    """Keep what is set."""
     object.__setattr__(self, name, value)
     if name == "policy":
         LAST[:] = [value or NumericsPolicy()]
 
 
 def by_the_last(self: LaunchWork, executable: Executable, rank: int, arguments: Arguments) -> Mapping[str, Array]:
-    """Add in the order of that policy."""
     if reduces(executable) and not LAST[0].deterministic:
         arguments = backwards(executable, arguments)
     return EXECUTED(self, executable, rank, arguments)

@@ -11,7 +11,7 @@ from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.abi import cache
 from tessera_reference.abi.cache import CacheEntry, CacheKey, CacheStore, CacheTags
 from tessera_reference.abi.policy import NumericsPolicy
-from tessera_reference.abi.status import Failure, Status
+from tessera_reference.abi.status import Failure
 from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.compilation.executables import Executable
 from tessera_reference.numerics.array import Array
@@ -64,33 +64,26 @@ KEYS = [
 
 
 def nothing_kept(self: CacheStore, kind: str, *of: Any, **named: Any) -> None:
-    """No binary is written."""
     if kind != "binary":
         PUT(self, kind, *of, **named)
 
 
 def no_results_kept(self: CacheStore, kind: str, *of: Any, **named: Any) -> None:
-    """No autotune result is written."""
     if kind != "autotune":
         PUT(self, kind, *of, **named)
 
 
 def never_found(self: CacheStore, kind: str, *of: Any, **named: Any) -> bytes | None:
-    """Binaries are written and never read."""
     return None if kind == "binary" else GET(self, kind, *of, **named)
 
 
 def results_never_found(self: CacheStore, kind: str, *of: Any, **named: Any) -> bytes | None:
-    """Autotune results are written and never read."""
     return None if kind == "autotune" else GET(self, kind, *of, **named)
 
 
 @violates("RT-08.2-01", "keeps binaries in the memory of a context alone")
 class InMemoryOnly(ReferenceAdapter):
-    """Empties the cache when a context ends."""
-
     def runtime_tessShutdown(self, *, context: Any) -> dict[str, Any]:  # noqa: N802
-        """Remove it."""
         store = self.runtime.code.store(self.runtime.context(context, "tessShutdown"))
         for entry in store.entries() if store is not None else ():
             if entry.kind == "binary":
@@ -138,10 +131,7 @@ IDENTITIES = [
 
 @violates("RT-08.2-03", "launches what loaded modules were compiled to before a change of the architecture")
 class LoadedBefore(ReferenceAdapter):
-    """Keeps executables in memory."""
-
     def runtime_tessxSetIdentity(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
-        """For modules that are loaded, nothing changes."""
         kept = [(module.executables, dict(module.executables)) for _, module in self.runtime.handles.live("module")]
         answer: dict[str, Any] = super().runtime_tessxSetIdentity(**arguments)  # type: ignore[misc]
         for executables, before in kept:
@@ -153,8 +143,6 @@ class LoadedBefore(ReferenceAdapter):
 
 
 def without_policy(switch: str) -> Callable[..., bytes | None]:
-    """A store that passes over one switch of the policy."""
-
     def get(self: CacheStore, kind: str, key: CacheKey, tags: CacheTags, *, same_policy: bool) -> bytes | None:
         entry = self._read(self.path(kind, key))
         if entry is not None:
@@ -166,14 +154,12 @@ def without_policy(switch: str) -> Callable[..., bytes | None]:
 
 
 def any_policy(self: CacheStore, kind: str, key: CacheKey, tags: CacheTags, *, same_policy: bool) -> bytes | None:
-    """An entry of whatever policy."""
     return GET(self, kind, key, tags, same_policy=False)
 
 
 def context_policy(
     self: CodeCache, module: Any, entry: Any, target: str, extents: Any, policy: NumericsPolicy
 ) -> Executable:
-    """The policy of the context, not that of the launch."""
     return EXECUTABLE(self, module, entry, target, extents, module.context.governing())
 
 
@@ -201,7 +187,6 @@ def _rough(array: Array) -> Array:
 def shared_among_policies(
     self: CodeCache, module: Any, entry: Any, target: str, extents: Any, policy: NumericsPolicy
 ) -> Any:
-    """Share a module's compiled kernels among policies."""
     known = (entry.name, target, tuple(sorted(extents.items())))
     if known not in module.executables:
         made = EXECUTABLE(self, module, entry, target, extents, policy)
@@ -215,7 +200,6 @@ _everywhere: dict[Any, Any] = {}
 def shared_among_contexts(
     self: CodeCache, module: Any, entry: Any, target: str, extents: Any, policy: NumericsPolicy
 ) -> Any:
-    """Share a runtime's compiled kernels among contexts and policies."""
     known = (id(self), entry.name, module.fatbin.ir_hash, target, tuple(sorted(extents.items())))
     if known not in _everywhere:
         made = EXECUTABLE(self, module, entry, target, extents, policy)
@@ -251,29 +235,18 @@ def trusting(name: str, description: str, accepts: Callable[[bytes], bytes]) -> 
 
 
 def with_checksum(content: bytes) -> bytes:
-    """The checksum made right."""
     body = content[:-32]
     return body + cache.sha256(body).digest()
 
 
 def any_file(self: CacheStore, path: Path) -> CacheEntry | None:
-    """A file that cannot be read is taken for one that is not there."""
     try:
         return READ(self, path)
     except Failure:
         return None
 
 
-def other_status(self: CacheStore, path: Path) -> CacheEntry | None:
-    """Corruption is an invalid value."""
-    try:
-        return READ(self, path)
-    except Failure as failure:
-        raise Failure(Status.TESS_ERR_INVALID_VALUE, "cache", str(failure), "an entry") from None
-
-
 def any_name(self: CacheStore, path: Path) -> CacheEntry | None:
-    """Whatever entry the file holds."""
     try:
         return ENTRY(path.read_bytes())
     except FileNotFoundError:
@@ -283,7 +256,6 @@ def any_name(self: CacheStore, path: Path) -> CacheEntry | None:
 
 
 def all_but_the_last(tags: CacheTags) -> tuple[str, str]:
-    """The identity without its last characters."""
     return tags.driver[:-1], tags.abi_hash[:-1]
 
 
@@ -291,7 +263,6 @@ VALIDATION = [
     replaced("RT-08.2-05", "compares all but the last character of an ABI hash", make,
              (cache, "_identity", all_but_the_last), name="all_but_the_last"),
     storing("RT-19.A-11", "any_file", "takes a corrupt entry for a missing one", "_read", any_file),
-    storing("RT-19.A-11", "other_status", "reports corruption with another status", "_read", other_status),
     trusting("no_checksum", "does not look at the checksum", with_checksum),
     trusting("trailing_bytes", "ignores bytes behind an entry", lambda content: content[:-1] if content[-1:] == b"\0"
              and len(content) > 1 else content),

@@ -30,14 +30,12 @@ def width(name: Any) -> str:
 
 
 def by_width(key: CacheKey) -> CacheKey:
-    """The key with the widths of its dtypes, and its kernel by name alone."""
     return replace(key, dtype=tuple(width(name) for _, name in key.dtype), kernel=key.kernel[0])  # type: ignore[union-attr,misc,index]
 
 
 def by_size(
     self: CodeCache, module: LoadedModule, entry: Any, target: str, given: Mapping[str, int], policy: Any
 ) -> Any:
-    """In memory: the executable of a launch with as many elements."""
     known = (entry.name, prod(given.values()), policy)
     if known not in module.executables:
         module.executables[known] = EXECUTABLE(self, module, entry, target, given, policy)
@@ -47,7 +45,6 @@ def by_size(
 def by_first_extent(
     self: CodeCache, module: LoadedModule, entry: Any, target: str, given: Mapping[str, int], policy: Any
 ) -> Any:
-    """In memory: the executable of a launch with the same first extent."""
     known = (entry.name, target, tuple(given.values())[:1], policy)
     if known not in module.executables:
         module.executables[known] = EXECUTABLE(self, module, entry, target, given, policy)
@@ -55,7 +52,6 @@ def by_first_extent(
 
 
 def whatever_collective(kind: str, key: CacheKey) -> str:
-    """The name of an entry's file, which does not depend on the collective."""
     return NAME(kind, replace(key, kernel=key.kernel[1:]) if kind == "autotune" else key)  # type: ignore[index]
 
 

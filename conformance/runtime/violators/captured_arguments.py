@@ -60,17 +60,12 @@ class ReadAtEachReplay(KeepsThePointer):
 
 @violates("RT-12-09", "reads the parameter buffer of a captured launch anew from the second replay on")
 class ReadAtTheSecondReplay(KeepsThePointer):
-    """The first replay has the arguments of the capture."""
-
     first_read = 2
 
 
 @violates("RT-12-08", "replays with the scalars that the kernel was last launched with")
 class ScalarsOfTheKernel(ReferenceAdapter):
-    """Keeps scalars with the kernel: a later launch outside the graph changes them."""
-
     def runtime_tessLaunch(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
-        """Give the scalars of a launch that runs to every captured launch of the kernel on another tensor."""
         answer = super().runtime_tessLaunch(**arguments)
         queued = [each for each in self.runtime.stream(arguments["stream"]).queued if isinstance(each, LaunchWork)]
         for _, graph in self.runtime.handles.live("graph") if queued else ():

@@ -61,12 +61,10 @@ TOLD_OTHERWISE = [
 
 
 def without_flag(name: str, descriptor: Descriptor, policy: Any) -> Carried:
-    """The flag of the launch is not seen."""
     return Carried(name, descriptor, replace(policy, deterministic=0) if policy.allowFastMath else policy)
 
 
 def when_captured(self: Capture, work: Work) -> None:
-    """Record the descriptor of work when it is captured, too."""
     work.stream.carried += work.carries()
     CAPTURED(self, work)
 
@@ -86,20 +84,14 @@ KEPT = [
 
 @violates("RT-11-01", "attaches a descriptor to launches alone")
 class LaunchesAlone(ReferenceAdapter):
-    """Does not report collectives."""
-
     def runtime_tessxDescriptors(self, *, stream: Any) -> dict[str, Any]:  # noqa: N802
-        """Without them."""
         found = super().runtime_tessxDescriptors(stream=stream)["descriptors"]
         return {"descriptors": [each for each in found if "_" not in each["name"] and each["name"] != "broadcast"]}
 
 
 @violates("RT-11-01", "tells what all streams carry")
 class AllStreams(ReferenceAdapter):
-    """Reports all streams together."""
-
     def runtime_tessxDescriptors(self, *, stream: Any) -> dict[str, Any]:  # noqa: N802
-        """Return the descriptors of every stream of the mesh."""
         mesh = self.runtime.stream(stream, "tessxDescriptors").mesh
         usual = super().runtime_tessxDescriptors
         return {
@@ -111,10 +103,7 @@ class AllStreams(ReferenceAdapter):
 
 @violates("RT-11-01", "carries what is set now")
 class SetForAll(ReferenceAdapter):
-    """Earlier launches change with the context."""
-
     def runtime_tessxSetDescriptor(self, *, context: Any, descriptor: Any) -> dict[str, Any]:  # noqa: N802
-        """For work that is queued, too."""
         answer = super().runtime_tessxSetDescriptor(context=context, descriptor=descriptor)
         of = self.runtime.context(context, "tessxSetDescriptor")
         for _, stream in self.runtime.handles.live("stream"):
@@ -181,7 +170,6 @@ def wrapped(name: str) -> Callable[[Shown], Descriptor]:
 
 
 def from_zero(*arguments: Any, source: RandomSource, **options: Any) -> Any:
-    """Run a program on a mesh without the descriptor's seed and stream."""
     return ON_MESH(*arguments, **options)
 
 

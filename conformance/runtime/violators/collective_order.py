@@ -38,8 +38,6 @@ def rotated(by: Callable[[Mapping[str, Any]], int]) -> Change:
 
 
 def over(tree: Any) -> Change:
-    """A sum over another tree every other time."""
-
     def change(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
         if next(CALLS) % 2:
             return right(buffers)
@@ -50,19 +48,16 @@ def over(tree: Any) -> Change:
 
 
 def last_differs(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
-    """The last rank sums in an order of its own."""
     return [*right(buffers)[:-1], right(list(reversed(buffers)))[0]]
 
 
 def by_algorithm(self: CollectiveWork, group: Any, contributions: Any, right: Any = CollectiveWork._combined) -> Any:
-    """Other algorithms than the ring begin at another rank."""
     if self.call.algorithm == "ring" or self.call.collective != "all_reduce":
         return right(self, group, contributions)
     return right(self, (*group[1:], group[0]), contributions)
 
 
 def by_streams(self: CollectiveWork, group: Any, contributions: Any, right: Any = CollectiveWork._combined) -> Any:
-    """Streams with odd handles begin at the last rank."""
     if self.stream.handle % 2 == 0 or self.call.collective != "all_reduce":
         return right(self, group, contributions)
     return right(self, tuple(reversed(group)), contributions)
@@ -71,7 +66,6 @@ def by_streams(self: CollectiveWork, group: Any, contributions: Any, right: Any 
 def by_latest_policy(
     self: CollectiveWork, group: Any, contributions: Any, right: Any = CollectiveWork._combined
 ) -> Any:
-    """Begin at the last rank where the policy was set after the call."""
     as_called = self.stream.mesh.context.governing() == self.policy
     return right(self, group if as_called else tuple(reversed(group)), contributions)
 

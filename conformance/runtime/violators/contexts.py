@@ -13,12 +13,10 @@ NOT_INITIALIZED = "TESS_ERR_NOT_INITIALIZED"
 
 
 def unknown(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """A context that no other call knows."""
     return {"context": call(**given)["context"] + 1000}
 
 
 def ending_others(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """End every context."""
     answer = call(**given)
     for handle, _ in adapter.runtime.handles.live("context"):
         call(context=handle)
@@ -26,7 +24,6 @@ def ending_others(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 def leaking(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """End the context and keep its memory."""
     adapter.runtime.machine.memory.release = lambda owner: ()
     answer = call(**given)
     del adapter.runtime.machine.memory.release
@@ -34,7 +31,6 @@ def leaking(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 def reclaiming(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Free all memory of the machine."""
     memory: AddressSpaceMemory = adapter.runtime.machine.memory
     for owner in {each.owner for each in memory.live() if each.space == "device"}:
         memory.release(owner)
@@ -58,7 +54,6 @@ CONTEXTS = [
 
 
 def version(**other: int) -> Any:
-    """Some other number."""
     return lambda adapter, call, given: call(**given) | other
 
 
@@ -92,10 +87,7 @@ INITIALIZED = [
 
 @violates("RT-19.A-03", "takes NULL for the first live context")
 class DefaultContext(BuildsOnce):
-    """Has a default context, as some bindings do."""
-
     def runtime_tessMeshCreate(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
-        """Use the context that there is."""
         context = arguments["context"] or self.runtime.handles.live("context")[0][0]
         return super().runtime_tessMeshCreate(**(arguments | {"context": context}))
 

@@ -46,7 +46,6 @@ CHANGED: list[Violation] = [
 
 
 def longer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Copy a whole number of words, where there is room."""
     rounded = given | {"bytes": -(-given["bytes"] // 4) * 4}
     try:
         return call(**rounded)
@@ -55,7 +54,6 @@ def longer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 def exchanged(given: Given) -> dict[str, Any]:
-    """Source and destination exchanged."""
     return {"dst": given["src"], "src": given["dst"]} if given["kind"] == D2D else {}
 
 
@@ -92,10 +90,7 @@ EVERY_RANK = replaced("RT-04.4-19", "copies to the host from one rank after the 
 
 @violates("RT-04.4-20", "copies on the device on rank 0 only")
 class FirstRankOnly(BuildsOnce):
-    """Moves the bytes of one rank by way of the host."""
-
     def runtime_tessMemcpyAsync(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
-        """Copy rank 0's bytes through the host."""
         if arguments["kind"] != D2D or arguments["bytes"] == 0 or not self._many_ranks():
             return super().runtime_tessMemcpyAsync(**arguments)
         mesh = self.runtime.handles.live("mesh")[-1][0]
@@ -126,30 +121,16 @@ class Overtaking(BuildsOnce):
 
 @violates("RT-04.4-11", "lets copies to the device overtake queued work")
 class CopiesInAtOnce(Overtaking):
-    """The copy is finished when the call returns."""
-
     kinds = (H2D,)
-    waits = True
-
-
-@violates("RT-04.4-11", "lets copies to the host overtake queued work")
-class CopiesOutAtOnce(Overtaking):
-    """The copy is finished when the call returns."""
-
-    kinds = (D2H,)
     waits = True
 
 
 @violates("RT-04.4-11", "lets copies on the device overtake queued work")
 class CopiesWithinAtOnce(Overtaking):
-    """The copy is finished when the call returns."""
-
     kinds = (D2D,)
     waits = True
 
 
 @violates("RT-04.4-11", "runs copies beside their stream")
 class CopiesBeside(Overtaking):
-    """Copies are unordered with the stream's other work."""
-
     kinds = (H2D, D2H, D2D)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from tessera_conformance.strength import Violation, violates
+from tessera_conformance.strength import Violation
 from tessera_reference.abi import Descriptor, Failure, StableMath, Status
 from tessera_reference.adapter import ReferenceAdapter, numerics
 from tessera_reference.numerics.errors import LeafCount
@@ -36,23 +36,8 @@ def without(name: str) -> Callable[[Shown], Shown]:
     return lambda descriptor: {key: value for key, value in descriptor.items() if key != name}
 
 
-@violates("RT-11-01", "carries no descriptor")
-class NoDescriptor(ReferenceAdapter):
-    """Does not report the descriptor of a launch."""
-
-    def numerics_evaluate(self, **launch: Any) -> dict[str, Any]:
-        """The outputs alone."""
-        return {"outputs": super().numerics_evaluate(**launch)["outputs"]}
-
-
 TOLD = [
-    shown("RT-11-01", "no_seed", "carries no seed", without("seed")),
-    shown("RT-11-01", "no_stream", "carries no stream", without("stream")),
     shown("RT-11-01", "no_order", "carries no reduction order", without("reduction_order")),
-    shown("RT-11-01", "no_toggles", "carries no stable-math toggles", without("stable")),
-    shown("RT-11-01", "seed_of_its_own", "takes another seed than 0 by itself", lambda shown: shown | {
-        "seed": shown["seed"] or 1
-    }),
     shown("RT-11-02", "order_not_told", "tells the canonical order whatever was taken", lambda shown: shown | {
         "reduction_order": PAIRWISE.to_json()
     }),
@@ -81,7 +66,6 @@ def heeded(clause: str, name: str, description: str, change: Callable[[Descripto
 
 
 def fold_for_ring(descriptor: Descriptor) -> Descriptor:
-    """A ring begins at the first element."""
     order = descriptor.reduction_order
     return (
         replace(descriptor, reduction_order=Tree("fold")) if order is not None and order.form == "ring" else descriptor
@@ -89,7 +73,6 @@ def fold_for_ring(descriptor: Descriptor) -> Descriptor:
 
 
 def named_only(descriptor: Descriptor) -> Descriptor:
-    """Explicit trees are ignored."""
     order = descriptor.reduction_order
     return replace(descriptor, reduction_order=None) if order is not None and order.form == "explicit" else descriptor
 
@@ -110,7 +93,6 @@ HEEDED = [
 
 
 def short_accepted(self: Tree, n: int) -> None:
-    """A tree over fewer elements reduces those; one over more is refused."""
     try:
         REQUIRE_LEAVES(self, n)
     except LeafCount as mismatch:
@@ -119,7 +101,6 @@ def short_accepted(self: Tree, n: int) -> None:
 
 
 def refuse_as_invalid(self: StableMath) -> None:
-    """Another status for a toggle that is off."""
     if not all(vars(self).values()):
         raise Failure(Status.TESS_ERR_INVALID_VALUE, "tessLaunch", "a toggle is off", "on")
 

@@ -94,10 +94,7 @@ CHOSEN = [
 
 @violates("RT-19.C-01", "tells what the environment says now")
 class NotKept(ReferenceAdapter):
-    """Settings that change under a live context."""
-
     def runtime_tessxSetEnvironment(self, *, variables: Mapping[str, str]) -> dict[str, Any]:  # noqa: N802
-        """For every context."""
         answer = super().runtime_tessxSetEnvironment(variables=variables)
         for _, context in self.runtime.handles.live("context"):
             context.environment = READ(variables)
@@ -106,18 +103,14 @@ class NotKept(ReferenceAdapter):
 
 @violates("RT-19.C-03", "keeps the directory of the first context")
 class FirstDirectory(ReferenceAdapter):
-    """Later contexts write there too."""
-
     first: str | None = None
 
     def runtime_tessxSetEnvironment(self, *, variables: Mapping[str, str]) -> dict[str, Any]:  # noqa: N802
-        """With the first directory."""
         self.first = self.first or variables.get("TESS_CACHE_DIR")
         kept = {} if self.first is None else {"TESS_CACHE_DIR": self.first}
         return super().runtime_tessxSetEnvironment(variables={**variables, **kept})
 
     def session_reset(self) -> dict[str, Any]:
-        """Forget it."""
         self.first = None
         return super().session_reset()
 
@@ -130,7 +123,6 @@ _directories: dict[int, Any] = {}
 
 
 def last_store(self: CodeCache, context: Context) -> Any:
-    """The last directory, for contexts that have none."""
     found = STORE(self, context)
     if found is not None:
         _directories[id(self)] = found
@@ -150,33 +142,27 @@ def _with(policy: NumericsPolicy, flag: bool) -> NumericsPolicy:
 
 
 def module_first(self: Context, module: NumericsPolicy | None = None, flag: bool = False) -> NumericsPolicy:
-    """A module's defaults win over the context's policy."""
     return _with(module or self.policy or self.default(), flag)
 
 
 def environment_over_modules(self: Context, module: NumericsPolicy | None = None, flag: bool = False) -> NumericsPolicy:
-    """The environment wins over a module."""
     expected = self.environment.deterministic
     return _with(self.policy or (self.default() if expected is not None else module) or self.default(), flag)
 
 
 def modules_ignored(self: Context, module: NumericsPolicy | None = None, flag: bool = False) -> NumericsPolicy:
-    """Policies of modules are ignored."""
     return _with(self.policy or self.default(), flag)
 
 
 def flag_last(self: Context, module: NumericsPolicy | None = None, flag: bool = False) -> NumericsPolicy:
-    """The flag counts where the context has no policy."""
     return self.policy or _with(module or self.default(), flag)
 
 
 def flag_alone(self: Context, module: NumericsPolicy | None = None, flag: bool = False) -> NumericsPolicy:
-    """A launch with the flag is under the strict policy altogether."""
     return NumericsPolicy() if flag else self.policy or module or self.default()
 
 
 def merged(self: Context, module: NumericsPolicy | None = None, flag: bool = False) -> NumericsPolicy:
-    """Deterministic where any source is."""
     sources = [each for each in (self.policy, module) if each is not None]
     expected = any(source.deterministic for source in sources) or bool(self.environment.deterministic)
     return replace((sources or [self.default()])[0], deterministic=int(expected or flag))
@@ -200,7 +186,6 @@ PRECEDENCE = [
 
 
 def all_levels(self: Log, level: str, text: str) -> None:
-    """Every line, whatever was asked for."""
     self.lines.append(Line(level, text))
 
 
@@ -209,7 +194,6 @@ def silent(self: Log, level: str, text: str) -> None:
 
 
 def the_less(self: Log, level: str, text: str) -> None:
-    """Fewer lines the higher the level."""
     if self.level is not None and state.LEVELS.index(level) >= state.LEVELS.index(self.level):
         self.lines.append(Line(level, text))
 

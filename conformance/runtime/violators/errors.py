@@ -111,13 +111,6 @@ DEFERRED = [
     ),
     answering(
         "RT-07-04",
-        "memory_later",
-        "leaves it for later that there is no memory",
-        "tessMalloc",
-        deferred(OUT_OF_MEMORY, {"devPtr": 0}),
-    ),
-    answering(
-        "RT-07-04",
         "memory_twice",
         "tells twice that there is no memory",
         "tessMalloc",
@@ -131,7 +124,6 @@ DEFERRED = [
 
 
 def sticky(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Report an error at every later synchronization."""
     try:
         return call(**given)
     except Refusal:
@@ -140,7 +132,6 @@ def sticky(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 def everywhere(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Report the errors of every stream."""
     answer = call(**given)
     for _, mesh in adapter.runtime.handles.live("mesh"):
         for handle, stream in mesh.streams.items():
@@ -150,7 +141,6 @@ def everywhere(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 def invalid_hides(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Forget the errors of streams when a call is refused."""
     try:
         return call(**given)
     except Refusal:
@@ -173,10 +163,7 @@ FAILED = [
 
 @violates("RT-07-07", "tells of the error of each launch by itself")
 class OneByOne(BuildsOnce):
-    """Keeps errors in a queue."""
-
     def runtime_tessLaunch(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
-        """Run the launch at once and keep its error."""
         answer = super().runtime_tessLaunch(**arguments)
         try:
             super().runtime_tessStreamSynchronize(stream=arguments["stream"])
@@ -185,7 +172,6 @@ class OneByOne(BuildsOnce):
         return answer
 
     def runtime_tessStreamSynchronize(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
-        """Report one of them."""
         answer = super().runtime_tessStreamSynchronize(**arguments)
         if self.errors:
             raise self.errors.pop(0)
@@ -196,7 +182,6 @@ class OneByOne(BuildsOnce):
         self.errors: list[Refusal] = []
 
     def session_reset(self) -> dict[str, Any]:
-        """Forget them."""
         self.errors.clear()
         return super().session_reset()
 
@@ -210,14 +195,12 @@ def text(change: Any) -> Any:
 
 
 def first_failure(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """The text of the first failure."""
     if not getattr(adapter, "first_text", ""):
         adapter.first_text = call(**given)["text"]
     return {"text": adapter.first_text}
 
 
 def cleared(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Forget the last failure when a call succeeds."""
     answer = call(**given)
     adapter.runtime.last_error = ""
     return answer

@@ -12,7 +12,7 @@ from tessera_reference.runtime.memory import CopyWork
 from tessera_reference.runtime.streams import Stream, Work
 
 from .changes import BuildsOnce
-from .events import any_rank, first_rank_only, of_the_first
+from .events import first_rank_only, of_the_first
 
 ENQUEUE = Stream.enqueue
 OPTIONAL = ("rank-memory", "schedule-control")
@@ -47,13 +47,11 @@ def overtaking(name: str, description: str, overtakes: Callable[[Work, Work, int
 
 
 def is_broadcast(work: Work) -> bool:
-    """True if it is a broadcast."""
     return isinstance(work, CollectiveWork) and work.function == "tessBroadcast"
 
 
 PLAIN = [
     plain("waits_on_rank_0", "holds back rank 0 only", WaitWork, "run", first_rank_only),
-    plain("any_rank", "takes an event for reached when one rank is there", RecordWork, "run", any_rank),
     plain("rank_0", "takes an event for reached when rank 0 is there", RecordWork, "run", of_the_first),
     overtaking("collectives_do_not_wait", "lets collectives overtake the wait before them",
                lambda one, two, rank: isinstance(one, WaitWork) and isinstance(two, CollectiveWork)),

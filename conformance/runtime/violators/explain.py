@@ -41,7 +41,6 @@ PHANTOM = {"collective": "all_reduce", "axis": "dp", "algorithm": "ring"}
 
 
 def one_group(found: Found) -> Found:
-    """One group of everything."""
     kernels = " ".join(fusion_group["kernel"] for fusion_group in found["fusion_groups"])
     operations = [name for fusion_group in found["fusion_groups"] for name in fusion_group["operations"]]
     return found | {"fusion_groups": [{"kernel": kernels, "operations": operations}]}
@@ -81,25 +80,16 @@ EXPLAINED = [
     explaining("RT-17-09", "first_plan", "tells the first plan alone", lambda found: found | {
         "collective_plans": found["collective_plans"][:1]
     }),
-    explaining("RT-17-09", "plans_without_axis", "tells every plan along dp", lambda found: found | {
-        "collective_plans": [collective_plan | {"axis": "dp"} for collective_plan in found["collective_plans"]]
-    }),
     explaining("RT-17-09", "first_collective", "tells one plan of each collective", lambda found: found | {
         "collective_plans": list({plan["collective"]: plan for plan in found["collective_plans"]}.values())
     }),
     explaining("RT-17-09", "always_a_plan", "tells a plan of a program without collectives", lambda found: found | {
         "collective_plans": found["collective_plans"] or [PHANTOM]
     }),
-    telling("RT-17-09", "plans_not_in_words", "tells no plans in words", lambda text: "\n".join(
-        line for line in text.split("\n") if not line.startswith("collective")
-    )),
 ]  # fmt: skip
 
 
 @violates("RT-17-03", "explains the module that was loaded last")
 class LastModule(ReferenceAdapter):
-    """Explains the last module, whichever is requested."""
-
     def runtime_tessxExplain(self, *, module: Any) -> Found:  # noqa: N802
-        """The last one."""
         return super().runtime_tessxExplain(module=max(handle for handle, _ in self.runtime.handles.live("module")))

@@ -26,13 +26,11 @@ def others(stream: Stream) -> Iterator[Stream]:
 
 
 def one_slot(self: Stream, failure: Failure, number: int, rank: int) -> None:
-    """Keep an error unless another stream of the mesh has one already."""
     if not any(other.failures for other in others(self)):
         FAIL(self, failure, number, rank)
 
 
 def cleared_for_all(self: Stream) -> None:
-    """Forget the errors of the mesh with the one that is reported."""
     self.mesh.drain()
     try:
         SYNCHRONIZE(self)
@@ -43,7 +41,6 @@ def cleared_for_all(self: Stream) -> None:
 
 
 def kind_of_the_first(self: Stream) -> None:
-    """Report every error of a mesh with the status of the stream that was made first."""
     self.mesh.drain()
     failed = [other for other in (self, *others(self)) if other.failures]
     try:
@@ -54,7 +51,6 @@ def kind_of_the_first(self: Stream) -> None:
 
 
 async def handed_on(self: WaitWork, rank: int) -> None:
-    """A stream that waits for an event takes over the error of the stream that recorded it."""
     await WAIT(self, rank)
     for other in others(self.stream):  # type: ignore[arg-type]
         if f"on stream {other.handle}" in self.recording.reached.name and other.failures:
@@ -62,7 +58,6 @@ async def handed_on(self: WaitWork, rank: int) -> None:
 
 
 def with_the_destroyed(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Destroying a stream that failed forgets the errors of its mesh."""
     stream = adapter.runtime.stream(given["stream"])
     stream.mesh.drain()
     for other in others(stream) if stream.failures else ():

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tessera_conformance.strength import replaced
-from tessera_reference.mesh.memory import Allocation
 from tessera_reference.runtime.events import GraphWork
 from tessera_reference.runtime.machine import Order
 
@@ -31,14 +30,12 @@ def without(kind: str) -> Any:
 
 
 def told_once(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Report each finding once."""
     answer = call(**given)
     adapter.runtime.machine.memory.findings.clear()
     return answer
 
 
 def wordless(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Findings without a text."""
     return {"findings": [finding | {"text": ""} for finding in call(**given)["findings"]]}
 
 
@@ -69,13 +66,6 @@ FOUND = [
         BuildsOnce,
         (GraphWork, "accesses", lambda work: work.works[0].accesses()),
         name="first_node_of_a_replay",
-    ),
-    replaced(
-        "RT-04.4-14",
-        "finds nothing uninitialised",
-        BuildsOnce,
-        (Allocation, "unwritten", lambda allocation, copy, start, stop: []),
-        name="all_initialised",
     ),
     restating("RT-04.4-19", "silent_copies", "moves nothing and says so to nobody", "tessMemcpyAsync", INVALID, ""),
 ]

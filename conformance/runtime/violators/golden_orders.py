@@ -21,7 +21,6 @@ EVALUATE, COMBINE, SUM = numerics.evaluate, collectives.combine, NodeArithmetic.
 
 
 def is_stable_sum(work: Any, executable: Any) -> bool:
-    """True if a launch has one operand of several rows, under a stable policy."""
     read = [parameter for parameter in executable.entry.parameters if parameter.shape and not parameter.written]
     return bool(work.policy.stableReductions) and len(read) == 1
 
@@ -32,14 +31,12 @@ def is_pairwise(order: Tree | None) -> bool:
 
 
 def long_pairwise_as_fold(operation: str, inputs: Any, given: Any) -> Any:
-    """Evaluate with a fold for a pairwise order that is asked for, of more than eight terms."""
     if operation == "sum" and given.get("tree") == PAIRWISE.to_json() and inputs[0].shape[given["axis"]] > 8:
         given = given | {"tree": FOLD.to_json()}
     return EVALUATE(operation, inputs, given)
 
 
 def uneven_as_fold(*of: Any, descriptor: Any, **named: Any) -> Any:
-    """Reduce over ranks that are no power of two from the first to the last."""
     ranks = len(of[1])
     if is_pairwise(descriptor.reduction_order) and ranks & (ranks - 1):
         descriptor = replace(descriptor, reduction_order=FOLD)
@@ -52,17 +49,14 @@ def changing(name: str, description: str, owner: Any, attribute: str, value: Any
 
 
 def in_steps(self: NodeArithmetic, terms: Sequence[Any]) -> Any:
-    """Add the children of a node one after another, each sum rounded."""
     return reduce(lambda total, term: SUM(self, [total, term]), terms[1:], SUM(self, terms[:1]))
 
 
 def uncompensated(operation: str, inputs: Any, given: Any) -> Any:
-    """Evaluate along the canonical tree where Kahan's sum is selected."""
     return EVALUATE(operation, inputs, {name: value for name, value in given.items() if name != "order"})
 
 
 def latest(self: collectives.CollectiveWork, *arguments: Any) -> Any:
-    """The collective under the descriptor of its context now."""
     work = copy(self)
     work.descriptor = self.stream.mesh.context.descriptor
     return COMBINED(work, *arguments)

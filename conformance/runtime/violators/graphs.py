@@ -17,8 +17,6 @@ from tessera_reference.runtime.launches import LaunchWork
 from tessera_reference.runtime.state import State
 from tessera_reference.runtime.streams import Stream, Work
 
-from .changes import INVALID, refusing
-
 END, ADD, RECORD = Capture.end, Capture.add, Capture.record
 QUEUE, RUN, REPLAY = calls.queue_launch, LaunchWork.run, GraphWork.run
 
@@ -37,14 +35,12 @@ def replaying(clause: str, name: str, description: str, run: Any) -> Violation:
 
 
 def never_captured(state: State, work: LaunchWork) -> None:
-    """Begin a capture and run the launch, which is no part of it."""
     if work.flags & LaunchFlag.TESS_LAUNCH_CAPTURE:
         begin_capture(state.captures, work.stream)
     work.stream.enqueue(work)
 
 
 def flags_that_differ(state: State, work: LaunchWork) -> None:
-    """Only a launch with no other flag is captured."""
     if work.flags == LaunchFlag.TESS_LAUNCH_CAPTURE:
         QUEUE(state, work)
     else:
@@ -52,7 +48,6 @@ def flags_that_differ(state: State, work: LaunchWork) -> None:
 
 
 def run_at_the_end(self: Capture, stream: Stream) -> Graph:
-    """Instantiation runs what was captured."""
     graph = END(self, stream)
     for node in graph.nodes:
         stream.enqueue(node.work.on(stream))
@@ -60,7 +55,6 @@ def run_at_the_end(self: Capture, stream: Stream) -> Graph:
 
 
 def every_stream(state: State, work: LaunchWork) -> None:
-    """While a stream captures, what others launch is captured too."""
     QUEUE(state, work)
     if work.flags & LaunchFlag.TESS_LAUNCH_CAPTURE:
         captured = capture_of(state.captures, work.stream)
@@ -69,20 +63,9 @@ def every_stream(state: State, work: LaunchWork) -> None:
 
 
 def goes_on(self: Capture, stream: Stream) -> Graph:
-    """Instantiation leaves the stream capturing."""
     graph = END(self, stream)
     begin_capture(self.running, stream)
     return graph
-
-
-FLAG_REFUSED = refusing(
-    "RT-06-11",
-    "FlagRefused",
-    "refuses a launch with the flag as an invalid value",
-    "tessLaunch",
-    lambda given: bool(given["cfg"]["flags"] & LaunchFlag.TESS_LAUNCH_CAPTURE),
-    INVALID,
-)
 
 
 CAPTURED = [
@@ -100,32 +83,22 @@ CAPTURED = [
 # The nodes
 
 
-def without_launches(self: Capture, work: Work) -> None:
-    """Launches after the first are not added."""
-    if work.kind != "launch" or not self.nodes:
-        ADD(self, work)
-
-
 def without_copies(self: Capture, work: Work) -> None:
-    """Copies are left out."""
     if work.kind != "copy":
         ADD(self, work)
 
 
 def copies_run_at_once(self: Capture, work: Work) -> None:
-    """Copies are captured, and run at once too."""
     ADD(self, work)
     if work.kind == "copy":
         work.stream.enqueue(work.on(work.stream))
 
 
 def without_edges(self: Capture, work: Work) -> None:
-    """No node follows another."""
     self.nodes.append(Node(work, ()))
 
 
 def without_edges_to_copies(self: Capture, work: Work) -> None:
-    """Nothing follows a copy."""
     before = self.before.get(work.stream, frozenset())
     ADD(self, work)
     if work.kind == "copy":
@@ -133,12 +106,10 @@ def without_edges_to_copies(self: Capture, work: Work) -> None:
 
 
 def after_the_first(self: Capture, work: Work) -> None:
-    """Every node follows the first one alone."""
     self.nodes.append(Node(work, (0,) if self.nodes else ()))
 
 
 def reversed_nodes(self: Capture, stream: Stream) -> Graph:
-    """Nodes in the order of a stack."""
     graph = END(self, stream)
     last = len(graph.nodes) - 1
     nodes = [Node(node.work, tuple(last - each for each in node.after)) for node in reversed(graph.nodes)]
@@ -146,7 +117,6 @@ def reversed_nodes(self: Capture, stream: Stream) -> Graph:
 
 
 def unjoined(self: Capture, recording: int, stream: Stream) -> None:
-    """A stream that waits joins the capture, behind nothing."""
     self.before.setdefault(stream, frozenset())
 
 
@@ -156,20 +126,14 @@ def not_joined(self: Capture, recording: int, stream: Stream) -> None:
 
 @violates("RT-12-05", "names every node after its kind")
 class NodesWithoutNames(ReferenceAdapter):
-    """Forgets what is launched."""
-
     def runtime_tessxGraphNodes(self, *, graph: Any) -> dict[str, Any]:  # noqa: N802
-        """The kinds alone."""
         nodes = super().runtime_tessxGraphNodes(graph=graph)["nodes"]
         return {"nodes": [node | {"name": node["kind"]} for node in nodes]}
 
 
 @violates("RT-12-05", "lets the first node follow the last")
 class Cycle(ReferenceAdapter):
-    """A graph that is no DAG."""
-
     def runtime_tessxGraphNodes(self, *, graph: Any) -> dict[str, Any]:  # noqa: N802
-        """With an edge too many."""
         nodes = super().runtime_tessxGraphNodes(graph=graph)["nodes"]
         nodes[0] = nodes[0] | {"after": [len(nodes) - 1]}
         return {"nodes": nodes}
@@ -177,40 +141,31 @@ class Cycle(ReferenceAdapter):
 
 @violates("RT-12-06", "tells copies as launches")
 class CopiesAsLaunches(ReferenceAdapter):
-    """Reports every node as a launch."""
-
     def runtime_tessxGraphNodes(self, *, graph: Any) -> dict[str, Any]:  # noqa: N802
-        """All launches."""
         nodes = super().runtime_tessxGraphNodes(graph=graph)["nodes"]
         return {"nodes": [node | {"kind": "launch"} for node in nodes]}
 
 
 @violates("RT-12-06", "moves what memory held at the first replay")
 class StaleCopies(ReferenceAdapter):
-    """Host writes after a replay are lost, so that the next one copies old bytes."""
-
     def __init__(self) -> None:
         super().__init__()
         self.replayed = False
 
     def runtime_tessxGraphLaunch(self, *, graph: Any, stream: Any) -> dict[str, Any]:  # noqa: N802
-        """Ignore host writes from now on."""
         answer = super().runtime_tessxGraphLaunch(graph=graph, stream=stream)
         self.replayed = True
         return answer
 
     def runtime_tessxHostWrite(self, *, hostPtr: Any, data: Any) -> dict[str, Any]:  # noqa: N802, N803
-        """Nothing is written after a replay."""
         return {} if self.replayed else super().runtime_tessxHostWrite(hostPtr=hostPtr, data=data)
 
     def session_reset(self) -> dict[str, Any]:
-        """Accept host writes again."""
         self.replayed = False
         return super().session_reset()
 
 
 NODES = [
-    capturing("RT-12-05", "without_launches", "records the first launch alone", "add", without_launches),
     capturing("RT-12-05", "without_edges", "records no edges", "add", without_edges),
     capturing("RT-12-05", "after_the_first", "lets every node follow the first one alone", "add", after_the_first),
     capturing("RT-12-05", "reversed_nodes", "turns the order of nodes round", "end", reversed_nodes),
@@ -226,54 +181,40 @@ NODES = [
 
 
 def empty_graph(self: Capture, stream: Stream) -> Graph:
-    """A graph of nothing."""
     return replace(END(self, stream), nodes=())
 
 
 @violates("RT-12-07", "instantiates the NULL graph")
 class NullGraph(ReferenceAdapter):
-    """Returns NULL for a graph."""
-
     def runtime_tessxGraphInstantiate(self, *, stream: Any) -> dict[str, Any]:  # noqa: N802
-        """End the capture."""
         super().runtime_tessxGraphInstantiate(stream=stream)
         return {"graph": 0}
 
 
 @violates("RT-12-07", "gives every capture the first one's graph")
 class OneGraph(ReferenceAdapter):
-    """Ends captures and forgets them."""
-
     first: int | None = None
 
     def runtime_tessxGraphInstantiate(self, *, stream: Any) -> dict[str, Any]:  # noqa: N802
-        """The first graph."""
         graph = super().runtime_tessxGraphInstantiate(stream=stream)["graph"]
         self.first = self.first or graph
         return {"graph": self.first}
 
     def session_reset(self) -> dict[str, Any]:
-        """Forget it."""
         self.first = None
         return super().session_reset()
 
 
 @violates("RT-12-07", "instantiates a graph where nothing was captured")
 class GraphOfNothing(ReferenceAdapter):
-    """An empty graph for a stream that does not capture."""
-
     def runtime_tessxGraphInstantiate(self, *, stream: Any) -> dict[str, Any]:  # noqa: N802
-        """Begin a capture to end it."""
         begin_capture(self.runtime.captures, self.runtime.stream(stream, "tessxGraphInstantiate"))
         return super().runtime_tessxGraphInstantiate(stream=stream)
 
 
 @violates("RT-12-07", "ends all graphs with the first that is destroyed")
 class AllDestroyed(ReferenceAdapter):
-    """No graph outlives another."""
-
     def runtime_tessxGraphDestroy(self, *, graph: Any) -> dict[str, Any]:  # noqa: N802
-        """End every graph."""
         for handle, _ in list(self.runtime.handles.live("graph")):
             super().runtime_tessxGraphDestroy(graph=handle)
         return {}
@@ -305,43 +246,29 @@ class Replays(ReferenceAdapter):
 
 @violates("RT-12-08", "replays a graph once")
 class ReplayedOnce(Replays):
-    """Accepts a second replay and does nothing."""
-
     def runtime_tessxGraphLaunch(self, *, graph: Any, stream: Any) -> dict[str, Any]:  # noqa: N802
-        """The first time only."""
         return super().runtime_tessxGraphLaunch(graph=graph, stream=stream) if self.nth(graph) == 1 else {}
 
 
 @violates("RT-12-08", "replays on the stream of the capture whatever stream is asked for")
 class OwnStreamOnly(ReferenceAdapter):
-    """The other stream does not wait for it."""
-
     def runtime_tessxGraphLaunch(self, *, graph: Any, stream: Any) -> dict[str, Any]:  # noqa: N802
-        """On its own stream."""
         captured = self.runtime.handles.find("graph", Graph, graph, "tessxGraphLaunch")
         if captured.stream.handle != stream:
             return {}
         return super().runtime_tessxGraphLaunch(graph=graph, stream=stream)
 
 
-async def first_node_only(self: GraphWork, rank: int) -> None:
-    """One node."""
-    await REPLAY(replace(self, works=self.works[:1]), rank)
-
-
 async def last_node_first(self: GraphWork, rank: int) -> None:
-    """From the end."""
     await REPLAY(replace(self, works=self.works[::-1]), rank)
 
 
 async def first_rank_only(self: GraphWork, rank: int) -> None:
-    """On rank 0."""
     if rank == 0:
         await REPLAY(self, rank)
 
 
 async def silent(self: GraphWork, rank: int) -> None:
-    """Errors of replays are not reported."""
     for work in self.works:
         try:
             await work.run(rank)
@@ -351,10 +278,7 @@ async def silent(self: GraphWork, rank: int) -> None:
 
 @violates("RT-12-08", "replays before what its stream has queued")
 class ReplayOvertakes(ReferenceAdapter):
-    """Runs a replay on a stream of its own, at once."""
-
     def runtime_tessxGraphLaunch(self, *, graph: Any, stream: Any) -> dict[str, Any]:  # noqa: N802
-        """Synchronized with nothing."""
         mesh = self.runtime.stream(stream, "tessxGraphLaunch").mesh
         other = self.output(self.runtime.tessStreamCreate(mesh.handle, 0))
         answer = super().runtime_tessxGraphLaunch(graph=graph, stream=other)
@@ -365,7 +289,6 @@ class ReplayOvertakes(ReferenceAdapter):
 
 
 REPLAYED = [
-    replaying("RT-12-08", "first_node_only", "replays the first node alone", first_node_only),
     replaying("RT-12-08", "last_node_first", "replays the last node first", last_node_first),
     replaying("RT-12-08", "first_rank_only", "replays on the first rank alone", first_rank_only),
     replaying("RT-12-08", "silent", "tells nothing of what fails in a replay", silent),
@@ -376,7 +299,6 @@ REPLAYED = [
 
 
 def drifting(every: int) -> Callable[[LaunchWork, int], Any]:
-    """Launches of which one in so many, once captured, is off by a bit."""
     numbers = count(1)
 
     async def run(self: LaunchWork, rank: int) -> None:
@@ -388,7 +310,6 @@ def drifting(every: int) -> Callable[[LaunchWork, int], Any]:
 
 
 async def off_by_a_bit(self: LaunchWork, rank: int) -> None:
-    """Every captured launch."""
     await RUN(self, rank)
     if self.flags & LaunchFlag.TESS_LAUNCH_CAPTURE:
         _disturb(self, rank)
@@ -404,7 +325,6 @@ def _disturb(work: LaunchWork, rank: int) -> None:
 
 
 async def nodes_as_chosen(self: GraphWork, rank: int) -> None:
-    """The nodes in an order that the machine chooses: the second half first where it chose an odd number before."""
     taken = self.stream.mesh.machine.engine.choices.taken
     middle = len(self.works) // 2
     works = [*self.works[middle:], *self.works[:middle]] if sum(taken) % 7 == 3 else self.works

@@ -12,7 +12,6 @@ from .order import broken
 
 
 async def whole_mesh(self: CollectiveWork, rank: int, right: Any = CollectiveWork.run) -> None:
-    """Every group waits until all ranks of the mesh have come."""
     barriers = self.stream.mesh.__dict__.setdefault("barriers", {})
     met: Rendezvous = barriers.setdefault(id(self.rendezvous), Rendezvous.of(self, self.name))
     await met.arrive(self, rank, None, lambda contributions: (0, lambda: None))
@@ -20,8 +19,6 @@ async def whole_mesh(self: CollectiveWork, rank: int, right: Any = CollectiveWor
 
 
 def all_fail(self: Rendezvous, work: Any, complete: Any, right: Any = Rendezvous._complete) -> Any:
-    """One group that cannot meet lets all others of the collective fail."""
-
     async def completed() -> None:
         await right(self, work, complete)
         if self.done.error is not None:
@@ -32,7 +29,6 @@ def all_fail(self: Rendezvous, work: Any, complete: Any, right: Any = Rendezvous
 
 
 def any_axis(self: CollectiveWork, rank: int, rendezvous: Rendezvous) -> None:
-    """A rank that has come along another axis is taken for one that asked for this one."""
     for other in list(self.rendezvous.values()):
         for before, contribution in list(other.contributions.items()):
             if other is not rendezvous and before in rendezvous.expected:

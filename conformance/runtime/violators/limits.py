@@ -35,7 +35,6 @@ def unless(kind: type) -> Callable[[Stream, Any], None]:
 
 
 def of_all_streams(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Limit every stream of the mesh."""
     for _, mesh in adapter.runtime.handles.live("mesh"):
         for handle in mesh.streams:
             call(**(given | {"stream": handle}))
@@ -43,7 +42,6 @@ def of_all_streams(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 def never_finished(stream: Stream, work: Any) -> None:
-    """Count all work that was ever queued."""
     seen = stream.__dict__.setdefault("seen", {})
     for region, _, _ in work.accesses():
         if region.allocation.space == "device":
@@ -53,7 +51,6 @@ def never_finished(stream: Stream, work: Any) -> None:
 
 
 def each_time(stream: Stream, work: Any) -> None:
-    """Count memory as often as it is used."""
     uses = [access for work_of in (*stream.queued, work) for access in work_of.accesses()]
     if sum(region.allocation.bytes for region, _, _ in uses if region.allocation.space == "device") > stream.limit:
         raise Refusal("TESS_ERR_OUT_OF_MEMORY", "call", "tessMemcpyAsync: the limit")
@@ -82,14 +79,6 @@ LIMITS = [
         lambda given: given["bytes"] > 1,
         lambda given: {"bytes": given["bytes"] - 1},
     ),
-    accepting(
-        "RT-15-03",
-        "never_lifted",
-        "takes 0 for a limit of 1",
-        "tessxSetStreamLimit",
-        lambda given: given["bytes"] == 0,
-        lambda given: {"bytes": 1},
-    ),
     restating(
         "RT-15-03", "invalid", "calls it invalid", "tessMemcpyAsync", "TESS_ERR_OUT_OF_MEMORY", "TESS_ERR_INVALID_VALUE"
     ),
@@ -99,7 +88,6 @@ OF_LAUNCH = FaultPlan.of_launch
 
 
 def any_kernel(plan: FaultPlan, kernel: str) -> tuple[Fault, ...]:
-    """Count all kernels as one."""
     return tuple(Fault(each.kind, nth=each.nth) for each in OF_LAUNCH(plan, "fill")) if plan.faults else ()
 
 

@@ -25,32 +25,20 @@ def failing(
 
 
 def unnoticed(self: FaultPlan, now: int) -> tuple[Cut, ...]:
-    """No link ever fails."""
     return ()
 
 
 def last_alone(self: FaultPlan, now: int) -> tuple[Cut, ...]:
-    """Fail only the last of several links."""
     return CUTS(self, now)[-1:]
 
 
 def fatal(self: CollectiveWork, group: Any) -> int:
-    """Any failing link ends the collective."""
     if self.stream.mesh.context.faults.link_cuts(0):
         raise Failure(Status.TESS_ERR_LAUNCH_FAILED, self.function, "a link that failed", "links that are not down")
     return DURATION(self, group)
 
 
-def no_matter(self: CollectiveWork, group: Any) -> int:
-    """A collective without a way left is done."""
-    try:
-        return DURATION(self, group)
-    except Failure:
-        return 1
-
-
 def launch_failed(self: CollectiveWork, group: Any) -> int:
-    """A timeout is no matter."""
     context = self.stream.mesh.context
     timeout, context.timeout = context.timeout, None
     try:
@@ -60,7 +48,6 @@ def launch_failed(self: CollectiveWork, group: Any) -> int:
 
 
 def lost(self: CollectiveWork, group: Any, contributions: Any) -> Mapping[int, Array]:
-    """Change the last element where a link has failed."""
     found = COMBINED(self, group, contributions)
     if not self.stream.mesh.context.faults.link_cuts(0):
         return found
@@ -72,13 +59,7 @@ def _cleared(array: Array) -> Array:
     return Array.from_bits(array.dtype, array.shape, array.to_bits()[:-size] + bytes(size))
 
 
-def unnamed(self: CollectiveWork, rank: int, start: int) -> str:
-    """A link of no name."""
-    return ""
-
-
 def silent(self: CollectiveWork, group: Any) -> int:
-    """The failure does not say which link it was."""
     try:
         return DURATION(self, group)
     except Failure as failure:
@@ -93,8 +74,6 @@ VIOLATIONS = [
     failing("link_cuts_unnoticed", "has no links that fail", "link_cuts", unnoticed, FaultPlan),
     failing("last_link_alone", "lets the last of several links fail", "link_cuts", last_alone, FaultPlan),
     failing("link_cut_fatal", "fails wherever a link fails", "_duration", fatal),
-    replaced("RT-07-07", "goes on without a way", make, (CollectiveWork, "_duration", no_matter),
-             (CollectiveWork, "_link", unnamed), name="no_way_no_matter"),
     failing("timeout_forgotten", "fails a launch where a timeout is configured", "_duration", launch_failed),
     failing("link_cut_loses_bits", "has other bits where a link fails", "_combined", lost),
     failing("failed_link_not_named", "does not name the failed link", "_duration", silent),

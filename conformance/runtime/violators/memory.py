@@ -19,7 +19,6 @@ def whole_pages(given: Given) -> dict[str, Any]:
 
 
 def one_pointer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """The allocation of that size that there is already."""
     for each in adapter.runtime.machine.memory.live():
         if each.space == "device" and each.bytes == given["bytes"] and each.owner == given["mesh"]:
             return {"devPtr": each.address}
@@ -28,13 +27,10 @@ def one_pointer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 @violates("RT-04.4-14", "gives out memory that overlaps what it gave out before")
 class Overlapping(BuildsOnce):
-    """One large allocation, in which each next one begins 48 bytes after the last."""
-
     arena = 0
     used = 0
 
     def runtime_tessMalloc(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
-        """The next place of the arena."""
         if arguments["bytes"] > 1 << 21 or arguments.get("null"):
             return super().runtime_tessMalloc(**arguments)
         if not self.arena:
@@ -43,7 +39,6 @@ class Overlapping(BuildsOnce):
         return {"devPtr": self.arena + self.used}
 
     def session_reset(self) -> dict[str, Any]:
-        """Forget the arena."""
         self.arena = self.used = 0
         return super().session_reset()
 
@@ -75,25 +70,12 @@ ALLOCATED = [
 ]
 
 
-def neighbour_too(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Free what was allocated next, too."""
-    answer = call(**given)
-    later = [each for each in adapter.runtime.machine.memory.live() if each.space == "device"]
-    for each in later:
-        if each.address > given["devPtr"]:
-            call(mesh=each.owner, devPtr=each.address)
-            break
-    return answer
-
-
 def leaking(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Release without giving the room back."""
     with mock.patch.object(Capacity, "give_back", return_value=None):
         return call(**given)
 
 
 def written_only(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Refuse memory that was never written."""
     for each in adapter.runtime.machine.memory.live():
         if each.address == given["devPtr"] and each.unwritten(0, 0, each.bytes):
             raise Refusal(INVALID, "call", "tessFree: never used")
@@ -101,7 +83,6 @@ def written_only(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 FREED = [
-    answering("RT-04.4-15", "neighbour_too", "frees the next allocation too", "tessFree", neighbour_too),
     answering("RT-04.4-15", "leaking", "gives no room back", "tessFree", leaking),
     answering("RT-04.4-15", "written_only", "frees only what was written", "tessFree", written_only),
     answering("RT-04.4-15", "unfinished", "frees memory that queued work reads", "tessFree", without_waiting),
@@ -109,16 +90,7 @@ FREED = [
 ]
 
 
-def shared_host(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """The host memory of that size that there is already."""
-    for each in adapter.runtime.machine.memory.live():
-        if each.space == "host" and each.bytes == given["bytes"] and each.pinned:
-            return {"hostPtr": each.address}
-    return call(**given)
-
-
 def with_a_mesh(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Refuse host memory before there is a mesh."""
     if not adapter.runtime.handles.live("mesh"):
         raise Refusal("TESS_ERR_NOT_INITIALIZED", "call", "tessHostAlloc: no mesh")
     return call(**given)
@@ -133,7 +105,6 @@ HOST = [
         lambda given: given["bytes"] > 16,
         whole_pages,
     ),
-    answering("RT-04.4-16", "shared", "gives host memory of one size once", "tessHostAlloc", shared_host),
     answering(
         "RT-04.4-16",
         "null",
@@ -149,7 +120,6 @@ HOST = [
 
 
 def all_host_memory(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Free all pinned memory."""
     answer = call(**given)
     for each in [each for each in adapter.runtime.machine.memory.live() if each.space == "host" and each.pinned]:
         call(hostPtr=each.address)
@@ -158,19 +128,15 @@ def all_host_memory(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 @violates("RT-04.4-17", "frees host memory ten times and then no more")
 class TiredOfFreeing(BuildsOnce):
-    """Fails after a number of frees."""
-
     freed = 0
 
     def runtime_tessHostFree(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
-        """Count."""
         self.freed += 1
         if self.freed > 10:
             raise Refusal(INVALID, "call", "tessHostFree: enough")
         return super().runtime_tessHostFree(**arguments)
 
     def session_reset(self) -> dict[str, Any]:
-        """Count anew."""
         self.freed = 0
         return super().session_reset()
 
@@ -185,12 +151,10 @@ HOST_FREED = [
 
 
 def first_device(self: Capacity, numbers: Sequence[int], bytes: int) -> None:
-    """Ask the first device alone for room."""
     ROOM(self, numbers[:1], bytes)
 
 
 def first_account(self: Capacity, allocation: Allocation) -> None:
-    """Give memory back on the first device alone."""
     account = self._accounts(allocation)[0]
     account.in_use -= allocation.bytes
     account.owners -= 1

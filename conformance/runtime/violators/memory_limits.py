@@ -18,7 +18,6 @@ def rounded(given: Given) -> dict[str, Any]:
 
 
 def signed(given: Given) -> dict[str, Any]:
-    """Sizes below zero as a signed word are the least that there is."""
     return {"bytes": ROUNDED_TO if given["bytes"] >= 1 << 63 else given["bytes"]}
 
 
@@ -70,15 +69,12 @@ RELEASED: list[Violation] = [
 
 @violates("RT-04.4-14", "gives memory out twice that was released twice")
 class ReleasedTwice(BuildsOnce):
-    """A list of what is free, from which allocations of the same size are taken."""
-
     def __init__(self) -> None:
         super().__init__()
         self.free: list[int] = []
         self.sizes: dict[int, int] = {}
 
     def runtime_tessMalloc(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
-        """The last that was released, if it has the size."""
         if self.free and not arguments.get("null") and self.sizes[self.free[-1]] == arguments["bytes"]:
             return {"devPtr": self.free.pop()}
         answer = super().runtime_tessMalloc(**arguments)
@@ -86,14 +82,12 @@ class ReleasedTwice(BuildsOnce):
         return answer
 
     def runtime_tessFree(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
-        """Keep it for the next."""
         if arguments["devPtr"] not in self.sizes or not arguments["mesh"]:
             return super().runtime_tessFree(**arguments)
         self.free.append(arguments["devPtr"])
         return {}
 
     def session_reset(self) -> dict[str, Any]:
-        """Forget all."""
         self.free.clear()
         self.sizes.clear()
         return super().session_reset()

@@ -24,7 +24,6 @@ def renamed(**other: str) -> Any:
 
 
 def flat(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """All ranks along dp."""
     count = 1
     for size in given["axes"].values():
         count *= max(size, 1)
@@ -34,7 +33,6 @@ def flat(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 def transposed(axes: MeshAxes, axis: str, function: str = "mesh") -> tuple[tuple[int, ...], ...]:
-    """The groups where the first axis counts fastest."""
     sizes, place = axes.sizes, AXES.index(axis)
     stride = 1
     for size in sizes[:place]:
@@ -54,7 +52,6 @@ ARRANGED = [
 
 
 def in_use(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Refuse devices of another mesh."""
     used = {device for _, mesh in adapter.runtime.handles.live("mesh") for device in mesh.devices}
     if used & set(given["deviceIds"] or ()):
         raise Refusal(INVALID, "call", "tessMeshCreate: a device is in use")
@@ -62,7 +59,6 @@ def in_use(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 def all_ids(given: Given) -> dict[str, Any]:
-    """Refuse an array that holds more ids than nDevices."""
     ids = given["deviceIds"]
     if len(ids) != given["nDevices"]:
         raise Refusal(INVALID, "call", "tessMeshCreate: too many ids")
@@ -70,7 +66,6 @@ def all_ids(given: Given) -> dict[str, Any]:
 
 
 def descends(given: Given) -> bool:
-    """True if the ids do not ascend."""
     ids = given["deviceIds"] or []
     return ids != sorted(ids)
 
@@ -125,14 +120,12 @@ CREATED = [
 
 
 def freeing(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Free the memory of every mesh on the same devices."""
     for handle, _ in adapter.runtime.handles.live("mesh"):
         adapter.runtime.machine.memory.release(handle)
     return call(**given)
 
 
 def freeing_within(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Free the memory of every mesh on some of the devices."""
     live = dict(adapter.runtime.handles.live("mesh"))
     for handle, mesh in live.items():
         if given["mesh"] in live and set(mesh.devices) < set(live[given["mesh"]].devices):

@@ -28,29 +28,24 @@ def verifying(clause: str, name: str, description: str, verify: Callable[..., No
 
 
 def unsigned_accepted(image: bytes, keys: Any) -> None:
-    """Accept modules without a signature."""
     if read(image, runtime=None).section("signature") is not None:
         VERIFY(image, keys)
 
 
 def any_key(image: bytes, keys: Any) -> None:
-    """Accept a signature by any key."""
     section = read(image, runtime=None).section("signature")
     VERIFY(image, keys if section is None else [section.data[:32]])
 
 
 def first_key(image: bytes, keys: Any) -> None:
-    """The first key alone is trusted."""
     VERIFY(image, list(keys)[:1])
 
 
 def nothing_trusted(image: bytes, keys: Any) -> None:
-    """No key is."""
     VERIFY(image, [])
 
 
 def other_status(image: bytes, keys: Any) -> None:
-    """Unsupported."""
     try:
         VERIFY(image, keys)
     except Failure as failure:
@@ -59,10 +54,7 @@ def other_status(image: bytes, keys: Any) -> None:
 
 @violates("RT-15-05", "loads no module that is signed")
 class SignedRefused(ReferenceAdapter):
-    """Does not support signatures."""
-
     def runtime_tessModuleLoad(self, *, context: Any, image: Any, **others: Any) -> dict[str, Any]:  # noqa: N802
-        """Refuse it."""
         try:
             signed = read(bytes.fromhex(image), runtime=None).section("signature") is not None
         except (Failure, ValueError, TypeError):
@@ -77,10 +69,7 @@ KEYS_OF_ALL = in_every_context("RT-15-05", "KeysOfAll", "trusts keys in every co
 
 @violates("RT-15-01", "runs a module before it looks at its signature")
 class LoadedFirst(ReferenceAdapter):
-    """Compiles into the cache what it then refuses."""
-
     def runtime_tessModuleLoad(self, *, context: Any, image: Any, **others: Any) -> dict[str, Any]:  # noqa: N802
-        """Keep entries of every kernel for 64 elements."""
         found = self.runtime.context(context, "tessModuleLoad")
         policy, found.module_policy = found.module_policy, ModulePolicy()
         try:
@@ -121,33 +110,27 @@ def policy_set(clause: str, name: str, description: str, change: Callable[[Modul
 
 
 def fast_launches(self: Context, function: str, policy: Any) -> None:
-    """Fast math is forbidden to policies and modules, not to launches."""
     REQUIRE(self, function, replace(policy, allowFastMath=0))
 
 
 def loose_launches(self: Context, function: str, policy: Any) -> None:
-    """Determinism is enforced of collectives alone."""
     REQUIRE(self, function, replace(policy, deterministic=1) if function == "tessLaunch" else policy)
 
 
 def loose_collectives(self: Context, function: str, policy: Any) -> None:
-    """Determinism is enforced of launches alone."""
     REQUIRE(self, function, policy if function == "tessLaunch" else replace(policy, deterministic=1))
 
 
 def loose_gathering(self: Context, function: str, policy: Any) -> None:
-    """Determinism is enforced of what reduces."""
     moves = function in ("tessAllGather", "tessBroadcast")
     REQUIRE(self, function, replace(policy, deterministic=1) if moves else policy)
 
 
 def context_alone(self: Context, function: str, policy: Any) -> None:
-    """The policy of the context counts, whatever governs the launch."""
     REQUIRE(self, function, self.governing())
 
 
 def as_launch_failed(self: Context, function: str, policy: Any) -> None:
-    """Another status."""
     try:
         REQUIRE(self, function, policy)
     except Failure as failure:
@@ -156,10 +139,7 @@ def as_launch_failed(self: Context, function: str, policy: Any) -> None:
 
 @violates("RT-15-02", "takes a policy with fast math where that is forbidden")
 class FastPolicyTaken(ReferenceAdapter):
-    """Forbids it to modules and launches."""
-
     def runtime_tessSetNumericsPolicy(self, *, context: Any, policy: Any, **others: Any) -> dict[str, Any]:  # noqa: N802
-        """Set it."""
         found = self.runtime.context(context, "tessSetNumericsPolicy")
         kept, found.module_policy = found.module_policy, ModulePolicy()
         try:
@@ -170,10 +150,7 @@ class FastPolicyTaken(ReferenceAdapter):
 
 @violates("RT-15-02", "loads modules with fast math where that is forbidden")
 class FastModuleLoaded(ReferenceAdapter):
-    """Forbids it to policies and launches."""
-
     def runtime_tessModuleLoad(self, *, context: Any, **others: Any) -> dict[str, Any]:  # noqa: N802
-        """Load it."""
         found = self.runtime.context(context, "tessModuleLoad")
         kept = found.module_policy
         found.module_policy = replace(kept, forbid_fast_math=False)
@@ -185,10 +162,7 @@ class FastModuleLoaded(ReferenceAdapter):
 
 @violates("RT-15-02", "sets a policy that it refuses")
 class RefusedAndSet(ReferenceAdapter):
-    """Refuses a policy, and sets it."""
-
     def runtime_tessSetNumericsPolicy(self, *, context: Any, policy: Any, **others: Any) -> dict[str, Any]:  # noqa: N802
-        """Set it."""
         try:
             return super().runtime_tessSetNumericsPolicy(context=context, policy=policy, **others)
         except Refusal:
@@ -202,9 +176,6 @@ POLICIES = [
     )),
     policy_set("RT-15-02", "forbidden_always", "forbids fast math from now on for ever", lambda policy: replace(
         policy, forbid_fast_math=True
-    )),
-    policy_set("RT-15-07", "nothing_enforced", "enforces no determinism", lambda policy: replace(
-        policy, enforce_determinism=False
     )),
     policy_set("RT-15-07", "enforced_always", "enforces determinism from now on for ever", lambda policy: replace(
         policy, enforce_determinism=True

@@ -11,7 +11,7 @@ from tessera_reference.abi.fatbin import image as reader
 from tessera_reference.abi.fatbin.image import HEADER, Header
 from tessera_reference.abi.status import ABI_VERSION, AbiVersion
 
-from .changes import ABI_MISMATCH, ARCH_MISMATCH, INVALID, UNSUPPORTED, BuildsOnce, Call, Given, answering, restating
+from .changes import ABI_MISMATCH, ARCH_MISMATCH, INVALID, BuildsOnce, Call, Given, answering, restating
 
 Compatible = Callable[[AbiVersion, AbiVersion], bool]
 """True if a module of the first version is loaded by a runtime of the second."""
@@ -54,14 +54,12 @@ VERSIONS = [
     ),
     loading("RT-16-04", "far_minors", "loads minors far away", lambda module, own: module == own or module[1] > 50),
     restating("RT-16-04", "invalid", "calls another version an invalid value", "tessModuleLoad", ABI_MISMATCH, INVALID),
-    restating("RT-19.A-10", "unsupported", "calls a version unsupported", "tessModuleLoad", ABI_MISMATCH, UNSUPPORTED),
     restating("RT-19.A-10", "arch", "calls a version an architecture", "tessModuleLoad", ABI_MISMATCH, ARCH_MISMATCH),
     restating("RT-07-05", "later", "loads another version, to fail later", "tessModuleLoad", ABI_MISMATCH, ""),
 ]
 
 
 def version_first(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Look at the version before anything else."""
     image = given["image"]
     if isinstance(image, str) and len(image) >= 2 * HEADER.size:
         header = Header(*HEADER.unpack_from(bytes.fromhex(image)))
@@ -76,7 +74,6 @@ VERSIONS.append(
 
 
 def first_target(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Look at the first target alone."""
     answer = call(**given)
     module = dict(adapter.runtime.handles.live("module"))[answer["module"]]
     known = {device.target for device in adapter.runtime.machine.topology.devices}
@@ -87,9 +84,5 @@ def first_target(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 TARGETS = [
     answering("RT-19.A-05", "first_target", "looks at the first target alone", "tessModuleLoad", first_target),
-    restating("RT-19.A-05", "arch_invalid", "calls an architecture invalid", "tessModuleLoad", ARCH_MISMATCH, INVALID),
-    restating(
-        "RT-19.A-05", "arch_abi", "calls an architecture a version", "tessModuleLoad", ARCH_MISMATCH, ABI_MISMATCH
-    ),
     restating("RT-07-06", "arch_later", "loads for any device, to fail later", "tessModuleLoad", ARCH_MISMATCH, ""),
 ]

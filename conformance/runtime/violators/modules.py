@@ -21,20 +21,17 @@ def just_loaded(adapter: Any, answer: dict[str, Any]) -> LoadedModule:
 
 
 def loaded_once(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Refuse while another module of the context is loaded."""
     if any(module.context.handle == given["context"] for _, module in adapter.runtime.handles.live("module")):
         raise Refusal(INVALID, "call", "tessModuleLoad: there is a module")
     return call(**given)
 
 
 def one_module(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """The module that there is already."""
     live = adapter.runtime.handles.live("module")
     return {"module": live[-1][0]} if live else call(**given)
 
 
 def with_parameters(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Refuse modules none of whose kernels has parameters."""
     answer = call(**given)
     if not any(kernel.parameters for kernel in just_loaded(adapter, answer).fatbin.metadata.kernels):
         raise Refusal(INVALID, "call", "tessModuleLoad: kernels without parameters")
@@ -65,7 +62,6 @@ def has_binaries(module: LoadedModule) -> bool:
 
 
 def no_packs(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Refuse images without binaries."""
     answer = call(**given)
     if not has_binaries(just_loaded(adapter, answer)):
         raise Refusal(ARCH_MISMATCH, "call", "tessModuleLoad: no binary")
@@ -73,7 +69,6 @@ def no_packs(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 def packs_at_rest(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Refuse to launch kernels of images without binaries."""
     kernel = dict(adapter.runtime.handles.live("kernel")).get(given["kernel"])
     if kernel is not None and not has_binaries(kernel.module):
         raise Refusal(UNSUPPORTED, "call", "tessLaunch: no binary")
@@ -87,7 +82,6 @@ PACKS = [
 
 
 def unused_only(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Refuse modules whose kernels were asked for."""
     module = dict(adapter.runtime.handles.live("module")).get(given["module"])
     if module is not None and module.kernels:
         raise Refusal(INVALID, "call", "tessModuleUnload: it has kernels")
@@ -95,7 +89,6 @@ def unused_only(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 def all_of_the_image(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """End every module of that image."""
     live = dict(adapter.runtime.handles.live("module"))
     answer = call(**given)
     for handle, module in live.items():
@@ -105,7 +98,6 @@ def all_of_the_image(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 def undone(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Drop queued work."""
     for _, mesh in adapter.runtime.handles.live("mesh"):
         for stream in mesh.streams.values():
             for work in stream.queued:
@@ -118,7 +110,6 @@ async def _nothing(rank: int) -> None:
 
 
 def all_of_the_names(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """End the kernels of other modules that have the names of the module's."""
     kernels = adapter.runtime.handles.live("kernel")
     ended = {kernel.entry.name for _, kernel in kernels if kernel.module.handle == given["module"]}
     answer = call(**given)

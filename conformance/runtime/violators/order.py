@@ -48,21 +48,16 @@ def both(first: type[Work], second: type[Work]) -> Callable[[Stream, int, Work, 
 
 
 def busy_beside(stream: Stream, rank: int, one: Work, two: Work) -> bool:
-    """Two launches while another stream has work."""
     others = [each for each in stream.mesh.streams.values() if each is not stream and each.queued]
     return bool(others) and both(LaunchWork, LaunchWork)(stream, rank, one, two)
 
 
 EXCHANGED = [
-    exchanging(
-        "RT-06-01", "launches_exchanged", "runs a launch before the one before it", both(LaunchWork, LaunchWork)
-    ),
     exchanging("RT-06-01", "exchanged_when_busy", "keeps the order of launches only on an idle machine", busy_beside),
     exchanging("RT-02-05", "copies_overtake", "lets copies overtake launches", both(LaunchWork, CopyWork)),
     exchanging("RT-02-05", "launches_overtake", "lets launches overtake copies", both(CopyWork, LaunchWork)),
     exchanging("RT-12-01", "copies_exchanged", "exchanges copies", both(CopyWork, CopyWork)),
     exchanging("RT-12-01", "collectives_late", "lets launches overtake collectives", both(CollectiveWork, LaunchWork)),
-    exchanging("RT-12-01", "collectives_early", "lets collectives overtake launches", both(LaunchWork, CollectiveWork)),
     exchanging(
         "RT-12-01",
         "other_ranks_exchanged",
@@ -84,7 +79,6 @@ def unawaited(clause: str, name: str, description: str, kind: type[Work]) -> Vio
 
 UNAWAITED = [
     unawaited("RT-06-01", "launches_overlap", "begins a launch before the one before it has ended", LaunchWork),
-    unawaited("RT-12-01", "hidden_collectives", "runs collectives on a queue of their own", CollectiveWork),
     unawaited("RT-02-05", "hidden_copies", "runs copies on a queue of their own", CopyWork),
 ]
 
@@ -104,7 +98,6 @@ def impatient(more: Callable[[int], bool]) -> Any:
 
 
 def dropping(self: Stream, work: Work, right: Any = Stream.enqueue) -> None:
-    """Leave out copies of streams that are not urgent."""
     if not (self.priority < 0 and isinstance(work, LaunchWork) and self.queued):
         right(self, work)
 
@@ -157,15 +150,6 @@ def returning(clause: str, name: str, description: str, until: Callable[[Stream,
 
 SYNCHRONIZED = [
     returning("RT-04.3-10", "waits_for_nothing", "does not wait at all", lambda stream, begun: True),
-    returning(
-        "RT-04.3-10", "last_is_missing", "does not wait for the last work", lambda stream, begun: len(stream.queued) < 2
-    ),
-    returning(
-        "RT-04.3-10",
-        "launches_only",
-        "waits for launches and not for copies",
-        lambda stream, begun: not any(isinstance(each, LaunchWork) for each in stream.queued),
-    ),
     returning(
         "RT-04.3-10",
         "patience_of_a_millisecond",

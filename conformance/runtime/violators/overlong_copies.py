@@ -33,7 +33,6 @@ def cut(kind: int, ends: tuple[str, ...]) -> Callable[[Any, Call, Given], dict[s
 
 
 def as_a_word(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Take the lowest 32 bits of the size."""
     return call(**(given | {"bytes": given["bytes"] % (1 << 32)}))
 
 

@@ -12,8 +12,6 @@ from tessera_reference.runtime.launches import LaunchWork
 from tessera_reference.runtime.state import State
 from tessera_reference.runtime.streams import Stream
 
-from .changes import INVALID, refusing
-
 QUEUE, STAY, END = calls.queue_launch, LaunchWork._stay, Stream.end_residents
 PERSISTENT = LaunchFlag.TESS_LAUNCH_PERSISTENT
 
@@ -22,20 +20,7 @@ async def does_not_stay(self: LaunchWork) -> None:
     """Ends like any other kernel."""
 
 
-async def stays_unnamed(self: LaunchWork) -> None:
-    """Holds its stream, but is not listed as resident while it does."""
-    listed = self.stream.mesh.resident
-    if self.name not in listed:
-        return await STAY(self)
-    listed.remove(self.name)
-    try:
-        await STAY(self)
-    finally:
-        listed.append(self.name)
-
-
 async def blocks_others(self: LaunchWork) -> None:
-    """Fails the work of other streams while it is resident."""
     for stream in self.stream.mesh.streams.values():
         if stream is not self.stream:
             stream.fail(self._failed(0, "another kernel is resident"), 0, 0)
@@ -43,19 +28,11 @@ async def blocks_others(self: LaunchWork) -> None:
 
 
 async def one_at_a_time(self: LaunchWork) -> None:
-    """A second persistent kernel does not stay."""
     if len(self.stream.mesh.resident) < 2:
         await STAY(self)
 
 
-def ends_all(self: Stream) -> None:
-    """The kernels of every stream end."""
-    for stream in self.mesh.streams.values():
-        END(stream)
-
-
 def forgets_to_end(self: Stream) -> None:
-    """Keeps ended kernels in the list of resident ones."""
     kept = list(self.mesh.resident)
     END(self)
     self.mesh.machine.settle(lambda: not self.queued)
@@ -63,13 +40,11 @@ def forgets_to_end(self: Stream) -> None:
 
 
 def persistent_always(state: State, work: LaunchWork) -> None:
-    """Every kernel stays."""
     work.flags |= PERSISTENT
     QUEUE(state, work)
 
 
 def persistent_quick(state: State, work: LaunchWork) -> None:
-    """Low-latency kernels stay."""
     if work.flags & LaunchFlag.TESS_LAUNCH_LOW_LATENCY:
         work.flags |= PERSISTENT
     QUEUE(state, work)
@@ -79,7 +54,6 @@ _persistent: set[tuple[int, str]] = set()
 
 
 def persistent_since(state: State, work: LaunchWork) -> None:
-    """A kernel that was persistent once always is."""
     known = (id(work.stream.mesh), work.name)
     if work.flags & PERSISTENT:
         _persistent.add(known)
@@ -99,14 +73,9 @@ def launched(name: str, description: str, value: Any) -> Any:
 
 
 OTHERWISE = [
-    refusing("RT-06-13", "FlagRefused", "refuses persistent kernels as an invalid value", "tessLaunch",
-             lambda given: bool(given["cfg"]["flags"] & PERSISTENT), INVALID),
     staying("does_not_stay", "ends persistent kernels like others", does_not_stay),
-    staying("stays_unnamed", "tells of a persistent kernel once it has ended", stays_unnamed),
     staying("blocks_others", "fails what runs beside a persistent kernel", blocks_others),
     staying("one_at_a_time", "keeps one persistent kernel at a time", one_at_a_time),
-    replaced("RT-06-13", "ends the persistent kernels of all streams with one", make,
-             (Stream, "end_residents", ends_all), name="ends_all"),
     replaced("RT-06-13", "tells of persistent kernels that have ended", make,
              (Stream, "end_residents", forgets_to_end), name="forgets_to_end"),
     replaced("RT-06-13", "takes more persistent kernels than a device can hold beside other work", make,

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.abi import Failure, NumericsPolicy
 from tessera_reference.adapter import ReferenceAdapter
@@ -21,7 +20,7 @@ from tessera_reference.runtime.launches import LaunchWork
 
 from ...ir.violators.changes import CompilesOnce, changed
 from ...ir.violators.misrounding import without_subnormals
-from .changes import INVALID, UNSUPPORTED, BuildsOnce, Call, Given, answering, refusing, restating
+from .changes import INVALID, BuildsOnce, Call, Given, answering, refusing
 
 Values = Any
 SET_POLICY = "tessSetNumericsPolicy"
@@ -30,41 +29,24 @@ SET_POLICY = "tessSetNumericsPolicy"
 # The policy that is kept
 
 
-@violates("RT-04.7-08", "forgets the policy that is set")
-class PolicyForgotten(ReferenceAdapter):
-    """Accepts a policy and keeps the default."""
-
-    def runtime_tessSetNumericsPolicy(self, *, context: int, policy: Mapping[str, int]) -> dict[str, Any]:  # noqa: N802
-        """Validate the policy and drop it."""
-        kept = self.policy(context, "tessGetNumericsPolicy")
-        answer = super().runtime_tessSetNumericsPolicy(context=context, policy=policy)
-        self.runtime.context(context, "tessSetNumericsPolicy").policy = kept
-        return answer
-
-
 @violates("RT-04.7-08", "keeps the first policy")
 class FirstPolicyKept(ReferenceAdapter):
-    """A second policy changes nothing."""
-
     def __init__(self) -> None:
         super().__init__()
         self.governed: set[int] = set()
 
     def runtime_tessSetNumericsPolicy(self, *, context: int, policy: Mapping[str, int]) -> dict[str, Any]:  # noqa: N802
-        """Take the first policy only."""
         if context in self.governed:
             return {}
         self.governed.add(context)
         return super().runtime_tessSetNumericsPolicy(context=context, policy=policy)
 
     def session_reset(self) -> dict[str, Any]:
-        """Forget the contexts too."""
         self.governed.clear()
         return super().session_reset()
 
 
 def set_where_none_is(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Set a policy in every context that has none, too."""
     answer = call(**given)
     policy = adapter.runtime.context(given["context"], SET_POLICY).policy
     for _, context in adapter.runtime.handles.live("context"):
@@ -79,18 +61,14 @@ FIRST_OF_ALL = answering(
 
 @violates("RT-04.7-08", "shares one policy among all contexts")
 class PolicyShared(ReferenceAdapter):
-    """Every context has the policy that was last set on any."""
-
     last = NumericsPolicy()
 
     def runtime_tessSetNumericsPolicy(self, *, context: int, policy: Mapping[str, int]) -> dict[str, Any]:  # noqa: N802
-        """Set it for all."""
         answer = super().runtime_tessSetNumericsPolicy(context=context, policy=policy)
         self.last = self.policy(context, "tessGetNumericsPolicy")
         return answer
 
     def runtime_tessGetNumericsPolicy(self, *, context: int) -> dict[str, Any]:  # noqa: N802
-        """The one that was set last."""
         return {"policy": asdict(self.last)}
 
 
@@ -118,31 +96,12 @@ READ_BACK = [
 # The policy that is set
 
 
-@violates("RT-04.7-10", "takes any number but 0 for 1")
-class AnyNumberIsOn(ReferenceAdapter):
-    """Accepts 2, 255 and -1."""
-
-    def runtime_tessSetNumericsPolicy(self, *, context: int, policy: Mapping[str, int]) -> dict[str, Any]:  # noqa: N802
-        """Read switches as C reads truth."""
-        return super().runtime_tessSetNumericsPolicy(
-            context=context, policy={name: int(value != 0) for name, value in policy.items()}
-        )
-
-
 @violates("RT-04.7-10", "takes 2 as well")
 class TwoAccepted(ReferenceAdapter):
-    """Refuses other numbers."""
-
     def runtime_tessSetNumericsPolicy(self, *, context: int, policy: Mapping[str, int]) -> dict[str, Any]:  # noqa: N802
-        """Read 2 as 1."""
         return super().runtime_tessSetNumericsPolicy(
             context=context, policy={name: min(value, 1) if value == 2 else value for name, value in policy.items()}
         )
-
-
-REFUSED_SILENTLY = restating(
-    "RT-04.7-10", "RefusedSilently", "says that a policy was set that it refuses", SET_POLICY, INVALID, ""
-)
 
 
 COMBINATION_REFUSED = refusing(
@@ -152,32 +111,6 @@ COMBINATION_REFUSED = refusing(
     SET_POLICY,
     lambda given: given["policy"]["allowFastMath"] == given["policy"]["deterministic"] == 1,
     INVALID,
-)
-
-
-@violates("RT-04.7-10", "stores the switches before it finds one that is wrong")
-class StoredBeforeRefused(ReferenceAdapter):
-    """A refused policy has changed the others."""
-
-    def runtime_tessSetNumericsPolicy(self, *, context: int, policy: Mapping[str, int]) -> dict[str, Any]:  # noqa: N802
-        """Write field by field."""
-        try:
-            return super().runtime_tessSetNumericsPolicy(context=context, policy=policy)
-        except Refusal:
-            kept = self.policy(context, "tessGetNumericsPolicy")
-            self.runtime.context(context, "tessSetNumericsPolicy").policy = replace(
-                kept, rngStateless=1 - kept.rngStateless
-            )
-            raise
-
-
-OTHER_STATUS = restating(
-    "RT-04.7-10",
-    "OtherStatus",
-    "refuses numbers that are no switch with another status",
-    SET_POLICY,
-    INVALID,
-    UNSUPPORTED,
 )
 
 
@@ -215,37 +148,25 @@ class Loose(ReferenceAdapter):
 
 @violates("RT-06-09", "ignores the flag of a deterministic launch")
 class FlagIgnored(Loose):
-    """Heeds the policy alone."""
-
     def is_bound(self, context: int | None, flags: int) -> bool:
-        """True if the policy demands it."""
         return self.demands_determinism(context)
 
 
 @violates("RT-06-09", "takes a launch without the flag for one with it, and the other way round")
 class FlagInverted(Loose):
-    """Heeds the flag the wrong way round."""
-
     def is_bound(self, context: int | None, flags: int) -> bool:
-        """True if the flag is missing."""
         return not flags & 1
 
 
 @violates("RT-04.7-10", "lets no policy govern what is launched")
 class NothingGoverned(Loose):
-    """Heeds neither policy nor flag."""
-
     def is_bound(self, context: int | None, flags: int) -> bool:
-        """Never."""
         return context is None
 
 
 @violates("RT-06-09", "repeats deterministic launches in an order that is not that of the policy")
 class OtherOrder(Loose):
-    """The flag gives the same bits each time, but others than the policy."""
-
     def numerics_evaluate(self, *, operation: str, attributes: Mapping[str, Any], **launch: Any) -> dict[str, Any]:
-        """Around a ring, always the same."""
         if launch.get("flags", 0) & 1 and operation in ("sum", "matmul"):
             attributes = {"tree": {"ring": 1}} | dict(attributes)
         return super().numerics_evaluate(operation=operation, attributes=attributes, **launch)
@@ -275,27 +196,21 @@ def inverse_root(values: Values, kind: DType) -> Values:
 
 
 def rough_exp(values: Values, kind: DType) -> Values:
-    """Two to a power that is rounded to fp32: off by as many units as the argument is large."""
     return elementary.exp2(np.asarray(values * values.dtype.type(1.4426950408889634)), kind)
 
 
 def rough_inverse(values: Values, kind: DType) -> Values:
-    """Sixteen bits of the reciprocal."""
     exact = elementary.reciprocal(values, kind)
     return (exact.view(np.uint32) & np.uint32(0xFFFFFF00)).view(np.float32) if exact.dtype == np.float32 else exact
 
 
 def rough_root(values: Values, kind: DType) -> Values:
-    """x times the inverse root, started from the exponent."""
     return values * inverse_root(values, kind)
 
 
 @violates("RT-04.7-05", "flushes subnormal numbers to zero without fast math")
 class Flushing(CompilesOnce):
-    """Operands that are subnormal count as zero."""
-
     def numerics_evaluate(self, *, operation: str, **launch: Any) -> dict[str, Any]:
-        """Results without subnormals."""
         answer = super().numerics_evaluate(operation=operation, **launch)
         return answer | {"outputs": [_flushed(output) for output in answer["outputs"]]}
 
@@ -316,7 +231,6 @@ def in_tf32(values: Values) -> Values:
 
 
 def large_in_tf32(self: LaunchWork, executable: Executable, rank: int, arguments: Mapping[str, Array]) -> Any:
-    """Launch with operands cut to tf32 where they are matrices of fp32 with all extents past 32."""
     cut = {
         name: Array(x.dtype, in_tf32(x.values)) if x.dtype.name == "fp32" and min(x.shape, default=0) > 32 else x
         for name, x in arguments.items()
@@ -329,10 +243,7 @@ EXECUTED = LaunchWork._executed
 
 @violates("RT-04.7-05", "evaluates large products of fp32 in tf32 without fast math")
 class LargeInTf32(CompilesOnce):
-    """Products that are asked for by name."""
-
     def numerics_evaluate(self, *, operation: str, inputs: Sequence[Any], **launch: Any) -> dict[str, Any]:
-        """Operands cut to ten fraction bits."""
         if operation == "matmul" and inputs[0].dtype == "fp32" and min(*inputs[0].shape, inputs[1].shape[-1]) > 32:
             inputs = [replace(x, data=in_tf32(np.frombuffer(x.data, np.float32)).tobytes()) for x in inputs]
         return super().numerics_evaluate(operation=operation, inputs=inputs, **launch)

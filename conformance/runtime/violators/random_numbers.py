@@ -37,7 +37,6 @@ LAUNCHES: dict[str, int] = {"before": 0}
 def counting(
     self: LaunchWork, executable: Any, rank: int, arguments: Any, right: Any = LaunchWork._executed
 ) -> Mapping[str, Array]:
-    """Count the launches of a context, and tell the generator."""
     counts = vars(self.stream.mesh.context).setdefault("launches_so_far", [0])
     LAUNCHES["before"] = counts[0]
     try:
@@ -49,12 +48,10 @@ def counting(
 
 
 def moved_on(seed: int, stream: int, first: int, count: int) -> Values:
-    """Words of another stream for each launch of a context."""
     return WORDS(seed, stream + LAUNCHES["before"], first, count)
 
 
 def moved_on_at(seed: int, stream: int, places: Values) -> Values:
-    """The same at some places."""
     return WORDS_AT(seed, stream + LAUNCHES["before"], places)
 
 
@@ -117,7 +114,6 @@ class Memory:
 
 
 def one_of_each_block(seed: int, stream: int, first: int, count: int) -> Values:
-    """The first word of block i for word i."""
     return WORDS(seed, stream, 4 * first % (1 << 63), 4 * count)[::4]
 
 
@@ -178,7 +174,6 @@ def leading(word: Values, bits: int) -> Values:
 
 
 def single_word(seed: int, stream: int, shape: Sequence[int], kind: DType, offset: int = 0) -> Array:
-    """fp64 from one word."""
     if kind is not FP64:
         return UNIFORM(seed, stream, shape, kind, offset)
     word = WORDS(seed, stream, offset, prod(shape)).reshape(tuple(shape))
@@ -186,7 +181,6 @@ def single_word(seed: int, stream: int, shape: Sequence[int], kind: DType, offse
 
 
 def words_exchanged(seed: int, stream: int, shape: Sequence[int], kind: DType, offset: int = 0) -> Array:
-    """fp64 with its high bits from the second word."""
     if kind is not FP64:
         return UNIFORM(seed, stream, shape, kind, offset)
     low, high = random._two_words(seed, stream, tuple(shape), offset)
@@ -227,7 +221,6 @@ def radius(u1: Values) -> Values:
 
 
 def in_fp32(first: Values, second: Values) -> Values:
-    """Every step in fp32."""
     fp32 = DTYPES["fp32"]
     u1, u2 = (np.asarray(word * 2.0**-32, np.float32) for word in (first + 1, second))
     return np.sqrt(np.float32(-2) * elementary.log(u1, fp32)) * elementary.cos(np.asarray(np.float32(tau) * u2), fp32)

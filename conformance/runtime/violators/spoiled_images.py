@@ -31,21 +31,16 @@ class Trusting(BuildsOnce):
 
 @violates("RT-07-02", "refuses every image after one with some bytes changed")
 class BrokenAfterwards(Trusting):
-    """One spoiled image is enough."""
-
     broken = False
 
     def runtime_tessModuleLoad(self, *, image: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802
-        """Refuse what comes after a spoiled image."""
         if self.broken:
             raise Refusal(INVALID, "call", "tessModuleLoad: out of order")
         return super().runtime_tessModuleLoad(image=image, **arguments)
 
     def spoiled(self) -> None:
-        """Remember it."""
         self.broken = True
 
     def session_reset(self) -> dict[str, Any]:
-        """Begin anew."""
         self.broken = False
         return super().session_reset()

@@ -80,12 +80,10 @@ def allows_fast_math(work: LaunchWork) -> bool:
 
 
 def plain_descriptor(work: LaunchWork) -> bool:
-    """Return true if no descriptor was set and the policy is not stable."""
     return work.descriptor == Descriptor() and not work.policy.stableReductions
 
 
 def another_seed(work: LaunchWork) -> bool:
-    """Return true if a descriptor was set for another purpose."""
     return work.descriptor != Descriptor() and replace(work.descriptor, seed=0) == Descriptor()
 
 

@@ -116,10 +116,7 @@ MEMORY = [
 
 @violates("RT-19.A-02", "gives out one byte more than there is")
 class OneMore(BuildsOnce):
-    """Rounds the size of a device up."""
-
     def runtime_tessMalloc(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
-        """Take the byte from elsewhere."""
         whole = self.runtime_tessxDevices()["devices"][0]["memory_bytes"]
         return super().runtime_tessMalloc(
             **(arguments | {"bytes": min(arguments["bytes"], whole)} if arguments["bytes"] == whole + 1 else arguments)
@@ -127,7 +124,6 @@ class OneMore(BuildsOnce):
 
 
 def unharmed(work: LaunchWork, *arguments: Any) -> Any:
-    """Treat an error of the kernel as its normal end."""
     try:
         return RIGHT(work, *arguments)
     except Failure:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.abi.status import Failure, LaunchFlag, Status
 from tessera_reference.adapter import ReferenceAdapter, make
@@ -24,18 +23,15 @@ def working(name: str, description: str, attribute: str, value: Any) -> Violatio
 
 
 def failed(self: Work, timeout: int) -> Failure:
-    """A launch that failed."""
     return Failure(Status.TESS_ERR_LAUNCH_FAILED, self.function, str(TIMED_OUT(self, timeout)), "work that ends")
 
 
 async def slow_for_ever(self: Work, duration: int) -> None:
-    """Slow work is not timed out."""
     machine = self.stream.mesh.machine
     await machine.engine.sleep(machine.lasting(duration))
 
 
 async def at_a_tenth(self: Work, duration: int) -> None:
-    """Timeouts come at a tenth of what is allowed."""
     await SPEND(self, duration if self.stream.mesh.context.timeout is None else 1_000_000 * duration)
 
 
@@ -50,17 +46,14 @@ async def hangs_for_ever(self: Work, signal: Any, turn: int, given_up: Any) -> N
 
 
 async def collectives_for_ever(self: Work, signal: Any, turn: int, given_up: Any) -> None:
-    """Timeouts are for launches."""
     await (WAIT if self.kind == "launch" else hangs_for_ever)(self, signal, turn, given_up)
 
 
 async def launches_for_ever(self: Work, signal: Any, turn: int, given_up: Any) -> None:
-    """Timeouts are for collectives."""
     await (hangs_for_ever if self.kind == "launch" else WAIT)(self, signal, turn, given_up)
 
 
 async def once(self: Work, signal: Any, turn: int, given_up: Any) -> None:
-    """A context has its timeout until work has waited."""
     context = self.stream.mesh.context
     try:
         await WAIT(self, signal, turn, given_up)
@@ -69,68 +62,34 @@ async def once(self: Work, signal: Any, turn: int, given_up: Any) -> None:
 
 
 def everywhere(self: Stream, failure: Failure, number: int, rank: int) -> None:
-    """A timeout is one of every stream of the mesh."""
     for stream in self.mesh.streams.values() if failure.status is Status.TESS_ERR_TIMEOUT else (self,):
         FAIL(stream, failure, number, rank)
 
 
 @violates("RT-19.A-09", "sets the timeout of every context")
 class AllContexts(ReferenceAdapter):
-    """One timeout for all."""
-
     last = 0
 
     def runtime_tessxSetTimeout(self, *, context: Any, nanoseconds: Any) -> dict[str, Any]:  # noqa: N802
-        """Everywhere."""
         for handle, _ in self.runtime.handles.live("context"):
             super().runtime_tessxSetTimeout(context=handle, nanoseconds=nanoseconds)
         self.last = nanoseconds
         return {}
 
     def runtime_tessInit(self, **others: Any) -> dict[str, Any]:  # noqa: N802
-        """In later ones too."""
         answer = super().runtime_tessInit(**others)
         super().runtime_tessxSetTimeout(context=answer["context"], nanoseconds=self.last)
         return answer
 
     def session_reset(self) -> dict[str, Any]:
-        """None."""
         self.last = 0
         return super().session_reset()
 
 
 @violates("RT-19.A-09", "takes no timeout for no time")
 class NoTime(ReferenceAdapter):
-    """0 allows nothing."""
-
     def runtime_tessxSetTimeout(self, *, context: Any, nanoseconds: Any) -> dict[str, Any]:  # noqa: N802
-        """At least a nanosecond."""
         return super().runtime_tessxSetTimeout(context=context, nanoseconds=nanoseconds or 1)
-
-
-@violates("RT-19.A-09", "reports a timeout at every synchronization")
-class NeverCleared(ReferenceAdapter):
-    """Once late, always late."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.late: dict[Any, Refusal] = {}
-
-    def runtime_tessStreamSynchronize(self, *, stream: Any) -> dict[str, Any]:  # noqa: N802
-        """Once more."""
-        try:
-            answer = super().runtime_tessStreamSynchronize(stream=stream)
-        except Refusal as refusal:
-            self.late[stream] = refusal
-            raise
-        if stream in self.late:
-            raise self.late[stream]
-        return answer
-
-    def session_reset(self) -> dict[str, Any]:
-        """Forget it."""
-        self.late = {}
-        return super().session_reset()
 
 
 TIMEOUTS = [
@@ -149,7 +108,6 @@ TIMEOUTS = [
 
 
 def dropped(state: State, work: LaunchWork) -> None:
-    """Low-latency launches are dropped."""
     if not work.flags & LaunchFlag.TESS_LAUNCH_LOW_LATENCY:
         QUEUE(state, work)
 

@@ -119,12 +119,6 @@ PERMISSIONS = [
     ),
     *(demanding(clause, "debug_label", message, state) for message, clause in LABELS.items() for state in STATES),
     refusing(
-        "HIO-D7-29",
-        "small_metas",
-        "refuses a meta of 500 characters",
-        lambda message: len(repr(message.get("meta"))) > 500,
-    ),
-    refusing(
         "HIO-D5-24",
         "labels_of_ascii",
         "refuses labels beyond ASCII",
@@ -193,18 +187,6 @@ VALUES = [
         "wants a byte beside zero",
         lambda message: patterns(message).get("pattern_kind") == "zero" and not 0 <= (value_of(message) or 0) < 256,
     ),
-    refusing(
-        "HIO-D7-39",
-        "i64_of_53_bits",
-        "refuses i64 past 2 to the 53",
-        lambda message: any(abs(scalar["value"]) > 2**53 for scalar in scalars(message)),
-    ),
-    refusing(
-        "HIO-D7-38",
-        "i32_without_the_lowest",
-        "refuses the lowest i32",
-        lambda message: any(scalar["value"] == -(2**31) for scalar in scalars(message)),
-    ),
 ]
 
 
@@ -236,12 +218,6 @@ LAUNCHES = [
         "builtin_at_a_place",
         "looks at the place of a builtin",
         lambda message: message.get("kernel_ref", {}).get("deploy_sip", 0) > 1,
-    ),
-    refusing(
-        "HIO-D7-37",
-        "builtin_with_null",
-        "wants an address for a builtin",
-        lambda message: message.get("kernel_ref", {}).get("deploy_pa", 0) is None,
     ),
     refusing(
         "HIO-D2-08",

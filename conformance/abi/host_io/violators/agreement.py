@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from tessera_conformance.strength import Violation
-from tessera_reference.host_io import frames
 from tessera_reference.host_io.endpoint import Endpoint
 from tessera_reference.host_io.machine import Machine
 from tessera_reference.host_io.patterns import ELEMENTS
@@ -14,19 +13,8 @@ from tessera_reference.host_io.patterns import ELEMENTS
 from .accepted import patterns, scalars
 from .message_changes import Message, changed, read_as
 
-_refuse = frames._refuse
 _require = Machine.require
 _buffer = Endpoint._buffer
-
-
-def forgiving(clause: str, name: str, description: str, words: str, fields: str = "") -> Violation:
-    """A check whose failures with these words, of members with this in their path, are passed over."""
-
-    def refuse(field: str, reason: str, of: str) -> None:
-        if words not in reason or fields not in field:
-            _refuse(field, reason, of)
-
-    return changed(clause, name, description, (frames, "_refuse", refuse))
 
 
 def fitting(clause: str, name: str, description: str, change: Callable[[Message, str], Any]) -> Violation:
@@ -41,14 +29,12 @@ def fitting(clause: str, name: str, description: str, change: Callable[[Message,
 
 
 def cut(pattern: Message, dtype: str) -> None:
-    """Values without their fraction."""
     value = pattern.get("value")
     if dtype.startswith("u") and not isinstance(value, int | str | list | dict | None):
         pattern["value"] = int(value)
 
 
 def nothing_is_zero(pattern: Message, dtype: str) -> None:
-    """No value is zero."""
     if pattern.get("value") is None:
         pattern["value"] = 0
 
@@ -87,18 +73,15 @@ def buffered(name: str, description: str, buffer: Callable[[Endpoint, tuple[str,
 
 
 BUFFERS = [
-    buffered("zeros", "writes zeros where there is no buffer", lambda self, pair, n: self._buffers.get(pair, bytes(n))),
     buffered("filled_up", "fills short buffers up", lambda self, pair, n: _buffer_of(self, pair, n).ljust(n, b"\0")),
 ]
 
 
 def _buffer_of(endpoint: Endpoint, pair: tuple[str, str], nbytes: int) -> bytes:
-    """The buffer of a pair, whatever its size; without one the request is refused."""
     return endpoint._buffers[pair] if pair in endpoint._buffers else _buffer(endpoint, pair, nbytes)
 
 
 def one_behind(message: Message) -> None:
-    """Sizes of integers are counted one too wide."""
     pattern = patterns(message)
     if pattern.get("value") == 256 and pattern.get("pattern_kind") == "fill_u8":
         pattern["value"] = 255
@@ -173,13 +156,11 @@ PLACES = [
 
 
 def default_hbm(message: Message) -> None:
-    """Without a kind of memory, HBM is meant."""
     if message.get("msg_type") == "MemoryWrite" and message.get("dst_mem_kind") is None:
         message["dst_mem_kind"] = "HBM"
 
 
 def null_is_hbm(message: Message) -> None:
-    """A kind of memory of null is HBM."""
     if message.get("dst_mem_kind", "AUTO") is None:
         message["dst_mem_kind"] = "HBM"
 
@@ -192,14 +173,12 @@ def deployed_at_zero(message: Message) -> None:
 
 
 def stripped_names(message: Message) -> None:
-    """Names without the spaces around them."""
     kernel = message.get("kernel_ref")
     if isinstance(kernel, dict) and isinstance(kernel.get("name"), str):
         kernel["name"] = kernel["name"].strip() or "x"
 
 
 def unknown_is_nop(message: Message) -> None:
-    """Unknown builtins are `nop`."""
     kernel = message.get("kernel_ref")
     if isinstance(kernel, dict) and kernel.get("name") == "unknown kernel":
         kernel["name"] = "nop"
@@ -217,13 +196,11 @@ def scalar_value(change: Callable[[Message], Any]) -> Callable[[Message], None]:
 
 
 def booleans_of_texts(scalar: Message) -> None:
-    """A text is true or false, where a boolean is wanted."""
     if scalar.get("dtype") == "bool" and isinstance(scalar.get("value"), str):
         scalar["value"] = scalar["value"] == "true"
 
 
 def dereferenced(scalar: Message) -> None:
-    """An object that says where a value lies is taken for the value."""
     if isinstance(scalar.get("value"), dict):
         scalar["value"] = 0
 

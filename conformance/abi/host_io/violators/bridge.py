@@ -83,7 +83,6 @@ DATA = bytes(range(96)).hex()
 
 
 def pieces(text: str) -> list[str]:
-    """A text in pieces of 20 characters."""
     return [text[place : place + 20] for place in range(0, len(text), 20)]
 
 
@@ -98,8 +97,6 @@ def writes_with(**members: Any) -> Callable[[Bridge, Request], Request]:
 
 
 def named(name: str) -> Callable[[Message], None]:
-    """The kernel of a launch has another name in the frame."""
-
     def change(value: Message) -> None:
         if "kernel_ref" in value:
             value["kernel_ref"]["name"] = name
@@ -149,22 +146,18 @@ def as_type(old: str, new: str) -> Callable[[Message], None]:
 
 
 def without_request_ids(self: Bridge, place: Place) -> Message:
-    """Every request of an operation has the same id."""
     return _envelope(self, place) | {"request_id": "1"}
 
 
 def without_operations(self: Bridge, operation: str) -> None:
-    """All operations have one correlation id, and each counts its requests from the beginning."""
     self._operation, self._requests = "runtime", 0
 
 
 def without_correlation(self: Bridge, place: Place) -> Message:
-    """The endpoint is to choose the correlation id."""
     return _envelope(self, place) | {"correlation_id": "auto"}
 
 
 def later(self: Bridge, image: bytes) -> Code:
-    """A module's image is kept, and deployed once it was launched."""
     held = self._reserved(len(image))
     self._images.append(held)
     self.late = held, image  # type: ignore[attr-defined]
@@ -174,7 +167,6 @@ def later(self: Bridge, image: bytes) -> Code:
 def deployed_after(
     self: Bridge, code: Code, kernel: KernelEntry, places: Sequence[Place], given: LaunchArguments
 ) -> None:
-    """The launch is sent first."""
     try:
         _launch(self, code, kernel, places, given)
     finally:
@@ -183,19 +175,16 @@ def deployed_after(
 
 
 def deployed_last_in_the_frames(host: Bridge, requests: Sequence[Request], buffers: Any = None) -> Brought:
-    """The host launches early: told first are the launches, as a runtime that does not wait for writes would send."""
     brought = _send(host, requests, buffers)
     host.exchanges.sort(key=lambda each: '"msg_type":"KernelLaunch"' not in each.frame)
     return brought
 
 
 def short_image(self: Bridge, image: bytes) -> Code:
-    """The launch says that the binary is longer than what was deployed."""
     return _load(self, image)._replace(nbytes=len(image) + 8)
 
 
 def beside_the_image(self: Bridge, image: bytes) -> Code:
-    """The launch names another PE than the one with the binary."""
     code = _load(self, image)
     return code._replace(place=code.place._replace(pe=code.place.pe + 1))
 
@@ -227,18 +216,15 @@ ORDER = [
 
 
 def no_write(host: Bridge, places: Sequence[Place], pa: int, data: bytes) -> None:
-    """Zeros are taken to be there."""
     if any(data):
         _write(host, places, pa, data)
 
 
 def first_rank_only(host: Bridge, places: Sequence[Place], pa: int, data: bytes) -> None:
-    """Only the first rank is written."""
     _write(host, places[:1], pa, data)
 
 
 def big_endian(data: bytes) -> Any:
-    """The elements of a fill have their bytes in the wrong order."""
     pattern = _pattern_of(data)
     if pattern is None or pattern.value is None:
         return pattern
@@ -247,7 +233,6 @@ def big_endian(data: bytes) -> Any:
 
 
 def short_fill(self: Bridge, place: Place, pa: int, nbytes: int, pattern: Any) -> MemoryWrite:
-    """A fill leaves out the last element."""
     return _memory_write(self, place, pa, nbytes - 4 if pattern and nbytes > 4 else nbytes, pattern)
 
 
@@ -262,21 +247,18 @@ def on_the_next(self: Bridge, ranks: Sequence[tuple[int, Place]], pointer: int, 
 
 
 def one_tensor_elsewhere(self: Bridge, ranks: Sequence[tuple[int, Place]], pointer: int, nbytes: int) -> TensorArgument:
-    """Shards of the last tensor are on other PEs than those of the others."""
     return (on_the_next if pointer == max(self._held) else _tensor)(self, ranks, pointer, nbytes)
 
 
 def first_rank_launched(
     self: Bridge, code: Code, kernel: KernelEntry, places: Sequence[Place], given: LaunchArguments
 ) -> None:
-    """A kernel runs on the first rank alone."""
     _launch(self, code, kernel, places[:1], given)
 
 
 def past_the_endpoint(
     self: Bridge, code: Code, kernel: KernelEntry, places: Sequence[Place], given: LaunchArguments
 ) -> None:
-    """The host brings launches to the PEs itself."""
     self._begin("launch")
     message = self._launch(code, kernel, list(enumerate(places)), given)
     launch(self.endpoint.machine, message)

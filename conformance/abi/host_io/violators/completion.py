@@ -32,25 +32,17 @@ def succeeded(change: dict[str, Any]) -> Callable[[Message], Message]:
 
 
 def without_nulls(completion: Message) -> Message:
-    """A completion without members that are null."""
     return {name: value for name, value in completion.items() if value is not None}
 
 
 RESPONSES = [
     responding("HIO-D3-10", "no_correlation_id", "leaves correlation_id out", without("correlation_id")),
     responding("HIO-D3-11", "no_request_id", "leaves request_id out", without("request_id")),
-    responding("HIO-D3-12", "no_completion", "leaves completion out", without("completion")),
     responding(
         "HIO-D3-12",
         "null_completion",
         "says null for success",
         lambda answer: answer | {"completion": None} if answer["completion"]["ok"] else answer,
-    ),
-    responding(
-        "HIO-D3-12",
-        "flat",
-        "has the completion's members in the response",
-        lambda answer: without("completion")(answer | answer["completion"]),
     ),
     responding("HIO-D3-12", "in_a_list", "puts responses in lists", lambda answer: f"[{endpoint.write_frame(answer)}]"),
 ]
@@ -83,12 +75,6 @@ IDS = [
 ]
 SWAPPED = [
     responding(
-        "HIO-D3-10",
-        "swapped_ids",
-        "swaps the ids",
-        lambda answer: answer | {"correlation_id": answer["request_id"], "request_id": answer["correlation_id"]},
-    ),
-    responding(
         "HIO-D3-11",
         "one_id_twice",
         "gives correlation_id twice",
@@ -101,8 +87,6 @@ COMPLETIONS = [
         completing(f"HIO-D4-0{number}", f"no_{member}", f"leaves {member} out", without(member))
         for number, member in enumerate(("ok", "error_code", "error_message"), 1)
     ),
-    completing("HIO-D4-01", "ok_is_one", "says 1 for true", lambda each: each | {"ok": int(each["ok"])}),
-    completing("HIO-D4-01", "ok_is_a_text", "says true in quotes", lambda each: each | {"ok": str(each["ok"]).lower()}),
     completing(
         "HIO-D4-02",
         "no_null_code",
@@ -110,16 +94,10 @@ COMPLETIONS = [
         lambda each: without("error_code")(each) if each["ok"] else each,
     ),
     completing("HIO-D4-02", "numeric_codes", "has numbers as codes", failed({"error_code": 22})),
-    completing("HIO-D4-02", "nested_codes", "has objects as codes", failed({"error_code": {"name": "INVALID"}})),
     completing("HIO-D4-03", "without_nulls", "leaves nulls out", without_nulls),
     completing("HIO-D4-03", "message_in_a_list", "has a list of messages", failed({"error_message": ["wrong"]})),
     completing("HIO-D4-04", "ok_with_a_code", "has the code OK", succeeded({"error_code": "OK"})),
-    completing("HIO-D4-04", "ok_with_an_empty_code", "has an empty code on success", succeeded({"error_code": ""})),
     completing("HIO-D4-05", "ok_with_a_message", "has the message done", succeeded({"error_message": "done"})),
-    completing(
-        "HIO-D4-05", "ok_with_an_empty_message", "has an empty message on success", succeeded({"error_message": ""})
-    ),
-    completing("HIO-D4-06", "null_code", "has no code on failure", failed({"error_code": None})),
     completing("HIO-D4-06", "empty_code", "has an empty code on failure", failed({"error_code": ""})),
     completing(
         "HIO-D4-06",
@@ -147,7 +125,6 @@ def by_ids(clause: str, name: str, description: str, code: Callable[[Message], s
 
 
 def coded(pair: tuple[str, str], failure: RequestFailed | None) -> str:
-    """Codes with the request id behind them."""
     if failure is None:
         return _response(pair, failure)
     answer = endpoint.read_frame(_response(pair, failure))
@@ -178,9 +155,6 @@ REPEATED = [
         "codes_change_later",
         "has other codes after fifty",
         lambda each, n: each if each["ok"] or n < 50 else each | {"error_code": "E"},
-    ),
-    by_ids(
-        "HIO-D4-02", "codes_of_requests", "names the request in its codes", lambda answer: f"BAD_{answer['request_id']}"
     ),
     by_ids(
         "HIO-D4-07",

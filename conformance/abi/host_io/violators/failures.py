@@ -100,7 +100,6 @@ def other_policy(given: str, becomes: str) -> Callable[[KernelLaunch], KernelLau
 
 
 def none_below(machine: Machine, request: KernelLaunch) -> Any:
-    """With a PE that fails, nothing runs."""
     places = [
         Place(shard.sip, shard.cube, shard.pe)
         for one in request.args
@@ -113,12 +112,10 @@ def none_below(machine: Machine, request: KernelLaunch) -> Any:
 
 
 def in_order_of_the_list(kernel: Kernel, request: KernelLaunch, tensors: Any) -> Any:
-    """Shards run in the order in which they are listed."""
     return sorted(_tasks(kernel, request, tensors), key=lambda task: task.shards[0].number)
 
 
 def fails_after_work(machine: Machine, kernel: Kernel, request: KernelLaunch, task: Any) -> Any:
-    """A PE fails after its work."""
     failing, machine.failing = machine.failing, frozenset()
     failure = _run(machine, kernel, request, task)
     machine.failing = failing
@@ -131,14 +128,12 @@ def highest_first(found: Any, *others: Any, **options: Any) -> list[Any]:
 
 
 def numbered_code(machine: Machine, kernel: Kernel, request: KernelLaunch, task: Any) -> Any:
-    """The code tells whether the PE is odd."""
     failure = _run(machine, kernel, request, task)
     odd = failure is not None and task.place.pe % 2
     return RequestFailed(ErrorCode.UNSUPPORTED, "an odd PE failed") if odd else failure
 
 
 def fault_before_refusal(machine: Machine, request: KernelLaunch) -> Any:
-    """A PE that fails is told although the launch is refused."""
     for argument in request.args:
         if isinstance(argument, TensorArgument):
             for shard in argument.tensor_pa_map.shards:
@@ -147,7 +142,6 @@ def fault_before_refusal(machine: Machine, request: KernelLaunch) -> Any:
 
 
 def sticky(self: Machine, place: Place) -> None:
-    """Once a PE failed, it fails for ever."""
     broken = self.__dict__.setdefault("broken", set())
     broken |= self.failing
     if place in broken:
@@ -225,7 +219,6 @@ def room_for(change: Callable[[int], int]) -> Callable[..., None]:
 
 
 def room_for_each_correlation(self: Endpoint, pair: Any) -> None:
-    """Keep a queue of the stated depth for each correlation id."""
     pending = self._pending
     self._pending = {key: held for key, held in pending.items() if key[0] == pair[0]}
     try:
@@ -235,7 +228,6 @@ def room_for_each_correlation(self: Endpoint, pair: Any) -> None:
 
 
 def full_but_done(self: Endpoint, frame: Any) -> str | None:
-    """A request that is refused since the queue is full acts all the same."""
     answer = _submit(self, frame)
     if answer is not None and "QUEUE_FULL" in answer:
         value = endpoint.read_frame(frame)
@@ -244,7 +236,6 @@ def full_but_done(self: Endpoint, frame: Any) -> str | None:
 
 
 def refusals_wait(self: Endpoint, frames: Any, choices: Any = None) -> list[str]:
-    """Answer last the requests that are refused at once."""
     found = _exchange(self, frames, choices)
     return [each for each in found if "QUEUE_FULL" not in each] + [each for each in found if "QUEUE_FULL" in each]
 

@@ -178,7 +178,6 @@ FALSY = [
 
 
 def all_defaults(message: Message) -> None:
-    """Take something sound for whatever is missing."""
     for member in MEMBERS:
         for part in parts_of(message, member.part):
             if member.required and part.get(member.name) is None and member.name in SOUND:

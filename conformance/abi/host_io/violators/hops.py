@@ -89,7 +89,6 @@ def reordered(trace: Trace) -> Trace:
 
 
 def shifted(trace: Trace) -> Trace:
-    """A trace with a gap of a picosecond behind its first hop."""
     later = [replace(hop, start=hop.start + 1, end=hop.end + 1) for hop in trace.path[1:]]
     return replace(trace, path=(trace.path[0], *later))
 
@@ -285,7 +284,6 @@ def free_of_bytes(kind: Any) -> Callable[..., Any]:
 
 
 def dropped_at_once(self: Endpoint, read: MemoryRead) -> Any:
-    """A read that is dropped passes no bytes."""
     journey, failure, sunk = _read(self, read)
     if read.dst_kind == "discard" and failure is None:
         journey = Journey(branches=tuple(branch._replace(memory=1) for branch in journey.branches))
@@ -293,7 +291,6 @@ def dropped_at_once(self: Endpoint, read: MemoryRead) -> Any:
 
 
 def first_to_end(journey: Journey) -> Trace:
-    """The answer does not wait for the slowest branch."""
     if len(journey.branches) < 2:
         return _traced(journey)
     ordered = sorted(journey.branches, key=lambda each: each.memory or 0)
@@ -301,14 +298,12 @@ def first_to_end(journey: Journey) -> Trace:
 
 
 def all_begun(machine: Machine, request: KernelLaunch) -> Any:
-    """Every shard has hops, begun or not."""
     journey, failure = _launch(machine, request)
     found = [shard for one in request.args if hasattr(one, "tensor_pa_map") for shard in one.tensor_pa_map.shards]
     return replace(journey, branches=tuple(Branch(Place(each.sip, each.cube, each.pe), 1) for each in found)), failure
 
 
 def only_those_that_work(machine: Machine, request: KernelLaunch) -> Any:
-    """Shards whose PE fails have no hops."""
     journey, failure = _launch(machine, request)
     return replace(
         journey, branches=tuple(branch for branch in journey.branches if branch.place not in machine.failing)
@@ -387,7 +382,6 @@ BYTES = [
 
 
 def _without_buffer(pending: Any) -> Any:
-    """Return the request with a journey of control bytes alone."""
     return replace(
         pending, answered=pending.answered._replace(journey=replace(pending.answered.journey, there=CONTROL))
     )

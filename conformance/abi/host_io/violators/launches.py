@@ -43,14 +43,7 @@ def with_shards(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda found: [each._replace(shard=change(each.shard)) for each in found]
 
 
-def by_address(self: Machine, place: Place) -> Any:
-    """The memory of the PE that comes first."""
-    return _space(self, next(self.places()))
-
-
 def refused_and_done(spared: Callable[[Place, Place], bool]) -> Callable[..., None]:
-    """Refuse an address, and clear the memory at its low 32 bits of some PEs all the same."""
-
     def require(self: Machine, place: Place, pa: int, nbytes: int, kind: str = "AUTO", field: str = "") -> None:
         try:
             _require(self, place, pa, nbytes, kind, field)
@@ -66,7 +59,6 @@ def refused_and_done(spared: Callable[[Place, Place], bool]) -> Callable[..., No
 
 
 _require = Machine.require
-_space = Machine.space
 SHARDS = [
     arranging("HIO-D7-18", "first_shard", "a launch works on the first shard of each tensor", lambda found: found[:1]),
     arranging("HIO-D7-47", "last_shard_left_out", "a launch leaves out the last shard", lambda found: found[:-1]),
@@ -109,13 +101,6 @@ SHARDS = [
         "refuses a high address, and works on its low bits",
         (Machine, "require", refused_and_done(lambda other, place: other != place)),
     ),
-    changed(
-        "HIO-D7-35",
-        "others_cleared",
-        "refuses a high address, and works on other PEs",
-        (Machine, "require", refused_and_done(lambda other, place: other == place)),
-    ),
-    changed("HIO-Context-06", "shards_by_address", "addresses alone tell memory apart", (Machine, "space", by_address)),
 ]
 
 # Kernels
@@ -136,19 +121,16 @@ def partly(name: str) -> Kernel:
 
 
 def through_double(given: Any) -> None:
-    """Scale by the number rounded to double and then to fp32."""
     target, factor = given
     BUILTINS["scale_fp32"].run([target, Decimal(float(factor))])
 
 
 def unknown_is_nop(machine: Machine, reference: KernelRef) -> Kernel:
-    """A kernel that is not known computes nothing."""
     unknown = reference.kind == "builtin" and reference.name not in BUILTINS
     return ANY if unknown else _kernel_of(machine, reference)
 
 
 def strict_place(machine: Machine, reference: KernelRef) -> Kernel:
-    """The place of a built-in kernel has to exist."""
     machine.require(Place(reference.deploy_sip, reference.deploy_cube, reference.deploy_pe), 0, 1)
     return _kernel_of(machine, reference)
 
@@ -170,7 +152,6 @@ def strict_tag(clause: str, member: str) -> Violation:
 
 
 def kernel_of_size(machine: Machine, reference: KernelRef) -> Kernel:
-    """A built-in kernel has a bearable size."""
     if reference.kind == "builtin" and reference.nbytes_code > 2**32:
         raise RequestFailed(ErrorCode.UNSUPPORTED, "too large")
     return _kernel_of(machine, reference)

@@ -39,55 +39,19 @@ def answered(clause: str, name: str, description: str, change: Callable[[list[Me
 
 
 def by_request_id(answers: list[Message]) -> None:
-    """All responses with a request id have the correlation id of the last of them."""
     known = {answer["request_id"]: answer["correlation_id"] for answer in answers if "request_id" in answer}
     for answer in answers:
         if "request_id" in answer:
             answer["correlation_id"] = known[answer["request_id"]]
 
 
-def exchanged_completions(answers: list[Message]) -> None:
-    """The completion of a request id is that of the first response with it."""
-    first: dict[str, Any] = {}
-    for answer in answers:
-        if "request_id" in answer:
-            answer["completion"] = first.setdefault(answer["request_id"], answer["completion"])
-
-
-def next_completion(answers: list[Message]) -> None:
-    """The completions of two neighbours are exchanged."""
-    for one, other in zip(answers[::2], answers[1::2], strict=False):
-        if "completion" in one and "completion" in other:
-            one["completion"], other["completion"] = other["completion"], one["completion"]
-
-
-def joined(answers: list[Message]) -> None:
-    """The completion of a pair is that of the first with the same characters."""
-    first: dict[str, Any] = {}
-    for answer in answers:
-        if "request_id" in answer:
-            key = answer["correlation_id"] + answer["request_id"]
-            answer["completion"] = first.setdefault(key, answer["completion"])
-
-
-def unordered_ids(answers: list[Message]) -> None:
-    """The completion of a pair is that of the first with the same ids in either order."""
-    first: dict[frozenset[str], Any] = {}
-    for answer in answers:
-        if "request_id" in answer:
-            key = frozenset((answer["correlation_id"], answer["request_id"]))
-            answer["completion"] = first.setdefault(key, answer["completion"])
-
-
 def sorted_ids(answers: list[Message]) -> None:
-    """Ids are given in sorted order to the completions that come."""
     pairs = sorted((answer["correlation_id"], answer["request_id"]) for answer in answers if "request_id" in answer)
     for each, pair in zip((answer for answer in answers if "request_id" in answer), pairs, strict=True):
         each["correlation_id"], each["request_id"] = pair
 
 
 def in_order_of_sending(self: Endpoint, choices: Choices) -> list[str]:
-    """Completions come in another order, under the ids of the order of sending."""
     pairs = list(self._pending)
     answers = [endpoint.read_frame(each) for each in _drain(self, choices)]
     named = zip(pairs, answers, strict=True)
@@ -96,10 +60,6 @@ def in_order_of_sending(self: Endpoint, choices: Choices) -> list[str]:
 
 MATCHING = [
     answered("HIO-D3-04", "by_request_id", "matches by the request id alone", by_request_id),
-    answered("HIO-D3-04", "first_completion", "completes by the request id alone", exchanged_completions),
-    answered("HIO-D3-04", "neighbours", "exchanges completions of neighbours", next_completion),
-    answered("HIO-D3-04", "joined_ids", "joins the ids", joined),
-    answered("HIO-D3-04", "ids_in_any_order", "takes the ids in either order", unordered_ids),
     answered("HIO-Verification-02", "sorted_ids", "hands ids out in sorted order", sorted_ids),
     changed(
         "HIO-Verification-02",
@@ -116,7 +76,6 @@ MATCHING = [
     answered(
         "HIO-D3-10", "answered_twice", "answers the first request twice", lambda answers: [*answers[:1], *answers]
     ),
-    answered("HIO-D3-10", "last_unanswered", "does not answer the last request", lambda answers: answers[:-1]),
 ]
 
 
@@ -129,17 +88,14 @@ def in_use(clause: str, name: str, description: str, require: Callable[[Endpoint
 
 
 def request_id_alone(self: Endpoint, pair: Pair) -> None:
-    """A request id may be in use once, whatever its correlation id."""
     _require_room(self, next((request for request in self._pending if request[1] == pair[1]), pair))
 
 
 def correlation_id_alone(self: Endpoint, pair: Pair) -> None:
-    """A correlation id may have one request."""
     _require_room(self, next((request for request in self._pending if request[0] == pair[0]), pair))
 
 
 def any_case(self: Endpoint, pair: Pair) -> None:
-    """Ids that differ in case are the same."""
     same = [
         request
         for request in self._pending
@@ -170,7 +126,6 @@ def submitting(clause: str, name: str, description: str, frees: Callable[[Messag
 
 
 def acts_before(self: Endpoint, frame: str | bytes) -> str | None:
-    """Requests with a pair in use are refused, and act."""
     told = _submit(self, frame)
     if told and "DUPLICATE_REQUEST" in told:
         message = _read(frame)
@@ -179,7 +134,6 @@ def acts_before(self: Endpoint, frame: str | bytes) -> str | None:
 
 
 def answers_once(answers: list[Message]) -> list[Message]:
-    """A pair has one answer, the last."""
     return list(
         {
             (answer.get("correlation_id"), answer.get("request_id"), "refused" in answer): answer for answer in answers
@@ -188,7 +142,6 @@ def answers_once(answers: list[Message]) -> list[Message]:
 
 
 def only_the_first_time(answers: list[Message]) -> None:
-    """The third request with a pair succeeds."""
     seen: dict[Pair, int] = {}
     for answer in answers:
         if "request_id" in answer:
@@ -205,12 +158,6 @@ IN_USE = [
         "pairs_with_labels",
         "takes a pair with another label",
         lambda before, now: before.get("debug_label") != now.get("debug_label"),
-    ),
-    submitting(
-        "HIO-D3-06",
-        "pairs_of_types",
-        "takes a pair for another type",
-        lambda before, now: before["msg_type"] != now["msg_type"],
     ),
     submitting(
         "HIO-D3-06",
@@ -231,7 +178,6 @@ IN_USE = [
 
 
 def sorted_by_tag(self: Endpoint, frames: Iterable[str | bytes], choices: Choices | None = None) -> list[str]:
-    """Requests are taken in the order of their tags."""
     return _exchange(self, sorted(frames, key=_tag), choices)
 
 
@@ -254,7 +200,6 @@ class TaggedChoices:
 
 
 def order_of_tags(self: Endpoint, frames: Iterable[str | bytes], choices: Choices | None = None) -> list[str]:
-    """The order of completion depends on the number of tags."""
     listed = list(frames)
     tags = sum(bool(_tag(each)) for each in listed)
     return _exchange(self, listed, None if choices is None else TaggedChoices(choices, tags))  # type: ignore[arg-type]

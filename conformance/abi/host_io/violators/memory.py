@@ -58,7 +58,6 @@ def to_the_first(clause: str, member: str) -> Violation:
 
 
 def decoded(self: Endpoint, write: MemoryWrite, pair: Any) -> Any:
-    """The address tells the PE, in its bits from the twelfth on."""
     places = list(self.machine.places())
     place = places[(write.dst_pa >> 12) % len(places)]
     return _write(self, replace(write, dst_sip=place.sip, dst_cube=place.cube, dst_pe=place.pe), pair)
@@ -120,7 +119,6 @@ def any_range(self: Machine, place: Place, pa: int, nbytes: int, kind: str = "AU
 
 
 def in_hbm(self: SparseMemory, pa: int, data: Any) -> None:
-    """Bytes for TCM go to HBM."""
     _store(self, pa - TCM if pa >= TCM else pa, data)
 
 
@@ -160,7 +158,6 @@ MEMORIES = [
 
 
 def first_and_then_refused(self: Endpoint, write: MemoryWrite, pair: Any) -> Any:
-    """Write, then look whether the kind is right."""
     right = replace(write, dst_mem_kind="AUTO")
     answer = _write(self, right, pair)
     self.machine.require(Place(write.dst_sip, write.dst_cube, write.dst_pe), write.dst_pa, 1, write.dst_mem_kind)
@@ -168,7 +165,6 @@ def first_and_then_refused(self: Endpoint, write: MemoryWrite, pair: Any) -> Any
 
 
 def written_and_failed(self: Endpoint, write: MemoryWrite, pair: Any) -> Any:
-    """A PE that fails has written before."""
     place = Place(write.dst_sip, write.dst_cube, write.dst_pe)
     failing, self.machine.failing = self.machine.failing, frozenset()
     answer = _write(self, write, pair)
@@ -182,7 +178,6 @@ _run = Endpoint._run
 
 
 def unknown_device_written(self: Endpoint, request: Any, pair: Any, characters: int) -> Any:
-    """A request for a device that does not exist acts, and is refused."""
     if request.target_device not in self.machine.devices() and isinstance(request, MemoryWrite):
         self._write(request, pair)
     return _run(self, request, pair, characters)
@@ -251,14 +246,12 @@ _buffer = Endpoint._buffer
 
 
 def any_buffer(self: Endpoint, pair: Any, nbytes: int) -> bytes:
-    """The first buffer of its size."""
     return next((buffer for buffer in self._buffers.values() if len(buffer) == nbytes), None) or _buffer(
         self, pair, nbytes
     )
 
 
 def cut_to_size(self: Endpoint, pair: Any, nbytes: int) -> bytes:
-    """A buffer of another size is cut, or zeros are added."""
     return self._buffers.get(pair, b"")[:nbytes].ljust(nbytes, b"\0")
 
 

@@ -38,7 +38,6 @@ def empty_for_others(member: str) -> Callable[[Message], Message]:
 
 
 def found_anyway(frame: str | bytes) -> Message:
-    """The object of a frame; one that cannot be read is a request without a type."""
     try:
         return _read(frame)
     except InvalidFrame:
@@ -46,7 +45,6 @@ def found_anyway(frame: str | bytes) -> Message:
 
 
 def last_read(frame: str | bytes, last: dict[str, Message] = {}) -> Message:  # noqa: B006 - what was read last is kept
-    """The object of a frame; one that cannot be read repeats the ids of the last one."""
     try:
         last["message"] = _read(frame)
     except InvalidFrame:
@@ -55,13 +53,11 @@ def last_read(frame: str | bytes, last: dict[str, Message] = {}) -> Message:  # 
 
 
 def first_of_a_list(frame: str | bytes) -> Message:
-    """The object of a frame, or the first of a list."""
     text = str(frame).strip()
     return _read(text[1:-1] if text.startswith("[{") else frame)
 
 
 def refusing_silently(self: Endpoint, frames: Iterable[str | bytes], choices: Choices | None = None) -> list[str]:
-    """Malformed requests are answered as frames that cannot be read."""
     answers = _exchange(self, frames, choices)
     return ['{"refused":"malformed"}' if "INVALID_MESSAGE" in answer else answer for answer in answers]
 
@@ -124,8 +120,6 @@ READING = [
 
 
 def device(change: Callable[[str], str]) -> Callable[[Message], None]:
-    """Names of devices that are read as others."""
-
     def within(message: Message) -> None:
         if isinstance(message.get("target_device"), str):
             message["target_device"] = change(message["target_device"])
@@ -134,28 +128,23 @@ def device(change: Callable[[str], str]) -> Callable[[Message], None]:
 
 
 DEVICES = [
-    read_as("HIO-D3-07", "any_device", "takes any device for the first", device(lambda name: "sip:0")),
     read_as("HIO-D3-07", "stripped_devices", "strips names of devices", device(lambda name: name.strip() or "x")),
-    read_as("HIO-D3-07", "beginnings_of_devices", "compares the beginning of names", device(lambda name: name[:5])),
 ]
 
 
 def by_members(message: Message) -> None:
-    """The type of a request follows from its members."""
     marks = {"dst_pa": "MemoryWrite", "src_pa": "MemoryRead", "kernel_ref": "KernelLaunch"}
     if isinstance(message.get("msg_type"), str):
         message["msg_type"] = next((name for mark, name in marks.items() if mark in message), message["msg_type"])
 
 
 def near_types(message: Message) -> None:
-    """Types are compared without case and spaces."""
     names = {name.lower(): name for name in ("MemoryWrite", "MemoryRead", "KernelLaunch")}
     if isinstance(message.get("msg_type"), str):
         message["msg_type"] = names.get(message["msg_type"].strip().lower(), message["msg_type"])
 
 
 def copies(message: Message) -> None:
-    """A MemoryCopy with two places is taken, and read from the one."""
     if message.get("msg_type") == "MemoryCopy" and {"dst_pa", "src_pa"} <= set(message):
         message["msg_type"] = "MemoryRead"
         foreign = {"dst_kind", "dst_sip", "dst_cube", "dst_pe", "dst_pa", "src_kind", "pattern", "dst_mem_kind"}

@@ -52,13 +52,10 @@ def no_member(part: str, member: str) -> Callable[[Answer], None]:
 
 ARCHITECTURE = [
     model("WSP-05.1-01", "no_spaces", "no address spaces", lambda answer: answer.update(memory=[])),
-    model("WSP-05.1-01", "no_names", "address spaces without names", each_without("memory", "name")),
     model("WSP-05.1-06", "no_capacities", "no capacities", each_without("memory", "bytes")),
     model("WSP-05.1-07", "no_granularity", "no access granularity", each_without("memory", "access_bytes")),
     model("WSP-05.1-02", "no_dma", "no DMA units", no_kind("exec_units", "dma")),
-    model("WSP-05.1-02", "no_matrix", "no matrix units", no_kind("exec_units", "matrix")),
     model("WSP-05.1-08", "no_limits", "no concurrency limits", each_without("exec_units", "concurrent_kernels")),
-    model("WSP-05.1-03", "no_barriers", "no barriers", no_kind("sync", "barrier")),
     model("WSP-05.1-03", "no_flags", "no flags", no_kind("sync", "flag")),
     model("WSP-05.1-09", "no_domains", "no ordering domains", each_without("sync", "orders")),
     model("WSP-05.1-04", "no_grid", "no core grid", no_member("dispatch", "core_grid")),

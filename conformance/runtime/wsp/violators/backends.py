@@ -8,10 +8,9 @@ from typing import Any
 
 from tessera_conformance.adapter import Refusal
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.wsp import compiler
 from tessera_reference.wsp.executor.machine import CallSite, Machine, ProcessState, Resources, WorkerState
 
-from ....ir.violators.changes import changed, nothing
+from ....ir.violators.changes import changed
 from .answers import Answer, answered, repackaged
 
 SIMULATOR = "pto_runtime_a2a3sim"
@@ -29,17 +28,14 @@ def all_at_once(self: Resources, site: CallSite, nodes: int, worker: WorkerState
 
 
 def without_waits(self: Machine, process: ProcessState, site: CallSite, key: int, scalars: Sequence[int]) -> str | None:
-    """Tasks do not wait for tokens."""
     return usual_issue(self, process, replace(site, waits=()), key, scalars)
 
 
 def first_wait(self: Machine, process: ProcessState, site: CallSite, key: int, scalars: Sequence[int]) -> str | None:
-    """Tasks wait for a token of their first channel."""
     return usual_issue(self, process, replace(site, waits=site.waits[:1]), key, scalars)
 
 
 def other_phase(document: dict[str, Any]) -> None:
-    """The package is of the other phase."""
     document["phase"] = 3 - document["phase"]
 
 
@@ -80,19 +76,16 @@ def not_here(target: str) -> Callable[..., Answer]:
 
 
 def one_worker(answer: Answer) -> None:
-    """All tasks were the first worker's."""
     found = answer["statistics"]
     found["assignments"] = [0] * len(found["assignments"])
 
 
 def no_stalls(answer: Answer) -> None:
-    """Nothing stalled."""
     for stall in answer["statistics"]["stalls"].values():
         stall.update(count=0, cycles=0)
 
 
 def doubled_tokens(answer: Answer) -> None:
-    """Channels counted in bytes."""
     for channel in answer["statistics"]["channels"].values():
         channel.update({name: 8 * value for name, value in channel.items()})
 
@@ -108,31 +101,26 @@ def aie(change: Callable[[dict[str, Any]], Any]) -> Callable[[Answer], None]:
 
 
 def no_ends(document: dict[str, Any]) -> None:
-    """Edges without their ends."""
     for edge in document["stream_graph"]["edges"]:
         edge.pop("from")
         edge.pop("to")
 
 
 def as_text(document: dict[str, Any]) -> None:
-    """The graph is a text."""
     document["stream_graph"] = str(document["stream_graph"])
 
 
 def one_edge_less(document: dict[str, Any]) -> None:
-    """An edge is left out."""
     document["stream_graph"]["edges"].pop()
 
 
 def turned_edge(document: dict[str, Any]) -> None:
-    """An edge leads back."""
     for edge in document["stream_graph"]["edges"]:
         if edge["channel"] == "down":
             edge["to"] = "source"
 
 
 def runs_anyway(self: ReferenceAdapter, **arguments: Any) -> Answer:
-    """A package for aie runs on cpu_sim, and fails there."""
     try:
         answer: Answer = usual_run(self, **arguments)
     except Refusal as refusal:
@@ -143,7 +131,6 @@ def runs_anyway(self: ReferenceAdapter, **arguments: Any) -> Answer:
 
 
 def unclear(self: ReferenceAdapter, **arguments: Any) -> Answer:
-    """An error that does not speak of the cycle."""
     try:
         answer: Answer = usual_compile(self, **arguments)
     except Refusal as refusal:
@@ -152,7 +139,6 @@ def unclear(self: ReferenceAdapter, **arguments: Any) -> Answer:
 
 
 def zeros(answer: Answer) -> None:
-    """Tensors of zeros."""
     tensors = answer["statistics"]["tensors"]
     tensors.update({name: "00" * (len(tensor) // 2) for name, tensor in tensors.items()})
 
@@ -169,7 +155,6 @@ BACKENDS = [
     answered("WSP-06.4-05", "one_edge_less", "an edge is left out", aie(one_edge_less), "compile"),
     answered("WSP-06.4-04", "as_text", "the stream graph is a text", aie(as_text), "compile"),
     answered("WSP-06.4-06", "turned_edge", "an edge leads back", aie(turned_edge), "compile"),
-    changed("WSP-06.4-07", "cycles_accepted", "cycles are accepted", (compiler, "check_acyclic", nothing)),
     changed("WSP-06.4-07", "unclear", "an unclear error", (ReferenceAdapter, "wsp_compile", unclear)),
     changed("WSP-06.4-03", "runs_anyway", "aie runs where it cannot", (ReferenceAdapter, "wsp_run", runs_anyway)),
 ]

@@ -35,22 +35,18 @@ def made(**other: Callable[..., int]) -> tuple[Any, str, Any]:
 
 
 def by_default(**values: int) -> tuple[Any, str, Any]:
-    """Channels that have other values where a program gives none."""
     return compiler, "read_channel", lambda value, path: READ_CHANNEL({**values, **value}, path)
 
 
 def into_the_first(self: Any, process: Any, channel: int, value: Any) -> bool:
-    """Every token goes into the first channel."""
     return SEND_OF_PROCESS(self, process, 0, value)
 
 
 def backwards(self: Any, process: Any, statements: Any, outer: Any) -> Any:
-    """The last statement comes first."""
     return BODY(self, process, tuple(reversed(statements)), outer)
 
 
 def beside_visible_tokens(self: Any, party: Party, value: int) -> bool:
-    """With a latency, tokens that are visible take no room."""
     capacity, now = self.capacity, self._agenda.now
     self.capacity += sum(due <= now for due, _ in self.tokens) if self.latency and capacity else 0
     try:
@@ -60,13 +56,11 @@ def beside_visible_tokens(self: Any, party: Party, value: int) -> bool:
 
 
 def newest_first(self: Any) -> int | None:
-    """The token that was sent last."""
     self.tokens.rotate(1)
     return VISIBLE(self)
 
 
 def every_token_twice(self: Any) -> int | None:
-    """A token is left in the channel when it is taken for the first time."""
     before = self.tokens[0] if self.tokens else None
     value = VISIBLE(self)
     if value is not None and before is not None and self.taken % 2:
@@ -75,12 +69,10 @@ def every_token_twice(self: Any) -> int | None:
 
 
 def dropped(self: Any, party: Party, value: int) -> bool:
-    """A token for which there is no room is lost."""
     return len(self.tokens) >= self.capacity or SEND(self, party, value)
 
 
 def never_empty(self: Any, party: Party) -> int | None:
-    """An empty channel is taken for one that has ended."""
     value = VISIBLE(self)
     return CLOSED if value is None else value
 

@@ -9,13 +9,11 @@ from typing import Any
 from tessera_conformance.strength import Violation
 from tessera_reference.wsp.executor.machine import CHANNEL_EMPTY_WAIT, Machine, ScopeState, TaskState
 from tessera_reference.wsp.executor.processes import Processes
-from tessera_reference.wsp.executor.run import Run
 from tessera_reference.wsp.statements import Scope, Wait
 
 from ....ir.violators.changes import changed
 from .answers import RESULTS, Answer, answered, emptied, with_report, without
 
-usual_run_step = Run._step
 usual_body = Processes.body
 usual_end_scope = Processes.end_scope
 usual_begin_scope = Processes.begin_scope
@@ -38,33 +36,22 @@ def of_processes_alone(answer: Answer) -> None:
         missed(answer)
 
 
-def as_an_error(answer: Answer) -> None:
-    """A deadlock is an error without a report."""
-    if "deadlock" in answer:
-        stated = {"code": "DEADLOCK", "process": "", "statement": "", "time": answer["deadlock"]["time"]}
-        answer |= {"outcome": "error", "error": stated | {"message": "no progress"}}
-        del answer["deadlock"]
-
-
 LONG_WAIT = 1_000_000_000
 
 
 def after_a_long_wait(answer: Answer) -> None:
-    """A run that waited long is a deadlock."""
     found = answer["statistics"]
     if answer["outcome"] == "completed" and found["total_cycles"] > LONG_WAIT:
         answer |= {"outcome": "deadlock", "deadlock": NOTHING}
 
 
 def after_stalls_of_all(answer: Answer) -> None:
-    """A run that filled its window while somebody waited is a deadlock."""
     found = answer["statistics"]
     if answer["outcome"] == "completed" and found["stalls"]["TASK_RING_FULL"]["cycles"] > found["total_cycles"] // 2:
         answer |= {"outcome": "deadlock", "deadlock": NOTHING}
 
 
 def with_tokens_left(answer: Answer) -> None:
-    """A run that leaves tokens is a deadlock."""
     left = [channel["left"] for channel in answer["statistics"]["channels"].values()]
     if answer["outcome"] == "completed" and any(left):
         answer |= {"outcome": "deadlock", "deadlock": NOTHING}
@@ -84,19 +71,16 @@ NOTHING: Mapping[str, Any] = {
 
 
 def text_only(answer: Answer) -> None:
-    """A report that is a text."""
     if "deadlock" in answer:
         answer["deadlock"] = {"text": str(answer["deadlock"])}
 
 
 def missed_beside_a_spinner(answer: Answer) -> None:
-    """A deadlock beside a process that spins is a completion."""
     if "spinning" in answer.get("deadlock", {}):
         missed(answer)
 
 
 def all_at_the_end(answer: Answer) -> None:
-    """The time of every process is that of the deadlock."""
     if "deadlock" in answer:
         processes = answer["statistics"]["processes"]
         processes.update(dict.fromkeys(processes, answer["deadlock"]["time"]))
@@ -107,7 +91,6 @@ DETECTION = [
     answered("WSP-02.4-01", "all_at_the_end", "waits last to the end of a deadlock", all_at_the_end, *RESULTS),
     answered("WSP-03.3-01", "missed", "a deadlock completes", missed, *RESULTS),
     answered("WSP-03.3-01", "channels_alone", "only deadlocks at channels are found", of_processes_alone, *RESULTS),
-    answered("WSP-03.3-03", "error_without_report", "a deadlock is an error", as_an_error, *RESULTS),
     answered("WSP-03.3-03", "text_only", "the report is a text", text_only, *RESULTS),
     answered("WSP-03.3-01", "found_in_long_waits", "a long wait is a deadlock", after_a_long_wait, *RESULTS),
     answered("WSP-03.3-01", "found_in_stalls", "a long stall is a deadlock", after_stalls_of_all, *RESULTS),
@@ -120,104 +103,81 @@ DETECTION = [
 
 
 def use_is_size(report: Answer) -> None:
-    """The window is said to be full."""
     report["window"]["used"] = report["window"]["size"]
 
 
 def mark_is_use(report: Answer) -> None:
-    """The mark is what is used."""
     report["window"]["high_water"] = report["window"]["used"]
 
 
 def mark_of_all(report: Answer) -> None:
-    """The mark is the size."""
     report["window"]["high_water"] = report["window"]["size"]
 
 
 def one_channel(report: Answer) -> None:
-    """One channel that blocks is named."""
     del report["channels"][1:]
 
 
 def states_swapped(report: Answer) -> None:
-    """Full is empty."""
     for channel in report["channels"]:
         channel["state"] = {"empty": "full", "full": "empty"}[channel["state"]]
 
 
 def state_by_tokens(report: Answer) -> None:
-    """A channel is full when it has no room for two more."""
     for channel in report["channels"]:
         channel["state"] = "full" if channel["tokens"] + 1 >= channel["capacity"] else "empty"
 
 
 def one_waiter(report: Answer) -> None:
-    """One process is named."""
     del report["waiting"][1:]
 
 
 def channels_only(report: Answer) -> None:
-    """Report waits for channels only, not for resources."""
     report["waiting"] = [each for each in report["waiting"] if each["reason"].startswith("CHANNEL")]
 
 
 def without_tasks(report: Answer) -> None:
-    """Tasks that wait are not named."""
     report["waiting"] = [each for each in report["waiting"] if "task" not in each]
 
 
 def one_reason(report: Answer) -> None:
-    """Everybody waits at an empty channel."""
     for each in report["waiting"]:
         each["reason"] = CHANNEL_EMPTY_WAIT
 
 
 def no_object(report: Answer) -> None:
-    """For what they wait is not said."""
     for each in report["waiting"]:
         each["for"] = ""
 
 
 def wrong_knob(report: Answer) -> None:
-    """The window is to be enlarged, whatever lacks."""
     report["mitigations"] = [{"knob": "task_window", "at_least": 1000, "why": "more is better"}]
 
 
 def too_little(report: Answer) -> None:
-    """One less than helps."""
     for mitigation in report["mitigations"]:
         if "at_least" in mitigation:
             mitigation["at_least"] = max(mitigation["at_least"] - 1, 1)
 
 
-def restructure_always(report: Answer) -> None:
-    """Another program, whatever lacks."""
-    report["mitigations"] = [{"knob": "restructure", "why": "it does not work"}]
-
-
 def queues_only(report: Answer) -> None:
-    """Larger queues, whatever scopes hold."""
     report["mitigations"] = [{"knob": "ready_queue", "at_least": 1000, "why": "more is better"}]
 
 
 def one_level(report: Answer) -> None:
-    """A scope is a scope."""
     for scope in report["scopes"]:
         scope["depth"] = 1
 
 
 def held_when_open(report: Answer) -> None:
-    """An open scope is the reason."""
     report["held_by_scopes"] = bool(report["scopes"])
 
 
 def held_when_holding(report: Answer) -> None:
-    """A scope that holds something is the reason."""
     report["held_by_scopes"] = any(scope["held"] for scope in report["scopes"])
 
 
 def never_held(report: Answer) -> None:
-    """Scopes are never the reason."""
     report["held_by_scopes"] = False
 
 
@@ -239,7 +199,6 @@ REPORTS = [
     with_report("WSP-03.3-09", "no_mitigations", "nothing is suggested", emptied("mitigations")),
     with_report("WSP-03.3-09", "wrong_knob", "a larger window is suggested always", wrong_knob),
     with_report("WSP-03.3-09", "too_little", "one less than helps is suggested", too_little),
-    with_report("WSP-03.3-09", "restructure_always", "another program is suggested always", restructure_always),
     with_report("WSP-03.4.3-06", "queues_only", "nothing suggested concerns scopes", queues_only),
     with_report("WSP-03.4.3-04", "no_scopes", "scopes are not told", emptied("scopes")),
     with_report("WSP-03.4.3-04", "one_level", "the depth is 1 always", one_level),
@@ -261,7 +220,6 @@ def free_at_completion(self: Machine, task: TaskState) -> None:
 
 
 def hold_slots_only(self: Machine, task: TaskState) -> None:
-    """A scope holds slots, and neither entries nor bytes."""
     site, scope = task.site, task.scope
     self.resources.free_nodes(task.nodes)
     if scope is not None and scope.open:
@@ -273,7 +231,6 @@ def hold_slots_only(self: Machine, task: TaskState) -> None:
 
 
 def barrier_at_end(self: Processes, process: Any, statements: Any, outer: Any) -> Any:
-    """The end of a scope waits for the tasks of its process."""
     scopes = [
         Scope((*statement.body, Wait())) if isinstance(statement, Scope) else statement for statement in statements
     ]
@@ -281,7 +238,6 @@ def barrier_at_end(self: Processes, process: Any, statements: Any, outer: Any) -
 
 
 def frees_64_bytes(self: Processes, process: Any) -> None:
-    """Let go of the first bytes of the heap that a scope holds, and of no more."""
     process.scopes[-1].heap = min(process.scopes[-1].heap, 64)
     END_SCOPE(self, process)
 
@@ -290,7 +246,6 @@ END_SCOPE = Processes.end_scope
 
 
 def outermost(self: Processes, process: Any) -> None:
-    """An inner scope gives what it holds to the one around it."""
     if len(process.scopes) < 2:
         usual_end_scope(self, process)
         return
@@ -305,7 +260,6 @@ def outermost(self: Processes, process: Any) -> None:
 
 
 def complete_to_outermost(self: Processes, process: Any) -> None:
-    """An inner scope gives what it holds of complete tasks to the one around it."""
     inner = process.scopes[-1]
     if len(process.scopes) > 1:
         outer = process.scopes[-2]
@@ -316,12 +270,10 @@ def complete_to_outermost(self: Processes, process: Any) -> None:
 
 
 def one_at_a_time(self: Processes, process: Any) -> ScopeState:
-    """A scope in a scope is none: its end frees what the outer one holds."""
     return process.scopes[-1] if process.scopes else usual_begin_scope(self, process)
 
 
 def held_for_good(self: Processes, process: Any) -> None:
-    """The end of a scope frees nothing."""
     process.scopes.pop().open = False
 
 

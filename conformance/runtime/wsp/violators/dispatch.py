@@ -47,7 +47,6 @@ def placing(clause: str, name: str, description: str, module: Any, worker: Calla
 
 
 def counting_each_key(policy_id: str, parameters: Mapping[str, Any], symbols: list[int]) -> Callable[[int, int], int]:
-    """A circle for each key."""
     counts: Counter[int] = Counter()
 
     def place(issue: int, key: int) -> int:
@@ -58,7 +57,6 @@ def counting_each_key(policy_id: str, parameters: Mapping[str, Any], symbols: li
 
 
 def salted(policy_id: str, parameters: Mapping[str, Any], symbols: list[int]) -> Callable[[int, int], int]:
-    """Another digest in each run."""
     salt = next(RUNS)
     usual = usual_placement(policy_id, parameters, symbols)
     return lambda issue, key: usual(issue, key ^ salt)
@@ -90,12 +88,10 @@ def started_anew() -> Iterator[Transport]:
 
 
 def in_a_circle(found: dict[str, Any]) -> dict[str, Any]:
-    """Return the assignment of round_robin."""
     return {"assignments": [index % len(found["workers"]) for index in range(len(found["assignments"]))]}
 
 
 def beside_another(self: Machine, task: TaskState) -> None:
-    """A task that is ready can start on the third worker, whatever that runs."""
     ONE_LESS(self, task)
     if not task.missing and task.worker.index == 2 and task.worker.ready:
         self._startable[2] = task.worker

@@ -39,25 +39,21 @@ def total(choose: Callable[[list[int]], int]) -> Callable[[dict[str, Any]], dict
 
 
 def late_at_times(self: Any, seed: int | None = None) -> None:
-    """One seed of many makes the host late."""
     START(self, seed)
     self.late = seed is not None and seed % 64 == 63
 
 
 def after_late(self: Any, cycles: int, kind: int, number: int) -> None:
-    """Delay work by a cycle if the host is late."""
     AFTER(self, cycles + self.late, kind, number)
 
 
 def once_each(self: Any, site: Any) -> None:
-    """The cycles of a kernel are reported once, however often it runs."""
     before = self.kernel_cycles[site.kernel]
     COUNT(self, site)
     self.kernel_cycles[site.kernel] = before or site.cycles
 
 
 def unreported(self: Any, site: Any) -> None:
-    """A kernel reports no cycles."""
     COUNT(self, site)
     self.kernel_cycles[site.kernel] -= site.cycles
 
@@ -85,8 +81,5 @@ TIME = [
     )),
     changed("WSP-01.2-02", "unreported", "reports no cycles of kernels", (Machine, "count_kernel", unreported)),
     changed("WSP-02.4-03", "without_latency", "ignores the latency of channels", made(latency=lambda *arguments: 0)),
-    changed("WSP-02.4-03", "latency_there_and_back", "has the latency twice", made(
-        latency=lambda capacity, latency, producers: 2 * latency
-    )),
     changed("WSP-02.4-04", "a_cycle_by_default", "gives channels a latency by default", by_default(latency=1)),
 ]  # fmt: skip

@@ -25,17 +25,14 @@ def of_report(change: Any) -> Any:
 
 
 def now_and_then(answer: Answer) -> None:
-    """One run of seven takes a cycle more."""
     answer["total_cycles"] += next(EXECUTIONS) % 7 == 6
 
 
 def lost_beside_another(self: Any, party: Party, value: int) -> bool:
-    """A token is lost where another sender waits for room."""
     return bool(self.senders) or SEND(self, party, value)
 
 
 def after_the_last_read(self: TensorMap, reads: Any, writes: Any) -> dict[int, Any]:
-    """The last reader of a tensor that is written."""
     readers = self.readers
     self.readers = [dict([*reader.items()][-1:]) for reader in readers]
     try:
@@ -48,30 +45,25 @@ DEPENDENCIES = TensorMap.dependencies
 
 
 def without_last(answer: Answer) -> None:
-    """The last token of a process is not told."""
     answer["arrivals"] = {name: tokens[:-1] for name, tokens in answer["arrivals"].items()}
 
 
 def reversed_arrivals(answer: Answer) -> None:
-    """Tokens in the order of the last first."""
     answer["arrivals"] = {name: tokens[::-1] for name, tokens in answer["arrivals"].items()}
 
 
 def one_report_a_kernel(answer: Answer) -> None:
-    """A kernel reports its first run alone."""
     for name, reports in answer["kernels"].items():
         answer["kernels"][name] = list({report["kernel"]: report for report in reports}.values())
 
 
 def no_cycles(answer: Answer) -> None:
-    """Kernels report 0 cycles."""
     for reports in answer["kernels"].values():
         for report in reports:
             report["cycles"] = 0
 
 
 def next_worker(answer: Answer) -> None:
-    """Every task is told of a worker that there is not."""
     for task in answer["tasks"]:
         task["worker"] += 16
 

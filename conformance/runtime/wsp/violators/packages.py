@@ -72,12 +72,10 @@ IDS = count(1)
 
 
 def numbered_by_build(document: Document) -> None:
-    """A package that tells how many were built before it."""
     document["name"] = f"{document['name']}-{next(IDS)}"
 
 
 def slots_by_build(document: Document) -> None:
-    """Slots whose order turns with every build."""
     if next(IDS) % 2 and len(document["slots"]) > 1:
         document["slots"][0]["name"], document["slots"][1]["name"] = (
             document["slots"][1]["name"],
@@ -86,7 +84,6 @@ def slots_by_build(document: Document) -> None:
 
 
 def kernels_of_one_form(document: Document) -> None:
-    """All kernels share a payload."""
     for kernel in document["kernels"]:
         kernel["payload"] = {"form": "elf", "parameters": [], "instructions": []}
 
@@ -163,7 +160,6 @@ DEFAULTS = [
 
 
 def recompiling(given: Answer) -> Answer:
-    """Symbols of a run are those of the first."""
     return {name: value for name, value in given.items() if name != "symbols"}
 
 
@@ -171,14 +167,12 @@ LAST: dict[str, Any] = {}
 
 
 def sticky(given: Answer) -> Answer:
-    """Keep a run's parameters for later runs."""
     LAST.update(given.get("symbols") or {})
     known = {each["name"] for each in json.loads(given["package"]).get("symbols", [])}
     return {**given, "symbols": {name: value for name, value in LAST.items() if name in known}}
 
 
 def any_width(given: Answer) -> Answer:
-    """A symbol keeps the low bits of its value."""
     try:
         widths = {symbol["name"]: symbol["width"] for symbol in json.loads(given["package"])["symbols"]}
     except (ValueError, KeyError, TypeError):
@@ -190,7 +184,6 @@ def any_width(given: Answer) -> Answer:
 
 
 def sticky_where_refused(adapter: WspMethods, method: str, package: str, symbols: Any, *others: Any) -> Any:
-    """A run has the symbols of one that was refused before it."""
     kept, LAST["refused"] = LAST.get("refused", {}), {}
     try:
         return PREPARED(adapter, method, package, symbols or kept, *others)
@@ -200,7 +193,6 @@ def sticky_where_refused(adapter: WspMethods, method: str, package: str, symbols
 
 
 def stepping_another(adapter: WspMethods, *, run: int, instants: int) -> Answer:
-    """A step of a run that there is not is one of the newest."""
     if run not in adapter._runs and adapter._runs:
         STEP(adapter, run=max(adapter._runs), instants=instants)
     return STEP(adapter, run=run, instants=instants)
@@ -228,8 +220,6 @@ def loading(clause: str, name: str, description: str, document: Callable[[bytes]
 
 
 def accepting(*codes: str) -> Callable[[bytes], Mapping[str, Any]]:
-    """Packages that are refused with these codes are read all the same."""
-
     def read(data: bytes) -> Mapping[str, Any]:
         try:
             return usual_load(data)
@@ -272,7 +262,6 @@ def another_code(before: str, after: str) -> Callable[[bytes], Mapping[str, Any]
 
 
 def silent(data: bytes) -> Mapping[str, Any]:
-    """Refusals that do not name versions."""
     try:
         return usual_load(data)
     except PackageRefused as problem:
@@ -282,7 +271,6 @@ def silent(data: bytes) -> Mapping[str, Any]:
 
 
 def filled_up(data: bytes) -> Mapping[str, Any]:
-    """Fill in missing members as empty."""
     try:
         return usual_load(data)
     except PackageRefused as problem:
@@ -294,7 +282,6 @@ def filled_up(data: bytes) -> Mapping[str, Any]:
 
 
 def without_line_feed(data: bytes) -> Mapping[str, Any]:
-    """The line feed at the end is not needed."""
     return usual_load(data if data.endswith(b"\n") else data + b"\n")
 
 
@@ -396,7 +383,6 @@ def of_a_state(owner: Target, path: str, directive: str, state: str) -> None:
 
 
 def in_either_phase(package: Package) -> None:
-    """A loader that takes the phase which a package names."""
     owner = target(package.target)
     usual_check(package if owner is None else replace(package, phase=owner.phase))
 
@@ -412,7 +398,6 @@ TARGETS = [
 
 
 def load_only(self: ReferenceAdapter, **arguments: Any) -> Answer:
-    """A run that does not verify what it runs."""
     package = arguments["package"]
     try:
         document = json.loads(package)

@@ -32,7 +32,6 @@ def signed(value: int) -> int:
 
 
 def both_sides(name: str, operands: Sequence[Any]) -> Any:
-    """All operands of a select are evaluated."""
     if name != "select":
         return OPERATION(name, operands)
 
@@ -44,7 +43,6 @@ def both_sides(name: str, operands: Sequence[Any]) -> Any:
 
 
 def at_first(expression: Any, *arguments: Any) -> Callable[[], int]:
-    """A slot keeps the value that it had when it was read first at this place."""
     evaluate = COMPILED(expression, *arguments)
     if not isinstance(expression, SlotValue):
         return evaluate
@@ -58,7 +56,6 @@ def at_first(expression: Any, *arguments: Any) -> Callable[[], int]:
 
 
 def rounded(expression: Any, *arguments: Any) -> Callable[[], int]:
-    """A constant goes through a double."""
     if isinstance(expression, Constant):
         return lambda: int(float(expression.value)) & U64
     return COMPILED(expression, *arguments)
@@ -76,7 +73,6 @@ def defaults(package: Any, given: Mapping[str, int]) -> list[int]:
 
 
 def left_over(package: Any, given: Mapping[str, int]) -> list[int]:
-    """A symbol that is not given has the value of the run before."""
     known = {symbol.name: symbol.width for symbol in package.symbols}
     kept = {name: value for name, value in PREVIOUS.items() if name in known and value < 1 << known[name]}
     PREVIOUS.update(given)
@@ -84,7 +80,6 @@ def left_over(package: Any, given: Mapping[str, int]) -> list[int]:
 
 
 def at_once(self: Any, process: Any, reads: Any, writes: Any) -> Any:
-    """Start tasks at once, before the tensors they read are written."""
     return AWAIT(self, process, (), writes)
 
 
@@ -94,39 +89,33 @@ def loading(name: str, description: str, other: Callable[[Any, str], int]) -> Vi
 
 
 def truncated(value: Any, place: str) -> int:
-    """A fraction is cut off."""
     whole = float(int(value)) if isinstance(value, float) and abs(value) < 2.0**64 else value
     return AS_U64(whole, place)
 
 
 def rounded_element(value: Any, place: str) -> int:
-    """A fraction is rounded."""
     return AS_U64(float(round(value)) if isinstance(value, float) and abs(value) < 2.0**64 else value, place)
 
 
 def no_negative_zero(value: Any, place: str) -> int:
-    """Minus zero is refused."""
     if isinstance(value, float) and str(value) == "-0.0":
         raise RunError("SLOT_VALUE", f"{place} is negative")
     return AS_U64(value, place)
 
 
 def negative_floats(value: Any, place: str) -> int:
-    """A negative whole float wraps."""
     if isinstance(value, float) and value < 0 and value.is_integer():
         return int(value) & U64
     return AS_U64(value, place)
 
 
 def saturated(value: Any, place: str) -> int:
-    """Replace values that are too large by the largest, and NaN by 0."""
     if isinstance(value, float) and (value != value or value >= 2.0**64):
         return 0 if value != value else U64
     return AS_U64(value, place)
 
 
 def narrow(value: Any, place: str) -> int:
-    """A negative integer is extended with zeros."""
     found = AS_U64(value, place)
     if isinstance(value, int) and value < 0:
         bits = next(number for number in (8, 16, 32, 64) if value >= -(1 << number - 1))
@@ -135,7 +124,6 @@ def narrow(value: Any, place: str) -> int:
 
 
 def first_element(self: Any, slot: int, tensor: int, element: int) -> None:
-    """The first element, whatever is asked."""
     LOAD(self, slot, tensor, 0 if element < self.machine.package.tensors[tensor].count else element)
 
 
@@ -153,17 +141,14 @@ def at_first_here(self: Any, place: Any, evaluate: Callable[[], Any]) -> Any:
 
 
 def decided_once(self: Any, when: Any) -> bool:
-    """A cond that keeps its first decision."""
     return bool(at_first_here(self, when, lambda: DECIDE(self, when)))
 
 
 def without_slots(self: Any, task: Any) -> int:
-    """A key that reads a slot is 0."""
     return KEY(self, task) if isinstance(task.key, Constant) else 0
 
 
 def first_key(self: Any, task: Any) -> int:
-    """A key is evaluated for the first task of a statement."""
     return int(at_first_here(self, task, lambda: KEY(self, task)))
 
 

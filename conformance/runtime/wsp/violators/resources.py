@@ -74,7 +74,6 @@ one_too_many = sized("WSP-03.4-01", "", "every resource is one larger than decla
 
 
 def window_of_default(each: str, size: int) -> int:
-    """Whatever window is asked for, one of 64."""
     return 64 if each == "task_ring" else size
 
 
@@ -82,7 +81,6 @@ ring_of_its_own = sized("WSP-03.4-07", "", "the task ring has its default size w
 
 
 def growing(self: Resources, site: CallSite, nodes: int, worker: WorkerState) -> str | None:
-    """Add the missing resources."""
     reason = usual_shortage(self, site, nodes, worker)
     while reason is not None:
         self.sizes[RESOURCE_OF[reason]] += 1
@@ -93,19 +91,7 @@ def growing(self: Resources, site: CallSite, nodes: int, worker: WorkerState) ->
 silent_growth = changed("WSP-03.4.1-03", "", "a resource that is exhausted grows", (Resources, "shortage", growing))
 
 
-def growing_after_stall(self: Machine, process: ProcessState, reason: str, resource: str) -> None:
-    """A stall adds to its resource, so that the next instant has room."""
-    usual_stall(self, process, reason, resource)
-    self.resources.sizes[resource] += 1
-
-
-growth_by_stalls = changed(
-    "WSP-03.4-01", "", "a resource grows by one at each stall", (Machine, "stall", growing_after_stall)
-)
-
-
 def dropping(self: Machine, process: ProcessState, site: CallSite, key: int, scalars: Any) -> str | None:
-    """Execute a task at once on the host if it does not fit."""
     reason = usual_issue(self, process, site, key, scalars)
     if reason is not None:
         site.effect(scalars)
@@ -121,7 +107,6 @@ host_executes = changed(
 
 
 def lost(self: Machine, process: ProcessState, site: CallSite, key: int, scalars: Any) -> str | None:
-    """Do not issue a task that does not fit."""
     usual_issue(self, process, site, key, scalars)
     return None
 
@@ -130,7 +115,6 @@ tasks_dropped = changed("WSP-03.4.1-01", "", "a task for which there is no room 
 
 
 def all_or_nothing(self: Machine) -> None:
-    """Resume a stalled process only when nothing is in flight."""
     if not self.tasks:
         usual_freed(self)
 
@@ -142,7 +126,6 @@ resumes_late = changed(
 
 
 def one_alone(self: Machine) -> None:
-    """Retry one of several stalled processes at an instant, the others at a later release."""
     if not self._stalled:
         return
     now, stalled = self.agenda.now, self._stalled
@@ -158,7 +141,6 @@ resumes_one = changed(
 
 
 def in_ring_order(self: Machine, task: TaskState) -> None:
-    """A task frees its slot when all before it are complete."""
     waiting: list[TaskState] = self.__dict__.setdefault("complete", [])
     waiting.append(task)
     for each in sorted(waiting, key=lambda other: other.number):
@@ -221,25 +203,21 @@ UNCOUNTED = [uncounted(reason, "WSP-03.4.2-02") for reason in REASONS]
 
 
 def twice(self: Stalls, reason: str) -> None:
-    """Each episode is two."""
     usual_begin(self, reason)
     usual_begin(self, reason)
 
 
 def attempts(self: Machine, process: ProcessState, reason: str, resource: str) -> None:
-    """Each attempt that fails is an episode of its own."""
     self.end_wait(process)
     usual_stall(self, process, reason, resource)
 
 
 def first_time_only(self: Stalls, reason: str, cycles: int) -> None:
-    """Only the first stall of a reason has a time."""
     if not self.cycles[reason if reason in self.cycles else REASONS[0]]:
         usual_end(self, reason, cycles)
 
 
 def counted_from_before(self: Machine, party: Party) -> None:
-    """The time at which a task's wait to signal began is added, not subtracted."""
     kind, number = party
     if kind == TASK and (waiting := self.tasks[number].waiting):
         self.tasks[number].waiting = waiting._replace(since=-waiting.since)
@@ -247,24 +225,20 @@ def counted_from_before(self: Machine, party: Party) -> None:
 
 
 def tasks_waits_too(self: Stalls, reason: str) -> None:
-    """Waits for tasks count as waits at an empty channel."""
     usual_begin(self, reason if reason in REASONS else "CHANNEL_EMPTY_WAIT")
 
 
 def first_reason_stays(self: Machine, process: ProcessState, reason: str, resource: str) -> None:
-    """An episode keeps the reason with which it began."""
     usual_stall(self, process, reason if process.waiting is None else process.waiting.reason, resource)
 
 
 def heap_first(self: Resources, site: CallSite, nodes: int, worker: WorkerState) -> str | None:
-    """The arena is asked before the ring."""
     if self.used["heap_arena"] + site.heap > self.sizes["heap_arena"]:
         return "HEAP_ARENA_FULL"
     return usual_shortage(self, site, nodes, worker)
 
 
 def without_marks(self: Resources, site: CallSite, nodes: int, worker: WorkerState) -> None:
-    """Marks of the first task stay."""
     marks = dict(self.high_water)
     usual_take(self, site, nodes, worker)
     if marks["task_ring"]:
@@ -272,35 +246,29 @@ def without_marks(self: Resources, site: CallSite, nodes: int, worker: WorkerSta
 
 
 def mark_of_now(found: Answer) -> None:
-    """The mark is what is used now."""
     found["high_water"] = dict(found["used"])
 
 
 def mark_at_size(found: Answer) -> None:
-    """A mark that is the number of tasks issued."""
     found["high_water"] |= {"ready_queue": found["high_water"]["task_ring"]}
 
 
 def instants(found: Answer) -> None:
-    """Time counted in episodes."""
     for stall in found["stalls"].values():
         stall["cycles"] = stall["count"]
 
 
 def in_nanoseconds(found: Answer) -> None:
-    """Time at a clock of 2 GHz."""
     for stall in found["stalls"].values():
         stall["cycles"] = stall["cycles"] * 500 // 1000
 
 
 def finished_only(found: Answer) -> None:
-    """The time of a stall shows when it is over."""
     for current_stall in found["current_stalls"]:
         found["stalls"][current_stall["reason"]]["cycles"] = 0
 
 
 def last_reason(found: Answer) -> None:
-    """The first reason of the vocabulary stands for each."""
     for current_stall in found["current_stalls"]:
         current_stall["reason"] = REASONS[0] if current_stall["reason"] in RESOURCE_OF else current_stall["reason"]
 

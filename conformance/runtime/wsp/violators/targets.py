@@ -35,42 +35,31 @@ def declaring(clause: str, name: str, description: str, table: str, **states: An
 
 
 def all_enforced(answer: Answer) -> None:
-    """Everything is enforced."""
     for table in ("directives", "csp", "predicates"):
         answer[table] = dict.fromkeys(answer[table], "enforced")
 
 
 def stating(**states: str) -> Callable[[Answer], None]:
-    """Other states in the matrix of a package."""
     return repackaged(lambda document: document["schedule"]["capabilities"].update(states))
 
 
-def nothing_declared(answer: Answer) -> None:
-    """An empty matrix."""
-    answer["directives"] = {}
-
-
 def policies_only(answer: Answer) -> None:
-    """Nothing but policies."""
     answer["directives"] = {
         name: directive for name, directive in answer["directives"].items() if name.startswith("dispatch")
     }
 
 
 def phase_1_enforces(answer: Answer) -> None:
-    """Phase 1 claims back-pressure."""
     if answer["phase"] == 1:
         answer["directives"] |= {"task_window.mode.stall": "enforced", "task_window.unit.tasks": "enforced"}
 
 
 def phase_1_pools(answer: Answer) -> None:
-    """Phase 1 claims a bounded arena."""
     if answer["phase"] == 1:
         answer["directives"]["resources.heap_arena"] = "enforced"
 
 
 def any_target(self: ReferenceAdapter, **arguments: Any) -> Answer:
-    """Names of targets are compared without case."""
     name = arguments["target"].strip().lower()
     return usual_capabilities(self, target=name if name.startswith("cpu") and "_" in name else arguments["target"])
 
@@ -78,17 +67,8 @@ def any_target(self: ReferenceAdapter, **arguments: Any) -> Answer:
 usual_capabilities: Callable[..., Answer] = ReferenceAdapter.wsp_capabilities
 
 MATRICES = [
-    answered("WSP-01.3-01", "nothing_declared", "the matrix is empty", nothing_declared, "capabilities"),
     declaring("WSP-01.3-01", "no_window_declared", "no window", "directives", task_window__mode__stall=None),
-    answered("WSP-01.3-09", "partly", "a fifth state", stating(placement="partly"), "compile"),
     answered("WSP-01.3-09", "upper_case", "a state in capitals", stating(prefetch="DIAGNOSED"), "compile"),
-    answered(
-        "WSP-01.3-09",
-        "other_matrix",
-        "a package tells a placement that is enforced",
-        stating(placement="enforced"),
-        "compile",
-    ),
     answered("WSP-05.2-01", "policies_only", "no resources in the matrix", policies_only, "capabilities"),
     declaring("WSP-05.2-02", "no_payload_entry", "payload channels left out", "csp", payload_channels=None),
     declaring("WSP-05.2-03", "no_conditions", "conditions left out", "predicates", cond=None),
@@ -104,13 +84,11 @@ MATRICES = [
 
 
 def without_ring(self: Resources, site: CallSite, nodes: int, worker: WorkerState) -> str | None:
-    """The ring is not asked."""
     self.sizes["task_ring"] = 1 << 31
     return usual_shortage(self, site, nodes, worker)
 
 
 def to_worker_0(self: Machine, process: ProcessState, site: CallSite, key: int, scalars: Sequence[int]) -> str | None:
-    """Every task is one of the first worker."""
     self._place = first_worker
     return usual_issue(self, process, site, key, scalars)
 
@@ -138,13 +116,11 @@ def rescheduled(name: str, **members: Any) -> Callable[[Answer], Answer]:
 
 
 def last_value(document: dict[str, Any]) -> None:
-    """Keep the last of equal directives."""
     schedule = document["schedule"]
     schedule["directives"] = list({directive["name"]: directive for directive in schedule["directives"]}.values())
 
 
 def reported_each_time(self: ReferenceAdapter, **arguments: Any) -> Answer:
-    """A diagnostic for each mention."""
     answer = usual_compile(self, **arguments)
     mentions = [
         directive
@@ -158,7 +134,6 @@ REPORTED: set[str] = set()
 
 
 def reported_once_for_all(self: ReferenceAdapter, **arguments: Any) -> Answer:
-    """A diagnostic is given once in the life of the process."""
     answer = usual_compile(self, **arguments)
     new = [diagnostic for diagnostic in answer["diagnostics"] if diagnostic not in REPORTED]
     REPORTED.update(new)
@@ -166,22 +141,18 @@ def reported_once_for_all(self: ReferenceAdapter, **arguments: Any) -> Answer:
 
 
 def silent(answer: Answer) -> None:
-    """No diagnostics."""
     answer["diagnostics"] = []
 
 
 def in_general(answer: Answer) -> None:
-    """A diagnostic that names nothing."""
     answer["diagnostics"] = ["something is ignored"] if answer["diagnostics"] else []
 
 
 def diagnosed_otherwise(self: Target, directive: str) -> str:
-    """Diagnose directives that the matrix lacks."""
     return self.directives.get(directive, "diagnosed")
 
 
 def by_prefix(self: Target, directive: str) -> str:
-    """Directives are known by how they begin."""
     for name, each in self.directives.items():
         if directive.lower().startswith(name.lower()) or name.startswith(directive):
             return each
@@ -189,7 +160,6 @@ def by_prefix(self: Target, directive: str) -> str:
 
 
 def modes_accepted(self: Target, directive: str) -> str:
-    """Other modes and units are taken for the usual ones."""
     state = usual_state(self, directive)
     return "recorded" if state == "unsupported" and directive.startswith("task_window") else state
 

@@ -20,23 +20,13 @@ SHORTAGE, TAKE, FREE, FREE_TASK, READ = (
 
 
 def ignored(self: Any, site: Any, nodes: int, worker: Any) -> str | None:
-    """No bound."""
     sizes, self.sizes = self.sizes, self.sizes | {"task_ring": 1 << 30}
     reason = SHORTAGE(self, site, nodes, worker)
     self.sizes = sizes
     return reason
 
 
-def one_more(self: Any, site: Any, nodes: int, worker: Any) -> str | None:
-    """One beyond the bound."""
-    self.used["task_ring"] -= 1
-    reason = SHORTAGE(self, site, nodes, worker)
-    self.used["task_ring"] += 1
-    return reason
-
-
 def drained(self: Any, site: Any, nodes: int, worker: Any) -> str | None:
-    """A window that was full takes the next task when it is empty."""
     reason = SHORTAGE(self, site, nodes, worker)
     self.draining = self.used["task_ring"] > 0 and (reason == TASK_RING_FULL or getattr(self, "draining", False))
     return TASK_RING_FULL if self.draining else reason
@@ -54,13 +44,11 @@ def no_slots(self: Any, slots: int, entries: int, heap: int) -> None:
 
 
 def without_scopes(self: Any, task: Any) -> None:
-    """A task is free at its completion, though its scope is open."""
     task.scope = None
     FREE_TASK(self, task)
 
 
 def in_order(self: Any, task: Any) -> None:
-    """Slots are freed in the order of issue."""
     complete = self.__dict__.setdefault("complete", {})
     complete[task.number] = task
     while (first := self.__dict__.setdefault("first", 0)) in complete:
@@ -74,14 +62,12 @@ def reading(other: Any) -> tuple[Any, str, Any]:
 
 
 def without_mode(value: Any) -> Any:
-    """A mode that is stated is refused."""
     if "mode" in value:
         raise ProgramRefused("/schedule/task_window/mode", "is no member of this")
     return value
 
 
 def without_unit(value: Any) -> Any:
-    """A unit that is stated is refused."""
     if "unit" in value:
         raise ProgramRefused("/schedule/task_window/unit", "is no member of this")
     return value
@@ -89,7 +75,6 @@ def without_unit(value: Any) -> Any:
 
 WINDOWS = [
     changed("WSP-03.2-01", "without_window", "ignores the window", (Resources, "shortage", ignored)),
-    changed("WSP-03.2-01", "one_task_more", "has one task more in flight", (Resources, "shortage", one_more)),
     changed("WSP-03.2-01", "freed_at_issue", "frees a slot when its task is issued", (
         Resources, "take", freed_at_issue
     ), (Resources, "free", no_slots)),

@@ -16,20 +16,17 @@ SEND, BODY = Processes.send, Processes.body
 
 
 def by_the_first(self: Any) -> None:
-    """One producer closes for all."""
     if self.producers:
         self.producers = 1
         CLOSES(self)
 
 
 def open_to_all(self: Any, process: Any, channel: int, value: Any) -> bool:
-    """A send that forgets what the process has closed."""
     process.closed.discard(channel)
     return SEND(self, process, channel, value)
 
 
 def all_of_them(self: Any, process: Any, channel: int) -> None:
-    """A close of one channel closes all that the process produces."""
     for produce in process.produces:
         CLOSE(self, process, produce)
 
@@ -39,24 +36,20 @@ def ends_silently(self: Any, process: Any) -> None:
 
 
 def without_closes(self: Any, process: Any, statements: Any, outer: Any) -> Any:
-    """Statements that close a channel are left out."""
     return BODY(self, process, tuple(statement for statement in statements if not isinstance(statement, Close)), outer)
 
 
 def before_signals(self: Any, process: Any, channel: int) -> None:
-    """A close that waits for no task."""
     if channel not in process.closed:
         process.closed.add(channel)
         self.channels[channel].producer_closes()
 
 
 def leaves_tokens(self: Any, party: Party) -> int | None:
-    """A closed channel gives no more tokens."""
     return CLOSED if self.seen_closed else TAKE(self, party)
 
 
 def if_any_is_open(self: Processes, process: Any, task: Any) -> Any:
-    """A task that signals an open channel is issued."""
     closed = process.closed
     if not closed.issuperset(self.site(task).signals):
         process.closed = set()
@@ -68,19 +61,16 @@ TASK = Processes.task
 
 
 def closed_at_once(self: Any) -> None:
-    """A close has no latency."""
     latency, self.latency = self.latency, 0
     CLOSES(self)
     self.latency = latency
 
 
 def untold(self: Any) -> None:
-    """Close without resuming the processes that wait."""
     self.seen_closed = True
 
 
 def one_is_told(self: Any) -> None:
-    """One of those who wait learns of the close."""
     self.seen_closed = True
     if self.takers:
         self._deliver(heappop(self.takers)[1:], CLOSED)
