@@ -1,4 +1,4 @@
-"""Names of kernels of any length: kept, told apart and never cut (runtime specification, 8.1, 10.3; AMB-RT-105).
+"""Names of kernels of any length: kept, distinguished and never cut (runtime specification, 8.1, 10.3; AMB-RT-105).
 
 Of a name 63 characters are significant. A longer one may be refused by the compiler; where it is not, it is whole.
 """

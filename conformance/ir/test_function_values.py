@@ -135,7 +135,7 @@ UNUSED = {
 @clause("LANG-02.3-47")
 @pytest.mark.parametrize("type_", UNUSED.values(), ids=UNUSED)
 def test_a_kernel_is_warned_of_what_no_operation_takes(impl, check, type_):
-    """A tile or a fragment that a kernel of the language does not use is told in a warning, or refused, at its line."""
+    """A tile or a fragment that a kernel of the language does not use gets a warning, or is refused, at its line."""
     source = f"module m {{\n  kernel k(\n    x: tensor<4xfp32>,\n    unused: {type_}) {{ x = x + x; }}\n}}\n"
     check.accepts(impl.language.verify(source=source.replace(type_, "fp32")))
     observation = impl.language.verify(source=source)

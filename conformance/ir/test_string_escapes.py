@@ -62,7 +62,7 @@ def tells(check, observation, said):
 
 @pytest.mark.parametrize(("written", "said"), STRINGS)
 def test_a_string_says_what_its_escapes_stand_for(impl, check, written, said):
-    """The error of a failing assertion has the characters; where the assertion holds nothing is told (AMB-LANG-05).
+    """The error of a failing assertion has the characters; where the assertion holds nothing is reported (AMB-LANG-05).
 
     An assertion is checked when the program runs (AMB-LANG-56).
     """

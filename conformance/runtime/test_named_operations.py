@@ -166,7 +166,7 @@ def test_a_product_accumulates_in_the_dtype_that_is_asked_for(impl, check, expon
 
 
 def judge_told(impl, check, x: Tensor, tree: str) -> None:
-    """The bits of an order, and again those of what is told of it."""
+    """The bits of an order, and again those of its answer."""
     expected = reductions.sum_(x, 1, tree=tree)
     answer = evaluate(impl, "sum", [x], {"axis": 1}, descriptor={"reduction_order": tree})
     judge_ordered(check, answer, expected)
@@ -184,7 +184,7 @@ DEEP = 260
 @clause("RT-11-02")
 @pytest.mark.parametrize("terms", [7, DEEP])
 def test_an_order_written_as_text_is_the_one_that_is_taken_and_told(impl, check, terms):
-    """A fold that begins with the last term, deeper than lists can be; what is told of it is that order again."""
+    """A fold that begins with the last term, deeper than lists can be; the answer names that order again."""
     tree = "(" * (terms - 1) + str(terms - 1) + "".join(f" {place})" for place in range(terms - 2, -1, -1))
     judge_told(impl, check, counted("fp32", (2, terms), seed=837, exponents=SPREAD), tree)
 

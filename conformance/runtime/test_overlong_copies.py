@@ -1,7 +1,7 @@
 """Copies that are longer than the memory they are given (runtime specification, 4.4, 7, 19.A; AMB-RT-83).
 
 With the functions of the text alone. Such a copy is an invalid argument. A runtime that trusts its caller moves all
-bytes or dies of it: another reading. One that cuts the copy and reports success has told what is not so.
+bytes or dies of it: another reading. One that cuts the copy and reports success has reported what is not so.
 """
 
 from __future__ import annotations

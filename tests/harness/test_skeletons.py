@@ -1,6 +1,6 @@
 """Every skeleton that `new-adapter` writes builds as it is, answers `smoke`, and passes cases of the suite.
 
-Those of `docs/first-hour.md` do so in `tests/house/test_documentation.py`, by the commands of the page.
+Those of `docs/first-hour.md` do so in `tests/project/test_documentation.py`, by the commands of the page.
 """
 
 from __future__ import annotations

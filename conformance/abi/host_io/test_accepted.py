@@ -198,7 +198,7 @@ def test_a_deployed_kernel_is_launched(impl, check):
 
 @clause("HIO-D7-37")
 def test_a_builtin_kernel_is_launched(impl, check):
-    """With the parameters that it is told to have; where a binary would lie is not looked at (AMB-HIO-07, -25, -40)."""
+    """With the described parameters; where a binary would lie is not looked at (AMB-HIO-07, -25, -40)."""
     host = connected(impl, check)
     message = host.builtin_launch()
     name = message["kernel_ref"]["name"]

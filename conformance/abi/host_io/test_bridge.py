@@ -103,7 +103,7 @@ def test_memory_holds_what_the_patterns_say(impl, check):
     for at in map(touched, sent.of("MemoryRead")):
         place = dict(zip(("sip", "cube", "pe"), at.place, strict=True))
         told = impl.host_io.memory(place=place, pa=at.start, nbytes=at.stop - at.start)
-        held = bytes.fromhex(check.returns(told, "memory is told")["data"])
+        held = bytes.fromhex(check.returns(told, "the endpoint shows memory")["data"])
         expected = written.known(at)
         wrong = [n for n, (one, two) in enumerate(zip(held, expected, strict=True)) if two is not None and one != two]
         check.equal(wrong[:8], [], f"bytes of PE {at.place} from {at.start:#x} that differ from the patterns")

@@ -38,12 +38,12 @@ def test_a_path_leads_from_the_host_and_back_without_gaps(impl, check, kind):
         check.equal(gaps, [], f"hops of {what} that do not follow on each other")
         check.true(len(trace.path) > 2, f"{what} has hops on its way", trace.path)
         check.equal((trace.names[0], trace.names[-1]), (next(iter(known)),) * 2, f"the ends of the path of {what}")
-        check.equal(set(trace.names) - set(known), set(), f"components of {what} that are not told")
+        check.equal(set(trace.names) - set(known), set(), f"components of {what} that are not listed")
 
 
 @pytest.mark.parametrize("kind", TYPES)
 def test_a_request_visits_the_components_in_their_order(impl, check, kind):
-    """There in the order in which they are told, back by the same ones; a binary is fetched on the way there."""
+    """There in the order of the list, back by the same ones; a binary is fetched on the way there."""
     host = host_of(impl, check)
     order = list(components(host))
     for what, message, trace in answered(host, kind):

@@ -32,7 +32,7 @@ def test_a_hop_takes_the_time_of_its_component(impl, check):
         host.done(message)
         trace = trace_of(host, message)
         for branch in (*trace.path, *trace.branches):
-            check.true(branch.component in known, f"the component of a hop of {what} is told", branch)
+            check.true(branch.component in known, f"the component of a hop of {what} is listed", branch)
             expected = known[branch.component].takes(branch.bytes)
             check.equal(branch.end - branch.start, expected, f"the duration of {branch} of {what}")
 

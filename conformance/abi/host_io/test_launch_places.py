@@ -23,7 +23,7 @@ LEFT = bytes([BACKGROUND] * 16)
 
 
 def marked(host, places):
-    """Other bytes at the same address of every place, told by the tags alone."""
+    """Other bytes at the same address of every place, which the tags alone tell apart."""
     data = [filled("fill_u32", 0x01010101 * (number + 1), 16) for number in range(len(places))]
     host.done(*(host.fill(place, host.base, 16, value=number + 1) for number, place in enumerate(places)))
     host.done(*(host.fill(place, host.base + 4096, 16) for place in places))
@@ -170,7 +170,7 @@ def test_of_two_faulty_shards_the_lowest_is_told(impl, check, policy):
         for listed in ((outside, other), (other, outside), (sound, other, outside), (other, sound, outside)):
             actual = code_of(host, *listed, policy=policy)
             first = alone[0] if next(each for each in listed if each != sound) == outside else alone[1]
-            check.reading("AMB-HIO-44", "the first faulty shard of the list is told", actual == first != alone[0])
+            check.reading("AMB-HIO-44", "the first faulty shard of the list is named", actual == first != alone[0])
             check.equal(actual, alone[0], "the code of the lowest faulty shard")
     far = Part({**place, "pe": FAR - 1}, host.base, 16)
     further = Part({**place, "cube": FAR}, host.machine.end, 16)

@@ -35,7 +35,7 @@ def operands(turn):
 
 
 def judge(host, places, order, name, value):
-    """Launch a kernel whose tensors have a shard on each place, told in another order; compare all memory."""
+    """Launch a kernel whose tensors have a shard on each place, listed in another order; compare all memory."""
     effect, size = EFFECTS[name], 4 * len(NUMBERS)
     tensors = [number for number, parameter in enumerate(effect.parameters) if parameter == "tensor"]
     at = {number: host.base + 257 + 512 * number for number in tensors}

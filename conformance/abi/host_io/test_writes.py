@@ -15,7 +15,7 @@ OTHER = {"HBM": "TCM", "TCM": "HBM"}
 @clause("HIO-Context-06", "HIO-D5-01", "HIO-D5-03", "HIO-D5-04", "HIO-D5-05", "HIO-D5-06")
 @feature("device-memory-probe")
 def test_each_pe_has_an_address_space_of_its_own(impl, check):
-    """The same address of every PE, told by the tags alone, gets another value each (AMB-HIO-16)."""
+    """The same address of every PE, which the tags alone tell apart, gets another value each (AMB-HIO-16)."""
     host = host_of(impl, check)
     base = host.base + 4099
     host.done(*(host.fill(place, base, 12, "zero", None) for place in host.machine.places))

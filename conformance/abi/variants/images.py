@@ -24,7 +24,7 @@ SEAL = b"ACME\x7f"
 
 
 def sealed(image: bytes) -> bytes:
-    """The image as it is told."""
+    """The image as it is answered."""
     return SEAL + hashlib.sha256(image).digest()[:8] + zlib.compress(image)[::-1]
 
 

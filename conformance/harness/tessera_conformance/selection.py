@@ -320,7 +320,7 @@ _WORD = re.compile(r"[a-z0-9.]+")
 
 
 def matching(expression: str, index: CaseIndex) -> CaseIndex | None:
-    """The cases that `-k` means; None where that cannot be told from the index.
+    """The cases that `-k` means; None where the index does not show that.
 
     Raises:
         NothingChosen: it means no case.

@@ -25,7 +25,7 @@ SCALED = {
     dtype: returning("A * s", f"A: tensor<40x{dtype}>, s: {dtype}", f"tensor<40x{dtype}>")
     for dtype in ("fp32", "fp64", "int64")
 }
-"""One operation each, and so one kernel for whoever fuses nothing, too."""
+"""One operation each, and so one kernel without fusion, too."""
 REDUCTIONS = [
     returning(f"op.{name}(A) @{{axis=1}}", "A: tensor<8x64xfp32>", f"tensor<{result}>")
     for name, result in (("sum", "8xfp32"), ("max", "8xfp32"), ("softmax", "8x64xfp32"))

@@ -21,7 +21,7 @@ class Tells(ReferenceAdapter, ABC):
 
     @abstractmethod
     def told(self, refusal: Refusal) -> Refusal:
-        """The refusal as it is told."""
+        """The refusal in other words."""
 
     def __getattribute__(self, name: str) -> Any:
         found = super().__getattribute__(name)
@@ -29,7 +29,7 @@ class Tells(ReferenceAdapter, ABC):
 
 
 def retold(adapter: Tells, method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method whose refusals are told in another way."""
+    """A method whose refusals are worded in another way."""
 
     def call(**arguments: Any) -> Any:
         try:

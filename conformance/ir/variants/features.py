@@ -1,4 +1,4 @@
-"""Features that are absent, family by family: whoever does not claim one is not asked for it (design, section 3)."""
+"""Features that are absent, family by family: without the claim, no case asks for one (design, section 3)."""
 
 from __future__ import annotations
 

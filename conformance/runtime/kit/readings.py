@@ -71,14 +71,14 @@ def has_arrived(session: MeshSession, pointer: int, wanted: bytes) -> None:
 
 
 def outside(session: MeshSession, answer: Observation, moved: Callable[[], bool] = lambda: False) -> None:
-    """A call whose access leaves its memory is refused; `moved` says whether it did all that it was told."""
+    """A call whose access leaves its memory is refused; `moved` says whether it moved all bytes."""
     check = session.check
     if not isinstance(answer, Rejected):
         waited = session.attempt("tessStreamSynchronize", stream=session.stream)
         later = isinstance(answer, Returned) and isinstance(waited, Rejected)
         check.reading("AMB-RT-83", "an asynchronous error", later)
         undefined = died(answer, waited) or (isinstance(waited, Returned) and moved())
-        check.reading("AMB-RT-83", "undefined, as of memcpy: all is moved as told, or the program ends", undefined)
+        check.reading("AMB-RT-83", "undefined, as of memcpy: all is moved as asked, or the program ends", undefined)
     check.status(answer, INVALID)
     session.synchronize()
 

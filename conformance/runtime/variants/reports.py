@@ -46,7 +46,7 @@ TRACES = altered(
 
 
 def in_a_word(findings: Findings, kind: FindingKind, text: str) -> None:
-    """The finding without what was found; each is told."""
+    """The finding without what was found; each is reported."""
     ADD(findings, kind, f"#{len(findings)}")
 
 

@@ -1,4 +1,4 @@
-"""Capability matrices: what each entry promises, held against what the target does (sections 1.3, 5.2, 7 and 7.1)."""
+"""Capability matrices: what each entry promises, compared with what the target does (sections 1.3, 5.2, 7 and 7.1)."""
 
 from __future__ import annotations
 

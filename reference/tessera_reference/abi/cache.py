@@ -44,7 +44,7 @@ def opened_plain(path: Path, flags: int = os.O_RDONLY) -> BinaryIO:
 
 # A lock between the processes that use one cache directory; needs the file locks of a POSIX system.
 #
-# Writers hold it together, and whoever removes files holds it alone; the system lets go of it when a process dies.
+# Writers hold it together, and a process that removes files holds it alone. The system lets go of it when one dies.
 # Readers need none: an entry appears and disappears as a whole.
 
 

@@ -324,7 +324,7 @@ class ProgramExecutable(Executable):
     def _results(self, inputs: Mapping[str, Array], source: RandomSource) -> tuple[Array, ...]:
         """Return the results of the host function, which depend on inputs and source alone: small ones are kept.
 
-        Whoever looks at orders of work launches one small kernel on the same values under many schedules; to execute
+        Cases about orders of work launch one small kernel on the same values under many schedules; to execute
         them all was a fifteenth of the CPU time of the suite. An executable belongs to one adapter, so nothing that is
         kept outlives a violator.
         """

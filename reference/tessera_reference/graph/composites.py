@@ -338,12 +338,12 @@ class Dropout(Composite):
 
 
 def source_of(draw: Draw, env: Environment) -> tuple[int, int]:
-    """The seed that is told, or that of the run, and the stream."""
+    """The seed of the attributes, or that of the run, and the stream."""
     return env.seed if draw.seed is None else draw.seed, stream_of(draw.stream, env)
 
 
 def stream_of(stream: int | None, env: Environment) -> int:
-    """The stream that is told, or the next of the run."""
+    """The stream of the attributes, or the next of the run."""
     return env.next_stream() if stream is None else stream
 
 

@@ -121,8 +121,8 @@ def holds(wire: DType, data: DType) -> bool:
 #
 # A rank that issues a collective goes on; it waits where it awaits the future, and there alone. What is computed is
 # what the collective of Graph IR computes, whose data these operations share: neither scope nor path or chunk changes
-# a bit, and the algorithm only the order of a reduction under another level than strict, which is for whoever runs
-# the program (AMB-COLL-96). Leaves out what travels and when, which is for the planner and the message schedules.
+# a bit, and the algorithm only the order of a reduction under another level than strict, which the run of
+# the program chooses (AMB-COLL-96). What travels and when is for the planner and the message schedules.
 
 
 NOTHING = Shard()

@@ -22,7 +22,7 @@ Pair: TypeAlias = tuple[str, str]
 """The ids by which a response belongs to its request (AMB-HIO-12)."""
 
 MOST_KEPT = 16 << 20
-"""Characters of frames whose requests are kept, unless told otherwise; older ones are forgotten."""
+"""Characters of frames whose requests are kept by default; older ones are forgotten."""
 
 
 class Answered(NamedTuple):

@@ -33,7 +33,7 @@ class ErrorCode(StrEnum):
 
 
 LONGEST_REASON = 300
-"""Characters of what is told, since it may quote the request."""
+"""Characters of a message, since it may quote the request."""
 
 
 class RequestFailed(Exception):

@@ -31,7 +31,7 @@ from .patterns import ELEMENTS, FLOATS, INTEGERS, MinusZero, overflows
 _MOST_DIGITS = 20
 """Digits of 2^64: a larger number is no whole number that a member may have."""
 _EXPONENT_DIGITS = 8
-"""Digits of a power of ten that is far beyond every element; what is farther is told as the first of more."""
+"""Digits of a power of ten that is far beyond every element; what is farther counts as the first of more."""
 _FARTHEST = 10**_EXPONENT_DIGITS
 _DEEPEST = 64
 """Objects and lists within each other."""

@@ -2,7 +2,7 @@
 
 What parts is named by the level, the operations that computed it and their place, the element and both its bit
 patterns. In the functions of the host one instruction carries out each nest, at every level in the same order; what it
-gives is held against what the operations of the nest give. What went into it was alike, or an earlier one is named.
+gives is compared with the results of the nest's operations. Its inputs were alike, or an earlier one is named.
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ def _require_known(subject: str, type_: Type) -> None:
     require(
         not isinstance(type_, Tensor) or is_known(type_),
         "shapes",
-        f"{subject} is {type_}, of which a dimension cannot be told from the inputs",
+        f"{subject} is {type_}, of which the inputs do not show a dimension",
         "extents that are known before Tile IR",
         "LANG-03.1-04",
     )

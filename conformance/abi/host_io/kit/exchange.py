@@ -150,16 +150,16 @@ class Host(Messages):
         return kernel
 
     def builtin_launch(self) -> Message:
-        """A launch of a built-in kernel that takes the usual arguments; others may want more than is told.
+        """A launch of a built-in kernel that takes the usual arguments; others may want more than is described.
 
-        A case that needs one presumes that the endpoint tells of it.
+        A case that needs one presumes that the endpoint describes it.
         """
-        self.check.given(bool(self.machine.builtins), "a built-in kernel is told", self.machine.builtins)
+        self.check.given(bool(self.machine.builtins), "the endpoint describes a built-in kernel", self.machine.builtins)
         for name, parameters in self.machine.builtins.items():
             message = self.launch(self.builtin(name), self.arguments(parameters))
             if self.completions(message)[0]["ok"]:
                 return self.another(message)
-        self.check.true(False, "a built-in kernel that is told takes arguments of 64 bytes", self.machine.builtins)
+        self.check.true(False, "a described built-in kernel takes arguments of 64 bytes", self.machine.builtins)
         raise AssertionError("a check that cannot pass raises")
 
 

@@ -66,8 +66,8 @@ def trace_of(host: MemoryHost, message: Message) -> Trace:
 
 
 def components(host: MemoryHost) -> dict[str, Component]:
-    """The components by name, in the order in which they are told."""
-    told = host.check.returns(host.impl.host_io.components(), "the components are told")["components"]
+    """The components by name, in the order of the answer."""
+    told = host.check.returns(host.impl.host_io.components(), "the endpoint lists its components")["components"]
     found = {each["name"]: Component(each["fixed"], each["bandwidth"]) for each in told}
     host.check.equal(len(found), len(told), "the number of names of components")
     return found

@@ -116,7 +116,7 @@ class MemoryHost(Host):
         return b"".join(parts)
 
     def holds(self, place: Place, pa: int, expected: bytes, what: str) -> None:
-        """Memory has these bytes; the first that differ are told."""
+        """Memory has these bytes; a failure shows the first that differ."""
         found = self.bytes_of(place, pa, len(expected))
         if found == expected:
             self.check.true(True, what)

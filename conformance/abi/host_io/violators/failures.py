@@ -1,4 +1,4 @@
-"""Launches that run although they are refused, failures told or handled wrongly, and queues (D3, D4, D7)."""
+"""Launches that run although they are refused, failures reported or handled wrongly, and queues (D3, D4, D7)."""
 
 from __future__ import annotations
 

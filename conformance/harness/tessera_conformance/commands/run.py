@@ -125,7 +125,7 @@ def run_suite(options: list[str]) -> int:
 
 
 def _run(command: list[str], variables: Mapping[str, str]) -> int:
-    """The exit code of a process, which is told of a signal that comes here, and leaves no other process behind."""
+    """The exit code of a process, which gets each signal that comes here, and leaves no other process behind."""
     family = ProcessFamily()
     process = subprocess.Popen(command, env={**family.environment(), **variables})
     family.begins_with(process.pid)

@@ -33,7 +33,7 @@ from tessera_conformance.tensors import MalformedTensor, Tensor, from_wire
 
 MOST_BITS = 4
 FEWEST_BITS = 16
-"""A hypothesis that the failing cases tell from the right answer by fewer bits is not told."""
+"""A hypothesis that the failing cases tell from the right answer by fewer bits is not named."""
 FEWEST_BITS_OF_SOME = 48
 """The same of a hypothesis for some dtypes where nothing explains the others."""
 FEWEST_BITS_OF_TWO = 32
@@ -83,7 +83,7 @@ RANGES = ((1, "1"), (2, "2"), (4, "3 to 4"), (16, "5 to 16"), (256, "17 to 256")
 BY_CHANCE = 0.9
 """The share of wrong elements in a tile that is not written: in the others stands what is right by chance."""
 MOST_ENCLOSED = 2048
-"""Elements that are held against their bounds."""
+"""Elements that are compared with their bounds."""
 TILES = (64, 32, 16, 8, 4)
 
 

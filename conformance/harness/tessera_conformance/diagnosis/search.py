@@ -64,7 +64,7 @@ MOST_STEPS_OF_ALL = 2_000_000
 """The steps for all causes of a report: each may take an equal share of what earlier causes left."""
 MOST_SECONDS = 5.0
 MOST_WORK = 4096
-"""Questions with more elements and terms are held against the hypotheses that fit the others."""
+"""Questions with more elements and terms are compared with the hypotheses that fit the others."""
 
 
 @dataclass(frozen=True)
@@ -320,7 +320,7 @@ NEARLY_ALL = 0.9
 MOST_ULPS = 4
 """An elementary function is approximate up to so many units in the last place, and wrong beyond."""
 MOST_RANKED, MOST_PASSING = 8, 24
-"""So many hypotheses that fit alike are held against so many cases that pass."""
+"""So many hypotheses that fit alike are tried on so many cases that pass."""
 LONGEST = 8192
 """Elements of an answer that is computed for its hash."""
 NO_MEANING = (ArithmeticError, ValueError, LookupError, TypeError, AssertionError)

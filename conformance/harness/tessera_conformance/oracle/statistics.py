@@ -40,7 +40,7 @@ SQUARED_BIAS = 10 * VARIANCE
 
 @dataclass(frozen=True)
 class RuleResult:
-    """One rule: the number that was found and the limit it was held against."""
+    """One rule: the number that was found and its limit."""
 
     rule: str
     found: Fraction

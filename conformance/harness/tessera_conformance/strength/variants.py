@@ -147,7 +147,7 @@ class Outcome:
     passed: int
     failures: Sequence[Failure] = ()
     shown_by: str = ""
-    """The first case in which it answers otherwise than the control; none where it cannot be told from it."""
+    """The first case in which it answers otherwise than the control; none where all answers are equal."""
     level: str = "strict"
 
     @property

@@ -134,7 +134,7 @@ def completed_runs(impl: Any, check: Any, program: Network, runs: int = RUNS) ->
 
 
 def stands_still(impl: Any, check: Any, program: Network) -> None:
-    """A program ends in a deadlock, whatever is told of it."""
+    """A program ends in a deadlock, whatever its report says."""
     check.equal(ended(impl, check, program)["outcome"], "deadlock", "the outcome")
 
 

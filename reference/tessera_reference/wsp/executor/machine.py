@@ -1,4 +1,4 @@
-"""The machine of a run: time, channels, resources, tasks, and the stalls of whoever waits (sections 2.2, 3.4)."""
+"""The machine of a run: time, channels, resources, tasks, and the stalls of what waits (sections 2.2, 3.4)."""
 
 from __future__ import annotations
 
@@ -333,7 +333,7 @@ class ChannelState:
             self._deliver(heappop(self.takers)[1:], value)
 
     def close_seen(self) -> None:
-        """The channel is closed; whoever waits for a token learns it."""
+        """Close the channel, and resume what waits for a token."""
         self.seen_closed = True
         while self.takers:
             self._deliver(heappop(self.takers)[1:], CLOSED)
@@ -470,7 +470,7 @@ class TensorMap:
                 self.writer[tensor] = None
 
 
-# The machine of a run: issues tasks, starts and completes them, and wakes whoever waits.
+# The machine of a run: issues tasks, starts and completes them, and wakes what waits.
 
 
 class Machine:
@@ -551,7 +551,7 @@ class Machine:
         self._stalled[process.index] = process
 
     def freed(self) -> None:
-        """Something was freed: whoever could not issue a task tries again, in its turn."""
+        """Something was freed: processes that could not issue a task try again, in turn."""
         if self._stalled:
             for process in self._stalled.values():
                 self.agenda.make_runnable(process)

@@ -123,7 +123,7 @@ def _serve_case(
     due: int | None,
     tell: int,
 ) -> NoReturn:
-    """Answer the reset that is due, then requests up to the next one, whose id is told to the first process."""
+    """Answer the reset that is due, then requests up to the next one, whose id goes to the first process."""
     adapter = _FreshAdapter(_adapter(options, files))
     if due is not None:
         adapter.hello()  # what it says to be unsupported is not answered

@@ -41,7 +41,7 @@ def read_description(path: str) -> dict[str, Any]:
 
 
 def laid_over(hello: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:
-    """A Hello with what is told of it: objects member by member, anything else instead of what was there."""
+    """A Hello with the changes of a description: objects member by member, anything else instead of what was there."""
     merged = dict(hello)
     for name, value in told.items():
         under = merged.get(name)

@@ -1,8 +1,8 @@
-"""Writes the picture of the house, images/house.svg, from the imports of its modules: `python docs/draw_house.py`.
+"""Writes the picture of the packages from their imports, images/architecture.svg: `python docs/draw_architecture.py`.
 
-A box is a room, a folder of the reference or of the harness, or a chapter of the suite. An arrow leads from a room to
-one that it imports; arrows that follow from others are left out. A room stands above all that it imports. What the
-root of the harness imports is not drawn: command line and plugin tie the rooms together there.
+A box is a folder of the reference or of the harness, or a chapter of the suite. An arrow leads from a package to
+one that it imports; arrows that follow from others are left out. A package stands above all that it imports. What the
+root of the harness imports is not drawn: command line and plugin tie the packages together there.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from importlib.util import resolve_name
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PICTURE = ROOT / "docs" / "images" / "house.svg"
+PICTURE = ROOT / "docs" / "images" / "architecture.svg"
 
 REFERENCE, HARNESS, SUITE = "tessera_reference", "tessera_conformance", "tessera_conformance.chapters"
 SOURCES = {
@@ -25,7 +25,7 @@ SOURCES = {
 }
 COLOURS = {"reference": "#dbe7f5", "harness": "#e3f1de", "suite": "#f8ead2"}
 
-Rooms = Mapping[str, frozenset[str]]
+Packages = Mapping[str, frozenset[str]]
 
 WIDTH, HEIGHT, GAP, LEVEL, MARGIN = 124, 34, 16, 74, 20
 
@@ -47,8 +47,8 @@ def imports() -> Iterator[tuple[str, str]]:
                     yield from ((module, f"{base}.{alias.name}") for alias in node.names)
 
 
-def room_of(module: str) -> str | None:
-    """The room of a dotted name: `reference/tile`, `harness/oracle`, `harness` for its root, `suite/ir`."""
+def package_of(module: str) -> str | None:
+    """The package of a dotted name: `reference/tile`, `harness/oracle`, `harness` for its root, `suite/ir`."""
     package, _, rest = module.partition(".")
     first = rest.partition(".")[0]
     if module.startswith(f"{SUITE}."):
@@ -65,64 +65,64 @@ def room_of(module: str) -> str | None:
     return None
 
 
-def rooms() -> Rooms:
-    """The rooms, each with those that it imports."""
+def packages() -> Packages:
+    """The packages, each with those that it imports."""
     found: dict[str, set[str]] = {}
     for module, imported in imports():
-        room, other = room_of(module), room_of(imported)
-        if room is not None:
-            found.setdefault(room, set())
-            if other not in (None, room) and room != "harness/root":
-                found[room].add(str(other))
-    return {room: frozenset(others) for room, others in sorted(found.items())}
+        package, other = package_of(module), package_of(imported)
+        if package is not None:
+            found.setdefault(package, set())
+            if other not in (None, package) and package != "harness/root":
+                found[package].add(str(other))
+    return {package: frozenset(others) for package, others in sorted(found.items())}
 
 
-def reachable(graph: Rooms, start: Iterable[str]) -> set[str]:
-    """All rooms that some rooms import, directly or not, themselves included."""
+def reachable(graph: Packages, start: Iterable[str]) -> set[str]:
+    """All packages that some packages import, directly or not, themselves included."""
     seen: set[str] = set()
     waiting = list(start)
     while waiting:
-        room = waiting.pop()
-        if room not in seen:
-            seen.add(room)
-            waiting += graph[room]
+        package = waiting.pop()
+        if package not in seen:
+            seen.add(package)
+            waiting += graph[package]
     return seen
 
 
-def arrows(graph: Rooms) -> Iterator[tuple[str, str]]:
+def arrows(graph: Packages) -> Iterator[tuple[str, str]]:
     """The imports that do not follow from others (transitive reduction)."""
-    for room, others in graph.items():
+    for package, others in graph.items():
         for other in sorted(others):
             if other not in reachable(graph, others - {other}):
-                yield room, other
+                yield package, other
 
 
-def levels(graph: Rooms) -> dict[str, int]:
+def levels(graph: Packages) -> dict[str, int]:
     """Return the height of each package: one above the highest that it imports."""
     heights: dict[str, int] = {}
-    for room in TopologicalSorter(graph).static_order():
-        heights[room] = 1 + max((heights[other] for other in graph[room]), default=-1)
+    for package in TopologicalSorter(graph).static_order():
+        heights[package] = 1 + max((heights[other] for other in graph[package]), default=-1)
     return heights
 
 
-def places(graph: Rooms) -> dict[str, tuple[int, int]]:
+def places(graph: Packages) -> dict[str, tuple[int, int]]:
     """The upper left corner of each box: the suite and the harness stand to the left, the reference to the right."""
     heights, found, left = levels(graph), {}, MARGIN
     for panel in (("suite", "harness"), ("reference",)):
-        inside = [room for room in graph if room.startswith(panel)]
-        rows = {height: [room for room in inside if heights[room] == height] for height in heights.values()}
+        inside = [package for package in graph if package.startswith(panel)]
+        rows = {height: [package for package in inside if heights[package] == height] for height in heights.values()}
         width = max(map(len, rows.values())) * (WIDTH + GAP)
         for height, row in rows.items():
             start = left + (width - len(row) * (WIDTH + GAP)) // 2
             top = MARGIN + (max(heights.values()) - height) * LEVEL
-            found.update({room: (start + i * (WIDTH + GAP), top) for i, room in enumerate(row)})
+            found.update({package: (start + i * (WIDTH + GAP), top) for i, package in enumerate(row)})
         left += width + 2 * GAP
     return found
 
 
 def picture() -> str:
     """The whole picture."""
-    graph = rooms()
+    graph = packages()
     corners = places(graph)
     right = max(x for x, _ in corners.values()) + WIDTH + MARGIN
     bottom = max(y for _, y in corners.values()) + HEIGHT + MARGIN
@@ -132,12 +132,12 @@ def picture() -> str:
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
         '<path d="M0 0 8 4 0 8z" fill="#667"/></marker></defs>',
     ]
-    for room, other in arrows(graph):
-        (x1, y1), (x2, y2) = corners[room], corners[other]
+    for package, other in arrows(graph):
+        (x1, y1), (x2, y2) = corners[package], corners[other]
         ends = f'x1="{x1 + WIDTH // 2}" y1="{y1 + HEIGHT}" x2="{x2 + WIDTH // 2}" y2="{y2}"'
         lines.append(f'<line {ends} stroke="#99a" marker-end="url(#tip)"/>')
-    for room, (x, y) in corners.items():
-        kind, _, name = room.partition("/")
+    for package, (x, y) in corners.items():
+        kind, _, name = package.partition("/")
         box = f'<rect x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" rx="5" fill="{COLOURS[kind]}" stroke="#556"/>'
         label = f"harness ({name})" if name == "root" else name
         lines.append(f'{box}<text x="{x + WIDTH // 2}" y="{y + 22}" text-anchor="middle">{escape(label)}</text>')

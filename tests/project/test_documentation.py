@@ -72,7 +72,7 @@ def test_continuous_integration_runs_the_command_of_the_readme(root: Path) -> No
     assert (root / ".ci" / "run").read_text(encoding="utf-8").rstrip().splitlines()[-1] == commands[1]
 
 
-# The page about the house names files that exist, and its picture is what its script draws.
+# The page about the architecture names files that exist, and its picture is what its script draws.
 
 PLACES = ("", "conformance/harness/tessera_conformance", "reference/tessera_reference")
 """The folders to which the paths of a page are relative."""
@@ -95,9 +95,9 @@ def test_every_file_that_the_page_names_exists(root: Path, page: str, fewest: in
 
 
 def test_the_picture_is_current(root: Path) -> None:
-    script = runpy.run_path(str(root / "docs" / "draw_house.py"))
-    written = (root / "docs" / "images" / "house.svg").read_text(encoding="utf-8")
-    assert written == script["picture"](), "run `python docs/draw_house.py`"
+    script = runpy.run_path(str(root / "docs" / "draw_architecture.py"))
+    written = (root / "docs" / "images" / "architecture.svg").read_text(encoding="utf-8")
+    assert written == script["picture"](), "run `python docs/draw_architecture.py`"
 
 
 def test_every_room_of_the_reference_is_described(root: Path) -> None:
