@@ -24,7 +24,7 @@ from .misrounding import as_tf32, flushed, half_away, toward_zero, unsaturated, 
 
 Values = Any
 NARROW = ("fp16", "bf16", "fp8_e4m3", "fp8_e5m2")
-CANON = MatMul.execute
+EXECUTE = MatMul.execute
 
 
 # Matrix products
@@ -41,7 +41,7 @@ def accumulating(accumulator: str, dtypes: Sequence[str]) -> Callable[..., Array
 
     def execute(self: MatMul, a: Array, b: Array, env: Environment) -> Array:
         if a.dtype.name not in dtypes or a.shape[-1] == 0:
-            return CANON(self, a, b, env)
+            return EXECUTE(self, a, b, env)
         kind = dtype(accumulator)
         with np.errstate(all="ignore"):
             products = round_to(terms(a, b, np.float64), kind)
@@ -53,7 +53,7 @@ def accumulating(accumulator: str, dtypes: Sequence[str]) -> Callable[..., Array
 
 def pairwise_product(self: MatMul, a: Array, b: Array, env: Environment) -> Array:
     if a.dtype.kind != "float" or a.shape[-1] == 0:
-        return CANON(self, a, b, env)
+        return EXECUTE(self, a, b, env)
     with np.errstate(all="ignore"):
         total = pairwise(terms(a, b, a.dtype.accumulator.carrier.type), -1)
     return cast(Array(a.dtype.accumulator, total), self.out or a.dtype)
@@ -61,7 +61,7 @@ def pairwise_product(self: MatMul, a: Array, b: Array, env: Environment) -> Arra
 
 def fused_product(self: MatMul, a: Array, b: Array, env: Environment) -> Array:
     if a.dtype.name != "fp32" or a.shape[-1] == 0:
-        return CANON(self, a, b, env)
+        return EXECUTE(self, a, b, env)
     with np.errstate(all="ignore"):
         total = fold(terms(a, b, np.float64), -1, lambda x, y: (x + y).astype(np.float32).astype(np.float64))
         return Array(a.dtype, total.astype(np.float32))

@@ -85,7 +85,7 @@ def catalogue() -> Sequence[Hypothesis]:
 
 def _orders() -> Iterator[Hypothesis]:
     """Orders of addition, and with which term a sum begins."""
-    canon = {"matmul": "fold", "flash_attention": "fold", "attention": "fold"}
+    usual = {"matmul": "fold", "flash_attention": "fold", "attention": "fold"}
     advices = {
         True: "add in a left fold from +0, or claim the level deterministic and declare this order",
         False: "add pairwise, or claim the level deterministic and declare this order",
@@ -93,7 +93,7 @@ def _orders() -> Iterator[Hypothesis]:
     for name, order in ORDERS.items():
         says = f"{order.words}{',' if ',' in order.words else ''} in {{accumulator}}"
         for folds, operations in ((True, PRODUCTS), (False, SUMS | {"prod"})):
-            right = frozenset(operation for operation in operations if canon.get(operation, "pairwise") == name)
+            right = frozenset(operation for operation in operations if usual.get(operation, "pairwise") == name)
             if name.startswith("tensor_core"):
                 right = operations - PRODUCTS
             if operations - right:

@@ -336,7 +336,7 @@ class Departure:
         return frozenset(field.name for field in fields(self) if getattr(self, field.name) != field.default)
 
 
-CANON = Departure()
+REFERENCE = Departure()
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from tessera_conformance.diagnosis.catalogue import (
     Hypothesis,
     catalogue,
 )
-from tessera_conformance.diagnosis.departure import CANON, OWN, Budget, Departure, GaveUp, accumulator_of
+from tessera_conformance.diagnosis.departure import OWN, REFERENCE, Budget, Departure, GaveUp, accumulator_of
 from tessera_conformance.diagnosis.evidence import (
     FEWEST_BITS,
     FEWEST_BITS_OF_SOME,
@@ -217,7 +217,7 @@ class _Cause:
         found = question.found
         codes = [-1] * (found.size * found.format.words)
         try:
-            for place, code in answer(question.call, CANON, self.budget, found.shape, found.dtype):
+            for place, code in answer(question.call, REFERENCE, self.budget, found.shape, found.dtype):
                 codes[place] = code
             return Tensor.from_words(found.dtype, found.shape, codes)
         except (*NO_MEANING, OverflowError, MalformedTensor):
@@ -470,7 +470,7 @@ def explanations(operation: str, questions: Sequence[Compared], passing: Passing
     return [
         Explained(each.questions, _ranked(each.hypotheses, each.questions, passing))
         for each in explained
-        if not some or each.hypotheses[0].departure == CANON or each.evidence >= FEWEST_BITS_OF_SOME
+        if not some or each.hypotheses[0].departure == REFERENCE or each.evidence >= FEWEST_BITS_OF_SOME
     ]
 
 
@@ -589,13 +589,13 @@ def without_departure(operation: str, questions: Sequence[Compared]) -> Hypothes
         if ulps <= MOST_ULPS:
             says = f"off by at most {ulps} ULP: an approximate {operation}"
             advice = f"declare an accuracy of {ulps} ULP at the level deterministic, or claim the level fast"
-            return Hypothesis("approximate", ELEMENTARY, says, advice, APPROXIMATION, CANON, "elements are ")
+            return Hypothesis("approximate", ELEMENTARY, says, advice, APPROXIMATION, REFERENCE, "elements are ")
     pairs = [(question.question.found, question.right) for question in questions]
     for size in TILES:
         if lies_beyond(size, pairs):
             says = f"wrong in every element beyond a multiple of {size} in the last axis, and only there"
             advice = "write the last, partial tile too"
-            return Hypothesis(f"stale_tail_of_{size}", ANY, says, advice, SHAPES, CANON, "results are ")
+            return Hypothesis(f"stale_tail_of_{size}", ANY, says, advice, SHAPES, REFERENCE, "results are ")
     return None
 
 
@@ -614,14 +614,14 @@ def extended(operation: str, explained: Explained, late: Sequence[Compared], lon
     hypothesis, questions, more = explained.hypotheses[0], list(explained.questions), list(explained.more)
     try:
         for transfer in late:
-            if hypothesis.departure == CANON:
+            if hypothesis.departure == REFERENCE:
                 seen = without_departure(operation, [*questions, transfer])
                 fits = seen is not None and seen.name == hypothesis.name
             else:
                 fits = transfer.fits(hypothesis.departure)
             questions += [transfer] if fits else []
         short = [each for each in long if each.right.size <= LONGEST]
-        for question in short if questions and hypothesis.departure != CANON else ():
+        for question in short if questions and hypothesis.departure != REFERENCE else ():
             budget = questions[0].budget
             if question.sha256 in _hashes(question, hypothesis.departure, budget):
                 more.append(question.case)
