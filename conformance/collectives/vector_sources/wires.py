@@ -1,4 +1,4 @@
-"""fp32 data on the wire: casts to the wire dtypes, and top-k messages."""
+"""What travels of fp32 data: casts to the wire dtypes, and top-k messages."""
 
 from __future__ import annotations
 
