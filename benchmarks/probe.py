@@ -23,7 +23,7 @@ def measure() -> list[Outcome]:
     """One row for each operation."""
     if str(ROOT) not in sys.path:
         sys.path.insert(0, str(ROOT))
-    session = Session(locate("py:conformance.adapters.numpy_adapter:make"))
+    session = Session(locate("ops:conformance.adapters.numpy_adapter:TABLE"))
     outcomes: list[Outcome] = [_probing(session, subject) for subject in SUBJECTS]
     session.close()
     return outcomes
