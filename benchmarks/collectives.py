@@ -5,8 +5,10 @@ All figures are processor time, which other work on the machine changes least.
 
 from __future__ import annotations
 
+import subprocess
 import time
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 from measurement import Measurement, NotMeasured, Outcome, in_turns, seconds
@@ -22,7 +24,8 @@ from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
 
 RANKS, ELEMENTS = 8, 1 << 16
-MANY, MOST = 512, 4096
+SOME, MANY, MOST = 128, 512, 4096
+SYSTEM_PYTHON = "/usr/bin/python3"
 NUMPY, STABLEHLO, ENGINE, RECURRENCE, PLANNER = 4, 200, 4, 0.5, 2
 """Times a fold in place at most; times faster than the interpreter at least; seconds."""
 DIRECT, CHUNK = 64, 1000
@@ -37,6 +40,7 @@ def measure() -> list[Outcome]:
         *_data(values, buffers),
         _against_stablehlo(values, buffers),
         *_engine(),
+        _against_simgrid(),
         *_recurrence(),
         _planner(),
         _calls(),
@@ -113,6 +117,19 @@ def _engine() -> list[Outcome]:
         Measurement(f"{name}, messages", writing, "the engine", ours, writing, "s", None),
         _chunks(),
     ]
+
+
+def _against_simgrid() -> Outcome:
+    """A ring of 128 ranks: 32,512 messages, each on a link of its own, against SimGrid's actors in a process."""
+    name = f"ring of {SOME} ranks, engine"
+    script = [SYSTEM_PYTHON, str(Path(__file__).with_name("simgrid_ring.py")), str(SOME), "4000"]
+    done = subprocess.run(script, capture_output=True, text=True) if Path(SYSTEM_PYTHON).exists() else None
+    if done is None or done.returncode:
+        return NotMeasured(name, "apt-get install python3-simgrid")
+    sent = messages("all_reduce", "ring", SOME, SOME * 1000)
+    ours = seconds(partial(travel, uniform(1, SOME), range(SOME), sent, 4))
+    other = float(done.stdout.split()[-1])
+    return Measurement(name, ours, "SimGrid's actors in Python", other, ours / other, "x", None)
 
 
 def _chunks() -> Measurement:

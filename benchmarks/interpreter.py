@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
-from measurement import Measurement, in_turns
+from measurement import Measurement, NotMeasured, Outcome, in_turns
 
 from tessera_reference.graph.execution import execute
 from tessera_reference.ir.verifier import verify
@@ -22,7 +24,10 @@ OPERATIONS = 20_000
 STRAIGHT = "\n".join(["y = y + x;", "y = op.relu(y);"] * (OPERATIONS // 2))
 
 
-def measure() -> list[Measurement]:
+CHAIN = 1000
+
+
+def measure() -> list[Outcome]:
     """A loop of three scalar operations against the same three called directly; verification alone."""
     loop = compile_source(LOOP).module
     one = Array(dtype("fp32"), np.float32(1))
@@ -44,6 +49,23 @@ def measure() -> list[Measurement]:
     compiling, reading_again = in_turns(lambda: compile_source(program), lambda: parse(program), 3)
     return [
         Measurement("interpreter, an operation", ours, "direct calls", theirs, overhead, "us", 20),
+        _against_onnx(one),
         Measurement(f"verify {OPERATIONS:,} operations", checking, "parsing it", reading, checking, "s", 1),
         Measurement(f"check {OPERATIONS:,} statements", compiling, "parsing it", reading_again, compiling, "s", 1.5),
     ]
+
+
+def _against_onnx(one: Array) -> Outcome:
+    """A thousand sums of numbers, each of which reads the last."""
+    name = f"{CHAIN:,} operations on scalars"
+    try:
+        import onnx_model
+    except ImportError:
+        return NotMeasured(name, "pip install onnx")
+    names = ["x", *(f"v{number}" for number in range(CHAIN))]
+    nodes = [("Add", (read, "x"), given) for read, given in pairwise(names)]
+    model = onnx_model.evaluator(nodes, {"x": ()}, names[-1])
+    sums = "\n".join(["y = y + x;"] * CHAIN)
+    chain = compile_source(f"module m {{ func f(x: fp32) -> fp32 {{ let y: fp32 = x;\n{sums}\nreturn y; }} }}").module
+    ours, theirs = in_turns(lambda: execute(chain, "f", {"x": one}), lambda: model(x=one.values), 7)
+    return Measurement(name, ours, "ONNX's evaluator", theirs, ours / theirs, "x", None)

@@ -1,4 +1,4 @@
-"""softmax of 1024 x 1024 in fp32, correctly rounded exp and all, against numpy's formulation and TOSA's model."""
+"""softmax of 1024 x 1024 in fp32, correctly rounded exp and all, against numpy's formulation and others' models."""
 
 from __future__ import annotations
 
@@ -23,7 +23,22 @@ def measure() -> list[Outcome]:
 
     ours, theirs = in_turns(lambda: softmax(x), peer, 15)
     name = f"softmax {SIZE}x{SIZE} fp32"
-    return [Measurement(name, ours, "numpy", theirs, ours / theirs, "x", 3), _against_tosa(name, x)]
+    return [
+        Measurement(name, ours, "numpy", theirs, ours / theirs, "x", 3),
+        _against_onnx(name, x),
+        _against_tosa(name, x),
+    ]
+
+
+def _against_onnx(name: str, x: Array) -> Outcome:
+    name = f"{name}, evaluator"
+    try:
+        import onnx_model
+    except ImportError:
+        return NotMeasured(name, "pip install onnx")
+    model = onnx_model.evaluator([("Softmax", ("x",), "y")], {"x": x.shape}, "y")
+    ours, theirs = in_turns(lambda: softmax(x), lambda: model(x=x.values), 7)
+    return Measurement(name, ours, "ONNX's evaluator", theirs, ours / theirs, "x", None)
 
 
 def _against_tosa(name: str, x: Array) -> Outcome:
