@@ -262,6 +262,19 @@ def test_a_buffer_of_the_host_is_copied(impl, check, nbytes):
     host.holds(place, base, bytes(expected), "what the buffers left")
 
 
+@clause("HIO-D5-10", "HIO-D5-30")
+@feature("device-memory-probe", "host-buffer-ref")
+def test_a_pattern_may_be_null_beside_a_buffer(impl, check):
+    """A write of the host's buffer is carried out alike with a pattern of null (AMB-HIO-18)."""
+    host = host_of(impl, check)
+    place, base = host.spread(1)[0], host.base
+    expected = host.painted(place, base, 20)
+    write = host.write(place, dst_pa=base + 1, nbytes=13, src_kind="host_buffer_ref", pattern=None)
+    expected[1:14] = data = bytes(range(7, 98, 7))
+    host.done(write, buffers={pair_of(write): data})
+    host.holds(place, base, bytes(expected), "what the buffer left")
+
+
 @clause("HIO-D5-30")
 @feature("device-memory-probe", "host-buffer-ref")
 @pytest.mark.parametrize("size", [None, 15, 17])

@@ -134,6 +134,25 @@ def test_what_follows_a_computation_is_fused_into_it(impl, check, expression, fi
     check.true(bool(expected), "both are in one fusion", actual.text)
 
 
+@feature("tensor-ops")
+@clause("LANG-08.2-13")
+@pytest.mark.parametrize("dtype", ["bf16", "fp16"])
+@pytest.mark.parametrize("target", ["sm_90", "gfx942"])
+def test_a_chain_of_three_is_fused_on_every_target(impl, check, target, dtype):
+    """A fusion that the value of each operation but the last goes into."""
+    matrix = f"tensor<64x48x{dtype}>"
+    source = returning("op.relu((A + B) * A)", f"A: {matrix}, B: {matrix}")
+    actual = lowered(impl, check, source, "schedule", target)
+    chain = [actual.operations(f"tessera.graph.{name}")[0]["results"][0] for name in ("add", "multiply")]
+    fused = {
+        value
+        for operation in actual.operations(PREFIX + "fuse")
+        for operand in operation["operands"]
+        for value in behind(actual, operand)
+    }
+    check.equal([value in fused for value in chain], [True, True], "sum and product are in a fusion")
+
+
 @clause("LANG-08.2-14")
 @pytest.mark.parametrize("target", ["sm_90", "gfx942"])
 def test_the_operands_of_a_product_are_prefetched(impl, check, target):

@@ -228,6 +228,24 @@ def test_unknown_dimensions_are_not_lowered_to_tiles(impl, check, expression, ex
     check.rejects(impl.language.lower(source=source, to="tile"), category="shapes", phase="lower")
 
 
+LATER_UNKNOWN = {
+    "product": ("A @ B", "A: tensor<8xNxfp32>, B: tensor<Nx8xfp32>"),
+    "sum": ("op.sum(A) @{axis=1}", "A: tensor<8xNxfp32>"),
+    "rows": ("op.softmax(A)", "A: tensor<8xNxfp32>"),
+}
+
+
+@feature("lower-tile")
+@clause("LANG-03.1-04", "LANG-11-02")
+@pytest.mark.parametrize(("expression", "parameters"), LATER_UNKNOWN.values(), ids=LATER_UNKNOWN)
+def test_an_unknown_extent_that_is_reduced_is_not_lowered_to_tiles(impl, check, expression, parameters):
+    """No loop over it stands in for its extent, which the result need not show (AMB-LANG-48)."""
+    source = returning(expression, parameters)
+    check.accepts(impl.language.lower(source=source, to="graph"))
+    check.accepts(impl.language.lower(source=source.replace("N", "8"), to="tile"))
+    check.rejects(impl.language.lower(source=source, to="tile"), category="shapes", phase="lower")
+
+
 @feature("execute-tile")
 @clause("LANG-03.1-04")
 @pytest.mark.parametrize("count", [3, 40])

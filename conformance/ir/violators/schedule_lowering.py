@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tessera_conformance.strength import Violation, replaced
-from tessera_reference.adapter import make
+from tessera_conformance.strength import Violation, replaced, violates
+from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.ir.module import Function, Instruction
 from tessera_reference.ir.operation import Operation
 from tessera_reference.ir.types import Tensor, Type, Value
@@ -71,6 +71,13 @@ def _by_the_default(function: Function, parameter: Value, shapes: Mapping[str, A
     if default is None or not isinstance(parameter.type, Tensor):
         return _type_of(function, parameter, shapes)
     return replace(parameter.type, shape=default.shape)
+
+
+@violates("LANG-08.2-13", "fuses nothing on devices of AMD")
+class FusesOnOneVendor(ReferenceAdapter):
+    def language_lower(self, *, target: str = "sm_90", schedule: Any = None, **request: Any) -> dict[str, Any]:
+        asked = {**(schedule or {}), "fuse": False} if target.startswith("gfx") else schedule
+        return super().language_lower(target=target, schedule=asked, **request)
 
 
 _has_effects, _type_of = fusion.has_effects, specialize._type_of

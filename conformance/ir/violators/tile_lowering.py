@@ -144,6 +144,13 @@ class LowersNothing(ReferenceAdapter):
         return super().language_lower(source=source, to=to, **request)
 
 
+@violates("LANG-03.1-04", "lowers a program whose later dimension is unknown")
+class LowersLaterUnknowns(ReferenceAdapter):
+    def language_lower(self, *, source: str, to: str, **request: Any) -> dict[str, Any]:
+        known = source.replace("N", "8") if to == "tile" and "8xN" in source else source
+        return super().language_lower(source=known, to=to, **request)
+
+
 @violates(BLOCKS, "leaves products to the host at Tile IR")
 class LeavesProducts(ReferenceAdapter):
     def language_lower(self, *, source: str, to: str, **request: Any) -> dict[str, Any]:

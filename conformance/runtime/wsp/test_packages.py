@@ -173,6 +173,17 @@ def test_the_schedule_declares_the_capabilities_of_its_target(impl, check):
     check.equal(declared, matrix, "the capability declarations")
 
 
+@feature("wsp-capabilities")
+@clause("WSP-07.2-06")
+@pytest.mark.parametrize("target", targets())
+def test_a_package_of_every_target_declares_its_capabilities(impl, check, target):
+    """The whole matrix of that target's directives, whatever the program uses (AMB-WSP-29)."""
+    package = json.loads(compiled(impl, check, program(process("p")), target))
+    declared = part(check, package, "schedule", "capabilities")
+    matrix = check.returns(impl.wsp.capabilities(target=target))["directives"]
+    check.equal(declared, matrix, "the capability declarations")
+
+
 @feature("wsp-expressions", "wsp-resources", "wsp-slots")
 @clause("WSP-07.2-07")
 def test_the_csp_payload_has_an_id_for_each_channel(impl, check):

@@ -203,7 +203,7 @@ def test_one_package_follows_its_data(impl, check):
 @feature("wsp-expressions", "wsp-statistics")
 @clause("WSP-04.2-06", "WSP-01.1-02", "WSP-01.1-05")
 def test_a_package_runs_as_it_was_compiled(impl, check):
-    """Two packages of one name, run in turns, each by what it holds itself (AMB-WSP-22)."""
+    """Two packages of one name, run in turns by a new process, each by what it holds itself (AMB-WSP-22)."""
 
     def made(digit, cycles):
         return program(
@@ -213,6 +213,7 @@ def test_a_package_runs_as_it_was_compiled(impl, check):
         )
 
     first, second = compiled(impl, check, made(3, 5)), compiled(impl, check, made(8, 7))
+    impl.restart()
     for package, digit, cycles in ((first, "3", 5), (second, "8", 7), (first, "3", 5)):
         for rounds in (1, 4):
             actual = statistics(impl, check, package, symbols={"n": str(rounds)})

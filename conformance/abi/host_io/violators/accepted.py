@@ -81,6 +81,10 @@ SCALARS = [
     with_scalar(f"HIO-D7-{number}", dtype) for number, dtype in enumerate(("i32", "i64", "fp16", "fp32", "bool"), 38)
 ]
 
+NULL_PATTERN = refusing(
+    "HIO-D5-10", "null_pattern", "refuses a pattern of null", lambda message: message.get("pattern", ()) is None
+)
+
 OPTIONAL = {
     "timestamp_tag": "HIO-D3-08",
     "dst_mem_kind": "HIO-D5-22",

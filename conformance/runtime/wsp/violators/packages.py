@@ -68,6 +68,11 @@ def within(*path: str, drop: str = "", **others: Any) -> Callable[[Document], No
     return change
 
 
+def capabilities_of_one_target(document: Document) -> None:
+    if document["target"] != "cpu_sim":
+        document["schedule"]["capabilities"] = {}
+
+
 IDS = count(1)
 
 
@@ -117,6 +122,7 @@ CONTENTS = [
     packaged("WSP-07.2-05", "no_window", "no task window", within("schedule", drop="task_window")),
     packaged("WSP-07.2-05", "usual_window", "the usual task window", within("schedule", "task_window", size=64)),
     packaged("WSP-07.2-06", "no_capabilities", "no capability declarations", within("schedule", drop="capabilities")),
+    packaged("WSP-07.2-06", "one_target", "only cpu_sim declares anything", capabilities_of_one_target),
     packaged("WSP-07.2-06", "empty_capabilities", "nothing is declared", within("schedule", capabilities={})),
     packaged("WSP-07.2-07", "no_channel_ids", "channels without ids", each_of("csp", "channels", drop="id")),
     packaged("WSP-07.2-07", "one_channel_id", "channels of one id", each_of("csp", "channels", id=0)),
