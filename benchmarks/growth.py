@@ -1,4 +1,4 @@
-"""How cost grows: eight kinds of work at growing sizes, each beside its peer.
+"""Growth of cost: eight kinds of work at growing sizes, each beside its peer.
 
 `python benchmarks/run.py growth --write` also draws `docs/images/growth.svg`.
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -14,7 +13,7 @@ from tessera_reference.graph.execution import execute
 from tessera_reference.ir.diagnostics import Rejection, Span, UnsupportedConstruct
 from tessera_reference.language import Diagnostic, compile_source, parse
 from tessera_reference.language import syntax as s
-from tessera_reference.language.grammar import CHAIN_LIMIT, NESTING_LIMIT, deep_recursion
+from tessera_reference.language.grammar import CHAIN_LIMIT, NESTING_LIMIT, deep_recursion, without_collection
 from tessera_reference.language.parser import decode
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
@@ -27,13 +26,8 @@ Depth = Callable[[s.Node], int]
 @pytest.fixture(autouse=True)
 def _no_collections() -> Iterator[None]:
     """The tokens of a long text all live until it is read; the garbage collector would visit them again and again."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
+    with without_collection():
         yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 DEEP = 10_000

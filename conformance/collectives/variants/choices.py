@@ -95,18 +95,14 @@ LAST_FIRST = altered(
     "grows trees from the last rank, and sends directly to the last rank first",
     COLLECTIVES,
     ReferenceAdapter,
-    (
-        schedules,
-        "ALGORITHMS",
-        {**schedules.ALGORITHMS, **{name: mirrored(schedules.ALGORITHMS[name]) for name in MIRRORED}},
-    ),
+    (schedules, "ALGORITHMS", {**schedules.ALGORITHMS, **MIRRORED}),
     (operations, "PATTERNS_FROM", 1 << 30),
     name="mirrored",
 )
 
 OTHER_CHUNKS = altered(
     "AMB-COLL-04",
-    "keeps four chunks in flight on the way back, of other sizes, and cuts a collective in more of them",
+    "keeps four chunks in flight, each twice as large",
     COLLECTIVES,
     ReferenceAdapter,
     (queues, "INFLIGHT", 4),

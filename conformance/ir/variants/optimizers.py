@@ -166,7 +166,7 @@ class FoldsConstants(Optimizing):
 
 @varies("LANG-04-02", "computes pure operations as late as it can between barriers, directives and blocks", *REACH)
 class Delays(Optimizing):
-    """What is independent of other operations goes behind them; the order of effects stays."""
+    """A pure operation goes behind operations that do not read it; the order of effects stays."""
 
     @staticmethod
     def optimized(body: Block) -> Block:

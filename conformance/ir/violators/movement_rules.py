@@ -69,7 +69,7 @@ def narrow_behind_the_first_axis(x: Array, indices: Array, updates: Array, axis:
     at, wide = axis % x.rank, x.dtype.accumulator
     if not at:
         return SCATTERED(x, indices, updates, axis)
-    SCATTERED(x, indices, updates, axis)
+    SCATTERED(x, indices, updates, axis)  # for its refusals
     rows = np.moveaxis(x.values, at, 0).copy()
     flat = updates.values.reshape(*x.shape[:at], indices.values.size, *x.shape[at + 1 :])
     for index, update in zip(indices.values.reshape(-1), np.moveaxis(flat, at, 0), strict=True):

@@ -289,7 +289,7 @@ REFUSED = {
     "capacity": {"symbols": {"first": "9"}, "resources": {"channel.c.capacity": 7, "channel.d.capacity": 7}},
     "package": {"symbols": {"first": "9"}, "package": "{}"},
 }
-"""What is given to a run that is refused: some of it would be right for another run."""
+"""Members of requests to run that are refused; some of them would be right in another request."""
 
 
 @feature("wsp-expressions", "wsp-slots", "wsp-statistics")

@@ -446,7 +446,7 @@ class CollectivesMethods(SessionState):
             size = read_chunk_size(function, chunk, chunk_bytes)
             rows, columns = _tile(function, tile)
             chunks = chunks_of(function, shape, formats.dtype(dtype), size, (rows, columns))
-        return {"chunks": [asdict(chunk_) for chunk_ in chunks]}
+        return {"chunks": [asdict(piece) for piece in chunks]}
 
     @checked
     def collectives_compress(

@@ -295,7 +295,7 @@ def image_of_graph(
             alone = [(kernel.name, for_shapes(kernel.module, kernel.function, {})) for kernel in closed]
             explained += [explanation_of(name, module, target) for name, module in alone]
             lowered = [lower(module, "target", target) for module in _closed(modules, closed)]
-            tried = [example(example_, target) for example_ in kernels if example_.is_open]
+            tried = [example(kernel, target) for kernel in kernels if kernel.is_open]
             named = joined([*lowered, *(image for image in tried if image is not None)])
             every += named[: len(lowered)]
             sections += _sections(named, target) if named else []

@@ -109,10 +109,10 @@ def string_text(text: str) -> str:
     return f'"{"".join(map(_character, escaped))}"'
 
 
-def _character(match_: str) -> str:
-    if match_.isprintable():
-        return match_
-    return "".join(f"\\{byte:02X}" for byte in match_.encode("utf-8", "surrogatepass"))
+def _character(character: str) -> str:
+    if character.isprintable():
+        return character
+    return "".join(f"\\{byte:02X}" for byte in character.encode("utf-8", "surrogatepass"))
 
 
 def string_of(quoted: str) -> str:

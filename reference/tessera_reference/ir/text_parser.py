@@ -357,7 +357,7 @@ class TextOperation:
 WORD = "kernel"
 
 SCALARS = {
-    name: Scalar(dtype(name_)) for name, name_ in (("i32", "int32"), ("i64", "int64"), ("f32", "fp32"), ("f64", "fp64"))
+    name: Scalar(dtype(own)) for name, own in (("i32", "int32"), ("i64", "int64"), ("f32", "fp32"), ("f64", "fp64"))
 }
 """The scalar parameters of an entry, as LLVM names them."""
 

@@ -248,17 +248,17 @@ def _shard(inside: str) -> Shard:
     if axes is not None:
         return _sound_axes(tuple(axes[1].split(",")))
     assert groups is not None
-    groups_ = tuple(tuple(map(read_extent, group.split(","))) for group in groups[1].strip("[]").split("],["))
-    ranks = [rank for group in groups_ for rank in group]
+    rank_groups = tuple(tuple(map(read_extent, group.split(","))) for group in groups[1].strip("[]").split("],["))
+    ranks = [rank for group in rank_groups for rank in group]
     require(len(set(ranks)) == len(ranks), "distributed", "a rank stands in two groups", "each once", "COLL-02.2-03")
     require(
-        len({len(group) for group in groups_}) == 1,
+        len({len(group) for group in rank_groups}) == 1,
         "distributed",
         "groups have different sizes",
         "as many ranks in each group",
         "COLL-02.2-03",
     )
-    return Shard(groups=groups_)
+    return Shard(groups=rank_groups)
 
 
 def _sound_axes(axes: tuple[str, ...]) -> Shard:

@@ -96,7 +96,7 @@ def _position(axis: str | None) -> int:
 @lru_cache(maxsize=256)
 def _groups(axes: MeshAxes, position: int) -> tuple[tuple[int, ...], ...]:
     along = [range(size) for size in axes.sizes]
-    others = [range(1) if place == position else range_ for place, range_ in enumerate(along)]
+    others = [range(1) if place == position else coordinates for place, coordinates in enumerate(along)]
     step = prod(axes.sizes[position + 1 :])
     starts = [axes.rank(corner) for corner in product(*others)]
     return tuple(tuple(start + step * coordinate for coordinate in along[position]) for start in starts)

@@ -362,18 +362,18 @@ def diagnose(address: object, size: object, access: Wanted, ranges: tuple[Addres
         return Diagnosis(f"{address:#x} for {shown(size)} bytes, which is no size")
     if address == 0:
         return Diagnosis("NULL")
-    for range_ in ranges:
-        problem = _in_range(address, size, access, range_)
+    for area in ranges:
+        problem = _in_range(address, size, access, area)
         if problem:
             return problem
     return Diagnosis(f"{address:#x}, where nothing is allocated")
 
 
-def _in_range(address: int, size: int, access: Wanted, range_: AddressRange) -> Diagnosis | None:
-    at = range_.at(address)
+def _in_range(address: int, size: int, access: Wanted, area: AddressRange) -> Diagnosis | None:
+    at = area.at(address)
     if at is not None and (address < at.stop or address == at.address):
         return _inside(address, size, access, at)
-    return _beside(address, at, range_.after(address))
+    return _beside(address, at, area.after(address))
 
 
 def _inside(address: int, size: int, access: Wanted, at: Allocation) -> Diagnosis:
@@ -419,7 +419,7 @@ def _holding(address: object, ranges: tuple[AddressRange, ...]) -> Allocation | 
     """The allocation, live or freed, that an address is in, or is the start of."""
     if type(address) is not int:
         return None
-    allocations = (range_.at(address) for range_ in ranges)
+    allocations = (area.at(address) for area in ranges)
     return next(
         (
             candidate
@@ -634,8 +634,8 @@ class AddressSpaceMemory:
         allocated, was freed, runs past an end, or is of the host where one of a device is wanted, or the reverse.
         """
         if type(address) is int and type(size) is int and size >= 0:
-            range_ = self._device if address in self._device.addresses else self._host
-            at = range_.at(address)
+            area = self._device if address in self._device.addresses else self._host
+            at = area.at(address)
             if at and not at.freed and address + size <= at.stop and (space == "any" or at.space == space):
                 return Region(at, address - at.address)
             programs = self._program and self._program.find(address, size)
@@ -691,7 +691,7 @@ class AddressSpaceMemory:
 
     def _add(
         self,
-        range_: AddressRange,
+        area: AddressRange,
         size: int,
         function: str,
         *,
@@ -701,11 +701,11 @@ class AddressSpaceMemory:
         foreign: memoryview | None = None,
         storage: memoryview | None = None,
     ) -> int:
-        start = range_.place(size, function)
+        start = area.place(size, function)
         self._made += 1
         allocation = Allocation(
             self._made,
-            range_.space,
+            area.space,
             start,
             size,
             devices=devices,
@@ -714,25 +714,25 @@ class AddressSpaceMemory:
             foreign=foreign,
             storage=storage,
         )
-        range_.add(allocation)
+        area.add(allocation)
         self.capacity.take(allocation)
         return start
 
-    def _free(self, range_: AddressRange, pointer: int, owner: int, function: str) -> Allocation:
-        at = range_.at(pointer) if type(pointer) is int else None
+    def _free(self, area: AddressRange, pointer: int, owner: int, function: str) -> Allocation:
+        at = area.at(pointer) if type(pointer) is int else None
         if at and at.address == pointer and not at.freed and at.owner == owner:
-            self._forget(range_, at)
+            self._forget(area, at)
             return at
-        problem = diagnose_free(pointer, range_.space, (self._device, self._host))
+        problem = diagnose_free(pointer, area.space, (self._device, self._host))
         if problem.kind:
             self.findings.add(problem.kind, f"{function}: pointer is {problem.text}")
-        allowed = f"a {range_.space} pointer that was allocated and not yet freed"
+        allowed = f"a {area.space} pointer that was allocated and not yet freed"
         raise Failure(Status.TESS_ERR_INVALID_VALUE, function, f"pointer is {problem.text}", allowed)
 
-    def _forget(self, range_: AddressRange, allocation: Allocation) -> None:
+    def _forget(self, area: AddressRange, allocation: Allocation) -> None:
         self.capacity.give_back(allocation)
-        of_process = self._process if range_ is self._host and not allocation.foreign else None
-        range_.free(allocation)
+        of_process = self._process if area is self._host and not allocation.foreign else None
+        area.free(allocation)
         if of_process is not None:
             of_process.close(allocation.address, allocation.bytes)
 

@@ -285,8 +285,8 @@ class Topology:
     def device(self, number: int, function: str = "tessMeshCreate") -> Device:
         """The device of an id. Raises `Failure` with TESS_ERR_INVALID_VALUE (AMB-RT-51)."""
         if number not in self._devices:
-            ranges = ", ".join(str(range_) for range_ in self._devices)
-            raise Failure(Status.TESS_ERR_INVALID_VALUE, function, f"device {shown(number)}", f"one of {ranges}")
+            ids = ", ".join(map(str, self._devices))
+            raise Failure(Status.TESS_ERR_INVALID_VALUE, function, f"device {shown(number)}", f"one of {ids}")
         return self._devices[number]
 
     def by_node(self, devices: Sequence[int]) -> tuple[tuple[int, ...], ...]:

@@ -105,7 +105,7 @@ def _autotuned(
         algorithm: collective_duration(mesh.machine.topology, group, collective, size, algorithm, path=path)
         for algorithm in possible
     }
-    best = min(possible, key=lambda measurement: durations[measurement])
+    best = min(possible, key=lambda algorithm: durations[algorithm])
     if store is not None:
         cache.misses += 1
         store.put("autotune", key, tags, best.encode())

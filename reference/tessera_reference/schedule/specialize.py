@@ -44,8 +44,8 @@ def specialized_alone(module: Module, types: Mapping[str, tuple[Type, ...]]) -> 
     Raises `Refusal` and `Rejection`.
     """
     specializer = _Specializer(module)
-    for function, types_ in types.items():
-        trampoline(specializer.function(function, types_))
+    for function, arguments in types.items():
+        trampoline(specializer.function(function, arguments))
     return replace(module, functions=specializer.functions)
 
 
