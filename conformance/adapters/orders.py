@@ -52,9 +52,9 @@ def declared(
     if ranks == 1 or kind_of(dtype) == "int":
         tree = Tree.from_text("pairwise").over(ranks)
         return {"tree": tree.to_json(), "arithmetic": canonical(dtype).to_json()}
-    expected = {"engine": engine, "version": version, "ranks": ranks, "elements": elements, "dtype": dtype}
+    settings = {"engine": engine, "version": version, "ranks": ranks, "elements": elements, "dtype": dtype}
     for found in known():
-        if expected.items() <= found.items():
+        if settings.items() <= found.items():
             for run in found["orders"]:
                 if run["first"] <= element <= run["last"]:
                     return {"tree": Tree.from_text(run["tree"]).to_json(), "arithmetic": found["arithmetic"]}

@@ -156,8 +156,8 @@ def _other_members(schema: Any, whole: Mapping[str, Any]) -> Check:
 
 
 def _required(names: Sequence[str], schema: Any) -> Check:
-    expected = frozenset(names)
-    return lambda value: value.keys() >= expected
+    required = frozenset(names)
+    return lambda value: value.keys() >= required
 
 
 _at_least = _comparison(lambda value, least: len(value) >= least)

@@ -390,11 +390,11 @@ def narrow(config: pytest.Config, registry: Registry) -> Set[str] | None:
         SuiteNotCollected: there is no index of cases, and pytest cannot collect the suite.
     """
     named = _places(config)
-    expected = choice(config)
-    if not expected.narrows:
+    selection = choice(config)
+    if not selection.narrows:
         config.args[:] = _named_by_keyword(config, named)
         return None
-    chosen = expected.of(case_index(), registry)
+    chosen = selection.of(case_index(), registry)
     kept = {name: case for name, case in chosen.items() if any(place.holds(case.node) for place in named)}
     if not kept:
         raise NothingChosen(

@@ -177,11 +177,11 @@ class Delays(Optimizing):
             order: list[Instruction] = []
 
             def release(instruction: Instruction) -> None:
-                expected = {
+                operands = {
                     *instruction.operands,
                     *(value for region in instruction.regions for value in read_in(region)),
                 }
-                for needed in [each for each in waiting if expected & set(each.results)]:
+                for needed in [each for each in waiting if operands & set(each.results)]:
                     if needed in waiting:
                         waiting.remove(needed)
                         release(needed)

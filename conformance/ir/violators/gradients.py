@@ -137,8 +137,8 @@ def once(tape: list[Executed], last: bool) -> list[Executed]:
         key = (entry.location, entry.operation.name)
         if last or key not in kept:
             kept[key] = entry
-    expected = {id(entry) for entry in kept.values()}
-    return [entry for entry in tape if id(entry) in expected]
+    last = {id(entry) for entry in kept.values()}
+    return [entry for entry in tape if id(entry) in last]
 
 
 def off_tape(usual: Callable[..., Any]) -> Callable[..., Any]:

@@ -39,8 +39,8 @@ UNSTABLE = altered(
 def environment_first(context: Context, module: NumericsPolicy | None = None, flag: bool = False) -> NumericsPolicy:
     """The environment wins over all but the flag."""
     policy = context.policy or module or context.default()
-    expected = context.environment.deterministic
-    policy = policy if expected is None else replace(policy, deterministic=int(expected))
+    chosen = context.environment.deterministic
+    policy = policy if chosen is None else replace(policy, deterministic=int(chosen))
     return replace(policy, deterministic=1) if flag else policy
 
 

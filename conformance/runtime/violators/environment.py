@@ -146,8 +146,8 @@ def module_first(self: Context, module: NumericsPolicy | None = None, flag: bool
 
 
 def environment_over_modules(self: Context, module: NumericsPolicy | None = None, flag: bool = False) -> NumericsPolicy:
-    expected = self.environment.deterministic
-    return _with(self.policy or (self.default() if expected is not None else module) or self.default(), flag)
+    chosen = self.environment.deterministic
+    return _with(self.policy or (self.default() if chosen is not None else module) or self.default(), flag)
 
 
 def modules_ignored(self: Context, module: NumericsPolicy | None = None, flag: bool = False) -> NumericsPolicy:
@@ -164,8 +164,8 @@ def flag_alone(self: Context, module: NumericsPolicy | None = None, flag: bool =
 
 def merged(self: Context, module: NumericsPolicy | None = None, flag: bool = False) -> NumericsPolicy:
     sources = [each for each in (self.policy, module) if each is not None]
-    expected = any(source.deterministic for source in sources) or bool(self.environment.deterministic)
-    return replace((sources or [self.default()])[0], deterministic=int(expected or flag))
+    deterministic = any(source.deterministic for source in sources) or bool(self.environment.deterministic)
+    return replace((sources or [self.default()])[0], deterministic=int(deterministic or flag))
 
 
 PRECEDENCE = [

@@ -168,8 +168,8 @@ def own_and_common(text: TextOperation, declared: type[Operation]) -> tuple[dict
         return {}, {}
     said = declared.attributes_of(text.result_types or ())
     missing = [name for name in required if name not in said]
-    expected = dict.fromkeys([name for name in text.attributes if name in kinds] + missing)
-    own = {name: stated(text.attributes, name, kinds[name]) for name in expected}
+    attributes = dict.fromkeys([name for name in text.attributes if name in kinds] + missing)
+    own = {name: stated(text.attributes, name, kinds[name]) for name in attributes}
     common = {name: attribute for name, attribute in text.attributes.items() if name not in own}
     return {**said, **own}, common_of(common, list(kinds))
 

@@ -100,8 +100,8 @@ def list_clauses(args: argparse.Namespace) -> int:
 
 
 def _passes(clause: Clause, args: argparse.Namespace) -> bool:
-    expected = {field: getattr(args, field) for field in ("document", "level", "verify", "feature", "area")}
-    fits = all(value is None or getattr(clause, field) == value for field, value in expected.items())
+    filters = {field: getattr(args, field) for field in ("document", "level", "verify", "feature", "area")}
+    fits = all(value is None or getattr(clause, field) == value for field, value in filters.items())
     return fits and (args.section is None or clause.within(args.section))
 
 

@@ -276,7 +276,7 @@ def _statement(program: GeneratedProgram, chooser: Chooser) -> Broken:
     slots = slots_of(program.tree)
     number = chooser.below(len(slots))
     slot = slots[number]
-    named = [name for name in MISTAKES_WITH_NAMES if name.names(slot)]
+    named = [mistake for mistake in MISTAKES_WITH_NAMES if mistake.names(slot)]
     if named and chooser.below(2):
         mistake = chooser.pick(named)
         statement = mistake.make(chooser, slot, chooser.pick(mistake.names(slot)))

@@ -342,8 +342,8 @@ def digests_of(kept: str | Sequence[str]) -> list[str]:
 
 @cache
 def _of_text(text: str) -> tuple[str, ...]:
-    match = _TOLD_IN_HEX if _HEX.fullmatch(text) else _TOLD
-    return tuple(sorted({"".join(found.split()) for found in match.findall(text)}))
+    pattern = _TOLD_IN_HEX if _HEX.fullmatch(text) else _TOLD
+    return tuple(sorted({"".join(found.split()) for found in pattern.findall(text)}))
 
 
 # From what a case did to the JSON of its observation line: each part is encoded once.

@@ -386,9 +386,9 @@ def executions(
     jobs: int,
 ) -> Executions:
     """Run every case against the control, in processes of their own; cases that it does not pass are left out."""
-    expected: dict[str, set[int]] = {}
+    numbers_of: dict[str, set[int]] = {}
     for path, number in lines:
-        expected.setdefault(path, set()).add(number)
+        numbers_of.setdefault(path, set()).add(number)
 
     def trace(first: int) -> tuple[dict[int, float], dict[Line, list[int]]]:
         transport = DirectTransport(control, "control")
@@ -397,7 +397,7 @@ def executions(
         cases: dict[Line, list[int]] = {}
         for place in range(first, min(first + CHUNK, len(items))):
             start = time.monotonic()
-            with _Trace(expected) as seen:
+            with _Trace(numbers_of) as seen:
                 verdict = judge(run, items[place]).verdict
             if verdict == "pass":
                 seconds[place] = time.monotonic() - start
@@ -433,8 +433,8 @@ class _Trace:
     def _called(self, frame: types.FrameType, event: str, argument: object) -> TraceFunction | None:
         code = frame.f_code
         if code not in self._of_interest:
-            expected = self._wanted.get(code.co_filename, ())
-            self._of_interest[code] = any(line in expected for _, _, line in code.co_lines())
+            numbers = self._wanted.get(code.co_filename, ())
+            self._of_interest[code] = any(line in numbers for _, _, line in code.co_lines())
         return self._executed if self._of_interest[code] else None
 
     def _executed(self, frame: types.FrameType, event: str, argument: object) -> TraceFunction:

@@ -58,14 +58,12 @@ def _add(actions: Subparsers, name: str, help_text: str, handler: Handler) -> ar
 
 def fill(args: argparse.Namespace) -> int:
     """Freeze every topic that is named, or all; a topic with a problem stays as it was."""
-    sources, expected = _sources(args), tuple(args.names)
-    topics = list(load_sources(sources, expected))
+    sources, names = _sources(args), tuple(args.names)
+    topics = list(load_sources(sources, names))
     if not topics:
-        raise Unanswerable(
-            "no source is called that", " ".join(expected) or "the sources", "see the files of the sources"
-        )
+        raise Unanswerable("no source is called that", " ".join(names) or "the sources", "see the files of the sources")
     session = Session(locate(args.impl))
-    freezer = Freezer(session, _vectors(args), expected, args.reason)
+    freezer = Freezer(session, _vectors(args), names, args.reason)
     try:
         open_session(session)
         filled = [_announced(freezer.fill(topic)) for topic in topics]

@@ -57,13 +57,13 @@ VECTORS = {
 def of_vectors(topic: str, names: Collection[str]) -> Iterator[Program]:
     """The programs of golden vectors of a topic; only these lines of its file are read, which takes seconds else."""
     path, read = path_of(f"ir/{topic}"), reader(vectors_directory())
-    expected = [f'"name":"{name}"' for name in names]
+    members = [f'"name":"{name}"' for name in names]
 
     def those(file: str) -> bytes:
         if file != path:
             return read(file)
         header, *lines = read(file).decode().splitlines(keepends=True)
-        return "".join([header, *(line for line in lines if any(name in line for name in expected))]).encode()
+        return "".join([header, *(line for line in lines if any(name in line for name in members))]).encode()
 
     for found in parse(path, those).vectors:
         if found.name in names:

@@ -194,8 +194,8 @@ def gradient(ys: Sequence[Number], seeds: Sequence[Number], xs: Sequence[Number]
 
     for y, seed in zip(ys, seeds, strict=True):
         give(y, seed)
-    expected = {x.serial for x in xs}
-    while rest := behind.keys() - expected:
+    serials = {x.serial for x in xs}
+    while rest := behind.keys() - serials:
         target = behind.pop(max(rest))
         for operand, dy in zip(target.operands, target.adjoint(given[target.serial]), strict=True):
             give(operand, dy)

@@ -43,8 +43,8 @@ def exported_by(library: str, label: str) -> frozenset[str]:
     if find_spec("cffi") is None:
         raise ImplementationUnavailable(label, "cffi is not installed", "pip install 'tessera-conformance[cabi]'")
     _require_this_machine(library, label)
-    expected = [*(c_function.name for c_function in c_functions().values()), *SESSION, TABLE]
-    exported = _exported(library, label, expected)
+    names = [*(c_function.name for c_function in c_functions().values()), *SESSION, TABLE]
+    exported = _exported(library, label, names)
     runtime = [c_function.name for c_function in c_functions().values() if not c_function.extension]
     if not exported:
         raise ImplementationUnavailable(
