@@ -85,12 +85,8 @@ def _types(count: int) -> Iterator[tuple[Type, ...]]:
 
 def _values(kind: Any) -> Sequence[Any]:
     if isinstance(kind, UnionType):
-        return [
-            value
-            for get_argument in get_args(kind)
-            if get_argument is not type(None)
-            for value in _values(get_argument)
-        ][:4]
+        members = [member for member in get_args(kind) if member is not type(None)]
+        return [value for member in members for value in _values(member)][:4]
     if (get_origin(kind) or kind) is tuple:
         return LISTS
     return {int: (0, 1), float: (0.5,), bool: (True,), str: WORDS, DType: (dtype("fp32"), dtype("bf16"))}[kind]

@@ -204,9 +204,8 @@ def dtype_named(name: str) -> DType:
 def kind_text(kind: Any) -> str:
     """Return the name of a kind in a diagnostic."""
     if isinstance(kind, UnionType):
-        return " or ".join(
-            dict.fromkeys(kind_text(get_argument) for get_argument in get_args(kind) if get_argument is not type(None))
-        )
+        members = [kind_text(member) for member in get_args(kind) if member is not type(None)]
+        return " or ".join(dict.fromkeys(members))
     return _KINDS.get(get_origin(kind) or kind, "a value")
 
 

@@ -60,14 +60,14 @@ class Tokens:
 
     def advance(self) -> str:
         """Go on to the next token; the text of the one left behind. Raises `Rejection` for what is no token."""
-        line, self.previous_end = self.text, self.end
+        text, self.previous_end = self.text, self.end
         match = next(self._matches)
         self.kind = kind = match.lastgroup or ""
         self.text = match[kind]
         self.start, self.end = match.span(kind)
         if kind == "strange":
             self._refuse_character()
-        return line
+        return text
 
     def accept(self, mark: str) -> bool:
         """True if this is the token `mark`; goes on if so."""

@@ -335,7 +335,7 @@ def install(mutant: Mutant) -> bool:
     changed(function, mutant.change)
     substitutes = {code_key(code): code for code in _codes(compile(tree, path, "exec"), mutant.function)}
     gc.unfreeze()  # collecting the suite froze the functions, which would then not be listed
-    held = [get_object for get_object in gc.get_objects() if isinstance(get_object, types.FunctionType)]
+    held = [candidate for candidate in gc.get_objects() if isinstance(candidate, types.FunctionType)]
     replaced = False
     for each in held:
         substitute = substitutes.get(code_key(each.__code__))
