@@ -28,7 +28,7 @@ def table(impl, check):
 )
 def test_an_address_space_has_one_number_and_one_purpose(impl, check, number, purpose):
     """A space has the same number in LLVM, NVVM and ROCDL, and no other has its purpose."""
-    actual = [each for each in table(impl, check) if each["purpose"] == purpose or each["number"] == number]
+    actual = [space for space in table(impl, check) if space["purpose"] == purpose or space["number"] == number]
     row = {"number": number, "purpose": purpose, "llvm": number, "nvvm": number, "rocdl": number}
     check.equal(actual, [row], f"the space of {purpose} memory")
 
@@ -36,6 +36,8 @@ def test_an_address_space_has_one_number_and_one_purpose(impl, check, number, pu
 @clause("RT-09-09")
 def test_one_number_serves_every_backend(impl, check):
     """In every row of the table the three backends have the number of the space."""
-    for each in table(impl, check):
-        expected = [each["number"]] * 3
-        check.equal([each["llvm"], each["nvvm"], each["rocdl"]], expected, f"the numbers of {each['purpose']} memory")
+    for space in table(impl, check):
+        expected = [space["number"]] * 3
+        check.equal(
+            [space["llvm"], space["nvvm"], space["rocdl"]], expected, f"the numbers of {space['purpose']} memory"
+        )

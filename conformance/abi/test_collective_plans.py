@@ -73,8 +73,8 @@ def text_plans(impl, check, *collectives, **named):
 def test_every_collective_of_a_program_has_its_plan(impl, check, helper, kernel, expected):
     """Along its axis, in the order of the text; a program without collectives has none (AMB-COLL-85)."""
     actual = plans(impl, check, DSL.format(helper=helper, kernel=kernel))
-    check.equal([(each["collective"], each["axis"]) for each in actual], expected, "the collectives and their axes")
-    check.true(all(each["algorithm"] in ALGORITHMS for each in actual), "each has an algorithm", actual)
+    check.equal([(plan["collective"], plan["axis"]) for plan in actual], expected, "the collectives and their axes")
+    check.true(all(plan["algorithm"] in ALGORITHMS for plan in actual), "each has an algorithm", actual)
 
 
 @clause("RT-08.1-10")
@@ -90,7 +90,7 @@ def test_a_plan_has_the_algorithm_that_the_program_says(impl, check, algorithm):
         ("all_gather", f'axis="dp", algo="{other}"'),
     )
     expected = [("all_reduce", "dp", algorithm), ("all_gather", "dp", other)]
-    check.equal([(each["collective"], each["axis"], each["algorithm"]) for each in actual], expected, "the plans")
+    check.equal([(plan["collective"], plan["axis"], plan["algorithm"]) for plan in actual], expected, "the plans")
 
 
 @clause("RT-08.1-10")
@@ -113,8 +113,8 @@ def test_a_plan_has_the_algorithm_that_the_program_says(impl, check, algorithm):
 def test_a_plan_carries_what_the_program_says(impl, check, attribute, member, value):
     """An attribute of the collective is in its plan, and in no other (AMB-COLL-85)."""
     actual = text_plans(impl, check, ("all_reduce", f'{SUM}axis="dp", {attribute}'), ("all_reduce", f'{SUM}axis="tp"'))
-    check.equal([each["axis"] for each in actual], ["dp", "tp"], "the axes of the plans")
-    check.equal([each.get(member) for each in actual], [value, None], f"what the plans say of {member}")
+    check.equal([plan["axis"] for plan in actual], ["dp", "tp"], "the axes of the plans")
+    check.equal([plan.get(member) for plan in actual], [value, None], f"what the plans say of {member}")
 
 
 @clause("RT-08.1-10")
@@ -124,8 +124,8 @@ def test_a_plan_says_who_meets(impl, check):
     subgroups = ["axes=[dp, tp, pp]", "axes=[dp, pp]", "groups=[[0, 3], [1, 2]]", "axes=[tp]"]
     issues = [("all_reduce", f"{SUM}subgroup=!tessera.shard<{subgroup}>") for subgroup in subgroups]
     actual = text_plans(impl, check, *issues, mesh="dp=2 tp=2 pp=2")
-    check.equal([each["axis"] for each in actual], [None, None, None, "tp"], "the axes of the plans")
-    told = [each.get("subgroup") is not None for each in actual]
+    check.equal([plan["axis"] for plan in actual], [None, None, None, "tp"], "the axes of the plans")
+    told = [plan.get("subgroup") is not None for plan in actual]
     check.equal(told, [False, True, True, False], "which plans name a subgroup")
 
 

@@ -77,7 +77,7 @@ def test_an_id_of_the_table_is_taken(impl, check, dtype):
 @feature("rank-memory")
 def test_the_golden_sum_of_a_dtype_has_its_id(impl, check, dtype):
     """The frozen bits at strict, by the id of the table; at the other levels the declared order or the bound."""
-    (vector,) = [each for each in load("collectives/all_reduce") if each.name == GOLDEN[dtype]]
+    (vector,) = [golden for golden in load("collectives/all_reduce") if golden.name == GOLDEN[dtype]]
     inputs = list(vector.call.inputs.values())
     session = gathered(impl, check, dp=len(inputs))
     pointer = filled(session, inputs)

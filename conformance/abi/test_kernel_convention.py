@@ -160,7 +160,7 @@ def test_a_kernel_finds_the_arguments_of_the_sample(impl, check, padding):
     actual = [session.download(pointer, 16) for pointer in pointers]
     expected = [elements("int32", *values) for values in ([11, 0, 0, 0], [22, 0, 0, 0], [-33, 44, 0, 0])]
     expected.append(elements("fp32", 0.125, 0, 0, 0))
-    check.equal([each.hex() for each in actual], [each.hex() for each in expected], "Q, K, V and O")
+    check.equal([image.hex() for image in actual], [image.hex() for image in expected], "Q, K, V and O")
 
 
 @clause("RT-10.1-03", "RT-10.1-13")

@@ -54,7 +54,7 @@ def test_the_kernel_table_has_names_of_any_length(impl, check):
     """From one character to 63, whole and in order."""
     names = [name_of(length) for length in LENGTHS]
     actual = check.returns(impl.abi.inspect(image=compiled(impl, check, program(names))))["kernels"]
-    check.equal(sorted(each["name"] for each in actual), sorted(names), "the names in the kernel table")
+    check.equal(sorted(kernel["name"] for kernel in actual), sorted(names), "the names in the kernel table")
 
 
 @clause("RT-08.1-07", "RT-10.3-01")

@@ -98,7 +98,7 @@ def test_a_module_holds_one_kernel_or_several(impl, check, source, names):
 def test_an_image_has_one_metadata_section(impl, check, source):
     """However many kernels there are; it is for all targets and not empty."""
     actual = [section for section in said(impl, check, source)["sections"] if section["kind"] == "metadata"]
-    check.equal([each["target"] for each in actual], [None], "the targets of the metadata sections")
+    check.equal([section["target"] for section in actual], [None], "the targets of the metadata sections")
     check.true(actual[0]["bytes"] > 0, "the metadata have bytes", actual[0]["bytes"])
 
 
@@ -196,7 +196,7 @@ def test_the_hash_is_that_of_the_source_alone(impl, check):
 def test_one_changed_number_changes_the_hash(impl, check):
     """Programs that differ in a constant are two programs."""
     source = "module m { kernel k(x: tensor<4xint32>) { x[0] = 1; } }"
-    one, other = (said(impl, check, each)["ir_hash"] for each in (source, source.replace("= 1", "= 2")))
+    one, other = (said(impl, check, text)["ir_hash"] for text in (source, source.replace("= 1", "= 2")))
     check.true(one != other, "the hashes differ", one)
 
 
@@ -229,7 +229,7 @@ def test_an_image_can_hold_what_the_vendors_tools_take(impl, check, name, target
     """
     sections = said(impl, check, PROGRAMS[name][0], targets=[target])["sections"]
     actual = [section for section in sections if section["kind"] == kind]
-    check.equal([each["target"] for each in actual], [target], f"the targets of the sections of kind {kind}")
+    check.equal([section["target"] for section in actual], [target], f"the targets of the sections of kind {kind}")
     check.true(actual[0]["bytes"] > 0, "the section has bytes", actual[0]["bytes"])
 
 
@@ -260,7 +260,7 @@ def test_rocdl_is_bitcode_that_llvm_reads(impl, check, name, target):
     As AMB-RT-106 has it.
     """
     source, kernels = PROGRAMS[name]
-    actual = [each for each in said(impl, check, source, targets=[target])["sections"] if each["kind"] == "rocdl"]
+    actual = [entry for entry in said(impl, check, source, targets=[target])["sections"] if entry["kind"] == "rocdl"]
     check.equal(len(actual), 1, "the number of sections of kind rocdl")
     section, *_ = actual
     data = bytes.fromhex(section.get("data", ""))

@@ -137,7 +137,7 @@ def share(count: int, place: int, ranks: int) -> slice:
 
 def share_sizes(count: int, ranks: int) -> list[int]:
     """Return the number of elements that each rank of a group owns."""
-    return [each.stop - each.start for each in (share(count, place, ranks) for place in range(ranks))]
+    return [part.stop - part.start for part in (share(count, place, ranks) for place in range(ranks))]
 
 
 def _require(holds: bool, problem: str) -> None:

@@ -82,10 +82,10 @@ def main() -> int:
         found = list(orders(session, arguments.ranks))
     finally:
         session.close()
-    engines = {each["engine"] for each in found}
-    whole = [each for each in known() if each["engine"] not in engines] + found
-    whole.sort(key=lambda each: [each[key] for key in ("engine", "version", "ranks", "elements", "dtype")])
-    lines = ",\n".join(json.dumps(each) for each in whole)
+    engines = {order["engine"] for order in found}
+    whole = [order for order in known() if order["engine"] not in engines] + found
+    whole.sort(key=lambda order: [order[key] for key in ("engine", "version", "ranks", "elements", "dtype")])
+    lines = ",\n".join(json.dumps(order) for order in whole)
     FILE.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
     return 0
 

@@ -50,7 +50,7 @@ def _compiled(function: Callable[..., Any], attributes: Any) -> Any:
 def _frozen(value: Any) -> Any:
     """Attributes that can be looked up: lists as tuples."""
     if isinstance(value, dict):
-        return tuple((name, _frozen(each)) for name, each in value.items())
+        return tuple((name, _frozen(element)) for name, element in value.items())
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 

@@ -28,7 +28,7 @@ def known() -> tuple[dict[str, Any], ...]:
 
 def are_known(engine: str, version: str) -> bool:
     """True if any order of this engine in this version was found."""
-    return any((each["engine"], each["version"]) == (engine, version) for each in known())
+    return any((order["engine"], order["version"]) == (engine, version) for order in known())
 
 
 def declared(

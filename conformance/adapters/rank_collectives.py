@@ -76,4 +76,4 @@ def _bytes_of_shares(group: Group, own: Array) -> list[int]:
     """Return the number of bytes that each place contributes; every rank learns it, as users of all-gather must."""
     brought = np.zeros(group.size, np.int64)
     brought[group.place] = own.size
-    return [int(each) for each in group.all_reduce(brought, "sum")]
+    return [int(size) for size in group.all_reduce(brought, "sum")]

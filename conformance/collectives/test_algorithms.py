@@ -166,7 +166,7 @@ def test_messages_bring_every_rank_what_it_has_afterwards(impl, check, operation
         for rank, own in enumerate(shares):
             for place in range(own.start, own.stop) if operation == "reduce_scatter" else range(count):
                 wanted = {
-                    "all_gather": next(each for each, s in enumerate(shares) if s.start <= place < s.stop),
+                    "all_gather": next(index for index, s in enumerate(shares) if s.start <= place < s.stop),
                     "broadcast": root,
                 }
                 there = contributions(actual[rank][place])
@@ -252,11 +252,11 @@ def test_hierarchical_exchanges_within_nodes_and_by_a_tree_between_them(impl, ch
     messages = check.returns(observed)["messages"]
     across = [message for message in messages if message["source"] // per_node != message["target"] // per_node]
     inside = [message for message in messages if message["source"] // per_node == message["target"] // per_node]
-    check.equal(len({each["step"] for each in inside}), 2 if per_node > 1 else 0, "steps within nodes")
-    check.equal(len({each["step"] for each in across}), 2 * (nodes - 1).bit_length(), "steps between nodes")
-    for each in across:
-        check.equal(each["source"] % per_node, each["target"] % per_node, f"places of {each} in their nodes")
-    sent = sum(each["count"] for each in across)
+    check.equal(len({message["step"] for message in inside}), 2 if per_node > 1 else 0, "steps within nodes")
+    check.equal(len({message["step"] for message in across}), 2 * (nodes - 1).bit_length(), "steps between nodes")
+    for outer in across:
+        check.equal(outer["source"] % per_node, outer["target"] % per_node, f"places of {outer} in their nodes")
+    sent = sum(message["count"] for message in across)
     check.equal(sent, 2 * (nodes - 1) * count, "elements that cross between nodes, each once to and once from a node")
 
 

@@ -62,7 +62,7 @@ def test_infinities_are_ordered_as_numbers(impl, check, op):
     """They are the largest and the smallest, and stay infinite (AMB-COLL-30)."""
     inputs = [Tensor.from_words("fp8_e5m2", (3,), row) for row in INFINITE]
     outputs = check.returns(impl.collectives.all_reduce(inputs=inputs, op=op))["outputs"]
-    actual = [each.words().tolist() for each in outputs]
+    actual = [tensor.words().tolist() for tensor in outputs]
     check.reading("AMB-COLL-30", "saturation", actual == [SATURATED[op]] * 2)
     for output in outputs:
         check.bits(output, Tensor.from_words("fp8_e5m2", (3,), EXTREMES[op]), f"the {op} over ranks")

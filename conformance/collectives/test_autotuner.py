@@ -138,7 +138,7 @@ def test_one_odd_measurement_changes_nothing_that_lasts(impl, check, odd, place)
     usual = tuned(check, impl, measurements)[-1]
     measurements[place] = measured(*odd)
     last = tuned(check, impl, measurements)[-1]
-    actual, expected = ((each["chunk_bytes"], each["max_inflight"]) for each in (last, usual))
+    actual, expected = ((choice["chunk_bytes"], choice["max_inflight"]) for choice in (last, usual))
     check.equal(actual, expected, "the knobs at the end")
 
 
@@ -151,7 +151,7 @@ def test_one_odd_measurement_in_sixteen_changes_nothing(impl, check, odd, limits
     """Again and again: the knobs end where even measurements lead."""
     usual = tuned(check, impl, [measured()] * 64, **limits)[-1]
     last = tuned(check, impl, [measured(*odd) if index % 16 == 9 else measured() for index in range(64)], **limits)[-1]
-    actual, expected = ((each["chunk_bytes"], each["max_inflight"]) for each in (last, usual))
+    actual, expected = ((choice["chunk_bytes"], choice["max_inflight"]) for choice in (last, usual))
     check.equal(actual, expected, "the knobs at the end")
 
 
@@ -162,7 +162,7 @@ def test_old_measurements_are_forgotten(impl, check, limits):
     before = [measured(LATENCY * 1024 * (1 if index % 2 else 16)) for index in range(100)]
     alone = tuned(check, impl, [measured()] * 64, **limits)[-1]
     after = tuned(check, impl, before + [measured()] * 64, **limits)[-1]
-    actual, expected = ((each["chunk_bytes"], each["max_inflight"]) for each in (after, alone))
+    actual, expected = ((choice["chunk_bytes"], choice["max_inflight"]) for choice in (after, alone))
     check.equal(actual, expected, "the knobs at the end")
 
 
@@ -173,7 +173,7 @@ def test_knobs_are_pinned_once_measurements_are_stable(impl, check, jitter, late
     """The first steps pin nothing; pinned knobs stay pinned."""
     spread = [0, 3, -5, 8, -9, 10, -2, 6, -10, 1]
     every = [latency + latency * spread[index % 10] // (10 * jitter or 10**30) for index in range(96)]
-    steps = tuned(check, impl, [measured(each) for each in every])
+    steps = tuned(check, impl, [measured(measurement) for measurement in every])
     pinned = [step["pinned"] for step in steps]
     check.equal((pinned[0], pinned[63]), (False, True), "whether knobs are pinned at first, and after 64 measurements")
     check.equal(pinned, sorted(pinned), "what is pinned stays pinned")

@@ -71,7 +71,7 @@ def test_what_was_sent_and_the_residual_are_the_sum_of_the_gradients(impl, check
         exact = [g + r - s for g, r, s in zip(data, before, sent[step], strict=True)]
         check.within(actual["residuals"][step], exact, bounds, f"step {step}: what was kept")
         total = [t + g - s for t, g, s in zip(total, data, sent[step], strict=True)]
-        slack = [each + bound for each, bound in zip(slack, bounds, strict=True)]
+        slack = [value + bound for value, bound in zip(slack, bounds, strict=True)]
         before = residuals[step]
     check.within(actual["residuals"][-1], total, slack, "gradients less what was sent, over all steps")
 
@@ -205,7 +205,9 @@ def test_residuals_are_for_fp32_data(impl, check, dtype):
 def numbers(check, tensors: list[Tensor], given: list[Tensor]) -> list[list[Fraction]]:
     """The values of what was answered, which are finite, one tensor for each gradient."""
     check.equal(
-        [(tensor.dtype, tensor.shape) for tensor in tensors], [(each.dtype, each.shape) for each in given], "the steps"
+        [(tensor.dtype, tensor.shape) for tensor in tensors],
+        [(tensor.dtype, tensor.shape) for tensor in given],
+        "the steps",
     )
     read = [values_of(tensor) for tensor in tensors]
     check.true(all(isinstance(v, Fraction) or v.value == "-0" for row in read for v in row), "all values are finite")

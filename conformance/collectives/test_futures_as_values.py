@@ -108,6 +108,6 @@ def test_no_gradient_is_lost_in_a_future(impl, check, way):
     if isinstance(observed, Rejected) and way == "from-the-future":
         check.rejects(observed, category="types")
         return
-    actual = [each["outputs"][0] for each in check.returns(observed)["ranks"]]
-    for rank, each in enumerate(actual):
-        check.bits(each, tensor_of("fp32", [times * 10 * i for i in range(8)]), f"rank {rank}")
+    actual = [rank_answer["outputs"][0] for rank_answer in check.returns(observed)["ranks"]]
+    for rank, output in enumerate(actual):
+        check.bits(output, tensor_of("fp32", [times * 10 * i for i in range(8)]), f"rank {rank}")

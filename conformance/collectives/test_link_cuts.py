@@ -68,7 +68,7 @@ def judge_cut(check, transfers, whole, name, at):
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_what_is_lost_on_a_link_is_sent_again(impl, check, operation, algorithm):
     """Every message arrives exactly once, whenever NVLink or RDMA fails, and the failed link is used no more."""
-    topology = with_credits(2, nodes=2, each=2)
+    topology = with_credits(2, nodes=2, per_node=2)
     given = {"operation": operation, "algorithm": algorithm, "topology": topology, "count": 1003, "chunk": 100}
     without = asked(impl, check, **given)
     losses = 0
@@ -86,13 +86,13 @@ def test_what_is_lost_on_a_link_is_sent_again(impl, check, operation, algorithm)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_what_was_lost_is_still_waited_for(impl, check, algorithm):
     """A rank sends on what needs a message once that has arrived, not when it was lost; the end is the last arrival."""
-    topology = with_credits(3, nodes=2, each=3)
+    topology = with_credits(3, nodes=2, per_node=3)
     given = {"algorithm": algorithm, "topology": topology, "count": 997, "chunk": 200}
     duration = asked(impl, check, **given)["duration"]
     for at in times(duration):
         actual = asked(impl, check, **given, cuts=[{"link": "nv12", "at": at}])
         transfers = arrived(actual["transfers"])
-        check.equal(actual["duration"], max(each["end"] for each in transfers), "the end of the collective")
+        check.equal(actual["duration"], max(message["end"] for message in transfers), "the end of the collective")
         awaited = defaultdict(list)
         for transfer in transfers:
             awaited[transfer["target"], transfer["first"] // 200].append(transfer)
@@ -105,7 +105,7 @@ def test_what_was_lost_is_still_waited_for(impl, check, algorithm):
 @clause("COLL-04.3-01")
 def test_a_link_that_fails_after_the_last_message_changes_nothing(impl, check):
     """A message that arrives as the link fails has arrived, and a link that no message takes changes nothing."""
-    topology = with_credits(2, nodes=1, each=3)
+    topology = with_credits(2, nodes=1, per_node=3)
     without = asked(impl, check, topology=topology)
     last = max(transfer["end"] for transfer in without["transfers"] if "nv11" in transfer["links"])
     for cut in ({"link": "nv11", "at": last}, {"link": "nv11", "at": last + SECOND}, {"link": "pcie10", "at": 1}):
@@ -115,7 +115,7 @@ def test_a_link_that_fails_after_the_last_message_changes_nothing(impl, check):
 @clause("COLL-01-06")
 def test_a_link_that_fails_at_once_was_never_up(impl, check):
     """At time 0 nothing has left."""
-    topology = with_credits(2, nodes=2, each=2)
+    topology = with_credits(2, nodes=2, per_node=2)
     for name in ("nv10", "rdma21"):
         actual = asked(impl, check, topology=topology, cuts=[{"link": name, "at": 0}])
         check.equal(actual, asked(impl, check, topology=topology, down=[name]), f"the transfers without {name}")
@@ -125,16 +125,16 @@ def test_a_link_that_fails_at_once_was_never_up(impl, check):
 
 
 FALLBACKS = [
-    pytest.param({"nodes": 1, "each": 2}, "nv10", (0, 1), ["pcie10", "pcie11"], id="nvlink to pcie"),
+    pytest.param({"nodes": 1, "per_node": 2}, "nv10", (0, 1), ["pcie10", "pcie11"], id="nvlink to pcie"),
     pytest.param(
-        {"nodes": 1, "each": 2, "transports": ("pcie", "rdma")},
+        {"nodes": 1, "per_node": 2, "transports": ("pcie", "rdma")},
         "pcie11",
         (0, 1),
         ["bus10", "rdma10", "rdma11", "bus11"],
         id="pcie to rdma",
     ),
     pytest.param(
-        {"nodes": 2, "each": 1}, "rdma10", (0, 1), ["pcie10", "net1", "net2", "pcie20"], id="rdma to the network"
+        {"nodes": 2, "per_node": 1}, "rdma10", (0, 1), ["pcie10", "net1", "net2", "pcie20"], id="rdma to the network"
     ),
 ]
 
@@ -149,16 +149,16 @@ def test_messages_go_by_the_next_transport(impl, check, made, name, ends, links)
     actual = asked(impl, check, **given, cuts=[{"link": name, "at": at}])["transfers"]
     there = between(actual, *ends)
     check.true(bool(lost(there)), "messages were in flight", len(there))
-    late = [each for each in arrived(there) if each["start"] >= at]
+    late = [transfer for transfer in arrived(there) if transfer["start"] >= at]
     check.true(len(late) > len(lost(there)), "messages leave after the link has failed", len(late))
-    check.equal([each["links"] for each in late], [links] * len(late), "the links that they take")
+    check.equal([transfer["links"] for transfer in late], [links] * len(late), "the links that they take")
 
 
 @feature("auto-transport")
 @clause("COLL-01-06", "COLL-03.2-02")
 def test_links_fail_one_after_another(impl, check):
     """From NVLink to PCIe to RDMA: whatever is lost on the way is sent again, on the last way too."""
-    given = {"topology": with_credits(2, nodes=1, each=2), "count": 64_000, "chunk": 1000}
+    given = {"topology": with_credits(2, nodes=1, per_node=2), "count": 64_000, "chunk": 1000}
     without = asked(impl, check, **given)
     first = without["duration"] // 4
     second = first + asked(impl, check, **given, down=["nv11"])["duration"] // 4
@@ -166,11 +166,11 @@ def test_links_fail_one_after_another(impl, check):
     actual = asked(impl, check, **given, cuts=cuts)["transfers"]
     check.equal(pieces(arrived(actual)), pieces(without["transfers"]), "what arrives, once each")
     ways = {"nv11": ["nv10", "nv11"], "pcie10": ["pcie10", "pcie11"]}
-    for each in lost(actual):
-        name = "nv11" if each["end"] == first else "pcie10"
-        check.equal(sorted(each["links"]), ways[name], f"the links of {each}")
-    check.equal(sorted({each["end"] for each in lost(actual)}), [first, second], "when messages were lost")
-    last = [sorted(each["links"]) for each in arrived(actual) if each["start"] >= second]
+    for transfer in lost(actual):
+        name = "nv11" if transfer["end"] == first else "pcie10"
+        check.equal(sorted(transfer["links"]), ways[name], f"the links of {transfer}")
+    check.equal(sorted({message["end"] for message in lost(actual)}), [first, second], "when messages were lost")
+    last = [sorted(message["links"]) for message in arrived(actual) if message["start"] >= second]
     check.equal(last, [["bus10", "bus11", "rdma10", "rdma11"]] * len(last), "the links of what leaves at last")
 
 
@@ -183,7 +183,7 @@ def spare(document):
 @clause("COLL-03.2-05", "COLL-01-06")
 def test_a_path_holds_after_a_link_has_failed(impl, check):
     """Asked for PCIe, of which there is another link: neither before nor after is NVLink taken (AMB-COLL-78)."""
-    given = {"topology": text(nodes=1, each=2, change=spare), "path": "pcie", "count": 8000, "chunk": 500}
+    given = {"topology": text(nodes=1, per_node=2, change=spare), "path": "pcie", "count": 8000, "chunk": 500}
     without = asked(impl, check, **given)
     check.equal(
         {tuple(sorted(transfer["links"])) for transfer in without["transfers"]}, {("pcie10", "pcie11")}, "the links"
@@ -191,7 +191,7 @@ def test_a_path_holds_after_a_link_has_failed(impl, check):
     at = without["duration"] // 3
     actual = asked(impl, check, **given, cuts=[{"link": "pcie10", "at": at}])["transfers"]
     judge_cut(check, actual, without["transfers"], "pcie10", at)
-    late = {tuple(sorted(each["links"])) for each in arrived(actual) if each["start"] >= at}
+    late = {tuple(sorted(transfer["links"])) for transfer in arrived(actual) if transfer["start"] >= at}
     check.equal(late, {("pcie11", "spare10")}, "the links of what leaves later")
 
 
@@ -200,14 +200,14 @@ def test_a_path_holds_after_a_link_has_failed(impl, check):
 @pytest.mark.parametrize("path", ["nvlink", "pcie", "rdma", "network"])
 def test_a_path_is_taken_wherever_it_is_there(impl, check, path):
     """Inside of nodes and between them; elsewhere as auto (AMB-COLL-78)."""
-    topology, devices = with_credits(4, nodes=2, each=2), devices_of(2, 2)
+    topology, devices = with_credits(4, nodes=2, per_node=2), devices_of(2, 2)
     transfers = asked(impl, check, topology=topology, algorithm="direct", path=path)["transfers"]
     for source, target in ((0, 1), (3, 2), (0, 2), (1, 3), (3, 0)):
         ends = {"source": devices[source], "target": devices[target]}
         inside = source // 2 == target // 2
         there = inside or path in ("rdma", "network")
         way = check.returns(impl.collectives.route(topology=topology, **ends, path=path if there else "auto"))["links"]
-        actual = {tuple(each["links"]) for each in between(transfers, source, target)}
+        actual = {tuple(transfer["links"]) for transfer in between(transfers, source, target)}
         check.equal(actual, {tuple(way)}, f"the links from rank {source} to rank {target}")
 
 
@@ -219,7 +219,7 @@ def test_a_path_is_taken_wherever_it_is_there(impl, check, path):
 @pytest.mark.parametrize("algorithm", ["ring", "direct", "tree"])
 def test_a_lost_message_returns_its_credits(impl, check, algorithm, credits):
     """On every link of its way: others use them at once, and no link carries more than it has credits for."""
-    topology, devices = with_credits(credits, nodes=1, each=4), devices_of(1, 4)
+    topology, devices = with_credits(credits, nodes=1, per_node=4), devices_of(1, 4)
     given = {"topology": topology, "algorithm": algorithm, "count": 1501, "chunk": 100}
     without = asked(impl, check, **given)
     for name in ("nv10", "nv12"):
@@ -233,7 +233,7 @@ def test_a_lost_message_returns_its_credits(impl, check, algorithm, credits):
 @clause("COLL-04.2-03")
 def test_the_credit_of_a_lost_message_is_used_by_another(impl, check):
     """Rank 0 sends its second message the moment that its first one, which held the only credit, is lost."""
-    topology = with_credits(1, nodes=1, each=3)
+    topology = with_credits(1, nodes=1, per_node=3)
     given = {"topology": topology, "operation": "broadcast", "algorithm": "direct", "count": 12_000, "chunk": 12_000}
     sent = [between(asked(impl, check, **given)["transfers"], 0, rank)[0] for rank in (1, 2)]
     first, second = sorted(sent, key=itemgetter("start"))
@@ -254,7 +254,7 @@ def test_the_credit_of_a_lost_message_is_used_by_another(impl, check):
 @pytest.mark.parametrize("algorithm", ["ring", "direct", "tree"])
 def test_a_collective_without_a_way_left_fails(impl, check, algorithm):
     """TESS_ERR_LAUNCH_FAILED, which names the link and two devices; not if all is over when the link fails."""
-    given = {"topology": with_credits(2, nodes=1, each=3, transports=("nvlink",)), "algorithm": algorithm}
+    given = {"topology": with_credits(2, nodes=1, per_node=3, transports=("nvlink",)), "algorithm": algorithm}
     without = asked(impl, check, **given)
     usual = {"operation": "all_reduce", "count": 4003, "element_bytes": 4, "chunk": 250}
     for at in (0, 1, without["duration"] // 2, without["duration"] - 1):
@@ -277,7 +277,7 @@ def test_a_collective_without_a_way_left_fails(impl, check, algorithm):
 def test_an_unknown_link_or_path_is_refused_with_the_nearest_one(impl, check, given, word, near):
     """By name."""
     usual = {"operation": "all_reduce", "algorithm": "ring", "count": 8, "element_bytes": 4}
-    answer = impl.collectives.transfers(**usual, topology=text(nodes=1, each=2), **given)
+    answer = impl.collectives.transfers(**usual, topology=text(nodes=1, per_node=2), **given)
     refused(check, answer, "TESS_ERR_INVALID_VALUE", word, near)
 
 
@@ -288,7 +288,7 @@ def test_an_unknown_link_or_path_is_refused_with_the_nearest_one(impl, check, gi
 @clause("COLL-06-01", "COLL-08-19")
 def test_the_trace_shows_what_was_lost_and_what_is_sent_again(impl, check):
     """A slice of what is sent for each attempt, on its link and at its time; a flow for those alone that arrive."""
-    given = {"topology": with_credits(2, nodes=1, each=3), "count": 3000, "chunk": 100}
+    given = {"topology": with_credits(2, nodes=1, per_node=3), "count": 3000, "chunk": 100}
     at = asked(impl, check, **given)["duration"] // 2
     actual = asked(impl, check, **given, cuts=[{"link": "nv11", "at": at}], trace=True)
     check.true(bool(lost(actual["transfers"])), "messages are lost", len(actual["transfers"]))

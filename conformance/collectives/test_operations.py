@@ -46,7 +46,7 @@ def test_golden(impl, check, vector):
 def test_every_algorithm_combines_the_contributions_of_all_ranks(impl, check, operation, op, algorithm):
     """The numbers have exact results, in every dtype; shares need not be of one size (AMB-COLL-31, AMB-RT-04)."""
     for ranks in (1, 2, 4, 8) if op == "mean" else RANKS:
-        dtypes = [each for each in SIGNED if "int" not in each] if op == "mean" else SIGNED
+        dtypes = [candidate for candidate in SIGNED if "int" not in candidate] if op == "mean" else SIGNED
         first, second = dtypes[ranks % len(dtypes)], dtypes[(ranks * 5 + 2) % len(dtypes)]
         for dtype, count in ((first, COUNTS[ranks % len(COUNTS)]), (second, 11)):
             rows = [small(rank, count, op) for rank in range(ranks)]

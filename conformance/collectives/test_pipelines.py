@@ -27,9 +27,9 @@ LAYER = 900 * MICROSECOND
 """Longer than the collectives of a layer take."""
 
 
-def topology(nodes=1, each=4):
+def topology(nodes=1, per_node=4):
     """The JSON text of a machine with credits enough."""
-    document = machine(nodes=nodes, each=each)
+    document = machine(nodes=nodes, per_node=per_node)
     for link in document["links"]:
         link["credits"] = 64
     return json.dumps(document)
@@ -60,7 +60,7 @@ def test_gradients_are_scattered_layer_by_layer(impl, check, layers):
     actual, units = pipeline(impl, check, "data_parallel", layers=layers)
     timeline = actual["timeline"]
     scattering = [unit for unit in units.values() if unit.get("collective", {}).get("operation") == "reduce_scatter"]
-    check.equal(sorted(each["id"] for each in scattering), [f"scatter{k}" for k in range(layers)], "one for each layer")
+    check.equal(sorted(slot["id"] for slot in scattering), [f"scatter{k}" for k in range(layers)], "one for each layer")
     for layer in range(layers):
         check.equal(units[f"scatter{layer}"]["after"], [f"backward{layer}"], "needs the layer's gradients, no others")
         check.equal(units[f"scatter{layer}"]["collective"]["bytes"], 16 * MIB, "all gradients of the layer")
@@ -171,7 +171,7 @@ def test_packing_takes_no_place_in_the_compute_queue(impl, check):
     actual, units = pipeline(impl, check, "moe")
     computing = sorted(unit["id"] for unit in units.values() if unit["queue"] == "compute")
     check.equal(computing, [*(f"expert{bucket}" for bucket in range(LAYERS)), "route"], "units of the compute queue")
-    run = {each["id"] for each in of(actual["timeline"], queue="compute")}
+    run = {slot["id"] for slot in of(actual["timeline"], queue="compute")}
     check.equal(sorted(run), computing, "what runs there")
     for bucket in range(LAYERS):
         check.true("pack" in units[f"dispatch{bucket}"].get("fused", []), "packing is fused with the send")
@@ -215,16 +215,21 @@ def tokens(chosen, value=token):
 def test_tokens_come_to_their_experts_bucket_by_bucket(impl, check, count, dtype):
     """Each block of a bucket holds tokens of one expert, all of them, in their order; of 40 many have none at all."""
     chosen = [[expert * 7 % count for expert in own] for own in CHOSEN]
-    ranks, each = len(chosen), count // len(chosen)
+    ranks, buckets = len(chosen), count // len(chosen)
     asked = {"inputs": tokens(chosen), "experts": chosen, "count": count}
     actual = check.returns(impl.collectives.dispatch(**asked, **({"dtype": dtype} if dtype else {})))["buckets"]
-    check.equal([each["experts"] for each in actual], [[r * each + b for r in range(ranks)] for b in range(each)])
+    check.equal(
+        [bucket_run["experts"] for bucket_run in actual],
+        [[r * buckets + b for r in range(ranks)] for b in range(buckets)],
+    )
     for bucket in actual:
         chosen_by = [
             [[at for at, e in enumerate(own) if e == expert] for own in chosen] for expert in bucket["experts"]
         ]
         rows = max(len(own) for sources in chosen_by for own in sources)
-        check.equal([bucket["rows"], bucket["counts"]], [rows, [[len(own) for own in each] for each in chosen_by]])
+        check.equal(
+            [bucket["rows"], bucket["counts"]], [rows, [[len(own) for own in choices] for choices in chosen_by]]
+        )
         for rank, output in enumerate(bucket["outputs"]):
             expected = [
                 token(source, own[at]) if at < len(own) else [Fraction(0)] * FEATURES

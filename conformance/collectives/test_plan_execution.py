@@ -172,7 +172,7 @@ def test_a_buffer_holds_one_chunk_at_a_time(impl, check, depth):
     )
     rows = [numbers(rank, 83) for rank in range(4)]
     sums, largest = (afterwards("all_reduce", rows, op) for op in ("sum", "max"))
-    expected = [[fp32(each) for each in pair] for pair in zip(sums, largest, strict=True)]
+    expected = [[fp32(value) for value in pair] for pair in zip(sums, largest, strict=True)]
     for seed in SEEDS:
         options = {"depth": depth} | ({} if seed is None else {"seed": seed})
         answer = executed(impl, check, text, [{"x": fp32(row)} for row in rows], **options)
@@ -289,7 +289,7 @@ def test_each_group_meets_for_itself(impl, check, collective, where, groups):
     rows = [numbers(rank, 30) for rank in range(6)]
     expected = [[] for _ in rows]
     for group in groups:
-        for rank, row in zip(group, afterwards(collective, [rows[each] for each in group], "sum", 1), strict=True):
+        for rank, row in zip(group, afterwards(collective, [rows[member] for member in group], "sum", 1), strict=True):
             expected[rank] = [fp32(row)]
     for seed in SEEDS:
         options = {"depth": 2} | ({} if seed is None else {"seed": seed})

@@ -113,7 +113,7 @@ def cast(result, operand, to):
 
 def folds(unit):
     """Return the operations that a collective's unit folds in."""
-    return [(each["kind"], each["at"], each["by"]) for each in unit.get("folds", [])]
+    return [(fold["kind"], fold["at"], fold["by"]) for fold in unit.get("folds", [])]
 
 
 @feature("fusion")
@@ -161,7 +161,7 @@ def test_a_scaling_or_cast_beside_a_collective_is_folded(impl, check, before_it,
     (unit,) = chunks(units)
     check.equal(folds(unit), expected, "what is folded")
     check.equal(unit["operands"], ["%x"], "what the collective is given")
-    left = [each["op"] for each in units if each["queue"] == "compute"]
+    left = [kernel["op"] for kernel in units if kernel["queue"] == "compute"]
     check.equal(left[:1] + left[2:], ["tessera.await"], "what is left to compute, but the return")
     check.equal(awaits_of(units)[0]["results"], [value], "what is awaited")
 

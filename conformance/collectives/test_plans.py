@@ -102,7 +102,7 @@ def test_a_plan_slices_as_a_tensor_is_sliced(impl, check, chunk, tile):
     """`collectives.chunks` tells the same chunks of bytes; tiles of so many fp32 numbers in a row (AMB-COLL-55)."""
     units = planned(impl, check, sliced("257", "fp32", str(chunk)), **({} if tile is None else {"tile": 4 * tile}))
     answer = impl.collectives.chunks(shape=[257], dtype="fp32", chunk=chunk, tile=[1, tile or 1])
-    told = [(each["first"], each["count"]) for each in check.returns(answer)["chunks"]]
+    told = [(span["first"], span["count"]) for span in check.returns(answer)["chunks"]]
     check.equal(stretches(units, "%f"), told, "the chunks of a plan")
 
 

@@ -103,7 +103,7 @@ def test_a_part_of_a_reduce_scatter_has_the_order_of_its_share(impl, check, dim,
         shape = [3, 3]
         shape[dim] = 2 * ranks
         count = shape[0] * shape[1]
-        rows = [Tensor("fp32", tuple(shape), each.data) for each in spread(ranks, count=count, seed=2500 + ranks)]
+        rows = [Tensor("fp32", tuple(shape), tensor.data) for tensor in spread(ranks, count=count, seed=2500 + ranks)]
         held = f"tensor<{shape[0]}x{shape[1]}xfp32>"
         shape[dim] = 2
         gives = f"tensor<{shape[0]}x{shape[1]}xfp32>"

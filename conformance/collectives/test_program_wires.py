@@ -70,8 +70,8 @@ def test_a_wire_that_loses_bits_is_refused_where_the_bits_are_promised(impl, che
         if not keeps:
             check.status(answer, "TESS_ERR_DETERMINISM_VIOLATION")
         elif level.get("level") != "deterministic":
-            for each, value in zip(check.returns(answer)["ranks"], all_reduce(*rows), strict=True):
-                check.bits(each["outputs"][0], value, f"{dtype} over {wire}")
+            for rank_answer, value in zip(check.returns(answer)["ranks"], all_reduce(*rows), strict=True):
+                check.bits(rank_answer["outputs"][0], value, f"{dtype} over {wire}")
 
 
 @feature("compression")

@@ -26,9 +26,9 @@ LONG = 400 * MICROSECOND
 """A computation that outlasts the collectives of these cases."""
 
 
-def topology(nodes=1, each=2, credits=64):
+def topology(nodes=1, per_node=2, credits=64):
     """The JSON text of a machine whose links all have so many credits."""
-    document = machine(nodes=nodes, each=each)
+    document = machine(nodes=nodes, per_node=per_node)
     for link in document["links"]:
         link["credits"] = credits
     return json.dumps(document)
@@ -61,13 +61,13 @@ def test_a_compute_queue_runs_one_unit_at_a_time(impl, check):
 def test_a_collective_is_in_the_comm_queue_of_each_of_its_devices_chunk_by_chunk(impl, check, algorithm):
     """Its bytes make the number of chunks, the last one short, on the devices of its ranks and no others."""
     units = [comm("r", 10 * MIB + 5, MIB, algorithm=algorithm, ranks=[2, 0])]
-    actual = simulated(impl, check, units, topology=topology(each=3))
+    actual = simulated(impl, check, units, topology=topology(per_node=3))
     ids = devices_of(1, 3)
     for device in (ids[0], ids[2]):
-        chunks = [each.get("chunk") for each in of(actual["timeline"], "r", "comm", device)]
+        chunks = [slot.get("chunk") for slot in of(actual["timeline"], "r", "comm", device)]
         check.equal(sorted(chunks), list(range(11)), f"chunks in the queue of device {device}")
     check.equal(of(actual["timeline"], device=ids[1]), [], "what the device of no rank does")
-    check.true(all(each["start"] < each["end"] for each in actual["timeline"]), "a chunk takes time")
+    check.true(all(slot["start"] < slot["end"] for slot in actual["timeline"]), "a chunk takes time")
 
 
 @feature("two-queue")
@@ -109,7 +109,7 @@ def test_chunks_of_several_collectives_are_in_flight_together(impl, check):
 def test_the_queue_of_every_device_has_its_bound(impl, check, ranks):
     """Two collectives share one device, whose queue is full for both while the others' have room."""
     units = [comm(name, 8 * MIB, MIB, ranks=used) for name, used in zip("ab", ranks, strict=True)]
-    timeline = simulated(impl, check, units, topology=topology(each=3), max_inflight=2)["timeline"]
+    timeline = simulated(impl, check, units, topology=topology(per_node=3), max_inflight=2)["timeline"]
     for device in devices_of(1, 3):
         check.true(most_at_once(of(timeline, queue="comm", device=device)) <= 2, f"in flight on device {device}")
 
@@ -154,7 +154,7 @@ def test_compute_waits_for_the_collective_whose_value_it_uses_and_for_no_other(i
     timeline = simulated(impl, check, units)["timeline"]
     for device in devices_of(1, 2):
         ends = {name: span(of(timeline, name, device=device))[1] for name in "ab"}
-        begins = {each["id"]: each["start"] for each in of(timeline, queue="compute", device=device)}
+        begins = {slot["id"]: slot["start"] for slot in of(timeline, queue="compute", device=device)}
         check.equal(begins, {"uses_none": 0, "uses_a": ends["a"], "uses_b": ends["b"]}, "starts")
         check.true(ends["a"] < ends["b"], "the longer one ends later", ends)
 
@@ -180,7 +180,7 @@ def test_no_device_waits_for_the_computation_of_another(impl, check):
 @clause("COLL-04.2-04")
 def test_a_collective_without_credits_lets_another_go(impl, check):
     """To the other node there is one credit: a collective within a node, listed later, is not held up by that."""
-    document = machine(nodes=2, each=2)
+    document = machine(nodes=2, per_node=2)
     for link in document["links"]:
         link["credits"] = 1 if link["kind"] == "rdma" else 64
     over = comm("over", 8 * MIB, MIB, operation="all_to_all", algorithm="direct", ranks=[0, 2])
@@ -210,13 +210,13 @@ def test_chunks_of_higher_priority_go_first(impl, check):
     ]
     timeline = simulated(impl, check, units, max_inflight=2)["timeline"]
     device = devices_of(1, 2)[0]
-    order = [each["id"] for each in of(timeline, queue="comm", device=device) if each["id"] != "late"]
+    order = [slot["id"] for slot in of(timeline, queue="comm", device=device) if slot["id"] != "late"]
     check.equal(order, ["high"] * 4 + ["usual"] * 4 + ["low"] * 8, "in order of issue")
     begun = span(of(timeline, "late", device=device))[0]
-    later = [each for each in of(timeline, "low", device=device) if each["start"] >= begun]
+    later = [slot for slot in of(timeline, "low", device=device) if slot["start"] >= begun]
     check.true(len(later) > 1, "some of the lower priority are issued after it", [begun, len(later)])
     check.true(
-        min(each["start"] for each in later) >= of(timeline, "late", device=device)[-1]["start"],
+        min(slot["start"] for slot in later) >= of(timeline, "late", device=device)[-1]["start"],
         "none of them before the last of it",
     )
 
@@ -238,7 +238,7 @@ def test_idle_times_are_those_of_the_timeline(impl, check, beside):
         compute("b", 9 * MICROSECOND, ["r"]),
         comm("t", MIB, MIB, ["b"], ranks=[0, 1]),
     ]
-    actual = simulated(impl, check, units, topology=topology(each=3))
+    actual = simulated(impl, check, units, topology=topology(per_node=3))
     for queue in ("compute", "comm"):
         busy = [covered(of(actual["timeline"], queue=queue, device=device)) for device in devices_of(1, 3)]
         check.equal(actual["idle"][queue], 3 * actual["duration"] - sum(busy), f"idle time of {queue} queues")

@@ -34,7 +34,7 @@ SECOND = 10**12
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_traces_of_collectives_give_rates_below_the_roof(impl, check, algorithm):
     """No rank sends more bytes than its only link carries from its first record to its last, whatever the size."""
-    document = machine(nodes=1, each=4, transports=("nvlink",))
+    document = machine(nodes=1, per_node=4, transports=("nvlink",))
     bandwidth = document["links"][0]["bandwidth"]
     check.figure("communication", "roof", bytes_per_second=bandwidth)
     given = {"operation": "all_reduce", "algorithm": algorithm, "element_bytes": 4, "topology": json.dumps(document)}
@@ -51,7 +51,7 @@ def test_traces_of_collectives_give_rates_below_the_roof(impl, check, algorithm)
             volume = sum(size for size, _, _ in record)
             lasts = max(stop for _, _, stop in record) - min(start for _, start, _ in record)
             check.true(volume * SECOND <= bandwidth * lasts, f"rank {rank} sends below the roof", (volume, lasts))
-        whole = [one for each in sent.values() for one in each]
+        whole = [one for messages in sent.values() for one in messages]
         lasts = max(stop for _, _, stop in whole) - min(start for _, start, _ in whole)
         check.figure("communication", algorithm, size=4 * count, picoseconds=lasts)
 

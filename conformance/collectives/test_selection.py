@@ -32,7 +32,7 @@ def judge_table(check, table):
 
 
 @clause("COLL-08-12", "COLL-01-03", "COLL-03.1-01", "COLL-03.1-02", "COLL-03.1-04")
-@pytest.mark.parametrize("topology", [None, text(nodes=1, each=4)], ids=["no topology", "one node"])
+@pytest.mark.parametrize("topology", [None, text(nodes=1, per_node=4)], ids=["no topology", "one node"])
 @pytest.mark.parametrize("collective", SIZED)
 def test_the_choice_moves_from_direct_over_tree_to_ring(impl, check, collective, topology):
     """In this order as messages grow, each of them (AMB-COLL-09); at every size the one of the table's row."""
@@ -74,9 +74,9 @@ def test_large_messages_go_by_ring(impl, check, ranks):
 @pytest.mark.parametrize("collective", SIZED)
 def test_large_messages_over_nodes_of_equal_size_go_hierarchically(impl, check, collective):
     """Two and three nodes of two; the sizes below are as on one node (AMB-COLL-44)."""
-    one = chosen(check, impl, LARGE, collective, topology=text(nodes=1, each=4))["table"]
+    one = chosen(check, impl, LARGE, collective, topology=text(nodes=1, per_node=4))["table"]
     for nodes in (2, 3):
-        given = {"topology": text(nodes=nodes, each=2), "ranks": 2 * nodes}
+        given = {"topology": text(nodes=nodes, per_node=2), "ranks": 2 * nodes}
         actual = chosen(check, impl, LARGE, collective, **given)
         check.equal(
             (actual["algorithm"], actual["source"]), ("hierarchical", "default"), f"the choice on {nodes} nodes"
@@ -92,7 +92,7 @@ def test_ranks_on_one_node_or_unevenly_spread_go_by_ring(impl, check, ranks):
     """The first devices of two nodes of two; and one device on each of two nodes."""
     actual = chosen(check, impl, LARGE, ranks=ranks, topology=text())
     check.equal(actual["algorithm"], "ring", "the choice")
-    actual = chosen(check, impl, LARGE, ranks=2, topology=text(nodes=2, each=1))
+    actual = chosen(check, impl, LARGE, ranks=2, topology=text(nodes=2, per_node=1))
     check.equal(actual["algorithm"], "ring", "the choice for one device on each node")
 
 
@@ -114,7 +114,7 @@ def test_nodes_of_equal_size_are_counted_by_their_ranks(impl, check):
 @clause("COLL-03.1-03")
 def test_the_hierarchy_goes_by_nvlink_inside_a_node_and_by_rdma_between(impl, check):
     """The transports of its stages, for all pairs of devices."""
-    topology = text(nodes=2, each=2)
+    topology = text(nodes=2, per_node=2)
     check.equal(chosen(check, impl, LARGE, topology=topology)["algorithm"], "hierarchical", "the choice")
     for source in (10, 11, 20, 21):
         for target in {10, 11, 20, 21} - {source}:

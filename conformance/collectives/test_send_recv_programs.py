@@ -330,7 +330,7 @@ def test_ends_of_different_dtypes_are_a_mismatch(impl, check):
         then = [send("%f", "%x", "peer=1"), awaits("%y", "%f")]
         otherwise = [recv("%g", "%b", "peer=0", held), awaits("%v", "%g"), binary("%z", "add", "%x", "%x")]
         text = program(branch(then, otherwise), returns("%r"), takes=f"{BRANCHED}, %b: {held}", mesh="dp=2")
-        inputs = [each | {"b": tensor_of(dtype, [0] * 8)} for each in given(rows_of(2), c=[1, 0])]
+        inputs = [rank | {"b": tensor_of(dtype, [0] * 8)} for rank in given(rows_of(2), c=[1, 0])]
         if dtype == "fp32":
             check.returns(run(impl, text, inputs))
         else:

@@ -36,8 +36,8 @@ def values(dtype: str, ranks: int, partials: tuple[int, int], count: int) -> lis
 
 def devices(partial: Sequence[Tensor], partials: tuple[int, int]) -> list[Tensor]:
     """Return each device's partial values in one tensor."""
-    each, shape = prod(partials), partial[0].shape
-    parts = [partial[at : at + each] for at in range(0, len(partial), each)]
+    per_device, shape = prod(partials), partial[0].shape
+    parts = [partial[at : at + per_device] for at in range(0, len(partial), per_device)]
     return [Tensor(own[0].dtype, (*partials, *shape), b"".join(x.data for x in own)) for own in parts]
 
 
@@ -88,9 +88,9 @@ def subtrees(tree: Any) -> Iterator[frozenset[int]]:
         yield frozenset((tree,))
         return
     below = [list(subtrees(child)) for child in tree]
-    for each in below:
-        yield from each
-    yield frozenset().union(*(each[-1] for each in below))
+    for subtree in below:
+        yield from subtree
+    yield frozenset().union(*(branch[-1] for branch in below))
 
 
 @feature("algorithm-control")
@@ -133,8 +133,8 @@ def test_stage_one_sends_nothing(impl, check, operation):
         plain = {name: value for name, value in call(one, (1, 1), per_node, **given).items() if name != "partials"}
         expected = check.returns(impl.collectives.run(**plain))["messages"]
         for partials in PARTIALS[1:]:
-            each = [tensor_of("int32", [[[1] * count] * partials[1]] * partials[0]) for _ in range(ranks)]
-            actual = check.returns(impl.collectives.run(**call(each, partials, per_node, **given)))["messages"]
+            tensors = [tensor_of("int32", [[[1] * count] * partials[1]] * partials[0]) for _ in range(ranks)]
+            actual = check.returns(impl.collectives.run(**call(tensors, partials, per_node, **given)))["messages"]
             check.equal(actual, expected, f"the messages of {ranks} ranks with {partials} partial values")
 
 

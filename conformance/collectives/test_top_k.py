@@ -59,7 +59,7 @@ def test_the_largest_elements_are_sent(impl, check, dtype, shape):
 def test_infinities_are_the_largest_and_zeros_the_smallest(impl, check, dtype):
     """A zero that is sent keeps its sign, and so does one that stays behind; a sent place becomes +0."""
     layout = FORMATS[dtype]
-    words = [layout.encode(each, nonfinite=True) for each in (Fraction(7), INFINITY, Fraction(0), Fraction(1))]
+    words = [layout.encode(value, nonfinite=True) for value in (Fraction(7), INFINITY, Fraction(0), Fraction(1))]
     negative = layout.encode(Fraction(-1)) ^ layout.encode(Fraction(1))
     x = Tensor.from_words(
         dtype,

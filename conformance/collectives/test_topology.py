@@ -22,7 +22,7 @@ INVALID = "TESS_ERR_INVALID_VALUE"
 @clause("COLL-03.3-01", "COLL-03.3-02")
 def test_the_graph_has_every_gpu_nic_switch_and_host(impl, check):
     """Devices are named by their ids, the others by their names (AMB-COLL-42)."""
-    nodes = check.returns(impl.collectives.topology(topology=text(nodes=3, each=2)))["nodes"]
+    nodes = check.returns(impl.collectives.topology(topology=text(nodes=3, per_node=2)))["nodes"]
     ids = devices_of(3, 2)
     expected = [(str(id_), "gpu") for id_ in ids] + [(f"n{id_}", "nic") for id_ in ids]
     expected += [(f"s{number}", "switch") for number in (1, 2, 3)] + [("fabric", "switch"), ("ethernet", "switch")]
@@ -35,9 +35,11 @@ def test_the_graph_has_every_gpu_nic_switch_and_host(impl, check):
 def test_every_edge_has_its_ends_bandwidth_latency_kind_and_credits(impl, check, nodes):
     """Each edge has the values of the descriptor, in bytes a second and picoseconds."""
     edges = check.returns(impl.collectives.topology(topology=text(nodes=nodes)))["edges"]
-    actual = {each["name"]: each for each in edges}
+    actual = {record["name"]: record for record in edges}
     links = machine(nodes=nodes)["links"]
-    check.equal(sorted(each["name"] for each in edges), sorted(link["name"] for link in links), "the names of edges")
+    check.equal(
+        sorted(record["name"] for record in edges), sorted(link["name"] for link in links), "the names of edges"
+    )
     for link in links:
         ends = {str(link["a"]), str(link["b"])}
         edge = actual[link["name"]]
@@ -153,7 +155,7 @@ def test_the_chunks_in_flight_fit_the_smallest_device(impl, check, inflight):
 @clause("COLL-03.3-05", "COLL-03.3-04")
 def test_a_machine_without_links_has_one_chunk_in_flight(impl, check):
     """A single device with nothing beside it."""
-    given = text(nodes=1, each=1, transports=())
+    given = text(nodes=1, per_node=1, transports=())
     allowed = check.returns(impl.collectives.check_chunks(topology=given, chunk_bytes=MEMORY, max_inflight=1))
     check.equal(allowed, {"chunk_bytes": {"least": 1, "most": MEMORY}, "max_inflight": {"least": 1, "most": 1}})
     check.status(impl.collectives.check_chunks(topology=given, chunk_bytes=1, max_inflight=2), INVALID)

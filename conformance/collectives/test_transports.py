@@ -122,7 +122,7 @@ def test_another_way_of_the_same_transport_is_no_fallback(impl, check):
 
     def change(document):
         document["switches"].append({"name": "spare", "node": "h1"})
-        document["links"] += [link(f"spare{each}", each, "spare", 1, 600_000, "nvlink", 1) for each in INSIDE]
+        document["links"] += [link(f"spare{node}", node, "spare", 1, 600_000, "nvlink", 1) for node in INSIDE]
 
     actual = taken(check, impl, INSIDE, text(change=change))
     check.equal(actual["links"], ["nv10", "nv11"], "the links of least latency")

@@ -36,8 +36,8 @@ OPERATIONS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
 @pytest.mark.parametrize("algorithm", ["ring", "direct", "tree"])
 def test_a_link_carries_as_many_chunks_as_it_has_credits(impl, check, kind, credits, algorithm):
     """Each link and each NIC queue has its own, each way; no more are in flight, and as many where enough wait."""
-    nodes, each = (1, 4) if kind == "nvlink" else (4, 1)
-    topology, devices = with_credits({kind: credits}, nodes=nodes, each=each), devices_of(nodes, each)
+    nodes, per_node = (1, 4) if kind == "nvlink" else (4, 1)
+    topology, devices = with_credits({kind: credits}, nodes=nodes, per_node=per_node), devices_of(nodes, per_node)
     transfers = asked(impl, check, topology=topology, algorithm=algorithm)["transfers"]
     kinds = {link["name"]: link["kind"] for link in json.loads(topology)["links"]}
     most = {way: n for way, n in most_in_flight(topology, devices, transfers).items() if kinds[way[0]] == kind}
@@ -53,15 +53,15 @@ def test_a_link_carries_as_many_chunks_as_it_has_credits(impl, check, kind, cred
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_no_credit_is_exceeded_or_lost(impl, check, operation, algorithm):
     """At any time, on any link, under every algorithm; and all that is to travel arrives, so that none was kept."""
-    for nodes, each, credits in ((1, 5, 1), (2, 2, 1), (2, 3, 2)):
-        topology, devices = with_credits(credits, nodes=nodes, each=each), devices_of(nodes, each)
+    for nodes, per_node, credits in ((1, 5, 1), (2, 2, 1), (2, 3, 2)):
+        topology, devices = with_credits(credits, nodes=nodes, per_node=per_node), devices_of(nodes, per_node)
         given = {"operation": operation, "algorithm": algorithm, "topology": topology}
         if algorithm == "hierarchical" and nodes == 1:
             given["devices"] = devices
         actual = asked(impl, check, **given)
         for way, most in most_in_flight(topology, devices, actual["transfers"]).items():
             check.true(most <= credits, f"at most {credits} in flight on {way}", most)
-        free = asked(impl, check, **{**given, "topology": with_credits(1000, nodes=nodes, each=each)})
+        free = asked(impl, check, **{**given, "topology": with_credits(1000, nodes=nodes, per_node=per_node)})
         check.equal(pieces(actual["transfers"]), pieces(free["transfers"]), "the same messages, whatever the credits")
         check.true(actual["duration"] >= free["duration"], "credits make nothing faster", actual["duration"])
 
@@ -70,13 +70,13 @@ def test_no_credit_is_exceeded_or_lost(impl, check, operation, algorithm):
 @clause("COLL-04.2-04")
 def test_what_waits_for_a_credit_holds_up_nothing_else(impl, check):
     """A root sends to its own node while its chunks to the other node wait for the only credit of its NIC."""
-    topology = with_credits({"rdma": 1}, nodes=2, each=2)
+    topology = with_credits({"rdma": 1}, nodes=2, per_node=2)
     given = {"operation": "broadcast", "algorithm": "direct", "root": 2, "topology": topology}
     actual = asked(impl, check, **given, count=16_000, chunk=1000)["transfers"]
     kinds = {link["name"]: link["kind"] for link in json.loads(topology)["links"]}
-    from_root = [each for each in actual if each["source"] == 2]
-    inside = [each for each in from_root if all(kinds[name] == "nvlink" for name in each["links"])]
-    across = [each for each in from_root if any(kinds[name] == "rdma" for name in each["links"])]
+    from_root = [message for message in actual if message["source"] == 2]
+    inside = [message for message in from_root if all(kinds[name] == "nvlink" for name in message["links"])]
+    across = [message for message in from_root if any(kinds[name] == "rdma" for name in message["links"])]
     check.true(len(across) > 1 and len(inside) > 1, "the root sends to both nodes", len(from_root))
     last_inside, last_across = max(message["start"] for message in inside), max(message["start"] for message in across)
     check.true(last_inside < last_across, "the last chunk inside leaves first", [last_inside, last_across])
@@ -91,7 +91,7 @@ def test_what_waits_for_a_credit_holds_up_nothing_else(impl, check):
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_messages_advance_until_the_last_has_arrived(impl, check, operation, algorithm):
     """Each leaves when what it needs has come, and none is left; the collective ends with the last (AMB-COLL-60)."""
-    topology = with_credits(3, nodes=2, each=3)
+    topology = with_credits(3, nodes=2, per_node=3)
     for chunk in (300, 1000, 100_000):
         actual = asked(impl, check, operation=operation, algorithm=algorithm, topology=topology, chunk=chunk)
         transfers = actual["transfers"]
@@ -112,7 +112,7 @@ def test_messages_advance_until_the_last_has_arrived(impl, check, operation, alg
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_no_link_is_faster_than_it_is(impl, check, algorithm):
     """A message takes the latencies of its links and its bytes' time at least; a link, the time of all its bytes."""
-    topology, devices = with_credits(4, nodes=2, each=2), devices_of(2, 2)
+    topology, devices = with_credits(4, nodes=2, per_node=2), devices_of(2, 2)
     given = {"algorithm": algorithm, "topology": topology, "count": 4007, "element_bytes": 4096}
     transfers = asked(impl, check, **given)["transfers"]
     links = {link["name"]: link for link in json.loads(topology)["links"]}
@@ -134,7 +134,7 @@ def test_no_link_is_faster_than_it_is(impl, check, algorithm):
 def test_chunks_make_a_pipeline(impl, check):
     """Up a tree and down again, a buffer in chunks is done sooner than in one piece."""
     for ranks in (2, 4):
-        given = {"algorithm": "tree", "topology": with_credits(16, nodes=1, each=ranks), "count": 4_000_000}
+        given = {"algorithm": "tree", "topology": with_credits(16, nodes=1, per_node=ranks), "count": 4_000_000}
         whole = asked(impl, check, **given, chunk=4_000_000)["duration"]
         cut = asked(impl, check, **given, chunk=500_000)["duration"]
         check.true(cut < whole, f"an all-reduce of {ranks} ranks in eight chunks is done sooner", [cut, whole])
@@ -144,7 +144,7 @@ def test_chunks_make_a_pipeline(impl, check):
 @clause("COLL-04.4-02", "COLL-04.4-03", "COLL-03.1-03")
 def test_hierarchical_goes_over_nvlink_within_nodes_and_rdma_between(impl, check):
     """The topology has both transports."""
-    topology, each_node = with_credits(8, nodes=3, each=2), 2
+    topology, each_node = with_credits(8, nodes=3, per_node=2), 2
     kinds = {link["name"]: link["kind"] for link in json.loads(topology)["links"]}
     transfers = asked(impl, check, algorithm="hierarchical", topology=topology)["transfers"]
     for transfer in transfers:
@@ -160,9 +160,9 @@ def test_hierarchical_goes_over_nvlink_within_nodes_and_rdma_between(impl, check
 @clause("COLL-04.2-03")
 def test_devices_that_are_cut_off_are_named(impl, check):
     """TESS_ERR_LAUNCH_FAILED; a link that is down is gone around where there is another way."""
-    topology = with_credits(2, nodes=1, each=3)
+    topology = with_credits(2, nodes=1, per_node=3)
     around = asked(impl, check, topology=topology, down=["nv11"])["transfers"]
-    check.true(all("nv11" not in each["links"] for each in around), "no message takes the link that is down")
+    check.true(all("nv11" not in transfer["links"] for transfer in around), "no message takes the link that is down")
     usual = {"operation": "all_reduce", "algorithm": "ring", "count": 8, "element_bytes": 4, "topology": topology}
     observed = impl.collectives.transfers(**usual, down=["nv11", "pcie11", "rdma11"])
     check.status(observed, "TESS_ERR_LAUNCH_FAILED")
@@ -173,18 +173,18 @@ def test_devices_that_are_cut_off_are_named(impl, check):
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_every_chunk_leaves_a_record_in_the_trace(impl, check, algorithm):
     """A slice on the device that sends it, at its time and of its bytes; no two of a row cross."""
-    topology = with_credits(2, nodes=2, each=2)
+    topology = with_credits(2, nodes=2, per_node=2)
     actual = asked(impl, check, algorithm=algorithm, topology=topology, count=1003, chunk=100, trace=True)
     events = json.loads(actual["trace"])["traceEvents"]
     sends = slices(events, "send")
     recorded = sorted(
-        [round(each["ts"] * 10**6), round(each["dur"] * 10**6), int(number(check, each["args"], "rank"))]
-        for each in distinct(sends)
+        [round(event["ts"] * 10**6), round(event["dur"] * 10**6), int(number(check, event["args"], "rank"))]
+        for event in distinct(sends)
     )
     told = sorted(
         (transfer["start"], transfer["end"] - transfer["start"], transfer["source"]) for transfer in actual["transfers"]
     )
-    check.equal(recorded, [list(each) for each in told], "the slices of what is sent")
+    check.equal(recorded, [list(row) for row in told], "the slices of what is sent")
     check.equal(overlapping(check, events), [], "slices that cross on a row")
     flows = [sorted(event["id"] for event in events if event["ph"] == phase) for phase in "sf"]
     check.equal(flows[0], flows[1], "every flow that begins ends")
@@ -200,7 +200,7 @@ def test_every_chunk_leaves_a_record_in_the_trace(impl, check, algorithm):
         sorted((transfer["source"], transfer["target"]) for transfer in actual["transfers"]),
         "the ends of the flows",
     )
-    volume = sum(int(number(check, each["args"], "bytes")) for each in distinct(sends))
+    volume = sum(int(number(check, event["args"], "bytes")) for event in distinct(sends))
     check.equal(volume, 4 * sum(transfer["count"] for transfer in actual["transfers"]), "bytes of all records")
 
 
@@ -210,8 +210,8 @@ def test_every_chunk_leaves_a_record_in_the_trace(impl, check, algorithm):
 @pytest.mark.parametrize("shape", [(1, 5), (2, 2)], ids=["one-node", "two-nodes"])
 def test_counters_of_links_say_what_is_in_flight(impl, check, algorithm, shape):
     """The credits in use and the bytes in flight of each link each way are those of the transfers, at every time."""
-    nodes, each = shape
-    topology, devices = with_credits(3, nodes=nodes, each=each), devices_of(nodes, each)
+    nodes, per_node = shape
+    topology, devices = with_credits(3, nodes=nodes, per_node=per_node), devices_of(nodes, per_node)
     actual = asked(impl, check, algorithm=algorithm, topology=topology, count=1003, chunk=99, trace=True)
     expected = levels_of(topology, devices, actual["transfers"], 4)
     check.true(len(expected) > 0, "links are used", sorted(expected))

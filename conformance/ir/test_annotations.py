@@ -194,7 +194,7 @@ spellings = pytest.mark.parametrize("form", [(", {}", ""), ("", " @{{{}}}")], id
 
 def stating(expression, form, attributes):
     """A program that returns an expression with attributes, which are keywords or stand in a block."""
-    return returning(expression.format(*(each.format(attributes) for each in form)), OPERANDS)
+    return returning(expression.format(*(line.format(attributes) for line in form)), OPERANDS)
 
 
 @clause("LANG-05.3-01", "LANG-05.3-02")

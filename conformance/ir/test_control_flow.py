@@ -424,7 +424,7 @@ def _kinds(operation):
 def test_regions_are_nested_as_blocks_are(impl, check):
     """A loop in a loop in a branch: three more operations own regions than in straight-line code."""
     nested, straight = (
-        len(_owners(graph_of(impl, check, program("let d: int32 = 0;", each, "return d;", parameters="c: bool"))))
-        for each in ("if (c) { for (i in 0:3) { while (d < i) { d = d + 1; } } }", "d = d + 1;")
+        len(_owners(graph_of(impl, check, program("let d: int32 = 0;", statement, "return d;", parameters="c: bool"))))
+        for statement in ("if (c) { for (i in 0:3) { while (d < i) { d = d + 1; } } }", "d = d + 1;")
     )
     check.true(nested - straight >= 3, "each of the three blocks is a region", (nested, straight))

@@ -356,7 +356,7 @@ def adamw(p, g, m, v, _):
         square = (v * p.beside(Fraction(3, 4)) + g * g * quarter) / p.beside(Fraction(7, 16))
         return p - (mean / (function("sqrt", square) + eighth) + p * quarter) * half
 
-    return [step(*each) for each in zip(p, g, m, v, strict=True)]
+    return [step(*element) for element in zip(p, g, m, v, strict=True)]
 
 
 @clause("LANG-05.5-01", "LANG-05.5-02")

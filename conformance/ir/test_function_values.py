@@ -110,7 +110,7 @@ def test_a_function_of_tensors_is_a_value(impl, check):
 )  # fmt: skip
 def test_a_function_value_has_its_type(impl, check, legal, illegal):
     """A value of another type is none, a call has the arguments of the type, and a variable needs a value first."""
-    first, second = (module(func(each, parameters="x: int32"), *FUNCTIONS) for each in (legal, illegal))
+    first, second = (module(func(body, parameters="x: int32"), *FUNCTIONS) for body in (legal, illegal))
     verified_twins(impl, check, first, second, ("types", "numerics"))
 
 

@@ -44,8 +44,8 @@ def test_a_module_has_one_region_of_definitions(impl, check, written, broken):
     """In it stand functions and meshes; another operation is none, whatever it is made to look like."""
     text = module(func(softmax("%a", "%p"), returns("%p")))
     check.true(written in text, "the text is broken")
-    for each in (text, text.replace(written, broken)):
-        accepts_if(check, each == text, impl.language.verify_ir(text=each), category=REFUSED)
+    for source in (text, text.replace(written, broken)):
+        accepts_if(check, source == text, impl.language.verify_ir(text=source), category=REFUSED)
 
 
 @clause("LANG-05-03")
@@ -55,9 +55,9 @@ def test_two_modules_of_a_text_have_two_names(impl, check, around):
     first = module(func(softmax("%a", "%p"), returns("%p")))
     second = first.replace('sym_name = "m"', 'sym_name = "n"')
     check.true(second != first, "the second name")
-    for each in (second, first):
-        answer = impl.language.verify_ir(text=around.format(first, each))
-        accepts_if(check, each == second, answer, category=REFUSED)
+    for name in (second, first):
+        answer = impl.language.verify_ir(text=around.format(first, name))
+        accepts_if(check, name == second, answer, category=REFUSED)
 
 
 @clause("LANG-05.2-06")

@@ -48,7 +48,9 @@ def test_mesh_axes_are_kept_in_graph_ir(impl, check, operation, axes, form):
     actual = function.named(name)
     check.equal(len(actual), 1, f"the number of {name}")
     check.equal(actual[0]["attributes"].get("mesh_axes"), axes.split(", "), "the attribute mesh_axes")
-    others = [each["name"] for each in function.operations if "mesh_axes" in each["attributes"] and each != actual[0]]
+    others = [
+        other["name"] for other in function.operations if "mesh_axes" in other["attributes"] and other != actual[0]
+    ]
     check.equal(others, [], "other operations with mesh_axes")
 
 
@@ -73,7 +75,7 @@ def test_each_operation_has_its_own_mesh_axes(impl, check):
         "return op.matmul(Z, B);",
     ]
     function = graph_of(impl, check, module(DECLARATION, func(*body, parameters=parameters_of("AB", SQUARE))))
-    actual = [each["attributes"].get("mesh_axes") for each in function.named("tessera.graph.matmul")]
+    actual = [operation["attributes"].get("mesh_axes") for operation in function.named("tessera.graph.matmul")]
     check.equal(actual, [["dp"], ["tp", "pp"], None], "the attributes of the products in order")
 
 

@@ -112,9 +112,9 @@ def test_an_attribute_keeps_every_bit(impl, check, literal):
 @pytest.mark.parametrize(
     "vector",
     [
-        pytest.param(each, id=each.name, marks=feature(*each.features))
-        for each in load("ir/normalization")
-        if each.name in ("fp64/layer_norm/eps-0.1", "fp64/rms_norm/eps-1e-12")
+        pytest.param(vector, id=vector.name, marks=feature(*vector.features))
+        for vector in load("ir/normalization")
+        if vector.name in ("fp64/layer_norm/eps-0.1", "fp64/rms_norm/eps-1e-12")
     ],
 )
 def test_a_number_under_a_root_keeps_every_bit(impl, check, vector):

@@ -154,7 +154,7 @@ def test_only_the_branch_that_is_taken_draws(impl, check, draw):
 def test_another_seed_or_stream_gives_other_numbers(impl, check, draw, setting):
     """At most a few of 64 draws are equal by chance, and about half of the elements of masks."""
     settings = [{"stream": "stream=1", setting: f"{setting}={n}"} for n in (3, 4)]
-    calls = [f"{draw[:-1]}, {', '.join(each.values())}}}" for each in settings]
+    calls = [f"{draw[:-1]}, {', '.join(values.values())}}}" for values in settings]
     first, second = results(impl, check, f"return {calls[0]}, {calls[1]};")
     same = sum(a == b for a, b in zip(first.words().tolist(), second.words().tolist(), strict=True))
     check.true(same <= 52, f"numbers of two values of {setting} differ", f"{same} of 64 are equal")

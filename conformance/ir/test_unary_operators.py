@@ -67,7 +67,7 @@ WORDS = {"-": "minus ", "+": "plus ", "*": "times ", "/": "by ", "@": "at ", "("
 
 def name_of(expression):
     """An expression as a case is called: the signs in words."""
-    kept = (WORDS.get(each, each if each.isalnum() or each == "." else " ") for each in expression)
+    kept = (WORDS.get(token, token if token.isalnum() or token == "." else " ") for token in expression)
     return "-".join("".join(kept).split())
 
 

@@ -126,7 +126,9 @@ def test_a_context_keeps_the_algorithm_that_it_found(impl, check):
     first = under(impl, check, **{ALGO: "tree"})
     second = under(impl, check, **{ALGO: "ring"})
     third = under(impl, check)
-    check.equal([planned(each)[0] for each in (first, second)], ["tree", "ring"], "the plans of both contexts")
+    check.equal(
+        [planned(algorithm)[0] for algorithm in (first, second)], ["tree", "ring"], "the plans of both contexts"
+    )
     check.equal(planned(third)[1], "default", "who decides in a context that found nothing")
 
 
@@ -171,8 +173,8 @@ def test_the_environment_changes_no_bits(impl, check, variables):
         session = under(impl, check, **environment)
         session.set_policy(STRICT)
         pointer = session.allocate(160)
-        for rank, each in enumerate(brought):
-            session.poke(rank, pointer, each.data)
+        for rank, data in enumerate(brought):
+            session.poke(rank, pointer, data.data)
         session.all_reduce(pointer, count=40, dtype="fp32")
         session.synchronize()
         actual.append([session.peek(rank, pointer, 160).hex() for rank in range(8)])

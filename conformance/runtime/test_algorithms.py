@@ -28,8 +28,8 @@ def results(session, collective, brought):
     """Return each rank's tensor after a collective."""
     size = 4 * COUNT
     pointer = session.allocate(size)
-    for rank, each in enumerate(brought):
-        session.poke(rank, pointer, each.data)
+    for rank, data in enumerate(brought):
+        session.poke(rank, pointer, data.data)
     name = "buffer" if collective in ("all_reduce", "broadcast") else "inout"
     whole = {"mesh": session.mesh, name: pointer, "count": COUNT, "dtype": DTYPE_IDS["fp32"]}
     operator = {"op": SUM} if "reduce" in collective else {}
@@ -39,7 +39,7 @@ def results(session, collective, brought):
     found = [session.peek(rank, pointer, size).hex() for rank in range(8)]
     if collective != "reduce_scatter":
         return found
-    return [each[16 * rank * 4 : 16 * (rank + 1) * 4] for rank, each in enumerate(found)]
+    return [buffer[16 * rank * 4 : 16 * (rank + 1) * 4] for rank, buffer in enumerate(found)]
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

@@ -134,10 +134,10 @@ def test_a_value_out_of_range_is_refused(impl, check, function, name, value):
 DEVICES = {
     "an id twice": lambda known: [known[0], known[0]],
     "an id twice, apart": lambda known: [known[0], known[-1], known[0]],
-    "an unknown id alone": lambda known: [next(each for each in count(min(known)) if each not in known)],
-    "an unknown id": lambda known: [known[0], next(each for each in count(min(known)) if each not in known)],
+    "an unknown id alone": lambda known: [next(value for value in count(min(known)) if value not in known)],
+    "an unknown id": lambda known: [known[0], next(value for value in count(min(known)) if value not in known)],
     "a negative id": lambda known: [known[0], -1 if -1 not in known else min(known) - 1],
-    "an id far away": lambda known: [next(each for each in count(LARGEST_INT, -1) if each not in known), known[0]],
+    "an id far away": lambda known: [next(value for value in count(LARGEST_INT, -1) if value not in known), known[0]],
 }
 
 

@@ -47,8 +47,8 @@ def test_a_long_reduction_has_its_order_beside_busy_streams(impl, check, reducti
     before = background_work(session, streams, 24)
     queued = [launched(session, kernel, reduction, seed) for seed in (701, 711)]
     behind = background_work(session, streams, 5)
-    for each in queued:
-        judge_launched(impl, check, each, each.result(session))
+    for product in queued:
+        judge_launched(impl, check, product, product.result(session))
     for other in (*before, *behind):
         other.synchronize()
 
@@ -62,8 +62,8 @@ def test_products_on_several_streams_have_their_order(impl, check):
     reduction = REDUCTIONS["product"]
     kernel = session.kernel(reduction.kernel, REDUCING)
     queued = [(stream, launched(stream, kernel, reduction, 720 + 2 * n)) for n, stream in enumerate(streams * 2)]
-    for each, product in reversed(queued):
-        judge_launched(impl, check, product, product.result(each))
+    for owner, product in reversed(queued):
+        judge_launched(impl, check, product, product.result(owner))
 
 
 # Policies that change while work is queued
@@ -90,12 +90,12 @@ def test_a_later_policy_leaves_queued_launches_alone(impl, check, reduction, lat
     queued = [launched(session, kernel, reduction, seed) for seed in (731, 741)]
     for policy in later:
         session.set_policy(policy)
-    results = [each.result(session) for each in queued]
+    results = [queued_launch.result(session) for queued_launch in queued]
     if results[0] != decided:
         under_the_last = launched(session, kernel, reduction, 731).result(session)
         check.reading("AMB-RT-48", "at execution time", results[0] == under_the_last)
-    for each, actual in zip(queued, results, strict=True):
-        judge_launched(impl, check, each, actual)
+    for launch, actual in zip(queued, results, strict=True):
+        judge_launched(impl, check, launch, actual)
 
 
 @clause("RT-04.7-07", "RT-04.7-10")

@@ -98,7 +98,7 @@ def test_another_kernel_shape_or_dtype_is_another_entry(impl, check, tmp_path, p
     check.true(hits == 0 and misses > 0, f"nothing is found for another {part}", (hits, misses))
     actual = entries(session)
     check.equal(len(actual), 2, "the number of entries")
-    check.true(actual[0][part] != actual[1][part], f"the entries differ in {part}", [each[part] for each in actual])
+    check.true(actual[0][part] != actual[1][part], f"the entries differ in {part}", [entry[part] for entry in actual])
 
 
 @feature("env-vars")
@@ -206,7 +206,7 @@ def test_a_change_of_identity_invalidates_autotune_results(impl, check, tmp_path
 def test_a_device_of_another_target_has_entries_of_its_own(impl, check, tmp_path):
     """A launch on each kind of device of the machine: an entry for each target, found by that target alone."""
     known = check.returns(impl.runtime.tessxDevices(), "tessxDevices succeeds")["devices"]
-    first_of = {each["target"]: each["id"] for each in reversed(known)}
+    first_of = {entry["target"]: entry["id"] for entry in reversed(known)}
     image = image_of(impl, check)
     for number, (target, device) in enumerate(sorted(first_of.items()), 1):
         session = caching(impl, check, tmp_path)
@@ -218,5 +218,5 @@ def test_a_device_of_another_target_has_entries_of_its_own(impl, check, tmp_path
         check.true(hits == 0 and misses > 0, f"nothing is found for {target}", (hits, misses))
         targets = [entry["arch"] for entry in entries(session)]
         check.equal(len(targets), number, "the number of entries")
-        check.true(any(target in each for each in targets), f"an entry is for {target}", targets)
+        check.true(any(target in entry for entry in targets), f"an entry is for {target}", targets)
         ended(session)

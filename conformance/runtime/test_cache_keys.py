@@ -85,7 +85,7 @@ def test_dtypes_of_one_width_have_entries_of_their_own(impl, check, tmp_path, pa
     for number, dtype in enumerate(pair, 1):
         session = caching(impl, check, tmp_path)
         kernel = session.kernel("plus", PLUS.format(dtype=dtype))
-        one, two = (bytes.fromhex(each) * 8 for each in DOUBLED[dtype])
+        one, two = (bytes.fromhex(element) * 8 for element in DOUBLED[dtype])
         x = session.upload(one)
         session.launch(kernel, packed(("int32", 8), ("ptr", x)))
         check.equal(session.download(x, len(one)).hex(), two.hex(), f"ones of {dtype}, doubled")

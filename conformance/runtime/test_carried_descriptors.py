@@ -161,11 +161,11 @@ def test_every_launch_and_collective_carries_a_descriptor(impl, check):
         collective(session, function, pointer)
     actual = carried(session)
     check.equal(len(actual), 3 + len(COLLECTIVES), "the number of descriptors")
-    for number, each in enumerate(actual):
-        check.equal((each["seed"], each["stream"]), (0, 0), f"seed and stream of work {number}")
-        check.equal(each["stable"], STABLE, f"the toggles of work {number}")
-        check.true(each["reduction_order"] is not None, f"work {number} has a reduction order")
-    check.equal([each["name"] for each in actual[:3]], ["fill"] * 3, "the names of the launches")
+    for number, descriptor in enumerate(actual):
+        check.equal((descriptor["seed"], descriptor["stream"]), (0, 0), f"seed and stream of work {number}")
+        check.equal(descriptor["stable"], STABLE, f"the toggles of work {number}")
+        check.true(descriptor["reduction_order"] is not None, f"work {number} has a reduction order")
+    check.equal([launch["name"] for launch in actual[:3]], ["fill"] * 3, "the names of the launches")
     session.synchronize()
 
 
@@ -317,8 +317,8 @@ def test_a_collective_reduces_in_the_order_of_its_descriptor(impl, check, tree):
     session = opened(impl, check, 8)
     brought = [counted("fp32", (16,), seed=620 + rank, exponents=(-12, 12)) for rank in range(8)]
     pointer = session.allocate(64)
-    for rank, each in enumerate(brought):
-        session.poke(rank, pointer, each.data)
+    for rank, data in enumerate(brought):
+        session.poke(rank, pointer, data.data)
     set_descriptor(session, reduction_order=tree)
     session.all_reduce(pointer, 16, "fp32")
     session.synchronize()

@@ -45,7 +45,7 @@ def test_reduce_scatter_leaves_each_rank_its_share(impl, check, sizes, axis, op)
     done(session, "reduce_scatter", pointer, count, "fp32", op=op, axis=axis)
     actual = held(session, pointer, inputs)
     for rank, (place, group) in mapping_of_ranks(lists).items():
-        shares = [share(inputs[each], place, len(group)) for each in group]
+        shares = [share(inputs[member], place, len(group)) for member in group]
         own = share(actual[rank], place, len(group))
         judge_reduced(impl, check, own, shares, op, f"the share of rank {rank}")
 
@@ -78,7 +78,7 @@ def test_all_gather_concatenates_the_shares(impl, check, sizes, axis):
     done(session, "all_gather", pointer, count, "int32", axis=axis)
     actual = held(session, pointer, inputs)
     for rank, (_, group) in mapping_of_ranks(lists).items():
-        expected = joined([share(inputs[each], place, len(group)) for place, each in enumerate(group)])
+        expected = joined([share(inputs[member], place, len(group)) for place, member in enumerate(group)])
         check.bits(actual[rank], expected, f"what rank {rank} has")
 
 
@@ -92,8 +92,8 @@ def test_all_gather_of_every_dtype(impl, check, dtype):
     pointer = filled(session, inputs)
     done(session, "all_gather", pointer, 6, dtype, axis="dp")
     expected = joined([share(operand, place, 3) for place, operand in enumerate(inputs)])
-    for rank, each in enumerate(held(session, pointer, inputs)):
-        check.equal(each.data.hex(), expected.data.hex(), f"what rank {rank} has")
+    for rank, tensor in enumerate(held(session, pointer, inputs)):
+        check.equal(tensor.data.hex(), expected.data.hex(), f"what rank {rank} has")
 
 
 ROWS = [[1, 2, 3, 4, 5, 6, 7, 8], [10, 20, 30, 40, 50, 60, 70, 80]]
@@ -124,7 +124,7 @@ def test_the_count_is_that_of_the_whole_buffer(impl, check, collective):
     inputs = [Tensor("int32", (8,), elements("int32", *row)) for row in ROWS]
     pointer = filled(session, inputs)
     done(session, collective, pointer, 4, "int32", **parts_of(collective))
-    actual = [values_of("int32", each.data) for each in held(session, pointer, inputs)]
+    actual = [values_of("int32", tensor.data) for tensor in held(session, pointer, inputs)]
 
     def judged(count: int) -> list[list[float | None]]:
         expected = [shared_out(collective, rank, count) for rank in range(2)]
@@ -161,8 +161,8 @@ def test_broadcast_spans_the_mesh(impl, check, sizes, last):
     actual = held(session, pointer, inputs)
     along = root == 0 and is_along_one_axis(actual, inputs, sizes)
     check.reading("AMB-RT-02", "broadcast along one default axis", along)
-    for rank, each in enumerate(actual):
-        check.bits(each, inputs[root], f"what rank {rank} has")
+    for rank, tensor in enumerate(actual):
+        check.bits(tensor, inputs[root], f"what rank {rank} has")
 
 
 @feature("rank-memory")
@@ -174,8 +174,8 @@ def test_broadcast_from_every_root(impl, check, root):
     inputs = contributions("fp64", 3, 8, seed=860)
     pointer = filled(session, inputs)
     done(session, "broadcast", pointer, 3, "fp64", root=root)
-    for rank, each in enumerate(held(session, pointer, inputs)):
-        check.bits(each, inputs[root], f"what rank {rank} has")
+    for rank, tensor in enumerate(held(session, pointer, inputs)):
+        check.bits(tensor, inputs[root], f"what rank {rank} has")
 
 
 @feature("rank-memory")
@@ -196,8 +196,8 @@ def test_a_root_is_the_rank_and_not_the_id_of_a_device(impl, check):
     actual = held(session, pointer, inputs)
     of_device = 0 in ids[1:] and actual == [inputs[ids.index(0)]] * 3
     check.reading("AMB-RT-02", "root is a device id", of_device)
-    for rank, each in enumerate(actual):
-        check.bits(each, inputs[0], f"what rank {rank} has")
+    for rank, tensor in enumerate(actual):
+        check.bits(tensor, inputs[0], f"what rank {rank} has")
 
 
 @feature("rank-memory")

@@ -69,8 +69,8 @@ def test_sums_have_the_same_bits_on_every_run(impl, check, ranks, dtype):
     first = summed(session, inputs)
     judge_reduced(impl, check, first[0], inputs, SUM, "the sum over the ranks")
     for _ in range(4):
-        for rank, each in enumerate(summed(session, inputs)):
-            check.bits(each, first[0], f"what rank {rank} has on another run")
+        for rank, tensor in enumerate(summed(session, inputs)):
+            check.bits(tensor, first[0], f"what rank {rank} has on another run")
 
 
 @feature("rank-memory")
@@ -102,8 +102,8 @@ def test_sums_have_the_same_bits_under_seeded_schedules(impl, check, block, unti
         session = meshed(impl, check, context, devices_of(impl, check, 4))
         actual = summed(session, inputs)
         first = first or actual[0]
-        for rank, each in enumerate(actual):
-            check.bits(each, first, f"what rank {rank} has under seed {seed}")
+        for rank, tensor in enumerate(actual):
+            check.bits(tensor, first, f"what rank {rank} has under seed {seed}")
         session.close_mesh()
     assert first is not None, "there are seeds"
     judge_reduced(impl, check, first, inputs, SUM, "the sum over the ranks")
@@ -120,8 +120,8 @@ def test_no_algorithm_changes_the_bits(impl, check, algorithm, source):
     plain = summed(session, inputs)
     chosen = {"collective": "all_reduce", "algorithm": algorithm, "source": source}
     session.ask("tessxSetAlgorithm", context=session.context, **chosen)
-    for rank, each in enumerate(summed(session, inputs)):
-        check.bits(each, plain[rank], f"what rank {rank} has under {algorithm}")
+    for rank, tensor in enumerate(summed(session, inputs)):
+        check.bits(tensor, plain[rank], f"what rank {rank} has under {algorithm}")
 
 
 @feature("rank-memory")
@@ -136,8 +136,8 @@ def test_shares_of_a_reduction_are_those_of_the_whole(impl, check, ranks):
         part = share(first[0], rank, ranks)
         shares = [share(operand, rank, ranks) for operand in inputs]
         judge_reduced(impl, check, part, shares, SUM, f"share {rank}")
-    for rank, each in enumerate(summed(session, inputs, "reduce_scatter")):
-        check.bits(each, first[0], f"what rank {rank} has on another run")
+    for rank, tensor in enumerate(summed(session, inputs, "reduce_scatter")):
+        check.bits(tensor, first[0], f"what rank {rank} has on another run")
 
 
 # Several collectives
@@ -152,17 +152,17 @@ def a_mixture(session: MeshSession, streams: int) -> tuple[list[str], list[str]]
         operator = {"op": MAX} if name in ("all_reduce", "reduce_scatter") else {}
         on = sessions[place % streams]
         done(on, name, pointers[name], 8, "int32", **(parts_of(name) | operator))
-    for each in reversed(sessions):
-        each.synchronize()
+    for owner in reversed(sessions):
+        owner.synchronize()
     given = inputs["all_reduce"]
     largest = Tensor.from_words("int32", (8,), [_largest(given, place) for place in range(8)])
-    gathered_ = joined([share(each, rank, ranks) for rank, each in enumerate(given)])
+    gathered_ = joined([share(tensor, rank, ranks) for rank, tensor in enumerate(given)])
     found, expected = [], []
     for name, whole in (("all_reduce", largest), ("all_gather", gathered_), ("broadcast", given[0])):
-        found += [each.data.hex() for each in held(session, pointers[name], inputs[name])]
+        found += [tensor.data.hex() for tensor in held(session, pointers[name], inputs[name])]
         expected += [whole.data.hex()] * ranks
     shares = held(session, pointers["reduce_scatter"], inputs["reduce_scatter"])
-    found += [share(each, rank, ranks).data.hex() for rank, each in enumerate(shares)]
+    found += [share(tensor, rank, ranks).data.hex() for rank, tensor in enumerate(shares)]
     expected += [share(largest, rank, ranks).data.hex() for rank in range(ranks)]
     return found, expected
 
@@ -207,8 +207,8 @@ def test_collectives_of_one_stream_keep_their_order(impl, check):
     done(session, "all_reduce", pointer, 1, "int32", op=SUM, axis="dp")
     done(session, "broadcast", pointer + 4, 1, "int32", root=1)
     done(session, "all_reduce", pointer + 4, 1, "int32", op=SUM, axis="dp")
-    for rank, each in enumerate(held(session, pointer, inputs)):
-        check.bits(each, Tensor.from_words("int32", (2,), [2, 22]), f"what rank {rank} has")
+    for rank, tensor in enumerate(held(session, pointer, inputs)):
+        check.bits(tensor, Tensor.from_words("int32", (2,), [2, 22]), f"what rank {rank} has")
 
 
 # The wire
@@ -242,9 +242,11 @@ def test_nothing_is_lost_on_the_wire(impl, check, collective, policy):
     pointer = filled(session, rows)
     done(session, collective, pointer, 8, "fp32", **parts_of(collective))
     actual = held(session, pointer, rows)
-    for rank, each in enumerate(actual):
+    for rank, tensor in enumerate(actual):
         expected = share(whole, rank, 4) if collective == "reduce_scatter" else whole
-        check.bits(share(each, rank, 4) if collective == "reduce_scatter" else each, expected, f"what rank {rank} has")
+        check.bits(
+            share(tensor, rank, 4) if collective == "reduce_scatter" else tensor, expected, f"what rank {rank} has"
+        )
 
 
 @feature("rank-memory")

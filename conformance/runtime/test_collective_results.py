@@ -37,7 +37,7 @@ def judge_all_reduce(session, found: list[Tensor], inputs: list[Tensor], op: int
     """Every member of a group holds the reduction over the group, with the same bits."""
     for group in lists:
         for rank in group:
-            members = [inputs[each] for each in group]
+            members = [inputs[member] for member in group]
             if len(group) == 1:
                 session.check.bits(found[rank], inputs[rank], f"what rank {rank}, alone, has")
             else:
@@ -82,12 +82,12 @@ def test_all_reduce_of_any_count(impl, check, count, op):
     pointer = filled(session, inputs)
     done(session, "all_reduce", pointer, count, "fp32", op=op, axis="dp")
     actual = held(session, pointer, inputs)
-    for rank, each in enumerate(actual):
-        rest = each.data[4 * count :].hex()
+    for rank, tensor in enumerate(actual):
+        rest = tensor.data[4 * count :].hex()
         check.equal(rest, inputs[rank].data[4 * count :].hex(), f"what stands behind the elements of rank {rank}")
     begun = [Tensor("fp32", (count,), operand.data[: 4 * count]) for operand in inputs]
     if count:
-        results = [Tensor("fp32", (count,), each.data[: 4 * count]) for each in actual]
+        results = [Tensor("fp32", (count,), buffer.data[: 4 * count]) for buffer in actual]
         judge_all_reduce(session, results, begun, op, [[0, 1, 2, 3]])
 
 
@@ -149,8 +149,8 @@ def test_sums_of_integers_wrap(impl, check, dtype, bits):
     inputs = [Tensor(dtype, (4,), elements(dtype, *row)) for row in rows]
     pointer = filled(session, inputs)
     done(session, "all_reduce", pointer, 4, dtype, op=SUM, axis="dp")
-    for rank, each in enumerate(held(session, pointer, inputs)):
-        check.equal(values_of(dtype, each.data), expected, f"what rank {rank} has")
+    for rank, tensor in enumerate(held(session, pointer, inputs)):
+        check.equal(values_of(dtype, tensor.data), expected, f"what rank {rank} has")
 
 
 @clause("RT-04.6-08", "RT-04.6-09", "RT-04.6-10")
@@ -193,8 +193,8 @@ def test_a_collective_of_nothing_changes_nothing(impl, check, collective, null):
         check.reading("AMB-RT-40", "INVALID_VALUE everywhere", rejected(answer, "TESS_ERR_INVALID_VALUE"))
         check.returns(answer, "a collective of nothing succeeds")
     session.synchronize()
-    for rank, each in enumerate(held(session, pointer, inputs)):
-        check.bits(each, inputs[rank], f"what rank {rank} has")
+    for rank, tensor in enumerate(held(session, pointer, inputs)):
+        check.bits(tensor, inputs[rank], f"what rank {rank} has")
 
 
 @feature("rank-memory")
@@ -209,8 +209,8 @@ def test_an_axis_of_one_changes_nothing(impl, check, collective, axis):
     absent = axis == "ep" and rejected(answer, "TESS_ERR_INVALID_VALUE")
     check.reading("AMB-RT-03", "an absent axis is an error", absent)
     check.returns(answer, f"{collective} succeeds")
-    for rank, each in enumerate(held(session, pointer, inputs)):
-        check.bits(each, inputs[rank], f"what rank {rank} has")
+    for rank, tensor in enumerate(held(session, pointer, inputs)):
+        check.bits(tensor, inputs[rank], f"what rank {rank} has")
 
 
 @pytest.mark.parametrize(
@@ -256,6 +256,6 @@ def test_a_collective_may_use_a_part_of_an_allocation(impl, check):
     actual = held(session, pointer, inputs)
     rows = [values_of("int32", operand.data) for operand in inputs]
     middle = [max(pair) for pair in zip(rows[0][4:8], rows[1][4:8], strict=True)]
-    for rank, each in enumerate(actual):
+    for rank, tensor in enumerate(actual):
         expected = rows[rank][:4] + middle + rows[1][8:]
-        check.equal(values_of("int32", each.data), expected, f"what rank {rank} has")
+        check.equal(values_of("int32", tensor.data), expected, f"what rank {rank} has")

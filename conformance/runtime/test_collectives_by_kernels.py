@@ -124,7 +124,7 @@ def test_no_bit_of_a_sum_is_lost_on_the_wire(impl, check, dtype, ranks):
     session = gathered(impl, check, dp=ranks)
     width, exponent = (32, 23) if dtype == "fp32" else (64, 52)
     one = ((1 << (width - exponent - 2)) - 1) << exponent
-    lowest = [one + each for each in (1, 3, 0x155555, (1 << exponent) - 1)]
+    lowest = [one + addend for addend in (1, 3, 0x155555, (1 << exponent) - 1)]
     begun = Tensor.from_words(dtype, (4,), lowest)
     step = (ranks.bit_length() - 1) << exponent
     pointer = session.upload(begun.data)

@@ -184,7 +184,7 @@ def test_copies_keep_their_place_under_every_order(impl, check):
     def run() -> list[list[float]]:
         session = opened(impl, check)
         streams = [session, session.another_stream()]
-        targets = [each.host(bytes(4)) for each in streams]
+        targets = [owner.host(bytes(4)) for owner in streams]
         for value, (stream, target) in enumerate(zip(streams, targets, strict=True)):
             place = stream.allocate(4)
             stream.write(place, elements("int32", 10 + value))
@@ -245,12 +245,14 @@ def test_copies_of_many_streams_at_once_all_arrive(impl, check, kind):
     data = [bytes([number]) * size for number in range(1, MANY + 1)]
     make = {H2D: (session.allocate, session.host), D2H: (lambda count: session.host(bytes(count)), session.upload),
             D2D: (session.allocate, session.upload)}[kind]  # fmt: skip
-    targets, sources = [make[0](size) for _ in data], [make[1](each) for each in data]
+    targets, sources = [make[0](size) for _ in data], [make[1](block) for block in data]
     session.synchronize()
     streams = [session.another_stream() for _ in data]
     for stream, target, source in zip(streams, targets, sources, strict=True):
         stream.copy(target, source, size, kind)
     for stream in streams:
         stream.synchronize()
-    actual = [session.host_bytes(each, size) if kind == D2H else session.download(each, size) for each in targets]
-    check.equal([each == wanted for each, wanted in zip(actual, data, strict=True)], [True] * MANY, "what arrived")
+    actual = [
+        session.host_bytes(pointer, size) if kind == D2H else session.download(pointer, size) for pointer in targets
+    ]
+    check.equal([block == wanted for block, wanted in zip(actual, data, strict=True)], [True] * MANY, "what arrived")

@@ -64,7 +64,8 @@ def test_a_context_keeps_what_it_found(impl, check):
     second = under(impl, check, TESS_NUMERICS="downcast", TESS_AUTOTUNE="0", TESS_LOG_LEVEL="debug")
     third = under(impl, check)
     actual = [
-        tuple(settings(each)[name] for name in ("numerics", "autotune", "log_level")) for each in (first, second, third)
+        tuple(settings(context)[name] for name in ("numerics", "autotune", "log_level"))
+        for context in (first, second, third)
     ]
     expected = [("promote", True, "info"), ("downcast", False, "debug"), (None, None, None)]
     check.equal(actual, expected, "what each context found")
@@ -183,9 +184,9 @@ def test_results_are_kept_in_the_directory_that_is_named(impl, check, tmp_path):
         directory.mkdir()
         session = caching(impl, check, directory)
         check.equal(settings(session)["cache_dir"], str(directory), "the directory that the context found")
-        check.equal([each.name for each in directory.iterdir() if not each.name.startswith(".")], [], "files before")
+        check.equal([path.name for path in directory.iterdir() if not path.name.startswith(".")], [], "files before")
         check.equal(filled(session, image), 7, "the result of a launch")
-        files = [each for each in directory.rglob("*") if each.is_file()]
+        files = [path for path in directory.rglob("*") if path.is_file()]
         check.true(bool(files), "the directory has files", [file.name for file in files])
     session = caching(impl, check, first)
     paths = [entry["path"] for entry in session.ask("tessxCacheEntries")["entries"]]
@@ -199,11 +200,11 @@ def test_a_directory_that_is_not_named_is_left_alone(impl, check, tmp_path):
     image = image_of(impl, check)
     session = caching(impl, check, tmp_path)
     filled(session, image)
-    kept = sorted(each.name for each in tmp_path.rglob("*"))
+    kept = sorted(path.name for path in tmp_path.rglob("*"))
     session = under(impl, check)
     check.equal(settings(session)["cache_dir"], None, "the directory of a context that finds none")
     check.equal(filled(session, image, count=16), 7, "the result of a launch")
-    check.equal(sorted(each.name for each in tmp_path.rglob("*")), kept, "the files of the directory")
+    check.equal(sorted(path.name for path in tmp_path.rglob("*")), kept, "the files of the directory")
 
 
 # Autotuning and the log

@@ -112,7 +112,7 @@ def test_data_goes_from_device_to_device_and_back(impl, check, ranks):
         other.wait_stream(session)
         tensor.broadcast(root, other)
         session.wait_stream(other)
-        expected = [10 * each + value for each in expected]
+        expected = [10 * element + value for element in expected]
     check.equal(tensor.numbers(1, session), expected, "what rank 0 holds of rank 1")
 
 
@@ -172,5 +172,5 @@ def test_an_event_stands_for_the_slowest_device(impl, check, root, copied):
     tensor.broadcast(root, other)
     expected = [1000 * value + 123 for value in share_of(root, 4)]
     check.equal(tensor.numbers(root, other), expected, f"what rank 0 holds of rank {root}")
-    for each in behind:
-        each.synchronize()
+    for event in behind:
+        event.synchronize()

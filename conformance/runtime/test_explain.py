@@ -43,7 +43,7 @@ def explained(impl, check, source, **options):
 
 def mentioned(part, *names):
     """The entries of a part in which all these names stand."""
-    return [each for each in part if all(name in json.dumps(each) for name in names)]
+    return [entry for entry in part if all(name in json.dumps(entry) for name in names)]
 
 
 @clause("RT-17-03")
@@ -77,9 +77,9 @@ def test_a_product_has_a_tile_shape(impl, check):
     text, parts = explained(impl, check, TWO)
     actual = mentioned(parts["tile_shapes"], "product")
     check.true(bool(actual), "the product has a tile shape", parts["tile_shapes"])
-    for each in actual:
-        extents = each.get("extents")
-        check.true(isinstance(extents, dict) and {"m", "n", "k"} <= set(extents), "it has m, n and k", each)
+    for entry in actual:
+        extents = entry.get("extents")
+        check.true(isinstance(extents, dict) and {"m", "n", "k"} <= set(extents), "it has m, n and k", entry)
         whole = all(isinstance(value, int) and value >= 1 for value in extents.values())
         check.true(whole, "its extents are whole numbers from 1", extents)
         for name in ("m", "n", "k"):
@@ -102,7 +102,7 @@ def test_the_collective_plans_of_a_module_are_listed(impl, check, plans):
     operator = {"all_reduce": 'op="sum", '}
     issues = [
         (name, f'{operator.get(name, "")}axis="{axis}", algo="{algorithm}"')
-        for name, axis, algorithm in (each.values() for each in plans)
+        for name, axis, algorithm in (listed.values() for listed in plans)
     ]
     text, parts = explained(impl, check, module_text(*issues), at="graph")
     actual = [

@@ -71,7 +71,7 @@ def test_an_error_that_was_reported_leaves_those_of_other_streams(impl, check, r
     first.reports(LAUNCH_FAILED)
     first.synchronize()
     queue(first, module, "divide")
-    others = [each for each in streams if each is not first]
+    others = [other for other in streams if other is not first]
     for stream in (*others, first):
         stream.reports(LAUNCH_FAILED)
     for stream in streams:
@@ -85,14 +85,14 @@ def test_streams_of_several_meshes_report_their_own_errors(impl, check, first):
     session = opened(impl, check)
     ids = devices_of(impl, check, 1)
     beside, apart = meshed(impl, check, session.context, ids), opened(impl, check)
-    for each in (session, beside):
-        queue(each, each.load(), "fill", "divide")
+    for owner in (session, beside):
+        queue(owner, owner.load(), "fill", "divide")
     pointer = queue(apart, apart.load(), "fill")
     check.equal(apart.integers(pointer), [5] * COUNT, "what the other context's stream left")
-    for each in ((session, beside), (beside, session))[first]:
-        each.reports(LAUNCH_FAILED)
-    for each in (session, beside, apart):
-        each.synchronize()
+    for owner in ((session, beside), (beside, session))[first]:
+        owner.reports(LAUNCH_FAILED)
+    for owner in (session, beside, apart):
+        owner.synchronize()
 
 
 @clause("RT-07-07")
@@ -120,8 +120,8 @@ def test_a_stream_that_is_destroyed_leaves_the_errors_of_others(impl, check):
     session = opened(impl, check)
     module = session.load()
     gone, good = session.another_stream(), session.another_stream()
-    for each in (session, gone):
-        queue(each, module, "divide")
+    for stream in (session, gone):
+        queue(stream, module, "divide")
     gone.ask("tessStreamDestroy", stream=gone.stream)
     good.synchronize()
     session.reports(LAUNCH_FAILED)

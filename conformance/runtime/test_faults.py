@@ -160,11 +160,11 @@ def test_a_cut_link_does_not_affect_other_collectives(impl, check):
     session = opened(impl, check, ranks=4, tp=2, dp=2)
     other = meshed(impl, check, session.context, devices_of(impl, check, 4), tp=4)
     plan(session, {"kind": "link_down", "ranks": [0, 1], "mesh": session.mesh})
-    for each, axis, size in ((session, "tp", 2), (other, "tp", 4)):
-        pointer = each.allocate(BYTES)
-        fill(each, each.kernel("fill"), pointer)
-        each.all_reduce(pointer, axis=axis)
-        check.equal(each.integers(pointer), [size] * COUNT, f"the sum along {axis}")
+    for owner, axis, size in ((session, "tp", 2), (other, "tp", 4)):
+        pointer = owner.allocate(BYTES)
+        fill(owner, owner.kernel("fill"), pointer)
+        owner.all_reduce(pointer, axis=axis)
+        check.equal(owner.integers(pointer), [size] * COUNT, f"the sum along {axis}")
     plan(session)
     pointer = session.allocate(BYTES)
     fill(session, session.kernel("fill"), pointer)

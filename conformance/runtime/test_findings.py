@@ -31,8 +31,8 @@ Mistake = Callable[[MeshSession], Observation]
 def kinds(session: MeshSession) -> list[str]:
     """Return the kinds of the findings, each once."""
     found = session.ask("tessxFindings")["findings"]
-    session.check.true(all(each["text"] for each in found), "every finding has a text")
-    return sorted({each["kind"] for each in found})
+    session.check.true(all(finding["text"] for finding in found), "every finding has a text")
+    return sorted({finding["kind"] for finding in found})
 
 
 def copying(session: MeshSession, dst: int, src: int, size: int, kind: int) -> Observation:

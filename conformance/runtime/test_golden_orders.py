@@ -31,7 +31,7 @@ SUMS = [
 
 def vector_of(topic: str, name: str) -> Vector:
     """A frozen vector."""
-    (found,) = [each for each in load(topic) if each.name == name]
+    (found,) = [vector for vector in load(topic) if vector.name == name]
     return found
 
 

@@ -77,7 +77,7 @@ def test_groups_meet_in_any_order(impl, check):
     for rank in second:
         issue(session, rank, pointer, "tp")
     session.synchronize()
-    thrice = [3 * each for each in summed(first)]  # the sum of three sums
+    thrice = [3 * value for value in summed(first)]  # the sum of three sums
     require(session, check, pointer, dict.fromkeys(first, thrice) | dict.fromkeys(second, summed(second)))
 
 

@@ -202,7 +202,7 @@ def test_a_launched_product_has_the_declared_order(impl, check):
     session = opened(impl, check)
     under(session, deterministic=1, allowFastMath=0)
     given = [counted("fp32", shape, seed=403, exponents=(-8, 8)) for shape in ((7, 33), (33, 5))]
-    pointers, kernel = [session.upload(each.data) for each in given], session.kernel("product", MULTIPLYING)
+    pointers, kernel = [session.upload(tensor.data) for tensor in given], session.kernel("product", MULTIPLYING)
     for _ in range(2):
         result = session.upload(bytes(4 * 35))
         session.launch(kernel, packed(*(("ptr", pointer) for pointer in (*pointers, result))))
@@ -224,7 +224,7 @@ def test_the_flag_counts_for_one_launch(impl, check, policy):
         session.launch(session.kernel("nothing"), flags=flags)
     carried: list[dict[str, Any]] = session.ask("tessxDescriptors", stream=session.stream)["descriptors"]
     expected = [policy, policy | {"deterministic": 1}]
-    actual = [each["policy"] for each in carried]
+    actual = [descriptor["policy"] for descriptor in carried]
     check.equal(actual, [expected[place] for place in (0, 1, 0, 1, 1, 0)], "the policies of the launches")
     current = session.ask("tessGetNumericsPolicy", context=session.context)["policy"]
     check.equal(current, policy, "the policy of the context")
@@ -244,7 +244,7 @@ def test_a_policy_governs_what_is_submitted_afterwards(impl, check):
     last = STRICT | {"deterministic": 0, "rngStateless": 0}
     session.set_policy(last)
     carried = session.ask("tessxDescriptors", stream=session.stream)["descriptors"]
-    actual = [each["policy"] for each in carried]
+    actual = [descriptor["policy"] for descriptor in carried]
     check.reading("AMB-RT-48", "at execution time", actual == [last] * 2 * len(policies))
-    check.equal(actual, [each for each in policies for _ in range(2)], "the policies")
+    check.equal(actual, [expected_policy for expected_policy in policies for _ in range(2)], "the policies")
     session.synchronize()

@@ -102,7 +102,7 @@ def test_a_zero_in_block_is_chosen_by_the_compiler(impl, check, declared, given)
     extents = dimensions(session, declared, given)
     check.equal(prod(extents), threads, "the threads of a block, which are its extents multiplied")
     kept = [extent for extent, stated in zip(extents, given, strict=True) if stated]
-    check.equal(kept, [each for each in given if each], "the extents that were given")
+    check.equal(kept, [extent for extent in given if extent], "the extents that were given")
 
 
 def dimensions(session: MeshSession, declared: tuple[int, int, int], given: tuple[int, int, int]) -> list[int]:

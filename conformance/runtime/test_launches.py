@@ -157,7 +157,7 @@ def test_arguments_that_are_overwritten_are_not_those_of_a_queued_launch(impl, c
     answer = session.launching(kernel, argBuffer=buffer, argSize=16)
     check.returns(answer, "tessLaunch succeeds")
     session.host_write(buffer, packed(("int32", 6), ("ptr", second)))
-    actual = [session.integers(each) for each in (first, second)]
+    actual = [session.integers(pointer) for pointer in (first, second)]
     in_use = actual == [[0] * COUNT, [6] * COUNT]
     check.reading("AMB-RT-72", "the buffer stays in use until the launch has completed", in_use)
     check.equal(actual, [[5] * COUNT, [0] * COUNT], "what the launch left")
@@ -317,7 +317,7 @@ def test_a_failed_launch_is_reported(impl, check, name, wrong, ranks):
     pointer = session.allocate(BYTES)
     launched = session.launching(session.kernel(name), packed(("int32", wrong), ("ptr", pointer)))
     waited = session.attempt("tessStreamSynchronize", stream=session.stream)
-    codes = [getattr(each, "code", "TESS_OK") for each in (launched, waited)]
+    codes = [getattr(error, "code", "TESS_OK") for error in (launched, waited)]
     check.true("TESS_ERR_LAUNCH_FAILED" in codes, "the launch or the synchronization says so", codes)
 
 

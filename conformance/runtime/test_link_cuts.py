@@ -47,8 +47,8 @@ def test_a_link_that_fails_midway_changes_no_bits(impl, check, tmp_path, algorit
     pointer = session.allocate(4 * COUNT)
 
     def run(*cuts):
-        for rank, each in enumerate(brought):
-            session.poke(rank, pointer, each.data)
+        for rank, data in enumerate(brought):
+            session.poke(rank, pointer, data.data)
         plan(session, *cuts)
         actual = reduced(session, pointer, tmp_path / "trace.json", "fp32")
         session.synchronize()
@@ -109,8 +109,8 @@ def test_every_rank_names_a_link_that_is_up(impl, check, tmp_path, ranks):
         first = reduced(session, pointer, tmp_path / "trace.json")[rank]["args"].get("link")
         check.true(isinstance(first, str), f"rank {rank} names a link", first)
         plan(session, (first, 0))
-        for each in reduced(session, pointer, tmp_path / "trace.json"):
-            link = each["args"].get("link")
+        for transfer in reduced(session, pointer, tmp_path / "trace.json"):
+            link = transfer["args"].get("link")
             check.true(isinstance(link, str) and link != first, f"a link other than {first}", link)
 
 

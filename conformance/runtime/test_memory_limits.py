@@ -78,10 +78,13 @@ NOT_ALLOCATED_HOST: dict[str, Release] = {
     "device memory": lambda session, device, host: freeing_host(session, device),
 }
 RELEASES = [
-    *(pytest.param(each, marks=clause("RT-04.4-15"), id=f"tessFree, {name}") for name, each in NOT_ALLOCATED.items()),
     *(
-        pytest.param(each, marks=clause("RT-04.4-17"), id=f"tessHostFree, {name}")
-        for name, each in NOT_ALLOCATED_HOST.items()
+        pytest.param(pointer, marks=clause("RT-04.4-15"), id=f"tessFree, {name}")
+        for name, pointer in NOT_ALLOCATED.items()
+    ),
+    *(
+        pytest.param(pointer, marks=clause("RT-04.4-17"), id=f"tessHostFree, {name}")
+        for name, pointer in NOT_ALLOCATED_HOST.items()
     ),
 ]
 
@@ -123,7 +126,7 @@ def test_host_memory_that_is_released_twice_is_given_out_once(impl, check):
     check.reading("AMB-RT-184", "undefined, as of free: the program may end", died(answer))
     check.true(isinstance(answer, Returned | Rejected), "there is an answer", type(answer).__name__)
     pointers = [pinned(session) for _ in range(2)]
-    for each, data in zip(pointers, (DATA, DATA[::-1]), strict=True):
-        session.host_write(each, data)
-    for each, data in zip(pointers, (DATA, DATA[::-1]), strict=True):
-        check.equal(session.host_bytes(each, len(DATA)).hex(), data.hex(), "an allocation")
+    for address, data in zip(pointers, (DATA, DATA[::-1]), strict=True):
+        session.host_write(address, data)
+    for address, data in zip(pointers, (DATA, DATA[::-1]), strict=True):
+        check.equal(session.host_bytes(address, len(DATA)).hex(), data.hex(), "an allocation")

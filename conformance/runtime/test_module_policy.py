@@ -259,8 +259,8 @@ def test_determinism_is_enforced_in_one_context(impl, check):
     """Another one launches without it, and so does this one once it is not enforced."""
     session, other = opened(impl, check), opened(impl, check)
     trusting(session, enforce_determinism=True)
-    for each in (session, other):
-        each.set_policy(LOOSE)
+    for owner in (session, other):
+        owner.set_policy(LOOSE)
     kernel = session.kernel("nothing")
     other.launch(other.kernel("nothing"))
     refused(check, session.launching(kernel), "TESS_ERR_DETERMINISM_VIOLATION")

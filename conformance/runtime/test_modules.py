@@ -48,8 +48,8 @@ def test_an_image_may_be_loaded_many_times(impl, check):
     image = compiled(impl, check)
     modules = [session.ask("tessModuleLoad", context=session.context, image=image) for session in sessions * 2]
     check.equal(len({module["module"] for module in modules}), 4, "the number of handles")
-    for value, (session, each) in enumerate(zip(sessions * 2, modules, strict=True)):
-        kernel = session.kernel_of(each["module"], "fill")
+    for value, (session, answer) in enumerate(zip(sessions * 2, modules, strict=True)):
+        kernel = session.kernel_of(answer["module"], "fill")
         check.equal(filled(session, kernel, value), [value] * COUNT, "what its kernel writes")
 
 

@@ -80,7 +80,7 @@ def test_a_started_profiler_can_be_stopped(impl, check, tmp_path):
         check.true(profiler != 0, "the profiler is not NULL", profiler)
         session.ask("tessLaunch", **legal_call(session, "tessLaunch"))
         session.ask("tessProfilerStop", profiler=profiler, outJsonPath=str(tmp_path / f"{number}.json"))
-    check.equal(sorted(each.name for each in tmp_path.iterdir()), ["0.json", "1.json", "2.json"], "the files")
+    check.equal(sorted(path.name for path in tmp_path.iterdir()), ["0.json", "1.json", "2.json"], "the files")
 
 
 @clause("RT-04.8-05")

@@ -53,7 +53,7 @@ def test_numbers_do_not_depend_on_how_a_tensor_is_sharded(impl, check, operation
     whole = numbers(impl, check, operation, shape=[96], dtype=dtype)
     size = 96 // parts
     drawn = [numbers(impl, check, operation, shape=[size], dtype=dtype, offset=size * part) for part in range(parts)]
-    check.bits(Tensor(dtype, (96,), b"".join(each.data for each in drawn)), whole, "the shards, joined")
+    check.bits(Tensor(dtype, (96,), b"".join(tensor.data for tensor in drawn)), whole, "the shards, joined")
 
 
 DRAWS = """module m {

@@ -125,8 +125,8 @@ def test_collectives_of_a_stream_are_matched_in_the_order_of_each_rank(impl, che
     for rank, order in ((1, sorted(places, key=lambda place: -(place % streams))), (0, places)):
         for place in order:
             issue(sessions[place % streams], rank, pointers[place], WHOLE)
-    for each in sessions:
-        each.synchronize()
+    for owner in sessions:
+        owner.synchronize()
     for place, pointer in enumerate(pointers):
         for rank in range(2):
             actual = values_of("int32", session.peek(rank, pointer, 4 * COUNT))

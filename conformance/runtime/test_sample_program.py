@@ -159,10 +159,10 @@ def test_the_sample_program_computes_on_every_rank(impl, check, shape):
             session.poke(rank, sample.tensors[name], tensor.data + GUARD)
     sample.run()
     for name in "QKV":
-        for rank, each in enumerate(held(session, sample.tensors[name], given[name])):
-            check.bits(each, given[name][rank], f"{name} of rank {rank}, which is only read")
-    for rank, each in enumerate(held(session, sample.tensors["O"], given["O"])):
-        judge(impl, check, each, [given[name][rank] for name in "QKV"], f"what rank {rank} has")
+        for rank, output in enumerate(held(session, sample.tensors[name], given[name])):
+            check.bits(output, given[name][rank], f"{name} of rank {rank}, which is only read")
+    for rank, output in enumerate(held(session, sample.tensors["O"], given["O"])):
+        judge(impl, check, output, [given[name][rank] for name in "QKV"], f"what rank {rank} has")
     sample.end()
 
 

@@ -32,7 +32,7 @@ def rows(dtype: str) -> Tensor:
     """Rows whose exponentials overflow, vanish or both, though softmax and log-sum-exp are ordinary numbers."""
     large = LARGE[dtype]
     few = [800.0, 792.0, 796.0, 800.0]
-    lines = [few, [-each for each in few], [large, large, 0.0, -large], [-large] * 4, [0.0, 1.0, -1.0, 2.0]]
+    lines = [few, [-value for value in few], [large, large, 0.0, -large], [-large] * 4, [0.0, 1.0, -1.0, 2.0]]
     return tensor_of(dtype, lines)
 
 

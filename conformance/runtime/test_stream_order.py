@@ -139,9 +139,9 @@ def test_many_launches_keep_their_order(impl, check):
         streams = [stream, *(stream.another_stream() for _ in range(3))]
         pointers = [stream.zeros() for _ in streams]
         for turn in range(75):
-            for place, (each, pointer) in enumerate(zip(streams, pointers, strict=True)):
-                each.digit((turn + place) % 10, pointer)
-        return [each.number(pointer) for each, pointer in zip(streams, pointers, strict=True)]
+            for place, (queue, pointer) in enumerate(zip(streams, pointers, strict=True)):
+                queue.digit((turn + place) % 10, pointer)
+        return [lane.number(pointer) for lane, pointer in zip(streams, pointers, strict=True)]
 
     expected = [0] * 4
     for turn in range(75):
@@ -233,7 +233,7 @@ def test_streams_that_nothing_orders_are_seen_in_either_order(impl, check):
         return other.number(pointer)
 
     runner = by_launches(impl, check)
-    actual = {each for _, each in explored(impl, check, lambda: runner.run(racing))}
+    actual = {outcome for _, outcome in explored(impl, check, lambda: runner.run(racing))}
     check.true({12, 21} <= actual, "both orders are found among the schedules", sorted(actual))
 
 

@@ -54,10 +54,10 @@ def test_a_mesh_has_as_many_streams_as_are_asked_for(impl, check, ranks):
     streams = [session.another_stream() for _ in range(16)]
     check.equal(len({stream.stream for stream in (session, *streams)}), 17, "the number of handles")
     pointers = [stream.allocate(BYTES) for stream in streams]
-    for value, (each, pointer) in enumerate(zip(streams, pointers, strict=True)):
-        each.write(pointer, elements("int32", *[value] * COUNT))
-    for value, (each, pointer) in enumerate(zip(streams, pointers, strict=True)):
-        check.equal(each.integers(pointer), [value] * COUNT, f"the work of stream {value}")
+    for value, (queue, pointer) in enumerate(zip(streams, pointers, strict=True)):
+        queue.write(pointer, elements("int32", *[value] * COUNT))
+    for value, (queue, pointer) in enumerate(zip(streams, pointers, strict=True)):
+        check.equal(queue.integers(pointer), [value] * COUNT, f"the work of stream {value}")
 
 
 @clause("RT-04.3-12")
@@ -67,11 +67,11 @@ def test_an_idle_stream_can_be_destroyed(impl, check, worked):
     session = opened(impl, check)
     data = elements("int32", *range(COUNT))
     pointer = session.upload(data)
-    for each in [session.another_stream() for _ in range(3)]:
+    for stream in [session.another_stream() for _ in range(3)]:
         if worked:
-            each.copy(each.allocate(BYTES), each.upload(data), BYTES, D2D)
-            each.synchronize()
-        check.equal(each.ask("tessStreamDestroy", stream=each.stream), {}, "no outputs")
+            stream.copy(stream.allocate(BYTES), stream.upload(data), BYTES, D2D)
+            stream.synchronize()
+        check.equal(stream.ask("tessStreamDestroy", stream=stream.stream), {}, "no outputs")
     check.equal(session.download(pointer, BYTES).hex(), data.hex(), "what another stream copies")
 
 

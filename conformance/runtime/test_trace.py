@@ -50,14 +50,14 @@ def test_a_trace_has_the_form_of_the_chrome_format(impl, check, tmp_path, ranks)
     check.equal([event for event in events if event.get("ph") not in PHASES], [], "events of an unknown phase")
     actual = slices(events)
     check.true(len(actual) >= 8, "there is a slice for each of the launches", len(actual))
-    for each in actual:
-        check.true(isinstance(each.get("name"), str), "a slice has a name", each)
+    for entry in actual:
+        check.true(isinstance(entry.get("name"), str), "a slice has a name", entry)
         for name in ("pid", "tid"):
-            check.true(isinstance(each.get(name), int | str), f"a slice has a {name}", each)
+            check.true(isinstance(entry.get(name), int | str), f"a slice has a {name}", entry)
         for name in ("ts", "dur"):
-            value = each.get(name)
+            value = entry.get(name)
             finite = isinstance(value, int | float) and math.isfinite(value) and value >= 0
-            check.true(finite, f"{name} is a number from 0", each)
+            check.true(finite, f"{name} is a number from 0", entry)
 
 
 @clause("RT-17-02")
@@ -75,17 +75,17 @@ def test_flows_have_both_ends(impl, check, tmp_path):
     begun = {event.get("id"): event for event in events if event.get("ph") == "s"}
     ended = [event for event in events if event.get("ph") == "f"]
     check.true(len(ended) >= len(begun), "no flow has a beginning alone", (len(begun), len(ended)))
-    for each in ended:
-        check.true(each.get("id") in begun, "the flow has a beginning", each)
-        check.true(begun[each["id"]]["ts"] <= each["ts"], "the flow begins before it ends", each)
-    for each in (*begun.values(), *ended):
+    for flow in ended:
+        check.true(flow.get("id") in begun, "the flow has a beginning", flow)
+        check.true(begun[flow["id"]]["ts"] <= flow["ts"], "the flow begins before it ends", flow)
+    for flow in (*begun.values(), *ended):
         around = [
             one
             for one in slices(events)
-            if (one["pid"], one["tid"]) == (each["pid"], each["tid"])
-            and one["ts"] - 0.001 <= each["ts"] <= one["ts"] + one["dur"] + 0.001
+            if (one["pid"], one["tid"]) == (flow["pid"], flow["tid"])
+            and one["ts"] - 0.001 <= flow["ts"] <= one["ts"] + one["dur"] + 0.001
         ]
-        check.true(bool(around), "an end of a flow lies on a slice", each)
+        check.true(bool(around), "an end of a flow lies on a slice", flow)
 
 
 @pytest.mark.parametrize("time", TIMES)
@@ -98,15 +98,17 @@ def test_work_was_enqueued_before_it_started_and_stopped(impl, check, tmp_path, 
     check.true(
         len(actual) >= {"fill": 6, "nothing": 2, "h2d": 4, "all_reduce": 1}[what], f"the slices of {what}", len(actual)
     )
-    for each in actual:
-        enqueue, start, stop = (number(check, each.get("args", {}), name) for name in ("enqueue", "start", "stop"))
+    for event in actual:
+        enqueue, start, stop = (number(check, event.get("args", {}), name) for name in ("enqueue", "start", "stop"))
         if time == "enqueue":
             check.true(0 <= enqueue <= start, "enqueued before it started", (enqueue, start))
         elif time == "start":
             check.true(start <= stop, "started before it stopped", (start, stop))
-            check.true(abs(start - 1000 * each["ts"]) <= NANOSECOND, "start is that of the slice", (start, each["ts"]))
+            check.true(
+                abs(start - 1000 * event["ts"]) <= NANOSECOND, "start is that of the slice", (start, event["ts"])
+            )
         else:
-            end = 1000 * (each["ts"] + each["dur"])
+            end = 1000 * (event["ts"] + event["dur"])
             check.true(abs(stop - end) <= NANOSECOND, "stop is that of the slice", (stop, end))
 
 
@@ -121,7 +123,7 @@ def test_the_times_of_a_stream_keep_its_order(impl, check, tmp_path, time):
     session.synchronize()
     actual = slices(stopped(session, profiler, tmp_path / "trace.json"), "fill")
     check.equal(len(actual), 5, "the number of slices of five launches on one rank")
-    times = [{name: number(check, each["args"], name) for name in ("enqueue", "start", "stop")} for each in actual]
+    times = [{name: number(check, event["args"], name) for name in ("enqueue", "start", "stop")} for event in actual]
     for first, second in pairwise(times):
         if time == "enqueue":
             check.true(first["enqueue"] <= second["enqueue"], "enqueued in order", (first, second))
@@ -158,8 +160,8 @@ def test_a_later_profiler_of_a_context_profiles_too(impl, check, tmp_path):
         session.launch(kernel, arguments)
         session.synchronize()
         events = stopped(session, profiler, tmp_path / f"{name}.json")
-        actual = [len(slices(events, each)) for each in ("nothing", "fill")]
-        check.equal(actual, [int(name == each) for each in ("nothing", "fill")], "the launches of each kernel")
+        actual = [len(slices(events, kind)) for kind in ("nothing", "fill")]
+        check.equal(actual, [int(name == kernel) for kernel in ("nothing", "fill")], "the launches of each kernel")
 
 
 @clause("RT-17-06")
@@ -177,9 +179,9 @@ def test_a_copy_has_its_bandwidth(impl, check, tmp_path, kind, size):
     session.synchronize()
     actual = slices(stopped(session, profiler, tmp_path / "trace.json"), "copy")
     check.true(bool(actual), "the copy has a slice")
-    for each in actual:
+    for event in actual:
         names = ("bandwidth_bytes_per_second", "start", "stop")
-        bandwidth, start, stop = (number(check, each["args"], name) for name in names)
+        bandwidth, start, stop = (number(check, event["args"], name) for name in names)
         check.true(bandwidth > 0, "the bandwidth is positive", bandwidth)
         moved = bandwidth * (stop - start) / 1e9
         slack = bandwidth * NANOSECOND / 1e9 + 1e-6 * size
@@ -211,6 +213,6 @@ def test_more_blocks_never_occupy_less(impl, check, tmp_path):
         session.launch(kernel, grid=[blocks, 1, 1], block=[128, 1, 1])
     session.synchronize()
     actual = slices(stopped(session, profiler, tmp_path / "trace.json"), "nothing")
-    occupancies = [number(check, each["args"], "occupancy") for each in actual]
+    occupancies = [number(check, event["args"], "occupancy") for event in actual]
     check.equal(occupancies, sorted(occupancies), "the occupancies, by number of blocks")
     check.true(len(occupancies) == 4 and occupancies[0] < occupancies[-1], "they are not all the same", occupancies)

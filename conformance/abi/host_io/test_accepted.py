@@ -157,8 +157,8 @@ def test_a_buffer_of_the_host_is_written(impl, check):
     wrong = [host.another(writes[0]), host.write(src_kind="host_buffer_ref", pattern=ABSENT)]
     sent = zip([*writes, wrong[1]], [*sizes, 63], strict=True)
     buffers = [
-        {"correlation_id": each["correlation_id"], "request_id": each["request_id"], "data": "a5" * nbytes}
-        for each, nbytes in sent
+        {"correlation_id": message["correlation_id"], "request_id": message["request_id"], "data": "a5" * nbytes}
+        for message, nbytes in sent
     ]
     completions = host.completions(*writes, *wrong, buffers=buffers)
     expected = [True, True, True, False, False]
@@ -237,7 +237,7 @@ def test_a_scalar_of_each_dtype_is_launched_with(impl, check, dtype):
     host = connected(impl, check)
     kernel, tensors = host.deploy(), host.arguments(["tensor"])
     scalars = [scalar(dtype, value) for value in LARGEST[dtype]]
-    others = [scalar(each, value) for each, value in SCALARS.items()]
+    others = [scalar(other_dtype, value) for other_dtype, value in SCALARS.items()]
     lists = [*([scalar] for scalar in scalars), [*others, *scalars]]
     host.accepted(*(host.launch(kernel, [*tensors, *list_]) for list_ in lists))
 

@@ -28,7 +28,7 @@ def test_a_fill_without_a_value_is_refused(impl, check, kind):
     host = connected(impl, check)
     wrong = {"no value": {"pattern_kind": kind}, "null": {"pattern_kind": kind, "value": None}}
     twin = host.write(pattern={"pattern_kind": kind, "value": 0})
-    host.refused({name: host.write(pattern=each) for name, each in wrong.items()}, twin)
+    host.refused({name: host.write(pattern=pattern) for name, pattern in wrong.items()}, twin)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_the_address_lies_in_the_memory_that_is_named(impl, check):
 
 def beside(place: dict[str, int], name: str, places: list[dict[str, int]]) -> list[dict[str, int]]:
     """Places with another number that no PE has."""
-    most = max(each[name] for each in places)
+    most = max(pe[name] for pe in places)
     return [{**place, name: number} for number in (most + 1, most + 256, 2**31 - 1)]
 
 
@@ -145,9 +145,9 @@ def test_a_shard_on_a_place_that_does_not_exist_is_refused(impl, check, name):
     message = sound(host, "tensor_shard")
     places = beside(host.machine.places[0], name, host.machine.places)
     wrong = {
-        f"{name} {each[name]} of shard {number}, {policy}": changed(message, (*SHARD, number, name), each[name])
+        f"{name} {place[name]} of shard {number}, {policy}": changed(message, (*SHARD, number, name), place[name])
         | {"failure_policy": policy}
-        for each in places
+        for place in places
         for number in (0, 1)
         for policy in ("fail_fast", "collect_all")
     }
@@ -176,7 +176,7 @@ def test_a_shard_ends_at_2_to_the_64_of_its_tensor_at_the_latest(impl, check):
     last = changed(message, offset, END - 32)
     (actual,) = host.completions(host.another(last))
     check.reading("AMB-HIO-34", "2^63", not actual["ok"])
-    wrong = {f"{END - each} bytes before": changed(message, offset, each) for each in (END - 31, END - 1)}
+    wrong = {f"{END - distance} bytes before": changed(message, offset, distance) for distance in (END - 31, END - 1)}
     host.refused(wrong, last, Reading("AMB-HIO-34", "no bounds", wrong, whole=True))
 
 
@@ -226,7 +226,7 @@ def test_a_name_that_no_builtin_has_is_refused(impl, check):
     host = connected(impl, check)
     message = host.builtin_launch()
     known = message["kernel_ref"]["name"]
-    names = [each for each in ("unknown kernel", f"{known} ", f" {known}") if each not in host.machine.builtins]
+    names = [text for text in ("unknown kernel", f"{known} ", f" {known}") if text not in host.machine.builtins]
     host.refused({f"name {name!r}": changed(message, ("kernel_ref", "name"), name) for name in names}, message)
 
 

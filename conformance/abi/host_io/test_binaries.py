@@ -127,7 +127,7 @@ def test_a_binary_at_a_place_that_does_not_exist_is_refused(impl, check, member)
     """One tag too large; the same launch with the binary where it was written succeeds (AMB-HIO-44)."""
     host = launching_host(impl, check)
     place = host.machine.places[-1]
-    absent = 1 + max(each[member] for each in host.machine.places)
+    absent = 1 + max(pe[member] for pe in host.machine.places)
     host.done(host.fill(place, host.base, 64))
     message = from_pattern(host, place, host.base, 64, on_memory(host))
     wrong = {**host.another(message), "kernel_ref": {**message["kernel_ref"], f"deploy_{member}": absent}}

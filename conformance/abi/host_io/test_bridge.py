@@ -49,7 +49,9 @@ def test_messages_hold_neither_code_nor_bytes(impl, check, kind):
     """Texts are short and free-form values small: no label, name or id carries a tensor or a kernel (AMB-HIO-67)."""
     for program in PROGRAMS:
         sent = Sent.by(impl, check, program)
-        check.equal([part for each in sent.of(kind) for part in bulk_of(each)], [], f"bulk in a {kind} of {program}")
+        check.equal(
+            [part for message in sent.of(kind) for part in bulk_of(message)], [], f"bulk in a {kind} of {program}"
+        )
 
 
 @clause("HIO-D3-06")
@@ -81,7 +83,7 @@ def test_tensors_are_initialized_by_messages(impl, check):
     """Every byte that is read back was written before, by patterns, and has the bits of the runtime's own path."""
     sent = Sent.by(impl, check, "fill")
     check.equal(sent.outputs_equal, True, "outputs by messages have the bits of the runtime's own path")
-    patterns = [each for each in sent.of("MemoryWrite") if each["src_kind"] == "pattern"]
+    patterns = [write for write in sent.of("MemoryWrite") if write["src_kind"] == "pattern"]
     check.true(len(patterns) > 0, "a tensor is initialized by a pattern")
     check.true(len(sent.of("MemoryRead")) > 0, "a tensor is read back")
     written = Memory()
@@ -119,7 +121,7 @@ def test_a_kernel_runs_by_messages(impl, check):
     launches = sent.of("KernelLaunch")
     check.true(len(launches) > 0, "a kernel is launched")
     for launch in launches:
-        places = [[each.place for each in tensor] for tensor in shards_of(launch)]
+        places = [[shard.place for shard in tensor] for tensor in shards_of(launch)]
         check.true(len(places) > 0, "a launch has tensors")
         check.equal(places, [places[0]] * len(places), "the PEs of the shards of each tensor")
         check.equal(set(places[0]) - known, set(), "PEs of shards that do not exist")
@@ -137,5 +139,5 @@ def test_launches_of_the_runtime_go_to_the_endpoint(impl, check):
     for message in sent.of("KernelLaunch"):
         ids = {name: message[name] for name in ("correlation_id", "request_id")}
         path = check.returns(impl.host_io.trace(**ids), "a launch of the runtime has a trace")["path"]
-        before = [each["component"] for each in path[: next((n for n, each in enumerate(path) if "place" in each), 0)]]
+        before = [hop["component"] for hop in path[: next((n for n, hop in enumerate(path) if "place" in hop), 0)]]
         check.true("io_cpu" in before, "the launch passes IO_CPU before it goes on to a PE", before)

@@ -35,7 +35,7 @@ def test_a_request_that_fails_has_an_error_code(impl, check, cause):
     request = FAILING[cause](host)
     completions = host.completions(*(host.another(request) for _ in range(3)))
     if cause in ACCEPTED_BY:
-        check.reading(*ACCEPTED_BY[cause], all(each["ok"] for each in completions))
+        check.reading(*ACCEPTED_BY[cause], all(answer["ok"] for answer in completions))
     for completion in completions:
         check.equal(sorted(completion), ["error_code", "error_message", "ok"], "the members of the completion")
         check.equal(completion["ok"], False, "ok")

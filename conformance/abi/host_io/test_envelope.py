@@ -23,7 +23,7 @@ def unanswered(host: Host, frames: list[Message | str], twin: Message) -> None:
         sound = [host.another(twin) for _ in range(min(3, host.machine.queue_depth or 3))]
         group = frames[first : first + 4]
         answers = host.exchange(*sound[:1], *group[:2], *sound[2:], *group[2:], *sound[1:2])
-        expected = sorted(pair_of(each) for each in sound)
+        expected = sorted(pair_of(request) for request in sound)
         host.check.equal(sorted(pair for pair, _ in answers.responses), expected, f"the responses beside {group}")
         host.check.true(all(completion["ok"] for _, completion in answers.responses), "the sound requests are done")
 
@@ -118,7 +118,7 @@ def test_a_device_that_the_endpoint_has_not_is_refused(impl, check, part):
     name = message["target_device"]
     names = ["sip:99999", "unknown", f"{name} ", f" {name}", f"{name}0", name[:-1] or "x", f"{name},{name}", "*"]
     host.refused(
-        {f"{each!r}": changed(message, ["target_device"], each) for each in names if each not in known}, message
+        {f"{device!r}": changed(message, ["target_device"], device) for device in names if device not in known}, message
     )
 
 
@@ -138,25 +138,28 @@ def test_a_request_of_a_fourth_type_is_refused_whatever_members_it_has(impl, che
     """With the members of each of the three, of a write and a read together, as a copy would have, and of none."""
     host = connected(impl, check)
     whole = {part: sound(host, part) for part in ENVELOPE}
-    shared = sorted(set.intersection(*(set(each) for each in whole.values())))
+    shared = sorted(set.intersection(*(set(members) for members in whole.values())))
     first = next(iter(whole.values()))
-    wrong = {f"with the members of {part}": each for part, each in whole.items()}
-    wrong["with the members of all"] = {name: value for each in whole.values() for name, value in each.items()}
+    wrong = {f"with the members of {part}": members for part, members in whole.items()}
+    wrong["with the members of all"] = {name: value for members in whole.values() for name, value in members.items()}
     copied = {
-        name: value for each in whole.values() for name, value in each.items() if name.startswith(("src_", "dst_"))
+        name: value
+        for members in whole.values()
+        for name, value in members.items()
+        if name.startswith(("src_", "dst_"))
     }
     data = ("src_kind", "dst_kind", "dst_mem_kind")
     places = {name: value for name, value in copied.items() if name not in data}
     wrong["with two places"] = {name: first[name] for name in shared} | places | {"nbytes": 16}
     wrong["with those of the envelope alone"] = {name: first[name] for name in shared}
-    host.refused({f"{msg_type} {name}": each | {"msg_type": msg_type} for name, each in wrong.items()}, first)
+    host.refused({f"{msg_type} {name}": message | {"msg_type": msg_type} for name, message in wrong.items()}, first)
 
 
 @clause("HIO-D3-10", "HIO-D3-11", "HIO-D3-12")
 def test_every_request_has_one_response_with_its_ids_and_a_completion(impl, check):
     """Requests that succeed and requests that fail, many at a time, under several correlation ids."""
     host = connected(impl, check)
-    requests = [each | {"correlation_id": f"flow {place % 3}"} for place, each in enumerate(mixed(host))]
+    requests = [message | {"correlation_id": f"flow {place % 3}"} for place, message in enumerate(mixed(host))]
     for completion in host.completions(*requests):
         check.equal(sorted(completion), ["error_code", "error_message", "ok"], "the members of a completion")
 
@@ -167,19 +170,19 @@ TAGS = ["", "0", "a", "z", "2026-11-23T17:00:00Z", "-1", "x" * 1000]
 def tagged(requests: list[Message], tags: list[Any], correlation: str) -> list[Message]:
     """The same requests under another correlation id, with these tags in turn."""
     named = [request | {"correlation_id": correlation} for request in requests]
-    return [changed(each, ["timestamp_tag"], tags[place % len(tags)]) for place, each in enumerate(named)]
+    return [changed(message, ["timestamp_tag"], tags[place % len(tags)]) for place, message in enumerate(named)]
 
 
 @clause("HIO-D3-09")
 def test_a_timestamp_tag_changes_no_completion(impl, check):
     """The same sequence without tags, with one, with different ones in either order."""
     host = connected(impl, check)
-    requests = [each for each in mixed(host) if isinstance(each, dict)]
+    requests = [message for message in mixed(host) if isinstance(message, dict)]
     plain = host.completions(*tagged(requests, [ABSENT], "plain"))
     for number, tags in enumerate([["a"], TAGS, TAGS[::-1]]):
         actual = host.completions(*tagged(requests, tags, f"tagged {number}"))
         for request, before, after in zip(requests, plain, actual, strict=True):
-            was, now = ({name: each[name] for name in ("ok", "error_code")} for each in (before, after))
+            was, now = ({name: completion[name] for name in ("ok", "error_code")} for completion in (before, after))
             check.equal(now, was, f"the completion of {request['request_id']}, with a tag")
 
 

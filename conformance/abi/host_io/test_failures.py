@@ -46,10 +46,10 @@ def test_a_policy_says_which_shards_run(impl, check, policy, order, failing):
     message = on_six(host, 7, ORDERS[order], failure_policy=policy)
     host.fail(*(places[place] for place in failing))
     host.fails(message, "a launch with PEs that fail")
-    for number, each in enumerate(places):
+    for number, pe in enumerate(places):
         runs = number not in failing if policy == "collect_all" else number < min(failing)
         expected = filled("fill_u32", 7, 16) if runs and fills(host) else LEFT
-        host.holds(each, host.base, expected, f"PE {number}, where {failing} fail")
+        host.holds(pe, host.base, expected, f"PE {number}, where {failing} fail")
 
 
 @clause("HIO-D7-43", "HIO-D7-44", "HIO-D4-07", "HIO-Context-04")

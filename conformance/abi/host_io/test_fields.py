@@ -131,9 +131,9 @@ def permissions() -> list[Any]:
     """A case for each optional member; those that another member may demand are in `test_agreement.py`."""
     rows = [(member, OPTIONAL.get(member.name) or OPTIONAL.get(f"{member.part} {member.name}")) for member in MEMBERS]
     return [
-        pytest.param(each, row[1], marks=clause(row[0]), id=f"{each.part}-{each.name}")
-        for each, row in rows
-        if row and not each.required
+        pytest.param(member, row[1], marks=clause(row[0]), id=f"{member.part}-{member.name}")
+        for member, row in rows
+        if row and not member.required
     ]
 
 

@@ -89,13 +89,13 @@ def test_a_launch_goes_to_the_endpoint_of_the_other_requests(impl, check):
     for _, message in routed(host):
         host.done(message)
         path = trace_of(host, message).path
-        common.append([each.component for each in path[: next((n for n, each in enumerate(path) if each.place), 0)]])
-    ways = [each for each in common if each]
+        common.append([hop.component for hop in path[: next((n for n, hop in enumerate(path) if hop.place), 0)]])
+    ways = [candidate for candidate in common if candidate]
     check.true(len(ways) >= len(common) - 1, "requests have hops before those for a PE", common)
-    for each in ways:
-        check.equal(each, ways[0], "the components before those for a PE")
-        check.equal(each[-1], "io_cpu", "the endpoint")
-        check.equal(each.count("io_cpu"), 1, "how often the endpoint is passed on the way there")
+    for way in ways:
+        check.equal(way, ways[0], "the components before those for a PE")
+        check.equal(way[-1], "io_cpu", "the endpoint")
+        check.equal(way.count("io_cpu"), 1, "how often the endpoint is passed on the way there")
 
 
 @clause("HIO-D7-35", "HIO-Context-06")
@@ -106,11 +106,11 @@ def test_a_launch_fans_out_to_the_pes_of_its_shards(impl, check, order):
     places = of_one_sip(host, 4)
     for count in range(1, len(places) + 1):
         chosen = places[::-1][:count] if order == "reversed" else places[:count]
-        message = working(host, 5, *(Part(each, host.base, 16, 16 * number) for number, each in enumerate(chosen)))
+        message = working(host, 5, *(Part(place, host.base, 16, 16 * number) for number, place in enumerate(chosen)))
         deployed = {order_of(places[0])} if message["kernel_ref"]["kind"] == "deployed" else set()
         host.done(message)
         trace = trace_of(host, message)
-        check.equal(trace.places - deployed, {order_of(each) for each in chosen} - deployed, "the PEs of the hops")
+        check.equal(trace.places - deployed, {order_of(place) for place in chosen} - deployed, "the PEs of the hops")
         ends = [branch for branch in (trace.turn, *trace.branches) if branch.component == trace.turn.component]
         check.equal(len(ends), count, "the number of ways that reach the last component")
 
@@ -140,10 +140,10 @@ def test_the_answer_waits_for_the_slowest_shard(impl, check):
         sent = [working(host, 5, shard) for shard in shards] + [working(host, 5, *shards)]
         host.done(*sent)
         *alone, together = (trace_of(host, message) for message in sent)
-        slowest = max(each.latency for each in alone)
+        slowest = max(trace.latency for trace in alone)
         check.true(together.latency >= slowest, "it waits for the slowest", (together.latency, slowest))
         check.equal(
-            together.turn.bytes, max(each.turn.bytes for each in alone), "the bytes of the shard that ended last"
+            together.turn.bytes, max(trace.turn.bytes for trace in alone), "the bytes of the shard that ended last"
         )
 
 
@@ -171,7 +171,7 @@ def test_shards_that_are_not_begun_have_no_hops(impl, check, policy, failing):
     host = opened_host(impl, check, 1, 1, 4)
     places = host.machine.places
     message = working(host, 7, *(Part(place, host.base, 16) for place in reversed(places)), failure_policy=policy)
-    host.fail(*(places[each] for each in failing))
+    host.fail(*(places[number] for number in failing))
     host.fails(message, "a launch with PEs that fail")
     begun = places if policy == "collect_all" else places[: failing[0] + 1]
     trace = trace_of(host, message)

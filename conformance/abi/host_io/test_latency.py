@@ -107,8 +107,10 @@ def test_members_for_people_take_no_time(impl, check, members):
         sent = [{**host.another(message), name: value} for name in members for value in (None, *values)]
         host.done(message, *sent)
         first = trace_of(host, message)
-        for each in sent:
-            check.equal(trace_of(host, each), first, f"the hops of {what} with {sorted(set(members) & each.keys())}")
+        for variant in sent:
+            check.equal(
+                trace_of(host, variant), first, f"the hops of {what} with {sorted(set(members) & variant.keys())}"
+            )
 
 
 @clause("HIO-D5-26", "HIO-Verification-06", "HIO-D4-07")
@@ -124,9 +126,9 @@ def test_other_requests_do_not_change_a_latency(impl, check, seed):
         alone.append(trace_of(host, message))
     crowd = [host.another(message) for _ in range(3) for _, message in sent]
     host.send(*crowd, seed=seed)
-    for number, each in enumerate(crowd):
+    for number, request in enumerate(crowd):
         what, _ = sent[number % len(sent)]
-        check.equal(trace_of(host, each), alone[number % len(sent)], f"the hops of {what} among others")
+        check.equal(trace_of(host, request), alone[number % len(sent)], f"the hops of {what} among others")
 
 
 @clause("HIO-D5-26", "HIO-D4-07")
@@ -138,7 +140,7 @@ def test_another_endpoint_takes_the_same_time(impl, check):
         host = opened_host(impl, check, 1, 2, 2)
         sent = [message for _, message in routed(host)]
         host.done(*sent)
-        actual.append([trace_of(host, each) for each in sent])
+        actual.append([trace_of(host, message) for message in sent])
     check.equal(actual[0], actual[1], "the hops on both endpoints")
 
 
@@ -167,13 +169,13 @@ def test_the_timeline_shows_every_hop(impl, check):
     text = check.returns(impl.host_io.timeline(), "there is a timeline")["trace"]
     timeline = json.loads(text)
     check.equal(first_problem("tessera:trace", "", timeline), None, "what is wrong with the trace")
-    traces = [trace_of(host, each) for each in sent]
+    traces = [trace_of(host, message) for message in sent]
     hops = [branch for trace in traces for branch in (*trace.path, *trace.branches)]
     expected = sorted(hop.end - hop.start for hop in hops)
     drawn = [round(part["dur"] * 10**6) for part in slices(timeline["traceEvents"])]
     missing = list(expected)
-    for each in drawn:
-        if each in missing:
-            missing.remove(each)
+    for event in drawn:
+        if event in missing:
+            missing.remove(event)
     check.equal(missing, [], "durations of hops, in picoseconds, that no slice has")
     check.equal(overlapping(check, timeline["traceEvents"]), [], "the slices that overlap")

@@ -32,8 +32,8 @@ def marked(host, places):
 
 def copying(host, sources, targets):
     """A copy from one address to another on every place; tensors list their shards as they are given."""
-    source = parts(*(Part(each, host.base, 16, 16 * number) for number, each in enumerate(sources)))
-    target = parts(*(Part(each, host.base + 4096, 16, 16 * number) for number, each in enumerate(targets)))
+    source = parts(*(Part(place, host.base, 16, 16 * number) for number, place in enumerate(sources)))
+    target = parts(*(Part(place, host.base + 4096, 16, 16 * number) for number, place in enumerate(targets)))
     return source, target
 
 
@@ -46,7 +46,7 @@ def test_each_pe_works_on_its_own_memory(impl, check, order):
     places = of_one_sip(host, 6)
     listed = {"as-they-are": places, "reversed": places[::-1], "turned": places[4:] + places[:4]}[order]
     data = marked(host, places)
-    others = [each for each in host.machine.places if each not in places]
+    others = [pe for pe in host.machine.places if pe not in places]
     host.done(*(host.fill(other, host.base + 4096, 16) for other in others))
     ran = run(host, "copy", *copying(host, listed, places))
     for number, place in enumerate(places):
@@ -64,12 +64,12 @@ def test_a_tag_of_a_shard_says_which_pe_works(impl, check, member):
     """One shard, on a PE that differs from all others in one tag at least: it alone is written."""
     host = opened_host(impl, check, 3, 3, 3)
     place = {"sip": 1, "cube": 1, "pe": 1, member: 2}
-    host.done(*(host.fill(each, host.base, 16) for each in host.machine.places))
+    host.done(*(host.fill(unit, host.base, 16) for unit in host.machine.places))
     ran = run(host, "fill", parts(Part(place, host.base, 16)), scalar("i32", 3))
-    for each in host.machine.places:
-        written = ran and order_of(each) == order_of(place)
+    for pe in host.machine.places:
+        written = ran and order_of(pe) == order_of(place)
         expected = filled("fill_u32", 3, 16) if written else LEFT
-        host.holds(each, host.base, expected, f"PE {dict(each)}")
+        host.holds(pe, host.base, expected, f"PE {dict(pe)}")
 
 
 @clause("HIO-D7-24", "HIO-D7-18")
@@ -101,8 +101,8 @@ def test_every_memory_can_hold_a_shard(impl, check):
         ran = run(host, "fill", parts(Part(place, end_of(memory) - 16, 16)), scalar("i32", number + 1))
         expected = LEFT + (filled("fill_u32", number + 1, 16) if ran else LEFT)
         host.holds(place, end_of(memory) - 32, expected, f"the end of {memory.kind}")
-        for each in host.machine.memories[number + 1 :]:
-            host.holds(place, end_of(each) - 32, LEFT + LEFT, f"the end of {each.kind}")
+        for other in host.machine.memories[number + 1 :]:
+            host.holds(place, end_of(other) - 32, LEFT + LEFT, f"the end of {other.kind}")
 
 
 @clause("HIO-D7-19", "HIO-D7-47")
@@ -111,8 +111,8 @@ def test_a_launch_over_two_sips_runs_whole_or_not_at_all(impl, check):
     """An endpoint may refuse it (AMB-HIO-45); where it does not, every shard is written."""
     host = opened_host(impl, check, 2, 1, 2)
     places = host.machine.places
-    host.done(*(host.fill(each, host.base, 16) for each in places))
-    completion = host.send(filling(host, 8, *(Part(each, host.base, 16) for each in reversed(places)))).completions[0]
+    host.done(*(host.fill(pe, host.base, 16) for pe in places))
+    completion = host.send(filling(host, 8, *(Part(pe, host.base, 16) for pe in reversed(places)))).completions[0]
     expected = filled("fill_u32", 8, 16) if completion["ok"] else LEFT
     for place in places:
         host.holds(place, host.base, expected, f"PE {dict(place)} after a launch with ok {completion['ok']}")
@@ -138,12 +138,12 @@ def test_a_launch_with_a_faulty_shard_does_not_begin(impl, check, members, polic
     """The last shard has no such place or memory: no shard before it is written, whatever the policy (AMB-HIO-44)."""
     host = host_of(impl, check)
     places = of_one_sip(host, 3)
-    host.done(*(host.fill(each, host.base, 16) for each in places))
-    message = filling(host, 8, *(Part(each, host.base, 16) for each in places), failure_policy=policy)
+    host.done(*(host.fill(pe, host.base, 16) for pe in places))
+    message = filling(host, 8, *(Part(pe, host.base, 16) for pe in places), failure_policy=policy)
     faulty = {name: host.machine.end if value is END else value for name, value in members.items()}
     message["args"][0]["tensor_pa_map"]["shards"][-1].update(faulty)
     if host.machine.builtins.get("fill") == ["tensor", "i32"]:
-        twin = filling(host, 9, *(Part(each, host.base + 16, 16) for each in places), failure_policy=policy)
+        twin = filling(host, 9, *(Part(pe, host.base + 16, 16) for pe in places), failure_policy=policy)
         host.done(twin)
     host.fails(message, f"a launch with a shard of {faulty}")
     for place in places:
@@ -165,11 +165,11 @@ def test_of_two_faulty_shards_the_lowest_is_told(impl, check, policy):
     sound = Part(place, host.base, 16)
     outside = Part(place, host.machine.end, 16)
     absent = [Part({**place, "pe": FAR}, host.base, 16), Part({**place, "cube": FAR}, host.base, 16)]
-    alone = [code_of(host, each, policy=policy) for each in (outside, absent[0])]
+    alone = [code_of(host, message, policy=policy) for message in (outside, absent[0])]
     for other in absent:
         for listed in ((outside, other), (other, outside), (sound, other, outside), (other, sound, outside)):
             actual = code_of(host, *listed, policy=policy)
-            first = alone[0] if next(each for each in listed if each != sound) == outside else alone[1]
+            first = alone[0] if next(code for code in listed if code != sound) == outside else alone[1]
             check.reading("AMB-HIO-44", "the first faulty shard of the list is named", actual == first != alone[0])
             check.equal(actual, alone[0], "the code of the lowest faulty shard")
     far = Part({**place, "pe": FAR - 1}, host.base, 16)
@@ -187,7 +187,7 @@ def test_high_bits_of_an_address_name_no_pe(impl, check, bit):
     places = host.machine.places
     end = max(end_of(memory) for memory in host.machine.memories)
     check.given(host.base < 1 << bit and end <= host.base + (1 << bit), f"no memory is 2**{bit} bytes behind", end)
-    host.done(*(host.fill(each, host.base, 16) for each in places))
+    host.done(*(host.fill(pe, host.base, 16) for pe in places))
     host.done(working(host, 7, Part(places[-1], host.base + 16, 16)))
     for place in places:
         host.fails(working(host, 8, Part(place, host.base + (1 << bit), 16)), f"a launch on bit {bit} of an address")

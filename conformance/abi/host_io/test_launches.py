@@ -31,7 +31,7 @@ def stored(host, part, data):
 def operands(turn):
     """The elements of two tensors on one PE; each PE has others."""
     turned = NUMBERS[turn:] + NUMBERS[:turn]
-    return [b"".join(element("fill_fp32", each) for each in these) for these in (NUMBERS, turned)]
+    return [b"".join(element("fill_fp32", value) for value in these) for these in (NUMBERS, turned)]
 
 
 def judge(host, places, order, name, value):
@@ -101,12 +101,12 @@ def test_the_order_in_which_shards_are_listed_does_not_matter(impl, check, name,
 
 SCALARS = [
     *(
-        pytest.param("i32", each, id=f"i32-{each}")
-        for each in (0, 1, -1, 255, 256, -32769, 16777217, 2**31 - 1, -(2**31))
+        pytest.param("i32", value, id=f"i32-{value}")
+        for value in (0, 1, -1, 255, 256, -32769, 16777217, 2**31 - 1, -(2**31))
     ),
     *(
-        pytest.param("fp32", Decimal(each), id=f"fp32-{each}")
-        for each in ("1", "-1", "0.1", "16777217", "1.00000005960464477539062500000001", "1e-41", "-0.5", "-0.0")
+        pytest.param("fp32", Decimal(value), id=f"fp32-{value}")
+        for value in ("1", "-1", "0.1", "16777217", "1.00000005960464477539062500000001", "1e-41", "-0.5", "-0.0")
     ),
 ]
 
@@ -132,12 +132,12 @@ def test_members_that_say_nothing_to_the_kernel_change_nothing(impl, check, memb
     place = host.machine.places[0]
     free_form = [ABSENT, None, {}, {"x": 0, "y": 2**40}, {"blocks": [0], "dry_run": True, "pe": 9}, {"text": "a" * 900}]
     texts = [ABSENT, None, "", "skip", "collect_all", "a" * 900]
-    for number, each in enumerate(texts if member in ("debug_label", "timestamp_tag") else free_form):
+    for number, text in enumerate(texts if member in ("debug_label", "timestamp_tag") else free_form):
         expected = host.painted(place, host.base, 96)
         part = Part(place, host.base + 32, 32)
-        if run(host, "fill", parts(part), scalar("i32", number), **{member: each}):
+        if run(host, "fill", parts(part), scalar("i32", number), **{member: text}):
             expected[32:64] = filled("fill_u32", number, 32)
-        host.holds(place, host.base, bytes(expected), f"a launch with {member} {each!r:.40}")
+        host.holds(place, host.base, bytes(expected), f"a launch with {member} {text!r:.40}")
 
 
 PLANTED = [

@@ -104,9 +104,13 @@ def test_a_pair_that_is_in_use_is_refused(impl, check, labels):
     first = host.write()
     others = [host.write(), host.write(request_id=first["request_id"], correlation_id="another")]
     answers = host.exchange(others[0], first, first | labels, others[1])
-    check.equal([each["ok"] for other in others for each in answers.of(other)], [True, True], "success of the others")
+    check.equal(
+        [completion["ok"] for other in others for completion in answers.of(other)],
+        [True, True],
+        "success of the others",
+    )
     check.equal(len(answers.responses), 4, "the number of responses")
-    judge_outcomes(check, [each["ok"] for each in answers.of(first)], 2)
+    judge_outcomes(check, [completion["ok"] for completion in answers.of(first)], 2)
 
 
 @clause("HIO-D3-06", "HIO-D3-10", "HIO-D3-11")
@@ -118,7 +122,7 @@ def test_a_pair_in_use_is_refused_each_time(impl, check, times):
     same = {"correlation_id": first["correlation_id"], "request_id": first["request_id"]}
     builders = [host.write, host.read]
     requests = [first, *(builders[number % 2](**same) for number in range(1, times))]
-    judge_outcomes(check, [each["ok"] for each in host.exchange(*requests).of(first)], times)
+    judge_outcomes(check, [completion["ok"] for completion in host.exchange(*requests).of(first)], times)
 
 
 @clause("HIO-D3-06")
@@ -154,7 +158,7 @@ def test_a_pair_in_use_is_refused_in_any_order_of_completion(impl, check, seed):
         requests[3] | {"debug_label": "another"},
     ]
     answers = host.exchange(*requests, *again, host.read(**ids), seed=seed)
-    outcomes = [sorted(each["ok"] for each in answers.of(request)) for request in requests]
+    outcomes = [sorted(completion["ok"] for completion in answers.of(request)) for request in requests]
     twice = [False, True]
     check.equal(outcomes, [[True], [False, False, True], twice, twice, twice, [True]], "success by pair")
     check.equal(len({pair_of(request) for request in requests}), 6, "the number of pairs")

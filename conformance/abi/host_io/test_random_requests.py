@@ -80,7 +80,7 @@ class Requests:
         source, onto = choose.below(SIZE // 2 - count), SIZE // 2 + choose.below(SIZE // 2 - count)
         if choose.chance(2):
             source, onto = onto, source
-        moved = [parts(Part(self.places[number], self.host.base + each, count)) for each in (source, onto)]
+        moved = [parts(Part(self.places[number], self.host.base + offset, count)) for offset in (source, onto)]
         if run(self.host, "copy", *moved):
             model = self.model[number]
             model[onto : onto + count] = model[source : source + count]

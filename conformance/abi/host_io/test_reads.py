@@ -98,7 +98,7 @@ def test_bytes_past_the_end_of_a_memory_cannot_be_read(impl, check):
         )
         end = end_of(memory)
         for pa, nbytes in [(end - 1, 2), (end - 15, 16), (end, 1), (memory.base, memory.bytes + 1)]:
-            if not any(each.base <= pa and pa + nbytes <= end_of(each) for each in host.machine.memories):
+            if not any(region.base <= pa and pa + nbytes <= end_of(region) for region in host.machine.memories):
                 host.fails(host.read_back(place, pa, nbytes), f"a read of {nbytes} bytes from {pa:#x}")
 
 
@@ -113,7 +113,7 @@ def test_bytes_past_the_end_of_a_memory_cannot_be_read(impl, check):
 def test_a_place_that_does_not_exist_cannot_be_read(impl, check, member):
     """One tag too large; the same read of the last PE succeeds (AMB-HIO-44)."""
     host = host_of(impl, check)
-    absent = 1 + max(each[member] for each in host.machine.places)
+    absent = 1 + max(pe[member] for pe in host.machine.places)
     place = host.machine.places[-1]
     host.fails(host.read_back(place, host.base, 8, **{f"src_{member}": absent}), f"a read of {member} {absent}")
     host.done(host.read_back(place, host.base, 8))
@@ -128,7 +128,7 @@ def test_a_read_sees_the_writes_before_it_and_none_behind(impl, check, seed):
     place, base = host.spread(1)[0], host.base
     writes = [host.fill(place, base, 16, value=number + 1) for number in range(6)]
     reads = [host.read_back(place, base, 16) for _ in range(6)]
-    sent = [each for both in zip(writes, reads, strict=True) for each in both]
+    sent = [message for both in zip(writes, reads, strict=True) for message in both]
     sinks = host.done(*sent, seed=seed).sinks
     for number, read in enumerate(reads):
         check.equal(sinks.get(pair_of(read)), bytes([number + 1] * 16), f"what read {number} brought")

@@ -21,9 +21,9 @@ def test_each_pe_has_an_address_space_of_its_own(impl, check):
     host.done(*(host.fill(place, base, 12, "zero", None) for place in host.machine.places))
     writes = [host.fill(place, base, 8, "fill_u16", 1000 + number) for number, place in enumerate(host.machine.places)]
     host.done(*reversed(writes))
-    for number, each in enumerate(host.machine.places):
+    for number, pe in enumerate(host.machine.places):
         expected = filled("fill_u16", 1000 + number, 8) + bytes(4)
-        host.holds(each, base, expected, f"the memory of PE {dict(each)}")
+        host.holds(pe, base, expected, f"the memory of PE {dict(pe)}")
 
 
 @clause("HIO-Context-06", "HIO-D5-03", "HIO-D5-04", "HIO-D5-05")
@@ -71,12 +71,12 @@ def test_a_kind_that_is_not_that_of_the_address_is_refused(impl, check):
     host = host_of(impl, check)
     place = host.spread(1)[0]
     for memory in host.machine.memories:
-        for each in host.machine.memories:
-            host.painted(place, each.base + 64, 32)
+        for region in host.machine.memories:
+            host.painted(place, region.base + 64, 32)
         wrong = host.fill(place, memory.base + 64, 32, value=7, dst_mem_kind=OTHER[memory.kind])
         host.fails(wrong, f"an address of {memory.kind} with dst_mem_kind {OTHER[memory.kind]}")
-        for each in host.machine.memories:
-            host.holds(place, each.base + 64, bytes([BACKGROUND] * 32), f"{each.kind} after a refused write")
+        for region in host.machine.memories:
+            host.holds(place, region.base + 64, bytes([BACKGROUND] * 32), f"{region.kind} after a refused write")
 
 
 @clause("HIO-D5-06", "HIO-D5-07")
@@ -94,7 +94,7 @@ def test_bytes_past_the_end_of_a_memory_are_refused(impl, check):
             (memory.base, memory.bytes + 1),
         ]
         for pa, nbytes in outside:
-            if not any(each.base <= pa and pa + nbytes <= end_of(each) for each in host.machine.memories):
+            if not any(region.base <= pa and pa + nbytes <= end_of(region) for region in host.machine.memories):
                 host.fails(host.fill(place, pa, nbytes, value=1), f"{nbytes} bytes from {pa:#x}")
         host.holds(place, end_of(memory) - 16, bytes([BACKGROUND] * 16), f"the end of {memory.kind}")
         host.done(host.fill(place, end_of(memory) - 1, 1, value=9))
@@ -240,7 +240,7 @@ def test_orders_of_completion_differ(impl, check):
     for seed in range(6):
         writes = [host.fill(place, base, 1) for _ in range(12)]
         pairs = [pair_of(write) for write in writes]
-        orders.add(tuple(pairs.index(each) for each in host.done(*writes, seed=seed).order))
+        orders.add(tuple(pairs.index(pair) for pair in host.done(*writes, seed=seed).order))
     check.true(len(orders) > 1, "the orders differ", sorted(orders))
 
 

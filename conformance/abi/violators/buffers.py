@@ -66,8 +66,10 @@ def reordered(key: Callable[[Parameter], int]) -> Callable[[Sequence[Parameter]]
     def lay(given: Sequence[Parameter]) -> ParameterLayout:
         layout = _layout_of(sorted(given, key=key))
         places = dict(zip((parameter.name for parameter in layout.parameters), layout.offsets, strict=True))
-        offsets = tuple(places[each.name] for each in given)
-        return replace(layout, parameters=tuple(given), offsets=offsets, sizes=tuple(each.kind.size for each in given))
+        offsets = tuple(places[parameter.name] for parameter in given)
+        return replace(
+            layout, parameters=tuple(given), offsets=offsets, sizes=tuple(parameter.kind.size for parameter in given)
+        )
 
     return lay
 

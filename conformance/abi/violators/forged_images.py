@@ -25,7 +25,7 @@ def lenient(name: str, description: str, owner: Any, *passed_over: str) -> Viola
     right = owner.require
 
     def require(holds: bool, what: str, value: object, allowed: str) -> None:
-        if not any(each in what for each in passed_over):
+        if not any(text in what for text in passed_over):
             right(holds, what, value, allowed)
 
     return replaced("RT-04.5-04", description, BuildsOnce, (owner, "require", require), name=name)
@@ -59,7 +59,7 @@ def matching(clause: str, name: str, description: str, same: Callable[[str, str]
 
         def read(data: bytes) -> Any:
             fatbin = READ(data)
-            known = [each for each in own if any(same(each, target) for target in fatbin.targets)]
+            known = [section for section in own if any(same(section, target) for target in fatbin.targets)]
             if known:
                 object.__setattr__(fatbin, "targets", tuple(dict.fromkeys((*fatbin.targets, *known))))
             return fatbin
@@ -75,7 +75,7 @@ def matching(clause: str, name: str, description: str, same: Callable[[str, str]
 
 def letters(name: str) -> str:
     """A name without what separates its parts."""
-    return "".join(each for each in name if each.isalnum())
+    return "".join(letter for letter in name if letter.isalnum())
 
 
 def vendor_later(adapter: Any, call: Call, given: Given) -> dict[str, Any]:

@@ -72,7 +72,7 @@ KERNELS = [
         "names_shifted",
         "leads from a name to the next entry",
         lambda every: [
-            each | {"name": other["name"]} for each, other in zip(every, every[1:] + every[:1], strict=True)
+            kernel | {"name": other["name"]} for kernel, other in zip(every, every[1:] + every[:1], strict=True)
         ],
     ),
     kernels("RT-08.1-07", "pointers_told_first", "lists pointers first", lambda every: list(map(by_type, every))),
@@ -118,42 +118,47 @@ HEADERS = [
 ]
 
 SECTIONS = [
-    sections("RT-08.1-05", "no_ptx", "holds no PTX", lambda every: [each for each in every if each["kind"] != "ptx"]),
+    sections(
+        "RT-08.1-05", "no_ptx", "holds no PTX", lambda every: [section for section in every if section["kind"] != "ptx"]
+    ),
     sections(
         "RT-08.1-05",
         "empty_ptx",
         "has empty PTX",
-        lambda every: [each | {"bytes": 0} if each["kind"] == "ptx" else each for each in every],
+        lambda every: [section | {"bytes": 0} if section["kind"] == "ptx" else section for section in every],
     ),
     sections(
-        "RT-08.1-06", "no_rocdl", "holds no ROCDL", lambda every: [each for each in every if each["kind"] != "rocdl"]
+        "RT-08.1-06",
+        "no_rocdl",
+        "holds no ROCDL",
+        lambda every: [section for section in every if section["kind"] != "rocdl"],
     ),
     sections(
         "RT-08.1-06",
         "assembly_as_rocdl",
         "calls assembly bitcode",
         lambda every: [
-            each | {"data": ASSEMBLY.hex(), "bytes": len(ASSEMBLY)} if each["kind"] == "rocdl" else each
-            for each in every
+            section | {"data": ASSEMBLY.hex(), "bytes": len(ASSEMBLY)} if section["kind"] == "rocdl" else section
+            for section in every
         ],
     ),
     sections(
         "RT-08.1-06",
         "rocdl_for_all",
         "has ROCDL for no target",
-        lambda every: [each | {"target": None} if each["kind"] == "rocdl" else each for each in every],
+        lambda every: [section | {"target": None} if section["kind"] == "rocdl" else section for section in every],
     ),
     sections(
         "RT-08.1-05",
         "one_vendor",
         "holds one binary only",
-        lambda every: [each for i, each in enumerate(every) if each["kind"] not in ("ptx", "rocdl") or i == 3],
+        lambda every: [section for i, section in enumerate(every) if section["kind"] not in ("ptx", "rocdl") or i == 3],
     ),
     sections(
         "RT-08.1-06",
         "ir_only",
         "holds code for no target",
-        lambda every: [each for each in every if not each["target"]],
+        lambda every: [section for section in every if not section["target"]],
     ),
     sections("RT-08.1-12", "two_metadata", "has two metadata sections", lambda every: [*every, every[0]]),
     sections("RT-08.1-12", "empty_metadata", "has empty metadata", lambda every: [every[0] | {"bytes": 0}, *every[1:]]),

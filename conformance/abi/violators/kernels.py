@@ -29,7 +29,7 @@ def table(clause: str, name: str, description: str, change: Callable[[Entry], En
 
 def renamed(clause: str, name: str, description: str, rename: Callable[[str], str]) -> Violation:
     """Kernels under another public name."""
-    return table(clause, name, description, lambda each: each | {"name": rename(each["name"])})
+    return table(clause, name, description, lambda kernel: kernel | {"name": rename(kernel["name"])})
 
 
 TABLES = [
@@ -37,12 +37,12 @@ TABLES = [
     renamed("RT-10.3-01", "of_31_characters", "keeps 31 characters of a name", lambda name: name[:31]),
     renamed("RT-10.3-02", "symbols", "gives the internal symbols", lambda name: f"tss_kernel_{name}"),
     renamed("RT-10.3-02", "lower_case", "writes names in lower case", str.lower),
-    table("RT-10.2-01", "status", "has kernels return an int", lambda each: each | {"returns": ["int32"]}),
+    table("RT-10.2-01", "status", "has kernels return an int", lambda kernel: kernel | {"returns": ["int32"]}),
     table(
         "RT-10.2-01",
         "result_of_copies",
         "has kernels with two pointers return one",
-        lambda each: each | {"returns": ["ptr"] * ([p["type"] for p in each["parameters"]].count("ptr") > 1)},
+        lambda kernel: kernel | {"returns": ["ptr"] * ([p["type"] for p in kernel["parameters"]].count("ptr") > 1)},
     ),
 ]
 

@@ -32,7 +32,7 @@ CLAUSES = {
 
 def constant(name: str, slug: str, description: str, **changes: int | None) -> Violation:
     """The constants with other values, or without those whose value is None."""
-    table = {each: value for each, value in (CONSTANTS | changes).items() if value is not None}
+    table = {constant: value for constant, value in (CONSTANTS | changes).items() if value is not None}
 
     def answer(self: ReferenceAdapter) -> dict[str, Any]:
         return {"constants": table}

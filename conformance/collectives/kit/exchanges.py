@@ -53,10 +53,10 @@ def followed(check: Check, messages: Iterable[Mapping[str, Any]], held: Held) ->
 
     No contribution is combined twice: a sum would count it double.
     """
-    held = [list(each) for each in held]
-    for _, step in groupby(messages, key=lambda each: each["step"]):
+    held = [list(chunk) for chunk in held]
+    for _, step in groupby(messages, key=lambda message: message["step"]):
         together = list(step)
-        sent = [held[each["source"]][each["first"] : each["first"] + each["count"]] for each in together]
+        sent = [held[message["source"]][message["first"] : message["first"] + message["count"]] for message in together]
         for message, values in zip(together, sent, strict=True):
             for place, value in enumerate(values, start=message["first"]):
                 own = held[message["target"]][place]
@@ -77,4 +77,4 @@ def contributions(order: Any) -> frozenset[int]:
 
 def unordered(tree: Any) -> Any:
     """A tree in JSON without the order of the two operands of a node, which no sum of two numbers tells."""
-    return frozenset(unordered(each) for each in tree) if isinstance(tree, list) else tree
+    return frozenset(unordered(subtree) for subtree in tree) if isinstance(tree, list) else tree

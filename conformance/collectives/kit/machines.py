@@ -12,18 +12,18 @@ MEMORY = 1_000_003
 TRANSPORTS = ("nvlink", "pcie", "rdma", "network")
 
 
-def devices_of(nodes: int = 2, each: int = 2) -> list[int]:
+def devices_of(nodes: int = 2, per_node: int = 2) -> list[int]:
     """The ids of `machine`'s devices, in its order: 10, 11, ... on the first node, 20, 21, ... on the second."""
-    return [10 * node + at for node in range(1, nodes + 1) for at in range(each)]
+    return [10 * node + at for node in range(1, nodes + 1) for at in range(per_node)]
 
 
-def machine(nodes: int = 2, each: int = 2, transports: Collection[str] = TRANSPORTS) -> dict[str, Any]:
+def machine(nodes: int = 2, per_node: int = 2, transports: Collection[str] = TRANSPORTS) -> dict[str, Any]:
     """Nodes of equally many devices, joined by some transports; two-digit names say whose a link or a NIC is.
 
     Device 10 has nv10 to its node's NVSwitch s1, pcie10 to its host h1, and bus10 to its NIC n10, from which rdma10
     leads to the switch fabric; net1 leads from host h1 to the switch ethernet.
     """
-    ids = devices_of(nodes, each)
+    ids = devices_of(nodes, per_node)
     links: list[dict[str, Any]] = []
     for number in ids:
         node = number // 10
@@ -86,7 +86,7 @@ def text(*, change: Callable[[dict[str, Any]], Any] | None = None, **arguments: 
 def named(document: dict[str, Any], name: str) -> dict[str, Any]:
     """The link of a name."""
     found: Sequence[dict[str, Any]] = document["links"]
-    return next(each for each in found if each["name"] == name)
+    return next(device for device in found if device["name"] == name)
 
 
 def setting(name: str, **members: Any) -> Callable[[dict[str, Any]], None]:

@@ -22,11 +22,11 @@ def executed(impl: Any, check: Any, text: str, inputs: Sequence[dict[str, Tensor
     begun: Counter[tuple[int, int]] = Counter()
     ended: set[tuple[int, int]] = set()
     early, unbegun = [], []
-    for each in found["order"]:
-        here = (each["unit"], each["rank"])
-        if each["event"] == "start":
+    for chunk in found["order"]:
+        here = (chunk["unit"], chunk["rank"])
+        if chunk["event"] == "start":
             begun[here] += 1
-            early += [here for other in units[each["unit"]]["after"] if (other, each["rank"]) not in ended]
+            early += [here for other in units[chunk["unit"]]["after"] if (other, chunk["rank"]) not in ended]
         else:
             unbegun += [] if here in begun else [here]
             ended.add(here)
@@ -47,9 +47,9 @@ def most_in_flight(answer: dict[str, Any], rank: int) -> int:
     """Return the largest number of chunks in flight on a rank at one time."""
     comm = {unit["id"] for unit in answer["units"] if unit["queue"] == "comm"}
     most = now = 0
-    for each in answer["order"]:
-        if each["rank"] == rank and each["unit"] in comm:
-            now += 1 if each["event"] == "start" else -1
+    for chunk in answer["order"]:
+        if chunk["rank"] == rank and chunk["unit"] in comm:
+            now += 1 if chunk["event"] == "start" else -1
             most = max(most, now)
     return most
 

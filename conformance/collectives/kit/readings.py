@@ -40,7 +40,7 @@ def recognize_chunk_orders(
 def recognize_unquantized(check: Check, observation: Observation, plain: Sequence[Tensor]) -> None:
     """Data that a wire would round travel as they are, where bits are promised: AMB-COLL-05."""
     whole = isinstance(observation, Returned) and [output.data for output in observation.value["outputs"]] == [
-        each.data for each in plain
+        tensor.data for tensor in plain
     ]
     check.reading("AMB-COLL-05", "silently sent unquantized", whole)
 

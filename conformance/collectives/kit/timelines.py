@@ -35,11 +35,11 @@ def comm(
 def of(timeline: Iterable[Slot], name: str | None = None, queue: str | None = None, device: int | None = None) -> Any:
     """The slots of a unit, a queue and a device, where they are named, in order of start."""
     found = [
-        each
-        for each in timeline
-        if name in (None, each["id"]) and queue in (None, each["queue"]) and device in (None, each["device"])
+        slot
+        for slot in timeline
+        if name in (None, slot["id"]) and queue in (None, slot["queue"]) and device in (None, slot["device"])
     ]
-    return sorted(found, key=lambda each: (each["start"], each["end"]))
+    return sorted(found, key=lambda slot: (slot["start"], slot["end"]))
 
 
 def span(slots: Sequence[Slot]) -> tuple[int, int]:
@@ -65,7 +65,7 @@ def shared(first: Sequence[Slot], second: Sequence[Slot]) -> int:
 def covered(slots: Iterable[Slot]) -> int:
     """Return the time that at least one of these slots covers."""
     total = reached = 0
-    for slot in sorted(slots, key=lambda each: each["start"]):
+    for slot in sorted(slots, key=lambda interval: interval["start"]):
         total += max(slot["end"] - max(slot["start"], reached), 0)
         reached = max(reached, slot["end"])
     return total

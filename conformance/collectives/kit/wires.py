@@ -59,7 +59,7 @@ def telling(target: FloatFormat) -> Iterator[Value]:
     codes = [0, 1, 2, (1 << target.fraction_bits) - 1, target.encode(Fraction(1)), target.largest_code - 2]
     near = Fraction(1, 1 << 40)
     for code in codes:
-        for low, high in pairwise(finite(target.decode(each)) for each in (code, code + 1, code + 2)):
+        for low, high in pairwise(finite(target.decode(neighbour)) for neighbour in (code, code + 1, code + 2)):
             middle = (low + high) / 2
             for value in (low, middle * (1 - near), middle, middle * (1 + near)):
                 yield from (value, -value)

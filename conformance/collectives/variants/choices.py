@@ -78,7 +78,7 @@ def mirrored(make: Maker) -> Maker:
 
         def steps(messages: Sequence[Step]) -> tuple[Step, ...]:
             return tuple(
-                tuple(each._replace(source=of(each.source), target=of(each.target)) for each in step)
+                tuple(message._replace(source=of(message.source), target=of(message.target)) for message in step)
                 for step in messages
             )
 

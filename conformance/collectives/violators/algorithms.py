@@ -66,7 +66,7 @@ def neighbours(usual: list[Array], brought: Sequence[Array], root: int) -> list[
 
 
 def reverse(usual: list[Array], brought: Sequence[Array], root: int) -> list[Array]:
-    gathered = np.concatenate([each.values.reshape(-1) for each in brought[::-1]])
+    gathered = np.concatenate([array.values.reshape(-1) for array in brought[::-1]])
     return [Array(usual[0].dtype, gathered)] * len(usual)
 
 
@@ -234,7 +234,7 @@ def by_rank(nodes: int, inside: int, leaf: int, share: Any) -> Any:
 
 def beside_zero(collective: Any, *arguments: Any) -> Any:
     return [
-        Array(each.dtype, each.values + np.zeros((), each.values.dtype)) for each in BY_LEAF(collective, *arguments)
+        Array(array.dtype, array.values + np.zeros((), array.values.dtype)) for array in BY_LEAF(collective, *arguments)
     ]
 
 

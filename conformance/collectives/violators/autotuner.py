@@ -192,7 +192,7 @@ PINNING = [
     changed("COLL-05.3-03", "always_stable", "takes all measurements for stable",
             (Autotuner, "_stable", lambda self: len(self._window) == selection.WINDOW)),
     changed("COLL-05.3-03", "latency_alone", "looks at latency alone", (Autotuner, "_stable", lambda self: (
-        len(self._window) == selection.WINDOW and len({each.latency for each in self._window}) == 1
+        len(self._window) == selection.WINDOW and len({measurement.latency for measurement in self._window}) == 1
     ))),
     changed("COLL-05.3-03", "equal_alone", "pins after equal measurements alone", (Autotuner, "_stable", lambda self: (
         len(self._window) == selection.WINDOW and len(set(self._window)) == 1

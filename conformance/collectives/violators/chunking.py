@@ -36,22 +36,22 @@ def without_tail(found: Chunks) -> Chunks:
 
 
 def overlapping(found: Chunks) -> Chunks:
-    return [replace(each, count=each.count + 1) for each in found[:-1]] + found[-1:]
+    return [replace(chunk, count=chunk.count + 1) for chunk in found[:-1]] + found[-1:]
 
 
 def one_short(found: Chunks) -> Chunks:
-    return [replace(each, count=max(each.count - 1, 1)) for each in found[:-1]] + found[-1:]
+    return [replace(chunk, count=max(chunk.count - 1, 1)) for chunk in found[:-1]] + found[-1:]
 
 
 def padded(found: Chunks) -> Chunks:
-    return [replace(each, count=found[0].count) for each in found]
+    return [replace(chunk, count=found[0].count) for chunk in found]
 
 
 def tail_first(found: Chunks) -> Chunks:
     if len(found) < 2 or found[0].runs > 1:
         return found
-    counts = [found[-1].count, *(each.count for each in found[:-1])]
-    return [replace(each, first=sum(counts[:i]), count=counts[i]) for i, each in enumerate(found)]
+    counts = [found[-1].count, *(chunk.count for chunk in found[:-1])]
+    return [replace(chunk, first=sum(counts[:i]), count=counts[i]) for i, chunk in enumerate(found)]
 
 
 ELEMENTS = [
@@ -62,7 +62,7 @@ ELEMENTS = [
     sliced("COLL-02.3-01", "descending_chunks", "gives the last chunk first", lambda found: found[::-1]),
     sliced("COLL-08-09", "padded_tail", "makes the last chunk as long as the others", padded),
     sliced("COLL-08-09", "one_chunk", "does not slice", lambda found: [
-        Chunk(0, sum(each.count * each.runs for each in found), 1, 1)
+        Chunk(0, sum(chunk.count * chunk.runs for chunk in found), 1, 1)
     ] if found else []),
     sliced("COLL-08-09", "empty_chunk", "gives an empty tensor a chunk", lambda found: found or [Chunk(0, 1, 1, 1)]),
 ]  # fmt: skip
@@ -140,10 +140,10 @@ MEASURES = [
     changed("COLL-02.3-02", "rows_of_first_axis", "takes the first axis alone for rows",
             (adapter, "chunks_of", first_axis)),
     sliced("COLL-02.3-02", "packed_columns", "takes columns for consecutive elements", lambda found: [
-        replace(each, stride=each.count) for each in found
+        replace(chunk, stride=chunk.count) for chunk in found
     ]),
     sliced("COLL-02.3-02", "rows_too_far_apart", "takes rows for an element longer", lambda found: [
-        replace(each, stride=each.stride + (each.runs > 1)) for each in found
+        replace(chunk, stride=chunk.stride + (chunk.runs > 1)) for chunk in found
     ]),
 ]  # fmt: skip
 

@@ -34,7 +34,7 @@ def wires(clause: str, name: str, description: str, **others: DType) -> Violatio
 
 def without(clause: str, wire: str) -> Violation:
     """A wire dtype is not known."""
-    left = {name: each for name, each in compression.WIRES.items() if name != wire}
+    left = {name: form for name, form in compression.WIRES.items() if name != wire}
     return changed(clause, f"no_{wire}", f"does not know the wire {wire}", (compression, "WIRES", left))
 
 

@@ -57,8 +57,8 @@ def scoring(
 
     def instead(compute: Queue, communication: Queue) -> Fraction:
         usual = overlap_score(compute, communication)
-        busy = [selection._busy("", each) for each in (compute, communication, [*compute, *communication])]
-        return Fraction(score(usual, *(selection._length(each) for each in busy)))
+        busy = [selection._busy("", units) for units in (compute, communication, [*compute, *communication])]
+        return Fraction(score(usual, *(selection._length(unit) for unit in busy)))
 
     return changed(clause, name, description, (adapter, "overlap_score", instead))
 
@@ -76,7 +76,7 @@ def touching(clause: str, name: str, description: str) -> Violation:
 
 
 def turned(given: dict[str, Any]) -> dict[str, Any]:
-    return {name: [sorted(each) for each in queue] for name, queue in given.items()}
+    return {name: [sorted(group) for group in queue] for name, queue in given.items()}
 
 
 SCORES = [
@@ -89,7 +89,7 @@ SCORES = [
             touching(clause, f"added_{queue}", "adds the times of overlapping intervals"),
             lenient(clause, f"turned_{queue}", "turns intervals round", "overlap_score", queue, turned),
             asked(clause, f"first_interval_{queue}", "looks at the first interval of each queue", "overlap_score",
-                  lambda given: {name: each[:1] for name, each in given.items()}),
+                  lambda given: {name: values[:1] for name, values in given.items()}),
         )
     ),
     scoring("COLL-05.2-02", "idle_compute_free", "lets compute idle for nothing",

@@ -23,7 +23,7 @@ def without(clause: str, name: str, description: str, rule: str) -> Violation:
         clause,
         name,
         description,
-        (delivery, rule, lambda move, each: False),
+        (delivery, rule, lambda move, message: False),
         (delivery, "_order", delivery._order.__wrapped__),
     )
 
@@ -40,7 +40,7 @@ def lost(move: Move, value: Values, held: Values, combine: Combine) -> None:
 
 
 def unsent(brought: Sequence[Array], sent: Any, seed: int) -> list[Array]:
-    stale = [each.values.copy() for each in GATHERED(brought, sent, seed)]
+    stale = [array.values.copy() for array in GATHERED(brought, sent, seed)]
     for values in stale[:-1]:
         values[-1] = values[0]
     return [Array(brought[0].dtype, values) for values in stale]

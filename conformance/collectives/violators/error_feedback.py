@@ -76,12 +76,12 @@ def in_bf16(g: Array, r: Array, q: Callable[[Array], Array]) -> tuple[Array, Arr
 
 
 def one_step_late(found: list[Step]) -> list[Step]:
-    before = [_zeros(found[0].sent), *(each.residual for each in found[:-1])]
-    return [Step(each.sent, residual) for each, residual in zip(found, before, strict=True)]
+    before = [_zeros(found[0].sent), *(step.residual for step in found[:-1])]
+    return [Step(step.sent, residual) for step, residual in zip(found, before, strict=True)]
 
 
 def first_repeated(found: list[Step]) -> list[Step]:
-    return [Step(found[0].sent, each.residual) for each in found]
+    return [Step(found[0].sent, step.residual) for step in found]
 
 
 def by_tensor(function: str, x: Array, given: Compression) -> Compressed:

@@ -55,11 +55,11 @@ def by_rdma(topology: Any, source: int, target: int, down: frozenset[str], path:
 
 
 def delivered(found: list[Transfer]) -> list[Transfer]:
-    return [replace(each, lost=False) for each in found]
+    return [replace(message, lost=False) for message in found]
 
 
 def unseen(found: list[Transfer]) -> list[Transfer]:
-    return [each for each in found if not each.lost]
+    return [message for message in found if not message.lost]
 
 
 def first_cut(*arguments: Any, cuts: Sequence[Cut] = (), **options: Any) -> Any:

@@ -38,7 +38,7 @@ def of_the_latest(self: Ranks, rank: int, arrival: Arrival) -> Mapping[int, tupl
     number = int(arrival.operands[0].values)
     before: list[int] = vars(self).setdefault("awaited_before", {}).setdefault(rank, [])
     again, before[:] = number in before, [*before, number]
-    values = [self.futures[rank][each] for each in (number, before[-2])] if again else []
+    values = [self.futures[rank][future] for future in (number, before[-2])] if again else []
     arrays = [value for value in values if isinstance(value, Array)]
     if len(arrays) == 2 and arrays[0].shape == arrays[1].shape:
         return {rank: (arrays[1],)}
@@ -53,7 +53,7 @@ def is_gone(self: Ranks, rank: int, arrival: Arrival) -> Sent:
 
 def unnoticed(self: Ranks) -> Any:
     for group, arrived in list(self.waiting.items()):
-        messages = all(isinstance(each.operation, PointToPoint) for each in arrived.values())
+        messages = all(isinstance(arrival.operation, PointToPoint) for arrival in arrived.values())
         if messages and not any(rank in self.awaited for rank in arrived):
             del self.waiting[group]
     if len(self.ended) == len(self.running) and not self.failed and not self.mismatched and not self.waiting:

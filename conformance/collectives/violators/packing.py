@@ -29,8 +29,8 @@ def unpacked(clause: str, name: str, description: str, unpacking: Callable[..., 
 def reversed_order(wire: bytes, types: Sequence[TensorType], compression: Compression | None) -> list[Array]:
     found = unpack(wire, types, compression)
     return [
-        next(other for other in reversed(found) if other.shape == each.shape and other.dtype == each.dtype)
-        for each in found
+        next(other for other in reversed(found) if other.shape == tensor.shape and other.dtype == tensor.dtype)
+        for tensor in found
     ]
 
 
@@ -64,11 +64,11 @@ def rounded_on_arrival(wire: bytes, types: Sequence[TensorType], compression: Co
     found = unpack(wire, types, _wider(compression))
     if compression is None or compression.block is not None:
         return found
-    return [cast(cast(each, compression.wire), each.dtype) for each in found]
+    return [cast(cast(tensor, compression.wire), tensor.dtype) for tensor in found]
 
 
 def through_bf16(*arguments: Any) -> list[Array]:
-    return [cast(cast(each, DTYPES["bf16"]), each.dtype) for each in unpack(*arguments)]
+    return [cast(cast(tensor, DTYPES["bf16"]), tensor.dtype) for tensor in unpack(*arguments)]
 
 
 def _wider(compression: Compression | None) -> Compression | None:

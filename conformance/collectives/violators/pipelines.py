@@ -30,8 +30,8 @@ def pipeline(clause: str, name: str, description: str, change: Change) -> Violat
         def units(*arguments: Any) -> list[Unit]:
             usual = {pipeline.id: pipeline for pipeline in PIPELINES[kind](*arguments)}
             units: list[Unit] = []
-            for each in usual.values():
-                one = change(each, usual)
+            for unit in usual.values():
+                one = change(unit, usual)
                 units += one if isinstance(one, Sequence) else [one]
             return units
 
@@ -87,7 +87,7 @@ def before_use(unit: Unit, units: Mapping[str, Unit]) -> Unit | Sequence[Unit]:
 
 
 def all_dispatched(unit: Unit, units: Mapping[str, Unit]) -> Unit:
-    every = tuple(each for each in units if each.startswith("dispatch"))
+    every = tuple(subject for subject in units if subject.startswith("dispatch"))
     return replace(unit, after=every) if place(unit)[0] == "expert" else unit
 
 
@@ -116,8 +116,8 @@ def dispatching(clause: str, name: str, description: str, dispatch: Callable[...
 
 
 def mixed(inputs: Any, experts: Any, count: int, wire: Any = None) -> Any:
-    each = max(count // len(inputs), 1)
-    return DISPATCH(inputs, [[e // each * each for e in own] for own in experts], count, wire)
+    per_rank = max(count // len(inputs), 1)
+    return DISPATCH(inputs, [[e // per_rank * per_rank for e in own] for own in experts], count, wire)
 
 
 def latest_first(inputs: Any, experts: Any, count: int, wire: Any = None) -> Any:
@@ -134,7 +134,7 @@ def twice_rounded(array: Any, wire: Any) -> Any:
 
 
 def with_a_row(*arguments: Any) -> Any:
-    return [replace(each, rows=each.rows or 1) for each in DISPATCH(*arguments)]
+    return [replace(message, rows=message.rows or 1) for message in DISPATCH(*arguments)]
 
 
 def not_cast(inputs: Any, experts: Any, count: int, wire: Any = None) -> Any:

@@ -64,7 +64,7 @@ def everything_ready(self: Run, rank: int, units: Any) -> None:
 
 def released(self: Run, rank: int, units: Any, early: Callable[[Any], bool]) -> None:
     """Some units start early."""
-    for unit in [each for each in self.waiting[rank].values() if early(each)]:
+    for unit in [transfer for transfer in self.waiting[rank].values() if early(transfer)]:
         self.ready.append((self.waiting[rank].pop(unit.id), (rank,), "start"))
     RELEASE(self, rank, [unit for unit in units if unit.id in self.waiting[rank]])
 
@@ -123,7 +123,9 @@ def no_tail(self: Run, unit: Any, step: Any, group: Any) -> None:
 
 def short_tail(self: Exchange, first: int, chunk: Any) -> Any:
     found = BRING(self, first, chunk)
-    return [(places[:-1], replace(each, values=each.values[:-1])) for places, each in found] if first else found
+    return (
+        [(places[:-1], replace(message, values=message.values[:-1])) for places, message in found] if first else found
+    )
 
 
 def from_the_start(self: Exchange, first: int, chunk: Any) -> Any:

@@ -74,7 +74,7 @@ def off_by_one(found: list[Range]) -> list[Range]:
 
 CHUNKS = [
     slicing("COLL-08-09", "lost_tail", "loses a short last chunk", lambda found: [
-        each for each in found if each[1] == found[0][1]
+        chunk for chunk in found if chunk[1] == found[0][1]
     ]),
     slicing("COLL-02.3-01", "off_by_one", "sends an element twice", off_by_one),
     slicing("COLL-08-09", "short_by_one", "leaves an element out of each chunk", short_by_one),

@@ -38,7 +38,7 @@ def simulating(
     """A simulation of other units, which tells other slots, with another number in flight."""
 
     def simulate(given: Sequence[Unit], topology: Any, devices: Any = None, max_inflight: int = 4) -> Run:
-        usual = SIMULATE([units(each) for each in given], topology, devices, most(max_inflight))
+        usual = SIMULATE([units(unit) for unit in given], topology, devices, most(max_inflight))
         return replace(usual, slots=tuple(slots(usual.slots)))
 
     return changed(clause, name, description, (collectives, "simulate", simulate))
@@ -65,9 +65,9 @@ def barrier(self: Any, now: int) -> bool:
 
 def after_all(self: Any, name: str, unit: Unit, rank: int) -> bool:
     awaited = self._units.values() if isinstance(self._units[name], Collective) else [self._units[name]]
-    return all(IS_THERE(self, each.id, unit, rank) for each in awaited if isinstance(each, Collective)) and bool(
-        IS_THERE(self, name, unit, rank)
-    )
+    return all(
+        IS_THERE(self, instruction.id, unit, rank) for instruction in awaited if isinstance(instruction, Collective)
+    ) and bool(IS_THERE(self, name, unit, rank))
 
 
 def everywhere(self: Any, name: str, unit: Unit, rank: int) -> bool:
@@ -105,7 +105,9 @@ def of_first_device(run: Run, queue: str) -> int:
 
 def since_the_last_end(run: Run, queue: str) -> int:
     gaps, total = dict.fromkeys(run.devices, 0), 0
-    for slot in sorted((each for each in run.slots if each.queue == queue), key=lambda each: each.start):
+    for slot in sorted(
+        (candidate for candidate in run.slots if candidate.queue == queue), key=lambda candidate: candidate.start
+    ):
         total += max(slot.start - gaps[slot.device], 0)
         gaps[slot.device] = slot.end
     return total + sum(run.duration - end for end in gaps.values())

@@ -34,7 +34,7 @@ def on_nodes(
 
     def spanning(topology: Topology, devices: Sequence[int]) -> bool:
         used = [device.id for device in topology.devices] if arguments.get("all") else devices
-        return spans([len(each) for each in topology.by_node(used)])
+        return spans([len(node) for node in topology.by_node(used)])
 
     return changed(clause, name, description, (selection, "spans_nodes", spanning))
 

@@ -53,7 +53,7 @@ def largest(sizes: Callable[[Values], Values], *, backwards: bool = False) -> Ca
 
 def exact_sizes(values: Values) -> Values:
     """Magnitudes as Python numbers."""
-    return np.array([abs(each) for each in values.tolist()], object)
+    return np.array([abs(index) for index in values.tolist()], object)
 
 
 def in_order_of_size(values: Values, k: int) -> Values:
@@ -188,7 +188,7 @@ def within_the_shape(function: str, indices: Array, values: Array, shape: Sequen
 
 def as_many_as_both(function: str, indices: Array, values: Array, shape: Sequence[int]) -> Array:
     count = min(indices.values.size, values.values.size)
-    first = [Array(each.dtype, each.values.reshape(-1)[:count]) for each in (indices, values)]
+    first = [Array(array.dtype, array.values.reshape(-1)[:count]) for array in (indices, values)]
     return densify(function, first[0], first[1], shape)
 
 

@@ -34,21 +34,21 @@ def parts(chosen: Callable[[Array, Partials], np.ndarray[Any, Any]]) -> Callable
     return values
 
 
-def first_alone(each: Array, partials: Partials) -> Any:
-    values = np.zeros_like(each.values)
-    values[0, 0] = each.values[0, 0]
+def first_alone(array: Array, partials: Partials) -> Any:
+    values = np.zeros_like(array.values)
+    values[0, 0] = array.values[0, 0]
     return values
 
 
-def first_warps(each: Array, partials: Partials) -> Any:
-    values = each.values.copy()
+def first_warps(array: Array, partials: Partials) -> Any:
+    values = array.values.copy()
     values[:, 1:] = 0
     return values
 
 
-def by_warp(each: Array, partials: Partials) -> Any:
+def by_warp(array: Array, partials: Partials) -> Any:
     blocks, warps = partials
-    return np.swapaxes(each.values, 0, 1).reshape(blocks, warps, *each.values.shape[2:])
+    return np.swapaxes(array.values, 0, 1).reshape(blocks, warps, *array.values.shape[2:])
 
 
 def leaves(order: Callable[[int, int, int, int, int, int], int]) -> Callable[..., Tree]:
@@ -79,9 +79,11 @@ def over_all(tree: Tree, ranks: int, partials: Partials) -> Tree:
 
 def one_stage(tree: Tree, ranks: int, partials: Partials) -> Tree:
     """The partial values of a device are combined in one, without blocks, backwards."""
-    each = prod(partials)
+    leaves = prod(partials)
     text: str = tree.over(ranks).evaluate(
-        lambda rank: FOLD.over(each).evaluate(lambda leaf: str((rank + 1) * each - 1 - leaf), joined, "c"), joined, "c"
+        lambda rank: FOLD.over(leaves).evaluate(lambda leaf: str((rank + 1) * leaves - 1 - leaf), joined, "c"),
+        joined,
+        "c",
     )
     return Tree.parse(text)
 
@@ -114,8 +116,8 @@ def of_each_value(
 
 def by_devices(operation: str, brought: Sequence[Array], op: Any, root: int, trees: Sequence[Tree]) -> Sequence[Array]:
     usual = AFTERWARDS(operation, brought, op, root, trees)
-    each = len(brought) // len(trees)
-    return [Array(x.dtype, np.asarray(x.values * each)) for x in usual] if op == "mean" else usual
+    devices = len(brought) // len(trees)
+    return [Array(x.dtype, np.asarray(x.values * devices)) for x in usual] if op == "mean" else usual
 
 
 def keeps_axes(

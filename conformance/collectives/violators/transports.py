@@ -73,7 +73,7 @@ POLICY = [
     preferring("COLL-03.2-01", "pcie_before_nvlink", "prefers PCIe", "WITHIN_A_NODE", "pcie", "nvlink", "rdma"),
     changed("COLL-03.2-01", "least_latency", "takes the quickest way of all", (links, "_way", by_latency)),
     asked("COLL-03.2-01", "cut_nvlink_used", "uses NVLink that is cut", "route",
-          lambda given: given | {"down": [each for each in given.get("down", []) if not each.startswith("nv")]}),
+          lambda given: given | {"down": [link for link in given.get("down", []) if not link.startswith("nv")]}),
     answered("COLL-03.2-01", "nvlink_as_fallback", "tells NVLink as a fallback", "route",
              lambda answer: answer | {"fallback": True}),
     preferring("COLL-03.2-02", "no_pcie", "knows no PCIe", "WITHIN_A_NODE", "nvlink", "rdma"),

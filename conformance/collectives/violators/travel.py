@@ -50,14 +50,14 @@ def credits(clause: str, name: str, description: str, of: Callable[[int], int]) 
 def all_at_once(topology: Any, devices: Sequence[int], sent: Sequence[Sent], *arguments: Any, **options: Any) -> Any:
     usual = TRAVEL(topology, devices, [message._replace(step=0) for message in sent], *arguments, **options)
     steps = {message._replace(step=0): message.step for message in sent}
-    return [replace(each, sent=each.sent._replace(step=steps[each.sent])) for each in usual]
+    return [replace(message, sent=message.sent._replace(step=steps[message.sent])) for message in usual]
 
 
 def in_order(self: Any, units: Iterable[Any], now: int) -> None:
     held: set[int] = set()
     for _, unit in sorted({unit.number: unit for unit in units}.items()):
         lanes = [self._lanes[direction] for direction in unit.way.directions]
-        waiting = (each for lane in self._lanes.values() for each in lane.waiting.values())
+        waiting = (message for lane in self._lanes.values() for message in lane.waiting.values())
         before = any(waiter.sent.source == unit.sent.source and waiter.number < unit.number for waiter in waiting)
         if before or unit.sent.source in held:
             for lane in lanes:

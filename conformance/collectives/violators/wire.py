@@ -41,8 +41,8 @@ def partly_rounded(operation: str, brought: Sequence[Array], form: Compression, 
         return over_wire(operation, brought, form, collective)
     nothing = Array(brought[0].dtype, np.zeros_like(brought[0].values))
     results = over_wire(operation, [brought[0], *[nothing] * (len(brought) - 1)], form, collective)
-    for each in brought[1:]:
-        results = over_wire(operation, [results[0], each, *[nothing] * (len(brought) - 2)], form, collective)
+    for array in brought[1:]:
+        results = over_wire(operation, [results[0], array, *[nothing] * (len(brought) - 2)], form, collective)
     return results
 
 
@@ -61,13 +61,13 @@ def own_whole(operation: str, brought: Sequence[Array], form: Compression, colle
 def result_whole(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:
     """Results are not rounded to the wire."""
     dtype = brought[0].dtype
-    carried = [compress(operation, cast(each, dtype.accumulator), form).restored for each in brought]
-    return [cast(each, dtype) for each in collective(carried)]
+    carried = [compress(operation, cast(array, dtype.accumulator), form).restored for array in brought]
+    return [cast(array, dtype) for array in collective(carried)]
 
 
 def result_alone(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:
     dtype = brought[0].dtype
-    results = collective([cast(each, dtype.accumulator) for each in brought])
+    results = collective([cast(array, dtype.accumulator) for array in brought])
     return [cast(compress(operation, result, form).restored, dtype) for result in results]
 
 
@@ -78,7 +78,7 @@ def through_fp32(x: Array, target: DType) -> Array:
 def added_in_fp32(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:
     dtype, single = brought[0].dtype, DTYPES["fp32"]
     carried = [cast(compress(operation, cast(x, dtype.accumulator), form).restored, single) for x in brought]
-    return [cast(compress(operation, each, form).restored, dtype) for each in collective(carried)]
+    return [cast(compress(operation, array, form).restored, dtype) for array in collective(carried)]
 
 
 def share_whole(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:

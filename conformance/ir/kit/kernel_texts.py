@@ -62,9 +62,9 @@ class KernelText:
         """An entry with these parameters, types by name; an attribute that is None is left out."""
         self.name = name
         self.level = level
-        self.parameters = {each: Value(f"%{each}", type_) for each, type_ in parameters.items()}
+        self.parameters = {parameter: Value(f"%{parameter}", type_) for parameter, type_ in parameters.items()}
         given = {"grid": grid, "block": block, "smem_bytes": smem_bytes, "target": target, **attributes}
-        self.attributes = {each: value for each, value in given.items() if value is not None}
+        self.attributes = {key: value for key, value in given.items() if value is not None}
         self.critical = 0
         self._lines: list[str] = []
         self._depth = 2
@@ -180,7 +180,7 @@ class KernelText:
         yielded = self._region(then)
         self._write("}, {")
         self._region(otherwise)
-        results = [self._value(each.type) for each in yielded]
+        results = [self._value(value.type) for value in yielded]
         head = f"{_named(results)}{_applied('tessera.tile.if', (condition,))} ({{"
         self._lines[place] = "  " * self._depth + head
         self._write(f"}}){_tail((condition,), [result.type for result in results], {})}")
@@ -213,8 +213,8 @@ class KernelText:
     def launched(self, *results: str, name: str = "f") -> str:
         """A host function, a member of a module, that launches the kernel; its first parameters are what it takes."""
         taken = list(self.parameters.values())[: len(self.parameters) - len(results)]
-        types = {each.name: _on_the_host(each.type) for each in taken}
-        takes = ", ".join(f"{each}: {type_}" for each, type_ in types.items())
+        types = {operand.name: _on_the_host(operand.type) for operand in taken}
+        takes = ", ".join(f"{argument}: {type_}" for argument, type_ in types.items())
         given, gives = [f"%r{index}" for index in range(len(results))], ", ".join(results)
         outcome = gives if len(results) == 1 else f"({gives})"
         head = f'{", ".join(given)} = "tessera.tile.launch"({", ".join(types)}) {{kernel = "{self.name}"}}'
@@ -252,7 +252,7 @@ def scheduled(*lines: str, takes: str, gives: str, name: str = "f") -> str:
 
 def line(result: str, name: str, operands: Mapping[str, str], gives: str, **attributes: Any) -> str:
     """An operation of a function: `line("%y", "tessera.schedule.tile", {"%x": T}, T, m=2)`, operands with types."""
-    values = [Value(each, type_) for each, type_ in operands.items()]
+    values = [Value(operand, type_) for operand, type_ in operands.items()]
     return f"{result} = {_applied(name, values)}{_tail(values, [gives], attributes)}"
 
 

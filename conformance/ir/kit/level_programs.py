@@ -154,7 +154,7 @@ class Lowered:
     def operations(self, name: str = "") -> list[Mapping[str, Any]]:
         """The operations of one name, or all, of every function in order."""
         every = [operation for function in self.functions.values() for operation in function.operations]
-        return [each for each in every if name in ("", each["name"].strip('"'))]
+        return [operation for operation in every if name in ("", operation["name"].strip('"'))]
 
 
 def lowered(

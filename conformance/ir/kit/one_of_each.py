@@ -30,12 +30,14 @@ def one_of_each(dtypes: Collection[str] = DTYPES) -> list[Any]:
             if vector.call.inputs and vector.name.partition("/")[0].partition("-to-")[0] in dtypes:
                 found.setdefault(operation, []).append(vector)
     chosen = {operation: _best(vectors) for operation, vectors in found.items()}
-    return [pytest.param(each, id=operation, marks=feature(*each.features)) for operation, each in chosen.items()]
+    return [pytest.param(golden, id=operation, marks=feature(*golden.features)) for operation, golden in chosen.items()]
 
 
 def _best(vectors: Sequence[Vector]) -> Vector:
     """With counted data, where there are any; then with the fewest elements, but more than one."""
-    return min(vectors, key=lambda each: ("counted" not in each.name, each.expected[0].size < 2, each.expected[0].size))
+    return min(
+        vectors, key=lambda vector: ("counted" not in vector.name, vector.expected[0].size < 2, vector.expected[0].size)
+    )
 
 
 def expression_of(vector: Vector) -> tuple[str, str]:

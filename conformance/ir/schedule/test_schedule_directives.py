@@ -21,7 +21,7 @@ def directed(directive, end="return C;"):
 def attributes_of(impl, check, directive, name, end="return C;"):
     """The attributes of the operations of one name that a program with a directive has at Schedule IR."""
     found = lowered(impl, check, directed(directive, end), "schedule").operations(f"tessera.schedule.{name}")
-    return [each["attributes"] for each in found]
+    return [operation["attributes"] for operation in found]
 
 
 FOLLOWED = {

@@ -217,7 +217,7 @@ def test_an_emitted_entry_ends_in_launch_metadata(impl, check, source, expected,
     taken = entry_arguments(emitted(impl, check, source, ASSEMBLY[target], target), target)
     hidden = taken[len(expected) :]
     check.true(len(hidden) > 0, f"there are more than {len(expected)} parameters", taken)
-    strange = [each for each in hidden if re.fullmatch(r"[ubs](?:32|64)|by_value|hidden_\w+", each) is None]
+    strange = [kind for kind in hidden if re.fullmatch(r"[ubs](?:32|64)|by_value|hidden_\w+", kind) is None]
     check.equal(strange, [], "other parameters among the metadata")
 
 
@@ -242,13 +242,13 @@ def test_shared_memory_of_fragments_is_aligned_to_16_bytes(impl, check, target):
     aligned = finds(check, r"^@\S+ = .*addrspace\(3\) global .*, align (\d+)", text, "arrays in shared memory")
     every = finds(check, r"^@\S+ = .*addrspace\(3\) global ", text, "arrays in shared memory")
     check.equal(len(aligned), len(every), "the number of arrays that state an alignment")
-    check.equal([each for each in aligned if int(each) % 16], [], "other alignments")
+    check.equal([alignment for alignment in aligned if int(alignment) % 16], [], "other alignments")
     if target in NVIDIA:
         text = emitted(impl, check, PRODUCT, "ptx", target)
         stated = finds(
             check, r"^\s*(?:\.visible |\.extern )?\.shared\s+\.align\s+(\d+)", text, "arrays in shared memory"
         )
-        check.equal([each for each in stated if int(each) % 16], [], "other alignments")
+        check.equal([alignment for alignment in stated if int(alignment) % 16], [], "other alignments")
 
 
 @by_vendor("LANG-08.1-08 LANG-08-02", "LANG-08.1-08 LANG-08-03")
@@ -267,7 +267,7 @@ def test_the_block_of_a_kernel_is_one_that_may_be_launched(impl, check, target):
             fits = actual == [x, y, z] if name == "reqntid" else actual[0] * actual[1] * actual[2] >= x * y * z
             check.true(fits, f"{name} covers the block", actual)
     else:
-        bounds = [int(each) for each in re.findall(r"\.max_flat_workgroup_size:\s*(\d+)", text)]
+        bounds = [int(size) for size in re.findall(r"\.max_flat_workgroup_size:\s*(\d+)", text)]
         check.true(all(bound >= x * y * z for bound in bounds), "the bound covers the block", bounds)
 
 

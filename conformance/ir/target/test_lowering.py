@@ -70,7 +70,7 @@ def test_lowered_text_computes_what_the_program_does(impl, check, target):
     a, n = [index * (1 << 33) - 5 for index in range(33)], (1 << 20) + 3
     given = {"A": tensor_of("int64", a), "n": tensor_of("int64", n)}
     actual = results_of_text(impl, check, text, "target", target, **given)
-    check.bits(actual[0], tensor_of("int64", [each * n + each for each in a]))
+    check.bits(actual[0], tensor_of("int64", [value * n + value for value in a]))
 
 
 # Entries
@@ -95,9 +95,9 @@ def test_an_entry_states_its_attributes(impl, check, target):
     actual = lowered(impl, check, PRODUCT, "target", target, STAGED)
     for name in actual.kernels:
         stated = actual.attributes[name]
-        for each in ("grid", "block"):
-            extents = stated.get(each)
-            check.true(isinstance(extents, list) and len(extents) == 3, f"{each} has three extents", extents)
+        for attribute in ("grid", "block"):
+            extents = stated.get(attribute)
+            check.true(isinstance(extents, list) and len(extents) == 3, f"{attribute} has three extents", extents)
         check.true(type(stated.get("smem_bytes")) is int, "smem_bytes is a number", stated.get("smem_bytes"))
 
 
@@ -127,8 +127,8 @@ def test_lowering_declares_the_shared_memory_that_is_used(impl, check, depth, ta
     schedule = {**STAGED, "depth": depth}
     above, below = (lowered(impl, check, PRODUCT, to, target, schedule) for to in ("tile", "target"))
     for name in below.kernels:
-        held = [each["attributes"] for each in below.functions[name].named("llvm.mlir.addressof")]
-        used = sum(each["elements"] * ELEMENT_FORMATS[each["elem_type"]].word_bytes for each in held)
+        held = [operation["attributes"] for operation in below.functions[name].named("llvm.mlir.addressof")]
+        used = sum(allocation["elements"] * ELEMENT_FORMATS[allocation["elem_type"]].word_bytes for allocation in held)
         check.true(used >= depth * 2 * 16 * 16 * 2, "each stage has a tile of A and of B", used)
         declared = below.attributes[name].get("smem_bytes", 0)
         check.true(declared >= used, f"the {used} bytes of its arrays are declared", declared)

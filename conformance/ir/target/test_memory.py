@@ -198,7 +198,7 @@ def test_an_alignment_of_shared_memory_is_a_power_of_two(impl, check, alignment)
 def test_a_loop_counts_and_carries(impl, check, start, stop, step, target):
     """From start to stop, which is excluded, in either direction; what each turn yields the next one gets."""
     kernel = Device(target, lanes=4)
-    bounds = [kernel.number(each) for each in (start, stop, step)]
+    bounds = [kernel.number(bound) for bound in (start, stop, step)]
     first = ", ".join(bound.name for bound in (*bounds, kernel.thread))
     kernel.raw(f'%sum = "scf.for"({first}) ({{')
     kernel.raw("^bb0(%i: int32, %s: int32):")

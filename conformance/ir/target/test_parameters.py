@@ -191,8 +191,8 @@ def test_a_thread_knows_where_it_is(impl, check, quantity, axis, target):
     kernel, place = Placed(target), "xyz".index(axis)
     kernel.leave(kernel.where(quantity, axis))
     every = list(product(*map(range, (*reversed(GRID), *reversed(BLOCK)))))
-    expected = {"block": lambda each: each[2 - place], "thread": lambda each: each[5 - place]}
+    expected = {"block": lambda identity: identity[2 - place], "thread": lambda identity: identity[5 - place]}
     fixed = {"grid_dim": GRID[place], "block_dim": BLOCK[place]}
-    values = [fixed[quantity] if quantity in fixed else expected[quantity](each) for each in every]
+    values = [fixed[quantity] if quantity in fixed else expected[quantity](identity) for identity in every]
     actual = buffers_after(impl, check, kernel, y=tensor_of("int32", [-1] * len(every)))
     check.bits(actual[0], tensor_of("int32", values))

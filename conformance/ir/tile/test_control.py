@@ -35,7 +35,7 @@ def test_blocks_and_threads_have_places_along_three_axes(impl, check):
     kernel = KernelText({"y": buffer("int32", 12, 24, 12)}, grid=grid, block=block)
     what = [[kernel.index(name, axis) for axis in "xyz"] for name in ("block_id", "thread_id", "grid_dim", "block_dim")]
     place = number(kernel, what[0], grid), number(kernel, what[1], block)
-    for column, value in enumerate(each for line in what for each in line):
+    for column, value in enumerate(coordinate for line in what for coordinate in line):
         kernel.store(value, kernel["y"], *place, kernel.constant(column))
     expected = [
         [[bx, by, bz, x, y, z, *grid, *block] for z in range(3) for y in range(2) for x in range(4)]
@@ -216,9 +216,9 @@ def test_a_branch_runs_each_side_in_the_lanes_that_take_it(impl, check, what):
     for row, value in zip(rows[1:], actual, strict=True):
         kernel.store(value, kernel["y"], row, lane)
     expected = [
-        [1 if each else 2 for each in taken],
-        [10 + i if each else 10 - i for i, each in enumerate(taken)],
-        [0 if each else 1 for each in taken],
+        [1 if in_first else 2 for in_first in taken],
+        [10 + i if in_first else 10 - i for i, in_first in enumerate(taken)],
+        [0 if in_first else 1 for in_first in taken],
     ]
     check.bits(buffers_after(impl, check, kernel)[0], tensor_of("int32", expected))
 

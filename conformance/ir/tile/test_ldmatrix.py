@@ -62,7 +62,7 @@ class Staging(KernelText):
 
     def at(self, *corner, **attributes):
         """A fragment of the matrix."""
-        indices = [self.constant(each) if isinstance(each, int) else each for each in corner]
+        indices = [self.constant(coordinate) if isinstance(coordinate, int) else coordinate for coordinate in corner]
         made = self.op("tessera.tile.ldmatrix", self.tile, *indices, gives=TYPE, **attributes)
         self.critical = self.line
         return made
@@ -232,7 +232,7 @@ def loading(tile=(32, 32), dtype="bf16", corner=(), memory="shared", gives=TYPE,
     """A kernel with one ldmatrix."""
     kernel = KernelText({"x": buffer("bf16", 32, 32)}, smem_bytes=8192)
     held = kernel.allocate(dtype, *tile) if memory == "shared" else kernel["x"]
-    corner = [kernel.constant(each) for each in corner]
+    corner = [kernel.constant(coordinate) for coordinate in corner]
     kernel.op("tessera.tile.ldmatrix", held, *corner, gives=gives, **attributes)
     return kernel
 
@@ -341,7 +341,7 @@ def test_what_a_fragment_is_follows_from_its_use(impl, check, place):
     for legal in (True, False):
         kernel = KernelText({}, smem_bytes=512)
         tile = kernel.allocate("bf16", 16, 16)
-        operands = {each: kernel.op("tessera.tile.ldmatrix", tile, gives=TYPE) for each in "ab"}
+        operands = {role: kernel.op("tessera.tile.ldmatrix", tile, gives=TYPE) for role in "ab"}
         start = kernel.op("tessera.tile.fragment.zero", gives=TYPE)
         if not legal:
             operands[place] = start

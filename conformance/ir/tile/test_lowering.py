@@ -26,7 +26,11 @@ MEMREF = re.compile(r"(?:!tessera\.)?memref<((?:\d+x)+)(\w+)>\[addrspace=(\w+)\]
 def memrefs(operations):
     """Shape, dtype and address space of the memrefs that operations give."""
     match = [MEMREF.fullmatch(operation["result_types"][0].replace(" ", "")) for operation in operations]
-    return [(tuple(map(int, each[1].rstrip("x").split("x"))), each[2], each[3]) for each in match if each]
+    return [
+        (tuple(map(int, allocation[1].rstrip("x").split("x"))), allocation[2], allocation[3])
+        for allocation in match
+        if allocation
+    ]
 
 
 def product(m, k, n, dtype="bf16"):
@@ -55,7 +59,7 @@ def stages(check, tile, shape, depth):
     found = memrefs(tile.operations("tessera.tile.shared.alloc"))
     rooms = [prod(held[:-2]) for held, dtype, space in found if (held[-2:], dtype, space) == (shape, "bf16", "shared")]
     once = "exactly memref<128x64xbf16>, once"
-    alike = [each for each in found if each[0][-2:] == shape]
+    alike = [allocation for allocation in found if allocation[0][-2:] == shape]
     check.reading("AMB-LANG-252", once, depth > 1 and alike == [(shape, "bf16", "shared")])
     check.equal(sum(rooms), depth, f"the number of shared tiles of {shape[0]}x{shape[1]} in {found}")
 
@@ -94,7 +98,7 @@ NESTS = {
 def test_the_tiles_of_a_nest_are_the_blocks_of_a_grid(impl, check, source, tile, tiles, target):
     """The host launches one kernel: a block for each tile of the result, of whole warps of the target."""
     actual = lowered(impl, check, source, "tile", target, {"tile": tile})
-    launches = [each["attributes"]["kernel"] for each in actual.functions["f"].named("tessera.tile.launch")]
+    launches = [operation["attributes"]["kernel"] for operation in actual.functions["f"].named("tessera.tile.launch")]
     check.equal(launches, actual.kernels, "the kernels that are launched")
     check.equal(len(launches), 1, "the number of kernels")
     check.equal(actual.functions["f"].named("tessera.graph.matmul"), [], "what is left of the product on the host")
@@ -140,7 +144,7 @@ def test_a_gradient_becomes_kernels(impl, check, target):
     (AMB-LANG-215)."""
     actual = lowered(impl, check, gradient(32, 16, 48), "tile", target, {"tile": [16, 16, 16]})
     host = actual.functions["f"]
-    launches = [each["attributes"]["kernel"] for each in host.named("tessera.tile.launch")]
+    launches = [operation["attributes"]["kernel"] for operation in host.named("tessera.tile.launch")]
     check.true(len(launches) > 0, "there are kernels", actual.kernels)
     check.equal(sorted(set(launches) - set(actual.kernels)), [], "launches of no kernel")
     for name in ("tessera.graph.grad", "tessera.graph.matmul"):
@@ -179,7 +183,7 @@ def whole_numbers(m, k, n, dtype="bf16"):
     b = [[(7 * i + 2 * j + i * j) % 3 - 1 for j in range(n)] for i in range(k)]
     columns = [*zip(*b, strict=True)]
     c = [[sum(x * y for x, y in zip(row, column, strict=True)) for column in columns] for row in a]
-    return tuple(tensor_of(dtype, each) for each in (a, b, c))
+    return tuple(tensor_of(dtype, values) for values in (a, b, c))
 
 
 EXTENTS = [(16, 16, 16), (1, 1, 1), (17, 33, 15), (31, 5, 32)]
@@ -189,7 +193,7 @@ EXTENTS = [(16, 16, 16), (1, 1, 1), (17, 33, 15), (31, 5, 32)]
 @clause("LANG-08.2-03", "LANG-08.2-04")
 @pytest.mark.parametrize("target", BOTH_VENDORS)
 @pytest.mark.parametrize("depth", [1, 3])
-@pytest.mark.parametrize("extents", EXTENTS, ids=lambda each: "x".join(map(str, each)))
+@pytest.mark.parametrize("extents", EXTENTS, ids=lambda extents: "x".join(map(str, extents)))
 def test_a_product_of_any_size_is_computed_in_tiles(impl, check, extents, depth, target):
     """Tiles of 16 that divide the extents or do not, staged once or three deep."""
     a, b, expected = whole_numbers(*extents)

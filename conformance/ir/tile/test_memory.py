@@ -30,7 +30,7 @@ def fails_naming(impl, check, kernel, line, *numbers, **inputs):
     rejection = fails(impl, check, kernel, line, **inputs)
     entries = [entry for entry in rejection.diagnostics if entry.line == line]
     said = " ".join([entry.message for entry in entries] + [operand for entry in entries for operand in entry.operands])
-    found = [int(each) for each in re.findall(r"(?<![\w.])-?\d+", said)]
+    found = [int(number) for number in re.findall(r"(?<![\w.])-?\d+", said)]
     check.reading("AMB-LANG-251", "the line alone", not found)
     check.true(all(number in found for number in numbers), f"lane and place are named: {numbers}", said)
 
@@ -57,7 +57,7 @@ def test_memory_of_every_dtype_holds_what_is_stored(impl, check, dtype):
     kernel.store(kernel.load(tile, lane), kernel["y"], lane)
     bits = 8 * ELEMENT_FORMATS[dtype].word_bytes
     words = [i % 2 if dtype == "bool" else 0x9E3779B97F4A7C15 * (i + 1) >> 7 & (1 << bits) - 1 for i in range(32)]
-    x, y = (Tensor.from_words(dtype, (32,), each) for each in (words, words[::-1]))
+    x, y = (Tensor.from_words(dtype, (32,), codes) for codes in (words, words[::-1]))
     after = buffers_after(impl, check, kernel, x=x)
     check.bits(after[0], x, "the buffer that is only read")
     check.bits(after[1], y, "the buffer that is written")

@@ -78,7 +78,7 @@ def test_a_value_of_every_dtype_is_handed_on_unchanged(impl, check, dtype):
     bits = 8 * ELEMENT_FORMATS[dtype].word_bytes
     words = [i * i % 3 % 2 if dtype == "bool" else 0xD1B54A32D192ED03 * (i + 1) >> 5 & (1 << bits) - 1
              for i in range(32)]  # fmt: skip
-    given, got = (Tensor.from_words(dtype, (32,), each) for each in (words, [*words[1:], words[31]]))
+    given, got = (Tensor.from_words(dtype, (32,), codes) for codes in (words, [*words[1:], words[31]]))
     check.bits(buffers_after(impl, check, kernel, x=given)[1], got)
 
 
@@ -117,7 +117,7 @@ def test_a_lane_reads_active_lanes_only(impl, check, compare, bound, delta, lega
     kernel.within(compare, bound, delta=delta)
     active = {"less": range(bound), "greater_equal": range(bound, 32), "equal": [bound]}[compare]
     if legal:
-        y = [each if i in active else -1 for i, each in enumerate(expected(32, 32, delta))]
+        y = [value if i in active else -1 for i, value in enumerate(expected(32, 32, delta))]
         check.bits(buffers_after(impl, check, kernel)[0], tensor_of("int32", y))
     else:
         fails(impl, check, kernel)
@@ -143,7 +143,7 @@ def test_reader_and_source_are_in_the_mask(impl, check, compare, bound, delta, m
     kernel.within(compare, bound, delta=delta, mask=mask)
     active = range(bound) if compare == "less" else range(bound, 32)
     if legal:
-        y = [each if i in active else -1 for i, each in enumerate(expected(32, 32, delta))]
+        y = [value if i in active else -1 for i, value in enumerate(expected(32, 32, delta))]
         check.bits(buffers_after(impl, check, kernel)[0], tensor_of("int32", y))
     else:
         fails(impl, check, kernel)

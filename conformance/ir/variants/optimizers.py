@@ -129,7 +129,7 @@ class MergesEqual(Optimizing):
                 equal = first.setdefault(key, instruction) if pure(instruction) else instruction
                 if equal is not instruction:
                     names |= dict(zip(instruction.results, equal.results, strict=True))
-            left = tuple(each for each in block.instructions if not names.keys() & set(each.results))
+            left = tuple(remaining for remaining in block.instructions if not names.keys() & set(remaining.results))
             return renamed(replace(block, instructions=left), names)
 
         return everywhere(merged, body)
@@ -181,7 +181,7 @@ class Delays(Optimizing):
                     *instruction.operands,
                     *(value for region in instruction.regions for value in read_in(region)),
                 }
-                for needed in [each for each in waiting if operands & set(each.results)]:
+                for needed in [candidate for candidate in waiting if operands & set(candidate.results)]:
                     if needed in waiting:
                         waiting.remove(needed)
                         release(needed)
@@ -211,7 +211,11 @@ class RepeatsLiterals(Optimizing):
         number = count()
 
         def repeated(block: Block) -> Block:
-            made = {each.results[0]: each for each in block.instructions if isinstance(each.operation, Constant)}
+            made = {
+                constant.results[0]: constant
+                for constant in block.instructions
+                if isinstance(constant.operation, Constant)
+            }
             instructions: list[Instruction] = []
             for instruction in block.instructions:
                 names = {}

@@ -262,8 +262,10 @@ def emit_with_warning(inside: Scope, operation: Any, operands: Any, span: Span, 
 def lower_with_warnings(program: syntax.Program, source: str) -> Any:
     """Lower a program, with a warning for each call of a looser function."""
     compiled = LOWER(program, source)
-    found = [each for module in compiled.modules for each in LOOSER(module, [*module.functions][::-1])]
-    return replace(compiled, warnings=(*compiled.warnings, *(replace(each, severity="warning") for each in found)))
+    found = [finding for module in compiled.modules for finding in LOOSER(module, [*module.functions][::-1])]
+    return replace(
+        compiled, warnings=(*compiled.warnings, *(replace(finding, severity="warning") for finding in found))
+    )
 
 
 WARNINGS = reading(
@@ -302,7 +304,7 @@ TILED = Legality._tile
 
 def tiled_without_k(legality: Legality, instruction: Any, tile: Tile) -> Any:
     """Yield what is wrong with a tile, whose k means nothing where there is no contraction."""
-    return [each for each in TILED(legality, instruction, tile) if "k tiles a contraction" not in each.message]
+    return [finding for finding in TILED(legality, instruction, tile) if "k tiles a contraction" not in finding.message]
 
 
 SCHEDULES = ("ir/schedule/*", "ir/directives/*", "ir/levels/*")

@@ -248,7 +248,7 @@ def flushing_operations() -> list[Substitution]:
         Cast,
         ArgMax,
     ]
-    return [(each, "execute", flushing(each.execute)) for each in classes]
+    return [(operation, "execute", flushing(operation.execute)) for operation in classes]
 
 
 def softmax_in_double(self: Softmax, x: Array, env: Environment) -> Array:

@@ -229,7 +229,7 @@ def added_in_order(dtype: str) -> Question:
     indices = codes("int32", (12,), [1] * 12)
     column = oracle.concat(oracle.slice_(x, starts=[1], stops=[2]), updates, axis=0)
     backward = oracle.gather(column, tensor("int32", list(reversed(range(13)))), axis=0)
-    sums = [oracle.sum_(each, axis=0, tree=tree) for each in (column, backward) for tree in ("fold", "pairwise")]
+    sums = [oracle.sum_(values, axis=0, tree=tree) for values in (column, backward) for tree in ("fold", "pairwise")]
     require_different(sums, "from the left, from the right, and over the tree")
     return moved("scatter_add", x, indices, updates, axis=0)
 

@@ -25,7 +25,7 @@ def nans(dtype: str) -> Tensor:
     bits, sign = format_.fraction_bits, format_.sign_bit
     infinity, first = sign - (1 << bits), 1 << (bits - 1)
     fractions = [1, first >> 1, first - 1, first, first + 1, 2 * first - 1]
-    return codes(dtype, (12,), [each | infinity | fraction for each in (0, sign) for fraction in fractions])
+    return codes(dtype, (12,), [top_bit | infinity | fraction for top_bit in (0, sign) for fraction in fractions])
 
 
 def among_numbers(dtype: str) -> Tensor:

@@ -13,12 +13,12 @@ from .language_semantics import shown
 from .language_syntax import refuses, rewrites
 
 REGIONS = [
-    shown("flat", "LANG-01-06", "shows operations that own no regions", lambda each: each | {"regions": 0}),
+    shown("flat", "LANG-01-06", "shows operations that own no regions", lambda operation: operation | {"regions": 0}),
     shown(
         "nothing_leaves",
         "LANG-01-06",
         "shows no results of operations with regions",
-        lambda each: each | ({"results": [], "result_types": []} if each["regions"] else {}),
+        lambda operation: operation | ({"results": [], "result_types": []} if operation["regions"] else {}),
     ),
 ]
 

@@ -25,8 +25,8 @@ from .language_syntax import refuses, rewrites
 
 
 def _twice_of_a_kind(self: ModuleLowering, declaration: Any) -> None:
-    named = [each for each in self.declaration.declarations if each.name == declaration.name]
-    if len({type(each) for each in named}) < len(named):
+    named = [same_name for same_name in self.declaration.declarations if same_name.name == declaration.name]
+    if len({type(same_name) for same_name in named}) < len(named):
         _twice(self, declaration)
     else:
         self._declare(declaration)
@@ -34,7 +34,7 @@ def _twice_of_a_kind(self: ModuleLowering, declaration: Any) -> None:
 
 def _declared_before(module: Any, expressions: Any, call: Any, name: str) -> bool:
     known = [declaration.name for declaration in module.declaration.declarations]
-    calling = next((each for each in module.in_progress), name)
+    calling = next((caller for caller in module.in_progress), name)
     return _callable(module, expressions, call, name) and known.index(name) < known.index(calling)
 
 
@@ -208,7 +208,7 @@ CONSTANTS = [
         "other_name",
         "LANG-05.2-01",
         "lowers constant tensors to an operation of another name",
-        lambda each: each | {"name": each["name"].replace("const_tensor", "zeros")},
+        lambda operation: operation | {"name": operation["name"].replace("const_tensor", "zeros")},
     ),
     constant(
         "any_contents",

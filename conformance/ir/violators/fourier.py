@@ -112,7 +112,7 @@ def fused_product(x: Parts, y: Parts) -> Parts:
     (a, b), (c, d) = x, y
     if np.result_type(a, c) != np.float32:
         return a * c - b * d, a * d + b * c
-    wide = [each.astype(np.float64) for each in (a, b, c, d)]
+    wide = [operand.astype(np.float64) for operand in (a, b, c, d)]
     real = wide[0] * wide[2] - (b * d).astype(np.float64)
     imaginary = wide[0] * wide[3] + (b * c).astype(np.float64)
     return real.astype(np.float32), imaginary.astype(np.float32)

@@ -58,8 +58,8 @@ def rounded(change: Callable[[Any], Any]) -> Callable[..., Any]:
 
     def gradients(tape: Tape, run: Any, y: Array, wrt: tuple[Array, ...], location: Any) -> Any:
         found = yield from USUAL(tape, run, y, wrt, location)
-        changed_ = (Array(each.dtype, np.asarray(change(each.values), each.values.dtype)) for each in found)
-        return tuple(cast(each, each.dtype) for each in changed_)
+        changed_ = (Array(array.dtype, np.asarray(change(array.values), array.values.dtype)) for array in found)
+        return tuple(cast(array, array.dtype) for array in changed_)
 
     return gradients
 

@@ -31,7 +31,7 @@ class ChangedOnly(ReferenceAdapter):
     def language_execute(self, *, source: str, function: str, inputs: Any, **request: Any) -> dict[str, Any]:
         found = super().language_execute(source=source, function=function, inputs=inputs, **request)["outputs"]
         given = [operand.data for operand in inputs.values() if isinstance(operand, Tensor)]
-        changed = [each for each in found if each.data not in given]
+        changed = [tensor for tensor in found if tensor.data not in given]
         return {"outputs": changed if is_kernel(source, function) else found}
 
 

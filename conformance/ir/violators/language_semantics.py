@@ -29,7 +29,9 @@ from tessera_reference.numerics.trees import pairwise
 def shown(name: str, clause: str, description: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Violation:
     """A lowering whose operations are shown changed."""
     show = requests._operation
-    return replaced(clause, description, make, (requests, "_operation", lambda each: change(show(each))), name=name)
+    return replaced(
+        clause, description, make, (requests, "_operation", lambda operation: change(show(operation))), name=name
+    )
 
 
 def _renamed(operation: dict[str, Any]) -> dict[str, Any]:

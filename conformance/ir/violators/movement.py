@@ -228,7 +228,7 @@ def by_the_edge(x: Array, low: Sequence[int], high: Sequence[int], value: Any) -
 
 
 def last_axis_first(x: Array, low: Sequence[int], high: Sequence[int], value: Any) -> Array:
-    shape, right = [list(reversed(each)) for each in (low, high)], PADDED(x, low, high, value)
+    shape, right = [list(reversed(bounds)) for bounds in (low, high)], PADDED(x, low, high, value)
     return Array(x.dtype, np.resize(PADDED(x, shape[0], shape[1], value).values, right.shape))
 
 

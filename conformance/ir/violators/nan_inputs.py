@@ -95,7 +95,7 @@ def compared(name: str, clause: str, operation: type[Any]) -> Violation:
     def by_codes(a: Array, b: Array) -> Array:
         if a.dtype.kind != "float":
             return compute(a, b)  # type: ignore[no-any-return]
-        return compute(*(Array(each.dtype, below_all(each.values)) for each in (a, b)))  # type: ignore[no-any-return]
+        return compute(*(Array(operand.dtype, below_all(operand.values)) for operand in (a, b)))  # type: ignore[no-any-return]
 
     description = "takes a negative NaN for the least of all numbers"
     return changed(clause, name, description, (operation, "compute", staticmethod(by_codes)))

@@ -52,7 +52,7 @@ def exchanging(name: str, clause: str, description: str, change: Callable[[Input
 def widest_first(entry: dict[str, Any]) -> None:
     arguments = entry["arguments"]
     if {"fp32", "fp64"} <= set(arguments):
-        entry["arguments"] = sorted(arguments, key=lambda each: each == "fp32")
+        entry["arguments"] = sorted(arguments, key=lambda dtype: dtype == "fp32")
         entry["arguments"].insert(0, entry["arguments"].pop(arguments.index("fp64")))
 
 

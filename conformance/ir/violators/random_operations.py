@@ -37,7 +37,7 @@ def cleaned(name: str, clause: str, description: str, clean: Cleaning) -> Violat
 
     def function(given: Function) -> dict[str, Any]:
         kept = clean(list(given.body.walk()), set(given.body.results))
-        return SHOWN(given) | {"operations": [requests._operation(each) for each in kept]}
+        return SHOWN(given) | {"operations": [requests._operation(operation) for operation in kept]}
 
     return replaced(clause, description, make, (adapter, "function_message", function), name=name)
 

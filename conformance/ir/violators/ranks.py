@@ -76,9 +76,9 @@ def other_bit(self: AllReduce, brought: Contributions, results: Results) -> Resu
 def parts_backwards(self: AllToAll, brought: Contributions, results: Contributions) -> Contributions:
     if self.split == self.concat or len(brought) < 5:
         return results
-    cut = [meaning.parts(each, self.split, len(brought)) for each in brought]
-    taken = [[each[rank].values for each in reversed(cut)] for rank in range(len(brought))]
-    return [Array(brought[0].dtype, np.concatenate(each, axis=self.concat)) for each in taken]
+    cut = [meaning.parts(array, self.split, len(brought)) for array in brought]
+    taken = [[array[rank].values for array in reversed(cut)] for rank in range(len(brought))]
+    return [Array(brought[0].dtype, np.concatenate(arrays, axis=self.concat)) for arrays in taken]
 
 
 def put_together_backwards(self: AllGather, brought: Contributions, results: Results) -> Results:

@@ -132,7 +132,7 @@ def always_moving(self: Any, results: tuple[Any, ...], given: tuple[Any, ...]) -
         return results
     moved = [widened(operand, build) * (1 - number(self.momentum)) for operand in operands[3:]]
     kinds = (self.running_mean.dtype, self.running_variance.dtype)
-    return results[0], *(each.cast_to(kind).value for each, kind in zip(moved, kinds, strict=True))
+    return results[0], *(value.cast_to(kind).value for value, kind in zip(moved, kinds, strict=True))
 
 
 def never_moving(self: Any, results: tuple[Any, ...], given: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -68,17 +68,17 @@ def parameters(name: str, clause: str, description: str, change: Callable[[list[
 
 
 def scalars_first(declared: list[str]) -> list[str]:
-    return sorted(declared, key=lambda each: each.startswith("ptr"))
+    return sorted(declared, key=lambda parameter: parameter.startswith("ptr"))
 
 
 def hidden_between(declared: list[str]) -> list[str]:
     """Metadata behind the buffers."""
-    buffers = [each for each in declared if each.startswith("ptr")]
+    buffers = [parameter for parameter in declared if parameter.startswith("ptr")]
     return [*buffers, *declared[-3:], *declared[len(buffers) : -3]]
 
 
 def narrow(declared: list[str]) -> list[str]:
-    return [re.sub("^i64", "i32", each) for each in declared]
+    return [re.sub("^i64", "i32", parameter) for parameter in declared]
 
 
 ORDER = [
@@ -174,7 +174,7 @@ LOWERED = [
     tells("generic_pointers", "LANG-08.1-02", "passes pointers of no space",
           _arguments(lambda types: [type_.replace("<1>", "<0>") for type_ in types])),
     tells("scalar_arguments_first", "LANG-16-02", "lowers scalars before buffers",
-          _arguments(lambda types: sorted(types, key=lambda each: each.startswith("!")))),
+          _arguments(lambda types: sorted(types, key=lambda argument: argument.startswith("!")))),
     tells("hidden_before_scalars", "LANG-16-04", "lowers hidden metadata before the scalars",
           _arguments(lambda types: [*(type_ for type_ in types if type_.startswith("!")), "int16",
                                     *(type_ for type_ in types if not type_.startswith("!"))])),

@@ -67,7 +67,7 @@ def at_once(module: Module, instruction: Instruction) -> list[Instruction]:
 def used_at_the_top(instruction: Instruction) -> set[Value]:
     found = set(instruction.operands)
     for region in instruction.regions:
-        found.update(region.results, *(each.operands for each in region.walk()))
+        found.update(region.results, *(operation.operands for operation in region.walk()))
     return found
 
 

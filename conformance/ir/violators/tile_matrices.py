@@ -205,10 +205,10 @@ def partial(self: BlockState, what: str) -> Any:
 
 def packed(block: BlockState, memory: Any, corners: Any, alignment: int) -> None:
     begin = 0
-    for each in block.shared.values():
-        if each is memory:
+    for buffer in block.shared.values():
+        if buffer is memory:
             break
-        begin += each.size * each.dtype.storage_bytes
+        begin += buffer.size * buffer.dtype.storage_bytes
     if begin % alignment:
         raise Misaligned(block.clock.warp(0), memory.address(0), begin, alignment)
     REQUIRED(block, memory, corners, alignment)

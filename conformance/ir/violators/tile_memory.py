@@ -81,7 +81,7 @@ def reads_anything(self: Storage, at: Any, mine: Any, wrote: Any) -> None:
 
 def one_memory(self: BlockState, memref: Any) -> SharedStorage:
     made = ALLOCATE(self, memref)
-    first = next(each for each in self.shared.values() if (each.dtype, each.size) == (made.dtype, made.size))
+    first = next(buffer for buffer in self.shared.values() if (buffer.dtype, buffer.size) == (made.dtype, made.size))
     made.values = first.values
     return made
 

@@ -69,7 +69,7 @@ def unseen(*faults: type[Exception], unless: Any = None) -> Any:
 
 
 def in_two_warps(self: Storage, fault: Any) -> bool:
-    places = [each.thread[0] // 32 if each.thread else -1 for each in (fault.who, fault.other)]
+    places = [thread.thread[0] // 32 if thread.thread else -1 for thread in (fault.who, fault.other)]
     return bool(fault.who.block != fault.other.block or places[0] != places[1])
 
 

@@ -75,7 +75,7 @@ def of_any_target(self: Target, held: DType, m: int, n: int, k: int) -> bool:
 
 
 def of_any_dtype(self: Target, held: DType, m: int, n: int, k: int) -> bool:
-    return any((each.m, each.n, each.k) == (m, n, k) for each in self.mma)
+    return any((shape.m, shape.n, shape.k) == (m, n, k) for shape in self.mma)
 
 
 def turned_too(self: Target, held: DType, m: int, n: int, k: int) -> bool:
@@ -106,7 +106,7 @@ def allocations(function: Function) -> list[int]:
         for instruction in function.body.instructions
         if isinstance(instruction.operation, SharedAlloc)
     ]
-    return [prod(int(extent) for extent in each.shape) * each.dtype.storage_bytes for each in held]
+    return [prod(int(extent) for extent in buffer.shape) * buffer.dtype.storage_bytes for buffer in held]
 
 
 def elements(function: Function) -> int:
@@ -115,7 +115,7 @@ def elements(function: Function) -> int:
         for instruction in function.body.instructions
         if isinstance(instruction.operation, SharedAlloc)
     ]
-    return sum(prod(int(extent) for extent in each.shape) for each in held)
+    return sum(prod(int(extent) for extent in buffer.shape) for buffer in held)
 
 
 def bounded(name: str, description: str, bound: Any) -> Violation:

@@ -52,5 +52,5 @@ class Traced:
             self.session.attempt("tessStreamSynchronize", stream=self.session.stream)
             events = stopped(self.session, self.profiler, self.path)
             found = [part for part in slices(events) if part.get("cat") == "collective"]
-            once = {(each["args"].get("rank"), each["ts"]): each for each in found}
-            self.slices = sorted(once.values(), key=lambda each: (each["args"].get("rank"), each["ts"]))
+            once = {(event["args"].get("rank"), event["ts"]): event for event in found}
+            self.slices = sorted(once.values(), key=lambda event: (event["args"].get("rank"), event["ts"]))

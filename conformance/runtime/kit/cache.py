@@ -97,8 +97,8 @@ def first_refusal(impl: Implementation, check: Check, directory: Path, image: st
         ),
         lambda: step("tessStreamSynchronize", stream=found["stream"]),
     ]
-    for each in steps:
-        observation = each()
+    for call_step in steps:
+        observation = call_step()
         if not isinstance(observation, Returned):
             return observation
     return observation

@@ -67,7 +67,7 @@ def replay(session: MeshSession, graph: int) -> None:
 def nodes_of(session: MeshSession, graph: int) -> Sequence[Mapping[str, Any]]:
     """The nodes of a graph, as a DAG: no node follows itself, directly or not."""
     nodes: Sequence[Mapping[str, Any]] = session.ask("tessxGraphNodes", graph=graph)["nodes"]
-    indices_known = all(0 <= each < len(nodes) for node in nodes for each in node["after"])
+    indices_known = all(0 <= index < len(nodes) for node in nodes for index in node["after"])
     session.check.true(indices_known, "nodes follow nodes of the graph", [node["after"] for node in nodes])
     cycles = [index for index in range(len(nodes)) if index in before(nodes, index)]
     session.check.equal(cycles, [], "the nodes that follow themselves")
@@ -79,10 +79,10 @@ def before(nodes: Sequence[Mapping[str, Any]], index: int) -> set[int]:
     found: set[int] = set()
     waiting = list(nodes[index]["after"])
     while waiting:
-        each = waiting.pop()
-        if each not in found:
-            found.add(each)
-            waiting.extend(nodes[each]["after"])
+        node = waiting.pop()
+        if node not in found:
+            found.add(node)
+            waiting.extend(nodes[node]["after"])
     return found
 
 

@@ -35,5 +35,5 @@ def loading(session: MeshSession, image: str) -> Observation:
 def foreign_targets(session: MeshSession) -> list[str]:
     """Targets that no device of the machine runs: of the other vendor where there are such (AMB-RT-125)."""
     own = {device["target"] for device in session.ask("tessxDevices")["devices"]}
-    vendors = {each[:2] for each in own}
+    vendors = {target[:2] for target in own}
     return [warp for warp in WARPS if warp[:2] not in vendors] or [warp for warp in WARPS if warp not in own]

@@ -44,8 +44,8 @@ def events_of(check: Check, path: Path) -> list[Event]:
 def slices(events: Iterable[Event], text: str = "") -> list[Event]:
     """The complete events, by time, whose name or category contains a text."""
     found = [event for event in events if event.get("ph") == "X"]
-    named = [each for each in found if text in str(each.get("name")) or text in str(each.get("cat"))]
-    return sorted(named, key=lambda each: float(each["ts"]))
+    named = [event for event in found if text in str(event.get("name")) or text in str(event.get("cat"))]
+    return sorted(named, key=lambda event: float(event["ts"]))
 
 
 def number(check: Check, args: Mapping[str, Any], name: str) -> float:

@@ -208,7 +208,7 @@ class UnknownDevicesUnsupported(ReferenceAdapter):
         """A mesh."""
         known = [device["id"] for device in super().runtime_tessxDevices()["devices"]]
         asked = list(deviceIds or ())[: arguments.get("nDevices")]
-        if arguments.get("context") and not arguments.get("null") and any(each not in known for each in asked):
+        if arguments.get("context") and not arguments.get("null") and any(device not in known for device in asked):
             raise Refusal(UNSUPPORTED, "call", "tessMeshCreate: deviceIds")
         return super().runtime_tessMeshCreate(deviceIds=deviceIds, **arguments)
 

@@ -63,7 +63,7 @@ class FewDevices(ReferenceAdapter):
     def runtime_tessMeshCreate(self, *, deviceIds: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802, N803
         """A mesh of these."""
         asked = list(deviceIds or ())[: arguments.get("nDevices")]
-        if any(type(each) is int and each >= self.count for each in asked):
+        if any(type(device) is int and device >= self.count for device in asked):
             raise Refusal("TESS_ERR_INVALID_VALUE", "call", "tessMeshCreate: there is no such device")
         return super().runtime_tessMeshCreate(deviceIds=deviceIds, **arguments)
 

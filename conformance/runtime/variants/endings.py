@@ -23,8 +23,8 @@ class BusyObjectsStay(ReferenceAdapter):
     def idle(self, function: str, meshes: Mapping[int, Any] | None = None, stream: int = 0) -> None:
         """Raise `Refusal` where work is queued."""
         for handle, mesh in self.runtime.handles.live("mesh"):
-            for number, each in mesh.streams.items():
-                if each.queued and (number == stream or (meshes is not None and handle in meshes)):
+            for number, own in mesh.streams.items():
+                if own.queued and (number == stream or (meshes is not None and handle in meshes)):
                     raise Refusal(INVALID, "call", f"{function}: busy")
 
     def all_meshes(self) -> dict[int, Any]:

@@ -90,8 +90,8 @@ class LateArguments(ReferenceAdapter):
     def runtime_tessMemcpyAsync(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Queue deferred launches first."""
         late, self.late = self.late, []
-        for each in late:
-            super().runtime_tessLaunch(**each)
+        for argument in late:
+            super().runtime_tessLaunch(**argument)
         return super().runtime_tessMemcpyAsync(**arguments)
 
     def session_reset(self) -> dict[str, Any]:
@@ -123,8 +123,8 @@ class LateCapturedArguments(LateArguments):
         """Launch what was kept."""
         if graph != 1 or not self.kept:
             return super().runtime_tessxGraphLaunch(graph=graph, stream=stream)
-        for each in self.kept:
-            ReferenceAdapter.runtime_tessLaunch(self, **{**each, "cfg": {**each["cfg"], "flags": 0}})
+        for argument in self.kept:
+            ReferenceAdapter.runtime_tessLaunch(self, **{**argument, "cfg": {**argument["cfg"], "flags": 0}})
         return {}
 
     def session_reset(self) -> dict[str, Any]:

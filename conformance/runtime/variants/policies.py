@@ -64,5 +64,5 @@ class PolicyAtExecution(ReferenceAdapter):
         owner = dict(self.runtime.handles.live("context"))[context]
         for _, mesh in self.runtime.handles.live("mesh"):
             for stream in mesh.streams.values() if mesh.context is owner else ():
-                stream.carried = [replace(each, policy=owner.policy) for each in stream.carried]
+                stream.carried = [replace(work, policy=owner.policy) for work in stream.carried]
         return answer

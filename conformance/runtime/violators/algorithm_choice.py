@@ -48,7 +48,7 @@ def ignoring(clause: str, name: str, description: str, variable: str) -> Violati
         except Failure as failure:
             if variable not in str(failure):
                 raise
-            return READ(function, {each: value for each, value in variables.items() if each != variable})
+            return READ(function, {name: value for name, value in variables.items() if name != variable})
 
     return replaced(clause, description, make, (contexts, "read_overrides", read), name=name)
 

@@ -49,7 +49,9 @@ def rounding(clause: str, algorithm: str) -> Violation:
 
 def _other(array: Array) -> Array:
     data = array.to_bits()
-    return Array.from_bits(array.dtype, array.shape, bytes(each ^ (place % 4 == 0) for place, each in enumerate(data)))
+    return Array.from_bits(
+        array.dtype, array.shape, bytes(value ^ (place % 4 == 0) for place, value in enumerate(data))
+    )
 
 
 def tuned_first(mesh: Any, collective: str, *of: Any) -> Plan:
@@ -115,7 +117,7 @@ class NeverTakenBack(ReferenceAdapter):
 HINTS_FOR_ALL = in_every_context("RT-13-06", "HintsForAll", "takes hints for every context", "tessxSetAlgorithm")
 
 CHOSEN = [
-    *(lacking(clause, each) for clause, each in (
+    *(lacking(clause, algorithm) for clause, algorithm in (
         ("RT-13-03", "ring"), ("RT-13-04", "tree"), ("RT-13-05", "hierarchical")
     )),
     lacking("RT-13-04", "tree", "broadcast"),
@@ -146,7 +148,7 @@ def context_alone(mesh: Any, collective: str, axis: Any) -> str | None:
 
 
 def _plans(mesh: Any) -> list[Any]:
-    return [each for module in mesh.context.plans.values() for each in module]
+    return [plan for module in mesh.context.plans.values() for plan in module]
 
 
 def module_first(mesh: Any, collective: str, axis: Any) -> str | None:

@@ -67,11 +67,13 @@ class ReadAtTheSecondReplay(KeepsThePointer):
 class ScalarsOfTheKernel(ReferenceAdapter):
     def runtime_tessLaunch(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         answer = super().runtime_tessLaunch(**arguments)
-        queued = [each for each in self.runtime.stream(arguments["stream"]).queued if isinstance(each, LaunchWork)]
+        queued = [work for work in self.runtime.stream(arguments["stream"]).queued if isinstance(work, LaunchWork)]
         for _, graph in self.runtime.handles.live("graph") if queued else ():
             for node in graph.nodes:
                 if isinstance(node.work, LaunchWork) and node.work.name == queued[-1].name:
                     own, other = node.work.tensors, queued[-1].tensors
-                    if {each.region for each in own.values()} != {each.region for each in other.values()}:
+                    if {argument.region for argument in own.values()} != {
+                        argument.region for argument in other.values()
+                    }:
                         node.work.scalars = queued[-1].scalars
         return answer

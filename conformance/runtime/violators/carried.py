@@ -86,7 +86,13 @@ KEPT = [
 class LaunchesAlone(ReferenceAdapter):
     def runtime_tessxDescriptors(self, *, stream: Any) -> dict[str, Any]:  # noqa: N802
         found = super().runtime_tessxDescriptors(stream=stream)["descriptors"]
-        return {"descriptors": [each for each in found if "_" not in each["name"] and each["name"] != "broadcast"]}
+        return {
+            "descriptors": [
+                descriptor
+                for descriptor in found
+                if "_" not in descriptor["name"] and descriptor["name"] != "broadcast"
+            ]
+        }
 
 
 @violates("RT-11-01", "tells what all streams carry")
@@ -108,7 +114,7 @@ class SetForAll(ReferenceAdapter):
         of = self.runtime.context(context, "tessxSetDescriptor")
         for _, stream in self.runtime.handles.live("stream"):
             if stream.mesh.context is of:
-                stream.carried = [replace(each, descriptor=of.descriptor) for each in stream.carried]
+                stream.carried = [replace(work, descriptor=of.descriptor) for work in stream.carried]
         return answer
 
 
@@ -166,7 +172,7 @@ def begins(
 
 def wrapped(name: str) -> Callable[[Shown], Descriptor]:
     """A reader of descriptors that takes a number modulo 2 to the 64."""
-    return lambda message: READ(message | {each: message[each] % (1 << 64) for each in (name,) if each in message})
+    return lambda message: READ(message | {key: message[key] % (1 << 64) for key in (name,) if key in message})
 
 
 def from_zero(*arguments: Any, source: RandomSource, **options: Any) -> Any:

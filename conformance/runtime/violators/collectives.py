@@ -59,15 +59,15 @@ def first_only(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made
 def first_page(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
     made = right(buffers)
     return [
-        Array(each.dtype, np.concatenate([each.values[:4096], own.values[4096:]]))
-        for each, own in zip(made, buffers, strict=True)
+        Array(array.dtype, np.concatenate([array.values[:4096], own.values[4096:]]))
+        for array, own in zip(made, buffers, strict=True)
     ]
 
 
 def without_last(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
     """One element too few."""
     made = right(buffers)
-    parts = [(each.values[:-1], own.values[-1:]) for each, own in zip(made, buffers, strict=True)]
+    parts = [(array.values[:-1], own.values[-1:]) for array, own in zip(made, buffers, strict=True)]
     return [Array(made[0].dtype, np.concatenate(part)) for part in parts]
 
 
@@ -91,8 +91,8 @@ def by_elements(combined: Callable[[Any], Any], kind: str) -> Change:
 
 def saturated(stacked: Any) -> Any:
     limits = np.iinfo(stacked.dtype)
-    wide = np.array([sum(int(each) for each in column) for column in stacked.T], dtype=object)
-    return np.array([min(max(each, limits.min), limits.max) for each in wide], dtype=stacked.dtype)
+    wide = np.array([sum(int(value) for value in column) for column in stacked.T], dtype=object)
+    return np.array([min(max(value, limits.min), limits.max) for value in wide], dtype=stacked.dtype)
 
 
 def narrow(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
@@ -107,7 +107,7 @@ def narrow(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
 def shifted(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
     size = len(buffers)
     made = right(buffers)
-    whole = np.concatenate([_own(each, rank, size) for rank, each in enumerate(made)])
+    whole = np.concatenate([_own(array, rank, size) for rank, array in enumerate(made)])
     return [_placed(own, np.roll(whole, -(len(whole) // size)), rank, size) for rank, own in enumerate(buffers)]
 
 
@@ -124,10 +124,10 @@ def _placed(buffer: Array, whole: Any, rank: int, ranks: int) -> Array:
 
 def at_the_beginning(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
     size, made = len(buffers), []
-    for rank, each in enumerate(right(buffers)):
-        values, own = buffers[rank].values.copy(), _own(each, rank, size)
+    for rank, array in enumerate(right(buffers)):
+        values, own = buffers[rank].values.copy(), _own(array, rank, size)
         values[: len(own)] = own
-        made.append(Array(each.dtype, values))
+        made.append(Array(array.dtype, values))
     return made
 
 
@@ -298,13 +298,13 @@ ARGUMENTS = [
     *(
         refusing(
             clause,
-            f"{each}_needs_two",
+            f"{function}_needs_two",
             "refuses an axis of one",
-            collectives.FUNCTIONS[each],
+            collectives.FUNCTIONS[function],
             lambda given: given["axis"] in ("tp", "pp") and given["count"] == 7,
             INVALID,
         )
-        for each, clause in CLAUSES.items()
-        if each != "broadcast"
+        for function, clause in CLAUSES.items()
+        if function != "broadcast"
     ),
 ]

@@ -32,7 +32,7 @@ def leaking(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 def reclaiming(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     memory: AddressSpaceMemory = adapter.runtime.machine.memory
-    for owner in {each.owner for each in memory.live() if each.space == "device"}:
+    for owner in {allocation.owner for allocation in memory.live() if allocation.space == "device"}:
         memory.release(owner)
     return call(**given)
 

@@ -39,7 +39,7 @@ def overlooking(clause: str, name: str) -> Violation:
 def of_descriptors(ranks: Ranks, change: Callable[[Descriptor, Descriptor], Descriptor]) -> Ranks:
     """The contributions, with descriptors changed by `change(own, that of rank 0)`."""
     first = ranks[0].descriptor
-    return {rank: replace(each, descriptor=change(each.descriptor, first)) for rank, each in ranks.items()}
+    return {rank: replace(arrival, descriptor=change(arrival.descriptor, first)) for rank, arrival in ranks.items()}
 
 
 def agreeing(clause: str, name: str, description: str, change: Callable[[Ranks], Ranks]) -> Violation:
@@ -58,7 +58,7 @@ def without_descriptors(ranks: Ranks) -> Ranks:
 
 
 def without_policies(ranks: Ranks) -> Ranks:
-    return {rank: replace(each, policy=ranks[0].policy) for rank, each in ranks.items()}
+    return {rank: replace(arrival, policy=ranks[0].policy) for rank, arrival in ranks.items()}
 
 
 def moves_without(ranks: Ranks) -> Ranks:
@@ -66,7 +66,7 @@ def moves_without(ranks: Ranks) -> Ranks:
 
 
 def rank_1_only(ranks: Ranks) -> Ranks:
-    return {rank: each for rank, each in ranks.items() if rank < 2}
+    return {rank: arrival for rank, arrival in ranks.items() if rank < 2}
 
 
 def but_for(name: str) -> Callable[[Ranks], Ranks]:
@@ -79,7 +79,9 @@ def but_for_switch(name: str) -> Callable[[Ranks], Ranks]:
 
     def change(ranks: Ranks) -> Ranks:
         kept = getattr(ranks[0].policy, name)
-        return {rank: replace(each, policy=replace(each.policy, **{name: kept})) for rank, each in ranks.items()}
+        return {
+            rank: replace(arrival, policy=replace(arrival.policy, **{name: kept})) for rank, arrival in ranks.items()
+        }
 
     return change
 
@@ -100,8 +102,8 @@ COMPARED = [
     agreeing("RT-07-09", "no_determinism", "does not compare determinism", but_for_switch("deterministic")),
     agreeing("RT-07-08", "rank_1_only", "compares the first two ranks", rank_1_only),
     agreeing("RT-07-09", "rank_1_only_too", "compares the descriptors of the first two ranks", lambda ranks: {
-        rank: replace(each, descriptor=ranks[0].descriptor, policy=ranks[0].policy) if rank > 1 else each
-        for rank, each in ranks.items()
+        rank: replace(arrival, descriptor=ranks[0].descriptor, policy=ranks[0].policy) if rank > 1 else arrival
+        for rank, arrival in ranks.items()
     }),
 ]  # fmt: skip
 
@@ -176,8 +178,8 @@ def spoiling(self: CollectiveWork, contributions: Ranks, right: Any = Collective
 def one_stream(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     stream = adapter.runtime.stream(given["stream"], "tessxIssue")
     issued = adapter.runtime.issued.setdefault(stream, Issued())
-    for each in stream.mesh.streams.values():
-        adapter.runtime.issued[each] = issued
+    for other in stream.mesh.streams.values():
+        adapter.runtime.issued[other] = issued
     return call(**given)
 
 

@@ -39,13 +39,13 @@ def finding(
 
 def without(name: str) -> Callable[[Mapping[str, str]], Mapping[str, str]]:
     """A variable that is not read."""
-    return lambda variables: {each: value for each, value in variables.items() if each != name}
+    return lambda variables: {key: value for key, value in variables.items() if key != name}
 
 
 def instead(name: str, values: Mapping[str, str]) -> Callable[[Mapping[str, str]], Mapping[str, str]]:
     """Values of a variable replaced by others."""
     return lambda variables: {
-        each: values.get(value, value) if each == name else value for each, value in variables.items()
+        key: values.get(value, value) if key == name else value for key, value in variables.items()
     }
 
 
@@ -163,7 +163,7 @@ def flag_alone(self: Context, module: NumericsPolicy | None = None, flag: bool =
 
 
 def merged(self: Context, module: NumericsPolicy | None = None, flag: bool = False) -> NumericsPolicy:
-    sources = [each for each in (self.policy, module) if each is not None]
+    sources = [policy for policy in (self.policy, module) if policy is not None]
     deterministic = any(source.deterministic for source in sources) or bool(self.environment.deterministic)
     return replace((sources or [self.default()])[0], deterministic=int(deterministic or flag))
 

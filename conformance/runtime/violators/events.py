@@ -34,7 +34,7 @@ async def urgent_goes_on(self: WaitWork, rank: int, right: Any = WaitWork.run) -
     recorded = [
         stream for stream in streams_of_mesh if self.recording.reached.name.endswith(f" on stream {stream.handle}")
     ]
-    if all(each.priority >= self.stream.priority for each in recorded):
+    if all(wait.priority >= self.stream.priority for wait in recorded):
         await right(self, rank)
 
 

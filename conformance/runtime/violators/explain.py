@@ -62,20 +62,20 @@ EXPLAINED = [
     explaining("RT-17-08", "first_tile", "tells the first tile shape alone", lambda found: found | {
         "tile_shapes": found["tile_shapes"][:1]
     }),
-    explaining("RT-17-08", "no_extents", "tells tile shapes without extents", tiles(lambda each: each | {
+    explaining("RT-17-08", "no_extents", "tells tile shapes without extents", tiles(lambda tile: tile | {
         "extents": {}
     })),
-    explaining("RT-17-08", "extents_of_zero", "tells extents of 0", tiles(lambda each: each | {
-        "extents": dict.fromkeys(each["extents"], 0)
+    explaining("RT-17-08", "extents_of_zero", "tells extents of 0", tiles(lambda tile: tile | {
+        "extents": dict.fromkeys(tile["extents"], 0)
     })),
-    explaining("RT-17-08", "extents_in_bytes", "tells extents in bits", tiles(lambda each: each | {
-        "extents": {name: 32 * extent for name, extent in each["extents"].items()}
+    explaining("RT-17-08", "extents_in_bytes", "tells extents in bits", tiles(lambda tile: tile | {
+        "extents": {name: 32 * extent for name, extent in tile["extents"].items()}
     })),
-    explaining("RT-17-08", "no_k", "tells no extent of a contraction", tiles(lambda each: each | {
-        "extents": {name: extent for name, extent in each["extents"].items() if name != "k"}
+    explaining("RT-17-08", "no_k", "tells no extent of a contraction", tiles(lambda tile: tile | {
+        "extents": {name: extent for name, extent in tile["extents"].items() if name != "k"}
     })),
     telling("RT-17-08", "no_numbers", "tells no numbers in words",
-            lambda text: "".join("n" if each.isdigit() else each for each in text)),
+            lambda text: "".join("n" if letter.isdigit() else letter for letter in text)),
     explaining("RT-17-09", "no_plans", "tells no collective plans", lambda found: found | {"collective_plans": []}),
     explaining("RT-17-09", "first_plan", "tells the first plan alone", lambda found: found | {
         "collective_plans": found["collective_plans"][:1]

@@ -22,7 +22,7 @@ def told(clause: str, name: str, description: str, synchronize: Any) -> Violatio
 
 def others(stream: Stream) -> Iterator[Stream]:
     """The other streams of its mesh."""
-    return (each for each in stream.mesh.streams.values() if each is not stream and isinstance(each, Stream))
+    return (other for other in stream.mesh.streams.values() if other is not stream and isinstance(other, Stream))
 
 
 def one_slot(self: Stream, failure: Failure, number: int, rank: int) -> None:
@@ -46,7 +46,7 @@ def kind_of_the_first(self: Stream) -> None:
     try:
         SYNCHRONIZE(self)
     except Failure as failure:
-        first = min(failed, key=lambda each: each.handle).error if len(failed) > 1 else failure
+        first = min(failed, key=lambda stream: stream.handle).error if len(failed) > 1 else failure
         raise first or failure from None
 
 

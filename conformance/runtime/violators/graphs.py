@@ -112,7 +112,7 @@ def after_the_first(self: Capture, work: Work) -> None:
 def reversed_nodes(self: Capture, stream: Stream) -> Graph:
     graph = END(self, stream)
     last = len(graph.nodes) - 1
-    nodes = [Node(node.work, tuple(last - each for each in node.after)) for node in reversed(graph.nodes)]
+    nodes = [Node(node.work, tuple(last - number for number in node.after)) for node in reversed(graph.nodes)]
     return replace(graph, nodes=tuple(nodes))
 
 

@@ -107,7 +107,7 @@ def varying(bound: Callable[[LaunchWork], bool]) -> tuple[Any, str, Any]:
         written: Mapping[str, Array] = right(self, *arguments)
         if bound(self) or next(NUMBERS) % 2:
             return written
-        return {name: nudged(each) for name, each in written.items()}
+        return {name: nudged(array) for name, array in written.items()}
 
     return (LaunchWork, "_executed", executed)
 
@@ -139,7 +139,7 @@ def products_backwards(
 ) -> Mapping[str, Array]:
     written: dict[str, Array] = dict(right(self, executable, rank, arguments))
     given = [argument for name, argument in arguments.items() if name not in written]
-    shapes = [each.shape for each in (*given, *written.values())]
+    shapes = [array.shape for array in (*given, *written.values())]
     if len(given) == 2 and shapes[-1:] == [(*shapes[0][:-1], shapes[1][-1])] and len(shapes[0]) == 2:
         a, b = given
         reversed_a, reversed_b = Array(a.dtype, a.values[:, ::-1]), Array(b.dtype, b.values[::-1])

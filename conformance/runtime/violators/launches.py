@@ -117,7 +117,7 @@ CONFIGURATION = [
 
 def offset_lost(*arguments: Any, right: Any = calls.tensors_of) -> Any:
     found = right(*arguments)
-    return {name: replace(each, region=each.region._replace(offset=0)) for name, each in found.items()}
+    return {name: replace(argument, region=argument.region._replace(offset=0)) for name, argument in found.items()}
 
 
 def exact_size(kernel: Any, buffer: Any, size: int, stream: Any, right: Any = calls.argument_bytes) -> Any:
@@ -209,11 +209,20 @@ ARGUMENTS = [
         "RT-10.1-02",
         "floats_big_endian",
         "reads numbers with the high byte first",
-        big_endian(lambda each: each.dtype.kind == "float"),
+        big_endian(lambda parameter: parameter.dtype.kind == "float"),
     ),
-    reading("RT-10.1-13", "pointers_first", "expects pointers first", in_order(lambda each: each.type != "ptr")),
-    reading("RT-10.1-13", "scalars_first", "expects scalars first", in_order(lambda each: each.type == "ptr")),
-    reading("RT-10.1-13", "by_name", "expects arguments in the order of their names", in_order(lambda each: each.name)),
+    reading(
+        "RT-10.1-13", "pointers_first", "expects pointers first", in_order(lambda parameter: parameter.type != "ptr")
+    ),
+    reading(
+        "RT-10.1-13", "scalars_first", "expects scalars first", in_order(lambda parameter: parameter.type == "ptr")
+    ),
+    reading(
+        "RT-10.1-13",
+        "by_name",
+        "expects arguments in the order of their names",
+        in_order(lambda parameter: parameter.name),
+    ),
     reading("RT-10.1-13", "last_pointer_first", "expects the last pointer first", last_pointer_first),
     reading("RT-10.1-01", "eight_words", "reads eight words of the buffer", first_words(8)),
     reading("RT-10.1-01", "one_word", "reads one word of the buffer", first_words(1)),

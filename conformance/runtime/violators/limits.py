@@ -88,7 +88,7 @@ OF_LAUNCH = FaultPlan.of_launch
 
 
 def any_kernel(plan: FaultPlan, kernel: str) -> tuple[Fault, ...]:
-    return tuple(Fault(each.kind, nth=each.nth) for each in OF_LAUNCH(plan, "fill")) if plan.faults else ()
+    return tuple(Fault(fault.kind, nth=fault.nth) for fault in OF_LAUNCH(plan, "fill")) if plan.faults else ()
 
 
 FAULTS = [

@@ -51,7 +51,7 @@ def lost(self: CollectiveWork, group: Any, contributions: Any) -> Mapping[int, A
     found = COMBINED(self, group, contributions)
     if not self.stream.mesh.context.faults.link_cuts(0):
         return found
-    return {rank: _cleared(each) for rank, each in found.items()}
+    return {rank: _cleared(work) for rank, work in found.items()}
 
 
 def _cleared(array: Array) -> Array:

@@ -19,9 +19,9 @@ def whole_pages(given: Given) -> dict[str, Any]:
 
 
 def one_pointer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    for each in adapter.runtime.machine.memory.live():
-        if each.space == "device" and each.bytes == given["bytes"] and each.owner == given["mesh"]:
-            return {"devPtr": each.address}
+    for allocation in adapter.runtime.machine.memory.live():
+        if allocation.space == "device" and allocation.bytes == given["bytes"] and allocation.owner == given["mesh"]:
+            return {"devPtr": allocation.address}
     return call(**given)
 
 
@@ -76,8 +76,8 @@ def leaking(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 def written_only(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    for each in adapter.runtime.machine.memory.live():
-        if each.address == given["devPtr"] and each.unwritten(0, 0, each.bytes):
+    for allocation in adapter.runtime.machine.memory.live():
+        if allocation.address == given["devPtr"] and allocation.unwritten(0, 0, allocation.bytes):
             raise Refusal(INVALID, "call", "tessFree: never used")
     return call(**given)
 
@@ -121,8 +121,12 @@ HOST = [
 
 def all_host_memory(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     answer = call(**given)
-    for each in [each for each in adapter.runtime.machine.memory.live() if each.space == "host" and each.pinned]:
-        call(hostPtr=each.address)
+    for allocation in [
+        candidate
+        for candidate in adapter.runtime.machine.memory.live()
+        if candidate.space == "host" and candidate.pinned
+    ]:
+        call(hostPtr=allocation.address)
     return answer
 
 

@@ -49,9 +49,9 @@ def whole(name: str) -> Any:
     """Release the allocation in which an address lies."""
 
     def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-        for each in adapter.runtime.machine.memory.live():
-            if each.address <= given[name] < each.address + each.bytes:
-                return call(**(given | {name: each.address}))
+        for allocation in adapter.runtime.machine.memory.live():
+            if allocation.address <= given[name] < allocation.address + allocation.bytes:
+                return call(**(given | {name: allocation.address}))
         return call(**given)
 
     return answer

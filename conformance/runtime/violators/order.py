@@ -48,7 +48,7 @@ def both(first: type[Work], second: type[Work]) -> Callable[[Stream, int, Work, 
 
 
 def busy_beside(stream: Stream, rank: int, one: Work, two: Work) -> bool:
-    others = [each for each in stream.mesh.streams.values() if each is not stream and each.queued]
+    others = [other for other in stream.mesh.streams.values() if other is not stream and other.queued]
     return bool(others) and both(LaunchWork, LaunchWork)(stream, rank, one, two)
 
 

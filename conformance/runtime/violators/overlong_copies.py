@@ -14,9 +14,9 @@ NAMES = {H2D: "h2d", D2H: "d2h", D2D: "d2d"}
 
 def room(adapter: Any, pointer: int) -> int:
     """The bytes from an address to the end of its allocation; without one, more than any copy has."""
-    for each in adapter.runtime.machine.memory.live():
-        if each.address <= pointer < each.address + each.bytes:
-            return int(each.address + each.bytes - pointer)
+    for allocation in adapter.runtime.machine.memory.live():
+        if allocation.address <= pointer < allocation.address + allocation.bytes:
+            return int(allocation.address + allocation.bytes - pointer)
     return 1 << 64
 
 

@@ -36,7 +36,7 @@ def forgets_to_end(self: Stream) -> None:
     kept = list(self.mesh.resident)
     END(self)
     self.mesh.machine.settle(lambda: not self.queued)
-    self.mesh.resident.extend(each for each in kept if each not in self.mesh.resident)
+    self.mesh.resident.extend(kernel for kernel in kept if kernel not in self.mesh.resident)
 
 
 def persistent_always(state: State, work: LaunchWork) -> None:

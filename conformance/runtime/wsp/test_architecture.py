@@ -41,7 +41,7 @@ def is_text(value):
 @EVERY_TARGET
 def test_memory_has_address_spaces(impl, check, target):
     """Each by its name, no name twice."""
-    names = [each.get("name") for each in model(impl, check, target, "memory")]
+    names = [space.get("name") for space in model(impl, check, target, "memory")]
     check.equal([name for name in names if not is_text(name)], [], "the spaces without a name")
     check.equal(len(set(names)), len(names), "the different names")
 
@@ -59,7 +59,7 @@ def test_memory_has_an_access_granularity(impl, check, target):
     """In bytes, and no larger than the space."""
     memory = model(impl, check, target, "memory")
     every(check, memory, "access_bytes", is_count(1), "an access granularity")
-    wrong = [each["name"] for each in memory if each["access_bytes"] > each["bytes"]]
+    wrong = [space["name"] for space in memory if space["access_bytes"] > space["bytes"]]
     check.equal(wrong, [], "the spaces smaller than one access")
 
 
@@ -76,7 +76,7 @@ def test_execution_units_are_for_vectors_matrices_and_dma(impl, check, target):
 @EVERY_TARGET
 def test_execution_units_have_concurrency_limits(impl, check, target):
     """A unit that runs kernels states how many it runs at a time, at least one."""
-    units = [each for each in model(impl, check, target, "exec_units") if each.get("kinds")]
+    units = [unit for unit in model(impl, check, target, "exec_units") if unit.get("kinds")]
     every(check, units, "concurrent_kernels", is_count(1), "a concurrency limit")
 
 
@@ -84,7 +84,7 @@ def test_execution_units_have_concurrency_limits(impl, check, target):
 @EVERY_TARGET
 def test_synchronization_has_barriers_and_flags(impl, check, target):
     """At least one of each."""
-    kinds = {each.get("kind") for each in model(impl, check, target, "sync")}
+    kinds = {primitive.get("kind") for primitive in model(impl, check, target, "sync")}
     check.equal(sorted({"barrier", "flag"} - kinds), [], "the kinds that are missing")
 
 

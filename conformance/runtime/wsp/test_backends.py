@@ -62,7 +62,7 @@ def test_a2a3sim_executes_the_package(impl, check, one):
     for member in ("kernels", "csp", "slots", "symbols", "tensors"):
         check.equal(json.loads(package)[member], json.loads(usual)[member], f"{member} of the two packages")
     check.equal(json.loads(package)["target"], SIMULATOR, "the target of the package")
-    actual, expected = (statistics(impl, check, each) for each in (package, usual))
+    actual, expected = (statistics(impl, check, submitted) for submitted in (package, usual))
     for name in ("tensors", "slots"):
         check.equal(actual[name], expected[name], f"{name}, as on cpu_sim")
 
@@ -74,9 +74,11 @@ def test_a2a3sim_executes_the_package(impl, check, one):
 def test_a2a3sim_keeps_csp_semantics(impl, check, capacity):
     """Order of tokens, capacity, closing by the last of two producers, latency."""
     one = pipeline(channels=[channel("a", capacity), channel("b", capacity, 11)], sends=9)
-    actual, expected = (statistics(impl, check, compiled(impl, check, one, each)) for each in (SIMULATOR, "cpu_sim"))
-    for each in LOGICAL:
-        check.equal(actual[each], expected[each], f"{each}, as on cpu_sim")
+    actual, expected = (
+        statistics(impl, check, compiled(impl, check, one, backend)) for backend in (SIMULATOR, "cpu_sim")
+    )
+    for target in LOGICAL:
+        check.equal(actual[target], expected[target], f"{target}, as on cpu_sim")
     two = program(
         process("left", repeat(4, send("c", slot("i")), index="i"), receive("late", "y")),
         process("right", repeat(3, send("c", 9)), send("late", 5)),
@@ -86,27 +88,27 @@ def test_a2a3sim_keeps_csp_semantics(impl, check, capacity):
     )
     actual = statistics(impl, check, compiled(impl, check, two, SIMULATOR))
     check.equal(actual["channels"]["c"], {"sent": 7, "taken": 7, "left": 0}, "the tokens of two producers")
-    check.equal([actual["slots"][each] for each in "yz"], ["5", "1"], "the slots")
+    check.equal([actual["slots"][result] for result in "yz"], ["5", "1"], "the slots")
 
 
 @feature("wsp-kernels", "wsp-resources", "wsp-scopes", "wsp-statistics")
 @feature("backend-a2a3sim")
 @clause("WSP-06.2-02", "WSP-07.1-08")
-@pytest.mark.parametrize("deadlock", DEADLOCKS, ids=lambda each: each.name)
+@pytest.mark.parametrize("deadlock", DEADLOCKS, ids=lambda deadlock: deadlock.name)
 def test_a2a3sim_reports_deadlocks(impl, check, deadlock):
     """The report equals that of cpu_sim: each waiting process and its cause."""
     result = ran(impl, check, compiled(impl, check, deadlock.program, SIMULATOR))
     check.equal(result["outcome"], "deadlock", "the outcome")
     waiting = {
-        each["process"]: [each["reason"], each["for"]] for each in result["deadlock"]["waiting"] if "task" not in each
+        wait["process"]: [wait["reason"], wait["for"]] for wait in result["deadlock"]["waiting"] if "task" not in wait
     }
-    check.equal(waiting, {name: list(each) for name, each in deadlock.waiting.items()}, "who waits, and why")
+    check.equal(waiting, {name: list(waits) for name, waits in deadlock.waiting.items()}, "who waits, and why")
 
 
 @feature("wsp-kernels", "wsp-resources", "wsp-statistics")
 @feature("backend-a2a3sim")
 @clause("WSP-06.2-03", "WSP-03.4.2-07")
-@pytest.mark.parametrize("exhaustion", EXHAUSTIONS, ids=lambda each: each.resource)
+@pytest.mark.parametrize("exhaustion", EXHAUSTIONS, ids=lambda exhaustion: exhaustion.resource)
 def test_a2a3sim_keeps_dispatch_semantics(impl, check, exhaustion):
     """The workers of tasks, and stalls for the same reasons, with marks within the bounds."""
     package = compiled(impl, check, exhaustion.program, SIMULATOR)
@@ -114,8 +116,8 @@ def test_a2a3sim_keeps_dispatch_semantics(impl, check, exhaustion):
         sizes = exhaustion.sizes(expected)
         actual = statistics(impl, check, package, resources=sizes)
         usual = statistics(impl, check, exhaustion.program, resources=sizes)
-        for each in LOGICAL:
-            check.equal(actual[each], usual[each], f"{each}, as on cpu_sim")
+        for target in LOGICAL:
+            check.equal(actual[target], usual[target], f"{target}, as on cpu_sim")
         check.equal(actual["stalls"][exhaustion.reason]["count"] > 0, expected.count > 0, "whether there are stalls")
         check.true(actual["high_water"][exhaustion.resource] <= expected.size, "the mark is within the bound")
 
@@ -158,7 +160,7 @@ def test_an_aie_package_has_explicit_edges(impl, check):
     actual = {edge.get("channel"): tuple(edge.get(member) for member in members) for edge in edges}
     check.equal(len(edges), 4, "the edges")
     check.equal(
-        {name: list(each) for name, each in actual.items()}, {n: list(e) for n, e in EDGES.items()}, "the edges"
+        {name: list(targets) for name, targets in actual.items()}, {n: list(e) for n, e in EDGES.items()}, "the edges"
     )
 
 
@@ -188,7 +190,7 @@ def test_an_aie_stream_graph_has_no_cycle(impl, check):
     graph = streams(impl, check, diamond())
     left = {node["process"] for node in graph["nodes"]}
     edges = [(edge["from"], edge["to"]) for edge in graph["edges"]]
-    while ready := {each for each in left if not any(to == each and of in left for of, to in edges)}:
+    while ready := {node for node in left if not any(to == node and of in left for of, to in edges)}:
         left -= ready
     check.equal(sorted(left), [], "the processes in a cycle")
 
@@ -204,7 +206,7 @@ CYCLES = {
         process("first", task("w3", waits=["c"], signals=["a"])),
         process("second", consume("a", "x", send("b"))),
         process("third", receive("b", "y"), send("c")),
-        channels=[channel(each) for each in "abc"],
+        channels=[channel(name) for name in "abc"],
         kernels=work(3),
     ),
     "beside a pipeline": program(
@@ -212,7 +214,7 @@ CYCLES = {
         process("sink", receive("s", "x")),
         process("ping", receive("b", "y"), send("a")),
         process("pong", receive("a", "z"), send("b")),
-        channels=[channel(each) for each in "sab"],
+        channels=[channel(name) for name in "sab"],
     ),
 }
 AROUND = {

@@ -46,7 +46,7 @@ def steps(impl, check, package, **arguments):
 @feature("wsp-resources", "wsp-steps")
 @pytest.mark.parametrize(
     "exhaustion",
-    [pytest.param(each, marks=clause(bound), id=each.resource) for bound, each in BOUNDS.items()],
+    [pytest.param(exhaustion, marks=clause(bound), id=exhaustion.resource) for bound, exhaustion in BOUNDS.items()],
 )
 @clause("WSP-03.4-01")
 def test_no_resource_is_ever_used_beyond_its_bound(impl, check, exhaustion):
@@ -101,7 +101,7 @@ def test_processes_share_the_ring(impl, check):
 
 @feature("wsp-resources")
 @clause("WSP-03.4.1-04", "WSP-03.4.1-02")
-@pytest.mark.parametrize("exhaustion", EXHAUSTIONS, ids=lambda each: each.resource)
+@pytest.mark.parametrize("exhaustion", EXHAUSTIONS, ids=lambda exhaustion: exhaustion.resource)
 def test_a_stalled_task_runs_on_its_worker_after_the_stall(impl, check, exhaustion):
     """No task is executed at once by the host in place of its worker: tasks and cycles of the workers add up."""
     for expected in exhaustion.expected:

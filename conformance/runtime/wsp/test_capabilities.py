@@ -51,11 +51,13 @@ def test_a_target_declares_its_matrix(impl, check, target):
     declared = matrix(impl, check, target)
     for table in TABLES:
         check.true(len(declared[table]) > 0, f"{table} has entries", declared[table])
-        check.equal({name: each for name, each in declared[table].items() if each not in STATES}, {}, "other states")
+        check.equal({name: state for name, state in declared[table].items() if state not in STATES}, {}, "other states")
     package = json.loads(compiled(impl, check, program(process("p")), target))
     stated = package["schedule"]["capabilities"]
-    check.equal({name: each for name, each in stated.items() if each not in STATES}, {}, "other states of the package")
-    differing = {name: each for name, each in stated.items() if declared["directives"].get(name) != each}
+    check.equal(
+        {name: state for name, state in stated.items() if state not in STATES}, {}, "other states of the package"
+    )
+    differing = {name: state for name, state in stated.items() if declared["directives"].get(name) != state}
     check.equal(differing, {}, "the states of the package that the matrix does not have")
     named = {"dispatch.round_robin", "task_window.mode.stall", "task_window.unit.tasks"}
     check.equal(sorted(named - set(declared["directives"])), [], "the directives that are missing")
@@ -73,8 +75,10 @@ def test_a_target_exposes_its_directives(impl, check, target):
         if directive.startswith("dispatch.") and directive != "dispatch.round_robin"
     ]
     check.true(len(policies) > 0, "there is another policy than round_robin", sorted(directives))
-    for each in ("task_window.unit.", "task_window.mode.", "resources."):
-        check.true(any(name.startswith(each) for name in directives), f"there are entries {each}*", sorted(directives))
+    for prefix in ("task_window.unit.", "task_window.mode.", "resources."):
+        check.true(
+            any(name.startswith(prefix) for name in directives), f"there are entries {prefix}*", sorted(directives)
+        )
 
 
 @feature("wsp-capabilities")
@@ -118,11 +122,11 @@ def test_an_enforced_directive_changes_what_a_run_does(impl, check, target, name
     if declared == "unsupported":
         check.status(impl.wsp.compile(program=given, target=target), "UNSUPPORTED_DIRECTIVE")
         return
-    actual, other = (behaviour(impl, check, compiled(impl, check, each, target)) for each in (given, usual))
+    actual, other = (behaviour(impl, check, compiled(impl, check, variant, target)) for variant in (given, usual))
     check.equal(actual["tensors"], other["tensors"], "the results")
     if name == "dispatch.round_robin" and state(impl, check, target, "dispatch.affinity") != "enforced":
         return
-    differs = any(actual[each] != other[each] for each in ("assignments", "stalls", "total_cycles"))
+    differs = any(actual[member] != other[member] for member in ("assignments", "stalls", "total_cycles"))
     check.equal(differs, declared == "enforced", f"whether {name}, which is {declared}, changes the run")
 
 
@@ -138,7 +142,7 @@ def test_a_recorded_directive_is_kept_and_changes_nothing(impl, check, target):
     for name in recorded:
         answer = check.returns(impl.wsp.compile(program=tasks(directive(name, "near", "7 of 9")), target=target))
         kept = json.loads(answer["package"])["schedule"]["directives"]
-        expected = [{"name": name, "value": each, "state": "recorded"} for each in ("near", "7 of 9")]
+        expected = [{"name": name, "value": value, "state": "recorded"} for value in ("near", "7 of 9")]
         check.equal(kept, expected, "the directives of the package")
         check.equal(answer["diagnostics"], [], "the diagnostics")
         check.equal(behaviour(impl, check, answer["package"]), without, "the run")

@@ -115,7 +115,7 @@ def test_the_body_of_a_process_and_its_blocking_are_data_of_the_package(impl, ch
             kernels=work(5),
         )
 
-    few, many = (compiled(impl, check, counted(*each)) for each in ((2, 1), (4, 3)))
+    few, many = (compiled(impl, check, counted(*numbers)) for numbers in ((2, 1), (4, 3)))
     check.equal(noted(statistics(impl, check, few))[:2], "13", "what is noted with a capacity of one token")
     check.equal(noted(statistics(impl, check, many))[:4], "1113", "what is noted with a capacity of three")
     check.equal(statistics(impl, check, few)["channels"]["c"]["sent"], 2, "the tokens of the first program")
@@ -126,8 +126,11 @@ def test_the_body_of_a_process_and_its_blocking_are_data_of_the_package(impl, ch
 def test_a_send_into_a_full_channel_is_not_done_before_there_is_room(impl, check):
     """By default, the producer is one token ahead: its second send ends when the first token is taken (AMB-WSP-21)."""
     made = program(
-        process("producer", *(each for digit in (1, 2, 3) for each in (send("c", digit), note(digit)))),
-        process("consumer", *(each for digit in (10, 11, 12) for each in (run("w5"), note(digit), receive("c", "x")))),
+        process("producer", *(statement for digit in (1, 2, 3) for statement in (send("c", digit), note(digit)))),
+        process(
+            "consumer",
+            *(statement for digit in (10, 11, 12) for statement in (run("w5"), note(digit), receive("c", "x"))),
+        ),
         channels=[channel("c")],
         kernels=work(5),
     )
@@ -181,8 +184,8 @@ def test_a_channel_has_one_token_and_no_latency_by_default(impl, check):
         channels=[channel("there"), channel("back")],
     )
     package = compiled(impl, check, made)
-    for each in json.loads(package)["csp"]["channels"]:
-        check.equal((each["capacity"], each["latency"]), (1, 0), f"capacity and latency of {each['name']}")
+    for entry in json.loads(package)["csp"]["channels"]:
+        check.equal((entry["capacity"], entry["latency"]), (1, 0), f"capacity and latency of {entry['name']}")
     actual = statistics(impl, check, package)
     check.equal((actual["total_cycles"], actual["slots"]["x"]), (0, "100"), "time of the run, and the last token")
 
@@ -263,4 +266,4 @@ def test_the_capacity_is_that_of_all_producers_together(impl, check, capacity):
     )
     log = noted(under_seeds(impl, check, made))
     check.equal(log.split("f")[0], "123"[:capacity], "the sends that were done before the first token was taken")
-    check.equal([each for each in log if each in "abc"], ["a", "b", "c"], "the tokens in order of their sends")
+    check.equal([letter for letter in log if letter in "abc"], ["a", "b", "c"], "the tokens in order of their sends")

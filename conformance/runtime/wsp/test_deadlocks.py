@@ -29,7 +29,7 @@ from tessera_conformance.schemas import validator
 
 pytestmark = feature("wsp-kernels", "wsp-packages", "wsp-statistics")
 
-CORPUS = pytest.mark.parametrize("deadlock", DEADLOCKS, ids=lambda each: each.name)
+CORPUS = pytest.mark.parametrize("deadlock", DEADLOCKS, ids=lambda deadlock: deadlock.name)
 MEMBERS = ("time", "window", "channels", "waiting", "scopes", "held_by_scopes", "mitigations")
 
 
@@ -105,10 +105,10 @@ def test_the_report_names_the_channels_that_block(impl, check, deadlock):
 def test_the_report_names_who_waits_and_why(impl, check, deadlock):
     """Each process that waits, once, with the reason and the channel or resource; none that is done."""
     report = reported(check, ran(impl, check, deadlock.program))
-    actual = [each for each in report["waiting"] if "task" not in each]
-    check.equal(sorted(each["process"] for each in actual), sorted(deadlock.waiting), "the processes that wait")
-    why = {each["process"]: [each["reason"], each["for"]] for each in actual}
-    check.equal(why, {name: list(each) for name, each in deadlock.waiting.items()}, "why they wait")
+    actual = [wait for wait in report["waiting"] if "task" not in wait]
+    check.equal(sorted(wait["process"] for wait in actual), sorted(deadlock.waiting), "the processes that wait")
+    why = {wait["process"]: [wait["reason"], wait["for"]] for wait in actual}
+    check.equal(why, {name: list(waits) for name, waits in deadlock.waiting.items()}, "why they wait")
 
 
 @clause("WSP-03.3-08", "WSP-03.3-07")
@@ -121,9 +121,9 @@ def test_the_report_says_that_a_process_waits_for_its_tasks(impl, check):
         schedule=schedule("round_robin", 2),
     )
     waiting = reported(check, ran(impl, check, one))["waiting"]
-    actual = [(each.get("task"), each["process"], each["reason"], each["for"]) for each in waiting]
+    actual = [(wait.get("task"), wait["process"], wait["reason"], wait["for"]) for wait in waiting]
     expected = [(None, "p", "TASK_WAIT", "tasks"), (1, "p", "CHANNEL_EMPTY_WAIT", "go")]
-    check.equal(sorted(actual, key=lambda each: each[0] is not None), expected, "the process and the task that wait")
+    check.equal(sorted(actual, key=lambda row: row[0] is not None), expected, "the process and the task that wait")
 
 
 @clause("WSP-03.3-10", "WSP-03.3-06")
@@ -141,20 +141,24 @@ def test_a_full_channel_of_a_task_that_signals(impl, check):
         channel["name"]: (channel["state"], channel["capacity"], channel["tokens"]) for channel in report["channels"]
     }
     check.equal(states, {"first": ("empty", 1, 0), "done": ("full", 1, 1)}, "the channels that block")
-    tasks = [(each["task"], each["reason"], each["for"]) for each in report["waiting"] if "task" in each]
+    tasks = [(wait["task"], wait["reason"], wait["for"]) for wait in report["waiting"] if "task" in wait]
     check.equal(tasks, [(1, "CHANNEL_FULL_WAIT", "done")], "the task that waits")
 
 
 @feature("wsp-resources", "wsp-scopes")
 @clause("WSP-03.3-09", "WSP-03.4.3-06")
-@pytest.mark.parametrize("deadlock", HELPED, ids=lambda each: each.name)
+@pytest.mark.parametrize("deadlock", HELPED, ids=lambda deadlock: deadlock.name)
 def test_a_setting_that_is_suggested_helps(impl, check, deadlock):
     """Each setting that would help is named, and with the value that is suggested the program completes."""
     mitigations = reported(check, ran(impl, check, deadlock.program))["mitigations"]
     settings = {mitigation["knob"]: mitigation for mitigation in mitigations if "at_least" in mitigation}
-    check.equal([each for each in deadlock.knobs if each not in settings], [], "the knobs that are not suggested")
+    check.equal(
+        [suggestion for suggestion in deadlock.knobs if suggestion not in settings],
+        [],
+        "the knobs that are not suggested",
+    )
     for knob, least in deadlock.knobs.items():
-        values = {each["knob"]: each["at_least"] for each in (settings[knob], *settings[knob].get("also", []))}
+        values = {setting["knob"]: setting["at_least"] for setting in (settings[knob], *settings[knob].get("also", []))}
         check.true(bool(settings[knob]["why"]), "the suggestion says why", settings[knob])
         larger, resources = enlarged(deadlock.program, values)
         statistics(impl, check, larger, resources=resources)
@@ -249,7 +253,7 @@ def test_a_circle_beside_a_process_that_spins_is_found(impl, check):
         schedule=schedule(window=64),
     )
     report = reported(check, ran(impl, check, stated))
-    waiting = {each["process"]: (each["reason"], each["for"]) for each in report["waiting"]}
+    waiting = {wait["process"]: (wait["reason"], wait["for"]) for wait in report["waiting"]}
     check.equal(waiting, {name: ("CHANNEL_EMPTY_WAIT", own) for name, (own, _) in waiters.items()}, "who waits")
 
 
@@ -260,9 +264,9 @@ def test_the_time_of_a_process_in_a_deadlock_is_when_it_came_to_wait(impl, check
         process("early", run("w3"), receive("a", "x")),
         process("late", run("w7"), receive("b", "x")),
         process("woken", receive("c", "x"), receive("a", "x")),
-        process("sender", run("w7"), run("w3"), *[send(each) for each in "cccab"]),
+        process("sender", run("w7"), run("w3"), *[send(token) for token in "cccab"]),
         process("done", run("w40")),
-        channels=[channel(each) for each in "abc"],
+        channels=[channel(name) for name in "abc"],
         kernels=work(3, 7, 40),
         schedule=schedule(window=64),
     )

@@ -40,11 +40,12 @@ def test_total_cycles_are_the_largest_time_of_a_process(impl, check, longest):
     """Three processes that never wait; each in turn is the longest. No sum, and not the first's or last's time."""
     times = [19 if index == longest else (7, 12, 5)[index] for index in range(3)]
     made = program(
-        *(process(f"p{each}", run(f"w{time}")) for each, time in enumerate(times)), kernels=work(*sorted(set(times)))
+        *(process(f"p{number}", run(f"w{time}")) for number, time in enumerate(times)),
+        kernels=work(*sorted(set(times))),
     )
     actual = under_seeds(impl, check, made)
     check.equal(
-        actual["processes"], {f"p{each}": time for each, time in enumerate(times)}, "the times of the processes"
+        actual["processes"], {f"p{number}": time for number, time in enumerate(times)}, "the times of the processes"
     )
     check.equal(actual["total_cycles"], 19, "the makespan")
 

@@ -119,7 +119,7 @@ def test_the_report_gives_the_use_and_the_mark_of_the_window(impl, check, progra
     """No task is in flight any more; where two were issued, at least one was."""
     window = deadlocked(impl, check, program)["window"]
     size = program["task_window"]["size"]
-    issued = sum(each["op"] == "task" for process in program["processes"] for each in process["body"])
+    issued = sum(statement["op"] == "task" for process in program["processes"] for statement in process["body"])
     check.equal((window["size"], window["used"]), (size, 0), "size and use of the window")
     least, most = min(issued, 1), min(issued, size)
     check.true(least <= window["high_water"] <= most, f"the mark is from {least} to {most}", window)
@@ -141,9 +141,9 @@ def test_the_report_names_who_waits_and_why(impl, check, program):
     """Each process that waits, once, with the channel and a reason; none that is done."""
     waiting = deadlocked(impl, check, program)["waiting"]
     expected = {name: channel for name, (channel, _) in model_of(program).waiting.items()}
-    check.equal(sorted(each["process"] for each in waiting), sorted(expected), "the processes that wait")
-    check.equal({each["process"]: each["for"] for each in waiting}, expected, "what they wait for")
-    check.equal([each["process"] for each in waiting if not each["reason"]], [], "the processes without a reason")
+    check.equal(sorted(wait["process"] for wait in waiting), sorted(expected), "the processes that wait")
+    check.equal({wait["process"]: wait["for"] for wait in waiting}, expected, "what they wait for")
+    check.equal([wait["process"] for wait in waiting if not wait["reason"]], [], "the processes without a reason")
 
 
 @clause("WSP-03.3-09")

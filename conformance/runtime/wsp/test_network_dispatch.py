@@ -189,6 +189,6 @@ def test_a_window_that_is_full_of_waiting_tasks_is_a_deadlock(impl, check, windo
 
     report = deadlocked(impl, check, waiting(window))
     check.equal(report["window"], {"size": window, "used": window, "high_water": window}, "the window")
-    why = [(each["process"], each["for"]) for each in report["waiting"]]
+    why = [(wait["process"], wait["for"]) for wait in report["waiting"]]
     check.equal(why, [("p", "task_window")], "who waits")
     check.equal(ended(impl, check, waiting(window + 1))["outcome"], "completed", "the outcome with one more slot")

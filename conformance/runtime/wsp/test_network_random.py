@@ -92,7 +92,7 @@ def test_random_deadlocks_name_who_waits(impl, check, block):
         if model.completed:
             check.equal(ended(impl, check, program)["outcome"], "completed", "the outcome")
             return
-        waiting = {each["process"]: each["for"] for each in deadlocked(impl, check, program)["waiting"]}
+        waiting = {wait["process"]: wait["for"] for wait in deadlocked(impl, check, program)["waiting"]}
         check.equal(waiting, {name: where for name, (where, _) in model.waiting.items()}, "who waits for what")
 
     judge_each(check, pipeline, judge, examples=PROGRAMS_OF_A_BLOCK * 2, number=block + 2000)

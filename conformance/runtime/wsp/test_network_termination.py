@@ -211,7 +211,7 @@ def _waits_for(ending, process, channel):
     """True if the run is a deadlock in which this process waits at this channel."""
     waiting = ending.get("deadlock", {}).get("waiting", [])
     return ending["outcome"] == "deadlock" and (process, channel) in [
-        (each["process"], each["for"]) for each in waiting
+        (wait["process"], wait["for"]) for wait in waiting
     ]
 
 

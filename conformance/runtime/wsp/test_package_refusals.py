@@ -125,7 +125,7 @@ def test_an_altered_package_is_refused(impl, check, change):
 def test_no_digit_of_a_package_can_be_changed(impl, check):
     """Every digit of the text, one after the other: each is refused for some reason."""
     package = compiled(impl, check, example())
-    places = [place for place, each in enumerate(package) if each.isdigit()]
+    places = [place for place, letter in enumerate(package) if letter.isdigit()]
     accepted = []
     for place in places[::5]:
         digit = str((int(package[place]) + 1) % 10)
@@ -149,7 +149,7 @@ PAYLOADS = {
 
 
 @feature("wsp-expressions", "wsp-kernels", "wsp-resources", "wsp-slots", "wsp-statistics", "wsp-steps")
-@pytest.mark.parametrize("member", [pytest.param(each, marks=clause(its)) for each, its in PAYLOADS.items()])
+@pytest.mark.parametrize("member", [pytest.param(payload, marks=clause(its)) for payload, its in PAYLOADS.items()])
 def test_a_package_without_a_payload_is_refused(impl, check, member):
     """The error names the missing payload."""
     document = json.loads(compiled(impl, check, example()))

@@ -45,10 +45,10 @@ def opened(impl, check, one):
 
 def part(check, document, *path):
     """A part of a document that has to be there."""
-    for each in path:
-        there = each in document if isinstance(document, dict) else isinstance(each, int) and each < len(document)
-        check.true(there, f"the package has {'/'.join(map(str, path))}", document if len(str(document)) < 300 else each)
-        document = document[each]
+    for key in path:
+        there = key in document if isinstance(document, dict) else isinstance(key, int) and key < len(document)
+        check.true(there, f"the package has {'/'.join(map(str, path))}", document if len(str(document)) < 300 else key)
+        document = document[key]
     return document
 
 
@@ -114,20 +114,20 @@ def test_an_entry_of_the_kernel_registry(impl, check, member, values):
     """Each kernel has it; the executor is the one that the program asks for."""
     kernels = [kernel(name, cycles=3, executor=name) for name in ("vector", "matrix", "dma")]
     document = opened(impl, check, program(process("p", run("dma"), run("matrix")), kernels=kernels))
-    actual = {each["name"]: part(check, each, member) for each in part(check, document, "kernels")}
+    actual = {kernel["name"]: part(check, kernel, member) for kernel in part(check, document, "kernels")}
     actual.pop("note", None)
-    check.equal([name for name, each in actual.items() if not each], [], f"the kernels with no {member}")
+    check.equal([name for name, value in actual.items() if not value], [], f"the kernels with no {member}")
     if values is not None:
         check.equal(actual, {value: value for value in values}, "the executors")
     else:
-        check.true(len({str(each) for each in actual.values()}) > 0, f"there is a {member}", actual)
+        check.true(len({str(value) for value in actual.values()}) > 0, f"there is a {member}", actual)
 
 
 @feature("wsp-expressions", "wsp-resources", "wsp-slots")
 @clause("WSP-07.2-16", "WSP-07.2-17")
 def test_the_payload_of_a_kernel_is_what_runs(impl, check):
     """Two kernels of one form have payloads and entries that differ where they differ."""
-    kernels = {each["name"]: each for each in part(check, opened(impl, check, example()), "kernels")}
+    kernels = {kernel["name"]: kernel for kernel in part(check, opened(impl, check, example()), "kernels")}
     left, right = part(check, kernels, "fill", "payload"), part(check, kernels, "double", "payload")
     check.true(left != right, "the payloads differ", left)
     check.true(kernels["fill"]["entry"] != kernels["double"]["entry"], "the entries differ", kernels["fill"])
@@ -189,7 +189,9 @@ def test_a_package_of_every_target_declares_its_capabilities(impl, check, target
 def test_the_csp_payload_has_an_id_for_each_channel(impl, check):
     """Different ones, by which statements name channels."""
     document = opened(impl, check, example())
-    ids = {part(check, each, "name"): part(check, each, "id") for each in part(check, document, "csp", "channels")}
+    ids = {
+        part(check, channel, "name"): part(check, channel, "id") for channel in part(check, document, "csp", "channels")
+    }
     check.equal(sorted(ids), ["left", "right"], "the channels")
     check.equal(len(set(ids.values())), 2, "the different ids")
     sent = part(check, document, "csp", "processes", 0, "body", 0, "body", 0)
@@ -207,7 +209,7 @@ def test_the_csp_payload_has_capacities_and_latencies(impl, check, member, value
     """They are those of the program, or 1 token and 0 cycles where it names none."""
     channels = [channel("a"), channel("b", latency=11), channel("c", 7), channel("d", 3, 5)]
     document = opened(impl, check, program(process("p"), channels=channels))
-    actual = [part(check, each, member) for each in part(check, document, "csp", "channels")]
+    actual = [part(check, channel, member) for channel in part(check, document, "csp", "channels")]
     check.equal(actual, values, f"the {member} of each channel")
 
 
@@ -216,8 +218,8 @@ def test_the_csp_payload_has_capacities_and_latencies(impl, check, member, value
 def test_slots_and_symbols_have_ids(impl, check):
     """Different ones, by which statements name them, also slots that are only mentioned."""
     document = opened(impl, check, example())
-    slots = {part(check, each, "name"): part(check, each, "id") for each in part(check, document, "slots")}
-    symbols = {part(check, each, "name"): part(check, each, "id") for each in part(check, document, "symbols")}
+    slots = {part(check, slot, "name"): part(check, slot, "id") for slot in part(check, document, "slots")}
+    symbols = {part(check, symbol, "name"): part(check, symbol, "id") for symbol in part(check, document, "symbols")}
     check.equal(sorted(slots), ["done", "i", "seen", "x"], "the slots")
     check.equal(sorted(symbols), ["count", "first"], "the symbols")
     check.equal((len(set(slots.values())), len(set(symbols.values()))), (4, 2), "the different ids")
@@ -233,9 +235,9 @@ def test_slots_and_symbols_have_widths(impl, check):
     symbols = [symbol_of("byte", 200, 8), symbol_of("bit", 0, 1), symbol_of("long", 5), {"name": "plain"}]
     one = program(process("p", load("x", "t")), symbols=symbols, tensors=[tensor("t", "u64", [1])])
     document = opened(impl, check, one)
-    actual = [part(check, each, "width") for each in part(check, document, "symbols")]
+    actual = [part(check, symbol, "width") for symbol in part(check, document, "symbols")]
     check.equal(actual, [8, 1, 64, 64], "the widths of the symbols")
-    check.equal([part(check, each, "width") for each in part(check, document, "slots")], [64], "the width of the slot")
+    check.equal([part(check, slot, "width") for slot in part(check, document, "slots")], [64], "the width of the slot")
     package = canonical(document)
     statistics(impl, check, package, symbols={"byte": "255", "bit": "1", "long": str(2**64 - 1)})
     for name, value in (("byte", "256"), ("bit", "2"), ("long", str(2**64))):

@@ -95,7 +95,7 @@ def test_an_element_becomes_a_number_of_64_bits(impl, check, dtype):
         process("p", *(load(f"x{place}", "t", place) for place in range(len(given)))),
         tensors=[tensor("before", dtype, given[::-1]), tensor("t", dtype, given)],
     )
-    expected = {f"x{place}": str(int(each) % (1 << 64)) for place, each in enumerate(given)}
+    expected = {f"x{place}": str(int(element) % (1 << 64)) for place, element in enumerate(given)}
     check.equal(statistics(impl, check, made)["slots"], expected, "the slots")
 
 

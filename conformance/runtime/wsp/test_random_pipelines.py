@@ -58,15 +58,19 @@ def _stage(choose, place, tokens, names):
     log, kernels = f"log{place}", _kernels(choose, choose.below(3))
     into = [name for (_, to), name in names.items() if to == place]
     out = [name for (source, _), name in names.items() if source == place]
-    side = [receive(each, f"s{place}{each}") for each in into[1:]]
+    side = [receive(channel, f"s{place}{channel}") for channel in into[1:]]
     noted_value = op("mod", slot(f"x{place}"), 16)
-    sends = choose.shuffled([send(each, op("add", slot(f"x{place}"), choose.below(10))) for each in out])
-    body = [note(noted_value, log), *side, *(note(op("mod", slot(f"s{place}{each}"), 16), log) for each in into[1:])]
+    sends = choose.shuffled([send(channel, op("add", slot(f"x{place}"), choose.below(10))) for channel in out])
+    body = [
+        note(noted_value, log),
+        *side,
+        *(note(op("mod", slot(f"s{place}{channel}"), 16), log) for channel in into[1:]),
+    ]
     body += [*kernels, *sends]
     if not into and len(out) > 1 and choose.chance(2):
         return [repeat(tokens, note(noted_value, log), send, index=f"x{place}") for send in sends]
     loop = consume(into[0], f"x{place}", *body) if into else repeat(tokens, *body, index=f"x{place}")
-    closes = [close(each) for each in out] if choose.chance(2) else []
+    closes = [close(channel) for channel in out] if choose.chance(2) else []
     return [*_kernels(choose, choose.below(2)), loop, *closes]
 
 
@@ -97,7 +101,7 @@ def test_random_pipelines_have_the_tokens_and_times_of_the_model(impl, check, bl
         outcome = "completed" if expected.completed else "deadlock"
         check.equal(result["outcome"], outcome, f"the outcome, with {reason(result)}")
         actual = result["statistics"]
-        told = {name: each[-16:].lstrip("0") for name, each in expected.noted.items()}
+        told = {name: digits[-16:].lstrip("0") for name, digits in expected.noted.items()}
         check.equal(logs(actual, told), told, "what the processes noted")
         longest = max(expected.times.values())
         if expected.completed and longest == max(expected.busy.values()):

@@ -101,8 +101,8 @@ def test_constants_are_of_64_bits(impl, check):
     """From 0 to 2^64 - 1, and nothing beyond."""
     constants = [0, 1, (1 << 32) - 1, 1 << 32, (1 << 53) + 1, 1 << 63, TOP]
     check.equal(values(statistics(impl, check, valued(*constants)), len(constants)), constants, "the constants")
-    for each in (1 << 64, -1):
-        check.rejects(impl.wsp.compile(program=valued(each), target="cpu_sim"), category="INVALID_PROGRAM")
+    for constant in (1 << 64, -1):
+        check.rejects(impl.wsp.compile(program=valued(constant), target="cpu_sim"), category="INVALID_PROGRAM")
 
 
 @feature("wsp-expressions")

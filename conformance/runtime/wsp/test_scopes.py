@@ -28,7 +28,7 @@ from tessera_conformance.marks import clause, feature
 
 pytestmark = feature("wsp-kernels", "wsp-packages", "wsp-scopes", "wsp-statistics")
 
-CORPUS = pytest.mark.parametrize("deadlock", DEADLOCKS, ids=lambda each: each.name)
+CORPUS = pytest.mark.parametrize("deadlock", DEADLOCKS, ids=lambda deadlock: deadlock.name)
 
 
 def reported(check, result):
@@ -149,7 +149,7 @@ def test_a_scope_that_holds_more_than_the_window_is_a_deadlock(impl, check, task
     statistics(impl, check, scoped(window))
     report = reported(check, ran(impl, check, scoped(tasks)))
     check.equal(report.get("held_by_scopes"), True, "scopes hold what is lacking")
-    check.equal([each["process"] for each in report.get("scopes", [])], ["p"], "the processes with scopes")
+    check.equal([scope["process"] for scope in report.get("scopes", [])], ["p"], "the processes with scopes")
 
 
 @feature("wsp-resources")
@@ -189,13 +189,17 @@ def test_scopes_that_hold_what_nobody_wants_are_not_the_reason(impl, check):
 
 @feature("wsp-resources")
 @clause("WSP-03.4.3-06")
-@pytest.mark.parametrize("deadlock", [each for each in HELD if each.held_by_scopes], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "deadlock", [deadlock for deadlock in HELD if deadlock.held_by_scopes], ids=lambda deadlock: deadlock.name
+)
 def test_the_report_recommends_another_window_scope_or_program(impl, check, deadlock):
     """A larger resource of those that scopes hold, smaller scopes, or another order of work."""
     mitigations = reported(check, ran(impl, check, deadlock.program)).get("mitigations", [])
     concerned = ("task_window", "tensormap_pool", "heap_arena", "scope", "restructure")
     actual = [mitigation["knob"] for mitigation in mitigations]
-    check.true(any(each.startswith(concerned) for each in actual), "a remedy concerns what scopes hold", actual)
+    check.true(
+        any(suggestion.startswith(concerned) for suggestion in actual), "a remedy concerns what scopes hold", actual
+    )
     check.equal(
         [mitigation for mitigation in mitigations if not mitigation.get("why")], [], "the remedies without a reason"
     )

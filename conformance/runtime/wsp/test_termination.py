@@ -190,8 +190,8 @@ def test_the_stages_of_a_pipeline_end_one_after_the_other(impl, check):
         kernels=work(2, 9),
     )
     log = noted(under_seeds(impl, check, made))
-    check.equal("".join(each for each in log if each < "a"), "3456", "tokens at the end of the pipeline")
-    check.equal("".join(each for each in log if each >= "a"), "abc", "the ends of the stages")
+    check.equal("".join(letter for letter in log if letter < "a"), "3456", "tokens at the end of the pipeline")
+    check.equal("".join(letter for letter in log if letter >= "a"), "abc", "the ends of the stages")
 
 
 @feature("wsp-slots")

@@ -77,7 +77,7 @@ class Host(Messages):
         responses = [_named(response) for response in responses]
         for response in responses:
             self.check.equal(first_problem(SCHEMA, "response", response), None, "what is wrong with a response")
-        sinks = {pair_of(each): bytes.fromhex(each["data"]) for each in told.get("sinks", ())}
+        sinks = {pair_of(sink): bytes.fromhex(sink["data"]) for sink in told.get("sinks", ())}
         return Answers(
             [(pair_of(response), response["completion"]) for response in responses], refusals, sinks, members
         )
@@ -112,7 +112,7 @@ class Host(Messages):
 
         What a reading accepts is judged last: an endpoint that accepts it follows that reading.
         """
-        sent = [message for each in wrong.values() for message in (self.another(each), self.another(sound))]
+        sent = [message for broken in wrong.values() for message in (self.another(broken), self.another(sound))]
         completions = self.completions(*sent)
         for name, twin in zip(wrong, completions[1::2], strict=True):
             self.check.equal(dict(twin), SUCCESS, f"the completion of the sound request beside one, {name}")

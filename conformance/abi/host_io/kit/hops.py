@@ -45,7 +45,7 @@ class Trace(NamedTuple):
     @property
     def names(self) -> list[str]:
         """The components of the path."""
-        return [each.component for each in self.path]
+        return [hop.component for hop in self.path]
 
     @property
     def places(self) -> set[tuple[int, int, int]]:
@@ -62,13 +62,13 @@ def trace_of(host: MemoryHost, message: Message) -> Trace:
     """The trace of an answered request."""
     ids = {name: message[name] for name in ("correlation_id", "request_id")}
     told = host.check.returns(host.impl.host_io.trace(**ids), "an answered request has a trace")
-    return Trace([_hop(each) for each in told["path"]], [_hop(branch) for branch in told["branches"]], told["latency"])
+    return Trace([_hop(hop) for hop in told["path"]], [_hop(branch) for branch in told["branches"]], told["latency"])
 
 
 def components(host: MemoryHost) -> dict[str, Component]:
     """The components by name, in the order of the answer."""
     told = host.check.returns(host.impl.host_io.components(), "the endpoint lists its components")["components"]
-    found = {each["name"]: Component(each["fixed"], each["bandwidth"]) for each in told}
+    found = {component["name"]: Component(component["fixed"], component["bandwidth"]) for component in told}
     host.check.equal(len(found), len(told), "the number of names of components")
     return found
 
@@ -83,7 +83,7 @@ def routed(host: MemoryHost) -> Iterator[tuple[str, Message]]:
     yield "a read of 1 byte", host.read_back(place, base, 1)
     yield "a read of 65,537 bytes", host.read_back(place, base, 65537)
     yield "a read that is dropped", host.read_back(place, base, 4096, dst_kind="discard")
-    shards = [Part(each, base + 8 * number, 400 * (number + 1), 4 * number) for number, each in enumerate(places)]
+    shards = [Part(owner, base + 8 * number, 400 * (number + 1), 4 * number) for number, owner in enumerate(places)]
     yield "a launch on one PE", working(host, 1, shards[-1])
     yield "a launch on several PEs", working(host, 1, *reversed(shards))
     yield "a launch of a binary", from_pattern(host, place, base + 8192, 4096, parts(*shards))

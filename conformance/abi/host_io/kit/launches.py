@@ -36,7 +36,7 @@ class Effect(NamedTuple):
 
 def parts(*arguments: Part) -> Message:
     """A tensor argument of these shards."""
-    return tensor(*(shard(each.place, each.pa, each.nbytes, each.offset) for each in arguments))
+    return tensor(*(shard(part.place, part.pa, part.nbytes, part.offset) for part in arguments))
 
 
 def built_in(host: MemoryHost, name: str, *args: Message, **members: Any) -> Message:
@@ -93,7 +93,7 @@ def run(host: MemoryHost, name: str, *args: Message, **members: Any) -> bool:
 def of_one_sip(host: MemoryHost, number: int) -> list[Place]:
     """At most so many PEs of the first SIP, in order: that a launch may span SIPs is not asserted (AMB-HIO-45)."""
     ordered = sorted(host.machine.places, key=order_of)
-    return [each for each in ordered if each["sip"] == ordered[0]["sip"]][:number]
+    return [shard for shard in ordered if shard["sip"] == ordered[0]["sip"]][:number]
 
 
 def _elements(data: Given) -> list[Decimal]:
@@ -122,7 +122,7 @@ def _scaled(given: Sequence[Given]) -> bytes:
     target, value = given
     assert not isinstance(value, bytes)
     factor = number_of("fill_fp32", element("fill_fp32", value))
-    return b"".join(element("fill_fp32", EXACT.multiply(each, factor)) for each in _elements(target))
+    return b"".join(element("fill_fp32", EXACT.multiply(number, factor)) for number in _elements(target))
 
 
 EFFECTS: Mapping[str, Effect] = {

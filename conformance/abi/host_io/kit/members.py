@@ -90,10 +90,10 @@ def sound(host: Host, part: str) -> Message:
 def wrong(member: Member, keyword: str, message: Message) -> dict[str, Message]:
     """Requests that differ from a sound one in what a keyword of the member's schema rules out, by what is wrong."""
     value: Any = message
-    for each in member.path:
-        value = value.get(each) if isinstance(value, dict) else value[each]
+    for key in member.path:
+        value = value.get(key) if isinstance(value, dict) else value[key]
     values = MISTAKES[keyword](member.schema, value)
-    return {f"{member.name} {name}": changed(message, member.path, each) for name, each in values.items()}
+    return {f"{member.name} {name}": changed(message, member.path, substitute) for name, substitute in values.items()}
 
 
 def _missing(schema: Mapping[str, Any], value: Any) -> dict[str, Any]:
@@ -124,11 +124,14 @@ def _of_another_type(schema: Mapping[str, Any], value: Any) -> dict[str, Any]:
 
 def _unlisted(schema: Mapping[str, Any], value: Any) -> dict[str, Any]:
     """Texts that are nearly listed, texts that other formats list, and no texts."""
-    listed = [each for each in schema.get("enum", [schema.get("const")]) if each is not None]
-    near = [text for each in listed for text in (each.swapcase(), f"{each} ", each[:-1])]
-    texts = [each for each in [*near, "", "unknown", *NEIGHBOURS.get(listed[0], ())] if each not in listed]
+    listed = [name for name in schema.get("enum", [schema.get("const")]) if name is not None]
+    near = [text for name in listed for text in (name.swapcase(), f"{name} ", name[:-1])]
+    texts = [text for text in [*near, "", "unknown", *NEIGHBOURS.get(listed[0], ())] if text not in listed]
     others = {type_: values for type_, values in OF_EACH_TYPE.items() if type_ != "string"}
-    return {f"is {each!r}": each for each in (*texts, *(number for values in others.values() for number in values))}
+    return {
+        f"is {substitute!r}": substitute
+        for substitute in (*texts, *(number for values in others.values() for number in values))
+    }
 
 
 NEIGHBOURS: Mapping[str, Sequence[str]] = {
@@ -164,7 +167,7 @@ def _too_few(schema: Mapping[str, Any], value: Any) -> dict[str, Any]:
 def _of_other_items(schema: Mapping[str, Any], value: Any) -> dict[str, Any]:
     """A sound item beside what is none, at either end."""
     none: list[Any] = [None, 3, "3", True, [], {}]
-    return {f"with {each!r} {where}": items for each in none for where, items in _extended(value, each).items()}
+    return {f"with {extra!r} {where}": items for extra in none for where, items in _extended(value, extra).items()}
 
 
 def _extended(items: Sequence[Any], other: Any) -> dict[str, Any]:

@@ -199,8 +199,8 @@ def changed(message: Message, path: Sequence[str | int], value: Any) -> Message:
     """A copy in which the member at a path has another value, or is left out."""
     copy = deepcopy(message)
     part: Any = copy
-    for each in path[:-1]:
-        part = part[each]
+    for key in path[:-1]:
+        part = part[key]
     if value is ABSENT:
         part.pop(path[-1], None)
     else:

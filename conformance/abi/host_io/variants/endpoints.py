@@ -33,7 +33,7 @@ def spelled(value: Mapping[str, Any]) -> str:
 def backwards(value: Any) -> Any:
     """The members of objects from the last to the first."""
     if isinstance(value, Mapping):
-        return {name: backwards(each) for name, each in [*value.items()][::-1]}
+        return {name: backwards(member) for name, member in [*value.items()][::-1]}
     return value
 
 
@@ -109,7 +109,7 @@ def named(machine: Machine) -> Mapping[str, int]:
 def other_machine() -> Mapping[str, Any]:
     """Another size, and memories of other sizes."""
     found = dict(DESCRIBED())
-    memories = [each | {"bytes": each["bytes"] // 2} for each in found["memory"]]
+    memories = [memory | {"bytes": memory["bytes"] // 2} for memory in found["memory"]]
     size = {"sips": 3, "cubes": 1, "pes": 5, "queue_depth": 19}
     return found | {"memory": memories, "size": size}
 
@@ -160,7 +160,9 @@ NEWEST = altered(
 def large_machine() -> Mapping[str, Any]:
     """Return more of everything, and memories that begin elsewhere."""
     found = dict(DESCRIBED())
-    memories = [each | {"base": each["base"] + (1 << 40), "bytes": 4096 * each["bytes"]} for each in found["memory"]]
+    memories = [
+        memory | {"base": memory["base"] + (1 << 40), "bytes": 4096 * memory["bytes"]} for memory in found["memory"]
+    ]
     size = {"sips": 5, "cubes": 3, "pes": 7, "queue_depth": 65536}
     return found | {"memory": [memories[0], memories[1] | {"base": 1 << 50}], "size": size}
 

@@ -117,9 +117,9 @@ def zero_done(message: Message) -> Message:
 def walked(value: Any, change: Callable[[str, Any], Any], name: str = "") -> Any:
     """A message whose numbers and truth values are changed, by the names of their members."""
     if isinstance(value, dict):
-        return {each: walked(member, change, each) for each, member in value.items()}
+        return {key: walked(member, change, key) for key, member in value.items()}
     if isinstance(value, list):
-        return [walked(each, change, name) for each in value]
+        return [walked(element, change, name) for element in value]
     return change(name, value) if isinstance(value, int | float) else value
 
 
@@ -131,16 +131,20 @@ def counted(message: Message) -> Message:
     numbers = walked(
         message, lambda name, value: int(value) if name.split("_")[-1] in WHOLE and value in (True, False) else value
     )
-    for each in numbers.get("args") or [] if isinstance(numbers.get("args"), list) else []:
-        if isinstance(each, dict) and each.get("dtype") == "bool" and isinstance(each.get("value"), int | float):
-            each["value"] = bool(each["value"])
+    for argument in numbers.get("args") or [] if isinstance(numbers.get("args"), list) else []:
+        if (
+            isinstance(argument, dict)
+            and argument.get("dtype") == "bool"
+            and isinstance(argument.get("value"), int | float)
+        ):
+            argument["value"] = bool(argument["value"])
     return dict(numbers)
 
 
 def known(value: Any, part: str = "") -> Any:
     """The members that the document names."""
     if isinstance(value, list):
-        return [known(each, part) for each in value]
+        return [known(element, part) for element in value]
     if not isinstance(value, dict) or part in ("grid", "meta"):
         return value
     return {name: known(member, name) for name, member in value.items() if name in MEMBERS.get(part, (name,))}
@@ -175,7 +179,7 @@ def shards(message: Message) -> Iterator[Message]:
     """The shards of a launch."""
     for one in tensors(message):
         found = one.get("shards")
-        yield from (each for each in found if isinstance(each, dict)) if isinstance(found, list) else ()
+        yield from (shard for shard in found if isinstance(shard, dict)) if isinstance(found, list) else ()
 
 
 def without_empty(message: Message) -> Message:

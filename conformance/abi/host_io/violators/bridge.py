@@ -176,7 +176,7 @@ def deployed_after(
 
 def deployed_last_in_the_frames(host: Bridge, requests: Sequence[Request], buffers: Any = None) -> Brought:
     brought = _send(host, requests, buffers)
-    host.exchanges.sort(key=lambda each: '"msg_type":"KernelLaunch"' not in each.frame)
+    host.exchanges.sort(key=lambda exchange: '"msg_type":"KernelLaunch"' not in exchange.frame)
     return brought
 
 

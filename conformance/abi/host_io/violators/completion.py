@@ -91,7 +91,7 @@ COMPLETIONS = [
         "HIO-D4-02",
         "no_null_code",
         "leaves error_code out where it is null",
-        lambda each: without("error_code")(each) if each["ok"] else each,
+        lambda completion: without("error_code")(completion) if completion["ok"] else completion,
     ),
     completing("HIO-D4-02", "numeric_codes", "has numbers as codes", failed({"error_code": 22})),
     completing("HIO-D4-03", "without_nulls", "leaves nulls out", without_nulls),
@@ -111,7 +111,7 @@ COMPLETIONS = [
 def numbered(clause: str, name: str, description: str, change: Callable[[Message, int], Any]) -> Violation:
     """Completions that depend on how many there were, in the life of the process."""
     numbers = count()
-    return completing(clause, name, description, lambda each: change(each, next(numbers)))
+    return completing(clause, name, description, lambda completion: change(completion, next(numbers)))
 
 
 def by_ids(clause: str, name: str, description: str, code: Callable[[Message], str]) -> Violation:
@@ -138,23 +138,31 @@ REPEATED = [
         "HIO-D4-07",
         "counted_codes",
         "numbers its codes",
-        lambda each, n: each if each["ok"] else each | {"error_code": f"ERROR_{n}"},
+        lambda completion, n: completion if completion["ok"] else completion | {"error_code": f"ERROR_{n}"},
     ),
-    numbered("HIO-D4-07", "busy_at_times", "is busy each 29th time", lambda each, n: FAILURE if n % 29 == 28 else each),
+    numbered(
+        "HIO-D4-07",
+        "busy_at_times",
+        "is busy each 29th time",
+        lambda completion, n: FAILURE if n % 29 == 28 else completion,
+    ),
     numbered(
         "HIO-D4-07",
         "two_codes",
         "has two codes in turn",
-        lambda each, n: each if each["ok"] or n % 2 else each | {"error_code": "FAILED"},
+        lambda completion, n: completion if completion["ok"] or n % 2 else completion | {"error_code": "FAILED"},
     ),
     numbered(
-        "HIO-Context-04", "busy_later", "is busy after forty completions", lambda each, n: FAILURE if n > 40 else each
+        "HIO-Context-04",
+        "busy_later",
+        "is busy after forty completions",
+        lambda completion, n: FAILURE if n > 40 else completion,
     ),
     numbered(
         "HIO-Context-04",
         "codes_change_later",
         "has other codes after fifty",
-        lambda each, n: each if each["ok"] or n < 50 else each | {"error_code": "E"},
+        lambda completion, n: completion if completion["ok"] or n < 50 else completion | {"error_code": "E"},
     ),
     by_ids(
         "HIO-D4-07",

@@ -61,11 +61,11 @@ _endpoint_run = Endpoint._run
 def known_members(value: Any) -> Any:
     """A message without the planted members."""
     if isinstance(value, list):
-        return [known_members(each) for each in value]
+        return [known_members(element) for element in value]
     if not isinstance(value, dict):
         return value
     planted = {"source", "source_code", "code", "ir", "mlir", "binary", "data", "tensor_data", "payload"}
-    return {name: known_members(each) for name, each in value.items() if name not in planted}
+    return {name: known_members(member) for name, member in value.items() if name not in planted}
 
 
 def runs_refused(self: Endpoint, request: Any, pair: Any, characters: int) -> Any:
@@ -237,7 +237,9 @@ def full_but_done(self: Endpoint, frame: Any) -> str | None:
 
 def refusals_wait(self: Endpoint, frames: Any, choices: Any = None) -> list[str]:
     found = _exchange(self, frames, choices)
-    return [each for each in found if "QUEUE_FULL" not in each] + [each for each in found if "QUEUE_FULL" in each]
+    return [answer for answer in found if "QUEUE_FULL" not in answer] + [
+        answer for answer in found if "QUEUE_FULL" in answer
+    ]
 
 
 _require_room = Endpoint._require_room

@@ -74,7 +74,7 @@ def breaks(keyword: str, schema: Mapping[str, Any], value: Any) -> bool:
         case "minItems":
             return bool(value == [])
         case "items":
-            return isinstance(value, list) and not all(isinstance(each, dict) and each for each in value)
+            return isinstance(value, list) and not all(isinstance(element, dict) and element for element in value)
     raise ValueError(keyword)
 
 
@@ -85,10 +85,10 @@ def parts_of(message: Message, part: str) -> Iterator[Message]:
     if path == () and message.get("msg_type") not in MESSAGES.values():  # an unknown type: known by its members
         found = [message] if MARKS[part] in message else []
     for step in path:
-        found = [inner for each in found for inner in _inner(each, step)]
-    for each in found:
-        if isinstance(each, dict) and (part not in ARGUMENTS or ARGUMENTS[part] in each):
-            yield each
+        found = [inner for outer in found for inner in _inner(outer, step)]
+    for value in found:
+        if isinstance(value, dict) and (part not in ARGUMENTS or ARGUMENTS[part] in value):
+            yield value
 
 
 MARKS = {"memory_write": "dst_pa", "memory_read": "src_pa", "kernel_launch": "kernel_ref"}
@@ -112,7 +112,7 @@ def lenient(member: Member, keyword: str, clause: str) -> Violation:
             if not breaks(keyword, member.schema, value):
                 continue
             if keyword == "items":
-                part[member.name] = [each for each in value if isinstance(each, dict) and each]
+                part[member.name] = [element for element in value if isinstance(element, dict) and element]
             elif constant is not None or member.name in SOUND:
                 part[member.name] = SOUND[member.name] if constant is None else constant
             else:
@@ -127,10 +127,10 @@ KEYWORDS = ("type", "enum", "const", "minimum", "items")
 
 REQUIRED = [lenient(member, "required", member.clause) for member in MEMBERS if member.required]
 OF_ANY_FORM = [
-    lenient(each, keyword, UNLISTED[each.name] if keyword in ("enum", "const") else each.clause)
-    for each in MEMBERS
+    lenient(member, keyword, UNLISTED[member.name] if keyword in ("enum", "const") else member.clause)
+    for member in MEMBERS
     for keyword in KEYWORDS
-    if keyword in each.schema and not (keyword == "type" and not each.required)
+    if keyword in member.schema and not (keyword == "type" and not member.required)
 ]
 OF_THE_ENVELOPE = [
     lenient(member, "required", ENVELOPE[member.part])
@@ -153,10 +153,10 @@ def beside(member: Member, keyword: str, by: int) -> Violation:
 
 
 OFF_BY_ONE = [
-    beside(each, keyword, by)
-    for each in MEMBERS
+    beside(member, keyword, by)
+    for member in MEMBERS
     for keyword, by in {"minimum": -1, "maximum": 1}.items()
-    if keyword in each.schema and (keyword, each.schema[keyword]) != ("minimum", 1)
+    if keyword in member.schema and (keyword, member.schema[keyword]) != ("minimum", 1)
 ]
 
 
@@ -218,7 +218,7 @@ def planted(clause: str, name: str, parts: tuple[str, ...], words: tuple[str, ..
         for name in parts:
             known = {member.name for member in members() if member.part == name}
             for part in parts_of(message, name):
-                for other in [each for each in part if each not in known and each in words]:
+                for other in [key for key in part if key not in known and key in words]:
                     del part[other]
 
     return read_as(clause, name, f"ignores {' and '.join(words)} of {', '.join(parts)}", change)

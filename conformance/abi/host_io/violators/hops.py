@@ -64,8 +64,8 @@ def without(name: str, place: int = 0) -> Callable[[Trace], Trace]:
     """A trace without one of the hops at a component: the first, or the last with -1."""
 
     def change(trace: Trace) -> Trace:
-        found = [number for number, each in enumerate(trace.path) if each.component == name]
-        left = [each for number, each in enumerate(trace.path) if not found or number != found[place]]
+        found = [number for number, hop in enumerate(trace.path) if hop.component == name]
+        left = [hop for number, hop in enumerate(trace.path) if not found or number != found[place]]
         return replace(trace, path=timed(left))
 
     return change
@@ -293,14 +293,16 @@ def dropped_at_once(self: Endpoint, read: MemoryRead) -> Any:
 def first_to_end(journey: Journey) -> Trace:
     if len(journey.branches) < 2:
         return _traced(journey)
-    ordered = sorted(journey.branches, key=lambda each: each.memory or 0)
+    ordered = sorted(journey.branches, key=lambda branch: branch.memory or 0)
     return _traced(replace(journey, branches=tuple(ordered[:1])))
 
 
 def all_begun(machine: Machine, request: KernelLaunch) -> Any:
     journey, failure = _launch(machine, request)
     found = [shard for one in request.args if hasattr(one, "tensor_pa_map") for shard in one.tensor_pa_map.shards]
-    return replace(journey, branches=tuple(Branch(Place(each.sip, each.cube, each.pe), 1) for each in found)), failure
+    return replace(
+        journey, branches=tuple(Branch(Place(place.sip, place.cube, place.pe), 1) for place in found)
+    ), failure
 
 
 def only_those_that_work(machine: Machine, request: KernelLaunch) -> Any:

@@ -130,7 +130,9 @@ def writing_kernel(machine: Machine, reference: KernelRef) -> Kernel:
     return Kernel(
         None,
         lambda counts: None,
-        lambda given: [each.write(bytes(each.nbytes)) for each in given if isinstance(each, Buffer)] and None,
+        lambda given: (
+            [argument.write(bytes(argument.nbytes)) for argument in given if isinstance(argument, Buffer)] and None
+        ),
     )
 
 

@@ -33,14 +33,14 @@ def moved(member: str, to: int | None = None) -> Callable[[Any], Any]:
 
     def change(found: Any) -> Any:
         tag = getattr(found[0].place, member) if to is None else to
-        return [each._replace(place=each.place._replace(**{member: tag})) for each in found]
+        return [shard._replace(place=shard.place._replace(**{member: tag})) for shard in found]
 
     return change
 
 
 def with_shards(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """The bytes of shards become others."""
-    return lambda found: [each._replace(shard=change(each.shard)) for each in found]
+    return lambda found: [shard._replace(shard=change(shard.shard)) for shard in found]
 
 
 def refused_and_done(spared: Callable[[Place, Place], bool]) -> Callable[..., None]:
@@ -50,9 +50,9 @@ def refused_and_done(spared: Callable[[Place, Place], bool]) -> Callable[..., No
         except RequestFailed as failed:
             low = self.memories[0].base + (pa - self.memories[0].base) % 2**32
             if failed.code is ErrorCode.ADDRESS_OUT_OF_RANGE and pa > low and nbytes < 4096:
-                for each in self.places():
-                    if not spared(each, place):
-                        self.space(each).write(low, bytes(nbytes))
+                for pe in self.places():
+                    if not spared(pe, place):
+                        self.space(pe).write(low, bytes(nbytes))
             raise
 
     return require
@@ -81,19 +81,19 @@ SHARDS = [
         "HIO-D7-24",
         "offsets_ignored",
         "shards of one PE come in the order of the list",
-        lambda found: sorted(found, key=lambda each: (each.place, each.number)),
+        lambda found: sorted(found, key=lambda part: (part.place, part.number)),
     ),
     arranging(
         "HIO-D7-24",
         "order_of_the_list",
         "shards belong together in the order of the lists",
-        lambda found: sorted(found, key=lambda each: each.number),
+        lambda found: sorted(found, key=lambda part: part.number),
     ),
     arranging(
         "HIO-D7-35",
         "sorted_by_address",
         "shards belong together by their addresses",
-        lambda found: sorted(found, key=lambda each: (each.shard.pa, each.number)),
+        lambda found: sorted(found, key=lambda part: (part.shard.pa, part.number)),
     ),
     changed(
         "HIO-D7-35",
@@ -115,7 +115,9 @@ def partly(name: str) -> Kernel:
     """A kernel that works on the first word alone."""
 
     def run(given: Any) -> None:
-        BUILTINS[name].run([replace(each, nbytes=4) if isinstance(each, Buffer) else each for each in given])
+        BUILTINS[name].run(
+            [replace(argument, nbytes=4) if isinstance(argument, Buffer) else argument for argument in given]
+        )
 
     return Kernel(BUILTINS[name].parameters, BUILTINS[name].check, run)
 

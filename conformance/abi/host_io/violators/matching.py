@@ -32,8 +32,8 @@ def answered(clause: str, name: str, description: str, change: Callable[[list[Me
     """The answers of an exchange are changed, in place or by returning others."""
 
     def exchange(self: Endpoint, frames: Iterable[str | bytes], choices: Choices | None = None) -> list[str]:
-        answers = [endpoint.read_frame(each) for each in _exchange(self, frames, choices)]
-        return [endpoint.write_frame(each) for each in change(answers) or answers]
+        answers = [endpoint.read_frame(frame) for frame in _exchange(self, frames, choices)]
+        return [endpoint.write_frame(answer) for answer in change(answers) or answers]
 
     return changed(clause, name, description, (Endpoint, "exchange", exchange))
 
@@ -47,15 +47,15 @@ def by_request_id(answers: list[Message]) -> None:
 
 def sorted_ids(answers: list[Message]) -> None:
     pairs = sorted((answer["correlation_id"], answer["request_id"]) for answer in answers if "request_id" in answer)
-    for each, pair in zip((answer for answer in answers if "request_id" in answer), pairs, strict=True):
-        each["correlation_id"], each["request_id"] = pair
+    for completion, pair in zip((answer for answer in answers if "request_id" in answer), pairs, strict=True):
+        completion["correlation_id"], completion["request_id"] = pair
 
 
 def in_order_of_sending(self: Endpoint, choices: Choices) -> list[str]:
     pairs = list(self._pending)
-    answers = [endpoint.read_frame(each) for each in _drain(self, choices)]
+    answers = [endpoint.read_frame(frame) for frame in _drain(self, choices)]
     named = zip(pairs, answers, strict=True)
-    return [endpoint.write_frame(each | {"correlation_id": pair[0], "request_id": pair[1]}) for pair, each in named]
+    return [endpoint.write_frame(answer | {"correlation_id": pair[0], "request_id": pair[1]}) for pair, answer in named]
 
 
 MATCHING = [
@@ -201,7 +201,7 @@ class TaggedChoices:
 
 def order_of_tags(self: Endpoint, frames: Iterable[str | bytes], choices: Choices | None = None) -> list[str]:
     listed = list(frames)
-    tags = sum(bool(_tag(each)) for each in listed)
+    tags = sum(bool(_tag(answer)) for answer in listed)
     return _exchange(self, listed, None if choices is None else TaggedChoices(choices, tags))  # type: ignore[arg-type]
 
 
@@ -210,10 +210,10 @@ TAGS = [
         "HIO-D3-09",
         "old_tags",
         "refuses tags with a minus",
-        lambda each: (each.get("timestamp_tag") or "").startswith("-"),
+        lambda message: (message.get("timestamp_tag") or "").startswith("-"),
     ),
-    refusing("HIO-D3-09", "empty_tags", "refuses empty tags", lambda each: each.get("timestamp_tag") == ""),
-    refusing("HIO-D3-09", "tags_of_letters", "refuses the tag a", lambda each: each.get("timestamp_tag") == "a"),
+    refusing("HIO-D3-09", "empty_tags", "refuses empty tags", lambda message: message.get("timestamp_tag") == ""),
+    refusing("HIO-D3-09", "tags_of_letters", "refuses the tag a", lambda message: message.get("timestamp_tag") == "a"),
     changed(
         "HIO-D3-09", "sorted_by_tag", "takes requests in order of their tags", (Endpoint, "exchange", sorted_by_tag)
     ),

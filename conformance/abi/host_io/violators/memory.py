@@ -217,7 +217,7 @@ ORDER = [
         "HIO-D3-04",
         "one_order",
         "completions always have the order of requests",
-        (Endpoint, "drain", lambda self, choices: [self.complete(each) for each in self.waiting]),
+        (Endpoint, "drain", lambda self, choices: [self.complete(request) for request in self.waiting]),
     ),
     writing(
         "HIO-D5-24",

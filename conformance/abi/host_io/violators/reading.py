@@ -96,25 +96,25 @@ READING = [
         "HIO-D3-02",
         "short_correlation_ids",
         "refuses correlation ids of 256 characters",
-        lambda each: len(each["correlation_id"]) > 255,
+        lambda message: len(message["correlation_id"]) > 255,
     ),
     refusing(
         "HIO-D3-05",
         "short_request_ids",
         "refuses request ids of 256 characters",
-        lambda each: len(each["request_id"]) > 255,
+        lambda message: len(message["request_id"]) > 255,
     ),
     refusing(
         "HIO-D3-02",
         "ascii_correlation_ids",
         "refuses correlation ids beyond ASCII",
-        lambda each: not each["correlation_id"].isascii(),
+        lambda message: not message["correlation_id"].isascii(),
     ),
     refusing(
         "HIO-D3-05",
         "numeric_request_ids",
         "refuses request ids that do not begin with r",
-        lambda each: each["request_id"][0] != "r",
+        lambda message: message["request_id"][0] != "r",
     ),
 ]
 

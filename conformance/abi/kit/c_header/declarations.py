@@ -60,7 +60,9 @@ class CHeader:
     def enumerators(self, name: str) -> tuple[tuple[str, int], ...] | None:
         """The enumerators of the enumeration of that name and their values, in order."""
         found = self.types.enumeration(name)
-        return None if found is None else tuple((each.name, self.constants[each.name]) for each in found)
+        return (
+            None if found is None else tuple((enumerator.name, self.constants[enumerator.name]) for enumerator in found)
+        )
 
     def is_opaque_handle(self, name: str) -> bool:
         """True if a name is that of a pointer to a structure that the header does not define."""
@@ -89,7 +91,8 @@ class CHeader:
     def _prototype(self, function: c_ast.FuncDecl) -> Prototype:
         given = function.args.params if function.args is not None else []
         types = [
-            "..." if isinstance(each, c_ast.EllipsisParam) else self.types.text(adjusted(each.type)) for each in given
+            "..." if isinstance(parameter, c_ast.EllipsisParam) else self.types.text(adjusted(parameter.type))
+            for parameter in given
         ]
         return Prototype(self.types.text(function.type), () if types == ["void"] else tuple(types))
 
@@ -101,9 +104,9 @@ def read_header(text: str) -> CHeader:
     preamble = "".join(f"typedef int {name};" for name in sorted(FUNDAMENTAL))
     unit = _parsed(f"{preamble}\n{preprocessed.code}")
     functions = {
-        each.name: each.type
-        for each in unit.ext
-        if isinstance(each, c_ast.Decl) and isinstance(each.type, c_ast.FuncDecl)
+        declaration.name: declaration.type
+        for declaration in unit.ext
+        if isinstance(declaration, c_ast.Decl) and isinstance(declaration.type, c_ast.FuncDecl)
     }
     return CHeader(functions, Types.of(unit), preprocessed.macros)
 

@@ -84,7 +84,7 @@ class Types:
                 return self._declared(node, depth)
             case c_ast.FuncDecl():
                 given = node.args.params if node.args is not None else []
-                types = ", ".join(self.text(each.type, depth + 1) for each in given)
+                types = ", ".join(self.text(parameter.type, depth + 1) for parameter in given)
                 return f"{self.text(node.type, depth + 1)}({types})"
             case c_ast.Typename():
                 return self.text(node.type, depth + 1)

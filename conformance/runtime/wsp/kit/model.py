@@ -79,15 +79,15 @@ class Actor:
                     return moved
             except StopIteration:
                 self.done = True
-                for each in sorted(self._produced):
-                    self._close(self.queues[each])
+                for channel in sorted(self._produced):
+                    self._close(self.queues[channel])
             moved = True
         return moved
 
     def _body(self, body: Sequence[Mapping[str, Any]]) -> Iterator[bool]:
         """Yield, again and again, true if the body made progress."""
-        for each in body:
-            yield from getattr(self, f"_{each['op']}_statement")(each)
+        for statement in body:
+            yield from getattr(self, f"_{statement['op']}_statement")(statement)
 
     def _send_statement(self, statement: Mapping[str, Any]) -> Iterator[bool]:
         queue = self.queues[statement["channel"]]
@@ -157,6 +157,6 @@ class Actor:
 
 def statements(body: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
     """All statements of a body, those inside others too."""
-    for each in body:
-        yield each
-        yield from statements(each.get("body", ()))
+    for statement in body:
+        yield statement
+        yield from statements(statement.get("body", ()))

@@ -70,7 +70,7 @@ def canonical(document: Mapping[str, Any]) -> str:
 
 def content_hash(document: Mapping[str, Any]) -> str:
     """Return the hash of the canonical bytes without the hash itself."""
-    content = {name: each for name, each in document.items() if name != "hash"}
+    content = {name: value for name, value in document.items() if name != "hash"}
     return f"sha256:{hashlib.sha256(canonical(content).encode()).hexdigest()}"
 
 

@@ -75,7 +75,7 @@ def kernel(
         "name": name,
         "payload": {
             "form": "wsp-kernel",
-            "parameters": [{"name": each, "kind": kind} for each, kind in (parameters or {}).items()],
+            "parameters": [{"name": parameter, "kind": kind} for parameter, kind in (parameters or {}).items()],
             "instructions": list(instructions),
         },
         "cycles": {"fixed": cycles, "per_element": per_element},
@@ -129,7 +129,9 @@ def schedule(
     """The schedule: a policy over workers, a task window, sizes of resources, further directives."""
     stated: dict[str, Any] = {}
     if policy is not None:
-        given = {name: each if name == "workers" else value(each) for name, each in (parameters or {}).items()}
+        given = {
+            name: parameter if name == "workers" else value(parameter) for name, parameter in (parameters or {}).items()
+        }
         stated["policy"] = {"id": policy, "parameters": {"workers": workers, **given}}
     if window is not None:
         stated["task_window"] = {"size": window} if isinstance(window, int) else dict(window)
@@ -185,7 +187,7 @@ def task(
 ) -> Statement:
     """Issue a kernel to a worker; a text is the name of a tensor."""
     more = {} if key is None else {"key": value(key)}
-    more |= {name: list(each) for name, each in (("waits", waits), ("signals", signals)) if each}
+    more |= {name: list(events) for name, events in (("waits", waits), ("signals", signals)) if events}
     return {"op": "task", "kernel": kernel, "arguments": _arguments(arguments), **more}
 
 
@@ -246,7 +248,7 @@ def _note() -> dict[str, Any]:
 
 
 def _arguments(given: Iterable[str | Value]) -> list[dict[str, Any]]:
-    return [tensor_argument(each) if isinstance(each, str) else value(each) for each in given]
+    return [tensor_argument(argument) if isinstance(argument, str) else value(argument) for argument in given]
 
 
 def _given(**members: Any) -> dict[str, Any]:

@@ -99,7 +99,7 @@ def generate(choose: Chooser) -> Generated:
         *(process(actor.name, *actor.body) for actor in actors),
         channels=[channel(link.name, ROOM, choose.pick([0, 0, 3])) for link in links],
         kernels=[MIX, COPY_MIX],
-        tensors=[tensor(each, "u64", [0]) for each in tensors],
+        tensors=[tensor(name, "u64", [0]) for name in tensors],
         schedule=schedule(policy, workers),
     )
     seen = {f"{actor.name}_x": str(actor.value) for actor in actors}

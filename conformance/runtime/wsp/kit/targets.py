@@ -32,11 +32,11 @@ def targets(*names: str) -> list[Any]:
 
 def tasks(plan: Mapping[str, Any], key: Any = None) -> dict[str, Any]:
     """Nine tasks that write 12 bytes each into one of three tensors, under a schedule."""
-    body = [task("fill", each, slot("i"), key=op("mul", slot("i"), 5) if key is None else key) for each in "abc"]
+    body = [task("fill", name, slot("i"), key=op("mul", slot("i"), 5) if key is None else key) for name in "abc"]
     return program(
         process("p", repeat(3, *body, index="i")),
         kernels=[filler("fill", 5)],
-        tensors=[tensor(each, "i32", [0] * 3) for each in "abc"],
+        tensors=[tensor(name, "i32", [0] * 3) for name in "abc"],
         schedule=plan,
     )
 

@@ -39,7 +39,7 @@ def dropped(self: Any, process: Any, channel: int, value: Any) -> bool:
 
 def counted_by_kernel(self: Any, process: Any, site: Any, key: int, scalars: Any) -> Any:
     """A policy has the number of the task among those of its kernel."""
-    place, before = self._place, sum(each[:2] == ["task", site.kernel] for each in self.observed)
+    place, before = self._place, sum(observation[:2] == ["task", site.kernel] for observation in self.observed)
     self._place = lambda number, key: place(before, key)
     try:
         return ISSUE(self, process, site, key, scalars)

@@ -94,7 +94,7 @@ class Backwards(ReferenceAdapter):
 def told_backwards(result: dict[str, Any]) -> dict[str, Any]:
     """A result whose report of a deadlock is in another order, and whose error has other words."""
     if "error" in result:
-        result["error"] = {name: "erreur" if name == "message" else each for name, each in result["error"].items()}
+        result["error"] = {name: "erreur" if name == "message" else member for name, member in result["error"].items()}
     if "deadlock" in result:
         report = dict(result["deadlock"])
         for part in ("waiting", "channels", "scopes", "mitigations"):

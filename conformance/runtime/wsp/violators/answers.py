@@ -30,7 +30,7 @@ def answered(clause: str, name: str, description: str, change: Callable[[Answer]
         return call
 
     called = [f"wsp_{method}" for method in methods]
-    return changed(clause, name, description, *((ReferenceAdapter, each, changing(each)) for each in called))
+    return changed(clause, name, description, *((ReferenceAdapter, method, changing(method)) for method in called))
 
 
 def asked(clause: str, name: str, description: str, change: Callable[[Answer], Answer], *methods: str) -> Violation:
@@ -46,7 +46,7 @@ def asked(clause: str, name: str, description: str, change: Callable[[Answer], A
         return call
 
     called = [f"wsp_{method}" for method in methods]
-    return changed(clause, name, description, *((ReferenceAdapter, each, changing(each)) for each in called))
+    return changed(clause, name, description, *((ReferenceAdapter, method, changing(method)) for method in called))
 
 
 def with_statistics(clause: str, name: str, description: str, change: Callable[[Answer], Any]) -> Violation:

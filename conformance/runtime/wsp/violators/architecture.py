@@ -26,8 +26,8 @@ def each_without(part: str, member: str) -> Callable[[Answer], None]:
     """A member that no entry has."""
 
     def change(answer: Answer) -> None:
-        for each in answer[part]:
-            each.pop(member, None)
+        for entry in answer[part]:
+            entry.pop(member, None)
 
     return change
 
@@ -37,10 +37,10 @@ def no_kind(part: str, kind: str) -> Callable[[Answer], None]:
 
     def change(answer: Answer) -> None:
         if part == "exec_units":
-            for each in answer[part]:
-                each["kinds"] = [other for other in each["kinds"] if other != kind]
+            for entry in answer[part]:
+                entry["kinds"] = [other for other in entry["kinds"] if other != kind]
         else:
-            answer[part] = [each for each in answer[part] if each["kind"] != kind]
+            answer[part] = [other for other in answer[part] if other["kind"] != kind]
 
     return change
 

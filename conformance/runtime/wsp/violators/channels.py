@@ -28,7 +28,7 @@ def made(**other: Callable[..., int]) -> tuple[Any, str, Any]:
 
     def make(self: Any, index: int, capacity: int, latency: int, producers: int, *rest: Any) -> None:
         given = {"capacity": capacity, "latency": latency}
-        given |= {name: each(capacity, latency, producers) for name, each in other.items()}
+        given |= {name: policy(capacity, latency, producers) for name, policy in other.items()}
         MAKE(self, index, given["capacity"], given["latency"], producers, *rest)
 
     return ChannelState, "__init__", make

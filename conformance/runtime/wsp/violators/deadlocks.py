@@ -32,7 +32,7 @@ def missed(answer: Answer) -> None:
 def of_processes_alone(answer: Answer) -> None:
     """A deadlock in which no process waits for a channel is a completion."""
     waiting = answer.get("deadlock", {}).get("waiting", [])
-    if waiting and all(each["reason"] != CHANNEL_EMPTY_WAIT for each in waiting):
+    if waiting and all(wait["reason"] != CHANNEL_EMPTY_WAIT for wait in waiting):
         missed(answer)
 
 
@@ -133,21 +133,21 @@ def one_waiter(report: Answer) -> None:
 
 
 def channels_only(report: Answer) -> None:
-    report["waiting"] = [each for each in report["waiting"] if each["reason"].startswith("CHANNEL")]
+    report["waiting"] = [wait for wait in report["waiting"] if wait["reason"].startswith("CHANNEL")]
 
 
 def without_tasks(report: Answer) -> None:
-    report["waiting"] = [each for each in report["waiting"] if "task" not in each]
+    report["waiting"] = [wait for wait in report["waiting"] if "task" not in wait]
 
 
 def one_reason(report: Answer) -> None:
-    for each in report["waiting"]:
-        each["reason"] = CHANNEL_EMPTY_WAIT
+    for wait in report["waiting"]:
+        wait["reason"] = CHANNEL_EMPTY_WAIT
 
 
 def no_object(report: Answer) -> None:
-    for each in report["waiting"]:
-        each["for"] = ""
+    for wait in report["waiting"]:
+        wait["for"] = ""
 
 
 def wrong_knob(report: Answer) -> None:

@@ -89,7 +89,7 @@ NETWORKS = [
         lambda report: report.update(waiting=report["waiting"][:1])
     ), "execute"),
     answered("WSP-03.3-08", "no_reason", "names no reason", of_report(
-        lambda report: [each.update(reason="") for each in report["waiting"]]
+        lambda report: [wait.update(reason="") for wait in report["waiting"]]
     ), "execute"),
     answered("WSP-03.3-09", "no_suggestion", "suggests nothing", of_report(
         lambda report: report.update(mitigations=[])

@@ -174,7 +174,7 @@ LAST: dict[str, Any] = {}
 
 def sticky(given: Answer) -> Answer:
     LAST.update(given.get("symbols") or {})
-    known = {each["name"] for each in json.loads(given["package"]).get("symbols", [])}
+    known = {symbol["name"] for symbol in json.loads(given["package"]).get("symbols", [])}
     return {**given, "symbols": {name: value for name, value in LAST.items() if name in known}}
 
 

@@ -55,7 +55,7 @@ def sized(clause: str, name: str, description: str, change: Any) -> Violation:
     """Other sizes than asked for."""
 
     def init(self: Resources, sizes: Mapping[str, int]) -> None:
-        usual_init(self, {each: change(each, size) for each, size in sizes.items()})
+        usual_init(self, {resource: change(resource, size) for resource, size in sizes.items()})
 
     return changed(clause, name, description, (Resources, "__init__", init))
 
@@ -63,18 +63,18 @@ def sized(clause: str, name: str, description: str, change: Any) -> Violation:
 def unbounded(resource: str, clause: str) -> Violation:
     """One resource that has no bound."""
     return sized(
-        clause, f"unbounded_{resource}", f"{resource} is never exhausted", lambda each, size: (
-            UNBOUNDED if each == resource else size
+        clause, f"unbounded_{resource}", f"{resource} is never exhausted", lambda name, size: (
+            UNBOUNDED if name == resource else size
         )
     )  # fmt: skip
 
 
 BOUNDS = [unbounded(resource, clause) for resource, clause in CLAUSE_OF.items()]
-one_too_many = sized("WSP-03.4-01", "", "every resource is one larger than declared", lambda each, size: size + 1)
+one_too_many = sized("WSP-03.4-01", "", "every resource is one larger than declared", lambda resource, size: size + 1)
 
 
-def window_of_default(each: str, size: int) -> int:
-    return 64 if each == "task_ring" else size
+def window_of_default(resource: str, size: int) -> int:
+    return 64 if resource == "task_ring" else size
 
 
 ring_of_its_own = sized("WSP-03.4-07", "", "the task ring has its default size whatever the window", window_of_default)
@@ -143,11 +143,11 @@ resumes_one = changed(
 def in_ring_order(self: Machine, task: TaskState) -> None:
     waiting: list[TaskState] = self.__dict__.setdefault("complete", [])
     waiting.append(task)
-    for each in sorted(waiting, key=lambda other: other.number):
-        if any(number < each.number for number in self.tasks):
+    for waiter in sorted(waiting, key=lambda other: other.number):
+        if any(number < waiter.number for number in self.tasks):
             return
-        waiting.remove(each)
-        usual_free_in_machine(self, each)
+        waiting.remove(waiter)
+        usual_free_in_machine(self, waiter)
 
 
 freed_in_ring_order = changed(

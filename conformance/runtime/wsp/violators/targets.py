@@ -153,9 +153,9 @@ def diagnosed_otherwise(self: Target, directive: str) -> str:
 
 
 def by_prefix(self: Target, directive: str) -> str:
-    for name, each in self.directives.items():
+    for name, state in self.directives.items():
         if directive.lower().startswith(name.lower()) or name.startswith(directive):
-            return each
+            return state
     return "unsupported"
 
 
