@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
 from tessera_conformance.chapters.runtime.wsp.kit.bounded import TASK_RING
 from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     channel,
+    cond,
+    filler,
+    load,
     process,
     program,
     receive,
     run,
     schedule,
     send,
+    slot,
     task,
+    tensor,
     work,
 )
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, instants, statistics
 from tessera_conformance.chapters.runtime.wsp.kit.targets import PROBES, STATES, UNUSUAL, directive, targets, tasks
 from tessera_conformance.marks import clause, feature
+from tessera_conformance.protocol import Rejected
 
 TABLES = ("directives", "csp", "predicates")
 RUNNABLE = targets("cpu_sim", "pto_runtime_a2a3sim", "pto_runtime_a2a3sim_host_graph")
@@ -36,6 +44,21 @@ def matrix(impl, check, target):
 def state(impl, check, target, name):
     """Return the state of a directive; one that the matrix does not list is unsupported (AMB-WSP-29)."""
     return matrix(impl, check, target)["directives"].get(name, "unsupported")
+
+
+def fill(value, **where):
+    """A task that fills a tensor with a value."""
+    return task("fill", "t", value, **where)
+
+
+def one_fill(*body):
+    """A program of one process over three workers and a tensor."""
+    return program(
+        process("p", *body),
+        kernels=[filler("fill", 5)],
+        tensors=[tensor("t", "i32", [1, 4, 2])],
+        schedule=schedule("affinity", 3, 64),
+    )
 
 
 def behaviour(impl, check, package):
@@ -127,6 +150,63 @@ def test_an_enforced_directive_changes_what_a_run_does(impl, check, target, name
     if name == "dispatch.round_robin" and state(impl, check, target, "dispatch.affinity") != "enforced":
         return
     differs = any(actual[member] != other[member] for member in ("assignments", "stalls", "total_cycles"))
+    check.equal(differs, declared == "enforced", f"whether {name}, which is {declared}, changes the run")
+
+
+LEAST: Mapping[str, Mapping[str, Any]] = UNUSUAL | {
+    "task_window.unit.bytes": UNUSUAL["task_window.unit.bytes"] | {"size": 1}
+}
+"""The windows of other units and modes, so small that one that is enforced shows."""
+
+
+@feature("wsp-capabilities", "wsp-expressions", "wsp-kernels", "wsp-packages", "wsp-slots", "wsp-statistics")
+@clause("WSP-07-04", "WSP-01.3-02")
+@pytest.mark.parametrize("name", LEAST)
+@EVERY_RUNNABLE
+def test_an_unusual_window_does_what_its_state_says(impl, check, target, name):
+    """Nine tasks run otherwise than in a window of 64, or end with an error, only where it is enforced."""
+    declared = state(impl, check, target, name)
+    observation = impl.wsp.compile(program=tasks(schedule("round_robin", 3, LEAST[name])), target=target)
+    if declared == "unsupported":
+        check.status(observation, "UNSUPPORTED_DIRECTIVE")
+        return
+    usual = behaviour(impl, check, compiled(impl, check, tasks(schedule("round_robin", 3, 64)), target))
+    if not isinstance(observation, Rejected):
+        observation = impl.wsp.run(package=check.returns(observation)["package"])
+    same = not isinstance(observation, Rejected) and check.returns(observation).get("statistics") == usual
+    check.equal(not same, declared == "enforced", f"whether {name}, which is {declared}, changes the run")
+
+
+MECHANISMS: Mapping[tuple[str, str], tuple[Mapping[str, Any], Mapping[str, Any]]] = {
+    ("csp", "sync_only_channels"): (
+        program(
+            process("p", run("w9"), send("c")),
+            process("q", receive("c", "x"), run("w3")),
+            channels=[channel("c")],
+            kernels=work(3, 9),
+        ),
+        program(process("p", run("w9")), process("q", run("w3")), kernels=work(3, 9)),
+    ),
+    ("predicates", "cond"): (one_fill(cond(0, [fill(7)], [fill(5)])), one_fill(fill(7))),
+    ("predicates", "dispatch_key"): (one_fill(fill(7, key=1)), one_fill(fill(7, key=2))),
+    ("predicates", "tensor_to_slot"): (one_fill(load("x", "t", 1), fill(slot("x"))), one_fill(fill(slot("x")))),
+}
+"""By table and name a program that uses the mechanism, and one without it that does something else."""
+
+
+@feature("wsp-capabilities", "wsp-expressions", "wsp-kernels", "wsp-packages", "wsp-slots", "wsp-statistics")
+@clause("WSP-07-04", "WSP-05.2-02", "WSP-05.2-03")
+@pytest.mark.parametrize(("table", "name"), MECHANISMS, ids=[name for _, name in MECHANISMS])
+@EVERY_RUNNABLE
+def test_an_enforced_mechanism_changes_what_a_run_does(impl, check, target, table, name):
+    """One that is recorded or diagnosed changes nothing; one that is unsupported is refused when it is compiled."""
+    declared = matrix(impl, check, target)[table].get(name, "unsupported")
+    using, without = MECHANISMS[table, name]
+    if declared == "unsupported":
+        check.status(impl.wsp.compile(program=using, target=target), "UNSUPPORTED_DIRECTIVE")
+        return
+    actual, other = (behaviour(impl, check, compiled(impl, check, each, target)) for each in (using, without))
+    differs = any(actual[each] != other[each] for each in ("tensors", "assignments", "total_cycles"))
     check.equal(differs, declared == "enforced", f"whether {name}, which is {declared}, changes the run")
 
 

@@ -8,11 +8,12 @@ import pytest
 from jsonschema import Draft202012Validator
 from referencing import Registry
 
-from tessera_conformance.chapters.runtime.wsp.kit.packages import ABI, canonical, content_hash, example
+from tessera_conformance.chapters.runtime.wsp.kit.packages import ABI, altered, canonical, content_hash, example
 from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     channel,
     elements,
     filler,
+    instruction,
     kernel,
     load,
     op,
@@ -131,6 +132,43 @@ def test_the_payload_of_a_kernel_is_what_runs(impl, check):
     left, right = part(check, kernels, "fill", "payload"), part(check, kernels, "double", "payload")
     check.true(left != right, "the payloads differ", left)
     check.true(kernels["fill"]["entry"] != kernels["double"]["entry"], "the entries differ", kernels["fill"])
+
+
+PAYLOADS = {
+    "as compiled": ({}, [8, -15]),
+    "another operation": ({"op": "sub"}, [6, -9]),
+    "a product": ({"op": "mul"}, [7, 36]),
+    "operands exchanged": ({"op": "sub", "operands": [{"parameter": "b"}, {"parameter": "a"}]}, [-6, 9]),
+    "a constant": ({"operands": [{"parameter": "a"}, {"constant": 100}]}, [107, 88]),
+    "another destination": ({"destination": "b"}, [0, 0]),
+}
+"""Changes of an instruction `c = a + b`, and the elements of c after it."""
+
+
+@feature("wsp-statistics")
+@clause("WSP-07.2-16")
+@pytest.mark.parametrize(("change", "expected"), PAYLOADS.values(), ids=PAYLOADS)
+def test_what_a_payload_holds_is_what_is_executed(impl, check, change, expected):
+    """The package of `c = a + b` with another instruction and the hash that fits, run beside the package itself."""
+    parameters = {"a": "tensor", "b": "tensor", "c": "tensor"}
+    one = program(
+        process("p", run("k", "a", "b", "c")),
+        kernels=[kernel("k", parameters, [instruction("add", "c", "a", "b")], cycles=2)],
+        tensors=[tensor("a", "i32", [7, -12]), tensor("b", "i32", [1, -3]), tensor("c", "i32", [0, 0])],
+    )
+    package = compiled(impl, check, one)
+    for target, result in ((package, [8, -15]), (altered(package, patched(change)), expected), (package, [8, -15])):
+        actual = statistics(impl, check, target)
+        check.equal(elements("i32", actual["tensors"]["c"]), result, "what the kernel computes")
+
+
+def patched(change):
+    """A change of the members of the first kernel's only instruction."""
+
+    def patch(document):
+        document["kernels"][0]["payload"]["instructions"][0].update(change)
+
+    return patch
 
 
 @clause("WSP-07.2-04", "WSP-07.2-18")

@@ -403,6 +403,37 @@ TARGETS = [
 ]
 
 
+BUILT: dict[str, list[Any]] = {}
+
+
+def built(self: ReferenceAdapter, **arguments: Any) -> Answer:
+    answer: Answer = usual_compile(self, **arguments)
+    document = json.loads(answer["package"])
+    BUILT[document["name"]] = document["kernels"]
+    return answer
+
+
+def runs_what_was_built(self: ReferenceAdapter, *, package: str, **arguments: Any) -> Answer:
+    self.wsp_load(package=package)
+    document = json.loads(package)
+    document["kernels"] = BUILT[document["name"]]
+    package = canonical_bytes(document | {"hash": content_hash(document)}).decode()
+    answer: Answer = usual_run(self, package=package, **arguments)
+    return answer
+
+
+usual_compile = ReferenceAdapter.wsp_compile
+KERNELS = [
+    changed(
+        "WSP-07.2-16",
+        "built_kernels",
+        "runs the kernels that were compiled, not those of the package",
+        (ReferenceAdapter, "wsp_compile", built),
+        (ReferenceAdapter, "wsp_run", runs_what_was_built),
+    )
+]
+
+
 def load_only(self: ReferenceAdapter, **arguments: Any) -> Answer:
     package = arguments["package"]
     try:

@@ -34,6 +34,18 @@ def declaring(clause: str, name: str, description: str, table: str, **states: An
     return answered(clause, name, description, change, "capabilities")
 
 
+def with_bytes(self: ReferenceAdapter, **arguments: Any) -> Answer:
+    answer = usual_capabilities(self, **arguments)
+    return answer | {"directives": answer["directives"] | {"task_window.unit.bytes": "enforced"}}
+
+
+def bytes_accepted(self: ReferenceAdapter, *, program: Answer, **arguments: Any) -> Answer:
+    schedule = program.get("schedule", {})
+    if schedule.get("task_window", {}).get("unit") == "bytes":
+        program = {**program, "schedule": schedule | {"task_window": {"size": 64}}}
+    return usual_compile(self, program=program, **arguments)
+
+
 def all_enforced(answer: Answer) -> None:
     for table in ("directives", "csp", "predicates"):
         answer[table] = dict.fromkeys(answer[table], "enforced")
@@ -74,6 +86,15 @@ MATRICES = [
     declaring("WSP-05.2-03", "no_conditions", "conditions left out", "predicates", cond=None),
     changed("WSP-05.2-01", "any_case", "targets in any case", (ReferenceAdapter, "wsp_capabilities", any_target)),
     answered("WSP-07-04", "all_enforced", "everything is called enforced", all_enforced, "capabilities"),
+    changed(
+        "WSP-07-04",
+        "bytes_enforced",
+        "windows of bytes are called enforced and taken for 64 tasks",
+        (ReferenceAdapter, "wsp_capabilities", with_bytes),
+        (ReferenceAdapter, "wsp_compile", bytes_accepted),
+    ),
+    declaring("WSP-07-04", "cond_recorded", "conditions are called recorded", "predicates", cond="recorded"),
+    declaring("WSP-07-04", "tokens_recorded", "channels are called recorded", "csp", sync_only_channels="recorded"),
     answered("WSP-07.1-03", "phase_1_enforces", "phase 1 claims a window", phase_1_enforces, "capabilities"),
     answered("WSP-07.1-03", "phase_1_pools", "phase 1 claims an arena", phase_1_pools, "capabilities"),
     declaring("WSP-07.1-09", "no_hash", "hash is called recorded", "directives", dispatch__hash="recorded"),
