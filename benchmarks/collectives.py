@@ -1,4 +1,4 @@
-"""Collectives: what all ranks compute, when half a million messages travel, the recurrence over 4,096 ranks, and plans.
+"""Collectives: what all ranks compute, when half a million messages travel, and plans.
 
 All figures are processor time, which other work on the machine changes least.
 """
@@ -15,7 +15,6 @@ from measurement import Measurement, NotMeasured, Outcome, in_turns, seconds
 
 from tessera_reference.collectives.operations import messages, run
 from tessera_reference.collectives.planning import Options, plan_function
-from tessera_reference.collectives.recurrence import recurrence
 from tessera_reference.collectives.travel import travel
 from tessera_reference.ir.targets import DEFAULT, target_of
 from tessera_reference.levels.texts import read_at
@@ -24,9 +23,9 @@ from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
 
 RANKS, ELEMENTS = 8, 1 << 16
-SOME, MANY, MOST = 128, 512, 4096
+SOME, MANY = 128, 512
 SYSTEM_PYTHON = "/usr/bin/python3"
-NUMPY, STABLEHLO, ENGINE, RECURRENCE, PLANNER = 4, 200, 4, 0.5, 2
+NUMPY, STABLEHLO, ENGINE, PLANNER = 4, 200, 4, 2
 """Times a fold in place at most; times faster than the interpreter at least; seconds."""
 DIRECT, CHUNK = 64, 1000
 LAYERS = 1000
@@ -41,7 +40,6 @@ def measure() -> list[Outcome]:
         _against_stablehlo(values, buffers),
         *_engine(),
         _against_simgrid(),
-        *_recurrence(),
         _planner(),
         _calls(),
     ]
@@ -139,32 +137,6 @@ def _chunks() -> Measurement:
     writing = seconds(partial(messages, "all_reduce", "direct", DIRECT, DIRECT * 7 * CHUNK, chunk=CHUNK))
     name = f"direct, {DIRECT} ranks, {len(sent)} chunks"
     return Measurement(name, ours, "writing its messages", writing, ours, "s", None)
-
-
-def _recurrence() -> list[Outcome]:
-    """A ring of 4,096 ranks: the times of 33 million messages. `many_ranks` has the results."""
-    count = MOST * 1000 + 1
-    first = seconds(partial(_last, count))
-    ours = min(seconds(partial(_last, count)) for _ in range(3))
-    plain = seconds(_additions)
-    name, peer = f"ring of {MOST} ranks, times", "8,190 additions of numpy"
-    return [
-        Measurement(name, ours, peer, plain, ours, "s", RECURRENCE),
-        Measurement(f"{name}, first", first, peer, plain, first, "s", RECURRENCE),
-    ]
-
-
-def _last(count: int) -> int:
-    """Return the arrival of the last message, on a new machine."""
-    return max(
-        int(each.end.max()) for each in recurrence(uniform(1, MOST), range(MOST), "all_reduce", "ring", count, 4)
-    )
-
-
-def _additions() -> None:
-    total = np.zeros(MOST, np.int64)
-    for _ in range(2 * (MOST - 1)):
-        total = total + 1
 
 
 def _planner() -> Measurement:

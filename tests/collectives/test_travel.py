@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -10,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tessera_reference.abi import Failure, Status
-from tessera_reference.collectives import recurrence
 from tessera_reference.collectives import travel as durations
 from tessera_reference.collectives.links import topology_of
 from tessera_reference.collectives.queues import (
@@ -25,42 +23,56 @@ from tessera_reference.collectives.schedules import ALGORITHMS
 from tessera_reference.collectives.travel import Cut
 from tessera_reference.mesh.topology import Topology, uniform
 
-IRREGULAR = {
-    "ring, uneven shares": ("ring", uniform(1, 7), 101, None, False),
-    "halving, even shares": ("halving_doubling", uniform(1, 8), 320, None, False),
-    "direct, uneven shares": ("direct", uniform(1, 8), 100_003, None, True),
-    "hierarchical, fewer elements than ranks": ("hierarchical", uniform(2, 4), 5, None, True),
-    "tree of a prime number of ranks": ("tree", uniform(1, 5), 200, None, True),
-    "halving, chunks across shares": ("halving_doubling", uniform(1, 16), 99, 13, True),
-    "direct, a shared uplink": ("direct", uniform(4, 2, shared=True), 320, None, True),
-    "more than a month": ("tree", uniform(1, 2), 1 << 59, None, True),
+MACHINES = {
+    "a switch": uniform(1, 19),
+    "one credit": uniform(1, 8, credits=1),
+    "two nodes": uniform(2, 4),
+    "two small nodes": uniform(2, 2, credits=1, uplink_credits=3),
+    "three nodes": uniform(3, 3, uplink_credits=1),
+    "a shared uplink": uniform(4, 2, shared=True),
+    "a narrow shared uplink": uniform(2, 4, shared=True, uplink_credits=1),
 }
 
 
-@pytest.mark.parametrize("case", IRREGULAR)
-def test_the_recurrence_tells_what_it_does_not_know(case: str) -> None:
-    """The times that it gives are held to the engine's in `test_orders.py`."""
-    name, topology, count, chunk, irregular = IRREGULAR[case]
-    devices = [device.id for device in topology.devices]
-    per_node = len(devices) // len(topology.nodes)
-    times = recurrence.recurrence(topology, devices, "all_reduce", name, count, 4, per_node=per_node, chunk=chunk)
-    with pytest.raises(recurrence.Irregular) if irregular else nullcontext():
-        assert sum(1 for _ in times)
-
-
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("collective", durations.COLLECTIVES)
 @pytest.mark.parametrize("name", ALGORITHMS)
-@pytest.mark.parametrize("count", [19 * 5, 19 * 5 + 3])
 def test_durations_of_many_devices_are_those_of_the_engine(
-    name: str, count: int, monkeypatch: pytest.MonkeyPatch
+    name: str, collective: str, machine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The limit is 18 of 19 devices: the recurrence runs first, then the engine alone."""
-    topology, devices = uniform(1, 19), tuple(range(19))
-    monkeypatch.setattr(durations, "FEW", 18)
-    one = durations.collective_duration(topology, devices, "all_reduce", count, name)
+    """Shares of one size and of two, and fewer elements than ranks; with the shortcuts and by the engine alone."""
+    topology = MACHINES[machine]
+    devices = tuple(device.id for device in topology.devices)
+    monkeypatch.setattr(durations, "FEW", 1)
+    for size in (40 * len(devices), 40 * len(devices) + len(devices) // 2, len(devices) // 2):
+        answers = []
+        for vectors in (True, False):
+            durations._duration.cache_clear()
+            monkeypatch.setattr(durations, "VECTORS", vectors)
+            answers.append(durations.collective_duration(topology, devices, collective, size, name))
+        assert answers[0] == answers[1], size
     durations._duration.cache_clear()
-    monkeypatch.setattr(durations, "FEW", 1000)
-    assert durations.collective_duration(topology, devices, "all_reduce", count, name) == one
-    durations._duration.cache_clear()
+
+
+def test_rings_are_known_unless_they_share_links() -> None:
+    for topology in MACHINES.values():
+        devices = tuple(device.id for device in topology.devices)
+        assert durations.ring_duration(topology, devices, "all_reduce", "ring", 101, frozenset()) is not None
+    shared, alternating = uniform(2, 2, shared=True), (0, 2, 1, 3)
+    assert durations.ring_duration(shared, alternating, "all_reduce", "ring", 101, frozenset()) is None
+
+
+def test_thousands_of_ranks_by_hand() -> None:
+    """4,096 ranks on a switch: 8,190 steps, each of 2 us and of 1 MiB at 450 GB/s, rounded up."""
+    alone = 2_000_000 + -(-(1 << 20) * 10**12 // (450 * 10**9))
+    for duration in (durations.alike_duration, durations.ring_duration):
+        last = duration(uniform(1, 4096), tuple(range(4096)), "all_reduce", "ring", 1 << 32, frozenset())
+        assert last == 8190 * alone
+
+
+def test_a_month_is_left_to_the_engine() -> None:
+    """Times are 64-bit integers; what might not fit is not computed."""
+    assert durations.ring_duration(uniform(1, 2), (0, 1), "all_reduce", "ring", 1 << 60, frozenset()) is None
 
 
 @st.composite
@@ -99,7 +111,7 @@ def test_one_rank_tells_how_long_like_ranks_take(
         durations._duration.cache_clear()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(durations, "FEW", few)
-            patch.setattr(recurrence, "VECTORS", one_for_all)
+            patch.setattr(durations, "VECTORS", one_for_all)
             try:
                 answers.append(
                     durations.collective_duration(
@@ -114,7 +126,7 @@ def test_one_rank_tells_how_long_like_ranks_take(
 def test_one_rank_tells_of_every_symmetric_algorithm() -> None:
     for name in ("ring", "direct", "hierarchical", "halving_doubling"):
         asked = [
-            recurrence.alike_duration(topology, tuple(range(16)), "all_reduce", 320, name, frozenset())
+            durations.alike_duration(topology, tuple(range(16)), "all_reduce", name, 320, frozenset())
             for topology in (uniform(1, 16), uniform(2, 8))
         ]
         assert asked[0] is not None, name

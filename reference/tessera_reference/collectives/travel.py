@@ -6,21 +6,23 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence, Set
-from contextlib import suppress
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import groupby
-from typing import NamedTuple
+from itertools import groupby, pairwise
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from ..abi.status import Failure, Status, invalid, unsupported
 from ..mesh.engine import Engine
 from ..mesh.topology import Topology
+from ..numerics.collectives import share_of
 from ..numerics.formats import shown
 from .delivery import Sent
-from .links import FIXED, Way, way_between
+from .links import FIXED, Way, like_links, way_between
 from .operations import messages
-from .recurrence import Irregular, alike_duration, recurrence
 from .schedules import ALGORITHMS, Maker, maker, require_known
 
 # When the messages of a collective travel: over links with credits (collectives spec 4.2, 4.3; AMB-COLL-60).
@@ -376,17 +378,22 @@ class Progress:
 
 # How long collectives take by each algorithm: until the last of their messages has arrived (runtime spec 13).
 #
-# The order in which values are combined is not decided here (AMB-RT-26). Among many devices the recurrence is asked
-# first, which gives the same times (AMB-COLL-60). It always tells those of a ring's all-reduce, reduce-scatter and
-# all-gather with an element or more a share, and those of the other algorithms where a power of two of ranks shares a
-# switch and all shares are of one size. Irregular, so that the engine is asked, are many cases of shares of two sizes,
-# of `tree` and `halving_doubling` of other numbers of ranks, and of several nodes whose messages share a link.
+# The order in which values are combined is not decided here (AMB-RT-26). Among many devices, `alike_duration` and
+# `ring_duration` compute the times of the engine without its events (AMB-COLL-60), where they apply.
 
 
 FEW = 64
-"""Devices among which the engine is asked at once; of more, the recurrence is far quicker where it can tell."""
+"""Devices among which the engine is always asked."""
+
+VECTORS = True
+"""False asks the engine of everything."""
+
+_LONGEST = 1 << 61
+"""Picoseconds, a month; sums of two of them are exact."""
 
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
+
+Devices: TypeAlias = tuple[int, ...]
 
 
 def algorithms(topology: Topology, devices: Sequence[int], down: frozenset[str] = frozenset()) -> tuple[str, ...]:
@@ -453,13 +460,10 @@ def _duration(
     """The ranks are taken node by node, since those of a hierarchy stand together; `make` is part of the key."""
     nodes = topology.by_node(devices)
     together = tuple(device for node in nodes for device in node)
-    if len(together) > FEW and path == "auto" and not cuts:  # only the engine follows a path, and links that fail
-        alike = alike_duration(topology, together, collective, size, algorithm, down)
-        if alike is not None:
-            return alike
-        with suppress(Irregular):
-            times = recurrence(topology, together, collective, algorithm, size, 1, per_node=len(nodes[0]), down=down)
-            return max((int(step.end.max()) for step in times), default=0)
+    if VECTORS and len(together) > FEW and path == "auto" and not cuts:  # only the engine follows a path, and cuts
+        for shortcut in (alike_duration, ring_duration):
+            if (duration := shortcut(topology, together, collective, algorithm, size, down)) is not None:
+                return duration
     sent = messages(collective, algorithm, len(devices), size, per_node=len(nodes[0]))
     return max(
         (transfer.end for transfer in travel(topology, together, sent, 1, down=down, path=path, cuts=cuts)), default=0
@@ -472,3 +476,85 @@ def _is_hierarchy(topology: Topology, devices: Sequence[int], down: frozenset[st
         return len({len(node) for node in nodes}) == 1
     switches = [each.name for each in topology.switches if each.node is not None]
     return any(all(len(topology.route(device, switch, down) or ()) == 1 for device in devices) for switch in switches)
+
+
+_ROUNDS: Mapping[str, Callable[[int], list[tuple[int, int]]]] = {
+    "ring": lambda ranks: [(1, 1)] * (ranks - 1),
+    "direct": lambda ranks: [(ranks - 1, 1)],
+    "hierarchical": lambda ranks: [(ranks - 1, 1)],  # of one node
+    "halving_doubling": lambda ranks: [(1, ranks >> step) for step in range(1, ranks.bit_length())],
+}
+"""The messages that a rank sends in each step of combining, and the shares in each; spreading is the way back."""
+
+
+def alike_duration(
+    topology: Topology, devices: Devices, collective: str, algorithm: str, size: int, down: frozenset[str]
+) -> int | None:
+    """Return the duration of a collective whose ranks are all alike, or None where they are not.
+
+    One switch joins them by like links, and all shares are of one size, so that at each time all have sent and
+    received as much.
+    """
+    ranks = len(devices)
+    links = like_links(topology, devices, down) if size % ranks == 0 else None
+    if links is None or collective == "broadcast" or algorithm not in _ROUNDS:
+        return None
+    if algorithm == "halving_doubling" and ranks & (ranks - 1):
+        return None
+    combining = _ROUNDS[algorithm](ranks)
+    rounds = {
+        "all_reduce": [*combining, *reversed(combining)],
+        "reduce_scatter": combining,
+        "all_gather": combining[::-1],
+    }[collective]
+    way = Way((), 2 * links.latency, links.bandwidth)
+    arrived = free = 0
+    in_flight = deque([0] * links.credits, maxlen=links.credits)
+    for messages_sent, shares in rounds:
+        ready, lasts = arrived, way.time(size // ranks * shares)
+        for _ in range(messages_sent):
+            free = max(ready, free, in_flight[0]) + lasts
+            arrived = free + way.latency + FIXED
+            in_flight.append(arrived)
+    return arrived
+
+
+def ring_duration(
+    topology: Topology, devices: Devices, collective: str, algorithm: str, size: int, down: frozenset[str]
+) -> int | None:
+    """Return the duration of a ring whose messages share no link with those of other ranks, or None of other cases.
+
+    A rank sends on what has just come, by one way, so that its messages leave in order; `ends` are the arrivals of
+    earlier steps. Shares are of two sizes at most. Raises `Failure` with TESS_ERR_LAUNCH_FAILED for devices cut off.
+    """
+    ranks = len(devices)
+    if algorithm != "ring" or collective == "broadcast" or size < ranks:
+        return None
+    ways = [way_between(topology, *pair, down) for pair in pairwise((*devices, devices[0]))]
+    directions = [direction for way in ways for direction in way.directions]
+    if len(set(directions)) < len(directions):
+        return None
+    steps = (ranks - 1) * (2 if collective == "all_reduce" else 1)
+    small = size // ranks
+    times = [[way.time(share) for way in ways] for share in (small, small + 1)]
+    if steps * (max(times[1]) + max(way.latency for way in ways) + FIXED) >= _LONGEST:
+        return None
+    lasts, longer = np.array(times)
+    fixed = np.array([way.latency + FIXED for way in ways])
+    of_link = {link.name: link.credits for link in topology.links}
+    credits = np.array([min(of_link[name] for name in way.links) for way in ways])
+    with_credits = [(credit, credits == credit) for credit in sorted(set(credits.tolist()))]
+    once = [share.stop - share.start > small for share in (share_of(size, rank, ranks) for rank in range(ranks))]
+    larger = np.array(once * 2)
+    ends = deque[npt.NDArray[np.int64]](maxlen=min(int(credits.max()), steps))
+    ready = free = np.zeros(ranks, np.int64)
+    for step in range(steps):
+        start = np.maximum(ready, free)  # integers
+        for credit, lanes in with_credits:
+            if credit <= len(ends):
+                np.maximum(start, ends[-credit], out=start, where=lanes)  # integers
+        at = (-step if collective == "all_gather" else -step - 1) % ranks
+        free = start + np.where(larger[at : at + ranks], longer, lasts)
+        ends.append(free + fixed)
+        ready = np.concatenate([ends[-1][-1:], ends[-1][:-1]])
+    return int(ends[-1].max())
