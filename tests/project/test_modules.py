@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import inspect
+import pkgutil
 from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+
+import tessera_reference
 
 # Who may import whom (DESIGN: arrows run one way, and the suite never sees the reference).
 
@@ -263,3 +268,22 @@ def test_an_inexact_operation_would_be_found(source: str) -> None:
 def test_a_sum_of_the_values_of_an_array_would_be_found_without_numpy() -> None:
     assert list(violations("def total(x):\n    return x.values.sum()\n"))
     assert list(violations("def total(x):\n    return x.sum(axis=0)\n")) == []
+
+
+# Docstrings of the reference: those of an override are its first declaration's.
+
+
+def test_public_methods_are_described_where_they_are_declared_first() -> None:
+    bare = []
+    for module in pkgutil.walk_packages(tessera_reference.__path__, "tessera_reference."):
+        if module.name.endswith("__main__"):
+            continue
+        for _, kind in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
+            if kind.__module__ == module.name and not kind.__name__.startswith("_"):
+                bare += [
+                    f"{kind.__qualname__}.{name}"
+                    for name, member in vars(kind).items()
+                    if isinstance(member, property) or (inspect.isfunction(member) and "<" not in member.__qualname__)
+                    if not name.startswith("_") and not inspect.getdoc(getattr(kind, name))
+                ]
+    assert not bare

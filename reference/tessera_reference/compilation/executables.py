@@ -155,7 +155,6 @@ class TileExecutable(Executable):
         block: Extents = (0, 0, 0),
         source: RandomSource = FROM_ZERO,
     ) -> dict[str, Array]:
-        """Run the kernel on the grid and the blocks of the launch; see `Executable.run`."""
         self.require_configuration(grid, block)
         pairs = zip(self.kernel.parameters, self.in_order(arguments), strict=True)
         values = [self._held(parameter, array) for parameter, array in pairs]
@@ -278,7 +277,6 @@ class ProgramExecutable(Executable):
 
     @property
     def meshes(self) -> Mapping[str, Mesh]:
-        """The meshes that its module declares."""
         return self.module.meshes
 
     def run(
@@ -288,7 +286,6 @@ class ProgramExecutable(Executable):
         block: Extents = (0, 0, 0),
         source: RandomSource = FROM_ZERO,
     ) -> dict[str, Array]:
-        """Run the host function; see `Executable.run`."""
         self.require_configuration(grid, block)
         try:
             return self._written(self._results(self._inputs(arguments), source))

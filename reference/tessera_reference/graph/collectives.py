@@ -212,7 +212,6 @@ class AllReduce(Reducing):
     orders = ("pairwise",)
 
     def given(self) -> Numeric:
-        """The operand's type."""
         return self.x
 
     def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
@@ -220,7 +219,6 @@ class AllReduce(Reducing):
         return all_reduce(contributions, self.op)
 
     def dealt(self, reduced: Array, ranks: int) -> Sequence[Array]:
-        """One array for all."""
         return (reduced,) * ranks
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
@@ -243,7 +241,6 @@ class ReduceScatter(Reducing):
     orders = ("pairwise",)
 
     def given(self) -> Tensor:
-        """One part."""
         return _part(self.x, self.dim, self.group)
 
     def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
@@ -251,7 +248,6 @@ class ReduceScatter(Reducing):
         return reduce_scatter(contributions, self.op, dim=self.dim)
 
     def dealt(self, reduced: Array, ranks: int) -> Sequence[Array]:
-        """The parts in order."""
         return parts(reduced, self.dim, ranks)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
@@ -271,11 +267,9 @@ class AllGather(Collective):
     dim: Attribute[int] = 0
 
     def given(self) -> Tensor:
-        """All parts."""
         return _whole(self.x, self.dim, self.group)
 
     def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
-        """One array for all."""
         return all_gather(contributions, self.dim)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
@@ -315,12 +309,10 @@ class RootBroadcast(Collective):
     root: Attribute[int] = 0
 
     def given(self) -> Numeric:
-        """The operand's type."""
         _require_root(self.root, self)
         return self.x
 
     def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
-        """One array for all."""
         return broadcast(contributions, self.root)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
@@ -337,13 +329,11 @@ class RootSum(Collective):
     orders = ("pairwise",)
 
     def given(self) -> Numeric:
-        """The operand's type."""
         require_numeric(self.x.dtype)
         _require_root(self.root, self)
         return self.x
 
     def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
-        """Zeros but at the root."""
         total = reduced("sum", contributions)
         zeros = Array(total.dtype, np.zeros(total.shape, total.dtype.carrier))
         return tuple(total if place == self.root else zeros for place in range(len(contributions)))

@@ -108,7 +108,6 @@ class FlashAttention(Composite):
         )
 
     def decompose(self, build: Builder, *operands: Value) -> Value:
-        """Scores, mask, weights, values."""
         q, k, v = (Term(operand, build) for operand in operands)
         rank, wide = self.q.rank, self.q.dtype.accumulator
         scores = q.matmul(k.transpose(perm=(*range(rank - 2), rank - 1, rank - 2)), out=wide)
@@ -166,7 +165,6 @@ class LayerNorm(Composite):
         return self.x
 
     def decompose(self, build: Builder, *operands: Value) -> Value:
-        """The steps above."""
         x, gamma, beta = (widened(operand, build) for operand in operands)
         centred = x - x.mean(axis=self.axis, keepdims=True)
         variance = (centred * centred).mean(axis=self.axis, keepdims=True)
@@ -200,7 +198,6 @@ class RmsNorm(Composite):
         return self.x
 
     def decompose(self, build: Builder, *operands: Value) -> Value:
-        """The steps above."""
         x, gamma = (widened(operand, build) for operand in operands)
         square = (x * x).mean(axis=self.axis, keepdims=True)
         unit = x * (square + number(self.eps)).rsqrt()
@@ -263,11 +260,9 @@ class Distribution(Draw):
 
     @property
     def result_dtype(self) -> DType:
-        """The dtype asked for."""
         return self.dtype
 
     def execute(self, env: Environment) -> Array:
-        """The numbers by the reference arithmetic."""
         return type(self).draw(*source_of(self, env), self.shape, self.dtype, self.offset)
 
 
@@ -298,11 +293,9 @@ class DropoutMask(Draw):
 
     @property
     def result_dtype(self) -> DType:
-        """bool."""
         return DTYPES["bool"]
 
     def execute(self, env: Environment) -> Array:
-        """The mask by the reference arithmetic."""
         return random.dropout_mask(self.rate, *source_of(self, env), self.shape, self.offset)
 
 
@@ -329,7 +322,6 @@ class Dropout(Composite):
         return self.x
 
     def decompose(self, build: Builder, *operands: Value) -> Value:
-        """A mask, a quotient, a choice."""
         (x,) = operands
         source = {"seed": self.seed, "stream": self.stream, "offset": self.offset}
         keeps = Term(build(DropoutMask, shape=self.x.shape, rate=self.rate, **source), build)
@@ -450,7 +442,6 @@ class BatchNorm(Stateful):
         return self.x, self.running_mean, self.running_variance
 
     def compute(self, build: Builder, *operands: Value) -> tuple[Value, ...]:
-        """The steps above."""
         x, gamma, beta, old_mean, old_variance = (widened(operand, build) for operand in operands)
         mean = self._of_channels(x).mean(axis=1) if self.training else old_mean
         centred = x - self._along(mean)
@@ -513,7 +504,6 @@ class Sgd(Stateful):
         return self.parameter, self.velocity
 
     def compute(self, build: Builder, *operands: Value) -> tuple[Value, ...]:
-        """The steps above."""
         parameter, gradient, velocity = (widened(operand, build) for operand in operands)
         moved = velocity * number(self.momentum) + gradient
         stepped = parameter - moved * number(self.rate)

@@ -88,7 +88,6 @@ class Constant(Operation):
 
     @classmethod
     def hidden(cls, shown: Shown) -> dict[str, Any]:
-        """The dtype is that of the result."""
         types = shown.results or ()
         require(
             len(types) == 1 and isinstance(types[0], Scalar),
@@ -108,7 +107,6 @@ class Constant(Operation):
         return Scalar(self.dtype)
 
     def execute(self, env: Environment) -> Array:
-        """The number."""
         return Array(self.dtype, np.asarray(self.value, self.dtype.carrier))
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
@@ -134,7 +132,6 @@ class ConstTensor(Operation):
 
     @classmethod
     def attributes_of(cls, results: tuple[Type, ...]) -> dict[str, AttributeValue]:
-        """Shape, dtype and layout are those of the type."""
         match results:
             case [Tensor(shape, dtype, layout)]:
                 extents = tuple(extent for extent in shape if isinstance(extent, int))
@@ -165,7 +162,6 @@ class ConstTensor(Operation):
         return Tensor(self.shape, self.dtype, layout) if self.shape else Scalar(self.dtype)
 
     def execute(self, env: Environment) -> Array:
-        """The numbers."""
         require_room("const_tensor", self.shape)
         numbers = np.asarray(self.value, self.dtype.carrier)
         filled = np.broadcast_to(numbers, self.shape) if numbers.ndim == 0 else numbers.reshape(self.shape)

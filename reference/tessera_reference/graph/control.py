@@ -73,7 +73,6 @@ class If(Stepwise):
         return self.returns
 
     def region_results(self) -> tuple[tuple[Type, ...], ...]:
-        """Both yield the results."""
         return self.returns, self.returns
 
     @classmethod
@@ -86,7 +85,6 @@ class If(Stepwise):
         return {"returns": loosened_all(both, shown.results)}
 
     def steps(self, condition: Array, env: StepEnvironment) -> Steps:
-        """Take the branch."""
         return env.region(0 if condition.values else 1, ())
 
 
@@ -117,11 +115,9 @@ class For(Stepwise):
 
     @classmethod
     def region_arguments(cls, operands: tuple[Type, ...]) -> tuple[tuple[Type, ...], ...]:
-        """The index and the carried values."""
         return ((_INT32, *operands[3:]),)
 
     def region_results(self) -> tuple[tuple[Type, ...], ...]:
-        """The carried values."""
         return (self.carried,)
 
     def steps(self, start: Array, stop: Array, step: Array, *carried: Array, env: StepEnvironment) -> Steps:
@@ -157,7 +153,6 @@ class While(Stepwise):
 
     @classmethod
     def region_arguments(cls, operands: tuple[Type, ...]) -> tuple[tuple[Type, ...], ...]:
-        """Both take the carried values."""
         return operands, operands
 
     def region_results(self) -> tuple[tuple[Type, ...], ...]:
@@ -165,7 +160,6 @@ class While(Stepwise):
         return (Scalar(dtype("bool")),), self.carried
 
     def steps(self, *carried: Array, env: StepEnvironment) -> Steps:
-        """Test, run, repeat."""
         while True:
             (holds,) = yield from env.region(0, carried)
             if not holds.values:
@@ -188,7 +182,6 @@ class Assert(Operation):
         return ()
 
     def execute(self, condition: Array, env: Environment) -> tuple[Array, ...]:
-        """Check."""
         if not condition.values:
             raise AssertionFailed(self.message)
         return ()
@@ -328,7 +321,6 @@ class FunctionValue(Stepwise):
         return {"type": type_of_function(f"@{name}", function)}
 
     def arguments_of_callee(self, operands: tuple[Type, ...]) -> tuple[Type, ...]:
-        """Those of the type."""
         return self.type.parameters
 
     def steps(self, env: StepEnvironment) -> Steps:
@@ -359,7 +351,6 @@ class CallValue(Stepwise):
         return self.function.result
 
     def steps(self, function: Array, *arguments: Array, env: StepEnvironment) -> Steps:
-        """The function's results."""
         return env.call(env.function_of(function), arguments)
 
 

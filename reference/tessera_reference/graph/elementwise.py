@@ -67,7 +67,6 @@ class ElementwiseBinary(Elementwise):
         return elementwise(a.dtype, a, b)
 
     def execute(self, a: Array, b: Array, env: Environment) -> Array:
-        """The operation by the reference arithmetic."""
         return type(self).compute(a, b)
 
 
@@ -237,7 +236,6 @@ class Negate(Elementwise):
         return self.x
 
     def execute(self, x: Array, env: Environment) -> Array:
-        """The sign flipped."""
         return arithmetic.negate(x)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
@@ -280,7 +278,6 @@ class Select(Elementwise):
         return elementwise(self.a.dtype, self.condition, self.a, self.b)
 
     def execute(self, condition: Array, a: Array, b: Array, env: Environment) -> Array:
-        """One or the other."""
         return movement.chosen(condition, a, b)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
@@ -331,7 +328,6 @@ class Clamp(Elementwise):
         return elementwise(self.x.dtype, self.x, self.low, self.high)
 
     def execute(self, x: Array, low: Array, high: Array, env: Environment) -> Array:
-        """A maximum, then a minimum."""
         return arithmetic.minimum(arithmetic.maximum(x, low), high)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
@@ -355,7 +351,6 @@ class Abs(Elementwise):
         return self.x
 
     def execute(self, x: Array, env: Environment) -> Array:
-        """Without signs."""
         return arithmetic.absolute(x)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
@@ -394,7 +389,6 @@ class Cast(Elementwise):
         return self.x.with_dtype(self.dtype)
 
     def execute(self, x: Array, env: Environment) -> Array:
-        """The conversion by the reference arithmetic."""
         return cast(x, self.dtype, self.overflow)  # type: ignore[arg-type]  # infer has checked it
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
@@ -421,7 +415,6 @@ class Identity(Operation):
         return self.x
 
     def execute(self, x: Array, env: Environment) -> Array:
-        """The operand."""
         return x
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:

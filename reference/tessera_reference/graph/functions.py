@@ -55,7 +55,6 @@ class ElementaryFunction(FloatFunction):
     """A function that is rounded once; its short name is its name in the reference arithmetic."""
 
     def execute(self, x: Array, env: Environment) -> Array:
-        """The correctly rounded values."""
         return elementary.apply(self.short_name, x)
 
 
@@ -106,7 +105,6 @@ class Sigmoid(FloatFunction):
     """1 / (1 + exp(-x))."""
 
     def execute(self, x: Array, env: Environment) -> Array:
-        """The composition by the reference arithmetic."""
         return activations.sigmoid(x)
 
     def pullback(self, dy: Term, y: Term, x: Term) -> Term:
@@ -119,7 +117,6 @@ class Silu(FloatFunction):
     """x * sigmoid(x)."""
 
     def execute(self, x: Array, env: Environment) -> Array:
-        """The composition by the reference arithmetic."""
         return activations.silu(x)
 
     def pullback(self, dy: Term, y: Term, x: Term) -> Term:
@@ -144,7 +141,6 @@ class Relu(FloatFunction):
         return self.x
 
     def execute(self, x: Array, env: Environment) -> Array:
-        """The maximum by the reference arithmetic."""
         return activations.relu(x)
 
     def pullback(self, dy: Term, y: Term, x: Term) -> Term:
@@ -170,7 +166,6 @@ class Gelu(FloatFunction):
         return super().infer()
 
     def execute(self, x: Array, env: Environment) -> Array:
-        """The composition by the reference arithmetic."""
         return activations.gelu(x, self.approximate)  # type: ignore[arg-type]  # infer has checked it
 
     def pullback(self, dy: Term, y: Term, x: Term) -> Term:

@@ -186,7 +186,6 @@ class FutureCollective(Collective):
         return Future(self.given())
 
     def where(self) -> str:
-        """Along the axis that was given or found, or in the subgroup."""
         return f"along axis {self.met.axes[0]}" if len(self.met.axes) == 1 else f"in {self.met}"
 
     @property
@@ -195,7 +194,6 @@ class FutureCollective(Collective):
         return self.chunk if self.chunk is not None else self.chunk_bytes
 
     def terms(self) -> dict[str, object]:
-        """The fields that every rank of the group has alike."""
         own: dict[str, object] = {name: value for name, value in self.attributes.items() if name in _TERMS}
         return own | ({} if self.chunk_size is None else {"chunk": self.chunk_size})
 
@@ -205,7 +203,6 @@ class GroupCollective(FutureCollective):
     """A collective of a whole group, which a collective of Graph IR computes."""
 
     def given(self) -> Numeric:
-        """The type of its future's value."""
         (given,) = self.plain().results()
         assert isinstance(given, Tensor | Scalar)
         return given
@@ -215,11 +212,9 @@ class GroupCollective(FutureCollective):
         """The collective of Graph IR that computes the same."""
 
     def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
-        """Combine as the collective of Graph IR does."""
         return self.plain().combine(contributions)
 
     def along(self) -> dict[str, Any]:
-        """The axis and mesh of the collective of Graph IR."""
         return {"axis": self.axis or str(self.met), "mesh": self.mesh, "group": self.group}
 
 
@@ -244,7 +239,6 @@ class IssueAllReduce(GroupCollective):
     op: Attribute[str] = field(default="sum", kw_only=True)
 
     def plain(self) -> Collective:
-        """`tessera.graph.all_reduce`."""
         return AllReduceOfAny(self.x, op=self.op, **self.along())
 
 
@@ -257,7 +251,6 @@ class IssueReduceScatter(GroupCollective):
     dim: Attribute[int] = field(default=0, kw_only=True)
 
     def plain(self) -> Collective:
-        """`tessera.graph.reduce_scatter`."""
         return ReduceScatterOfAny(self.x, op=self.op, dim=self.dim, **self.along())
 
 
@@ -269,7 +262,6 @@ class IssueAllGather(GroupCollective):
     dim: Attribute[int] = field(default=0, kw_only=True)
 
     def plain(self) -> Collective:
-        """`tessera.graph.all_gather`."""
         return AllGather(self.x, dim=self.dim, **self.along())
 
 
@@ -280,7 +272,6 @@ class IssueBroadcast(GroupCollective):
     root: Attribute[int] = field(default=0, kw_only=True)
 
     def plain(self) -> Collective:
-        """`tessera.graph.root_broadcast`."""
         return RootBroadcast(self.x, root=self.root, **self.along())
 
 
@@ -306,7 +297,6 @@ class IssueAllToAll(GroupCollective):
         return future
 
     def plain(self) -> Collective:
-        """`tessera.graph.all_to_all`."""
         return AllToAll(self.x, split=self.split, concat=self.concat, **self.along())
 
 
@@ -326,7 +316,6 @@ class Await(Stepwise):
         return self.future.value
 
     def steps(self, handle: Array, env: StepEnvironment) -> Steps:
-        """Wait until the collective is complete."""
         return (yield Arrival(self, (handle,), env.location))
 
 
@@ -433,7 +422,6 @@ class PointToPoint(FutureCollective):
         return super().infer()
 
     def given(self) -> Numeric:
-        """The operand's type, at both ends."""
         return self.x
 
     def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
@@ -442,7 +430,6 @@ class PointToPoint(FutureCollective):
         return (sent, sent)
 
     def where(self) -> str:
-        """By which message."""
         return f"with a {self.short_name} of tag {self.tag}"
 
     def ends(self, rank: int, ranks: Sequence[int]) -> tuple[int, int]:

@@ -92,7 +92,6 @@ class MatMul(Operation):
         return Tensor((*batch, m, n), out, a.layout)
 
     def execute(self, a: Array, b: Array, env: Environment) -> Array:
-        """The product by the reference arithmetic."""
         return matmul(a, b, self.out, accumulator=self.accum)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:

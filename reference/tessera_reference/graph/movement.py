@@ -107,7 +107,6 @@ class Reshape(Movement):
         return of_shape(shape, self.x)
 
     def execute(self, x: Array, env: Environment) -> Array:
-        """The same elements."""
         return movement.reshaped(x, self.shape)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
@@ -141,7 +140,6 @@ class Broadcast(Movement):
         return of_shape(shape, self.x)
 
     def execute(self, x: Array, env: Environment) -> Array:
-        """The elements repeated."""
         return movement.broadcast(x, self.shape)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
@@ -173,7 +171,6 @@ class Transpose(Movement):
         return Tensor(tuple(self.x.shape[axis] for axis in self.perm), self.x.dtype, self.x.layout)
 
     def execute(self, x: Array, env: Environment) -> Array:
-        """The same elements, elsewhere."""
         return arithmetic.transpose(x, self.perm)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
@@ -234,7 +231,6 @@ class Concat(Movement):
             )
 
     def execute(self, *parts: Array, env: Environment) -> Array:
-        """One after another."""
         return movement.concatenated(parts, self.axis)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
@@ -282,7 +278,6 @@ class Pad(Movement):
         )
 
     def execute(self, x: Array, env: Environment) -> Array:
-        """The frame filled."""
         value = held_in(x.dtype, self.value)
         assert value is not None
         return movement.padded(x, self.low, self.high, value)
@@ -334,7 +329,6 @@ class Iota(Movement):
         return Tensor(self.shape, self.dtype)
 
     def execute(self, env: Environment) -> Array:
-        """0, 1, 2 and on."""
         return movement.positions(self.shape, self.axis % len(self.shape), self.dtype)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
@@ -376,7 +370,6 @@ class Gather(Movement):
         return of_shape(slices_shape(self.x, self.indices, self.axis), self.x)
 
     def execute(self, x: Array, indices: Array, env: Environment) -> Array:
-        """The slices."""
         return movement.gathered(x, indices, self.axis)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
@@ -424,7 +417,6 @@ class ScatterAdd(Operation):
         return x
 
     def execute(self, x: Array, indices: Array, updates: Array, env: Environment) -> Array:
-        """The additions in order."""
         return movement.scattered(x, indices, updates, self.axis)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
@@ -651,7 +643,6 @@ class StridedSlice(Movement):
         return tuple(f"{start}:{stop}:{step}" for start, stop, step in parts)
 
     def execute(self, x: Array, env: Environment) -> Array:
-        """The elements selected."""
         return movement.sliced(x, selection(self._spec, ()))
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
@@ -695,7 +686,6 @@ class Update(Movement):
         return self.x
 
     def execute(self, x: Array, value: Array, *bounds: Array, env: Environment) -> Array:
-        """A copy with the part replaced."""
         return movement.updated(x, value, selection(self.spec, bounds))
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:

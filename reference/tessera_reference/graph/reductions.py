@@ -75,7 +75,6 @@ class Reduction(Operation):
         return self.x.dtype
 
     def execute(self, x: Array, env: Environment) -> Array:
-        """The reduction by the reference arithmetic."""
         return type(self).compute(x, self.axis, keepdims=self.keepdims)
 
 
@@ -190,7 +189,6 @@ class ArgMax(Reduction):
 
     @property
     def result_dtype(self) -> DType:
-        """int32."""
         return dtype("int32")
 
 
@@ -268,7 +266,6 @@ class Softmax(Operation):
         return x
 
     def execute(self, x: Array, env: Environment) -> Array:
-        """Softmax by the reference arithmetic."""
         return softmax(x, self.axis)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
@@ -308,7 +305,6 @@ class FourierTransform(Operation):
         return x.with_dtype(fourier.result_dtype(x.dtype))
 
     def execute(self, x: Array, env: Environment) -> Array:
-        """The transform by the reference arithmetic."""
         transform = fourier.ifft if self.inverse else fourier.fft
         return transform(x, self.norm)  # type: ignore[arg-type]  # infer has checked it
 

@@ -264,5 +264,4 @@ class Composite(Stepwise):
         """Build the operations that it stands for; its result or results."""
 
     def steps(self, *operands: Array, env: StepEnvironment) -> Steps:
-        """Run what it stands for."""
         return env.expand(self, operands)

@@ -39,7 +39,6 @@ class FirstCome(Choices):
     """The one that has waited longest. Nothing is recorded, since there is nothing to replay."""
 
     def pick(self, count: int) -> int:
-        """The first."""
         return 0
 
     choose = pick
@@ -53,7 +52,6 @@ class Seeded(Choices):
         self._random = random.Random(seed)
 
     def choose(self, count: int) -> int:
-        """One at random."""
         return self._random.randrange(count)
 
 
@@ -65,7 +63,6 @@ class Replayed(Choices):
         self._record = tuple(record)
 
     def choose(self, count: int) -> int:
-        """The one of the record."""
         place = len(self.taken)
         recorded = self._record[place] if place < len(self._record) else 0
         return recorded if 0 <= recorded < count else 0
@@ -348,7 +345,6 @@ class Turn(Wait):
         self.engine.wake(process)
 
     def describe(self) -> str:
-        """The next turn."""
         return "its turn"
 
 
@@ -386,7 +382,6 @@ class Signal(Wait):
             self.set()
 
     def suspend(self, process: Process) -> None:
-        """Record the process as waiting."""
         self.waiting.append(process)
 
     def wakers(self) -> Iterable[Process]:
@@ -394,7 +389,6 @@ class Signal(Wait):
         return self.setters
 
     def describe(self) -> str:
-        """Its name."""
         return self.name
 
 
@@ -423,11 +417,9 @@ class Mailbox(Wait):
             self.engine.wake(reader, item)
 
     def suspend(self, process: Process) -> None:
-        """Record the process as waiting."""
         self.reader = process
 
     def describe(self) -> str:
-        """Its name."""
         return f"work in {self.name}"
 
 
@@ -480,9 +472,7 @@ class Place(Wait):
             yield self
 
     def suspend(self, process: Process) -> None:
-        """Queue it for a place."""
         self.resource.enqueue(self.priority, process)
 
     def describe(self) -> str:
-        """The resource."""
         return f"a place in {self.resource.name}"

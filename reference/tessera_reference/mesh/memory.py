@@ -549,7 +549,6 @@ class ProgramMemory(Allocation):
         return Region(self, address) if self._process.holds(address, size) else None
 
     def view(self, copy: int, start: int, stop: int) -> memoryview:
-        """The bytes themselves."""
         return self._process.view(start, stop - start)
 
 

@@ -75,7 +75,6 @@ class BridgedRuntime(Runtime):
         return status, pointer if status is Status.TESS_OK else None
 
     def tessFree(self, mesh: Any, devPtr: Any) -> Status:
-        """The pointer, and its physical address, are free."""
         status: Status = self._own("tessFree", mesh, devPtr)
         if status is Status.TESS_OK:
             self.bridge.free(devPtr)

@@ -193,15 +193,12 @@ class CollectiveWork(Work):
         return super().ranks() if self.only is None else (self.only,)
 
     def carries(self) -> Sequence[Carried]:
-        """Its own."""
         return [Carried(self.call.collective, self.descriptor, self.policy)]
 
     def accesses(self) -> Sequence[Access]:
-        """Its buffer."""
         return [] if self.region is None else [(self.region, self.call.count * self.call.dtype.storage_bytes, True)]
 
     async def run(self, rank: int) -> None:
-        """Combine with the other ranks. Raises `Failure`."""
         mesh = self.stream.mesh
         start = mesh.machine.engine.now
         group = self._group(rank)

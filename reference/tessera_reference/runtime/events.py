@@ -90,15 +90,12 @@ class GraphWork(Work):
     """The work of the nodes, copied for this replay."""
 
     def accesses(self) -> Sequence[Access]:
-        """Those of all nodes."""
         return [access for work in self.works for access in work.accesses()]
 
     def carries(self) -> Sequence[Carried]:
-        """Those of all nodes."""
         return [carry for work in self.works for carry in work.carries()]
 
     def when_queued(self) -> None:
-        """All nodes are."""
         for work in self.works:
             work.when_queued()
 
@@ -162,7 +159,6 @@ class WaitWork(Work):
     recording: Recording
 
     async def run(self, rank: int) -> None:
-        """Wait on one rank."""
         start = self.stream.mesh.machine.engine.now
         await self.recording.reached
         self.profile(rank, start, flow_in=self.recording.number)

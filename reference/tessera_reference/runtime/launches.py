@@ -189,7 +189,6 @@ class LaunchWork(Work):
     results: dict[int, Mapping[str, Array]] = field(default_factory=dict, init=False)
 
     def carries(self) -> Sequence[Carried]:
-        """The descriptor and policy of the launch."""
         return [Carried(self.name, self.descriptor, self.policy)]
 
     @property
@@ -202,7 +201,6 @@ class LaunchWork(Work):
         self.faults = self.stream.mesh.context.faults.of_launch(self.name)
 
     def accesses(self) -> Sequence[Access]:
-        """The memory that its tensors cover."""
         return [
             (tensor.region, tensor.bytes, tensor.written)
             for tensor in self.tensors.values()

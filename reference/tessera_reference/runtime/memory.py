@@ -74,11 +74,9 @@ class CopyWork(Work):
     """The signals of a copy to the host: all ranks have arrived, and the copy is done."""
 
     def accesses(self) -> Sequence[Access]:
-        """It reads the source and writes the destination."""
         return [(self.source, self.bytes, False), (self.destination, self.bytes, True)]
 
     async def run(self, rank: int) -> None:
-        """Copy on one rank. Raises `Failure`."""
         if self.direction is CopyKind.TESS_COPY_D2H and len(self.ranks()) > 1:
             await self._to_the_host(rank)
         else:

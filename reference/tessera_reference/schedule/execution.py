@@ -507,7 +507,6 @@ class RunNest(Operation):
     kinds = {}  # noqa: RUF012
 
     def infer(self) -> tuple[Type, ...]:
-        """The outputs."""
         return tuple(value.type for value in self.body.outputs)
 
     def execute(self, *inputs: Array, env: Environment) -> tuple[Array, ...]:

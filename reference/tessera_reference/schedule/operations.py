@@ -103,11 +103,9 @@ class ScheduleOperation(Operation):
         """Refuse attributes that are no schedule of these operands. Raises `Refusal`."""
 
     def execute(self, *operands: Array, env: Environment) -> Array:
-        """The last operand."""
         return operands[-1]
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """The gradient as it is, to the last operand."""
         return (*(None,) * (len(at.operands) - 1), at.dy)
 
 
@@ -172,7 +170,6 @@ class Fuse(ScheduleOperation):
     parts: Operands[Tensor | Scalar]
 
     def check(self) -> None:
-        """At least two values."""
         require(
             len(self.parts) >= 2,
             "schedule",
@@ -293,11 +290,9 @@ class LayoutCast(ScheduleOperation):
     materialize: Attribute[bool] = False
 
     def infer(self) -> Tensor:
-        """The operand's type with the other layout, a known one."""
         return replace(self.x, layout=known_layout(self.to))
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """The gradient in the operand's layout."""
         return (build(LayoutCast, at.dy, to=self.x.layout.text, materialize=True),)
 
 
