@@ -15,12 +15,11 @@ from typing import Any
 
 from measurement import Measurement, NotMeasured, Outcome, in_turns
 
-from tessera_reference.wsp.artifact.build import NoCompiler, build
 from tessera_reference.wsp.builder import Program, TaskWindow
 from tessera_reference.wsp.deadlock import report
-from tessera_reference.wsp.executor.run import Run
-from tessera_reference.wsp.package import Package
-from tessera_reference.wsp.reading import load
+from tessera_reference.wsp.native import NoCompiler, build
+from tessera_reference.wsp.package import Package, load
+from tessera_reference.wsp.run import Run
 
 TASKS, WINDOW, WORKERS, TENSORS, CYCLES = 20_000, 16, 4, 8, 10
 NATIVE_TASKS = 200_000

@@ -31,7 +31,7 @@ from tessera_reference.abi.status import Failure, Status
 from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.commands import register_all
 from tessera_reference.numerics import reductions
-from tessera_reference.wsp.reading import load
+from tessera_reference.wsp.package import load
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]

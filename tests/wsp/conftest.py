@@ -9,8 +9,8 @@ import pytest
 
 from tessera_conformance.schemas import validator
 from tessera_reference.wsp.builder import Program
-from tessera_reference.wsp.executor.run import Run
-from tessera_reference.wsp.reading import load
+from tessera_reference.wsp.package import load
+from tessera_reference.wsp.run import Run
 
 Execute = Callable[..., dict[str, Any]]
 

@@ -14,12 +14,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tessera_reference.wsp.artifact.build import COMPILERS, arguments, build, of_trial, states
-from tessera_reference.wsp.compiler import compile_program
+from tessera_reference.wsp.builder import compile_program
 from tessera_reference.wsp.deadlock import explained
 from tessera_reference.wsp.errors import ProgramRefused
-from tessera_reference.wsp.executor.run import MOST_STEPS, Run
+from tessera_reference.wsp.native import COMPILERS, arguments, build, of_trial, states
 from tessera_reference.wsp.package import Package
+from tessera_reference.wsp.run import MOST_STEPS, Run
 from tessera_reference.wsp.targets import target
 
 from .programs import program

@@ -17,11 +17,10 @@ import pytest
 from tessera_conformance.reports.journal import read
 from tessera_reference.cli import main
 from tessera_reference.wsp import deadlock, policies
-from tessera_reference.wsp.artifact.build import FLAGS, BuildFailed, NativeRun, NoCompiler, build
 from tessera_reference.wsp.builder import Channel, Program
-from tessera_reference.wsp.executor.run import Run
-from tessera_reference.wsp.package import Package, package_bytes
-from tessera_reference.wsp.reading import load
+from tessera_reference.wsp.native import FLAGS, BuildFailed, NativeRun, NoCompiler, build
+from tessera_reference.wsp.package import Package, load, package_bytes
+from tessera_reference.wsp.run import Run
 from tessera_reference.wsp.targets import target
 
 from .deadlocks import DEADLOCKS

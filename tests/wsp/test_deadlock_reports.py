@@ -11,9 +11,8 @@ import pytest
 from tessera_conformance.schemas import validator
 from tessera_reference.cli import main
 from tessera_reference.wsp.deadlock import MOST_SHOWN, drawing, explanation
-from tessera_reference.wsp.executor.run import Run
-from tessera_reference.wsp.package import Package
-from tessera_reference.wsp.reading import load
+from tessera_reference.wsp.package import Package, load
+from tessera_reference.wsp.run import Run
 
 from .deadlocks import DEADLOCKS
 

@@ -15,17 +15,15 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tessera_conformance.schemas import schemas, validator
-from tessera_reference.wsp.builder import Program, TaskWindow
-from tessera_reference.wsp.compiler import compile_program
+from tessera_reference.wsp.builder import Program, TaskWindow, compile_program
 from tessera_reference.wsp.errors import (
     ArgumentRefused,
     PackageRefused,
     ProgramRefused,
     WspFailure,
 )
-from tessera_reference.wsp.executor.run import Run
-from tessera_reference.wsp.package import canonical_bytes, content_hash, package_bytes
-from tessera_reference.wsp.reading import load
+from tessera_reference.wsp.package import canonical_bytes, content_hash, load, package_bytes
+from tessera_reference.wsp.run import Run
 from tessera_reference.wsp.targets import NAMES, Target, stated, target
 
 SCHEMA = Draft202012Validator(schemas()["tessera:wsp-package"])
@@ -177,7 +175,7 @@ import importlib.abc, io, json, sys
 from contextlib import redirect_stderr, redirect_stdout
 class Blocked(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
-        if name in ("tessera_reference.wsp.builder", "tessera_reference.wsp.compiler"):
+        if name == "tessera_reference.wsp.builder":
             raise ImportError(f"{name} is not to be had")
 sys.meta_path.insert(0, Blocked())
 try:

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from tessera_reference.wsp.builder import Program
 from tessera_reference.wsp.deadlock import report
-from tessera_reference.wsp.executor.run import Run
-from tessera_reference.wsp.package import Package
-from tessera_reference.wsp.reading import load
-from tessera_reference.wsp.runs import DeviceRun, prepared
+from tessera_reference.wsp.native import prepared
+from tessera_reference.wsp.package import Package, load
+from tessera_reference.wsp.run import DeviceRun, Run
 
 from .deadlocks import DEADLOCKS
 from .native import package_of

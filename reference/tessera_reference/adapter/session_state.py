@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from ..compilation.compiler import Compiler
     from ..host_io.endpoint import Endpoint
     from ..runtime import Runtime
-    from ..wsp.artifact.build import NativeRun
-    from ..wsp.executor.run import Run
+    from ..wsp.native import NativeRun
+    from ..wsp.run import Run
 
 FORGOTTEN = ("runtime", "endpoint", "_runs", "_limiters")
 """Attributes that `session_reset` makes anew."""

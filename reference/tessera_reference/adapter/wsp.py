@@ -11,14 +11,12 @@ from tessera_conformance.adapter import NotSupported, Refusal
 
 from .. import __version__
 from ..numerics.errors import InvalidArgument
-from ..wsp.artifact.build import NativeRun
-from ..wsp.compiler import compile_program
+from ..wsp.builder import compile_program
 from ..wsp.errors import ArgumentRefused, DeviceNeeded, PackageRefused, ProgramRefused, UnsupportedDirective
-from ..wsp.executor.run import Run
+from ..wsp.native import NativeRun, prepared
 from ..wsp.networks import execute
-from ..wsp.package import Package, package_bytes
-from ..wsp.reading import load
-from ..wsp.runs import RUNS, prepared
+from ..wsp.package import Package, load, package_bytes
+from ..wsp.run import RUNS, Run
 from ..wsp.targets import NAMES, Target, target
 from .requests import checked
 from .session_state import SessionState

@@ -10,14 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from ..ir.documents import read_json
-from ..wsp.artifact.build import NoCompiler, build, compiler
-from ..wsp.artifact.writer import c_program
 from ..wsp.deadlock import drawing, explanation
 from ..wsp.errors import WspFailure
-from ..wsp.executor.run import MOST_STEPS
-from ..wsp.package import Package
-from ..wsp.reading import load
-from ..wsp.runs import prepared
+from ..wsp.native import NoCompiler, build, c_program, compiler, prepared
+from ..wsp.package import Package, load
+from ..wsp.run import MOST_STEPS
 from .program import BadInput, read_bytes
 from .serve import answer
 
@@ -66,7 +63,7 @@ def _command(commands: Any, name: str, action: Any, summary: str, file: str) -> 
 
 def compile_file(options: argparse.Namespace) -> int:
     """Write the package of a program; what its target ignores goes to stderr."""
-    from ..wsp.compiler import compile_program  # a package runs where no compiler is
+    from ..wsp.builder import compile_program  # a package runs where no compiler is
     from ..wsp.package import package_bytes
     from ..wsp.targets import NAMES, target
 

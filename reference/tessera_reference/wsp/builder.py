@@ -1,32 +1,107 @@
-"""Builds programs in Python, as a `with` of nested bodies; what it makes is the JSON form that `compiler.py` reads.
+"""From a program, in Python or in JSON, to a package (section 7.2), checked against the target's capabilities.
 
     program = Program("pipeline")
     c = program.channel("c")
-    with program.process("producer"):
-        with program.repeat(4, index="i") as i:
-            program.send(c, i)
-    with program.process("consumer"):
-        with program.consume(c, into="x") as x:
-            ...
+    with program.process("producer"), program.repeat(4, index="i") as i:
+        program.send(c, i)
+    with program.process("consumer"), program.consume(c, into="x") as x:
+        ...
     package = program.compile("cpu_sim")
 
-Python runs once, while the program is built, and has no part in its execution (WSP-01.1-02).
+A program in JSON has the members of a package without ids, hash, ABI and target, and names what a package numbers. Ids
+are places in order of first mention, so that equal names have equal ids in every build of a program (AMB-WSP-17).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 
-from .compiler import compile_program
 from .errors import ProgramRefused, UnsupportedDirective
 from .kernels import DTYPES
-from .package import package_bytes
-from .targets import target
+from .package import Channel as PackageChannel
+from .package import (
+    Package,
+    Schedule,
+    Tables,
+    check_acyclic,
+    package_bytes,
+    read_channel,
+    read_directive,
+    read_policy,
+    read_resources,
+    read_tables,
+    read_task_window,
+    stream_graph,
+    uses,
+)
+from .statements import BodyReader, member, members, name, objects, record
+from .targets import Target, target
+
+UNITS, MODES = ("tasks", "bytes"), ("stall", "abort", "benchmark")
+DEFAULT_POLICY = {"id": "round_robin", "parameters": {"workers": 1}}
+DEFAULT_WINDOW = {"size": 64}
+NOTHING: Mapping[str, Any] = {"kernels": [], "schedule": {}, "csp": {}, "slots": [], "symbols": [], "tensors": []}
+"""The parts of a program that may be left out."""
+
+
+def compile_program(program: Any, target: Target) -> tuple[Package, list[str]]:
+    """The package of a program, and what is said of directives that are diagnosed, each once (AMB-WSP-26).
+
+    Raises `ProgramRefused`, and `UnsupportedDirective` for what the target does not support.
+    """
+    stated = {**NOTHING, **members(program, "", ("name",), tuple(NOTHING))}
+    csp = {"channels": [], "processes": [], **members(stated["csp"], "/csp", (), ("channels", "processes"))}
+    stated |= {"csp": csp, "target": target.name, "phase": target.phase}
+    package = read_tables(stated, Tables(), _channel, _slot, partial(_schedule, target))
+    used = list(uses(package, list(stated["schedule"].get("resources", {}))))
+    if any(channel.get("payload", "token") != "token" for channel in csp["channels"]):
+        used.append(("csp", "payload_channels", "/csp/channels"))
+    ignored: dict[str, None] = {}
+    for table, feature, _ in used:
+        state = target.state_of(table, feature)
+        if state == "unsupported":
+            raise UnsupportedDirective(target.name, feature)
+        if state == "diagnosed":
+            ignored[f"target {target.name} ignores {feature}"] = None
+    if target.name == "aie":
+        check_acyclic(package)
+        package = replace(package, stream_graph=stream_graph(package))
+    return package, list(ignored)
+
+
+def _channel(value: Mapping[str, Any], path: str) -> PackageChannel:
+    """A channel; what travels in it is a `token` where nothing is said, else a `tensor` (AMB-WSP-35)."""
+    member(value.get("payload", "token"), f"{path}/payload", ("token", "tensor"))
+    return read_channel({name: each for name, each in value.items() if name != "payload"}, path)
+
+
+def _slot(value: Mapping[str, Any], path: str) -> str:
+    return str(record(value, path, {"name": name})["name"])
+
+
+def _schedule(target: Target, value: Any, reader: BodyReader) -> Schedule:
+    path = "/schedule"
+    stated = members(value, path, (), ("policy", "task_window", "resources", "directives"))
+    return Schedule(
+        read_policy(stated.get("policy", DEFAULT_POLICY), f"{path}/policy", reader),
+        read_task_window(stated.get("task_window", DEFAULT_WINDOW), f"{path}/task_window", UNITS, MODES),
+        read_resources(stated.get("resources", {}), f"{path}/resources"),
+        tuple(
+            read_directive(each, f"{path}/directives/{place}", target.state)
+            for place, each in enumerate(objects(stated.get("directives", []), f"{path}/directives"))
+        ),
+        target.directives,
+    )
+
+
+# Building a program in Python, as a `with` of nested bodies; Python has no part in its execution (WSP-01.1-02).
+
 
 STALL: Final = "stall"
 Given = TypeVar("Given")

@@ -11,7 +11,7 @@ from html import escape
 from typing import Any
 
 from .errors import first_cycle
-from .executor.machine import CHANNEL_EMPTY_WAIT, CHANNEL_FULL_WAIT, RESOURCE_OF, TASK_WAIT
+from .machine import CHANNEL_EMPTY_WAIT, CHANNEL_FULL_WAIT, RESOURCE_OF, TASK_WAIT
 from .package import Package, capacity_of, consumed_channels, no_scopes_of, produced_channels
 
 Result = Mapping[str, Any]

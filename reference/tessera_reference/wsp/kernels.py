@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import ProgramRefused
-from .json_form import member, members, name, objects, record, whole
-from .statements import U64
+from .statements import U64, member, members, name, objects, record, whole
 
 Values: TypeAlias = npt.NDArray[Any]
 Effect: TypeAlias = Callable[[Sequence[int]], None]

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .artifact.build import NativeRun
-from .compiler import compile_program
+from .builder import compile_program
 from .errors import ProgramRefused
-from .executor.run import Run
-from .json_form import members, name, objects
+from .native import NativeRun
 from .package import Package
+from .run import Run
+from .statements import members, name, objects
 from .targets import target
 
 TASK = ("key", "reads", "writes", "waits", "signals")

@@ -8,8 +8,8 @@ from typing import Any
 
 from tessera_conformance.strength import altered, varies
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.wsp.executor.machine import ChannelState, Machine
-from tessera_reference.wsp.executor.processes import Processes
+from tessera_reference.wsp.machine import ChannelState, Machine
+from tessera_reference.wsp.run import Processes
 
 from ..violators.changes import ends_the_process, until_it_ends
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tessera_conformance.strength import altered, varies
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.wsp import compiler, errors, package
+from tessera_reference.wsp import builder, errors, package
 from tessera_reference.wsp import package as parts
 
 WSP = ("runtime/wsp/*",)
@@ -47,7 +47,7 @@ SIZES = altered(
     WSP,
     ReferenceAdapter,
     (parts, "RESOURCES", SMALLER),
-    (compiler, "DEFAULT_WINDOW", compiler.DEFAULT_WINDOW | {"size": 32}),
+    (builder, "DEFAULT_WINDOW", builder.DEFAULT_WINDOW | {"size": 32}),
     name="smaller_pools",
 )
 
@@ -58,7 +58,7 @@ DEEPER = altered(
     WSP,
     ReferenceAdapter,
     (parts, "RESOURCES", {name: 8 * size for name, size in package.RESOURCES.items()}),
-    (compiler, "DEFAULT_WINDOW", compiler.DEFAULT_WINDOW | {"size": 512}),
+    (builder, "DEFAULT_WINDOW", builder.DEFAULT_WINDOW | {"size": 512}),
     name="larger_pools",
 )
 

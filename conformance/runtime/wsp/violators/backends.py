@@ -8,7 +8,7 @@ from typing import Any
 
 from tessera_conformance.adapter import Refusal
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.wsp.executor.machine import CallSite, Machine, ProcessState, Resources, WorkerState
+from tessera_reference.wsp.machine import CallSite, Machine, ProcessState, Resources, WorkerState
 
 from ....ir.violators.changes import changed
 from .answers import Answer, answered, repackaged

@@ -8,7 +8,7 @@ from typing import Any
 
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.wsp.executor.processes import Processes
+from tessera_reference.wsp.run import Processes
 from tessera_reference.wsp.statements import Consume
 
 BODY = Processes.body

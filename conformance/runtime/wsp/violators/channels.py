@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from tessera_conformance.strength import violates
-from tessera_reference.wsp import compiler
-from tessera_reference.wsp.executor.machine import CLOSED, ChannelState, Party
-from tessera_reference.wsp.executor.processes import Processes
-from tessera_reference.wsp.json_form import BodyReader
-from tessera_reference.wsp.statements import Constant
+from tessera_reference.wsp import builder
+from tessera_reference.wsp.machine import CLOSED, ChannelState, Party
+from tessera_reference.wsp.run import Processes
+from tessera_reference.wsp.statements import BodyReader, Constant
 
 from .changes import RunsLatest, changed
 
@@ -19,7 +18,7 @@ SEND_OF_PROCESS, BODY, EXPRESSION, READ_CHANNEL = (
     Processes.send,
     Processes.body,
     BodyReader.expression,
-    compiler.read_channel,
+    builder.read_channel,
 )
 
 
@@ -35,7 +34,7 @@ def made(**other: Callable[..., int]) -> tuple[Any, str, Any]:
 
 
 def by_default(**values: int) -> tuple[Any, str, Any]:
-    return compiler, "read_channel", lambda value, path: READ_CHANNEL({**values, **value}, path)
+    return builder, "read_channel", lambda value, path: READ_CHANNEL({**values, **value}, path)
 
 
 def into_the_first(self: Any, process: Any, channel: int, value: Any) -> bool:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tessera_conformance.strength import Violation
-from tessera_reference.wsp.executor.machine import CHANNEL_EMPTY_WAIT, Machine, ScopeState, TaskState
-from tessera_reference.wsp.executor.processes import Processes
+from tessera_reference.wsp.machine import CHANNEL_EMPTY_WAIT, Machine, ScopeState, TaskState
+from tessera_reference.wsp.run import Processes
 from tessera_reference.wsp.statements import Scope, Wait
 
 from ....ir.violators.changes import changed

@@ -14,7 +14,7 @@ from tessera_conformance.transports import Transport
 from tessera_conformance.transports.locate import DirectTransport
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.wsp import policies
-from tessera_reference.wsp.executor.machine import Machine, TaskState
+from tessera_reference.wsp.machine import Machine, TaskState
 from tessera_reference.wsp.policies import affinity, hash, round_robin
 
 from .changes import changed

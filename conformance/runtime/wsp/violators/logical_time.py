@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from tessera_conformance.strength import Violation
-from tessera_reference.wsp.executor import run
-from tessera_reference.wsp.executor.machine import Agenda, Machine
-from tessera_reference.wsp.executor.processes import Processes
+from tessera_reference.wsp import run
 from tessera_reference.wsp.kernels import Kernel
+from tessera_reference.wsp.machine import Agenda, Machine
+from tessera_reference.wsp.run import Processes
 
 from .changes import changed
 from .channels import by_default, made

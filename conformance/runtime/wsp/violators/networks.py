@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
-from tessera_reference.wsp.executor.machine import ChannelState, Machine, Party, TensorMap
+from tessera_reference.wsp.machine import ChannelState, Machine, Party, TensorMap
 
 from .answers import Answer, answered
 from .changes import changed

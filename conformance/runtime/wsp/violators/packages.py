@@ -12,7 +12,7 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.adapter.wsp import WspMethods
-from tessera_reference.wsp import compiler, reading
+from tessera_reference.wsp import builder
 from tessera_reference.wsp import package as parts
 from tessera_reference.wsp.errors import PackageRefused, ProgramRefused
 from tessera_reference.wsp.package import Channel, Package, canonical_bytes, content_hash
@@ -22,8 +22,8 @@ from ....ir.violators.changes import changed
 from .answers import Answer, answered, asked
 
 Document = dict[str, Any]
-usual_load = reading._document
-usual_package = reading._package
+usual_load = parts._document
+usual_package = parts._package
 
 
 def packaged(
@@ -151,7 +151,7 @@ def default_channel(clause: str, name: str, description: str, **default: int) ->
     def read(value: Mapping[str, Any], path: str) -> Channel:
         return usual_channel({**default, **value}, path)
 
-    return changed(clause, name, description, (compiler, "read_channel", read))
+    return changed(clause, name, description, (builder, "read_channel", read))
 
 
 usual_channel = parts.read_channel
@@ -222,7 +222,7 @@ UPDATES = [
 
 def loading(clause: str, name: str, description: str, document: Callable[[bytes], Mapping[str, Any]]) -> Violation:
     """Another way of reading the document of a package."""
-    return changed(clause, name, description, (reading, "_document", document))
+    return changed(clause, name, description, (parts, "_document", document))
 
 
 def accepting(*codes: str) -> Callable[[bytes], Mapping[str, Any]]:
@@ -249,7 +249,7 @@ def abi_like(fits: Callable[[Any], bool]) -> Callable[[bytes], Mapping[str, Any]
             found = json.loads(data)
             if not isinstance(found, dict) or not fits(found.get("wsp_runtime_abi")):
                 raise
-        found["wsp_runtime_abi"] = reading.ABI
+        found["wsp_runtime_abi"] = parts.ABI
         return dict(found)
 
     return read
@@ -358,7 +358,7 @@ def unread(clause: str, name: str, description: str, path: str, value: Any) -> V
         target[last] = value
         return usual_package(found)
 
-    return changed(clause, name, description, (reading, "_package", read))
+    return changed(clause, name, description, (parts, "_package", read))
 
 
 LENIENT = [
@@ -393,13 +393,11 @@ def in_either_phase(package: Package) -> None:
     usual_check(package if owner is None else replace(package, phase=owner.phase))
 
 
-usual_check = reading._check_target
+usual_check = parts._check_target
 TARGETS = [
-    changed("WSP-07.2-14", "any_target", "packages for unknown targets are loaded", (reading, "_check_target", honest)),
-    changed(
-        "WSP-07.1-03", "any_claim", "a package may claim to enforce anything", (reading, "_check_state", of_a_state)
-    ),
-    changed("WSP-07.1-09", "either_phase", "any phase is loaded", (reading, "_check_target", in_either_phase)),
+    changed("WSP-07.2-14", "any_target", "packages for unknown targets are loaded", (parts, "_check_target", honest)),
+    changed("WSP-07.1-03", "any_claim", "a package may claim to enforce anything", (parts, "_check_state", of_a_state)),
+    changed("WSP-07.1-09", "either_phase", "any phase is loaded", (parts, "_check_target", in_either_phase)),
 ]
 
 

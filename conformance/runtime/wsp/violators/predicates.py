@@ -6,17 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tessera_conformance.strength import Violation, violates
-from tessera_reference.wsp import statements
+from tessera_reference.wsp import run, statements
 from tessera_reference.wsp.errors import RunError
-from tessera_reference.wsp.executor import processes, run
-from tessera_reference.wsp.executor.processes import Processes
-from tessera_reference.wsp.json_form import BodyReader
-from tessera_reference.wsp.statements import BINARY, U64, Constant, SlotValue
+from tessera_reference.wsp.run import Processes
+from tessera_reference.wsp.statements import BINARY, U64, BodyReader, Constant, SlotValue
 
 from .changes import KeepsFirstData, RunsLatest, changed
 from .channels import tensors_too
 
-COMPILED, AS_U64, SYMBOLS, OPERATION = statements.compiled, processes._as_u64, run._symbols, statements._operation
+COMPILED, AS_U64, SYMBOLS, OPERATION = statements.compiled, run._as_u64, run._symbols, statements._operation
 AWAIT, DECIDE, KEY, LOAD = Processes.await_tensors, Processes.decide, Processes.key, Processes.load
 PREVIOUS: dict[str, int] = {}
 
@@ -63,7 +61,7 @@ def rounded(expression: Any, *arguments: Any) -> Callable[[], int]:
 
 def compiling(other: Any) -> Sequence[tuple[Any, str, Any]]:
     """Expressions of processes are compiled otherwise."""
-    return [(processes, "compiled", other), (statements, "compiled", other)]
+    return [(run, "compiled", other), (statements, "compiled", other)]
 
 
 def defaults(package: Any, given: Mapping[str, int]) -> list[int]:
@@ -85,7 +83,7 @@ def at_once(self: Any, process: Any, reads: Any, writes: Any) -> Any:
 
 def loading(name: str, description: str, other: Callable[[Any, str], int]) -> Violation:
     """Elements that become another number."""
-    return changed("WSP-04.2-02", name, description, (processes, "_as_u64", other))
+    return changed("WSP-04.2-02", name, description, (run, "_as_u64", other))
 
 
 def truncated(value: Any, place: str) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tessera_conformance.strength import Violation
-from tessera_reference.wsp.executor.machine import (
+from tessera_reference.wsp.machine import (
     REASONS,
     RESOURCE_OF,
     TASK,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tessera_reference.wsp import compiler
+from tessera_reference.wsp import builder
 from tessera_reference.wsp.errors import ProgramRefused
-from tessera_reference.wsp.executor.machine import TASK_RING_FULL, Machine, Resources
+from tessera_reference.wsp.machine import TASK_RING_FULL, Machine, Resources
 
 from .changes import changed
 
@@ -15,7 +15,7 @@ SHORTAGE, TAKE, FREE, FREE_TASK, READ = (
     Resources.take,
     Resources.free,
     Machine._free,
-    compiler.read_task_window,
+    builder.read_task_window,
 )
 
 
@@ -58,7 +58,7 @@ def in_order(self: Any, task: Any) -> None:
 
 def reading(other: Any) -> tuple[Any, str, Any]:
     """A window that is read as another."""
-    return compiler, "read_task_window", lambda value, path, *rest: READ(other(value), path, *rest)
+    return builder, "read_task_window", lambda value, path, *rest: READ(other(value), path, *rest)
 
 
 def without_mode(value: Any) -> Any:

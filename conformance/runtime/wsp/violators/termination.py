@@ -5,8 +5,8 @@ from __future__ import annotations
 from heapq import heappop
 from typing import Any
 
-from tessera_reference.wsp.executor.machine import CLOSED, ChannelState, Machine, Party
-from tessera_reference.wsp.executor.processes import Processes
+from tessera_reference.wsp.machine import CLOSED, ChannelState, Machine, Party
+from tessera_reference.wsp.run import Processes
 from tessera_reference.wsp.statements import Close
 
 from .changes import changed, ends_the_process, until_it_ends

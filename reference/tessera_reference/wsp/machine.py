@@ -12,11 +12,11 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ...mesh.engine import Engine, FirstCome, Mailbox, Seeded
-from .. import policies
-from ..errors import RunError
-from ..kernels import DTYPES
-from ..package import Package, produced_channels
+from ..mesh.engine import Engine, FirstCome, Mailbox, Seeded
+from . import policies
+from .errors import RunError
+from .kernels import DTYPES
+from .package import Package, produced_channels
 
 # Stalls by reason, in the document's vocabulary (section 3.4.2): how many episodes, and how long they lasted.
 

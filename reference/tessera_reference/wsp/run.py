@@ -1,0 +1,735 @@
+"""The executor: processes as generators, a run of a package, and its result (sections 1.2, 2, 3, 4, 6.2 and 7.1).
+
+At each instant, in this order and until nothing moves: kernels of tasks that end, by task number; tokens and closes
+that become visible, by channel; processes whose kernel ends; each process that can go on, by index, until it blocks or
+its time must pass; idle workers, by index, start the first task that is ready.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from ..mesh.engine import Engine, Mailbox
+from .deadlock import AMPLE, explained
+from .errors import ArgumentRefused, RunError
+from .kernels import bound
+from .machine import (
+    CHANNEL_EMPTY_WAIT,
+    CHANNEL_FULL_WAIT,
+    CLOSED,
+    KERNEL_ENDS,
+    PROCESS,
+    PROCESS_GOES_ON,
+    REASONS,
+    RESOURCE_OF,
+    TASK,
+    TASK_WAIT,
+    Agenda,
+    CallSite,
+    Machine,
+    Place,
+    ProcessState,
+    ScopeState,
+    TaskState,
+    Waiting,
+    path_of,
+)
+from .package import Package, applied
+from .statements import (
+    Body,
+    Close,
+    Cond,
+    Consume,
+    Evaluate,
+    Expression,
+    Load,
+    Receive,
+    Repeat,
+    RunKernel,
+    Scope,
+    Send,
+    Task,
+    TensorArgument,
+    Wait,
+    compiled,
+)
+
+Waits: TypeAlias = Generator[None, None, None]
+"""A process that goes on; it yields where it waits, and is resumed when its reason to wait may be gone."""
+SPINS_IN_A_RUN = 200
+
+
+class Spinning(Exception):
+    """A process takes steps without end and without progress."""
+
+
+class Left(Exception):
+    """An execution has taken the steps after which its caller leaves it."""
+
+
+class StepCount:
+    """The steps of a run: statements, and turns of loops. `most` end it; after `enough` of them it is left."""
+
+    def __init__(self, machine: Machine, most: int, enough: int | None) -> None:
+        self.machine = machine
+        self.most = most
+        self.enough = most + 1 if enough is None else enough
+        self.taken = 0
+        self.begin_turn()
+
+    def begin_turn(self) -> None:
+        """A process goes on at an instant."""
+        self._progress = -1
+        self._turn_ends = self.taken + max(1, self.most // SPINS_IN_A_RUN)
+        self._next_check = min(self._turn_ends, self.most, self.enough)
+
+    def add(self) -> None:
+        """Count a step. Raise `RunError` at the bound, `Spinning` after two 200ths of it without progress."""
+        if self.taken == self._next_check:
+            self._check()
+        self.taken += 1
+
+    def _check(self) -> None:
+        if self.taken == self.most:
+            raise RunError("STEP_LIMIT", f"the run has taken {self.most} steps")
+        if self.taken == self._turn_ends:
+            progress = self.machine.progress()
+            if progress == self._progress:
+                raise Spinning
+            self._progress, self._turn_ends = progress, self.taken + max(1, self.most // SPINS_IN_A_RUN)
+        if self.taken == self.enough:
+            raise Left
+        self._next_check = min(self._turn_ends, self.most, self.enough)
+
+
+class Processes:
+    """Executes the processes of a machine."""
+
+    def __init__(self, machine: Machine, forms: CallForms, steps: StepCount) -> None:
+        self.machine = machine
+        self.steps = steps
+        self._forms = forms
+        self._sites: dict[int, CallSite] = {}
+        self._effects: dict[tuple[int, ...], Any] = {}
+        self._evaluators: dict[int, Evaluate] = {}
+
+    def whole(self, process: ProcessState, body: Body) -> Waits:
+        """A process from its first statement to its end, which closes the channels that it produces."""
+        yield from self.body(process, body, (None, "body"))
+        process.place = (None, "end")
+        self.end(process)
+        process.done = True
+
+    def body(self, process: ProcessState, statements: Body, outer: Place) -> Waits:
+        """Execute the statements of a body, in their order."""
+        machine, slots = self.machine, self.machine.slots
+        for number, statement in enumerate(statements):
+            process.place = here = (outer, number)
+            self.steps.add()
+            match statement:
+                case Task():
+                    yield from self.task(process, statement)
+                case Send(channel, value):
+                    if not self.send(process, channel, value):
+                        yield
+                case Receive(channel, into):
+                    if not (yield from self.take(process, channel, into)):
+                        self.refuse_end(channel)
+                case Consume(channel, into, body):
+                    while (yield from self.take(process, channel, into)):
+                        yield from self.body(process, body, (here, "body"))
+                        process.place = here
+                        self.steps.add()
+                case Close(channel):
+                    machine.close(process, channel)
+                case Scope(body):
+                    if not process.without_scopes:
+                        process.scopes.append(self.begin_scope(process))
+                    yield from self.body(process, body, (here, "body"))
+                    if not process.without_scopes:
+                        self.end_scope(process)
+                case Cond(when, then, otherwise):
+                    if self.decide(when):
+                        yield from self.body(process, then, (here, "then"))
+                    else:
+                        yield from self.body(process, otherwise, (here, "otherwise"))
+                case Repeat(count, body, index):
+                    for turn in range(self.value(count)):
+                        process.place = here
+                        self.steps.add()
+                        if index is not None:
+                            slots[index] = turn
+                        yield from self.body(process, body, (here, "body"))
+                case Load(slot, tensor, element):
+                    place = self.value(element)
+                    yield from self.await_tensors(process, (tensor,), ())
+                    self.load(slot, tensor, place)
+                case Wait():
+                    if process.in_flight:
+                        own = [task for task in machine.tasks.values() if task.process is process]
+                        yield from self.await_tasks(process, own)
+                case RunKernel():
+                    yield from self.run(process, self.site(statement))
+
+    def send(self, process: ProcessState, channel: int, value: Expression) -> bool:
+        """Return True if the token is sent; else the process goes on when it is."""
+        machine, name = self.machine, self.machine.package.channels[channel].name
+        if channel in process.closed:
+            raise RunError("SEND_AFTER_CLOSE", f"{process.name} has closed {name}")
+        if machine.channels[channel].send((PROCESS, process.index), self.value(value)):
+            return True
+        machine.wait(process, CHANNEL_FULL_WAIT, name)
+        return False
+
+    def take(self, process: ProcessState, channel: int, into: int) -> Generator[None, None, bool]:
+        """Take a token into a slot. Return False where the channel is closed and empty."""
+        machine = self.machine
+        token = machine.channels[channel].take((PROCESS, process.index))
+        if token is None:
+            machine.wait(process, CHANNEL_EMPTY_WAIT, machine.package.channels[channel].name)
+            yield
+            token = process.delivered
+        if token == CLOSED:
+            return False
+        assert token is not None
+        machine.slots[into] = token
+        machine.observe("arrival", process.index, channel, token)
+        return True
+
+    def refuse_end(self, channel: int) -> None:
+        """Raise `RunError` for a receive from a channel that is closed and empty."""
+        raise RunError("RECEIVE_AFTER_CLOSE", f"{self.machine.package.channels[channel].name} is closed and empty")
+
+    def task(self, process: ProcessState, task: Task) -> Waits:
+        """Issue a task, when all that it needs is free; its operands are those of the first attempt."""
+        machine, site = self.machine, self.site(task)
+        if process.closed and not process.closed.isdisjoint(site.signals):
+            raise RunError("SEND_AFTER_CLOSE", f"a task of {process.name} signals a channel that it has closed")
+        key, scalars = self.key(task), [evaluate() for evaluate in site.scalars]
+        while (reason := machine.issue(process, site, key, scalars)) is not None:
+            machine.stall(process, reason, RESOURCE_OF[reason])
+            yield
+        machine.end_wait(process)
+        process.time = machine.agenda.now
+
+    def key(self, task: Task) -> int:
+        """Return the key by which policies place a task."""
+        return 0 if task.key is None else self.value(task.key)
+
+    def run(self, process: ProcessState, site: CallSite) -> Waits:
+        """Execute a kernel in the time of the process; it changes its tensors at its end."""
+        scalars = [evaluate() for evaluate in site.scalars]
+        yield from self.await_tensors(process, site.reads, site.writes)
+        yield from self.elapse(process, site.cycles)
+        site.effect(scalars)
+        self.machine.count_kernel(site)
+        self.machine.observe("kernel", process.index, site.kernel, site.cycles)
+
+    def elapse(self, process: ProcessState, cycles: int) -> Waits:
+        """Let the cycles of a kernel pass."""
+        if cycles:
+            self.machine.agenda.after(cycles, PROCESS_GOES_ON, process.index)
+            yield
+
+    def await_tensors(self, process: ProcessState, reads: Sequence[int], writes: Sequence[int]) -> Waits:
+        """Wait for the tasks in flight that tensors depend on (AMB-WSP-47)."""
+        yield from self.await_tasks(process, self.machine.tensor_map.dependencies(reads, writes).values())
+
+    def await_tasks(self, process: ProcessState, tasks: Iterable[TaskState]) -> Waits:
+        """Wait until these tasks are complete."""
+        for task in tasks:
+            task.watchers.append(process)
+            process.awaited += 1
+        if process.awaited:
+            self.machine.wait(process, TASK_WAIT, "tasks")
+            yield
+
+    def load(self, slot: int, tensor: int, element: int) -> None:
+        """Bring an element of a tensor into a slot, as u64 (AMB-WSP-13)."""
+        stated = self.machine.package.tensors[tensor]
+        if element >= stated.count:
+            raise RunError("ELEMENT_OUT_OF_RANGE", f"{stated.name} has {stated.count} elements, and no {element}")
+        value = self.machine.tensors[tensor][element].item()
+        self.machine.slots[slot] = _as_u64(value, f"{stated.name}[{element}]")
+
+    def decide(self, when: Expression) -> bool:
+        """Return True if a `cond` takes its first body."""
+        return self.value(when) != 0
+
+    def begin_scope(self, process: ProcessState) -> ScopeState:
+        """Return a scope that holds the outputs of tasks from here."""
+        return ScopeState()
+
+    def end_scope(self, process: ProcessState) -> None:
+        """Free what complete tasks of the scope hold; no barrier (AMB-WSP-56)."""
+        scope = process.scopes.pop()
+        scope.open = False
+        if scope.slots:
+            self.machine.resources.free(scope.slots, scope.entries, scope.heap)
+            self.machine.freed()
+
+    def end(self, process: ProcessState) -> None:
+        """Close the channels that a process produces."""
+        for channel in process.produces:
+            self.machine.close(process, channel)
+
+    def site(self, call: RunKernel | Task) -> CallSite:
+        """Return the call of a statement, which is made when it is first executed."""
+        site = self._sites.get(id(call))
+        if site is None:
+            site = self._sites[id(call)] = self._new_site(call)
+        return site
+
+    def _new_site(self, call: RunKernel | Task) -> CallSite:
+        package = self.machine.package
+        form = self._forms.get(id(call))
+        if form is None:
+            form = self._forms[id(call)] = CallForm.of(package, call)
+        effect = call.kernel, *form.tensors.values()
+        if effect not in self._effects:
+            memory = {name: self.machine.tensors[each] for name, each in form.tensors.items()}
+            self._effects[effect] = bound(package.kernels[call.kernel], memory)
+        waits, signals = (call.waits, call.signals) if isinstance(call, Task) else ((), ())
+        scalars = tuple(map(self.evaluator, form.scalars))
+        return CallSite(
+            call.kernel, form.cycles, self._effects[effect], scalars, form.reads, form.writes, form.heap, waits, signals
+        )
+
+    def value(self, expression: Expression) -> int:
+        """Return the value of an expression now."""
+        return self.evaluator(expression)()
+
+    def evaluator(self, expression: Expression) -> Evaluate:
+        """Return the function that evaluates an expression of the package, which is made once."""
+        evaluate = self._evaluators.get(id(expression))
+        if evaluate is None:
+            evaluate = compiled(expression, self.machine.symbols, self.machine.slots)
+            self._evaluators[id(expression)] = evaluate
+        return evaluate
+
+
+def _as_u64(value: bool | int | float, place: str) -> int:
+    if isinstance(value, float) and not (0 <= value < 2.0**64 and value.is_integer()):
+        raise RunError("SLOT_VALUE", f"{place} is {value!r}, expected a whole number from 0 below 2^64")
+    return int(value) & ((1 << 64) - 1)
+
+
+class CallForm(NamedTuple):
+    """The part of a call that is the same in every execution of a package: all but values and memory."""
+
+    call: RunKernel | Task
+    tensors: Mapping[str, int]
+    scalars: Sequence[Expression]
+    cycles: int
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    heap: int
+
+    @classmethod
+    def of(cls, package: Package, call: RunKernel | Task) -> CallForm:
+        """Return the form of a call of a package."""
+        kernel = package.kernels[call.kernel]
+        arguments = dict(zip(kernel.parameters, call.arguments, strict=True))
+        tensors = {name: each.tensor for name, each in arguments.items() if isinstance(each, TensorArgument)}
+        writes = tuple(dict.fromkeys(tensors[name] for name in kernel.written))
+        return cls(
+            call,
+            tensors,
+            [argument for argument in arguments.values() if not isinstance(argument, TensorArgument)],
+            kernel.cycles([package.tensors[tensor].count for tensor in tensors.values()]),
+            tuple(dict.fromkeys(tensor for tensor in tensors.values() if tensor not in writes)),
+            writes,
+            sum(package.tensors[write].nbytes for write in writes),
+        )
+
+
+CallForms: TypeAlias = dict[int, CallForm]
+"""The forms of the calls of a package, by the identity of the statement, which the form holds.
+
+A run shares them with the trials of its package: a search for mitigations executes a package a dozen times.
+"""
+
+# The statistics of a run, at its end or between two instants (sections 1.2 and 3.4.2).
+
+
+def statistics(machine: Machine) -> dict[str, Any]:
+    """Return the statistics of `schemas/wsp_result.schema.json`; stalls that last count up to now."""
+    package, now = machine.package, machine.agenda.now
+    current = _current_stalls(machine)
+    cycles = dict(machine.stalls.cycles)
+    for each in current:
+        cycles[each["reason"]] += now - each["since"]
+    resources = machine.resources
+    fullest = max(worker.places for worker in machine.workers)
+    return {
+        "total_cycles": max(
+            [process.time for process in machine.processes] + [worker.time for worker in machine.workers]
+        ),
+        "processes": {process.name: process.time for process in machine.processes},
+        "workers": [{"busy": slot.busy, "tasks": slot.tasks} for slot in machine.workers],
+        "kernels": {
+            each.name: {"runs": machine.kernel_runs[place], "cycles": machine.kernel_cycles[place]}
+            for place, each in enumerate(package.kernels)
+        },
+        "stalls": {reason: {"count": machine.stalls.count[reason], "cycles": cycles[reason]} for reason in REASONS},
+        "current_stalls": current,
+        "used": {**resources.used, "ready_queue": fullest},
+        "high_water": dict(resources.high_water),
+        "channels": {
+            stated.name: {"sent": channel.sent, "taken": channel.taken, "left": len(channel.tokens)}
+            for stated, channel in zip(package.channels, machine.channels, strict=True)
+        },
+        "slots": {name: str(machine.slots[place]) for place, name in enumerate(package.slots)},
+        "tensors": {each.name: machine.tensors[place].tobytes().hex() for place, each in enumerate(package.tensors)},
+        "assignments": list(machine.assignments),
+    }
+
+
+def _current_stalls(machine: Machine) -> list[dict[str, Any]]:
+    found = []
+    for process in machine.processes:
+        if process.waiting is not None and process.waiting.reason != TASK_WAIT:
+            found.append({"process": process.name, **_stall(process.waiting)})
+    for worker in machine.workers:
+        if worker.task is not None and worker.task.waiting is not None:
+            found.append({"task": worker.task.number, **_stall(worker.task.waiting)})
+    return found
+
+
+def _stall(waiting: Waiting) -> dict[str, Any]:
+    return {"reason": waiting.reason, "since": waiting.since, "for": waiting.subject}
+
+
+# The state of a run that waits, from which `deadlock.py` makes a report; the native program prints the same.
+
+
+def waiting_state(machine: Machine) -> dict[str, Any]:
+    """Return the processes, channels, tasks in flight and workers of a run, by their numbers; -1 is none."""
+    return {
+        "time": machine.agenda.now,
+        "spinning": -1 if machine.spinning is None else machine.spinning,
+        "sizes": list(machine.resources.sizes.values()),
+        "processes": [
+            {
+                "done": process.done,
+                "waiting": None if process.waiting is None else _wait(process.waiting),
+                "closed": sorted(process.closed),
+                "scopes": [[scope.slots, scope.entries, scope.heap] for scope in process.scopes],
+            }
+            for process in machine.processes
+        ],
+        "channels": [
+            {
+                "capacity": channel.capacity,
+                "tokens": len(channel.tokens),
+                "senders": len(channel.senders),
+                "producers": channel.producers,
+                "takers": len(channel.takers),
+                "tasks": sorted(number for _, kind, number in channel.takers if kind == TASK),
+            }
+            for channel in machine.channels
+        ],
+        "tasks": [
+            {
+                "task": task.number,
+                "process": task.process.index,
+                "statement": path_of(task.place),
+                "worker": task.worker.index,
+                "started": task.started >= 0,
+                "full": None if task.waiting is None else task.waiting.subject,
+                "holds": [1, len(task.site.writes), task.nodes, task.site.heap],
+                "signals": list(task.site.signals),
+                "dependents": sorted(other.number for other in task.dependents),
+                "watchers": sorted(other.index for other in task.watchers),
+            }
+            for task in machine.tasks.values()
+        ],
+        "workers": [-1 if worker.task is None else worker.task.number for worker in machine.workers],
+    }
+
+
+def _wait(waiting: Waiting) -> dict[str, Any]:
+    return {"reason": waiting.reason, "for": waiting.subject, "statement": waiting.statement}
+
+
+# A run of a package: instant by instant or to its end, which is completion, an error or a deadlock.
+
+MOST_STEPS = 100_000_000
+"""The steps of statements that a run may take, where its caller names no other bound (AMB-WSP-80)."""
+
+
+class Run:
+    """A run that has not begun; `outcome` is running, completed, error or deadlock.
+
+    `symbols`, `tensors` (bytes) and `resources` (sizes, as `package.py` names them) are by name; what is left out is
+    as the package has it; `forms` are those of another run of the package. After `max_steps` a run ends with
+    STEP_LIMIT, and after `enough` its caller leaves it; a process that takes a 200th of `max_steps` twice in a row
+    without progress spins, which is a deadlock (section 3.3). Raises `ArgumentRefused` for what does not fit.
+    """
+
+    agenda: type[Agenda] = Agenda
+
+    def __init__(
+        self,
+        package: Package,
+        symbols: Mapping[str, int] | None = None,
+        tensors: Mapping[str, bytes] | None = None,
+        resources: Mapping[str, int] | None = None,
+        seed: int | None = None,
+        forms: CallForms | None = None,
+        max_steps: int = MOST_STEPS,
+        enough: int | None = None,
+    ) -> None:
+        package = checked(package, symbols or {}, tensors or {}, resources or {}, max_steps)
+        self._given = symbols, tensors
+        self._max_steps = max_steps
+        sizes = {"task_ring": package.schedule.task_window.size, **package.schedule.resources}
+        values = _symbols(package, symbols or {})
+        self.machine = Machine(package, values, _tensors(package, tensors or {}), sizes, self.agenda(seed))
+        self.outcome = "running"
+        self.error: RunError | None = None
+        self._instants = 0
+        self._result: dict[str, Any] | None = None
+        self._forms: CallForms = {} if forms is None else forms
+        self._steps = StepCount(self.machine, max_steps, enough)
+        processes = Processes(self.machine, self._forms, self._steps)
+        for process, stated in zip(self.machine.processes, package.processes, strict=True):
+            process.execution = processes.whole(process, stated.body)
+            self.machine.agenda.make_runnable(process)
+
+    def step(self) -> bool:
+        """All that happens at the next instant; False when the run has ended."""
+        if self.outcome != "running":
+            return False
+        with np.errstate(all="ignore"):
+            self._step()
+        return self.outcome == "running"
+
+    def finish(self) -> Run:
+        """Run to the end, or until it is left."""
+        with np.errstate(all="ignore"):
+            try:
+                while self.outcome == "running":
+                    self._step()
+            except Left:
+                pass
+        return self
+
+    def observe(self) -> list[list[Any]]:
+        """Return the list to which arrivals, kernels and tasks are added as they happen."""
+        self.machine.observed = []
+        return self.machine.observed
+
+    def state(self) -> dict[str, Any]:
+        """Return outcome, statistics and steps; an error; what waits where the run has not ended or is a deadlock."""
+        machine = self.machine
+        found: dict[str, Any] = {"outcome": self.outcome, "statistics": statistics(machine), "steps": self._steps.taken}
+        if self.error is not None:
+            found["error"] = {
+                "code": self.error.code,
+                "process": self.error.process,
+                "statement": self.error.statement,
+                "time": machine.agenda.now,
+                "message": self.error.problem,
+            }
+        if self.outcome in ("running", "deadlock"):
+            found["waiting"] = waiting_state(machine)
+        return found
+
+    def result(self) -> dict[str, Any]:
+        """The result as `schemas/wsp_result.schema.json` has it; a run that has not ended has one too."""
+        if self._result is not None:
+            return self._result
+        found = explained(self.machine.package, self.state(), self._trial)
+        self._result = None if self.outcome == "running" else found
+        return found
+
+    def _trial(self, knobs: Mapping[str, int], enough: int) -> dict[str, Any]:
+        """Return the state of another execution with other settings, which is left after some steps."""
+        trial = Run(
+            self.machine.package,
+            *self._given,
+            knobs,
+            forms=self._forms,
+            max_steps=self._max_steps,
+            enough=enough,
+        )
+        return trial.finish().state()
+
+    def _step(self) -> None:
+        """All that happens at the next instant, by the engine."""
+        engine = self.machine.agenda.engine
+        if not self._instants:
+            self._launch(engine)
+        before = self._instants
+        engine.run(until=lambda: self._instants > before)
+        if self.outcome != "running":
+            engine.close()
+
+    def _launch(self, engine: Engine) -> None:
+        engine.spawn("scheduler", self._schedule())
+
+    async def _schedule(self) -> None:
+        """Handle instant after instant, until nothing is outstanding."""
+        agenda = self.machine.agenda
+        while self.outcome == "running":
+            self._attempt(self._pass)
+            await agenda.everything_due()
+            while self.outcome == "running" and not agenda.is_settled():
+                self._attempt(self._pass)
+                await agenda.everything_due()
+            if self.outcome == "running" and not agenda.outstanding:
+                self._end()
+            self._instants += 1
+            if self.outcome == "running":
+                await agenda.next_instant()
+
+    def _attempt(self, action: Callable[[], None]) -> None:
+        """Do something that may end the run."""
+        try:
+            action()
+        except RunError as error:
+            self.outcome, self.error = "error", error
+        except Spinning:
+            self.outcome = "deadlock"
+
+    def _end(self) -> None:
+        """Nothing is due any more."""
+        done = not self.machine.tasks and all(process.done for process in self.machine.processes)
+        self.outcome = "completed" if done else "deadlock"
+
+    def _pass(self) -> None:
+        """Do the next thing of this instant: events, then processes in their turn, then idle workers."""
+        machine = self.machine
+        for kind, number in machine.agenda.due():
+            machine.happen(kind, number)
+        self._expand()
+        machine.start_tasks()
+
+    def _expand(self) -> None:
+        """Each process that can go on does, in the order of their indices."""
+        while (index := self.machine.agenda.next_runnable()) >= 0:
+            self._go_on(self.machine.processes[index])
+
+    def _go_on(self, process: ProcessState) -> None:
+        """Execute statements until the process waits; its time is when it last did something."""
+        process.queued = False
+        machine = self.machine
+        if process.waiting is None:
+            process.time = machine.agenda.now
+        self._steps.begin_turn()
+        try:
+            next(process.execution, None)
+        except Spinning:
+            process.time, machine.spinning = machine.agenda.now, process.index
+            raise
+        except RunError as error:
+            process.time = machine.agenda.now
+            if not error.process:
+                error.process, error.statement = process.name, path_of(process.place)
+            raise
+
+
+def checked(
+    package: Package,
+    symbols: Mapping[str, int],
+    tensors: Mapping[str, bytes],
+    resources: Mapping[str, int],
+    max_steps: int,
+) -> Package:
+    """Return the package with the settings of a run. Raise `ArgumentRefused` for what does not fit it."""
+    if max_steps < 1:
+        raise ArgumentRefused("max_steps", f"is {max_steps}, expected 1 or more")
+    package = applied(package, resources)
+    _symbols(package, symbols)
+    _tensors(package, tensors)
+    return package
+
+
+def _symbols(package: Package, given: Mapping[str, int]) -> list[int]:
+    known = {symbol.name: symbol for symbol in package.symbols}
+    for name, value in given.items():
+        if name not in known:
+            raise ArgumentRefused(f"symbol {name}"[:120], f"the package has {', '.join(known) or 'no symbols'}")
+        if not 0 <= value < 1 << known[name].width:
+            raise ArgumentRefused(f"symbol {name}", f"{value} does not fit its {known[name].width} bits")
+    return [given.get(symbol.name, symbol.default) for symbol in package.symbols]
+
+
+def _tensors(package: Package, given: Mapping[str, bytes]) -> list[bytes]:
+    known = {buffer.name: buffer for buffer in package.tensors}
+    for name, data in given.items():
+        if name not in known:
+            raise ArgumentRefused(f"tensor {name}"[:120], f"the package has {', '.join(known) or 'no tensors'}")
+        tensor = known[name]
+        if len(data) != tensor.nbytes:
+            raise ArgumentRefused(f"tensor {name}", f"has {len(data)} bytes, expected {tensor.nbytes}")
+        if tensor.dtype == "bool" and data.strip(b"\0\1"):
+            raise ArgumentRefused(f"tensor {name}", "has a byte that is no bool, expected 00 or 01")
+    return [given.get(buffer.name, buffer.initial or bytes(buffer.nbytes)) for buffer in package.tensors]
+
+
+# The runs of packages, by target, and that on the simulated device (sections 6.2, 7.1).
+#
+# Phase 2: the host runtime launches the AICPU, which expands the processes step by step into bounded buffers and
+# gives kernels to the cores; channels, windows and pools hold it back as on cpu_sim. Phase 1: the host runs the
+# processes to their end, which makes the whole task graph, and launches the AICPU then; nothing holds the host back,
+# and the sizes of window and pools are recorded alone.
+
+
+class DeviceAgenda(Agenda):
+    """Events of the device: its timers, and what the cores report, which run the kernels in virtual time."""
+
+    def add_cores(self, machine: Machine) -> None:
+        """Add an AICore for each worker, which runs the kernels that it is given."""
+        self._tasks = machine.tasks
+        self._work = [Mailbox(self.engine, f"core {worker.index}") for worker in machine.workers]
+        for mailbox in self._work:
+            self.engine.spawn(mailbox.name, self._core(mailbox))
+
+    def set_timer(self, time: int, kind: int, number: int) -> None:
+        """Start a kernel on its core, or set a timer of the AICPU."""
+        if kind == KERNEL_ENDS:
+            self._work[self._tasks[number].worker.index].put((time, number))
+        else:
+            super().set_timer(time, kind, number)
+
+    async def _core(self, work: Mailbox) -> None:
+        while True:
+            time, task = await work
+            if time > self.engine.now:
+                await self.engine.sleep_until(time)
+            self.arrive(KERNEL_ENDS, task)
+
+
+class DeviceRun(Run):
+    """A `Run` by processes of the engine: the host, the AICPU, and the cores."""
+
+    agenda = DeviceAgenda
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        if self.machine.package.phase == 1:
+            self.machine.resources.sizes = dict.fromkeys(self.machine.resources.sizes, AMPLE)
+
+    def _launch(self, engine: Engine) -> None:
+        engine.spawn("host", self._host(engine))
+
+    async def _host(self, engine: Engine) -> None:
+        """The host runtime: in phase 1 it builds the graph of tasks; then it launches cores and AICPU."""
+        machine = self.machine
+        if machine.package.phase == 1:
+            self._attempt(self._expand)
+        assert isinstance(machine.agenda, DeviceAgenda)
+        machine.agenda.add_cores(machine)
+        engine.spawn("AICPU", self._schedule())
+
+
+RUNS: Mapping[str, type[Run]] = {
+    "cpu_sim": Run,
+    "pto_runtime_a2a3sim": DeviceRun,
+    "pto_runtime_a2a3sim_host_graph": DeviceRun,
+}
