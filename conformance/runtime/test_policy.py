@@ -7,10 +7,12 @@ from fractions import Fraction
 import pytest
 
 from tessera_conformance.chapters.runtime.kit.long_reductions import (
-    judge_reduction,
-    large_vectors,
+    FUNCTIONS,
+    LARGE,
+    LAUNCHED_FUNCTIONS,
     launched_kernel,
     question_of,
+    vectors_of,
 )
 from tessera_conformance.chapters.runtime.kit.mesh_session import opened
 from tessera_conformance.chapters.runtime.kit.policies import FAST, LEVELS, POLICY_FIELDS, STRICT
@@ -19,6 +21,7 @@ from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle import bounds
 from tessera_conformance.vectors.building import counted
+from tessera_conformance.vectors.judging import judge_outputs
 
 DETERMINISTIC_LAUNCH = 1
 """TESS_LAUNCH_DETERMINISTIC."""
@@ -130,18 +133,29 @@ def test_a_deterministic_launch_gives_the_bits_of_a_deterministic_policy(impl, c
             check.bits(launched, expected, "the bits of the deterministic policy")
 
 
-@feature("operation-access", "elementary-functions")
+@feature("operation-access")
+@vectors_of(FUNCTIONS)
 @clause("RT-04.7-05")
-@pytest.mark.parametrize("operation", ["exp", "sqrt", "reciprocal", "rsqrt"])
-def test_without_fast_math_functions_keep_to_their_accuracy(impl, check, operation):
+def test_without_fast_math_functions_keep_to_their_accuracy(impl, check, vector):
     """With allowFastMath at 0 no result is further off than the accuracy that is declared (AMB-LANG-136)."""
-    context = context_with(impl, check, STRICT)
-    x = counted("fp32", (256,), seed=312, exponents=(-4, 4))
-    positive = tensor_of("fp32", [1.0 + place / 256 for place in range(256)]) if operation != "exp" else x
-    actual = evaluate(impl, check, operation, [positive], {}, context=context)
-    ulps = min(impl.arithmetic.accuracy(operation), bounds.FUNCTION_ULPS)
-    enclosures = bounds.function(operation, positive, ulps=ulps)
-    check.enclosed(actual, enclosures, f"{ulps:g} units in the last place of {operation}")
+    context = context_with(impl, check, strictest(impl))
+    question = question_of(vector)
+    actual = evaluate(impl, check, question.operation, list(question.inputs), question.arguments, context=context)
+    judge_outputs(impl, check, vector, [actual])
+
+
+@vectors_of(LAUNCHED_FUNCTIONS)
+@clause("RT-04.7-05")
+def test_without_fast_math_launched_functions_keep_to_their_accuracy(impl, check, vector):
+    """The same functions in kernels."""
+    session = opened(impl, check)
+    session.set_policy(strictest(impl))
+    judge_outputs(impl, check, vector, [launched_kernel(session, vector)])
+
+
+def strictest(impl):
+    """The policy of the level of the run, or of deterministic at fast."""
+    return STRICT if impl.level == "strict" else LEVELS["deterministic"]
 
 
 @feature("operation-access", "reductions")
@@ -158,25 +172,24 @@ def test_without_fast_math_subnormals_are_kept(impl, check):
         check.bits(actual, tensor_of("fp32", tiny), "subnormals")
 
 
-@large_vectors()
+@vectors_of(LARGE)
 @clause("RT-04.7-05")
 def test_without_fast_math_a_large_launch_keeps_to_the_arithmetic_of_its_dtype(impl, check, vector):
-    """Products of fp32 past 32 in all three extents, and long sums, where libraries have faster kernels."""
+    """Products past 32 in all three extents, and long sums, where libraries have faster kernels."""
     session = opened(impl, check)
-    session.set_policy(STRICT if impl.level == "strict" else LEVELS["deterministic"])
-    actual = launched_kernel(session, vector)
-    judge_reduction(impl, check, question_of(vector), actual, vector.expected[0])
+    session.set_policy(strictest(impl))
+    judge_outputs(impl, check, vector, [launched_kernel(session, vector)])
 
 
 @feature("operation-access")
-@large_vectors()
+@vectors_of(LARGE)
 @clause("RT-04.7-05")
 def test_without_fast_math_a_large_operation_keeps_to_the_arithmetic_of_its_dtype(impl, check, vector):
     """The same operations, evaluated under a context."""
-    context = context_with(impl, check, STRICT if impl.level == "strict" else LEVELS["deterministic"])
+    context = context_with(impl, check, strictest(impl))
     question = question_of(vector)
     actual = evaluate(impl, check, question.operation, list(question.inputs), question.arguments, context=context)
-    judge_reduction(impl, check, question, actual, vector.expected[0])
+    judge_outputs(impl, check, vector, [actual])
 
 
 @feature("operation-access", "fast-math", "reductions")

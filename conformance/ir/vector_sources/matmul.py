@@ -78,7 +78,7 @@ def larger(dtype: str) -> Question:
 
 
 @topic.vector(
-    "{dtype}/{size}", "LANG-10-06", "LANG-10-01", dtype=["bf16", "fp32", "fp64"], size=["33x47x65", "70x36x58"]
+    "{dtype}/{size}", "LANG-10-06", "LANG-10-01", dtype=["bf16", "fp32", "fp64", "fp16"], size=["33x47x65", "70x36x58"]
 )
 def past_tiles(dtype: str, size: str) -> Question:
     """Rows, inner extent and columns past 32 or 64, with a remainder in each: M by K times K by N. A K that is split

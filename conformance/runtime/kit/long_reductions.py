@@ -22,7 +22,7 @@ from tessera_conformance.oracle.reductions import sum_
 from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors import load
-from tessera_conformance.vectors.building import counted
+from tessera_conformance.vectors.building import ELEMENTARY, counted
 from tessera_conformance.vectors.files import Vector
 from tessera_conformance.vectors.judging import Question, judge_declared
 
@@ -70,15 +70,34 @@ REDUCTIONS = {
 }
 
 LARGE = {
-    "ir/matmul": ("fp32/33x47x65", "fp32/70x36x58"),
-    "ir/long_reductions": ("fp32/matmul/k-1025", "fp32/sum/n-4097"),
+    "ir/matmul": ("fp16/33x47x65", "bf16/70x36x58", "fp32/33x47x65", "fp32/70x36x58", "fp64/33x47x65"),
+    "ir/long_reductions": ("fp32/matmul/k-1025", "fp32/sum/n-4097", "bf16/sum/n-300", "fp32/softmax/n-1000"),
 }
 """By topic, golden vectors past the thresholds of libraries, all three extents of a product among them."""
 
+FUNCTIONS = {
+    "ir/functions": (
+        *(f"fp32/{name}/counted" for name in (*ELEMENTARY, "pow")),
+        *(f"{dtype}/{name}/counted" for dtype in ("fp16", "bf16", "fp64") for name in ("exp", "log", "tanh", "rsqrt")),
+    ),
+    "ir/activations": ("fp32/sigmoid/counted", "fp32/silu/counted", "fp32/gelu/counted", "bf16/gelu/counted"),
+    "ir/elementwise": ("fp16/divide/counted", "fp32/divide/counted", "fp64/divide/counted"),
+}
+"""By topic, golden vectors of functions and quotients over a wide range, of which fast arithmetic has estimates."""
 
-def large_vectors() -> Any:
-    """Parametrize a test over them."""
-    chosen = [vector for topic, names in LARGE.items() for vector in load(topic) if vector.name in names]
+LAUNCHED_FUNCTIONS = {
+    "ir/functions": tuple(
+        f"{each}/counted" for each in ("fp32/exp", "fp32/log", "fp32/tanh", "fp32/rsqrt", "bf16/exp")
+    ),
+    "ir/activations": ("fp32/sigmoid/counted",),
+    "ir/elementwise": ("fp16/divide/counted", "fp32/divide/counted"),
+}
+"""Those that are launched too."""
+
+
+def vectors_of(table: Mapping[str, Sequence[str]]) -> Any:
+    """Parametrize a test over golden vectors, named by their topics."""
+    chosen = [vector for topic, names in table.items() for vector in load(topic) if vector.name in names]
     cases = [pytest.param(vector, id=vector.name, marks=feature(*vector.features)) for vector in chosen]
     return pytest.mark.parametrize("vector", cases)
 
@@ -90,12 +109,16 @@ def question_of(vector: Vector) -> Question:
     return Question(operation, [vector.call.inputs[name] for name in checked.operands], checked.arguments)
 
 
+OPERATORS = {"matmul": "a @ b", "divide": "a / b"}
+
+
 def launched_kernel(session: MeshSession, vector: Vector) -> Tensor:
     """Launch the operation of a vector in a kernel of its own, and return what it leaves."""
     question, (expected,) = question_of(vector), vector.expected
-    product = question.operation == "matmul"
-    names = ("a", "b") if product else ("x",)
-    formula = "a @ b" if product else f"op.{question.operation}(x) @{{axis={question.arguments['axis']}}}"
+    names = ("a", "b")[: len(question.inputs)]
+    attributes = ", ".join(f"{name}={value}" for name, value in question.arguments.items())
+    formula = OPERATORS.get(question.operation, f"op.{question.operation}({', '.join(names)})")
+    formula += f" @{{{attributes}}}" if attributes else ""
     typed = [f"{name}: {type_of(x)}" for name, x in zip((*names, "y"), (*question.inputs, expected), strict=True)]
     kernel = session.kernel("large", f"module m {{ kernel large({', '.join(typed)}) {{ y = {formula}; }} }}")
     result = session.upload(bytes(len(expected.data)))

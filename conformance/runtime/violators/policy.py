@@ -12,7 +12,8 @@ from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.abi import Failure, NumericsPolicy
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.compilation.executables import Executable
-from tessera_reference.numerics import elementary
+from tessera_reference.graph import elementwise as graph_elementwise
+from tessera_reference.numerics import arithmetic, elementary
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES, DType
 from tessera_reference.numerics.rounding import Overflow, round_to
@@ -204,6 +205,17 @@ def rough_inverse(values: Values, kind: DType) -> Values:
     return (exact.view(np.uint32) & np.uint32(0xFFFFFF00)).view(np.float32) if exact.dtype == np.float32 else exact
 
 
+def rough_log(values: Values, kind: DType) -> Values:
+    with np.errstate(all="ignore"):
+        return np.log2(np.asarray(values, np.float32)) * np.float32(0.6931472)
+
+
+def rough_tanh(values: Values, kind: DType) -> Values:
+    """By the exponential, which cancels near zero."""
+    twice = np.exp(np.asarray(values, np.float32) * np.float32(2))
+    return np.where(np.isinf(twice), np.float32(1), (twice - np.float32(1)) / (twice + np.float32(1)))
+
+
 def rough_root(values: Values, kind: DType) -> Values:
     return values * inverse_root(values, kind)
 
@@ -249,7 +261,47 @@ class LargeInTf32(CompilesOnce):
         return super().numerics_evaluate(operation=operation, inputs=inputs, **launch)
 
 
+@violates("RT-04.7-05", "keeps the sums of large products of fp16 and bf16 in 16 bits without fast math")
+class SumsIn16Bits(CompilesOnce):
+    def numerics_evaluate(self, *, operation: str, inputs: Sequence[Any], **launch: Any) -> dict[str, Any]:
+        answer = super().numerics_evaluate
+        if operation != "matmul" or inputs[0].dtype not in ("fp16", "bf16") or min(inputs[0].shape) <= 32:
+            return answer(operation=operation, inputs=inputs, **launch)
+        a, b = inputs
+        middle = a.shape[1] // 2
+        left = (replace(a, shape=(a.shape[0], middle), data=columns(a, 0, middle)), rows(b, 0, middle))
+        right = (replace(a, shape=(a.shape[0], a.shape[1] - middle), data=columns(a, middle)), rows(b, middle))
+        parts = [answer(operation=operation, inputs=pair, **launch)["outputs"][0] for pair in (left, right)]
+        return answer(operation="add", inputs=parts, **{**launch, "attributes": {}})
+
+
+def columns(x: Any, first: int, stop: int | None = None) -> bytes:
+    return np.frombuffer(x.data, np.uint16).reshape(x.shape)[:, first:stop].tobytes()
+
+
+def rows(x: Any, first: int, stop: int | None = None) -> Any:
+    words = np.frombuffer(x.data, np.uint16).reshape(x.shape)[first:stop]
+    return replace(x, shape=words.shape, data=words.tobytes())
+
+
+def by_reciprocals(a: Array, b: Array) -> Array:
+    if a.dtype.name != "fp32":
+        return DIVIDE(a, b)
+    with np.errstate(all="ignore"):
+        return Array(a.dtype, a.values * (np.float32(1) / b.values))
+
+
+DIVIDE = arithmetic.divide
+
 FAST = [
+    changed(
+        "RT-04.7-05",
+        "fast_divide",
+        "divides by reciprocals",
+        (graph_elementwise.Divide, "compute", staticmethod(by_reciprocals)),
+    ),
+    fast("fast_log", "takes log from a rounded log2", "log", rough_log),
+    fast("fast_tanh", "takes tanh from the exponential", "tanh", rough_tanh),
     replaced(
         "RT-04.7-05",
         "launches large products of fp32 in tf32 without fast math",
