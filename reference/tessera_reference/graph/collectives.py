@@ -11,7 +11,7 @@ import numpy as np
 
 from ..ir.diagnostics import Location, did_you_mean
 from ..ir.module import Arrival, StepEnvironment, Steps, Stepwise
-from ..ir.operation import Applied, Attribute, Builder, Hidden, Operand, Refusal, Shown, operation, require
+from ..ir.operation import Applied, Attribute, Builder, Hidden, Operand, Refusal, Shown, operation
 from ..ir.types import LAYOUTS, Dim, Mesh, Numeric, Scalar, Tensor, Value
 from ..numerics.array import Array
 from ..numerics.collectives import (
@@ -36,40 +36,40 @@ def resolve_axis(meshes: Mapping[str, Mesh], axis: str, mesh: str | None) -> tup
 
     Raises `Refusal` of category distributed.
     """
-    require(
-        bool(meshes),
-        "distributed",
-        f"axis {axis} is of no mesh: the module declares none",
-        f"a mesh with an axis {axis}",
-        "LANG-05.4-04",
-        f"declare one: mesh g = mesh<axes=[{axis}], shape=[2]>;",
-    )
-    require(
-        mesh is not None or len(meshes) == 1,
-        "distributed",
-        f"which mesh has the axis {axis}? There are {', '.join(meshes)}",
-        "a mesh by name, where the module declares several",
-        "AMB-LANG-108",
-        f"name it: mesh={next(iter(meshes), '')}",
-    )
+    if not meshes:
+        raise Refusal(
+            "distributed",
+            f"axis {axis} is of no mesh: the module declares none",
+            f"a mesh with an axis {axis}",
+            "LANG-05.4-04",
+            f"declare one: mesh g = mesh<axes=[{axis}], shape=[2]>;",
+        )
+    if mesh is None and len(meshes) != 1:
+        raise Refusal(
+            "distributed",
+            f"which mesh has the axis {axis}? There are {', '.join(meshes)}",
+            "a mesh by name, where the module declares several",
+            "AMB-LANG-108",
+            f"name it: mesh={next(iter(meshes), '')}",
+        )
     name = next(iter(meshes)) if mesh is None else mesh
-    require(
-        name in meshes,
-        "distributed",
-        f"unknown mesh {name!r}",
-        f"one of {', '.join(meshes)}",
-        "AMB-LANG-108",
-        did_you_mean(name, meshes),
-    )
+    if name not in meshes:
+        raise Refusal(
+            "distributed",
+            f"unknown mesh {name!r}",
+            f"one of {', '.join(meshes)}",
+            "AMB-LANG-108",
+            did_you_mean(name, meshes),
+        )
     axes = dict(zip(meshes[name].axes, meshes[name].shape, strict=True))
-    require(
-        axis in axes,
-        "distributed",
-        f"mesh {name} has no axis {axis!r}",
-        f"one of its axes: {', '.join(axes)}",
-        "LANG-05.4-04",
-        did_you_mean(axis, axes),
-    )
+    if axis not in axes:
+        raise Refusal(
+            "distributed",
+            f"mesh {name} has no axis {axis!r}",
+            f"one of its axes: {', '.join(axes)}",
+            "LANG-05.4-04",
+            did_you_mean(axis, axes),
+        )
     return name, axes[axis]
 
 
@@ -124,13 +124,10 @@ class Collective(Stepwise):
 
     def infer(self) -> Numeric:
         """The type of each rank's result; the axis has been found in a mesh."""
-        require(
-            self.group > 0,
-            "distributed",
-            f"axis {self.axis} is of no mesh",
-            "an axis of the mesh in force",
-            "LANG-05.4-04",
-        )
+        if self.group <= 0:
+            raise Refusal(
+                "distributed", f"axis {self.axis} is of no mesh", "an axis of the mesh in force", "LANG-05.4-04"
+            )
         return self.given()
 
     def steps(self, x: Array, env: StepEnvironment) -> Steps:
@@ -174,16 +171,17 @@ class Reducing(Collective):
 
     def infer(self) -> Numeric:
         """`op` is one of those that there are and defined on the operand's dtype."""
-        require(
-            self.op in self.operators,
-            "distributed",
-            f"op is {self.op!r}",
-            f"one of {', '.join(self.operators)}",
-            "AMB-LANG-76",
-            self._instead() or did_you_mean(self.op, self.operators),
-        )
+        if self.op not in self.operators:
+            raise Refusal(
+                "distributed",
+                f"op is {self.op!r}",
+                f"one of {', '.join(self.operators)}",
+                "AMB-LANG-76",
+                self._instead() or did_you_mean(self.op, self.operators),
+            )
         instead = alternative(self.op, self.x.dtype)
-        require(instead is None, "types", f"{self.op} is not defined on {self.x.dtype}", instead or "", "LANG-11-01")
+        if instead is not None:
+            raise Refusal("types", f"{self.op} is not defined on {self.x.dtype}", instead or "", "LANG-11-01")
         return super().infer()
 
     @abstractmethod
@@ -344,26 +342,26 @@ class RootSum(Collective):
 
 
 def _require_root(root: int, collective: Collective) -> None:
-    require(
-        0 <= root < collective.group,
-        "distributed",
-        f"root {root} is not along axis {collective.axis}",
-        f"0 <= root <= {collective.group - 1}",
-        "AMB-RT-02",
-    )
+    if not 0 <= root < collective.group:
+        raise Refusal(
+            "distributed",
+            f"root {root} is not along axis {collective.axis}",
+            f"0 <= root <= {collective.group - 1}",
+            "AMB-RT-02",
+        )
 
 
 def _part(x: Tensor, dim: int, group: int) -> Tensor:
     """The type of one of `group` equal parts along a dimension. Raises `Refusal` where there are none."""
     require_axis(dim, x.rank)
     extent = x.shape[dim]
-    require(
-        not isinstance(extent, int) or extent % group == 0,
-        "distributed",
-        f"dimension {dim % x.rank} of {x} has no {group} equal parts",
-        f"an extent that the {group} ranks of the group divide",
-        "AMB-RT-04",
-    )
+    if isinstance(extent, int) and extent % group != 0:
+        raise Refusal(
+            "distributed",
+            f"dimension {dim % x.rank} of {x} has no {group} equal parts",
+            f"an extent that the {group} ranks of the group divide",
+            "AMB-RT-04",
+        )
     return _with_extent(x, dim, extent // group if isinstance(extent, int) else extent if group == 1 else "?")
 
 

@@ -13,7 +13,7 @@ from math import prod
 from typing import ClassVar, TypeVar
 
 from ..ir.module import Composite
-from ..ir.operation import Applied, Attribute, Builder, Environment, Operand, Operation, operation, require
+from ..ir.operation import Applied, Attribute, Builder, Environment, Operand, Operation, Refusal, operation
 from ..ir.types import Numeric, Scalar, Tensor, Type, Value, show_dim
 from ..numerics import random
 from ..numerics.array import Array
@@ -69,24 +69,18 @@ class FlashAttention(Composite):
         require_held_as("k", k, q)
         require_held_as("v", v, q)
         ranks = {q.rank, k.rank, v.rank}
-        require(
-            len(ranks) == 1 and min(ranks) >= 2,
-            "shapes",
-            f"operands have ranks {q.rank}, {k.rank} and {v.rank}",
-            "one rank of at least 2",
-            "LANG-05.2-02",
-        )
+        if len(ranks) != 1 or min(ranks) < 2:
+            raise Refusal(
+                "shapes",
+                f"operands have ranks {q.rank}, {k.rank} and {v.rank}",
+                "one rank of at least 2",
+                "LANG-05.2-02",
+            )
         self._require_shapes()
-        require(
-            self.scale is None or math.isfinite(self.scale),
-            "numerics",
-            f"scale is {self.scale}",
-            "a finite number",
-            "LANG-02-04",
-        )
-        require(
-            self.block is None or self.block > 0, "schedule", f"block is {self.block}", "block >= 1", "LANG-06.3-01"
-        )
+        if self.scale is not None and not math.isfinite(self.scale):
+            raise Refusal("numerics", f"scale is {self.scale}", "a finite number", "LANG-02-04")
+        if self.block is not None and self.block <= 0:
+            raise Refusal("schedule", f"block is {self.block}", "block >= 1", "LANG-06.3-01")
         return Tensor((*q.shape[:-1], v.shape[-1]), q.dtype)
 
     def _require_shapes(self) -> None:
@@ -97,15 +91,17 @@ class FlashAttention(Composite):
             ("widths of queries and keys", q, k, q.shape[-1:], k.shape[-1:]),
             ("numbers of keys and values", k, v, k.shape[-2:-1], v.shape[-2:-1]),
         ):
-            require(one == other, "shapes", f"{what} differ: {a} and {b}", f"equal {what}", "LANG-05.4-01")
-        require(k.shape[-2] != 0, "shapes", "there are no keys", "at least one key", "LANG-05.2-03")
-        require(
-            not self.causal or q.shape[-2] == k.shape[-2],
-            "shapes",
-            f"causal: {show_dim(q.shape[-2])} queries and {show_dim(k.shape[-2])} keys",
-            "as many queries as keys",
-            "LANG-03.2-03",
-        )
+            if one != other:
+                raise Refusal("shapes", f"{what} differ: {a} and {b}", f"equal {what}", "LANG-05.4-01")
+        if k.shape[-2] == 0:
+            raise Refusal("shapes", "there are no keys", "at least one key", "LANG-05.2-03")
+        if self.causal and q.shape[-2] != k.shape[-2]:
+            raise Refusal(
+                "shapes",
+                f"causal: {show_dim(q.shape[-2])} queries and {show_dim(k.shape[-2])} keys",
+                "as many queries as keys",
+                "LANG-03.2-03",
+            )
 
     def decompose(self, build: Builder, *operands: Value) -> Value:
         q, k, v = (Term(operand, build) for operand in operands)
@@ -342,13 +338,8 @@ def stream_of(stream: int | None, env: Environment) -> int:
 def require_source(seed: int | None, stream: int | None, offset: int) -> None:
     """Numbers that the generator takes. Raises `Refusal`."""
     for name, value, limit in (("seed", seed or 0, 64), ("stream", stream or 0, 64), ("offset", offset, 63)):
-        require(
-            0 <= value < 1 << limit,
-            "types",
-            f"{name} is {value}",
-            f"0 <= {name} < 2**{limit}",
-            "LANG-04-06",
-        )
+        if not 0 <= value < 1 << limit:
+            raise Refusal("types", f"{name} is {value}", f"0 <= {name} < 2**{limit}", "LANG-04-06")
 
 
 # Operations with state: what they share, and `batch_norm` (spec section 4; LANG-04-07, LANG-04-08).
@@ -376,13 +367,10 @@ class Stateful(Composite):
 
     def infer(self) -> tuple[Type, ...]:
         """All results, or the one that is asked for."""
-        require(
-            self.only in (None, *self.gives),
-            "types",
-            f"there is no result {self.only!r}",
-            f"one of {', '.join(self.gives)}",
-            "LANG-02.3-13",
-        )
+        if self.only not in (None, *self.gives):
+            raise Refusal(
+                "types", f"there is no result {self.only!r}", f"one of {', '.join(self.gives)}", "LANG-02.3-13"
+            )
         return self._taken(self.every_result())
 
     def decompose(self, build: Builder, *operands: Value) -> tuple[Value, ...]:
@@ -540,7 +528,8 @@ class AdamW(Stateful):
         require_like("gradient", self.gradient, self.parameter)
         require_like("m", self.m, self.parameter, wide=True)
         require_like("v", self.v, self.parameter, wide=True)
-        require(self.step == Scalar(DTYPES["int32"]), "types", f"step is {self.step}, not int32", "int32", "LANG-11-01")
+        if self.step != Scalar(DTYPES["int32"]):
+            raise Refusal("types", f"step is {self.step}, not int32", "int32", "LANG-11-01")
         for name in ("rate", "eps", "decay"):
             require_number(name, getattr(self, name))
         for name in ("beta1", "beta2"):

@@ -20,7 +20,6 @@ from ..ir.operation import (
     Shown,
     Signature,
     operation,
-    require,
 )
 from ..ir.types import (
     LAYOUTS,
@@ -48,14 +47,10 @@ _INT32 = Scalar(dtype("int32"))
 
 
 def _require_bool(condition: Scalar) -> None:
-    require(
-        condition.dtype.kind == "bool",
-        "types",
-        f"the condition is {condition}, not bool",
-        "a scalar bool",
-        "AMB-LANG-55",
-        "compare it: x != 0",
-    )
+    if condition.dtype.kind != "bool":
+        raise Refusal(
+            "types", f"the condition is {condition}, not bool", "a scalar bool", "AMB-LANG-55", "compare it: x != 0"
+        )
 
 
 @operation("tessera.graph.if", clauses=("LANG-02-08", "LANG-02.3-23", "LANG-01-06"))
@@ -80,7 +75,8 @@ class If(Stepwise):
         """The results are what the regions yield, as far as these agree."""
         yielded = [tuple(value.type for value in block.results) for block in shown.regions if block.exit == "yield"]
         both = joined_all(yielded)
-        require(both is not None, "types", "its regions yield different types", "regions that agree", "LANG-02-08")
+        if both is None:
+            raise Refusal("types", "its regions yield different types", "regions that agree", "LANG-02-08")
         assert both is not None
         return {"returns": loosened_all(both, shown.results)}
 
@@ -104,13 +100,8 @@ class For(Stepwise):
     def infer(self) -> tuple[Type, ...]:
         """The carried values, of unchanged types (AMB-LANG-92)."""
         for name, type_ in (("start", self.start), ("stop", self.stop), ("step", self.step)):
-            require(
-                type_ == _INT32,
-                "types",
-                f"the range's {name} is {type_}, not int32",
-                "an int32 scalar",
-                "AMB-LANG-94",
-            )
+            if type_ != _INT32:
+                raise Refusal("types", f"the range's {name} is {type_}, not int32", "an int32 scalar", "AMB-LANG-94")
         return self.carried
 
     @classmethod
@@ -256,18 +247,17 @@ class Call(Stepwise):
     def hidden(cls, shown: Shown) -> dict[str, Any]:
         """Return the fields that follow from the callee's signature for these arguments, in the words of the caller."""
         name, callee = callee_of(shown)
-        require(
-            not callee.kernel, "types", f"@{name} is a kernel, which is launched, not called", "a func", "AMB-RT-20"
-        )
+        if callee.kernel:
+            raise Refusal("types", f"@{name} is a kernel, which is launched, not called", "a func", "AMB-RT-20")
         types = tuple(parameter.type for parameter in callee.parameters)
         dims: dict[str, Dim] = {}
-        require(
-            len(types) == len(shown.operands) and all(map(lambda w, o: fits(w, o, dims), types, shown.operands)),
-            "types",
-            f"the arguments are ({', '.join(map(str, shown.operands))})",
-            f"those of @{name}: ({', '.join(map(str, types))})",
-            "LANG-11-01",
-        )
+        if len(types) != len(shown.operands) or not all(map(lambda w, o: fits(w, o, dims), types, shown.operands)):
+            raise Refusal(
+                "types",
+                f"the arguments are ({', '.join(map(str, shown.operands))})",
+                f"those of @{name}: ({', '.join(map(str, types))})",
+                "LANG-11-01",
+            )
         results = tuple(substituted(type_, dims) for type_ in callee.results)
         return {"returns": loosened_all(results, shown.results)}
 
@@ -285,15 +275,14 @@ def type_of_function(name: str, function: Signature) -> FunctionType:
     """The type of a function as a value: one result, and extents that are numbers. Raises `Refusal`."""
     parameters, results = tuple(parameter.type for parameter in function.parameters), function.results
     clause = "LANG-02.3-51"
-    require(not function.kernel, "types", f"{name} is a kernel, which is launched and no value", "a func", "AMB-RT-20")
-    require(len(results) == 1, "types", f"{name} returns {len(results)} values", "a function of one result", clause)
-    require(
-        all(map(_is_closed, (*parameters, *results))),
-        "shapes",
-        f"{name} has dimensions that are not known",
-        "a function whose extents are numbers",
-        clause,
-    )
+    if function.kernel:
+        raise Refusal("types", f"{name} is a kernel, which is launched and no value", "a func", "AMB-RT-20")
+    if len(results) != 1:
+        raise Refusal("types", f"{name} returns {len(results)} values", "a function of one result", clause)
+    if not all(map(_is_closed, (*parameters, *results))):
+        raise Refusal(
+            "shapes", f"{name} has dimensions that are not known", "a function whose extents are numbers", clause
+        )
     return FunctionType(parameters, results[0])
 
 
@@ -341,13 +330,13 @@ class CallValue(Stepwise):
     def infer(self) -> Type:
         """The result of the function's type, whose parameters the arguments are."""
         parameters = self.function.parameters
-        require(
-            self.arguments == parameters,
-            "types",
-            f"the arguments are ({', '.join(map(str, self.arguments))})",
-            f"({', '.join(map(str, parameters))})",
-            "LANG-11-01",
-        )
+        if self.arguments != parameters:
+            raise Refusal(
+                "types",
+                f"the arguments are ({', '.join(map(str, self.arguments))})",
+                f"({', '.join(map(str, parameters))})",
+                "LANG-11-01",
+            )
         return self.function.result
 
     def steps(self, function: Array, *arguments: Array, env: StepEnvironment) -> Steps:

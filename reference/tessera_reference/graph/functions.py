@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import partial
 from typing import TypeAlias
 
-from ..ir.operation import Applied, Attribute, Builder, Environment, Operand, operation, require
+from ..ir.operation import Applied, Attribute, Builder, Environment, Operand, Refusal, operation
 from ..ir.types import Numeric, Scalar, Tensor, Value
 from ..numerics import activations, elementary
 from ..numerics.array import Array
@@ -131,13 +131,8 @@ class Relu(FloatFunction):
 
     def infer(self) -> Numeric:
         """The operand's type, a float or an integer."""
-        require(
-            self.x.dtype.kind in ("float", "int"),
-            "types",
-            f"is not defined on {self.x.dtype}",
-            "a float or integer dtype",
-            "LANG-11-01",
-        )
+        if self.x.dtype.kind not in ("float", "int"):
+            raise Refusal("types", f"is not defined on {self.x.dtype}", "a float or integer dtype", "LANG-11-01")
         return self.x
 
     def execute(self, x: Array, env: Environment) -> Array:
@@ -156,13 +151,8 @@ class Gelu(FloatFunction):
 
     def infer(self) -> Numeric:
         """A float operand; `approximate` is none or tanh."""
-        require(
-            self.approximate in ("none", "tanh"),
-            "numerics",
-            f"there is no approximation {self.approximate!r}",
-            "none or tanh",
-            "LANG-11-13",
-        )
+        if self.approximate not in ("none", "tanh"):
+            raise Refusal("numerics", f"there is no approximation {self.approximate!r}", "none or tanh", "LANG-11-13")
         return super().infer()
 
     def execute(self, x: Array, env: Environment) -> Array:

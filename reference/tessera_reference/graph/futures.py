@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from ..ir.attributes import ByteCount
 from ..ir.diagnostics import did_you_mean
 from ..ir.module import Arrival, StepEnvironment, Steps, Stepwise
-from ..ir.operation import Attribute, Hidden, Operand, Shown, operation, require
+from ..ir.operation import Attribute, Hidden, Operand, Refusal, Shown, operation
 from ..ir.types import LAYOUTS, Future, Mesh, Numeric, Scalar, Shard, Tensor
 from ..numerics.array import Array
 from ..numerics.formats import DTYPES, DType
@@ -47,54 +47,49 @@ LARGEST_CHUNK = 2**63 - 1
 
 def require_known(name: str, given: str | None, names: Sequence[str], clause: str) -> None:
     """Refuse a value that an attribute does not have, with the nearest one that it has."""
-    require(
-        given is None or given in names,
-        "distributed",
-        f"there is no {name} {str(given)[:40]!r}",
-        f"{name} = one of {', '.join(names)}",
-        clause,
-        did_you_mean(given or "", names),
-    )
+    if given is not None and given not in names:
+        raise Refusal(
+            "distributed",
+            f"there is no {name} {str(given)[:40]!r}",
+            f"{name} = one of {', '.join(names)}",
+            clause,
+            did_you_mean(given or "", names),
+        )
 
 
 def require_chunk(chunk: ByteCount | None, chunk_bytes: ByteCount | None) -> None:
     """Refuse a chunk of no bytes, and two names of one attribute that say different things (AMB-COLL-01)."""
     for name, value in (("chunk", chunk), ("chunk_bytes", chunk_bytes)):
-        require(
-            value is None or 1 <= value <= LARGEST_CHUNK,
+        if value is not None and not 1 <= value <= LARGEST_CHUNK:
+            raise Refusal("distributed", f"{name} is {value}", f"1 <= {name} <= {LARGEST_CHUNK} bytes", "COLL-02.3-01")
+    if chunk is not None and chunk_bytes is not None and chunk != chunk_bytes:
+        raise Refusal(
             "distributed",
-            f"{name} is {value}",
-            f"1 <= {name} <= {LARGEST_CHUNK} bytes",
-            "COLL-02.3-01",
+            f"chunk is {chunk} and chunk_bytes is {chunk_bytes}",
+            "one of them, or the same number of bytes",
+            "AMB-COLL-01",
+            "leave one out",
         )
-    require(
-        chunk is None or chunk_bytes is None or chunk == chunk_bytes,
-        "distributed",
-        f"chunk is {chunk} and chunk_bytes is {chunk_bytes}",
-        "one of them, or the same number of bytes",
-        "AMB-COLL-01",
-        "leave one out",
-    )
 
 
 def require_wire(wire: str | None, scheme: str | None, x: Numeric) -> None:
     """Refuse what does not travel, a wire for data that are no floats, and scales without a wire or fp32 data."""
     require_known("dtype", wire, tuple(WIRES), "COLL-02.5-01")
     require_known("qscheme", scheme, SCHEMES, "COLL-02.5-02")
-    require(
-        scheme is None or (wire is not None and x.dtype.name == "fp32"),
-        "distributed",
-        f"qscheme is {scheme!r}, dtype is {wire!r}, the data are {x.dtype}",
-        "no qscheme, or a dtype and data of fp32",
-        "COLL-02.5-02",
-    )
-    require(
-        wire is None or x.dtype.kind == "float",
-        "distributed",
-        f"dtype is {wire!r}, the data are {x.dtype}",
-        "no dtype, or data of a float dtype",
-        "COLL-02.5-01",
-    )
+    if scheme is not None and (wire is None or x.dtype.name != "fp32"):
+        raise Refusal(
+            "distributed",
+            f"qscheme is {scheme!r}, dtype is {wire!r}, the data are {x.dtype}",
+            "no qscheme, or a dtype and data of fp32",
+            "COLL-02.5-02",
+        )
+    if wire is not None and x.dtype.kind != "float":
+        raise Refusal(
+            "distributed",
+            f"dtype is {wire!r}, the data are {x.dtype}",
+            "no dtype, or data of a float dtype",
+            "COLL-02.5-01",
+        )
 
 
 def loses(wire: str | None, data: DType) -> bool:
@@ -161,14 +156,14 @@ class FutureCollective(Collective):
     def hidden(cls, shown: Shown) -> dict[str, Any]:
         """The ranks of the axis, of the subgroup, or of the only axis that has several (AMB-COLL-02)."""
         axis, subgroup, mesh = (shown.attributes.get(name) for name in ("axis", "subgroup", "mesh"))
-        require(
-            axis is None or subgroup is None,
-            "distributed",
-            f"axis is {axis} and subgroup is {subgroup}",
-            "one of them",
-            "AMB-COLL-02",
-            "leave one out",
-        )
+        if axis is not None and subgroup is not None:
+            raise Refusal(
+                "distributed",
+                f"axis is {axis} and subgroup is {subgroup}",
+                "one of them",
+                "AMB-COLL-02",
+                "leave one out",
+            )
         name = None if mesh is None else str(mesh)
         if axis is None and subgroup is None:
             axis = _only_axis(shown.meshes, name)
@@ -287,13 +282,8 @@ class IssueAllToAll(GroupCollective):
         """A future of the blocks; not every algorithm carries them."""
         future = super().infer()
         able = ("auto", *ALL_TO_ALL_ALGORITHMS)
-        require(
-            self.algo is None or self.algo in able,
-            "distributed",
-            f"algo is {self.algo!r}",
-            f"algo = one of {', '.join(able)}",
-            "AMB-COLL-34",
-        )
+        if self.algo is not None and self.algo not in able:
+            raise Refusal("distributed", f"algo is {self.algo!r}", f"algo = one of {', '.join(able)}", "AMB-COLL-34")
         return future
 
     def plain(self) -> Collective:
@@ -325,14 +315,15 @@ def _only_axis(meshes: Mapping[str, Mesh], mesh: str | None) -> str:
     several = [
         axis for name in known for axis, extent in zip(meshes[name].axes, meshes[name].shape, strict=True) if extent > 1
     ]
-    require(
-        len(known) == 1 and len(several) == 1,
-        "distributed",
-        "along which axis? " + (f"{', '.join(several)} have several ranks" if several else "none has several ranks"),
-        "axis or subgroup, unless the mesh has a single axis larger than 1",
-        "AMB-COLL-02",
-        f'say along which: axis = "{several[0] if several else "dp"}"',
-    )
+    if len(known) != 1 or len(several) != 1:
+        raise Refusal(
+            "distributed",
+            "along which axis? "
+            + (f"{', '.join(several)} have several ranks" if several else "none has several ranks"),
+            "axis or subgroup, unless the mesh has a single axis larger than 1",
+            "AMB-COLL-02",
+            f'say along which: axis = "{several[0] if several else "dp"}"',
+        )
     return several[0]
 
 
@@ -342,13 +333,13 @@ def _size_of(met: Shard, meshes: Mapping[str, Mesh], mesh: str | None) -> tuple[
         some = meshes.get(mesh or "") or next(iter(meshes.values()), Mesh(("any",), (1,)))
         grid, _ = resolve_axis(meshes, some.axes[0], mesh)
         most = max(max(group) for group in met.groups)
-        require(
-            most < meshes[grid].size,
-            "distributed",
-            f"there is no rank {most}",
-            f"ranks 0 to {meshes[grid].size - 1} of mesh {grid}",
-            "COLL-02.2-03",
-        )
+        if most >= meshes[grid].size:
+            raise Refusal(
+                "distributed",
+                f"there is no rank {most}",
+                f"ranks 0 to {meshes[grid].size - 1} of mesh {grid}",
+                "COLL-02.2-03",
+            )
         return grid, len(met.groups[0])
     grid, group = "", 1
     for axis in met.axes:
@@ -382,43 +373,32 @@ class PointToPoint(FutureCollective):
 
     def infer(self) -> Future:  # type: ignore[override]  # a future, as of every collective of the dialect
         """A future of the operand's type; the other rank is in the group, and not the own one."""
-        require(
-            (self.peer is None) != (self.shift is None),
-            "distributed",
-            f"peer is {self.peer} and shift is {self.shift}",
-            "one of peer and shift",
-            "AMB-COLL-59",
-            "say which rank is the other end: peer = 0, or shift = 1 for the next one",
-        )
+        if (self.peer is None) == (self.shift is None):
+            raise Refusal(
+                "distributed",
+                f"peer is {self.peer} and shift is {self.shift}",
+                "one of peer and shift",
+                "AMB-COLL-59",
+                "say which rank is the other end: peer = 0, or shift = 1 for the next one",
+            )
         group = self.group
-        require(
-            group > 1,
-            "distributed",
-            f"a group of {group} rank has no other end",
-            "a group of at least 2 ranks",
-            "AMB-COLL-59",
-        )
-        require(
-            self.peer is None or 0 <= self.peer < group,
-            "distributed",
-            f"peer {self.peer} is not {super().where()}",
-            f"0 <= peer <= {group - 1}",
-            "AMB-COLL-59",
-        )
-        require(
-            self.shift is None or 0 < abs(self.shift) < group,
-            "distributed",
-            "a rank cannot be its own peer" if self.shift == 0 else f"shift is {self.shift} among {group} ranks",
-            f"1 <= shift <= {group - 1}, or the same backwards: -{group - 1} <= shift <= -1",
-            "AMB-COLL-59",
-        )
-        require(
-            0 <= self.tag <= LARGEST_TAG,
-            "distributed",
-            f"tag is {self.tag}",
-            f"0 <= tag <= {LARGEST_TAG}",
-            "AMB-COLL-59",
-        )
+        if group <= 1:
+            raise Refusal(
+                "distributed", f"a group of {group} rank has no other end", "a group of at least 2 ranks", "AMB-COLL-59"
+            )
+        if self.peer is not None and not 0 <= self.peer < group:
+            raise Refusal(
+                "distributed", f"peer {self.peer} is not {super().where()}", f"0 <= peer <= {group - 1}", "AMB-COLL-59"
+            )
+        if self.shift is not None and not 0 < abs(self.shift) < group:
+            raise Refusal(
+                "distributed",
+                "a rank cannot be its own peer" if self.shift == 0 else f"shift is {self.shift} among {group} ranks",
+                f"1 <= shift <= {group - 1}, or the same backwards: -{group - 1} <= shift <= -1",
+                "AMB-COLL-59",
+            )
+        if not 0 <= self.tag <= LARGEST_TAG:
+            raise Refusal("distributed", f"tag is {self.tag}", f"0 <= tag <= {LARGEST_TAG}", "AMB-COLL-59")
         return super().infer()
 
     def given(self) -> Numeric:
@@ -436,14 +416,14 @@ class PointToPoint(FutureCollective):
         """Return the sender and the receiver of the rank that issues this in a group. Raises `Refusal`."""
         place = ranks.index(rank)
         other = self.peer if self.peer is not None else (place + (self.shift or 0)) % len(ranks)
-        require(
-            other != place,
-            "distributed",
-            f"rank {rank} is its own peer",
-            f"another rank {super().where()}",
-            "AMB-COLL-59",
-            "keep the value: it is there already",
-        )
+        if other == place:
+            raise Refusal(
+                "distributed",
+                f"rank {rank} is its own peer",
+                f"another rank {super().where()}",
+                "AMB-COLL-59",
+                "keep the value: it is there already",
+            )
         return (rank, ranks[other]) if self.sends else (ranks[other], rank)
 
 

@@ -7,10 +7,10 @@ from ..ir.operation import (
     Environment,
     Operand,
     Operation,
+    Refusal,
     Unimplemented,
     derived,
     operation,
-    require,
 )
 from ..ir.types import LAYOUTS, Tensor, Value, show_dim
 from ..numerics.array import Array
@@ -43,49 +43,41 @@ class MatMul(Operation):
     def infer(self) -> Tensor:
         """Equal inner dimensions, equal batch dimensions (AMB-LANG-42), one dtype."""
         a, b = self.a, self.b
-        require(
-            a.dtype == b.dtype,
-            "types",
-            f"operands have dtypes {a.dtype} and {b.dtype}",
-            "a.dtype == b.dtype",
-            "LANG-05.2-02",
-            "cast one operand with op.cast",
-        )
+        if a.dtype != b.dtype:
+            raise Refusal(
+                "types",
+                f"operands have dtypes {a.dtype} and {b.dtype}",
+                "a.dtype == b.dtype",
+                "LANG-05.2-02",
+                "cast one operand with op.cast",
+            )
         require_numeric(a.dtype)
-        require(
-            min(a.rank, b.rank) >= 2,
-            "shapes",
-            f"operands have ranks {a.rank} and {b.rank}",
-            "rank at least 2",
-            "LANG-05.2-02",
-        )
+        if min(a.rank, b.rank) < 2:
+            raise Refusal("shapes", f"operands have ranks {a.rank} and {b.rank}", "rank at least 2", "LANG-05.2-02")
         *batch, m, k = a.shape
         *other, k2, n = b.shape
-        require(
-            k == k2,
-            "shapes",
-            f"inner dimensions differ: {show_dim(k)} and {show_dim(k2)}"
-            if isinstance(k, int) and isinstance(k2, int)
-            else f"inner dimensions are not known to be equal: {show_dim(k)} and {show_dim(k2)}",
-            "a.shape[-1] == b.shape[-2]",
-            "LANG-05.4-01",
-            _remedy(a, b),
-        )
-        require(
-            batch == other,
-            "shapes",
-            f"batch dimensions differ: {a} and {b}",
-            "a.shape[:-2] == b.shape[:-2]",
-            "LANG-03.2-03",
-        )
+        if k != k2:
+            raise Refusal(
+                "shapes",
+                f"inner dimensions differ: {show_dim(k)} and {show_dim(k2)}"
+                if isinstance(k, int) and isinstance(k2, int)
+                else f"inner dimensions are not known to be equal: {show_dim(k)} and {show_dim(k2)}",
+                "a.shape[-1] == b.shape[-2]",
+                "LANG-05.4-01",
+                _remedy(a, b),
+            )
+        if batch != other:
+            raise Refusal(
+                "shapes", f"batch dimensions differ: {a} and {b}", "a.shape[:-2] == b.shape[:-2]", "LANG-03.2-03"
+            )
         out = self.out or a.dtype
-        require(
-            out.kind != "bool" and (a.dtype.kind != "complex" or out.kind == "complex"),
-            "types",
-            f"a product of {a.dtype} does not become {out}",
-            "a result dtype that the product can be rounded to",
-            "LANG-05.2-02",
-        )
+        if out.kind == "bool" or (a.dtype.kind == "complex" and out.kind != "complex"):
+            raise Refusal(
+                "types",
+                f"a product of {a.dtype} does not become {out}",
+                "a result dtype that the product can be rounded to",
+                "LANG-05.2-02",
+            )
         require_accumulator(a.dtype, self.accum)
         if a.dtype.kind == "complex" and self.accum != a.dtype.accumulator:
             raise Unimplemented("op.matmul.accum")

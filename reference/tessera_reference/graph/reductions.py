@@ -14,10 +14,10 @@ from ..ir.operation import (
     Environment,
     Operand,
     Operation,
+    Refusal,
     Unimplemented,
     derived,
     operation,
-    require,
 )
 from ..ir.types import Numeric, Scalar, Tensor, Value
 from ..numerics import fourier, reductions
@@ -52,13 +52,8 @@ class Reduction(Operation):
         x, axis = self.x, self.axis
         require_kind(x.dtype, *self.defined_on)
         require_axis(axis, x.rank)
-        require(
-            self.of_nothing or x.shape[axis] != 0,
-            "shapes",
-            f"axis {axis} has no elements",
-            "an axis of at least 1 element",
-            "LANG-11-03",
-        )
+        if not self.of_nothing and x.shape[axis] == 0:
+            raise Refusal("shapes", f"axis {axis} has no elements", "an axis of at least 1 element", "LANG-11-03")
         require_accumulator(x.dtype, self.accum)
         if self.accum != x.dtype.accumulator:
             raise Unimplemented(f"op.{self.short_name}.accum")
@@ -174,13 +169,13 @@ class ArgMax(Reduction):
     def infer(self) -> Numeric:
         """The operand's shape without the axis, of int32, which has to hold every index."""
         extent = self.x.shape[self.axis] if -self.x.rank <= self.axis < self.x.rank else 0
-        require(
-            not isinstance(extent, int) or extent <= self.result_dtype.int_max + 1,
-            "types",
-            f"{extent} elements lie along axis {self.axis}",
-            f"at most {self.result_dtype.int_max + 1}, whose indices are {self.result_dtype}",
-            "AMB-LANG-134",
-        )
+        if isinstance(extent, int) and extent > self.result_dtype.int_max + 1:
+            raise Refusal(
+                "types",
+                f"{extent} elements lie along axis {self.axis}",
+                f"at most {self.result_dtype.int_max + 1}, whose indices are {self.result_dtype}",
+                "AMB-LANG-134",
+            )
         return super().infer()
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
@@ -253,13 +248,8 @@ class Softmax(Operation):
         x, axis = self.x, self.axis
         require_float(x)
         require_axis(axis, x.rank, "LANG-05.4-02")
-        require(
-            x.shape[axis] != 0,
-            "shapes",
-            f"axis {axis} has no elements",
-            "an axis of at least 1 element",
-            "LANG-05.2-03",
-        )
+        if x.shape[axis] == 0:
+            raise Refusal("shapes", f"axis {axis} has no elements", "an axis of at least 1 element", "LANG-05.2-03")
         require_accumulator(x.dtype, self.accum)
         if self.accum != x.dtype.accumulator:
             raise Unimplemented("op.softmax.accum")
@@ -291,17 +281,19 @@ class FourierTransform(Operation):
     def infer(self) -> Tensor:
         """The operand's shape, of at least one element along the last axis, complex."""
         x = self.x
-        require(
-            x.dtype.kind in ("complex", "float"),
-            "types",
-            f"is not defined on {x.dtype}",
-            "a float or a complex dtype",
-            "LANG-05.2-04",
-            "cast the operand with op.cast",
-        )
-        require(x.shape[-1] != 0, "shapes", "the last axis has no elements", "at least 1 element", "LANG-05.2-04")
+        if x.dtype.kind not in ("complex", "float"):
+            raise Refusal(
+                "types",
+                f"is not defined on {x.dtype}",
+                "a float or a complex dtype",
+                "LANG-05.2-04",
+                "cast the operand with op.cast",
+            )
+        if x.shape[-1] == 0:
+            raise Refusal("shapes", "the last axis has no elements", "at least 1 element", "LANG-05.2-04")
         norms = get_args(fourier.Norm)
-        require(self.norm in norms, "numerics", f"there is no norm {self.norm!r}", " or ".join(norms), "LANG-05.2-04")
+        if self.norm not in norms:
+            raise Refusal("numerics", f"there is no norm {self.norm!r}", " or ".join(norms), "LANG-05.2-04")
         return x.with_dtype(fourier.result_dtype(x.dtype))
 
     def execute(self, x: Array, env: Environment) -> Array:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from math import isfinite
 from typing import TypeAlias
 
-from ..ir.operation import OPERATIONS, Applied, Builder, Refusal, require
+from ..ir.operation import OPERATIONS, Applied, Builder, Refusal
 from ..ir.types import Dim, Numeric, Tensor, Value, dtype_of, show_dim
 from ..numerics.formats import DType
 from ..numerics.rounding import round_exact
@@ -145,25 +145,25 @@ def positions_along(axis: int, like: Term) -> Term:
 
 def require_axis(axis: int, rank: int, clause: str = "LANG-03.2-01") -> None:
     """An axis from -rank to rank - 1. Raises `Refusal`."""
-    require(
-        -rank <= axis < rank,
-        "shapes",
-        f"axis {axis} is out of range for rank {rank}",
-        f"{-rank} <= axis <= {rank - 1}",
-        clause,
-        "the last axis is -1",
-    )
+    if not -rank <= axis < rank:
+        raise Refusal(
+            "shapes",
+            f"axis {axis} is out of range for rank {rank}",
+            f"{-rank} <= axis <= {rank - 1}",
+            clause,
+            "the last axis is -1",
+        )
 
 
 def require_extents(name: str, extents: Sequence[int], least: int = 0) -> None:
     """None of them below `least`. Raises `Refusal`."""
-    require(
-        all(extent >= least for extent in extents),
-        "shapes",
-        f"{name} {list(extents)} has an extent below {least}",
-        f"extents of at least {least}",
-        "LANG-05.3-01",
-    )
+    if not all(extent >= least for extent in extents):
+        raise Refusal(
+            "shapes",
+            f"{name} {list(extents)} has an extent below {least}",
+            f"extents of at least {least}",
+            "LANG-05.3-01",
+        )
 
 
 # What operations require of the dtypes of their operands.
@@ -178,13 +178,15 @@ def require_kind(dtype: DType, *kinds: str) -> None:
 
 def require_numeric(dtype: DType) -> None:
     """Any dtype but bool. Raises `Refusal`."""
-    require(dtype.kind != "bool", "types", "is not defined on bool", "a numeric dtype", "LANG-11-01")
+    if dtype.kind == "bool":
+        raise Refusal("types", "is not defined on bool", "a numeric dtype", "LANG-11-01")
 
 
 def require_float(x: Numeric) -> None:
     """A float dtype. Raises `Refusal`."""
     remedy = "cast the operand with op.cast"
-    require(x.dtype.kind == "float", "types", f"is not defined on {x.dtype}", "a float dtype", "LANG-11-01", remedy)
+    if x.dtype.kind != "float":
+        raise Refusal("types", f"is not defined on {x.dtype}", "a float dtype", "LANG-11-01", remedy)
 
 
 def require_accumulator(dtype: DType, accum: DType) -> None:
@@ -224,42 +226,38 @@ def require_vector_along(name: str, vector: Tensor, x: Tensor, axis: int, *, wid
     """
     require_held_as(name, vector, x, wide=wide)
     extent = x.shape[axis]
-    require(
-        vector.shape == (extent,),
-        "shapes",
-        f"{name} is {vector}, and axis {axis} of {x} has extent {show_dim(extent)}",
-        f"{name}.shape == [x.shape[{axis}]]",
-        "LANG-03.2-03",
-    )
+    if vector.shape != (extent,):
+        raise Refusal(
+            "shapes",
+            f"{name} is {vector}, and axis {axis} of {x} has extent {show_dim(extent)}",
+            f"{name}.shape == [x.shape[{axis}]]",
+            "LANG-03.2-03",
+        )
 
 
 def require_like(name: str, value: Numeric, x: Numeric, *, wide: bool = False) -> None:
     """The shape and dtype of another operand; `wide`: or the dtype of its accumulator. Raises `Refusal`."""
     require_held_as(name, value, x, wide=wide)
-    require(
-        type(value) is type(x) and value.shape == x.shape,
-        "shapes",
-        f"{name} is {value}, not of the shape of {x}",
-        "operands of one shape",
-        "LANG-03.2-03",
-    )
+    if type(value) is not type(x) or value.shape != x.shape:
+        raise Refusal("shapes", f"{name} is {value}, not of the shape of {x}", "operands of one shape", "LANG-03.2-03")
 
 
 def require_held_as(name: str, value: Numeric, x: Numeric, *, wide: bool = False) -> None:
     """The dtype of another operand; `wide`: or its accumulator's. Raises `Refusal`."""
     dtypes = dict.fromkeys((x.dtype, *([x.dtype.accumulator] if wide else [])))
-    require(
-        value.dtype in dtypes,
-        "types",
-        f"{name} is {value.dtype}, beside {x.dtype}",
-        f"{name}.dtype in {{{', '.join(map(str, dtypes))}}}, since nothing is cast implicitly",
-        "LANG-03.1-05",
-        "cast one operand with op.cast",
-    )
+    if value.dtype not in dtypes:
+        raise Refusal(
+            "types",
+            f"{name} is {value.dtype}, beside {x.dtype}",
+            f"{name}.dtype in {{{', '.join(map(str, dtypes))}}}, since nothing is cast implicitly",
+            "LANG-03.1-05",
+            "cast one operand with op.cast",
+        )
 
 
 def require_number(name: str, value: float, *, below: float | None = None, most: float | None = None) -> None:
     """A finite number of at least 0, less than `below` and at most `most` where they are given. Raises `Refusal`."""
     allowed = isfinite(value) and value >= 0 and (below is None or value < below) and (most is None or value <= most)
     above = f" < {below:g}" if below is not None else f" <= {most:g}" if most is not None else ""
-    require(allowed, "numerics", f"{name} is {value}", f"0 <= {name}{above}", "LANG-02-04")
+    if not allowed:
+        raise Refusal("numerics", f"{name} is {value}", f"0 <= {name}{above}", "LANG-02-04")

@@ -58,7 +58,9 @@ AttributeValue = int | float | bool | str | DType | Shard | tuple[Any, ...]
 class Refusal(Exception):
     """An operation does not take these operands or attributes; `refusals.diagnostic_of` adds the place."""
 
-    def __init__(self, category: Category, message: str, requirement: str, clause: str, remedy: str) -> None:
+    def __init__(
+        self, category: Category, message: str, requirement: str = "", clause: str = "", remedy: str = ""
+    ) -> None:
         self.category = category
         self.message = message
         self.requirement = requirement

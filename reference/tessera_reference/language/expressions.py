@@ -14,7 +14,7 @@ from ..graph.movement import Slice
 from ..ir.attributes import check_common
 from ..ir.diagnostics import Location, Rejection, Span, UnsupportedConstruct, did_you_mean
 from ..ir.module import Function, Module, fields_of
-from ..ir.operation import SPELLINGS, AttributeValue, Operation, Refusal, require
+from ..ir.operation import SPELLINGS, AttributeValue, Operation, Refusal
 from ..ir.types import Mesh, Scalar, Tensor, Type, Value, dtype_of
 from ..numerics.array import Array
 from ..numerics.formats import DType, dtype
@@ -281,13 +281,10 @@ class Expressions:
         try:
             type_ = resolve_type(expr.type, self.around.aliases)
             assert isinstance(type_, Tensor)
-            require(
-                all(isinstance(dim, int) for dim in type_.shape),
-                "shapes",
-                f"{type_} as a value has an unknown extent",
-                "extents that are known",
-                "LANG-02.3-35",
-            )
+            if not all(isinstance(dim, int) for dim in type_.shape):
+                raise Refusal(
+                    "shapes", f"{type_} as a value has an unknown extent", "extents that are known", "LANG-02.3-35"
+                )
             operation = ConstTensor(shape=type_.shape, dtype=type_.dtype, layout=type_.layout.text)  # type: ignore[arg-type]  # all are integers
         except Refusal as refusal:
             self.scope.findings.refused(refusal, expr.span)

@@ -11,7 +11,7 @@ from ..graph.control import Assert, Barrier, Directive, For, If, While
 from ..graph.movement import Update
 from ..ir.diagnostics import Category, Span, did_you_mean
 from ..ir.module import Block
-from ..ir.operation import AttributeValue, Refusal, require
+from ..ir.operation import AttributeValue, Refusal
 from ..ir.types import Mesh, Scalar, Tensor, Type, Value, dtype_of, joined
 from ..numerics.formats import dtype
 from . import syntax as s
@@ -296,14 +296,14 @@ def lower_dist_statement(expressions: Expressions, call: s.Call, meshes: Mapping
 def read_settings(findings: Findings, call: s.Call) -> Settings | None:
     """The settings of a schedule directive, each of its kind; None after a reported error."""
     try:
-        require(
-            len(call.callee) == 2 and call.callee[1] in SETTINGS,
-            "schedule",
-            f"unknown directive {'.'.join(call.callee)}",
-            f"schedule.{', schedule.'.join(SETTINGS)}",
-            "LANG-02.3-43",
-            did_you_mean(".".join(call.callee[1:]), SETTINGS, "schedule.{}"),
-        )
+        if len(call.callee) != 2 or call.callee[1] not in SETTINGS:
+            raise Refusal(
+                "schedule",
+                f"unknown directive {'.'.join(call.callee)}",
+                f"schedule.{', schedule.'.join(SETTINGS)}",
+                "LANG-02.3-43",
+                did_you_mean(".".join(call.callee[1:]), SETTINGS, "schedule.{}"),
+            )
         return _settings(call.named, SETTINGS[call.callee[1]], ".".join(call.callee))
     except Refusal as refusal:
         findings.refused(refusal, call.span)
@@ -313,22 +313,19 @@ def read_settings(findings: Findings, call: s.Call) -> Settings | None:
 def _settings(given: Sequence[s.Keyword | s.Attribute], known: dict[str, Any], name: str) -> Settings:
     values: dict[str, AttributeValue] = {}
     for key in given:
-        require(
-            key.name in known,
-            "schedule",
-            f"{name} has no setting {key.name!r}",
-            f"one of {', '.join(known)}" if known else "no settings",
-            "LANG-02.3-43",
-            did_you_mean(key.name, known),
-        )
+        if key.name not in known:
+            raise Refusal(
+                "schedule",
+                f"{name} has no setting {key.name!r}",
+                f"one of {', '.join(known)}" if known else "no settings",
+                "LANG-02.3-43",
+                did_you_mean(key.name, known),
+            )
         value = attribute_value(key.value, known[key.name])
-        require(
-            values.setdefault(key.name, value) == value,
-            "types",
-            f"{name}: {key.name} is given twice and differs",
-            "one value of a setting",
-            "LANG-02.3-32",
-        )
+        if values.setdefault(key.name, value) != value:
+            raise Refusal(
+                "types", f"{name}: {key.name} is given twice and differs", "one value of a setting", "LANG-02.3-32"
+            )
     return tuple(values.items())
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ..ir.module import Function
-from ..ir.operation import AttributeValue, require
+from ..ir.operation import AttributeValue, Refusal
 
 Prefetching = Literal["shared", "global", "none"]
 
@@ -28,27 +28,12 @@ class Options:
 
     def __post_init__(self) -> None:
         sizes = self.tile or ()
-        require(
-            all(_is_count(size) for size in sizes) and len(sizes) <= 3,
-            "schedule",
-            f"tile is {list(sizes)}",
-            "m, n and k, each at least 1",
-            "LANG-06.3-01",
-        )
-        require(
-            self.depth is None or _is_count(self.depth),
-            "schedule",
-            f"depth is {self.depth}",
-            "depth >= 1",
-            "LANG-06.2-05",
-        )
-        require(
-            self.prefetch in ("shared", "global", "none"),
-            "schedule",
-            f"there is no scope {self.prefetch!r}",
-            "shared, global or none",
-            "LANG-06.2-02",
-        )
+        if not all(_is_count(size) for size in sizes) or len(sizes) > 3:
+            raise Refusal("schedule", f"tile is {list(sizes)}", "m, n and k, each at least 1", "LANG-06.3-01")
+        if self.depth is not None and not _is_count(self.depth):
+            raise Refusal("schedule", f"depth is {self.depth}", "depth >= 1", "LANG-06.2-05")
+        if self.prefetch not in ("shared", "global", "none"):
+            raise Refusal("schedule", f"there is no scope {self.prefetch!r}", "shared, global or none", "LANG-06.2-02")
 
 
 def _is_count(value: object) -> bool:
@@ -71,21 +56,16 @@ def annotated(options: Options, function: Function) -> Options:
             changes[name] = settings[name]
     if settings.get("double_buffer") is True:
         depth = changes.setdefault("depth", max(options.depth or 2, 2))
-        require(
-            depth != 1,
-            "schedule",
-            "double_buffer with depth 1",
-            "depth >= 2 with double_buffer=true",
-            "LANG-06.2-05",
-            "depth=2",
-        )
-    require(
-        isinstance(changes.get("fuse", True), bool),
-        "schedule",
-        f"fuse is {changes.get('fuse')}",
-        "true or false",
-        "LANG-02-06",
-    )
+        if depth == 1:
+            raise Refusal(
+                "schedule",
+                "double_buffer with depth 1",
+                "depth >= 2 with double_buffer=true",
+                "LANG-06.2-05",
+                "depth=2",
+            )
+    if not isinstance(changes.get("fuse", True), bool):
+        raise Refusal("schedule", f"fuse is {changes.get('fuse')}", "true or false", "LANG-02-06")
     return replace(options, **changes)
 
 

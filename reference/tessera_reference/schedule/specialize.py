@@ -14,7 +14,7 @@ from typing import Any
 
 from ..ir.diagnostics import Location, Rejection
 from ..ir.module import Block, Function, Instruction, Module, Walk, fields_of, trampoline
-from ..ir.operation import Operation, Refusal, Role, Shown, diagnostic_of, require
+from ..ir.operation import Operation, Refusal, Role, Shown, diagnostic_of
 from ..ir.types import Dims, Tensor, Type, Value, fits, substituted
 from .choices import is_known
 
@@ -80,13 +80,13 @@ class _Specializer:
         dims: dict[str, Any] = {}
         for parameter, type_ in zip(function.parameters, types, strict=True):
             _require_known(f"the parameter {parameter.name}", type_)
-            require(
-                fits(parameter.type, type_, dims),
-                "shapes",
-                f"{parameter.name} is {type_}",
-                f"{parameter.type}, a name standing for one extent",
-                "LANG-11-03",
-            )
+            if not fits(parameter.type, type_, dims):
+                raise Refusal(
+                    "shapes",
+                    f"{parameter.name} is {type_}",
+                    f"{parameter.type}, a name standing for one extent",
+                    "LANG-11-03",
+                )
         around, self._returned = self._returned, []
         body = yield self._block(function.body, types, {})
         results, self._returned = self._results(function, dims), around
@@ -98,13 +98,13 @@ class _Specializer:
     def _results(self, function: Function, dims: Dims) -> tuple[Type, ...]:
         """The result types of a function, in which every return now has known extents."""
         for types in self._returned:
-            require(
-                types == self._returned[0],
-                "shapes",
-                f"@{function.name} returns {_listed(self._returned[0])} and {_listed(types)}",
-                "one shape of each result",
-                "LANG-03.1-04",
-            )
+            if types != self._returned[0]:
+                raise Refusal(
+                    "shapes",
+                    f"@{function.name} returns {_listed(self._returned[0])} and {_listed(types)}",
+                    "one shape of each result",
+                    "LANG-03.1-04",
+                )
         return self._returned[0] if self._returned else tuple(substituted(type_, dims) for type_ in function.results)
 
     def _clone(self, name: str) -> str:
@@ -158,26 +158,26 @@ class _Specializer:
 
 
 def _require_known(subject: str, type_: Type) -> None:
-    require(
-        not isinstance(type_, Tensor) or is_known(type_),
-        "shapes",
-        f"{subject} is {type_}, of which the inputs do not show a dimension",
-        "extents that are known before Tile IR",
-        "LANG-03.1-04",
-    )
+    if isinstance(type_, Tensor) and not is_known(type_):
+        raise Refusal(
+            "shapes",
+            f"{subject} is {type_}, of which the inputs do not show a dimension",
+            "extents that are known before Tile IR",
+            "LANG-03.1-04",
+        )
 
 
 def _require_same_shapes(operation: Operation, regions: list[Block]) -> None:
     """Require that regions yield the shapes that their operation states: a loop does not change a shape."""
     for region, gives in zip(regions, operation.region_results(), strict=True):
         yields = tuple(value.type for value in region.results)
-        require(
-            region.exit != "yield" or yields == gives,
-            "shapes",
-            f"a region yields {_listed(yields)}, and {_listed(gives)} is wanted",
-            "values of one shape, however often a loop turns",
-            "LANG-03.1-04",
-        )
+        if region.exit == "yield" and yields != gives:
+            raise Refusal(
+                "shapes",
+                f"a region yields {_listed(yields)}, and {_listed(gives)} is wanted",
+                "values of one shape, however often a loop turns",
+                "LANG-03.1-04",
+            )
 
 
 def _listed(types: tuple[Type, ...]) -> str:

@@ -19,7 +19,7 @@ from ...graph.grad import Grad
 from ...graph.interpreter import Frame, Interpreter, reachable
 from ...ir.diagnostics import Rejection, UnsupportedConstruct
 from ...ir.module import Block, Function, Instruction, Module
-from ...ir.operation import Refusal, diagnostic_of, require
+from ...ir.operation import Refusal, diagnostic_of
 from ...ir.types import Shard, Value
 from ...numerics.arithmetic import multiply
 from ...numerics.array import Array
@@ -53,7 +53,8 @@ def _groups(step: Issue, module: Module, running: str) -> tuple[tuple[int, ...],
         met = Shard((operation.axis,))
     mesh = module.meshes[name]
     message = f"{step.name} on mesh {name} of {mesh.size} ranks"
-    require(mesh.size == ranks, "distributed", message, f"a mesh of {ranks} ranks", "LANG-05.4-04", "name the mesh")
+    if mesh.size != ranks:
+        raise Refusal("distributed", message, f"a mesh of {ranks} ranks", "LANG-05.4-04", "name the mesh")
     return tuple(dict.fromkeys(Group.in_shard(name, mesh, met, rank).ranks for rank in range(ranks)))
 
 
