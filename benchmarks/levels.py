@@ -73,7 +73,9 @@ def emission() -> Outcome:
 
 def at_target(program: Program) -> Module | None:
     """A program at Target IR, for its inputs; nothing where it has no kernel there."""
-    inputs = {name: Array.from_bits(dtype(each.dtype), each.shape, each.data) for name, each in program.inputs.items()}
+    inputs = {
+        name: Array.from_bits(dtype(tensor.dtype), tensor.shape, tensor.data) for name, tensor in program.inputs.items()
+    }
     try:
         return lower(specialized(compile_source(program.source).module, "f", inputs), "target", target_of(DEFAULT))
     except UnsupportedConstruct:

@@ -30,7 +30,7 @@ def _against_tosa(path: str) -> Outcome:
     bf16 = dtype("bf16")
     values = np.random.Generator(np.random.Philox(3)).standard_normal((2, SIZE, SIZE))
     a, b = (Array(bf16, round_to(value, bf16)) for value in values)
-    codes = [np.frombuffer(each.to_bits(), np.uint16).reshape(each.shape) for each in (a, b)]
+    codes = [np.frombuffer(array.to_bits(), np.uint16).reshape(array.shape) for array in (a, b)]
     theirs = tosa_model.matmul("bf16", SIZE, SIZE, SIZE)
     with numerics(path == "plain"):
         ours, peer = in_turns(lambda: matmul(a, b, dtype("fp32")), lambda: theirs(*codes), 15)

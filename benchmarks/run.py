@@ -102,7 +102,7 @@ def keep(name: str, rows: str) -> None:
     """Put the rows of a benchmark into the report, in the order of the benchmarks."""
     sections = dict(_sections(REPORT.read_text(encoding="utf-8"))) if REPORT.exists() else {}
     sections[name] = f"[{name}] {_circumstances()}\n{rows}"
-    ordered = [sections[each] for each in BENCHMARKS if each in sections]
+    ordered = [sections[section] for section in BENCHMARKS if section in sections]
     REPORT.write_text("\n".join(ordered), encoding="utf-8")
 
 

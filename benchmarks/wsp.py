@@ -97,7 +97,7 @@ def _native_tasks() -> Outcome:
 def _processor_time() -> float:
     """Return the processor time of this process and of those that it ran."""
     used = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(each.ru_utime + each.ru_stime for each in used)
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
 def _stream(tasks: int = TASKS) -> Package:

@@ -51,7 +51,7 @@ def algorithms() -> str:
         sent = messages("all_reduce", name, 8, 8, per_node=per_node)
         loads = [sum(message.elements for message in sent if message.source == rank) for rank in range(8)]
         tree = orders(name, 4, 2 if name == "hierarchical" else None)[0]
-        steps = len({each.step for each in sent})
+        steps = len({message.step for message in sent})
         rows.append(f"| `{name}` | {steps} | {len(sent)} | {max(loads)} | `{tree}` |")
     return "\n".join(rows) + "\n"
 
@@ -61,7 +61,7 @@ def runs() -> Mapping[str, Run]:
     """A step of training, overlapped and with a barrier after every unit."""
     units = data_parallel(LAYERS, BYTES, LAYER, range(8))
     given = {"with barriers": in_sequence(units), "overlapped": units}
-    return {title: simulate(each, topology_of(MACHINE), max_inflight=INFLIGHT) for title, each in given.items()}
+    return {title: simulate(program, topology_of(MACHINE), max_inflight=INFLIGHT) for title, program in given.items()}
 
 
 def overlap() -> str:
@@ -69,7 +69,7 @@ def overlap() -> str:
     rows = ["| | duration | a device computes nothing for | nothing is in flight for |", "|---|---|---|---|"]
     for title, run in runs().items():
         idles = [idle(run, queue) / len(run.devices) for queue in ("compute", "comm")]
-        numbers = " | ".join(f"{each / MICROSECOND:.1f} µs" for each in (run.duration, *idles))
+        numbers = " | ".join(f"{duration / MICROSECOND:.1f} µs" for duration in (run.duration, *idles))
         rows.append(f"| {title} | {numbers} |")
     return "\n".join(rows) + "\n"
 
@@ -124,7 +124,7 @@ def _bars(run: Run, queue: str, y: float, scale: float) -> Iterator[str]:
     slots = [slot for slot in run.slots if (slot.device, slot.queue) == (run.devices[0], queue)]
     for name in {slot.id: None for slot in slots}:
         own = [slot for slot in slots if slot.id == name]
-        start, end = min(each.start for each in own), max(each.end for each in own)
+        start, end = min(slot.start for slot in own), max(slot.end for slot in own)
         x, width = LEFT + start * scale, (end - start) * scale
         colour = COLOURS["compute" if queue == "compute" else name.rstrip("0123456789")]
         yield f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{ROW - 4}" fill="{colour}" stroke="white"/>'
@@ -135,7 +135,7 @@ def _bars(run: Run, queue: str, y: float, scale: float) -> Iterator[str]:
 def roofline_picture() -> str:
     """Bandwidth over size, both logarithmic, a line for each algorithm, and the bandwidth of a link above."""
     height, bottom, right = 420, 380, 800
-    link = max(each.bandwidth for each in topology_of(MACHINE).links)
+    link = max(connection.bandwidth for connection in topology_of(MACHINE).links)
     least = min(rate(name, size) for name in LINES for size in SIZES)
     low, high = int(log10(least)), log10(link) + 0.15
 
@@ -162,7 +162,7 @@ def roofline_picture() -> str:
 def _curves(x: Callable[[int], float], y: Callable[[float], float]) -> Iterator[str]:
     """The lines of the algorithms; names that would stand on one another are moved down."""
     used = 0.0
-    for name in sorted(LINES, key=lambda each: -rate(each, SIZES[-1])):
+    for name in sorted(LINES, key=lambda line: -rate(line, SIZES[-1])):
         points = " ".join(f"{x(size):.1f},{y(rate(name, size)):.1f}" for size in SIZES)
         used = max(y(rate(name, SIZES[-1])) + 4, used + 15)
         yield f'<polyline points="{points}" fill="none" stroke="{LINES[name]}" stroke-width="2"/>'

@@ -56,15 +56,15 @@ class Messages:
     def classes(self) -> dict[str, dict[str, Any]]:
         """Return the objects that become classes: those whose members are named."""
         return {
-            name: each
-            for name, each in self.definitions.items()
-            if each.get("type") == "object" and "additionalProperties" in each
+            name: node
+            for name, node in self.definitions.items()
+            if node.get("type") == "object" and "additionalProperties" in node
         }
 
     def members(self, node: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any], bool]]:
         """Name, definition, and whether it is required; those that are come first."""
         required = node["required"]
-        for name in sorted(node["properties"], key=lambda each: each not in required):
+        for name in sorted(node["properties"], key=lambda member: member not in required):
             yield name, self.merged(node["properties"][name]), name in required
 
     def python_type(self, node: Mapping[str, Any], required: bool) -> str:
@@ -74,7 +74,7 @@ class Messages:
         if node.get("name") == "argument":
             return "TensorArgument | ScalarArgument"
         if "enum" in node:
-            return f"Literal[{', '.join(json.dumps(each) for each in node['enum'] if each is not None)}]"
+            return f"Literal[{', '.join(json.dumps(value) for value in node['enum'] if value is not None)}]"
         if node["type"] == "array":
             inner = self.python_type(self.merged(node["items"]), True)
             return f"tuple[{inner}, ...]"
@@ -92,7 +92,7 @@ def class_name(node: Mapping[str, Any]) -> str:
 
 def module(messages: Messages) -> str:
     """The text of `messages.py`: requests and their parts, since an endpoint writes responses and reads none."""
-    requests = {name: each for name, each in messages.classes().items() if name not in RESPONSES}
+    requests = {name: node for name, node in messages.classes().items() if name not in RESPONSES}
     return HEAD + "".join(dataclass_text(messages, request) for request in requests.values())
 
 
@@ -122,7 +122,7 @@ def json_type(node: Mapping[str, Any]) -> str:
     if "const" in node:
         return f"`{node['const']}`"
     if "enum" in node:
-        return " or ".join("null" if each is None else f"`{each}`" for each in node["enum"])
+        return " or ".join("null" if value is None else f"`{value}`" for value in node["enum"])
     if node.get("type") == "array":
         return "array"
     kinds = node["type"] if isinstance(node["type"], list) else [node["type"]]

@@ -97,7 +97,7 @@ def fenced(text: str) -> str:
 def counted(module: Module) -> Iterator[str]:
     """The operations of the kernels, most frequent first, with what they do."""
     bodies = [function.body.walk() for function in module.functions.values() if function.device]
-    counts = Counter(each.operation.name for body in bodies for each in body)
+    counts = Counter(instruction.operation.name for body in bodies for instruction in body)
     yield "| operation | times | |"
     yield "|---|---|---|"
     for name, count in sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])):

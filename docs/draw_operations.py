@@ -141,7 +141,11 @@ def gradient_text(declared: type[Operation]) -> str:
 def formulas() -> Mapping[str, str]:
     """Return the gradient of each elementary function as its table writes it."""
     source = ast.walk(ast.parse(inspect.getsource(functions)))
-    table = next(each.value for each in source if isinstance(each, ast.AnnAssign) and isinstance(each.value, ast.Dict))
+    table = next(
+        statement.value
+        for statement in source
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.value, ast.Dict)
+    )
     rows = zip(functions.FUNCTIONS, table.values, strict=True)
     return {name: ast.unparse(row.elts[1].body) for name, row in rows}  # type: ignore[attr-defined]  # pairs, lambdas
 

@@ -111,7 +111,7 @@ def _flows(events: Any, places: Mapping[Any, float], x: Any) -> Iterator[str]:
     starts = {event["id"]: event for event in events if event["ph"] == "s"}
     for end in (event for event in events if event["ph"] == "f"):
         start = starts[end["id"]]
-        (x1, y1), (x2, y2) = ((x(each["ts"]), places[each["pid"], each["tid"]] + 12) for each in (start, end))
+        (x1, y1), (x2, y2) = ((x(event["ts"]), places[event["pid"], event["tid"]] + 12) for event in (start, end))
         bend = f"{x1 + 14:.1f} {y1} {x2 - 14:.1f} {y2}"
         yield f'<path d="M {x1:.1f} {y1} C {bend} {x2:.1f} {y2}" fill="none" stroke="#aa3333"/>'
 

@@ -17,9 +17,11 @@ def main() -> None:
     units = data_parallel(LAYERS, BYTES, LAYER, range(8))
     run = simulate(units, machine, max_inflight=INFLIGHT)
     barriers = simulate(in_sequence(units), machine, max_inflight=INFLIGHT)
-    for title, each in (("overlapped", run), ("with barriers", barriers)):
-        waits = idle(each, "compute") / 8 / 1e6
-        print(f"{title:14} {each.duration / 1e6:7.1f} us, of which each device computes nothing for {waits:6.1f} us")
+    for title, timeline in (("overlapped", run), ("with barriers", barriers)):
+        waits = idle(timeline, "compute") / 8 / 1e6
+        print(
+            f"{title:14} {timeline.duration / 1e6:7.1f} us, of which each device computes nothing for {waits:6.1f} us"
+        )
     print()
     for layer in reversed(range(LAYERS)):
         computed = next(slot for slot in run.slots if slot.id == f"backward{layer}")

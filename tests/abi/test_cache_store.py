@@ -53,9 +53,9 @@ def test_what_is_put_is_found_again_also_by_another_process(store: CacheStore) -
     assert store.get("binary", KEY, TAGS, same_policy=True) is None
     store.put("binary", KEY, TAGS, b"\0binary\xff")
     store.put("autotune", KEY, TAGS, b"")
-    for each in (store, CacheStore(store.directory)):
-        assert each.get("binary", KEY, TAGS, same_policy=True) == b"\0binary\xff"
-        assert each.get("autotune", KEY, TAGS, same_policy=True) == b""
+    for view in (store, CacheStore(store.directory)):
+        assert view.get("binary", KEY, TAGS, same_policy=True) == b"\0binary\xff"
+        assert view.get("autotune", KEY, TAGS, same_policy=True) == b""
 
 
 def corrupt(action: Any, path: Path) -> str:
@@ -78,8 +78,8 @@ def test_every_truncation_and_every_altered_byte_is_corruption(store: CacheStore
         changed = bytearray(content)
         changed[position] ^= 0x11
         altered.append(bytes(changed))
-    for each in altered:
-        path.write_bytes(each)
+    for altered_bytes in altered:
+        path.write_bytes(altered_bytes)
         corrupt(lambda: store.get("binary", KEY, TAGS, same_policy=True), path)
     path.write_bytes(content)
     assert store.get("binary", KEY, TAGS, same_policy=True) == b"payload"
@@ -266,9 +266,9 @@ from dataclasses import replace
 mine, wrong = sys.argv[2], 0
 for round in range(40):
     for number in range(4):
-        each = replace(key, kernel=f"k{number}")
-        store.put("binary", each, tags, (f"{number} {mine} {round} " * 200).encode())
-        found = store.get("binary", each, tags, same_policy=True)
+        numbered_key = replace(key, kernel=f"k{number}")
+        store.put("binary", numbered_key, tags, (f"{number} {mine} {round} " * 200).encode())
+        found = store.get("binary", numbered_key, tags, same_policy=True)
         pieces = {found[start:start + len(found) // 200] for start in range(0, len(found), len(found) // 200)}
         wrong += len(pieces) != 1 or not found.startswith(b"%d " % number)
     wrong += len(store.entries()) > 4

@@ -179,7 +179,7 @@ def outcome(image: bytes) -> str:
 def images(small_module: Fatbin, module: Fatbin) -> list[bytes]:
     signed = replace(small_module, sections=(*small_module.sections, Section("signature", None, bytes(range(96)))))
     newer = replace(small_module, abi_version=(1, 1))
-    return [write(each) for each in (small_module, small_module, signed, newer, module, module)]
+    return [write(image) for image in (small_module, small_module, signed, newer, module, module)]
 
 
 def fuzz(images: list[bytes], surgeon: Any, seed: int, count: int) -> Counter[str]:

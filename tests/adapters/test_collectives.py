@@ -90,17 +90,17 @@ def test_what_belongs_to_a_runtime_is_unsupported(requests: ModuleType) -> None:
 
 def test_all_orders_on_file_can_be_read(orders: ModuleType) -> None:
     """Each covers all elements once, and each of its trees all ranks."""
-    assert {each["engine"] for each in orders.known()} == {"gloo", "jax", "mpich", "openmpi"}
-    for each in orders.known():
-        NodeArithmetic.from_json(each["arithmetic"])
-        covered = [place for run in each["orders"] for place in range(run["first"], run["last"] + 1)]
-        assert covered == list(range(each["elements"]))
-        for run in each["orders"]:
-            assert Tree.from_text(run["tree"]).leaves == each["ranks"]
+    assert {record["engine"] for record in orders.known()} == {"gloo", "jax", "mpich", "openmpi"}
+    for order in orders.known():
+        NodeArithmetic.from_json(order["arithmetic"])
+        covered = [place for run in order["orders"] for place in range(run["first"], run["last"] + 1)]
+        assert covered == list(range(order["elements"]))
+        for run in order["orders"]:
+            assert Tree.from_text(run["tree"]).leaves == order["ranks"]
 
 
 def test_an_order_is_declared_for_what_was_probed_and_nothing_else(orders: ModuleType) -> None:
-    known = next(each for each in orders.known() if len(each["orders"]) > 1)
+    known = next(order for order in orders.known() if len(order["orders"]) > 1)
     engine, version, last = known["engine"], known["version"], known["orders"][-1]
     asked = {"dtype": known["dtype"], "shapes": [[known["elements"]]] * known["ranks"]}
     said = orders.declared(engine, version, "all_reduce", **asked, element=last["first"])

@@ -96,8 +96,8 @@ def test_closing_a_context_ends_everything() -> None:
     with ts.init(environment={}) as context:
         mesh = ts.mesh(devices=[0], axes={})
         made = [mesh, ts.DeviceArray(mesh, 1), ts.PinnedArray(1), ts.Event(), ts.Stream(mesh)]
-    for each in [*made, context]:
-        each.close()
+    for part in [*made, context]:
+        part.close()
     assert not mesh.is_open
 
 
@@ -232,7 +232,7 @@ def test_eight_threads_share_a_mesh(pair: ts.Mesh, image: bytes) -> None:
         return wrong
 
     with ThreadPoolExecutor(THREADS) as pool:
-        assert [each for found in pool.map(work, range(THREADS)) for each in found] == []
+        assert [problem for found in pool.map(work, range(THREADS)) for problem in found] == []
 
 
 @pytest.mark.usefixtures("impatient")

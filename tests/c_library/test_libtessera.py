@@ -97,7 +97,7 @@ def made(folder: Path, result: str, expected: Callable[[Tensor, Tensor, Tensor],
     sample = Sample(folder / "model.fatbin", folder / "inputs", expected(q, k, v).data)
     targets = list(dict.fromkeys(device.target for device in default().devices))
     sample.image.write_bytes(compile_module(KERNEL % result, targets))
-    sample.inputs.write_bytes(b"".join(each.data for each in (q, k, v)))
+    sample.inputs.write_bytes(b"".join(tensor.data for tensor in (q, k, v)))
     return sample
 
 
@@ -113,7 +113,7 @@ FILES = {
 
 @pytest.mark.slow
 def test_the_build_makes_library_headers_and_package_files(libtessera: Path) -> None:
-    made = {str(each.relative_to(libtessera)) for each in libtessera.rglob("*") if each.is_file()} - {"lock"}
+    made = {str(path.relative_to(libtessera)) for path in libtessera.rglob("*") if path.is_file()} - {"lock"}
     assert made == FILES
 
 

@@ -30,7 +30,7 @@ def test_a_left_fold_of_softmax_is_named_with_the_clause_that_it_breaks(
     vendor: Vendor, chosen: Chosen, judged: Judged
 ) -> None:
     library = vendor("softmax", "denominator = total(powers)", "denominator = fold(powers)")
-    lines = judged(library, [each for each in chosen("softmax", "ir/softmax") if "fp32" in each.name])
+    lines = judged(library, [vector for vector in chosen("softmax", "ir/softmax") if "fp32" in vector.name])
     failing = [line["case"] for line in lines if line["verdict"] == "fail"]
     (actual,) = diagnose(lines)
     assert (actual.operation, actual.hypothesis, actual.clauses[0]) == ("softmax", "fold", "LANG-10-06")
@@ -53,7 +53,7 @@ def test_a_hypothesis_that_few_bits_tell_from_the_right_answer_is_not_told(
     vendor: Vendor, chosen: Chosen, judged: Judged
 ) -> None:
     library = vendor("softmax", "denominator = total(powers)", "denominator = fold(powers)")
-    lines = judged(library, [each for each in chosen("softmax", "ir/softmax") if each.name == "fp32/axis--1"])
+    lines = judged(library, [vector for vector in chosen("softmax", "ir/softmax") if vector.name == "fp32/axis--1"])
     (actual,) = diagnose(lines)
     assert (actual.hypothesis, actual.evidence) == ("", 0)
     assert actual.sentence.startswith("1 of 1 softmax case: too few elements differ to name a cause (what fits: fold")
@@ -61,7 +61,7 @@ def test_a_hypothesis_that_few_bits_tell_from_the_right_answer_is_not_told(
 
 def test_where_nothing_fits_the_distances_and_places_are_told(vendor: Vendor, chosen: Chosen, judged: Judged) -> None:
     library = vendor("matmul", "fold([start, *products])", "fold([start, *products]) * left.dtype.type(1.25)")
-    lines = judged(library, [each for each in chosen("matmul", "ir/matmul") if each.name == "fp32/small"])
+    lines = judged(library, [vector for vector in chosen("matmul", "ir/matmul") if vector.name == "fp32/small"])
     (actual,) = diagnose(lines)
     assert actual.hypothesis == ""
     assert actual.sentence == (
@@ -73,7 +73,11 @@ def test_where_nothing_fits_the_distances_and_places_are_told(vendor: Vendor, ch
 @pytest.mark.parametrize("via", ["operations", "programs"])
 def test_a_program_is_known_by_its_golden_vector(via: str, vendor: Vendor, chosen: Chosen, judged: Judged) -> None:
     library = vendor("summed", "total(rows)", "fold(rows[::-1])")
-    vectors = [each for each in chosen("sum", "ir/reductions") if "fp32/sum/n-" in each.name or "order" in each.name]
+    vectors = [
+        candidate
+        for candidate in chosen("sum", "ir/reductions")
+        if "fp32/sum/n-" in candidate.name or "order" in candidate.name
+    ]
     lines = judged(library, vectors)
     if via == "programs":
         for line, vector in zip(lines, vectors, strict=True):
@@ -88,7 +92,7 @@ def test_answers_that_a_report_shortens_are_compared_by_their_hash(
     vendor: Vendor, chosen: Chosen, judged: Judged
 ) -> None:
     library = vendor("softmax", "total(powers)", "fold(powers)")
-    vectors = [each for each in chosen("softmax", "ir/long_reductions", "ir/softmax") if "fp32" in each.name]
+    vectors = [vector for vector in chosen("softmax", "ir/long_reductions", "ir/softmax") if "fp32" in vector.name]
     lines = judged(library, vectors)
     (actual,) = diagnose(lines)
     shortened = [
@@ -104,7 +108,7 @@ def test_of_hypotheses_that_fit_alike_the_one_that_cases_that_pass_allow_is_name
 ) -> None:
     """A sum that begins with +0 and zeros that are never negative differ where a product of the sums underflows."""
     library = vendor("summed", "total(rows)", "total(rows) + rows.dtype.type(0)")
-    lines = judged(library, [each for each in chosen("sum", "ir/reductions") if "complex" not in each.name])
+    lines = judged(library, [vector for vector in chosen("sum", "ir/reductions") if "complex" not in vector.name])
     (actual,) = diagnose(lines)
     assert actual.hypothesis == "started"
     assert "(or zeros that are never negative" in actual.says
@@ -115,7 +119,7 @@ def test_a_cause_gives_up_after_so_many_steps_and_says_so(
 ) -> None:
     monkeypatch.setattr(search, "MOST_STEPS", 500)
     library = vendor("summed", "total(rows)", "fold(rows[::-1])")
-    lines = judged(library, [each for each in chosen("sum", "ir/reductions") if "fp32/sum/n-" in each.name])
+    lines = judged(library, [vector for vector in chosen("sum", "ir/reductions") if "fp32/sum/n-" in vector.name])
     (actual,) = diagnose(lines)
     assert actual.hypothesis == ""
     assert actual.says.endswith("; the diagnosis gave up after 500 steps")
@@ -128,7 +132,7 @@ def test_exchanges_that_no_run_writes_are_left_out(
     broken: dict[str, Any], vendor: Vendor, chosen: Chosen, judged: Judged
 ) -> None:
     library = vendor("summed", "total(rows)", "fold(rows[::-1])")
-    lines = judged(library, [each for each in chosen("sum", "ir/reductions") if each.name == "fp32/sum/order"])
+    lines = judged(library, [vector for vector in chosen("sum", "ir/reductions") if vector.name == "fp32/sum/order"])
     lines[0]["exchanges"][0].update(broken)
     assert diagnose(lines) == []
 
@@ -138,8 +142,8 @@ def test_answers_within_the_bounds_of_the_level_fast_are_said_to_be(
 ) -> None:
     """Terms in the order of a pattern that no catalogue has."""
     library = vendor("summed", "total(rows)", "fold(rows[np.argsort(np.arange(len(rows)) * 7 % 11, kind='stable')])")
-    lines = judged(library, [each for each in chosen("sum", "ir/reductions") if "fp32/sum/n-" in each.name])
-    (actual,) = [each for each in diagnose(lines) if "nothing in the catalogue" in each.says]
+    lines = judged(library, [vector for vector in chosen("sum", "ir/reductions") if "fp32/sum/n-" in vector.name])
+    (actual,) = [cause for cause in diagnose(lines) if "nothing in the catalogue" in cause.says]
     assert "; every answer is within its bound at the level fast, which can be claimed" in actual.says
 
 
@@ -154,7 +158,7 @@ def test_a_report_is_diagnosed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     library = vendor("summed", "total(rows)", "fold(rows)")
-    vectors = [each for each in chosen("sum", "ir/reductions") if each.name.startswith("fp32/sum/n-")]
+    vectors = [vector for vector in chosen("sum", "ir/reductions") if vector.name.startswith("fp32/sum/n-")]
     report = Report(Path("report.jsonl"), {}, {}, judged(library, vectors), None, None)
     monkeypatch.setattr(command, "read", lambda path: report)
     assert main(["diagnose", "report.jsonl", "--cases"]) == 0
@@ -176,12 +180,12 @@ def test_the_page_has_the_catalogue() -> None:
 
 def test_every_hypothesis_names_operations_and_a_clause_that_exist() -> None:
     clauses = load_registry(clauses_directory()).clauses
-    for each in catalogue():
-        assert each.clause in clauses, each.name
-        assert {f"oracle.{name}" for name in each.operations} <= FUNCTIONS.keys(), each.name
-        assert each.departure.changed, each.name
+    for hypothesis in catalogue():
+        assert hypothesis.clause in clauses, hypothesis.name
+        assert {f"oracle.{name}" for name in hypothesis.operations} <= FUNCTIONS.keys(), hypothesis.name
+        assert hypothesis.departure.changed, hypothesis.name
 
 
 def test_two_hypotheses_of_an_operation_differ() -> None:
-    told = [(operation, each.departure) for each in catalogue() for operation in each.operations]
+    told = [(operation, hypothesis.departure) for hypothesis in catalogue() for operation in hypothesis.operations]
     assert len(told) == len(set(told))

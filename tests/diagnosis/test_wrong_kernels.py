@@ -223,7 +223,7 @@ def test_the_right_cause_is_named_of_nearly_all_and_a_wrong_one_of_none(
     """Every second of the forty; all of them with `--whole`."""
     counted: Counter[str] = Counter()
     for cause, operation, topic, *change in WRONG[:: every(2)]:
-        named = {each.hypothesis for each in diagnosed(operation, topic, *change)} - {""}
+        named = {diagnosis.hypothesis for diagnosis in diagnosed(operation, topic, *change)} - {""}
         assert named <= {cause}, f"{operation}: {change[-1]}"
         counted["right" if named else "none"] += 1
     assert counted["right"] >= counted.total() * 0.9
@@ -236,10 +236,10 @@ def test_nothing_is_named_of_what_the_catalogue_lacks(
     for operation, topic, *change in FOREIGN[:: every(2)]:
         actual = diagnosed(operation, topic, *change)
         assert actual, f"{operation}: {change[-1]}"
-        assert not any(each.hypothesis for each in actual), f"{operation}: {change[-1]}"
+        assert not any(diagnosis.hypothesis for diagnosis in actual), f"{operation}: {change[-1]}"
 
 
 def test_a_few_wrong_kernels(diagnosed: Callable[..., list[Diagnosis]]) -> None:
     """One of each kind: an order, a formula, a choice, a range."""
     for cause, operation, topic, *change in WRONG[11::9]:
-        assert {each.hypothesis for each in diagnosed(operation, topic, *change)} <= {cause, ""}
+        assert {diagnosis.hypothesis for diagnosis in diagnosed(operation, topic, *change)} <= {cause, ""}

@@ -218,7 +218,7 @@ def results(expression: str, weights: Values, inputs: dict[str, Values]) -> list
     body = f"let Y: {type_of(weights)} = {expression}; return Y, {names};"
     source = f"module m {{ func f({parameters}) {{ {body} }} }}"
     arrays = {name: Array(DTYPES["fp64"], value) for name, value in given.items()}
-    return [each.values for each in execute(compile_source(source).module, "f", arrays)]
+    return [array.values for array in execute(compile_source(source).module, "f", arrays)]
 
 
 def agree(expression: str, model: Callable[..., Values], weights: Values, **inputs: Values) -> None:
@@ -247,8 +247,8 @@ def test_a_block_of_a_transformer() -> None:
     """Norms, attention and a residual, differentiated through all of them."""
 
     def model(x: Values, g: Values, a: Values, b: Values) -> Values:
-        def norm(each: Values) -> Values:
-            return each / jnp.sqrt((each**2).mean(-1, keepdims=True) + 1e-2) * g
+        def norm(row: Values) -> Values:
+            return row / jnp.sqrt((row**2).mean(-1, keepdims=True) + 1e-2) * g
 
         q = norm(x) @ a
         scores = jnp.where(jnp.tril(jnp.ones((6, 6), bool)), q @ norm(x).T / 2, -jnp.inf)

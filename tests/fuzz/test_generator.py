@@ -35,7 +35,7 @@ TOKEN = re.compile(
 
 def tokens(text: str) -> list[str]:
     """The tokens of a text by a lexer that shares nothing with the generator; comments are left out."""
-    return [each for each in TOKEN.findall(text) if not each.startswith(("//", "/*"))]
+    return [token for token in TOKEN.findall(text) if not token.startswith(("//", "/*"))]
 
 
 OPERATIONS = (
@@ -187,10 +187,10 @@ def test_every_mistake_is_made(legal_programs: list[GeneratedProgram]) -> None:
 
 def test_mutated_texts_are_executed_where_they_end_soon() -> None:
     made = [make_trial(chooser_of(8, number), kinds=["mutant"]).subject for number in range(300)]
-    executed = [each.source for each in made if each.function]
+    executed = [mutation.source for mutation in made if mutation.function]
     assert len(executed) > 30
-    assert not [each for each in executed if "while" in each or "for (" in each or "999" in each]
-    assert any("while" in each.source for each in made)
+    assert not [source for source in executed if "while" in source or "for (" in source or "999" in source]
+    assert any("while" in mutation.source for mutation in made)
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.__name__.strip("_"))

@@ -243,7 +243,7 @@ def test_parts_are_left_out_or_made_simple() -> None:
     """Parts are stretches between equal numbers; what is needed is a 7 somewhere, and a number before it."""
 
     def parts_of(numbers: list[int]) -> list[tuple[int, int]]:
-        places = {number: [p for p, each in enumerate(numbers) if each == number] for number in set(numbers)}
+        places = {number: [p for p, other in enumerate(numbers) if other == number] for number in set(numbers)}
         return [(found[0], found[-1] + 1) for found in places.values() if len(found) > 1]
 
     def keeps(numbers: list[int]) -> bool:

@@ -124,7 +124,7 @@ def test_a_gradient_through_it_is_refused(name: str) -> None:
 @pytest.mark.parametrize("name", TWINS)
 def test_its_twin_that_goes_by_it_is_accepted_and_runs(name: str) -> None:
     module = compile_source(f"module m {{ {TWINS[name][1]} }}", "t.tsr").module
-    inputs = {each: Array(dtype("fp32"), np.float32(number)) for each, number in (("x", 2.0), ("w", 1.0))}
+    inputs = {parameter: Array(dtype("fp32"), np.float32(number)) for parameter, number in (("x", 2.0), ("w", 1.0))}
     (actual,) = execute(module, "f", inputs)
     assert np.isfinite(actual.values).all()
 

@@ -109,7 +109,7 @@ def refused(module: Module, inputs: Sequence[Mapping[str, Array]]) -> Diagnostic
         with pytest.raises(Rejection) as rejection:
             execute_on_mesh(module, "f", inputs, choice=choice)
         told.append(rejection.value.diagnostics)
-    assert all(each == told[0] for each in told)
+    assert all(message == told[0] for message in told)
     (only,) = told[0]
     assert only.phase == "execute"
     return only
@@ -132,7 +132,7 @@ def test_no_order_of_progress_changes_a_bit(data: st.DataObject) -> None:
     for choice in orders().values():
         try:
             results = execute_on_mesh(module, "f", inputs, choice=choice)
-            outcomes.append([[each.to_bits() for each in rank] for rank in results])
+            outcomes.append([[array.to_bits() for array in rank] for rank in results])
         except Rejection as rejection:
             outcomes.append(rejection.diagnostics)
     assert all(outcome == outcomes[0] for outcome in outcomes)

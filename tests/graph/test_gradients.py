@@ -71,7 +71,7 @@ def test_operands_that_are_equal_give_everything_to_the_first(dtype_name: str) -
             **inputs,
         )
         assert a.values.tolist() == to_a
-        assert b.values.tolist() == [1 - each for each in to_a]
+        assert b.values.tolist() == [1 - partial for partial in to_a]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_operands_that_are_equal_give_everything_to_the_first(dtype_name: str) -
 def test_powers(a: float, b: float, to_a: float, to_b: float) -> None:
     body = "let y: fp32 = op.pow(a, b); return op.grad(y, a), op.grad(y, b);"
     actual = evaluate("a: fp32, b: fp32", body, a=array("fp32", a), b=array("fp32", b))
-    np.testing.assert_array_equal([float(each.values) for each in actual], [to_a, to_b])
+    np.testing.assert_array_equal([float(array.values) for array in actual], [to_a, to_b])
 
 
 def test_the_slope_of_expm1_keeps_its_digits_where_expm1_is_close_to_minus_one() -> None:

@@ -92,7 +92,9 @@ def test_every_hidden_field_follows_from_what_is_shown() -> None:
     hiding = [operation for operation in OPERATIONS.values() if Role.HIDDEN in operation.roles.values()]
     assert hiding
     assert [
-        each.name for each in hiding if "hidden" not in {name for base in each.__mro__[:-2] for name in vars(base)}
+        operation.name
+        for operation in hiding
+        if "hidden" not in {name for base in operation.__mro__[:-2] for name in vars(base)}
     ] == []
 
 
@@ -177,7 +179,7 @@ def test_values_die_after_their_last_use() -> None:
     assert set(made) - set(freed) == set(block.results) & set(made)
     for instruction, values in zip(block.instructions, dead, strict=True):
         regions = [inner for region in instruction.regions for inner in region.walk()]
-        read = {operand for each in (instruction, *regions) for operand in each.operands}
+        read = {operand for instruction_ in (instruction, *regions) for operand in instruction_.operands}
         assert set(values) <= read | set(instruction.results) | {r for g in instruction.regions for r in g.results}
     one = Array(dtype("fp32"), np.asarray(1, np.float32))
     assert execute(compile_source(source).module, "f", {"x": one, "y": one})[0].values == 3

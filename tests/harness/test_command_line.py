@@ -217,7 +217,7 @@ def test_tests_that_are_not_tagged_soundly_stop_the_run(checkout):
     assert done.exit_code == USAGE, done.output
     assert done.report is None
     _, *told = done.output.split("conformance/ir/test_more.py::test_")
-    problems = {each[0]: each for each in told if not each.startswith("e[a b]")}
+    problems = {problem[0]: problem for problem in told if not problem.startswith("e[a b]")}
     assert problems.keys() == UNSOUND.keys(), done.output
     for name, (_, words) in UNSOUND.items():
         assert [word for word in words if word not in problems[name]] == []

@@ -84,7 +84,7 @@ def answers(observation: Observation) -> list[Any]:
 def test_frames_are_answered(endpoint: OpenSession) -> None:
     session = endpoint(echo)
     actual = answers(exchange(session, frame(), "x", frame(request_id="2")))
-    assert [each.get("request_id") for each in actual] == ["r", None, "2"]
+    assert [answer.get("request_id") for answer in actual] == ["r", None, "2"]
 
 
 def test_the_least_description(endpoint: OpenSession) -> None:
@@ -186,7 +186,7 @@ def test_frames_without_ids_need_no_answer(endpoint: OpenSession) -> None:
         actual = answers(
             exchange(session, "x", frame(), '{"correlation_id":"c","correlation_id":"c","request_id":"r"}')
         )
-        assert [each["request_id"] for each in actual] == ["r"] * len(actual)
+        assert [answer["request_id"] for answer in actual] == ["r"] * len(actual)
         assert 1 <= len(actual) <= 2
 
 
@@ -232,7 +232,7 @@ def overlong(connection: socket.socket, lines: Any) -> None:
 def test_an_overlong_frame_may_end_the_connection(endpoint: OpenSession) -> None:
     """A frame behind it is sent on a new connection."""
     actual = answers(exchange(endpoint(overlong), frame(), "x" * (1 << 21), frame(request_id="2"), "x" * (1 << 21)))
-    assert [each["request_id"] for each in actual if "request_id" in each] == ["r", "2"]
+    assert [answer["request_id"] for answer in actual if "request_id" in answer] == ["r", "2"]
 
 
 @pytest.mark.parametrize(("outcomes", "seen"), [((True, False), True), ((False, True), True), ((True, True), False)])
@@ -346,13 +346,13 @@ def test_an_endpoint_that_accepts_nobody(tmp_path: Path) -> None:
         listener.bind(path)
         listener.listen(0)
         waiting = [socket.socket(socket.AF_UNIX) for _ in range(2)]
-        for each in waiting:
-            each.setblocking(False)
+        for connection in waiting:
+            connection.setblocking(False)
             with suppress(BlockingIOError):
-                each.connect(path)
+                connection.connect(path)
         observation = exchange(Session(locate(f"hostio:unix:{path}"), 0.5, 0.5), frame())
-        for each in waiting:
-            each.close()
+        for connection in waiting:
+            connection.close()
     assert isinstance(observation, Fault)
     assert (observation.kind, "accepts no connection" in observation.detail) == ("hang", True)
 

@@ -415,7 +415,7 @@ def test_what_an_implementation_started_ends_with_it(fake_session: OpenSession) 
     observation = fake_session("leaves_daemons").call("language.parse", {"source": ""})
     assert isinstance(observation, Fault)
     assert observation.kind == "crash"
-    (line,) = (each for each in observation.stderr.splitlines() if each.startswith("pids "))
+    (line,) = (printed for printed in observation.stderr.splitlines() if printed.startswith("pids "))
     pids = [int(word) for word in line.split()[1:]]
     assert len(pids) == 3
     assert [pid for pid in pids if is_alive(pid)] == []
@@ -493,7 +493,7 @@ class Busy:
 def test_serve_answers_declared_methods_alone(method: str) -> None:
     adapter, answers = Busy(), io.BytesIO()
     asked = [{"jsonrpc": "2.0", "id": number, "method": name} for number, name in enumerate((method, "language.parse"))]
-    serve(adapter, io.BytesIO(b"".join(json.dumps(each).encode() + b"\n" for each in asked)), answers)
+    serve(adapter, io.BytesIO(b"".join(json.dumps(message).encode() + b"\n" for message in asked)), answers)
     refused, answered = map(json.loads, answers.getvalue().splitlines())
     assert refused["error"]["code"] == METHOD_NOT_FOUND
     assert answered["result"] == {"returned": {"modules": []}}

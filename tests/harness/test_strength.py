@@ -175,7 +175,7 @@ def test_what_is_not_legal_is_reported_by_name_and_case(tmp_path: Path) -> None:
     assert failing == {"sample.NullIsAHandle": True, "sample.TheSame": False}
     assert all(row["cases"] == row["passed"] + row["left_out"] + len(row["failed"]) for row in rows.values())
     assert 100 < rows["sample.TheSame"]["cases"] < 200 and rows["sample.TheSame"]["shown_by"] == ""
-    failed = [each["case"] for each in rows["sample.NullIsAHandle"]["failed"]]
+    failed = [row["case"] for row in rows["sample.NullIsAHandle"]["failed"]]
     assert any(case.startswith("runtime/streams/") for case in failed)
     for case in failed:
         assert f"sample.NullIsAHandle (AMB-RT-38) does not pass {case}: fail: " in done.stdout

@@ -197,7 +197,7 @@ def few_of_each_clause(most: int, claimed: Collection[str], documents: Collectio
     found = set(files.values())
     for (name, lacks), identifiers in of_clauses.items():
         main = registry.carried_by(registry.clauses[name])
-        identifiers.sort(key=lambda each: (not carries(effects().get(each, ()), main), each not in found))
+        identifiers.sort(key=lambda case: (not carries(effects().get(case, ()), main), case not in found))
         found.update(identifiers[: 1 if lacks else most])
     return found
 

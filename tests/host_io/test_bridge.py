@@ -37,7 +37,9 @@ MESSAGES = "MemoryWrite", "MemoryRead", "KernelLaunch"
 
 
 def sent(exchanges: Sequence[Exchange], kind: str) -> list[dict[str, Any]]:
-    return [each for each in (json.loads(exchange.frame) for exchange in exchanges) if each["msg_type"] == kind]
+    return [
+        message for message in (json.loads(exchange.frame) for exchange in exchanges) if message["msg_type"] == kind
+    ]
 
 
 def compared(source: str, *inputs: dict[str, Array], endpoint: Endpoint | None = None) -> Comparison:
@@ -104,7 +106,7 @@ def test_a_large_read_is_brought_in_parts() -> None:
     place = bridge.places([0])[0]
     bridge.write([place], 1 << 44, b"\x03" * (MOST_SUNK + 5))
     assert bridge.read(place, 1 << 44, MOST_SUNK + 5) == b"\x03" * (MOST_SUNK + 5)
-    assert [each["nbytes"] for each in sent(bridge.exchanges, "MemoryRead")] == [MOST_SUNK, 5]
+    assert [message["nbytes"] for message in sent(bridge.exchanges, "MemoryRead")] == [MOST_SUNK, 5]
 
 
 @pytest.fixture

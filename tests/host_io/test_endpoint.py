@@ -28,7 +28,7 @@ def codes(answers: list[Message]) -> list[str | None]:
 def sent(endpoint: Endpoint, *requests: Message, seed: int | None = None) -> list[Message]:
     """The answers to requests that are sent without waiting."""
     found = endpoint.exchange(map(json.dumps, requests), None if seed is None else Seeded(seed))
-    return [json.loads(each) for each in found]
+    return [json.loads(frame) for frame in found]
 
 
 def test_a_fill_of_a_whole_memory_takes_no_room(endpoint: Endpoint, ask: Ask, memory_write: Build) -> None:

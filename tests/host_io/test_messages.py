@@ -119,7 +119,7 @@ def test_the_fast_judge_says_what_the_plain_one_says(
     assert [pair for pair in said if pair[0] != pair[1]] == []
     refused = [fast for fast, _ in said if fast is not None]
     assert len(refused) > 200
-    assert [each for each in refused if "HIO-" not in each] == []
+    assert [text for text in refused if "HIO-" not in text] == []
 
 
 def told(message: Message) -> tuple[str, str]:
@@ -180,7 +180,7 @@ def disagreeing(memory_write: Build, kernel_launch: Build) -> Iterator[Message]:
         yield from (memory_write(pattern={"pattern_kind": kind, "value": value}) for value in EDGES)
         yield from (memory_write(pattern={"pattern_kind": kind, "value": 1}, nbytes=nbytes) for nbytes in range(1, 9))
     for source in ("pattern", "host_buffer_ref"):
-        yield from (memory_write(src_kind=source, pattern=each) for each in (None, {"pattern_kind": "zero"}))
+        yield from (memory_write(src_kind=source, pattern=pattern) for pattern in (None, {"pattern_kind": "zero"}))
     for kind, pa, nbytes in itertools.product(("deployed", "builtin"), (None, 0, 1), (0, 1)):
         yield kernel_launch(kernel={"kind": kind, "deploy_pa": pa, "nbytes_code": nbytes})
     for dtype, value in itertools.product(("i32", "i64", "fp16", "fp32", "bool"), EDGES):
@@ -199,7 +199,7 @@ def test_the_published_schema_refuses_members_that_disagree(memory_write: Build,
         reason = judged(message, fast=False)
         said.append((judges[message["msg_type"]].is_valid(message), reason is None, message))
         reasons.add("" if reason is None else reason.split(":")[0] + reason[reason.rindex(" (") :])
-    assert [each for each in said if each[0] != each[1]] == []
+    assert [pair for pair in said if pair[0] != pair[1]] == []
     assert sum(not valid for valid, _, _ in said) > 101
     assert reasons == {
         *("", "pattern (HIO-D5-10)", "pattern (HIO-D5-11)", "pattern.value (HIO-D5-19)", "pattern.value (HIO-D5-20)"),
@@ -232,8 +232,8 @@ def test_its_clauses_are_in_the_registry() -> None:
     schema = json.loads(text)["$defs"]
     stated = {
         clause
-        for each in schema.values()
-        for node in (each, *each.get("properties", {}).values())
+        for member in schema.values()
+        for node in (member, *member.get("properties", {}).values())
         for clause in node.get("x-clauses", ())
     }
     assert len(stated) > 90

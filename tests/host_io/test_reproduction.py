@@ -100,7 +100,7 @@ def response(number: int, ok: bool, code: str | None = None, **members: object) 
 def succeed_and_fail(impl: Implementation, check: Check) -> None:
     """The first of three requests has to succeed, the second to fail; what becomes of the third is not looked at."""
     told = check.returns(impl.host_io.exchange(frames=[frame(number) for number in range(3)]))
-    answers = {each["request_id"]: each["completion"] for each in map(json.loads, told["answers"])}
+    answers = {answer["request_id"]: answer["completion"] for answer in map(json.loads, told["answers"])}
     check.equal(sorted(answers), ["0", "1", "2"], "the ids")
     check.equal([answers["0"]["ok"], answers["1"]["ok"]], [True, False], "success")
 

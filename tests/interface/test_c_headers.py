@@ -45,7 +45,7 @@ def test_a_method_has_the_prototype_of_the_rule(method: str) -> None:
 
 def test_what_the_loading_process_answers_itself_is_no_c_function() -> None:
     left_out = set(interface().methods) - set(c_functions())
-    assert {each for each in left_out if not each.startswith(("session.", "binding."))} == {
+    assert {name for name in left_out if not name.startswith(("session.", "binding."))} == {
         "runtime.tessxHostMemory",
         "runtime.tessxHostRead",
         "runtime.tessxHostWrite",

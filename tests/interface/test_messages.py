@@ -89,10 +89,10 @@ def test_every_result_and_outcome_is_accepted() -> None:
 def test_spoiled_messages_are_refused_with_the_same_words() -> None:
     kept = [json.loads(line) for line in (GOLDEN / "mutated.jsonl").read_text(encoding="utf-8").splitlines()]
     assert len(kept) > 1000
-    assert 100 < sum(each["problem"] is None for each in kept) < 400
-    for each in kept:
-        area, _, definition = each["definition"].partition("/")
-        assert first_problem(f"tessera:protocol/{area}", definition, each["message"]) == each["problem"], each
+    assert 100 < sum(case["problem"] is None for case in kept) < 400
+    for entry in kept:
+        area, _, definition = entry["definition"].partition("/")
+        assert first_problem(f"tessera:protocol/{area}", definition, entry["message"]) == entry["problem"], entry
 
 
 # Schemas as functions give the verdicts of jsonschema, on golden messages and on spoiled ones.
@@ -128,14 +128,14 @@ def test_messages_spoiled_at_random_get_the_verdicts_of_jsonschema() -> None:
     chance = random.Random(7)
     accepted = 0
     kept = [json.loads(line) for line in MUTATED.read_text(encoding="utf-8").splitlines()]
-    for each in kept:
-        area, _, definition = each["definition"].partition("/")
+    for entry in kept:
+        area, _, definition = entry["definition"].partition("/")
         schema = f"tessera:protocol/{area}"
         judge, check = validator(schema, definition), check_of(_part(schema, definition))
-        for message in (each["message"], *(spoiled(each["message"], chance) for _ in range(4))):
+        for message in (entry["message"], *(spoiled(entry["message"], chance) for _ in range(4))):
             expected = judge.is_valid(message)
             accepted += expected
-            assert check(message) == expected, (each["definition"], message)
+            assert check(message) == expected, (entry["definition"], message)
     assert 200 < accepted < len(kept) * 3
 
 

@@ -262,8 +262,8 @@ def test_a_text_with_a_few_changes_is_read_or_refused(source: str, data: st.Data
         actual = read_modules("".join(tokens))
     except (Rejection, UnsupportedConstruct):
         return
-    for each in actual:
-        assert print_module(read_module(print_module(each))) == print_module(each)
+    for module in actual:
+        assert print_module(read_module(print_module(module))) == print_module(module)
 
 
 @settings(max_examples=300, deadline=None)

@@ -181,9 +181,13 @@ def test_names_that_siblings_share_become_unique() -> None:
     }) : (bool) -> fp32
     "tessera.graph.return"(%r) : (fp32) -> ()"""
     function = read(body, "", "fp32")
-    names = [value.name for each in function.body.walk() for value in each.results]
+    names = [value.name for instruction in function.body.walk() for value in instruction.results]
     assert len(names) == len(set(names)) == 4
-    constants = [each.operation.attributes["value"] for each in function.body.walk() if each.operation.attributes]
+    constants = [
+        instruction.operation.attributes["value"]
+        for instruction in function.body.walk()
+        if instruction.operation.attributes
+    ]
     assert constants == [True, 1.5, 2.5]
 
 

@@ -35,8 +35,8 @@ def honest() -> ModuleType:
 def violators() -> dict[str, Violation]:
     """The violators of levels, by name."""
     found = load_violations()
-    named = [(*each.name.removeprefix("ir/").split(".", 1), each) for each in found]
-    return {name: each for module, name, each in named if module in ("levels", "level_fast")}
+    named = [(*violator.name.removeprefix("ir/").split(".", 1), violator) for violator in found]
+    return {name: violator for module, name, violator in named if module in ("levels", "level_fast")}
 
 
 @pytest.fixture(scope="session")
@@ -75,7 +75,7 @@ def judged(opened: Callable[[Any, str], Implementation]) -> Callable[[Any, str, 
 
     def put(adapter: Any, level: str, vector: str) -> Check:
         topic = "/".join(vector.split("/")[:2])
-        (chosen,) = [each for each in load(topic) if each.id == vector]
+        (chosen,) = [vector_ for vector_ in load(topic) if vector_.id == vector]
         check = Check()
         judge(opened(adapter, level), check, chosen)
         return check

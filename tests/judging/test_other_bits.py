@@ -56,7 +56,7 @@ def computing() -> Sequence[pytest.Function]:
     def computes(case: str) -> bool:
         return not case.startswith(OTHERS) and (not case.startswith("runtime/") or COMPUTING.search(case) is not None)
 
-    files = {each.node.partition("::")[0] for case, each in case_index().items() if computes(case)}
+    files = {case_.node.partition("::")[0] for case, case_ in case_index().items() if computes(case)}
     return [item for item in CollectedSuite(files=sorted(files)).items if computes(item.stash[CASE].id)]
 
 
@@ -97,7 +97,7 @@ def test_the_reference_passes_at_every_level(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "vector"), [(name, each) for name, them in OF_ITS_OWN.items() for each in them])
+@pytest.mark.parametrize(("name", "vector"), [(name, vector) for name, them in OF_ITS_OWN.items() for vector in them])
 def test_it_passes_at_its_level_and_fails_above(
     honest: ModuleType, judged: Callable[[Any, str, str], Check], name: str, vector: str
 ) -> None:
@@ -138,7 +138,7 @@ def verdicts_of(adapter: type, via: str, vectors: list[Vector], level: str = "st
     session = Session(DirectTransport(adapter, "adapter"))
     implementation = Implementation(session, level, via)
     found = {}
-    for vector in [each for each in vectors if level in levels(each)]:
+    for vector in [candidate for candidate in vectors if level in levels(candidate)]:
         check, error = Check(), None
         try:
             judge_vector(implementation, check, vector)

@@ -77,7 +77,7 @@ def tokens_of(text: str) -> Iterator[tuple[Token, str]]:
     for index, token in enumerate(tokens):
         before = tokens[index - 2 : index] if index > 1 else tokens[:index]
         following = tokens[index + 1] if index + 1 < len(tokens) else None
-        yield token, class_of(token, [each.value for each in before], following)
+        yield token, class_of(token, [token_.value for token_ in before], following)
 
 
 def class_of(token: Token, before: list[str], following: Token | None) -> str:

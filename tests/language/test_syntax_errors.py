@@ -172,7 +172,7 @@ def test_one_wrong_token_is_one_error(
         text = texts.get(change, f"{token(place)} {token(place)}")
         actual = syntax_errors(edited((place, text)))
         several += len(actual) > 1
-        assert all(line(max(place - 1, 0)) <= each.span.line for each in actual)
+        assert all(line(max(place - 1, 0)) <= error.span.line for error in actual)
     assert several <= exceptions
 
 
@@ -299,9 +299,9 @@ def test_two_wrong_tokens_are_two_errors(syntax_errors: SyntaxErrors, pytestconf
 )
 def test_what_is_told(syntax_errors: SyntaxErrors, source: str, expected: list[tuple[int, int, str]]) -> None:
     actual = syntax_errors(source)
-    assert [(each.span.line, each.span.column) for each in actual] == [place[:2] for place in expected]
-    for each, (_, _, message) in zip(actual, expected, strict=True):
-        assert message in each.message
+    assert [(finding.span.line, finding.span.column) for finding in actual] == [place[:2] for place in expected]
+    for error, (_, _, message) in zip(actual, expected, strict=True):
+        assert message in error.message
 
 
 def test_a_string_that_may_be_another_says_so(syntax_errors: SyntaxErrors) -> None:
@@ -313,7 +313,7 @@ def test_a_string_that_may_be_another_says_so(syntax_errors: SyntaxErrors) -> No
 @pytest.mark.parametrize("mistake", ["let x = 1;", "x = 1 & 2;", "x = ) ;", "f(a=1, b);"])
 def test_ten_are_told_at_most(syntax_errors: SyntaxErrors, mistake: str) -> None:
     actual = syntax_errors("module m { func f() {\n" + f"{mistake}\n" * 50 + "} }")
-    assert [each.span.line for each in actual] == list(range(2, 12))
+    assert [error.span.line for error in actual] == list(range(2, 12))
 
 
 def test_reading_ends_after_ten_lexical_errors() -> None:
@@ -325,7 +325,7 @@ def test_reading_ends_after_ten_lexical_errors() -> None:
 @pytest.mark.parametrize("source", ["module m { ) } module n { ( } module o { ] }", "a b c d e f g h i j k l m n o p"])
 def test_nothing_is_told_twice(syntax_errors: SyntaxErrors, source: str) -> None:
     actual = syntax_errors(source)
-    assert len({each.span for each in actual}) == len(actual)
+    assert len({error.span for error in actual}) == len(actual)
 
 
 def test_any_mutation_gets_an_answer_inside_the_text(syntax_errors: SyntaxErrors, drawn: Callable[[int], int]) -> None:
@@ -339,9 +339,9 @@ def test_any_mutation_gets_an_answer_inside_the_text(syntax_errors: SyntaxErrors
         lines = text.split("\n")
         actual = syntax_errors(text)
         assert len(actual) <= 10
-        assert sorted(actual, key=lambda each: each.span) == list(actual)
-        for each in actual:
-            assert 1 <= each.span.line <= len(lines)
-            assert 1 <= each.span.column <= len(lines[each.span.line - 1]) + 1
-            assert (each.span.end_line, each.span.end_column) > (each.span.line, each.span.column)
-            assert each.message and each.requirement and each.clause
+        assert sorted(actual, key=lambda finding: finding.span) == list(actual)
+        for error in actual:
+            assert 1 <= error.span.line <= len(lines)
+            assert 1 <= error.span.column <= len(lines[error.span.line - 1]) + 1
+            assert (error.span.end_line, error.span.end_column) > (error.span.line, error.span.column)
+            assert error.message and error.requirement and error.clause

@@ -67,7 +67,7 @@ def test_machine_code_gives_the_same_bits_on_one_rank_and_on_many() -> None:
     results = execute_on_mesh_at("native", program(), "everywhere", inputs, SM_90)
     assert [result.values.tolist() for (result,) in results] == [[22.0, 44.0]] * 2
     made = executable(for_shapes(program(), program().functions["other"], {"X": (4,)}), "native", SM_90)
-    launches = [each.operation for each in made.functions["other"].body.walk()]
+    launches = [instruction.operation for instruction in made.functions["other"].body.walk()]
     assert [type(launch) for launch in launches] == [NativeLaunch]
 
 

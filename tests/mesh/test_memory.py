@@ -103,8 +103,8 @@ def test_what_an_owner_leaves_is_released(memory: AddressSpaceMemory) -> None:
     mine = [memory.allocate_device([0], 10, owner=1) for _ in range(3)]
     other, host = memory.allocate_device([0], 10, owner=2), memory.allocate_host(10)
     memory.free_device(mine[1], owner=1)
-    assert [each.address for each in memory.release(1)] == [mine[0], mine[2]]
-    assert [each.address for each in memory.live()] == [other, host]
+    assert [allocation.address for allocation in memory.release(1)] == [mine[0], mine[2]]
+    assert [allocation.address for allocation in memory.live()] == [other, host]
     assert memory.capacity.devices[0].in_use == 10
     assert memory.release(1) == ()
 

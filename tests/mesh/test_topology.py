@@ -68,13 +68,13 @@ def simple_ways(found: list[Link], a: str, b: str, down: frozenset[str]) -> Iter
 
 def length(way: tuple[Link, ...]) -> tuple[int, int, list[str]]:
     """The key by which ways are compared."""
-    return sum(each.latency for each in way), len(way), [each.name for each in way]
+    return sum(link.latency for link in way), len(way), [link.name for link in way]
 
 
 @settings(max_examples=150, deadline=None)
 @given(links(), st.data())
 def test_the_shortest_of_all_ways_is_taken(found: list[Link], data: st.DataObject) -> None:
-    down = frozenset(data.draw(st.lists(st.sampled_from([each.name for each in found] or [""]), max_size=2)))
+    down = frozenset(data.draw(st.lists(st.sampled_from([link.name for link in found] or [""]), max_size=2)))
     routes = Routes(found)
     for a in ENDS:
         for b in ENDS:
@@ -86,7 +86,7 @@ def test_the_shortest_of_all_ways_is_taken(found: list[Link], data: st.DataObjec
 def test_a_way_across_a_switch_is_not_searched_for(devices: int) -> None:
     routes = Routes(Link(f"l{number:04}", number, "switch", 1, 5) for number in range(devices))
     actual = [routes.between(number, (number + 1) % devices, frozenset()) for number in range(devices)]
-    assert [[each.a for each in way or ()] for way in actual] == [[n, (n + 1) % devices] for n in range(devices)]
+    assert [[link.a for link in way or ()] for way in actual] == [[n, (n + 1) % devices] for n in range(devices)]
 
 
 ROOT = Path(__file__).resolve().parents[2]

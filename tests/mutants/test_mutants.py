@@ -217,7 +217,7 @@ def test_a_sample_follows_from_its_seed(package: ModuleType) -> None:
     assert {tuple(sample(every, 3, seed=seed)) for seed in range(20)} != {tuple(sample(every, 3, seed=1))}
     assert set(sample(every, 3, seed=1)) < set(sample(every, 4, seed=1))
     assert set(sample(every, 3, seed=1)) <= set(sample(every[:5], 3, seed=1)) | set(every[5:])
-    assert sample(every, 1000, seed=1) == sorted(every, key=lambda each: each.name)
+    assert sample(every, 1000, seed=1) == sorted(every, key=lambda mutant: mutant.name)
 
 
 def test_a_decorated_function_is_changed_wherever_it_is_held(package: ModuleType) -> None:
@@ -321,9 +321,9 @@ def test_mutants_are_killed_survive_or_are_explained(tmp_path: Path) -> None:
     assert len((tmp_path / "mutants.jsonl").read_text().splitlines()) == counts["mutants"]
     assert len(left) == counts["survived"] + counts["not executed"]
     listed = "\n".join(
-        f"[[mutant]]\nname = {json.dumps(each['name'])}\nbecomes = {json.dumps(' '.join(each['after'].split()))}\n"
+        f"[[mutant]]\nname = {json.dumps(mutant['name'])}\nbecomes = {json.dumps(' '.join(mutant['after'].split()))}\n"
         'reason = "a test of the command"'
-        for each in left
+        for mutant in left
     )
     (tmp_path / "equivalent.toml").write_text(listed)
     known = ["--known", str(tmp_path / "mutants.jsonl"), "--output", str(tmp_path / "again")]

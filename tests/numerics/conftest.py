@@ -175,7 +175,7 @@ class Mpfr:
         """The function's values to 300 bits; in a wide range of exponents, yet short of where MPFR becomes slow."""
         function, number = self.functions[name], self.gmpy2.mpfr
         with self.gmpy2.context(precision=MPFR_BITS, emax=1 << 14, emin=-(1 << 14)):
-            return [function(*map(number, each)) for each in zip(*operands, strict=True)]
+            return [function(*map(number, operands_)) for operands_ in zip(*operands, strict=True)]
 
     def nearest(self, name: str, dtype: str, *operands: Iterable[float]) -> list[float]:
         """The function's values rounded to a dtype; fp8 saturates."""

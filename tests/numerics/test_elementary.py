@@ -151,7 +151,7 @@ def test_random_and_structured_pairs(type_name, oracle, mpfr, rng):
     x = np.concatenate([block[0] for block in blocks]).astype(np.float64)
     y = np.concatenate([block[1] for block in blocks]).astype(np.float64)
     if form.is_narrow:  # the operands are numbers of the type
-        x, y = (np.array([oracle.nearest_or_special(v, type_name) for v in each.tolist()]) for each in (x, y))
+        x, y = (np.array([oracle.nearest_or_special(v, type_name) for v in array.tolist()]) for array in (x, y))
     check(type_name, x, y, oracle, mpfr)
 
 
@@ -242,7 +242,7 @@ def test_approximations_keep_well_within_their_margins(name, mpfr, rng, monkeypa
     (near, margin), worst = seen[0], Fraction(0)
     assert 2.0**-100 < margin <= 2.0**-60
     exponents = np.zeros(near.high.size, int) if near.exponent is None else near.exponent
-    exact = mpfr.values(name, *(each.tolist() for each in values))
+    exact = mpfr.values(name, *(array.tolist() for array in values))
     for high, low, exponent, value in zip(near.high, near.low, exponents.tolist(), exact, strict=True):
         if value != 0:
             actual = (Fraction(float(high)) + Fraction(float(low))) * Fraction(2) ** exponent

@@ -230,7 +230,7 @@ def test_a_composition_of_several_operands() -> None:
     x, weights = tensor("fp64", [0.5, -1, 2]), tensor("fp64", [1, 2, -3])
 
     def weighted(*xs: Any) -> Any:
-        powers = [mpmath.exp(each) for each in xs]
+        powers = [mpmath.exp(x) for x in xs]
         return sum(w * p for w, p in zip([1, 2, -3], powers, strict=True)) / sum(powers)
 
     with mp.workdps(60):

@@ -130,7 +130,9 @@ def test_every_test_file_is_collected(root: Path) -> None:
     ]
     assert len(defining) > 100
     assert [path for path in defining if not path.name.startswith("test_")] == []
-    assert [path for path in defining if any(fnmatch(part, each) for part in path.parts for each in PASSED_OVER)] == []
+    assert [
+        path for path in defining if any(fnmatch(part, pattern) for part in path.parts for pattern in PASSED_OVER)
+    ] == []
 
 
 def test_no_conftest_leaves_files_out(root: Path) -> None:

@@ -28,8 +28,8 @@ def reference() -> ReferenceAdapter:
 
 
 def zeros(*shape: int, dtype: str = "fp32") -> Tensor:
-    each = ELEMENT_FORMATS[dtype]
-    return Tensor(dtype, shape, bytes(prod(shape) * each.word_bytes * each.words))
+    element = ELEMENT_FORMATS[dtype]
+    return Tensor(dtype, shape, bytes(prod(shape) * element.word_bytes * element.words))
 
 
 ROW = zeros(4)
@@ -413,9 +413,9 @@ def odd_shape(draw: random.Random) -> tuple[int, ...]:
 
 def odd_tensor(draw: random.Random, shape: tuple[int, ...], dtype: str) -> Tensor:
     """Bits of any kind: a quarter at random, and whatever is special."""
-    each = ELEMENT_FORMATS[dtype]
-    count = prod(shape) * each.words
-    top = 1 << (8 * each.word_bytes - 1)
+    element = ELEMENT_FORMATS[dtype]
+    count = prod(shape) * element.words
+    top = 1 << (8 * element.word_bytes - 1)
     special = [0, top, 1, top - 1, 2 * top - 1, *([] if dtype == "bool" else [top >> 1, 3 * top >> 1, top >> 2])]
     codes = [draw.choice(special) if draw.random() < 0.75 else draw.randrange(2 * top) for _ in range(count)]
     return Tensor.from_words(dtype, shape, [code % 2 if dtype == "bool" else code for code in codes])

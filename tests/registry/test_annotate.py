@@ -46,20 +46,20 @@ def page_of(small_registry, key: str = "runtime_abi", **arguments) -> str:
 
 def test_passages_are_all_lines_in_order_split_where_other_clauses_speak(small_registry):
     actual = passages_of(small_registry)
-    assert [(each.first, len(each.text), [clause.id for clause in each.clauses]) for each in actual] == [
+    assert [(passage.first, len(passage.text), [clause.id for clause in passage.clauses]) for passage in actual] == [
         (1, 2, []),
         (3, 1, ["RT-01-01"]),
         (4, 1, ["RT-01-02", "RT-01-03"]),
     ]
-    assert [each.level for each in actual] == [None, "MUST", "MUST"]
-    assert [[section.id for section in each.sections] for each in actual] == [["1"], [], []]
+    assert [passage.level for passage in actual] == [None, "MUST", "MUST"]
+    assert [[section.id for section in passage.sections] for passage in actual] == [["1"], [], []]
     assert actual[2].text == ("  Work runs in order.",)
 
 
 def test_a_clause_of_many_lines_is_shown_where_it_begins(small_registry):
     small_registry.edit("language_ir.toml", "lines = [2, 2]", "lines = [2, 3]")
     actual = passages_of(small_registry, "language_ir")
-    assert [[clause.id for clause in each.begins] for each in actual] == [[], ["LANG-02-01"], ["LANG-02-02"]]
+    assert [[clause.id for clause in passage.begins] for passage in actual] == [[], ["LANG-02-01"], ["LANG-02-02"]]
     assert [clause.id for clause in actual[2].clauses] == ["LANG-02-01", "LANG-02-02"]
 
 
@@ -67,7 +67,7 @@ def test_a_clause_of_many_lines_is_shown_where_it_begins(small_registry):
 def test_a_passage_is_marked_by_the_kind_of_its_interpretation(small_registry, kind):
     small_registry.append("interpretations.toml", f'kind = "{kind}"\n')
     actual = passages_of(small_registry)
-    assert [each.marks for each in actual] == [(), (), (kind,)]
+    assert [passage.marks for passage in actual] == [(), (), (kind,)]
     assert [row.id for row in actual[2].gaps] == ["AMB-RT-01"]
 
 

@@ -158,7 +158,7 @@ def test_every_reading_names_a_listed_alternative():
     problems = []
     for path, line, name, alternative in readings():
         known = REGISTRY.interpretations[name].alternatives if name in REGISTRY.interpretations else ()
-        named = alternative in known if alternative else any(each in path.read_text("utf-8") for each in known)
+        named = alternative in known if alternative else any(spelling in path.read_text("utf-8") for spelling in known)
         if not named:
             problems.append(f"{path.name}:{line}: {name} has no alternative {alternative!r}: {known}")
     assert not problems, "\n".join(problems)

@@ -531,7 +531,7 @@ def test_no_two_labels_of_a_panel_touch(build, observation) -> None:
     """Eight lines that end at one rate."""
     same = [figure("communication", f"line {n}", 1000, 10**6) for n in range(8)]
     markup = rooflines(build([kept(observation, "collectives/a", *same)]))
-    heights = sorted(float(each) for each in re.findall(r'class="label" x="\d+" y="([\d.]+)"', markup))
+    heights = sorted(float(height) for height in re.findall(r'class="label" x="\d+" y="([\d.]+)"', markup))
     assert len(heights) == 9
     assert all(below - above >= 14.9 for above, below in pairwise(heights))
     assert heights[-1] <= HEIGHT - BOTTOM + 5
@@ -564,4 +564,4 @@ def test_names_and_numbers_of_an_implementation_cannot_break_the_page(build, obs
 
 def test_figures_are_read_from_the_report_file(build, observation) -> None:
     actual = figures(build(both(observation)))
-    assert sorted(each["line"] for each in actual) == ["product", "ring", "ring", "roof"]
+    assert sorted(figure["line"] for figure in actual) == ["product", "ring", "ring", "roof"]

@@ -205,7 +205,7 @@ def deadlocked(**changes):
 
 
 def showing(build, observation, *returned):
-    sent = [{"method": "wsp.run", "params": {}, "observation": {"returned": each}, "run": {}} for each in returned]
+    sent = [{"method": "wsp.run", "params": {}, "observation": {"returned": answer}, "run": {}} for answer in returned]
     return build([observation("runtime/wsp/a", exchanges=sent)])
 
 

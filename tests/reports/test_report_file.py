@@ -207,7 +207,7 @@ def test_whatever_does_not_simply_pass_keeps_its_evidence(case: Case) -> None:
 def test_time_changes_no_digest_and_another_answer_does() -> None:
     slow, other = ended(), ended(answer=Returned(8))
     slow.exchanges[0] = Exchange("abi.a", {"run": 1}, Returned(7), 9.0)
-    digests = [observation(each, "digests")["evidence"]["digest"] for each in (ended(), slow, other)]
+    digests = [observation(report, "digests")["evidence"]["digest"] for report in (ended(), slow, other)]
     assert digests[0] == digests[1] != digests[2]
 
 

@@ -73,7 +73,7 @@ spans = st.builds(
 
 @given(st.lists(spans, max_size=20))
 def test_whatever_the_records_slices_never_overlap_and_flows_resolve(records: list[Record]) -> None:
-    records.sort(key=lambda each: each.stop)
+    records.sort(key=lambda record: record.stop)
     trace = chrome_trace(records)
     base = loaded(trace)
     assert ask(base, OVERLAPS) == [(0,)]

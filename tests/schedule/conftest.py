@@ -55,13 +55,13 @@ class Schedules:
         return [Schedules.short(nest) for nest in nests_of(function, target_of(target))]
 
     @staticmethod
-    def short(each: object) -> tuple[object, ...]:
+    def short(step: object) -> tuple[object, ...]:
         """A nest: kind, operations, inputs, outputs, tile, depth, staged inputs."""
-        if not isinstance(each, Nest):
-            return ("host", each.operation.short_name)  # type: ignore[attr-defined]  # an instruction
-        names = [value.name for value in each.inputs], [value.name for value in each.outputs]
-        operations = [instruction.operation.short_name for instruction in each.instructions]
-        return (each.kind, operations, *names, each.tile, each.depth, sorted(value.name for value in each.staged))
+        if not isinstance(step, Nest):
+            return ("host", step.operation.short_name)  # type: ignore[attr-defined]  # an instruction
+        names = [value.name for value in step.inputs], [value.name for value in step.outputs]
+        operations = [instruction.operation.short_name for instruction in step.instructions]
+        return (step.kind, operations, *names, step.tile, step.depth, sorted(value.name for value in step.staged))
 
 
 @pytest.fixture

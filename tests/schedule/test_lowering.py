@@ -51,8 +51,8 @@ def test_what_cannot_share_a_nest_runs_in_nests_of_its_own(schedules: Any) -> No
     ]
     function = schedules.accepted(NESTS_AB, lines, "%f", NESTS_T)
     actual = schedules.nests(function)
-    assert [each[0] for each in actual] == ["contract", "map", "map", "rows"]
-    assert [each[1] for each in actual] == [["matmul"], ["transpose"], ["relu"], ["softmax"]]
+    assert [nest[0] for nest in actual] == ["contract", "map", "map", "rows"]
+    assert [nest[1] for nest in actual] == [["matmul"], ["transpose"], ["relu"], ["softmax"]]
 
 
 def test_the_host_keeps_what_no_kernel_holds(schedules: Any) -> None:
@@ -61,7 +61,7 @@ def test_the_host_keeps_what_no_kernel_holds(schedules: Any) -> None:
         "for (i in 0 : n) { x = x + x; } assert(n > 0); return op.dropout(x, rate=0.5, seed=1), n + n;",
     )
     actual = schedules.nests(module.functions["f"])
-    assert [each[1] for each in actual if each[0] == "host"] == [
+    assert [nest[1] for nest in actual if nest[0] == "host"] == [
         "constant",
         "constant",
         "for",
@@ -105,7 +105,7 @@ def test_a_late_fusion_does_not_let_effects_overtake_each_other(schedules: Any) 
     ]
     function = schedules.accepted(f"{NESTS_AB}, %q: bool", lines, "%f", NESTS_T)
     planned = nests_of(function, target_of("sm_90"))
-    messages = [each.operation.attributes.get("message") for each in planned if isinstance(each, Instruction)]
+    messages = [step.operation.attributes.get("message") for step in planned if isinstance(step, Instruction)]
     assert [message for message in messages if message] == ["first", "second"]
 
 

@@ -63,7 +63,7 @@ def kernel(
 ) -> Function:
     """A kernel whose body `body(build, *parameters)` builds."""
     build = Build(target_of(target).vendor)
-    arguments = tuple(Value(each, type_) for each, type_ in parameters.items())
+    arguments = tuple(Value(parameter, type_) for parameter, type_ in parameters.items())
     body(build, *arguments)
     attributes = {"grid": grid, "block": block, "smem_bytes": smem, "target": target}
     return Function(name, Block(arguments, tuple(build.instructions), ()), (), PLACE, attributes, device="target")

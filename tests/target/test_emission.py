@@ -156,7 +156,7 @@ def test_nvidia_instructions_of_a_block(kernels: Any, tools: Any, tmp_path: Path
         "bar.sync",
         "shfl.sync.down",
     )
-    assert [each for each in expected if each not in code] == []
+    assert [line for line in expected if line not in code] == []
     assert "ldmatrix.sync.aligned.m8n8.x4.shared.b16" in code and ".x2.trans.shared" in code
     tools.assemble(text, target, tmp_path)
 
@@ -181,7 +181,7 @@ def test_amd_instructions_of_a_block(kernels: Any, tools: Any, target: str, tmp_
     text = llvm_text(made, kernels.target_of(made))
     code = tools.assembly(text, kernels.target_of(made))
     expected = ("ds_write_b128", "ds_read_b128", "s_barrier", "ds_bpermute_b32")
-    assert [each for each in expected if each not in code] == []
+    assert [line for line in expected if line not in code] == []
     tools.assemble(text, kernels.target_of(made), tmp_path)
 
 

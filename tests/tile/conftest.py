@@ -121,7 +121,7 @@ class Kernel:
 
     def loop(self, start: Any, stop: Any, step: Any, body: Callable[..., Any], *carried: Value) -> tuple[Value, ...]:
         operands = (*map(self.number, (start, stop, step)), *carried)
-        arguments = tuple(self.build.value(each.type) for each in (operands[0], *carried))
+        arguments = tuple(self.build.value(value.type) for value in (operands[0], *carried))
         return self._owner(For, operands, (self._region(body, arguments),))
 
     def branch(self, condition: Value, then: Callable[[], Any], otherwise: Callable[[], Any] = tuple) -> Any:

@@ -74,7 +74,7 @@ class Lowered:
 
     def operations(self, name: str) -> list[Operation]:
         """The operations of that short name in its kernels, as they stand."""
-        every = (each.operation for kernel in self.kernels for each in kernel.body.walk())
+        every = (instruction.operation for kernel in self.kernels for instruction in kernel.body.walk())
         return [operation for operation in every if operation.name == f"tessera.tile.{name}"]
 
 

@@ -36,7 +36,9 @@ def tile(source: str) -> Module:
 
 
 def launches(module: Module, name: str) -> list[Instruction]:
-    return [each for each in module.functions[name].body.walk() if isinstance(each.operation, Launch)]
+    return [
+        instruction for instruction in module.functions[name].body.walk() if isinstance(instruction.operation, Launch)
+    ]
 
 
 def test_the_host_function_keeps_its_meaning(programs: Any) -> None:
@@ -44,7 +46,7 @@ def test_the_host_function_keeps_its_meaning(programs: Any) -> None:
     shapes = {"x": (5, 7), "y": (7, 9), "c": ()}
     inputs = {name: programs.numbers("bf16", shape, place) for place, (name, shape) in enumerate(shapes.items())}
     expected, actual = (execute(module, "f", inputs) for module in (graph, tile(PROGRAM)))
-    assert [each.to_bits() for each in expected] == [each.to_bits() for each in actual]
+    assert [array.to_bits() for array in expected] == [array.to_bits() for array in actual]
 
 
 def test_symbols_that_are_taken_are_left_alone() -> None:

@@ -181,14 +181,14 @@ def test_an_implementation_makes_the_image_once():
     for _ in range(2):
         assert compiled(session, "abc") == Returned({"image": b"none".hex()})
     assert compiled(session, "bad") == Rejected("types", "verify", "bad is no program")
-    assert [each["source"] for each in compiler.asked] == ["abc", "bad"]
+    assert [request["source"] for request in compiler.asked] == ["abc", "bad"]
 
 
 def test_the_reference_compiles_for_the_devices_of_the_implementation():
     session, compiler = with_implementation("reference")
     assert compiled(session, "abc") == Returned({"image": b"gfx90asm_90".hex()})
     assert compiled(session, "abc", targets=["sm_80"]) == Returned({"image": b"sm_80".hex()})
-    assert [each["targets"] for each in compiler.asked] == [["gfx90a", "sm_90"], ["sm_80"]]
+    assert [request["targets"] for request in compiler.asked] == [["gfx90a", "sm_90"], ["sm_80"]]
 
 
 def test_what_the_reference_s_compiler_refuses_says_nothing_of_the_implementation():

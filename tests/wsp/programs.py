@@ -76,8 +76,8 @@ def dispatched(policy: str) -> Callable[[Program], None]:
         program.task_window(TaskWindow(4))
         program.resources(ready_queue=1)
         with program.process("a"), program.repeat(7, index="i") as i:
-            for each in x:
-                program.task(kernel, each, key=i * 977 + 5)
+            for argument in x:
+                program.task(kernel, argument, key=i * 977 + 5)
 
     return build
 
@@ -120,7 +120,7 @@ def arithmetic_of(dtype: str) -> Callable[[Program], None]:
         values = floats if dtype.startswith("fp") else [integer % 2 for integer in integers] if plain else integers
         turned = [values[1], values[0], *values[7:], *values[2:7]]
         if dtype[0] == "i":
-            turned = [-each - 1 for each in turned]
+            turned = [-number - 1 for number in turned]
         a, b = program.tensor("a", dtype, 12, values), program.tensor("b", dtype, 12, turned)
         operations = ("min", "max") if plain else ("add", "sub", "mul", "min", "max")
         with program.process("p"):
@@ -250,7 +250,7 @@ class _Maker:
         }
         sizes = {"tensormap_pool": (1, 2, 8), "deplist_pool": (1, 2, 8), "heap_arena": (40, 100), "ready_queue": (1, 2)}
         tight = [size for size in sizes if source.random() < 0.3]
-        return schedule | {"resources": {each: source.choice(sizes[each]) for each in tight}}
+        return schedule | {"resources": {resource: source.choice(sizes[resource]) for resource in tight}}
 
     def _group(self, name: str) -> None:
         """Tensors of one dtype, and kernels over them."""
@@ -258,7 +258,7 @@ class _Maker:
         dtype = source.choice((*INTEGERS, "fp32", "fp64", "bool"))
         names = [f"{name}t{index}" for index in range(3)]
         count = source.choice((1, 2, 5, 7))
-        self.tensors += [self._tensor(each, dtype, count) for each in names]
+        self.tensors += [self._tensor(tensor_name, dtype, count) for tensor_name in names]
         self.tensors.append(self._tensor(f"{name}one", dtype, 1))
         for index in range(source.randint(1, 2)):
             self._kernel(f"{name}k{index}", dtype, names)
@@ -306,7 +306,7 @@ class _Maker:
     def _add_kernel(self, name: str, parameters: dict[str, str], instructions: list[Form]) -> None:
         payload = {
             "form": "wsp-kernel",
-            "parameters": [{"name": each, "kind": kind} for each, kind in parameters.items()],
+            "parameters": [{"name": parameter, "kind": kind} for parameter, kind in parameters.items()],
             "instructions": instructions,
         }
         cycles = {"fixed": self._few(), "per_element": self.source.choice((0, 0, 1))}
@@ -341,7 +341,7 @@ class _Maker:
         simple = ("send", "send", "task", "task", "task", "run", "load", "wait")
         op = source.choice((*simple, *nested)) if source.random() < 0.95 else source.choice(("close", "receive"))
         channel, slot = f"c{source.randrange(self.channels)}", source.choice(SLOTS)
-        upper = [f"c{each}" for each in range(above + 1, self.channels)]
+        upper = [f"c{higher}" for higher in range(above + 1, self.channels)]
         if op in ("send", "close") and upper:
             if op == "close":
                 return {"op": op, "channel": upper[-1]}

@@ -68,7 +68,7 @@ def test_symbols_tensors_and_sizes_change_between_runs_without_compiling(summing
         "resources": {"task_window": 1},
     }
     answers = []
-    for settings in ({}, *({each: value} for each, value in given.items())):
+    for settings in ({}, *({symbol: value} for symbol, value in given.items())):
         (native,) = results([package], path, **settings)
         assert native == executed(package, settings)
         answers.append(native["statistics"]["slots"]["answer"])

@@ -38,7 +38,7 @@ def settings(mitigation: dict[str, Any]) -> dict[str, int]:
     if mitigation["knob"] == "restructure":
         return {}
     all_of_it = [mitigation, *mitigation.get("also", [])]
-    return {each["knob"]: each.get("at_least", 1) for each in all_of_it}
+    return {setting["knob"]: setting.get("at_least", 1) for setting in all_of_it}
 
 
 def ends(package: Package, knobs: dict[str, int], instants: int = 1000) -> str:
@@ -52,7 +52,7 @@ def ends(package: Package, knobs: dict[str, int], instants: int = 1000) -> str:
 
 @corpus
 def test_the_reasons_are_those_of_the_program(name: str) -> None:
-    assert {each["reason"] for each in report_of(name)["waiting"]} == DEADLOCKS[name].reasons
+    assert {wait["reason"] for wait in report_of(name)["waiting"]} == DEADLOCKS[name].reasons
 
 
 @corpus
@@ -199,8 +199,8 @@ def test_every_report_is_explained_and_drawn(name: str) -> None:
     report = result["deadlock"]
     assert sum(line.startswith("waiting") for line in lines) == len(report["waiting"]) <= MOST_SHOWN
     root = ElementTree.fromstring(drawing(report))
-    texts = [each.text or "" for each in root.iter(f"{SVG}text")]
-    for each in report["cycle"]:
-        assert any(text.startswith(each) for text in texts)
-    arrows = [each for each in root.iter() if each.get("marker-end") == "url(#cycle)"]
+    texts = [element.text or "" for element in root.iter(f"{SVG}text")]
+    for node in report["cycle"]:
+        assert any(text.startswith(node) for text in texts)
+    arrows = [element for element in root.iter() if element.get("marker-end") == "url(#cycle)"]
     assert len(arrows) == len(report["cycle"])

@@ -118,7 +118,7 @@ ODD = (None, True, -1, 1.5, 2**70, "", "\u00e9", "x" * 2000, [], [[]], {}, {"op"
 def places(node: Any, path: str = "") -> list[str]:
     """The paths of all members of a document."""
     items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
-    return [found for key, each in items for found in (f"{path}{key}", *places(each, f"{path}{key}/"))]
+    return [found for key, value in items for found in (f"{path}{key}", *places(value, f"{path}{key}/"))]
 
 
 def test_odd_values_anywhere_are_refused_or_mean_something() -> None:

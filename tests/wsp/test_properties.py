@@ -46,9 +46,9 @@ def test_a_deadlock_names_everyone_who_waits(package: Package) -> None:
     run = Run(package).finish()
     if run.outcome == "deadlock":
         deadlock = report(package, run.state())
-        waiting = {each["process"] for each in deadlock["waiting"] if "task" not in each}
+        waiting = {wait["process"] for wait in deadlock["waiting"] if "task" not in wait}
         assert waiting == {process.name for process in run.machine.processes if not process.done}
-        tasks = {each["task"] for each in deadlock["waiting"] if "task" in each}
+        tasks = {wait["task"] for wait in deadlock["waiting"] if "task" in wait}
         assert tasks == set(run.machine.tasks)
         assert deadlock["waiting"]
 

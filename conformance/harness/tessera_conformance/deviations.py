@@ -64,7 +64,7 @@ class Deviations:
             raise MalformedDeviations(f"{path}: not TOML: {error}") from None
         found = problems("tessera:deviations", "file", _with_dates_as_text(document))
         if found:
-            raise MalformedDeviations(*(_told(path, text, *each) for each in found))
+            raise MalformedDeviations(*(_told(path, text, *problem) for problem in found))
         return cls([_entry(path, fields) for fields in document["deviation"]])
 
     @classmethod

@@ -64,7 +64,7 @@ def _read(kind: str, parse: Callable[[str], Any], text: str | bytes) -> Any:
         return value
     level = [value]
     for _ in range(DEEPEST):
-        level = [item for each in level for item in _items(each)]
+        level = [item for node in level for item in _items(node)]
         if not level:
             return value
     raise NoDocument(f"not {kind}: nested more than {DEEPEST} levels deep")

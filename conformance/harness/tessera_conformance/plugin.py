@@ -195,7 +195,7 @@ def _find_earlier_report(config: pytest.Config) -> None:
 def pytest_configure_node(node: Any) -> None:
     """Tell a worker of xdist which reports the run reads and writes."""
     option = node.config.option
-    node.workerinput[EARLIER] = (str(option.report_dir), *(str(each or "") for each in (option.failed, option.resume)))
+    node.workerinput[EARLIER] = (str(option.report_dir), *(str(path or "") for path in (option.failed, option.resume)))
 
 
 def _selection(config: pytest.Config, registry: Registry) -> tuple[dict[str, Any], Set[str] | None]:

@@ -101,10 +101,10 @@ def _constant(expected: Any, schema: Any) -> Check:
 
 
 def _enumeration(expected: Sequence[Any], schema: Any) -> Check:
-    if all(isinstance(each, str) for each in expected):
+    if all(isinstance(constant, str) for constant in expected):
         words = frozenset(expected)
         return lambda value: isinstance(value, str) and value in words
-    constants = [_constant(each, schema) for each in expected]
+    constants = [_constant(constant, schema) for constant in expected]
     return lambda value: any(check(value) for check in constants)
 
 
@@ -141,7 +141,7 @@ def _unique(wanted: bool, schema: Any) -> Check:
     items = schema.get("items", {})
     if not wanted or not (items.get("type") == "string" or "enum" in items):
         raise OutsideTheSubset("unique items other than texts")
-    return lambda value: len({repr(each) for each in value}) == len(value)
+    return lambda value: len({repr(element) for element in value}) == len(value)
 
 
 def _members(schemas: Mapping[str, Any], whole: Mapping[str, Any]) -> Check:
@@ -273,7 +273,7 @@ def problems(schema: str, definition: str, value: Any) -> list[tuple[tuple[str |
     """Everything that is wrong with `value`: the place and the complaint, in the order of places."""
     found = islice(validator(schema, definition).iter_errors(value), MOST_ERRORS)
     complaints = [(tuple(error.absolute_path), error.message[:300]) for error in found]
-    return sorted(complaints, key=lambda each: [*map(str, each[0])])
+    return sorted(complaints, key=lambda complaint: [*map(str, complaint[0])])
 
 
 def _explanation(judge: jsonschema.protocols.Validator, value: Any) -> str | None:

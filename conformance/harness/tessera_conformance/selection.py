@@ -71,13 +71,13 @@ class Choice:
         if self.reproduced is not None:
             kept &= _one(self.reproduced, index)
         if self.cases:
-            kept &= {each for pattern in self.cases for each in _matching(pattern, index)}
+            kept &= {case for pattern in self.cases for case in _matching(pattern, index)}
         if self.clauses:
             judged = {name for pattern in self.clauses for name in _clauses(pattern, index, registry)}
-            kept = {each for each in kept if not judged.isdisjoint(index[each].clauses)}
+            kept = {case for case in kept if not judged.isdisjoint(index[case].clauses)}
         if self.features:
             needed = {_feature(name, index, registry) for name in self.features}
-            kept = {each for each in kept if not needed.isdisjoint(index[each].features)}
+            kept = {case for case in kept if not needed.isdisjoint(index[case].features)}
         if self.failed is not None:
             kept &= _failures(self.failed, index)
         if not kept:

@@ -195,7 +195,7 @@ def smoke(arguments: argparse.Namespace) -> int:
 
     What is not supported is no wrong answer here; where it was claimed, a run counts it as a failure, and this says so.
     """
-    named = [each for each in (arguments.implementation, arguments.impl) if each]
+    named = [name for name in (arguments.implementation, arguments.impl) if name]
     if len(named) != 1:
         print_error(error_text("smoke", f"{len(named)} implementations are named", f"one, --impl and one of {FORMS}"))
         return UNUSABLE

@@ -28,7 +28,7 @@ def meant(name: str, known: Iterable[str]) -> str:
     """`; did you mean A or B?` where a known name is near; the second where it is about as near."""
     names = difflib.get_close_matches(name, list(known), n=2, cutoff=0.6)
     ratios = [difflib.SequenceMatcher(None, word, name).ratio() for word in names]
-    nearest = [each for each, ratio in zip(names, ratios, strict=True) if ratio > ratios[0] - 0.05]
+    nearest = [candidate for candidate, ratio in zip(names, ratios, strict=True) if ratio > ratios[0] - 0.05]
     return f"; did you mean {' or '.join(nearest)}?" if nearest else ""
 
 
@@ -130,7 +130,7 @@ class CommandParser(argparse.ArgumentParser):
 
 def of_argparse(message: str, program: str, known_options: Iterable[str] = ()) -> str:
     """Return an error of argparse, or of pytest with it, in the form of all the others."""
-    line = next((each for each in message.splitlines() if ": error: " in each), message.strip())
+    line = next((text for text in message.splitlines() if ": error: " in text), message.strip())
     match = _OF_ARGPARSE.fullmatch(line)
     where, what = (match["where"] or program, match["what"]) if match else (program, line)
     remedy = f"`{program} --help` shows what it takes"
@@ -194,8 +194,8 @@ def interrupt_once() -> Callable[[], None]:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    for each in SIGNALS:
-        signal.signal(each, signal.SIG_IGN)
+    for signal_number in SIGNALS:
+        signal.signal(signal_number, signal.SIG_IGN)
     raise Interrupted(number)
 
 

@@ -255,7 +255,7 @@ class CollectivesMethods(SessionState):
             require_known("collective", "path", path, ("auto", *PATHS))
             machine, cut = topology_of(topology), frozenset(down)
             links = tuple(link.name for link in machine.links)
-            failing = [Cut(**each) for each in cuts]
+            failing = [Cut(**members) for members in cuts]
             for failure in failing:
                 require_within("collective", f"time of the cut of {failure.link}", failure.at, 0, _LATEST)
             for name in (*down, *(failure.link for failure in failing)):

@@ -155,9 +155,9 @@ def members_of(dataclass: Callable[[], type[Any]]) -> Reader:
     def read(operation: str, name: str, value: Any) -> dict[str, Any]:
         declared = {field.name: field for field in fields(dataclass())}
         members = names_within(operation, name, value, declared)
-        for each, field in declared.items():
-            if each not in members and field.default is MISSING:
-                raise InvalidArgument(operation, f"{name}.{each}", None, "a value, since it has no default")
+        for field_name, field in declared.items():
+            if field_name not in members and field.default is MISSING:
+                raise InvalidArgument(operation, f"{name}.{field_name}", None, "a value, since it has no default")
         return {
             key: FIELD_READERS[str(declared[key].type)](operation, f"{name}.{key}", members[key]) for key in members
         }
@@ -422,12 +422,12 @@ def reading(
     def answer(self: Any, **given: Any) -> dict[str, Any]:
         arguments = {}
         try:
-            for each, reader, optional in readers_by_name:
-                if each in given:
-                    value = given[each]
+            for member, reader, optional in readers_by_name:
+                if member in given:
+                    value = given[member]
                     if reader is not None and not (optional and value is None):
-                        value = reader(name, each, value)
-                    arguments[each] = value
+                        value = reader(name, member, value)
+                    arguments[member] = value
             for key in required:
                 if key not in given:
                     raise InvalidArgument(name, key, None, "a value, since it has no default")

@@ -127,7 +127,9 @@ class ArgumentBuffer:
 
     def _require(self, entry: KernelEntry) -> None:
         """Compare with what the kernel declares."""
-        declared = ", ".join(f"{each.name}: {each.type}" for each in entry.parameters)
+        declared = ", ".join(
+            f"{declared_parameter.name}: {declared_parameter.type}" for declared_parameter in entry.parameters
+        )
         if len(self.arguments) != len(entry.parameters):
             raise _refused(entry, f"{len(self.arguments)} arguments", f"{len(entry.parameters)} ({declared})")
         extents: dict[str, int] = {}

@@ -109,14 +109,14 @@ def _order(moves: tuple[Move, ...]) -> _Order:
     after_leaving: list[list[int]] = [[] for _ in moves]
     waits = ([0] * count, [1] * count)
     for number, move in enumerate(moves):
-        for other, each in enumerate(moves):
-            if _leaves_after(move, each):
+        for other, later in enumerate(moves):
+            if _leaves_after(move, later):
                 opens[other].append(number)
                 waits[0][number] += 1
-            if other < number and _combines_after(move, each):
+            if other < number and _combines_after(move, later):
                 after_combining[other].append(number)
                 waits[1][number] += 1
-            if other != number and _spares(move, each):
+            if other != number and _spares(move, later):
                 after_leaving[other].append(number)
                 waits[1][number] += 1
     return _Order(waits, opens, after_combining, after_leaving)
@@ -179,7 +179,7 @@ def delivered(
     deliver(moves, held, combine, seed)
     if operation == "reduce_scatter":
         return [result(held[rank][..., share_of(count, rank, ranks)]) for rank in range(ranks)]
-    return [Array(first.dtype, result(each).values.reshape(first.shape)) for each in held]
+    return [Array(first.dtype, result(chunk).values.reshape(first.shape)) for chunk in held]
 
 
 def _accumulators(first: Array, flat: Values, op: str, ranks: int) -> tuple[Values, Combine, Result]:
@@ -245,8 +245,8 @@ def _gathered(brought: Sequence[Array], sent: Sequence[Sent], seed: int) -> list
     """The shares of all ranks, on each."""
     dtype, sizes = brought[0].dtype, [array.values.size for array in brought]
     held = np.zeros((len(brought), sum(sizes)), brought[0].values.dtype)
-    for rank, each in enumerate(brought):
-        held[rank, share_of(sum(sizes), rank, len(brought))] = each.values.reshape(-1)
+    for rank, share in enumerate(brought):
+        held[rank, share_of(sum(sizes), rank, len(brought))] = share.values.reshape(-1)
     deliver([Move(m.step, m.source, m.target, m.first, m.first, m.elements, False) for m in sent], held, _kept, seed)
     return [Array(dtype, values) for values in held]
 

@@ -77,8 +77,8 @@ def route(
     for device in (source, target):
         topology.device(device, "route")
     names = tuple(link.name for link in topology.links)
-    for each in down:
-        require_known("route", "link", each, names)
+    for failed_link in down:
+        require_known("route", "link", failed_link, names)
     if path != "auto" and source != target:
         _require_present(topology, source, target, path)
     taken, links, fallback = way(topology, source, target, wanted, frozenset(down))

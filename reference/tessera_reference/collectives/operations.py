@@ -82,11 +82,11 @@ def _written(order: Any) -> Any:
     tokens: list[str] = []
     waiting = [order]
     while waiting:
-        each = waiting.pop()
-        if isinstance(each, list):
-            waiting += [")", each[1], each[0], "("]
+        part = waiting.pop()
+        if isinstance(part, list):
+            waiting += [")", part[1], part[0], "("]
         else:
-            tokens.append(str(each))
+            tokens.append(str(part))
     return order if isinstance(order, int) else " ".join(tokens).replace("( ", "(").replace(" )", ")")
 
 
@@ -352,7 +352,7 @@ def _by_leaf(
     neutral = np.full(count, 1 if op == "prod" else -0.0).astype(dtype.carrier)
     every = np.stack([*(array.values.reshape(-1) for array in brought), neutral])
     sizes = [share_of(count, share, ranks) for share in range(ranks)]
-    share = np.concatenate([np.full(each.stop - each.start, rank) for rank, each in enumerate(sizes)])
+    share = np.concatenate([np.full(interval.stop - interval.start, rank) for rank, interval in enumerate(sizes)])
     flat, places = every.reshape(-1), np.arange(count)
     found = [np.minimum(rank_of(leaf, share), ranks) for leaf in range(leaves)]  # integers
     return collective([Array(dtype, flat.take(chosen * count + places).reshape(shape)) for chosen in found])

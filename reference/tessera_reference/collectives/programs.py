@@ -117,7 +117,7 @@ def _order(operation: Collective, brought: Numeric, ranks: int) -> Order:
     found: dict[Tree, list[Places]] = {}
     for tree, share in zip(orders(_algorithm(operation, size, ranks), ranks), shares, strict=True):
         found.setdefault(tree, []).append(share)
-    return {tree: np.concatenate(each) for tree, each in found.items()}
+    return {tree: np.concatenate(pieces) for tree, pieces in found.items()}
 
 
 def _algorithm(operation: GroupCollective, size: int, ranks: int) -> str:

@@ -174,7 +174,7 @@ def simulate(
     used = [device.id for device in topology.devices] if devices is None else list(devices)
     if not used or len(set(used)) != len(used):
         raise invalid(function, f"devices {used}", "one at least, each once")
-    together = tuple(each for node in topology.by_node(used) for each in node)
+    together = tuple(device for node in topology.by_node(used) for device in node)
     require_within(function, "max_inflight", max_inflight, 1, 1 << 16)
     require_work(function, units, len(together))
     chunks = {unit.id: _chunks(topology, together, unit) for unit in units if isinstance(unit, Collective)}
@@ -250,14 +250,14 @@ class _Queues:
         devices: Sequence[int],
         max_inflight: int,
     ) -> None:
-        self._units = {each.id: each for each in units}
+        self._units = {unit.id: unit for unit in units}
         self._chunks = chunks
         self._devices = devices
         self._max_inflight = max_inflight
         self._engine = Engine()
         self._progress = Progress(self._engine, topology, self._receive)
         self._events = Mailbox(self._engine, "events of the queues")
-        self._states = {each.id: _State() for each in units}
+        self._states = {unit.id: _State() for unit in units}
         order = sorted(units, key=lambda unit: -unit.priority)
         self._computations = [unit for unit in order if isinstance(unit, Compute)]
         self._collectives = [unit for unit in order if isinstance(unit, Collective)]
@@ -272,7 +272,7 @@ class _Queues:
         self._engine.spawn("queues", self._start_ready())
         self._engine.run()
         self._engine.close()
-        slots = tuple(sorted(self._slots, key=lambda each: (each.start, each.end)))
+        slots = tuple(sorted(self._slots, key=lambda slot: (slot.start, slot.end)))
         return Run(tuple(self._devices), slots, max((slot.end for slot in slots), default=0))
 
     async def _start_ready(self) -> None:
@@ -464,7 +464,7 @@ def require_sizes(layers: int, size: int, picoseconds: int) -> None:
 
 def in_sequence(units: Sequence[Unit]) -> list[Unit]:
     """The same work with a barrier after every unit, to compare with; each has to stand after what it awaits."""
-    before = ((), *((each.id,) for each in units))
+    before = ((), *((unit.id,) for unit in units))
     return [replace(unit, after=after) for unit, after in zip(units, before, strict=False)]
 
 
@@ -505,10 +505,10 @@ def dispatch(
     """
     ranks = len(inputs)
     _require_buckets_fit(inputs, experts, count)
-    each = count // ranks
+    per_rank = count // ranks
     buckets = []
-    for bucket in range(each):
-        members = tuple(rank * each + bucket for rank in range(ranks))
+    for bucket in range(per_rank):
+        members = tuple(rank * per_rank + bucket for rank in range(ranks))
         chosen = [[[t for t, e in enumerate(own) if e == expert] for expert in members] for own in experts]
         rows = max((len(tokens) for own in chosen for tokens in own), default=0)
         packed = [_packed(tokens, own, rows, wire or tokens.dtype) for tokens, own in zip(inputs, chosen, strict=True)]

@@ -211,7 +211,7 @@ def steps(operation: str, used: Algorithm, root: int = 0) -> Iterator[Step]:
     if operation == "reduce_scatter":
         yield from _step(moved)
     elif operation == "all_gather":
-        yield from _step([each._replace(source=each.target, target=each.source) for each in moved])
+        yield from _step([message._replace(source=message.target, target=message.source) for message in moved])
     elif operation == "broadcast":
         yield from _step([Message(root, used.owners[share], share, share + 1, False) for share in ranks])
     if operation != "reduce_scatter":

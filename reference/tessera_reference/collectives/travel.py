@@ -190,7 +190,7 @@ def travel(
     """
     engine, done = Engine(), list[Transfer]()
     progress = Progress(engine, topology, lambda part, transfer: done.append(transfer), down, path, cuts)
-    for part, together in groupby(sent, lambda each: each.first // chunk if chunk else 0):
+    for part, together in groupby(sent, lambda message: message.first // chunk if chunk else 0):
         progress.add(part, devices, together, element_bytes)
     progress.start()
     engine.run()
@@ -474,7 +474,7 @@ def _is_hierarchy(topology: Topology, devices: Sequence[int], down: frozenset[st
     nodes = topology.by_node(devices)
     if len(nodes) > 1:
         return len({len(node) for node in nodes}) == 1
-    switches = [each.name for each in topology.switches if each.node is not None]
+    switches = [switch.name for switch in topology.switches if switch.node is not None]
     return any(all(len(topology.route(device, switch, down) or ()) == 1 for device in devices) for switch in switches)
 
 

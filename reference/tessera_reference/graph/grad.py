@@ -219,7 +219,7 @@ Edges = dict[Value, list[Value]]
 
 def missing_adjoints(module: Module) -> list[Diagnostic]:
     """A diagnostic for each operation without an adjoint that a `grad` of the module may have to go through."""
-    instructions = [each for function in module.functions.values() for each in function.body.walk()]
+    instructions = [site for function in module.functions.values() for site in function.body.walk()]
     gradients = [instruction for instruction in instructions if isinstance(instruction.operation, Grad)]
     lacking = [
         instruction for instruction in instructions if gradients and not instruction.operation.is_differentiable()

@@ -188,7 +188,7 @@ class Bridge:
         depth = self.endpoint.machine.size.queue_depth
         for first in range(0, len(requests), depth):
             frames = {_pair(request): write_frame(value_of(request)) for request in requests[first : first + depth]}
-            answers = {ids_of(read_frame(each)): each for each in self.endpoint.exchange(frames.values())}
+            answers = {ids_of(read_frame(frame)): frame for frame in self.endpoint.exchange(frames.values())}
             self.exchanges += (Exchange(frame, answers[pair]) for pair, frame in frames.items())
             for answer in answers.values():
                 completion = read_frame(answer)["completion"]

@@ -72,7 +72,7 @@ def timeline(machine: Machine, answered: Iterable[Answered]) -> str:
     """The text of the trace."""
     devices = {place: number for number, place in enumerate(machine.places())}
     names = Names(
-        {number: f"sip {each.sip} cube {each.cube} pe {each.pe}" for each, number in devices.items()},
+        {number: f"sip {place.sip} cube {place.cube} pe {place.pe}" for place, number in devices.items()},
         dict(enumerate(components())),
     )
     rows = {name: number for number, name in enumerate(components())}
@@ -254,8 +254,8 @@ class Endpoint:
 def ids_of(value: Mapping[str, Any]) -> Pair:
     """The ids of a request. Raises `InvalidFrame` where a response could not repeat them (AMB-HIO-19, AMB-HIO-39)."""
     correlation, request = value.get("correlation_id"), value.get("request_id")
-    for name, each in (("correlation_id", correlation), ("request_id", request)):
-        if not isinstance(each, str) or not 1 <= len(each) <= LONGEST_ID:
+    for name, identifier in (("correlation_id", correlation), ("request_id", request)):
+        if not isinstance(identifier, str) or not 1 <= len(identifier) <= LONGEST_ID:
             raise InvalidFrame(f"{name} is no text of 1 to {LONGEST_ID} characters")
     return str(correlation), str(request)
 

@@ -181,7 +181,7 @@ def _inlined(definition: str) -> Mapping[str, Any]:
             return [inlined(item) for item in node]
         if not isinstance(node, dict):
             return node
-        own = {key: inlined(each) for key, each in node.items() if key != "$ref"}
+        own = {key: inlined(member) for key, member in node.items() if key != "$ref"}
         return {**inlined(definitions()[node["$ref"].removeprefix("#/$defs/")]), **own} if "$ref" in node else own
 
     found: dict[str, Any] = inlined(definitions()[definition])
@@ -225,8 +225,8 @@ def _judging(node: Any) -> Any:
     if not isinstance(node, dict):
         return node
     names = node.get("properties", {})
-    kept = {key: _judging(each) for key, each in node.items() if key not in ANNOTATIONS and key != "properties"}
-    return kept | ({"properties": {name: _judging(each) for name, each in names.items()}} if names else {})
+    kept = {key: _judging(member) for key, member in node.items() if key not in ANNOTATIONS and key != "properties"}
+    return kept | ({"properties": {name: _judging(member) for name, member in names.items()}} if names else {})
 
 
 ANNOTATIONS = {"title", "description", "default", "allOf", "x-clauses", "x-other-members", "x-other-values"}

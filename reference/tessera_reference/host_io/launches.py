@@ -94,7 +94,7 @@ class _ImageKernel:
 
     def _run(self, given: Sequence[Given]) -> None:
         """Read the shards, run, and write what the kernel writes. Raises `RequestFailed` with PE_FAULT."""
-        by_name = {each.name: value for each, value in zip(self._entry.parameters, given, strict=True)}
+        by_name = {parameter.name: value for parameter, value in zip(self._entry.parameters, given, strict=True)}
         try:
             left = self._executed(by_name)
         except PROBLEMS as problem:
@@ -173,7 +173,9 @@ def launch(machine: Machine, request: KernelLaunch) -> tuple[Journey, RequestFai
     Raises `RequestFailed` for one that is refused: nothing ran (AMB-HIO-47).
     """
     kernel = _kernel_of(machine, request.kernel_ref)
-    tensors = [_shards(place, each) for place, each in enumerate(request.args) if isinstance(each, TensorArgument)]
+    tensors = [
+        _shards(place, argument) for place, argument in enumerate(request.args) if isinstance(argument, TensorArgument)
+    ]
     for shard in sorted(piece for tensor in tensors for piece in tensor):
         machine.require(shard.place, shard.shard.pa, shard.shard.nbytes, field=shard.field)
     tasks = _tasks(kernel, request, tensors)
@@ -181,7 +183,7 @@ def launch(machine: Machine, request: KernelLaunch) -> tuple[Journey, RequestFai
     failure: RequestFailed | None = None
     for task in tasks:
         works = task.place not in machine.failing
-        branches += (Branch(each.place, each.shard.nbytes if works else None) for each in task.shards)
+        branches += (Branch(part.place, part.shard.nbytes if works else None) for part in task.shards)
         failed = _run(machine, kernel, request, task)
         failure = failure or failed
         if failed is not None and request.failure_policy == "fail_fast":
@@ -208,10 +210,10 @@ def _code(reference: KernelRef) -> Branch | None:
 def _shards(argument: int, tensor: TensorArgument) -> list[Shard]:
     """The shards of a tensor in their order."""
     found = [
-        Shard(Place(each.sip, each.cube, each.pe), each.offset_bytes, argument, number, each)
-        for number, each in enumerate(tensor.tensor_pa_map.shards)
+        Shard(Place(shard.sip, shard.cube, shard.pe), shard.offset_bytes, argument, number, shard)
+        for number, shard in enumerate(tensor.tensor_pa_map.shards)
     ]
-    found.sort(key=lambda each: each[:4])
+    found.sort(key=lambda shard: shard[:4])
     return found
 
 
@@ -230,7 +232,7 @@ def _tasks(kernel: Kernel, request: KernelLaunch, tensors: Sequence[Sequence[Sha
             if shard.place != task.place:
                 reason = f"is on another PE than {task.shards[0].field}"
                 raise RequestFailed(ErrorCode.ARGUMENT_MISMATCH, reason, shard.field)
-        kernel.check([each.shard.nbytes for each in task.shards])
+        kernel.check([part.shard.nbytes for part in task.shards])
     return tasks
 
 
@@ -256,8 +258,8 @@ def _given(machine: Machine, request: KernelLaunch, task: Task) -> Iterator[Give
     """The arguments of a task, in the order of the parameters."""
     space = machine.space(task.place)
     shards = {shard.argument: shard.shard for shard in task.shards}
-    for place, each in enumerate(request.args):
-        if isinstance(each, ScalarArgument):
-            yield each.value
+    for place, argument in enumerate(request.args):
+        if isinstance(argument, ScalarArgument):
+            yield argument.value
         elif place in shards:
             yield Buffer(space, shards[place].pa, shards[place].nbytes)

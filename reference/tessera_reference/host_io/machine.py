@@ -392,7 +392,7 @@ def traced(journey: Journey) -> Trace:
     inward = list(_timed(_inward(journey), 0))
     begin = inward[-1].end
     ways = [list(_timed(_outward(journey, branch), begin)) for branch in journey.branches]
-    last = max(ways, key=lambda each: each[-1].end, default=[])
+    last = max(ways, key=lambda way: way[-1].end, default=[])
     place = last[-1].place if last else None
     ahead = inward + last
     path = (*ahead, *_timed(_homeward(journey, place), ahead[-1].end))
@@ -439,6 +439,8 @@ def description(machine: Machine) -> dict[str, Any]:
         "devices": [{"name": name, "sip": sip} for name, sip in machine.devices().items()],
         "places": [place._asdict() for place in machine.places()],
         "memories": [{"kind": memory.kind, "base": memory.base, "bytes": memory.bytes} for memory in machine.memories],
-        "builtins": [{"name": name, "parameters": list(each.parameters or ())} for name, each in BUILTINS.items()],
+        "builtins": [
+            {"name": name, "parameters": list(builtin.parameters or ())} for name, builtin in BUILTINS.items()
+        ],
         "queue_depth": machine.size.queue_depth,
     }

@@ -239,7 +239,7 @@ class Server:
         rest = b""
         while chunk := await reader.read(CHUNK):
             *frames, rest = (rest + chunk).split(b"\n")
-            too_long = next((place for place, each in enumerate((*frames, rest)) if len(each) > MOST_BYTES), None)
+            too_long = next((place for place, text in enumerate((*frames, rest)) if len(text) > MOST_BYTES), None)
             for frame in frames[:too_long]:
                 refusal = endpoint.submit(frame)
                 await _send(writer, [] if refusal is None else [refusal])

@@ -489,7 +489,9 @@ class BlockState(Lanes):
             outside = (index.values < 0) | (index.values >= extent)
             if np.count_nonzero(outside) and outside[self.active].any():
                 lane = int(self.active[outside[self.active]][0])
-                raise self.out_of_bounds(memory, self.thread(lane), tuple(int(each.values[lane]) for each in indices))
+                raise self.out_of_bounds(
+                    memory, self.thread(lane), tuple(int(coordinate.values[lane]) for coordinate in indices)
+                )
             total += np.multiply(index.values, stride, dtype=np.int64)
         return total
 

@@ -54,12 +54,12 @@ def lower_slices(lower: LowerExpression, findings: Findings, slices: Sequence[s.
     """Indices and slices as `graph.slicing` takes them; None after a reported error."""
     bounds: list[Value] = []
     spec = []
-    for each in slices:
-        if isinstance(each, s.SliceRange):
-            parts = [_part(lower, findings, part, bounds) for part in (each.start, each.stop, each.step)]
+    for slice_ in slices:
+        if isinstance(slice_, s.SliceRange):
+            parts = [_part(lower, findings, part, bounds) for part in (slice_.start, slice_.stop, slice_.step)]
             spec.append(None if None in parts else ":".join(str(part) for part in parts).removesuffix(":"))
         else:
-            spec.append(_part(lower, findings, each, bounds))
+            spec.append(_part(lower, findings, slice_, bounds))
     texts = tuple(text for text in spec if text is not None)
     return Slices(texts, tuple(bounds)) if len(texts) == len(spec) else None
 
@@ -400,7 +400,7 @@ def _made(declared: Any, operands: tuple[Value, ...], attributes: Mapping[str, A
 
 def _unknown(expressions: Expressions, call: s.Call, spelling: str) -> None:
     head = call.callee[0]
-    known = [each for each in SPELLINGS if each.partition(".")[0] == head and "." in each]
+    known = [candidate for candidate in SPELLINGS if candidate.partition(".")[0] == head and "." in candidate]
     if head in NAMESPACES:
         remedy = did_you_mean(spelling, known)
         message = f"unknown {'operator' if head == 'op' else 'collective'} {spelling}"
@@ -539,23 +539,23 @@ def _leaves(expr: s.Expr) -> Iterator[s.Expr]:
     """The names and calls of an expression, without recursion."""
     pending: list[object] = [expr]
     while pending:
-        each = pending.pop()
-        match each:
+        expression = pending.pop()
+        match expression:
             case s.Name():
-                yield each
+                yield expression
             case s.Call():
-                yield each
-                pending += reversed(each.arguments)
+                yield expression
+                pending += reversed(expression.arguments)
             case s.Group():
-                pending.append(each.inner)
+                pending.append(expression.inner)
             case s.Unary():
-                pending.append(each.operand)
+                pending.append(expression.operand)
             case s.Binary():
-                pending += [each.right, each.left]
+                pending += [expression.right, expression.left]
             case s.Index():
-                pending += [*reversed(each.slices), each.operand]
+                pending += [*reversed(expression.slices), expression.operand]
             case s.SliceRange():
-                pending += [part for part in (each.step, each.stop, each.start) if part is not None]
+                pending += [part for part in (expression.step, expression.stop, expression.start) if part is not None]
 
 
 def _is_pure(call: s.Call) -> bool:

@@ -63,7 +63,7 @@ def spelled(tree: s.Node | s.Program) -> Iterator[Part]:
 def quoted(value: str) -> str:
     """A string as a token."""
     letters = {character: letter for letter, character in ESCAPES.items()}
-    return '"' + "".join(f"\\{letters[each]}" if each in letters else each for each in value) + '"'
+    return '"' + "".join(f"\\{letters[letter]}" if letter in letters else letter for letter in value) + '"'
 
 
 def _listed(items: Iterable[s.Node | str | Spelling]) -> Spelling:

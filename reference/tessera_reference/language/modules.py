@@ -248,7 +248,7 @@ def _call_value(expressions: Expressions, call: s.Call) -> Results:
     present = tuple(operand for operand in arguments if operand is not None)
     if common is None or len(present) != len(arguments):
         return None
-    operation = CallValue(function=function.type, arguments=tuple(each.type for each in present))
+    operation = CallValue(function=function.type, arguments=tuple(value.type for value in present))
     return expressions.scope.emit(operation, (function, *present), call.span, attributes=common)
 
 
@@ -283,7 +283,7 @@ def _arguments(
     for keyword in call.keywords:
         sound = sound and keyword.name in names and keyword.name not in given
         given[keyword.name] = keyword.value
-    defaults = {each.name: each.default for each in declaration.parameters if each.default is not None}
+    defaults = {optional.name: optional.default for optional in declaration.parameters if optional.default is not None}
     if not sound or any(name not in given and name not in defaults for name in names):
         signature = f"{declaration.name}({', '.join(names)})"
         _refuse(expressions, call.span, f"{declaration.name}: these are not its arguments", signature)

@@ -300,7 +300,7 @@ def attribute_value(value: s.Expr | s.ListValue, kind: Any, element: DType | Non
     if found and float in choices:
         return number_of(found, element or dtype("fp64"))
     known = [get_origin(choice) or choice for choice in choices]
-    phrase = " or ".join(word for each, word in KINDS.items() if each in known)
+    phrase = " or ".join(word for accepted, word in KINDS.items() if accepted in known)
     raise Refusal("types", f"expected {phrase}", phrase, "LANG-02.3-13", "")
 
 

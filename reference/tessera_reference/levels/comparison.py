@@ -147,7 +147,7 @@ def _nest_instructions(host: Module) -> list[Instruction]:
 
 def _description(nest: Nest, instruction: Instruction) -> str:
     """The operations of a nest, and its kernel."""
-    operations = ", ".join(each.operation.short_name for each in nest.operations)
+    operations = ", ".join(step.operation.short_name for step in nest.operations)
     operation = instruction.operation
     return f"{operations} in @{operation.kernel}" if isinstance(operation, Launch) else operations
 

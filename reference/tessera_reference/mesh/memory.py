@@ -617,7 +617,7 @@ class AddressSpaceMemory:
 
     def release(self, owner: int) -> tuple[Allocation, ...]:
         """Free all device memory that an owner still has (AMB-RT-50); returns the allocations."""
-        allocations = tuple(each for each in self._device.live() if each.owner == owner)
+        allocations = tuple(owned for owned in self._device.live() if owned.owner == owner)
         for allocation in allocations:
             self._forget(self._device, allocation)
         return allocations

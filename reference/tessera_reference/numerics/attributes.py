@@ -64,7 +64,7 @@ def extents(operation: str, name: str, value: Any) -> tuple[int, ...]:
     if not isinstance(value, list | tuple) or len(value) > MOST_AXES:
         raise InvalidArgument(operation, name, value, f"a list of at most {MOST_AXES} extents")
     extent = whole(0, (1 << 63) - 1)
-    return tuple(extent(operation, f"{name}[{i}]", each) for i, each in enumerate(value))
+    return tuple(extent(operation, f"{name}[{i}]", bound) for i, bound in enumerate(value))
 
 
 def dtype_name(operation: str, name: str, value: Any) -> DType:

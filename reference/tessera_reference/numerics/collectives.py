@@ -178,7 +178,7 @@ def add_over(tree: Tree, rows: Sequence[Values], result: Values) -> None:
         for first in range(0, result.size, BLOCK):
             block = slice(first, first + BLOCK)
             places = [*(row[block] for row in rows), result[block]]
-            places += [each[: places[-1].size] for each in scratch]
+            places += [segment[: places[-1].size] for segment in scratch]
             for a, b, total in additions:
                 np.add(places[a], places[b], out=places[total])
 

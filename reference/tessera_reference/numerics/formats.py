@@ -177,8 +177,8 @@ def dtype_of_abi_id(identifier: int) -> DType:
 
 
 DTYPES: dict[str, DType] = {
-    each.name: each
-    for each in (
+    format_.name: format_
+    for format_ in (
         DType("fp8_e4m3", "float", 8, exponent_bits=4, fraction_bits=3, bias=7, has_infinity=False, abi_id=1),
         DType("fp8_e5m2", "float", 8, exponent_bits=5, fraction_bits=2, bias=15, has_infinity=True, abi_id=2),
         DType("fp16", "float", 16, exponent_bits=5, fraction_bits=10, bias=15, has_infinity=True, abi_id=3),

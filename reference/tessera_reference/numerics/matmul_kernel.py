@@ -70,7 +70,7 @@ def _compiled(carrier: np.dtype[Any]) -> Fold | None:
 
     def fold(left: Values, right: Values, total: Values, _code: Any = engine) -> None:
         panel = np.empty(_DEPTH * _WIDTH, carrier)
-        call(*(each.ctypes.data for each in (total, left, right, panel)), *left.shape, right.shape[2])
+        call(*(array.ctypes.data for array in (total, left, right, panel)), *left.shape, right.shape[2])
 
     return fold if carrier.kind == "i" or _rounds_products(fold, carrier) else None
 

@@ -330,16 +330,16 @@ def tessModuleUnload(state: State, module: Any) -> None:
 @entry("kernel")
 def tessKernelGet(state: State, module: Any, name: str | None) -> int:
     """The kernel of a public name (RT-04.5-16, AMB-RT-18, AMB-RT-42)."""
-    of = state.module(module)
+    loaded = state.module(module)
     kernel_name = required("name", name)
-    entry = of.entry(kernel_name) if isinstance(kernel_name, str) else None
+    entry = loaded.entry(kernel_name) if isinstance(kernel_name, str) else None
     if entry is None:
-        names = ", ".join(each.name for each in of.fatbin.metadata.kernels)
+        names = ", ".join(kernel.name for kernel in loaded.fatbin.metadata.kernels)
         raise invalid(f"name is {shown(kernel_name)}", f"a kernel of the module: {names or 'it has none'}")
-    if entry.name not in of.kernels:
-        kernel = Kernel(0, of, entry)
-        of.kernels[entry.name] = kernel.handle = state.handles.give("kernel", kernel)
-    return of.kernels[entry.name]
+    if entry.name not in loaded.kernels:
+        kernel = Kernel(0, loaded, entry)
+        loaded.kernels[entry.name] = kernel.handle = state.handles.give("kernel", kernel)
+    return loaded.kernels[entry.name]
 
 
 @entry()

@@ -172,7 +172,7 @@ def _fault(name: str, described: Mapping[str, Any], links: Sequence[str]) -> Fau
         if member in described
     }
     rank = None if described.get("rank") is None else integer(f"{name}.rank", described["rank"], SIZE)
-    pair = tuple(integer(f"{name}.ranks[{i}]", each, SIZE) for i, each in enumerate(ranks))
+    pair = tuple(integer(f"{name}.ranks[{i}]", member, SIZE) for i, member in enumerate(ranks))
     return Fault(kind, kernel=kernel, rank=rank, ranks=pair, link=link, **numbers)
 
 

@@ -335,10 +335,10 @@ def expansion(instruction: Instruction, names: Names) -> list[Instruction]:
         is_own = inner not in instruction.operands and inner not in values
         values[inner if is_own else build(Identity, inner)] = outer
     instructions: list[Instruction] = []
-    for each in build.instructions:
-        for value in each.results:
+    for original in build.instructions:
+        for value in original.results:
             values.setdefault(value, Value(names.unique(f"{instruction.results[0].name}_{value.name}"), value.type))
-        operands = tuple(values.get(value, value) for value in each.operands)
-        renamed = replace(each, operands=operands, results=tuple(values[value] for value in each.results))
+        operands = tuple(values.get(value, value) for value in original.operands)
+        renamed = replace(original, operands=operands, results=tuple(values[value] for value in original.results))
         instructions += expansion(renamed, names) if is_expandable(renamed) else [renamed]
     return instructions

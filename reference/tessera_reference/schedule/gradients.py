@@ -37,7 +37,7 @@ def without_gradients(module: Module) -> Module:
 
 def _written(module: Module, function: Function) -> Function:
     """A function without gradients; as it is where one of them is told only by what is executed."""
-    if not any(isinstance(each.operation, Grad) for each in function.body.walk()):
+    if not any(isinstance(step.operation, Grad) for step in function.body.walk()):
         return function
     instructions: list[Instruction] = []
     gradients: set[Value] = set()
@@ -112,13 +112,13 @@ def _flat(module: Module, instruction: Instruction) -> Iterator[Instruction]:
     values = {argument: Value(argument.name, argument.type) for argument in inner.arguments}
     for argument, operand in zip(inner.arguments, instruction.operands, strict=True):
         yield _copied(operand, values[argument], at)
-    for each in inner.instructions:
-        if each.regions:
+    for inner_step in inner.instructions:
+        if inner_step.regions:
             raise _NotOnePath
-        operands = tuple(values[value] for value in each.operands)
-        values |= {value: Value(value.name, value.type) for value in each.results}
-        results = tuple(values[value] for value in each.results)
-        yield from _flat(module, replace(each, operands=operands, results=results))
+        operands = tuple(values[value] for value in inner_step.operands)
+        values |= {value: Value(value.name, value.type) for value in inner_step.results}
+        results = tuple(values[value] for value in inner_step.results)
+        yield from _flat(module, replace(inner_step, operands=operands, results=results))
     for inside, outside in zip(inner.results, instruction.results, strict=True):
         yield _copied(values[inside], outside, at)
 

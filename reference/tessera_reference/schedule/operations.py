@@ -310,7 +310,7 @@ class Annotations:
         self.tiles: dict[Value, Tile] = {}
         self.pipelines: dict[Value, Pipeline] = {}
         self.fusions: list[Fusion] = []
-        self.is_host = any(isinstance(each.operation, Grad) for each in function.body.walk())
+        self.is_host = any(isinstance(step.operation, Grad) for step in function.body.walk())
         """True if the function differentiates, and so forms no nests (AMB-LANG-215)."""
         self._roots: dict[Value, Value] = {}
         self._prefetches: dict[Value, Instruction] = {}

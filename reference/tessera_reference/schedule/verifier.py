@@ -37,7 +37,7 @@ class Legality:
         self.plan = Plan(function, target)
         self.nests: dict[Value, Nest] = {}
         """The nest that computes each value."""
-        self.producers = {value: each for each in function.body.walk() for value in each.results}
+        self.producers = {value: producer for producer in function.body.walk() for value in producer.results}
         self.readers: dict[Value, list[Instruction]] = {}
         for instruction in function.body.walk():
             for value in instruction.operands:
@@ -51,7 +51,7 @@ class Legality:
             except Rejection as rejection:
                 yield from rejection.diagnostics
                 continue
-            self.nests.update({each.results[0]: nest for nest in nests for each in nest.instructions})
+            self.nests.update({step.results[0]: nest for nest in nests for step in nest.instructions})
             for nest in nests:
                 yield from self._resources(nest)
         for instruction in self.function.body.walk():

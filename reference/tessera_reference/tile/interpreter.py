@@ -354,7 +354,7 @@ class Launch(Operation):
         name = str(shown.attributes.get("kernel"))
         kernel = shown.functions.get(name)
         if kernel is None or not kernel.device:
-            known = [each for each, function in shown.functions.items() if function.device]
+            known = [device_function for device_function, function in shown.functions.items() if function.device]
             remedy = did_you_mean(name, known, "@{}")
             raise Refusal("types", f"there is no kernel @{name}", "a kernel of this module", "LANG-05-03", remedy)
         buffers = _buffers(kernel)

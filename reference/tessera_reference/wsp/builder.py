@@ -242,7 +242,7 @@ class Program:
     ) -> Kernel:
         """A kernel with parameters `tensor` or `scalar`, whose instructions follow."""
         made = Kernel(name, [])
-        parameters = [{"name": each, "kind": kind} for each, kind in kinds.items()]
+        parameters = [{"name": parameter, "kind": kind} for parameter, kind in kinds.items()]
         payload = {"form": "wsp-kernel", "parameters": parameters, "instructions": made.instructions}
         timing = {"fixed": cycles, "per_element": per_element}
         self.form["kernels"].append({"name": name, "executor": executor, "payload": payload, "cycles": timing})
@@ -271,7 +271,7 @@ class Program:
 
     def dispatch(self, policy: str, workers: int = 1, **parameters: Value) -> None:
         """The policy that places tasks."""
-        given = {name: each if isinstance(each, int) else each.form for name, each in parameters.items()}
+        given = {name: value if isinstance(value, int) else value.form for name, value in parameters.items()}
         self.form["schedule"]["policy"] = {"id": policy, "parameters": {"workers": workers, **given}}
 
     def task_window(self, window: TaskWindow) -> None:

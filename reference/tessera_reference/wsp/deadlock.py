@@ -21,7 +21,7 @@ Execute = Callable[[Mapping[str, int], int], Result]
 
 def explained(package: Package, state: Result, execute: Execute) -> dict[str, Any]:
     """Return the result of a run (`schemas/wsp_result.schema.json`): its state, and the report of a deadlock."""
-    result = {name: each for name, each in state.items() if name not in ("waiting", "steps", "observed")}
+    result = {name: value for name, value in state.items() if name not in ("waiting", "steps", "observed")}
     if state["outcome"] == "deadlock":
         deadlock = report(package, state)
         result["deadlock"] = deadlock | {"mitigations": mitigations(package, deadlock, state, execute)}
@@ -39,7 +39,7 @@ def report(package: Package, state: Result) -> dict[str, Any]:
         for name, size in zip(RESOURCE_OF.values(), waiting["sizes"], strict=True)
     }
     spinning = waiting["spinning"]
-    scopes = [(each.name, at["scopes"]) for each, at in zip(package.processes, waiting["processes"], strict=True)]
+    scopes = [(process.name, at["scopes"]) for process, at in zip(package.processes, waiting["processes"], strict=True)]
     return ({} if spinning < 0 else {"spinning": package.processes[spinning].name}) | {
         "time": waiting["time"],
         "window": resources["task_ring"],
@@ -109,10 +109,10 @@ def _held_by_scopes(process: Result, resource: str) -> bool:
 def _wait_graph(package: Package, waiting: Result) -> dict[str, list[str]]:
     """Return the names that each process, task, channel and resource waits for, by name."""
     graph: dict[str, list[str]] = {}
-    processes = [f"process {each.name}" for each in package.processes]
+    processes = [f"process {process.name}" for process in package.processes]
     channels = [f"channel {link.name}" for link in package.channels]
     tasks = waiting["tasks"]
-    alive = [place for place, each in enumerate(waiting["processes"]) if not each["done"]]
+    alive = [place for place, state in enumerate(waiting["processes"]) if not state["done"]]
     for name, at in zip(processes, waiting["processes"], strict=True):
         if at["waiting"] is not None:
             reason, subject = at["waiting"]["reason"], at["waiting"]["for"]
@@ -122,18 +122,18 @@ def _wait_graph(package: Package, waiting: Result) -> dict[str, list[str]]:
     produces = [produced_channels(package.processes[place].body) for place in alive]
     for place, channel in enumerate(waiting["channels"]):
         if channel["senders"]:
-            ends = [processes[each] for each, taken in zip(alive, consumes, strict=True) if place in taken]
+            ends = [processes[index] for index, taken in zip(alive, consumes, strict=True) if place in taken]
         else:
             ends = [
-                processes[each]
-                for each, sent in zip(alive, produces, strict=True)
-                if place in sent and place not in waiting["processes"][each]["closed"]
+                processes[index]
+                for index, sent in zip(alive, produces, strict=True)
+                if place in sent and place not in waiting["processes"][index]["closed"]
             ]
             ends += [_of_task(issued) for issued in tasks if place in issued["signals"]]
         graph[channels[place]] = ends
     scopes = {
-        f"scope of {each.name}": (f"process {each.name}", at)
-        for each, at in zip(package.processes, waiting["processes"], strict=True)
+        f"scope of {process.name}": (f"process {process.name}", at)
+        for process, at in zip(package.processes, waiting["processes"], strict=True)
         if at["scopes"]
     }
     graph |= {scope: [process] for scope, (process, _) in scopes.items()}
@@ -145,7 +145,7 @@ def _wait_graph(package: Package, waiting: Result) -> dict[str, list[str]]:
         current = waiting["workers"][task["worker"]]
         graph[_of_task(task)] = [
             *([] if task["full"] is None else [f"channel {task['full']}"]),
-            *(channels[each] for each in empty.get(task["task"], ())),
+            *(channels[channel_place] for channel_place in empty.get(task["task"], ())),
             *([] if current in (-1, task["task"]) else [f"task {current}"]),
         ]
     for task in tasks:
@@ -276,7 +276,7 @@ class _Search:
         chosen = dict.fromkeys(sizes, AMPLE)
         all_smallest = True
         for knob, size in sizes.items():
-            others = {each: value for each, value in chosen.items() if each != knob}
+            others = {setting: value for setting, value in chosen.items() if setting != knob}
             without = self._tried(others) if others else None
             if without is not None and without.helps:
                 del chosen[knob]
@@ -311,7 +311,7 @@ class _Search:
         elif outcome == "error":
             self.errors.append(state["error"]["code"])
         self.spent |= outcome == "unknown"
-        demand = {_knob_of(name): each for name, each in statistics["high_water"].items()}
+        demand = {_knob_of(name): mark for name, mark in statistics["high_water"].items()}
         senders = [waiter["senders"] for waiter in state["waiting"]["channels"]] if "waiting" in state else None
         for place, (name, channel) in enumerate(statistics["channels"].items()):
             demand[capacity_of(name)] = min(channel["sent"] + (senders[place] if senders else 0), AMPLE)
@@ -337,11 +337,11 @@ def _knob_of(resource: str) -> str:
 
 def _mitigation(knobs: Knobs, trial: Trial, why: str, smallest: bool) -> dict[str, Any]:
     (first, value), *others = knobs.items()
-    settings = " and ".join(f"{knob} {each}" for knob, each in knobs.items())
+    settings = " and ".join(f"{knob} {setting}" for knob, setting in knobs.items())
     effect = "completes" if trial.outcome == "completed" else "goes past this deadlock"
     found: dict[str, Any] = {"knob": first, "at_least": value}
     if others:
-        found["also"] = [{"knob": knob, "at_least": each} for knob, each in others]
+        found["also"] = [{"knob": knob, "at_least": least} for knob, least in others]
     return found | {"smallest": smallest, "why": f"{why}; with {settings} the run {effect}"}
 
 
@@ -367,7 +367,7 @@ def explanation(result: Mapping[str, Any]) -> Iterator[str]:
 
 def _stalls(statistics: Mapping[str, Any]) -> Iterator[str]:
     """Yield the reasons for which a run waited, the longest wait first, and the resource that each is about."""
-    waits = [(name, each) for name, each in statistics["stalls"].items() if each["count"]]
+    waits = [(name, entry) for name, entry in statistics["stalls"].items() if entry["count"]]
     for reason, wait in sorted(waits, key=lambda pair: (-pair[1]["cycles"], pair[0])):
         times = "once" if wait["count"] == 1 else f"{wait['count']} times"
         resource = RESOURCE_OF.get(reason)

@@ -80,15 +80,16 @@ def read_kernel(value: Mapping[str, Any], path: str) -> Kernel:
     payload = members(stated["payload"], f"{path}/payload", ("form", "parameters", "instructions"))
     member(payload["form"], f"{path}/payload/form", ("wsp-kernel",))
     parameters = {}
-    for place, each in enumerate(objects(payload["parameters"], f"{path}/payload/parameters")):
+    for place, entry in enumerate(objects(payload["parameters"], f"{path}/payload/parameters")):
         at = f"{path}/payload/parameters/{place}"
-        parameter = members(each, at, ("name", "kind"))
+        parameter = members(entry, at, ("name", "kind"))
         if name(parameter["name"], f"{at}/name") in parameters:
             raise ProgramRefused(f"{at}/name", f"{parameter['name']} is there twice")
         parameters[parameter["name"]] = member(parameter["kind"], f"{at}/kind", ("tensor", "scalar"))
     listed = objects(payload["instructions"], f"{path}/payload/instructions")
     instructions = [
-        _instruction(each, f"{path}/payload/instructions/{place}", parameters) for place, each in enumerate(listed)
+        _instruction(instruction, f"{path}/payload/instructions/{place}", parameters)
+        for place, instruction in enumerate(listed)
     ]
     cycle = partial(whole, least=0, most=MOST_CYCLES)
     cycles = record(stated["cycles"], f"{path}/cycles", {}, {"fixed": cycle, "per_element": cycle})
@@ -112,7 +113,7 @@ def _instruction(value: Mapping[str, Any], path: str, parameters: Mapping[str, s
     wanted = INSTRUCTIONS[op].operands
     if len(operands) != wanted:
         raise ProgramRefused(f"{path}/operands", f"are {len(operands)}, expected {wanted} for {op}")
-    read = [_operand(each, f"{path}/operands/{place}", parameters) for place, each in enumerate(operands)]
+    read = [_operand(operand, f"{path}/operands/{place}", parameters) for place, operand in enumerate(operands)]
     if op in ("copy", "sum") and parameters.get(read[0].parameter) != "tensor":
         raise ProgramRefused(f"{path}/operands/0", f"is no tensor, as {op} needs")
     if op in ("fill", "iota") and parameters.get(read[0].parameter) == "tensor":
@@ -137,7 +138,7 @@ def kernel_json(kernel: Kernel) -> dict[str, Any]:
         "entry": kernel.entry,
         "payload": {
             "form": "wsp-kernel",
-            "parameters": [{"name": each, "kind": kind} for each, kind in kernel.parameters.items()],
+            "parameters": [{"name": parameter, "kind": kind} for parameter, kind in kernel.parameters.items()],
             "instructions": [
                 {
                     "op": instruction.op,
@@ -174,7 +175,7 @@ def check_call(kernel: Kernel, tensors: Mapping[str, tuple[str, int]], path: str
 
 def bound(kernel: Kernel, tensors: Mapping[str, Values]) -> Effect:
     """Return the effect of a call on its tensors, as a function of the scalar arguments in their parameters' order."""
-    scalars = [each for each, kind in kernel.parameters.items() if kind == "scalar"]
+    scalars = [parameter for parameter, kind in kernel.parameters.items() if kind == "scalar"]
     steps = []
     for instruction in kernel.instructions:
         destination = tensors[instruction.destination]

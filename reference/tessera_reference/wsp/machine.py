@@ -489,8 +489,8 @@ class Machine:
         self.symbols = list(symbols)
         self.slots = [0] * len(package.slots)
         self.tensors: list[npt.NDArray[Any]] = [
-            np.frombuffer(data, dtype=DTYPES[each.dtype]).copy()
-            for each, data in zip(package.tensors, tensors, strict=True)
+            np.frombuffer(data, dtype=DTYPES[tensor.dtype]).copy()
+            for tensor, data in zip(package.tensors, tensors, strict=True)
         ]
         self.stalls = Stalls()
         self.resources = Resources(sizes)
@@ -500,20 +500,20 @@ class Machine:
         self.kernel_runs = [0] * len(package.kernels)
         self.kernel_cycles = [0] * len(package.kernels)
         self.processes = [
-            ProcessState(index, each.name, produced_channels(each.body), each.without_scopes)
-            for index, each in enumerate(package.processes)
+            ProcessState(index, process.name, produced_channels(process.body), process.without_scopes)
+            for index, process in enumerate(package.processes)
         ]
         self.channels = [
             ChannelState(
                 index,
-                each.capacity,
-                each.latency,
+                channel.capacity,
+                channel.latency,
                 sum(index in process.produces for process in self.processes),
                 self.agenda,
                 self._deliver,
                 self._release,
             )
-            for index, each in enumerate(package.channels)
+            for index, channel in enumerate(package.channels)
         ]
         policy = package.schedule.policy
         count = policy.parameters["workers"]

@@ -199,8 +199,8 @@ class Tables:
         return len(self.steps) - 1
 
     def _body(self, body: Body, path: str, depth: int) -> None:
-        for place, each in enumerate(body):
-            self._statement(each, f"{path}/{place}", depth)
+        for place, statement in enumerate(body):
+            self._statement(statement, f"{path}/{place}", depth)
 
     def _statement(self, statement: Statement, path: str, depth: int) -> None:
         match statement:

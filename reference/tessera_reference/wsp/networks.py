@@ -34,10 +34,10 @@ def execute(network: Any, engine: Callable[[Package], Run | NativeRun] = Run) ->
     cycles = {kernel["name"]: kernel["cycles"] for kernel in objects(stated["kernels"], "/kernels")}
     processes = [
         {
-            "name": each["name"],
-            "body": reading.body(each["body"], f"/processes/{place}/body", [f"s{place}"]),
+            "name": process["name"],
+            "body": reading.body(process["body"], f"/processes/{place}/body", [f"s{place}"]),
         }
-        for place, each in enumerate(objects(stated["processes"], "/processes"))
+        for place, process in enumerate(objects(stated["processes"], "/processes"))
     ]
     on_target = target("cpu_sim")
     assert on_target is not None
@@ -76,7 +76,9 @@ class _Reading:
 
     def body(self, value: Any, path: str, slots: Sequence[str]) -> list[dict[str, Any]]:
         """The statements of a body; the last of the slots has the token of the innermost consume."""
-        return [self.statement(each, f"{path}/{place}", slots) for place, each in enumerate(objects(value, path))]
+        return [
+            self.statement(statement, f"{path}/{place}", slots) for place, statement in enumerate(objects(value, path))
+        ]
 
     def statement(self, value: Mapping[str, Any], path: str, slots: Sequence[str]) -> dict[str, Any]:
         """One statement. Raises `ProgramRefused`."""
@@ -138,8 +140,8 @@ def _ending(
     package: Package, result: Mapping[str, Any], events: Sequence[Sequence[Any]], kernels: Sequence[str]
 ) -> dict[str, Any]:
     """The outcome of a run that has ended, and the record of its events."""
-    arrivals: dict[str, list[dict[str, Any]]] = {each.name: [] for each in package.processes}
-    reports: dict[str, list[dict[str, Any]]] = {each.name: [] for each in package.processes}
+    arrivals: dict[str, list[dict[str, Any]]] = {member.name: [] for member in package.processes}
+    reports: dict[str, list[dict[str, Any]]] = {member.name: [] for member in package.processes}
     tasks = []
     for kind, *facts in events:
         if kind == "arrival":

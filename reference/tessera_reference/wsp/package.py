@@ -54,7 +54,7 @@ def canonical_bytes(document: Mapping[str, Any]) -> bytes:
 
 def content_hash(document: Mapping[str, Any]) -> str:
     """`sha256:` and the digest of the canonical bytes without the member `hash`."""
-    content = {name: each for name, each in document.items() if name != "hash"}
+    content = {name: value for name, value in document.items() if name != "hash"}
     return f"sha256:{hashlib.sha256(canonical_bytes(content)).hexdigest()}"
 
 
@@ -194,7 +194,7 @@ def document(package: Package) -> dict[str, Any]:
         "csp": {
             "channels": _numbered([vars(channel) for channel in package.channels]),
             "processes": _numbered(
-                [{"name": each.name, "body": statements_json(each.body)} for each in package.processes]
+                [{"name": process.name, "body": statements_json(process.body)} for process in package.processes]
             ),
         },
         "slots": _numbered([{"name": slot, "width": 64} for slot in package.slots]),
@@ -209,8 +209,8 @@ def _numbered(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _schedule_json(schedule: Schedule) -> dict[str, Any]:
     parameters = {
-        name: each if isinstance(each, int) else expression_json(each)
-        for name, each in schedule.policy.parameters.items()
+        name: value if isinstance(value, int) else expression_json(value)
+        for name, value in schedule.policy.parameters.items()
     }
     return {
         "policy": {"id": schedule.policy.id, "parameters": parameters},
@@ -231,25 +231,25 @@ def _tensor(tensor: Tensor) -> dict[str, Any]:
 
 def walk(body: Body, path: str) -> Iterator[tuple[str, Statement]]:
     """Every statement of a body and of the bodies within, with its path."""
-    for place, each in enumerate(body):
+    for place, statement in enumerate(body):
         at = f"{path}/{place}"
-        yield at, each
-        if isinstance(each, Scope | Consume | Repeat):
-            yield from walk(each.body, f"{at}/body")
-        elif isinstance(each, Cond):
-            yield from walk(each.then, f"{at}/then")
-            yield from walk(each.otherwise, f"{at}/otherwise")
+        yield at, statement
+        if isinstance(statement, Scope | Consume | Repeat):
+            yield from walk(statement.body, f"{at}/body")
+        elif isinstance(statement, Cond):
+            yield from walk(statement.then, f"{at}/then")
+            yield from walk(statement.otherwise, f"{at}/otherwise")
 
 
 def check_calls(package: Package, path: str) -> None:
     """Raises `ProgramRefused` for the first call that does not fit."""
     checked: set[tuple[object, ...]] = set()
     for place, process in enumerate(package.processes):
-        for at, each in walk(process.body, f"{path}/{place}/body"):
-            if isinstance(each, RunKernel | Task):
-                form = (each.kernel, *(getattr(argument, "tensor", None) for argument in each.arguments))
+        for at, statement in walk(process.body, f"{path}/{place}/body"):
+            if isinstance(statement, RunKernel | Task):
+                form = (statement.kernel, *(getattr(argument, "tensor", None) for argument in statement.arguments))
                 if form not in checked:
-                    _check_call(package, each, f"{at}/arguments")
+                    _check_call(package, statement, f"{at}/arguments")
                     checked.add(form)
 
 
@@ -281,19 +281,19 @@ def consumed_channels(body: Body) -> tuple[int, ...]:
 
 
 def _produced(body: Body) -> Iterator[int]:
-    for _, each in walk(body, ""):
-        if isinstance(each, Send | Close):
-            yield each.channel
-        elif isinstance(each, Task):
-            yield from each.signals
+    for _, statement in walk(body, ""):
+        if isinstance(statement, Send | Close):
+            yield statement.channel
+        elif isinstance(statement, Task):
+            yield from statement.signals
 
 
 def _consumed(body: Body) -> Iterator[int]:
-    for _, each in walk(body, ""):
-        if isinstance(each, Receive | Consume):
-            yield each.channel
-        elif isinstance(each, Task):
-            yield from each.waits
+    for _, statement in walk(body, ""):
+        if isinstance(statement, Receive | Consume):
+            yield statement.channel
+        elif isinstance(statement, Task):
+            yield from statement.waits
 
 
 # The streams of a program for aie (section 6.4): processes, and an edge for each channel between two of them.
@@ -308,8 +308,8 @@ def stream_graph(package: Package) -> dict[str, Any]:
     order = _levels(package, edges)
     return {
         "nodes": [
-            {"process": each.name, "level": level}
-            for level, each in sorted(zip(order, package.processes, strict=True), key=lambda pair: pair[0])
+            {"process": process.name, "level": level}
+            for level, process in sorted(zip(order, package.processes, strict=True), key=lambda pair: pair[0])
         ],
         "edges": edges,
     }
@@ -439,8 +439,8 @@ def applied(package: Package, knobs: Mapping[str, int]) -> Package:
 
 def _with(package: Package, knob: str, value: int) -> Package:
     schedule = package.schedule
-    capacities = {capacity_of(each.name): place for place, each in enumerate(package.channels)}
-    scopes = {no_scopes_of(each.name): place for place, each in enumerate(package.processes)}
+    capacities = {capacity_of(channel.name): place for place, channel in enumerate(package.channels)}
+    scopes = {no_scopes_of(process.name): place for place, process in enumerate(package.processes)}
     if not (knob in capacities and value == 0) and not 1 <= value <= MOST:
         raise ArgumentRefused(f"resource {knob}"[:120], f"{value} is no size, expected 1 to {MOST}")
     if knob == "task_window":
@@ -558,10 +558,10 @@ def read_policy(value: Any, path: str, reader: BodyReader) -> Policy:
     policy = Policy(
         name(stated["id"], f"{path}/id"),
         {
-            name(called, f"{path}/parameters"): (reader.expression if isinstance(each, dict) else read_amount)(
-                each, f"{path}/parameters/{called}"
+            name(called, f"{path}/parameters"): (reader.expression if isinstance(amount, dict) else read_amount)(
+                amount, f"{path}/parameters/{called}"
             )
-            for called, each in parameters.items()
+            for called, amount in parameters.items()
         },
     )
     policies.check(policy.id, policy.parameters, path)

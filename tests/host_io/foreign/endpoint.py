@@ -75,12 +75,12 @@ def launch(message):
     one_of(message, "failure_policy", ("fail_fast", "collect_all"), "fail_fast")
     for name in ("grid", "meta"):
         member(message, name, dict, optional=True)
-    for each in (member({"args": each}, "args", dict) for each in member(message, "args", list)):
-        if one_of(each, "arg_kind", ("tensor", "scalar")) == "scalar":
-            one_of(each, "dtype", ("i32", "i64", "fp16", "fp32", "bool"))
-            member(each, "value", (int, float))
+    for argument in (member({"args": listed}, "args", dict) for listed in member(message, "args", list)):
+        if one_of(argument, "arg_kind", ("tensor", "scalar")) == "scalar":
+            one_of(argument, "dtype", ("i32", "i64", "fp16", "fp32", "bool"))
+            member(argument, "value", (int, float))
             continue
-        for shard in member(member(each, "tensor_pa_map", dict), "shards", list):
+        for shard in member(member(argument, "tensor_pa_map", dict), "shards", list):
             number(member({"shard": shard}, "shard", dict), "offset_bytes")
             placed(shard, "", number(shard, "pa"), number(shard, "nbytes"))
 

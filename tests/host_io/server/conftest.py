@@ -26,9 +26,9 @@ def serve() -> Iterator[Serve]:
         return started[-1]
 
     yield start
-    for each in started:
-        if each.process.poll() is None:
-            assert each.end() == (0, "")
+    for server in started:
+        if server.process.poll() is None:
+            assert server.end() == (0, "")
 
 
 @pytest.fixture(scope="session")

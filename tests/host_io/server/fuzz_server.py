@@ -83,7 +83,7 @@ class Fuzz:
         model = Endpoint(machine=self.machine, journal=Journal(0))
         for turn in range(rng.randint(1, 4)):
             sent = list(self.requests(rng, f"{name}/{turn}", place, rng.choice([1, 5, 50, 50, 800])))
-            expected = [answer for each in sent for answer in model.exchange([each])]
+            expected = [answer for line in sent for answer in model.exchange([line])]
             sending = asyncio.create_task(in_pieces(rng, writer, frames(sent)))
             found = [(await reader.readline()).decode().rstrip("\n") for _ in sent]
             await sending
@@ -95,7 +95,7 @@ class Fuzz:
         reader, writer = await connect(read_address(self.served.address))
         model = Endpoint(machine=self.machine, journal=Journal(0))
         sent = list(self.requests(rng, name, place, rng.randint(0, 20)))
-        expected = [answer for each in sent for answer in model.exchange([each])]
+        expected = [answer for line in sent for answer in model.exchange([line])]
         tail = rng.choice([b"", b"\n", b"\nx\n"])
         data = frames(sent) + b"x" * (MOST_BYTES + rng.choice([1, 1000, 1 << 20])) + tail
         sending = asyncio.create_task(in_pieces(rng, writer, data))
@@ -109,7 +109,7 @@ class Fuzz:
         reader, writer = await connect(read_address(self.served.address))
         model = Endpoint(machine=self.machine, journal=Journal(0))
         sent = list(self.requests(rng, name, place, rng.randint(0, 20)))
-        expected = [answer for each in sent for answer in model.exchange([each])]
+        expected = [answer for line in sent for answer in model.exchange([line])]
         sending = asyncio.create_task(in_pieces(rng, writer, frames(sent) + b'{"msg_'))
         await sending
         writer.write_eof()
@@ -153,7 +153,7 @@ class Fuzz:
         if wanted.keys() != came.keys():
             problem = "other ids"
         for pair in wanted.keys() - {None}:
-            in_use = [each for each in came[pair] if "DUPLICATE_REQUEST" in each]
+            in_use = [answer for answer in came[pair] if "DUPLICATE_REQUEST" in answer]
             self.counts["answers that the pair is in use"] += len(in_use)
             others = set(came[pair]) - set(in_use)
             if len(came[pair]) != len(wanted[pair]) or not others or not others <= set(wanted[pair]):
@@ -264,7 +264,7 @@ def stays_within(frame: bytes, place: Place) -> bool:
         request = request_of(read_frame(frame))
     except (InvalidFrame, RequestFailed):
         return True
-    return all(each == place and pa + nbytes <= 2 * REGION for each, pa, nbytes in touched(request))
+    return all(other == place and pa + nbytes <= 2 * REGION for other, pa, nbytes in touched(request))
 
 
 def touched(request: Request) -> Iterator[tuple[Place, int, int]]:

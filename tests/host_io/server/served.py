@@ -64,7 +64,7 @@ class Wire:
             assert chunk, f"the end behind {self._unread[-300:]!r}"
             self._unread += chunk
         *found, self._unread = self._unread.split(b"\n", count)
-        return [json.loads(each) for each in found]
+        return [json.loads(line) for line in found]
 
     def rest(self) -> list[Message]:
         """All answers until the end of the connection, after this side has ended."""
@@ -76,7 +76,7 @@ class Wire:
             self._unread += chunk
         *found, last = self._unread.split(b"\n")
         assert last == b""
-        return [json.loads(each) for each in found]
+        return [json.loads(line) for line in found]
 
     def flood(self, block: bytes, seconds: float) -> int:
         """Send a block again and again until the other side takes nothing for some time, or is gone; the bytes sent."""

@@ -213,7 +213,7 @@ def test_answers_leave_in_an_order_of_the_seed(serve: Callable[..., Served], mem
             for first in range(0, len(data), size):
                 wire.socket.sendall(data[first : first + size])
             answers = wire.lines(200)
-        assert sorted(answers, key=lambda each: int(each["request_id"])) == responses(requests)
+        assert sorted(answers, key=lambda answer: int(answer["request_id"])) == responses(requests)
         orders.add(tuple(answer["request_id"] for answer in answers))
     assert len(orders) > 1
     assert tuple(map(str, range(200))) not in orders

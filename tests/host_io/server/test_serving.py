@@ -125,7 +125,7 @@ def test_other_machines_are_let_in(serve: Serve, memory_write: Build) -> None:
         (["--tcp", "127.0.0.1:0", "--reads", "no/such/folder/r"], "no/such/folder/r: No such file or directory"),
         (["--tcp", "127.0.0.1:0", "--description", "no/such/folder/io.json"], "No such file or directory"),
     ],
-    ids=lambda each: " ".join(each)[:50] if isinstance(each, list) else "",
+    ids=lambda value: " ".join(value)[:50] if isinstance(value, list) else "",
 )
 def test_what_cannot_be_served_is_told(options: list[str], problem: str, capsys: Any) -> None:
     assert problem in refused(capsys, *options)

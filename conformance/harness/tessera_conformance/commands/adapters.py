@@ -66,7 +66,7 @@ def skeleton(language: str, kind: str, path: Path | None = None) -> Skeleton:
     place = path or Path(told["path"])
     names = {"kind": kind, "path": str(place), "stem": place.stem}
     without_via = told["impl"].startswith(TABLES)
-    first = [each for each in _table()["first"][kind] if not (without_via and each.startswith("--via"))]
+    first = [option for option in _table()["first"][kind] if not (without_via and option.startswith("--via"))]
     return Skeleton(
         {Path(to.format(**names)): _template(template.format(**names)) for to, template in told["files"].items()},
         told.get("build", "").format(**names),

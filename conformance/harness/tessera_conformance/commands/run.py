@@ -163,9 +163,9 @@ def show(arguments: argparse.Namespace) -> int:
         print("\n".join(catalogue_table()))
         return 0
     found = diagnose(read(report_in(arguments.file)).observed)
-    for each in found:
-        print(visible(each.sentence))
-        for case in each.cases if arguments.cases else ():
+    for cause in found:
+        print(visible(cause.sentence))
+        for case in cause.cases if arguments.cases else ():
             print(f"  {visible(case)}")
     if not found:
         print("no failing arithmetic")
@@ -177,8 +177,8 @@ def catalogue_table() -> Iterator[str]:
     yield "| hypothesis | operations | the answer has the bits of | clause |"
     yield "|---|---|---|---|"
     families: dict[tuple[str, str], list[Hypothesis]] = {}
-    for each in catalogue():
-        families.setdefault((_with_n(each.name), _with_n(each.says)), []).append(each)
+    for departure in catalogue():
+        families.setdefault((_with_n(departure.name), _with_n(departure.says)), []).append(departure)
     for (name, says), members in families.items():
         numbers = list(dict.fromkeys(number for member in members for number in _NUMBER.findall(member.name)))
         if len({member.name for member in members}) == 1:

@@ -91,7 +91,7 @@ def description(questions: Sequence[Differing]) -> str:
     """The end of a sentence: a histogram of distances, where the elements lie, the smallest shape; empty for none."""
     if not questions:
         return ""
-    smallest = min(questions, key=lambda each: sum(x.size for x in each[0].inputs))
+    smallest = min(questions, key=lambda question: sum(x.size for x in question[0].inputs))
     shapes = " and ".join(str(list(x.shape)) for x in smallest[0].inputs)
     return f"; {_histogram(questions)}; {_places(questions)}; smallest operands {shapes} {smallest[0].dtype}"
 
@@ -124,8 +124,8 @@ def _is_enclosed(call: Call, found: Tensor) -> bool:
         return False
     values = values_of(found)
     return len(values) == len(enclosures) and all(
-        each is None or (value is not None and abs(value - each.exact) <= each.error)
-        for value, each in zip(values, enclosures, strict=True)
+        enclosure is None or (value is not None and abs(value - enclosure.exact) <= enclosure.error)
+        for value, enclosure in zip(values, enclosures, strict=True)
     )
 
 

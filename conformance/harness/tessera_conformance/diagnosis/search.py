@@ -94,9 +94,9 @@ class Diagnosis:
 def diagnose(lines: Sequence[Line], vectors: Vectors = golden_vector) -> list[Diagnosis]:
     """The diagnoses of the failing arithmetic in the observation lines of a report, those of most cases first."""
     causes: dict[str, list[Asked]] = {}
-    for each in asked(lines, vectors):
-        for operation in dict.fromkeys([each.operation, *(q.call.operation for q in each.questions)]):
-            causes.setdefault(operation, []).append(each)
+    for diagnosed in asked(lines, vectors):
+        for operation in dict.fromkeys([diagnosed.operation, *(q.call.operation for q in diagnosed.questions)]):
+            causes.setdefault(operation, []).append(diagnosed)
     found: list[Diagnosis] = []
     left = MOST_STEPS_OF_ALL
     ordered = sorted(causes.items(), key=lambda cause: (len(cause[1]), cause[0]))
@@ -151,30 +151,30 @@ class _Cause:
         explained: list[Explained] = []
         gave_up = False
         try:
-            for each in self._compared():
-                questions.append(each)
+            for compared in self._compared():
+                questions.append(compared)
             shaped = sorted(
                 (question for question in questions if question.has_form), key=lambda one: one.question.work
             )
-            early = [each for each in shaped if each.question.work <= MOST_WORK] or shaped
+            early = [question for question in shaped if question.question.work <= MOST_WORK] or shaped
             explained += merged(explanations(self.operation, early, self._passing))
         except GaveUp:
             gave_up = True
-        long = [each.case for each in self.cases if each.too_long]
+        long = [case.case for case in self.cases if case.too_long]
         self.failing = len({*_cases_of(questions), *long})
         if unlike := [question for question in questions if not question.has_form]:
             yield self._of_forms(unlike)
         explained = self._extended(explained, [question for question in questions if question.has_form])
         yield from map(self._told, explained)
-        long = sorted({*long} - {case for each in explained for case in each.more})
-        known = [*unlike, *(one for each in explained for one in each.questions)]
+        long = sorted({*long} - {case for explanation in explained for case in explanation.more})
+        known = [*unlike, *(one for explanation in explained for one in explanation.questions)]
         rest = [question for question in questions if question not in known]
         gave_up = gave_up or self.budget.left < 0
-        faint = [] if gave_up else [each for each in rest if each.has_fit]
+        faint = [] if gave_up else [question for question in rest if question.has_fit]
         faint = faint if Explained(faint, []).evidence < FEWEST_BITS_OF_SOME else []
         if faint:
             yield self._faint(faint)
-        if left := [each for each in rest if each not in faint]:
+        if left := [question for question in rest if question not in faint]:
             yield self._undiagnosed(left, gave_up)
         if long:
             yield self._diagnosis(
@@ -183,12 +183,12 @@ class _Cause:
 
     def _extended(self, explained: Sequence[Explained], questions: Sequence[Compared]) -> list[Explained]:
         """The explanations with the questions that were left for later."""
-        known = {id(one) for each in explained for one in each.questions}
+        known = {id(one) for other in explained for one in other.questions}
         late = [question for question in questions if id(question) not in known and question.question.work > MOST_WORK]
         long = [case.long for case in self.cases if case.long is not None and case.operation == self.operation]
         found = []
-        for each in explained:
-            found.append(extended(self.operation, each, late, long))
+        for explanation in explained:
+            found.append(extended(self.operation, explanation, late, long))
             late = [one for one in late if one not in found[-1].questions]
         return found
 
@@ -210,7 +210,7 @@ class _Cause:
             if line["verdict"] == "pass" and line["case"].rsplit("/golden", 1)[0] in files:
                 question = passed(line, self.operation, self.vectors)
                 found += [] if question is None else [Compared(question, question.found, self.budget)]
-        return sorted(found, key=lambda each: each.question.work)
+        return sorted(found, key=lambda candidate: candidate.question.work)
 
     def _canonical(self, question: Question) -> Tensor | None:
         """The right answer, computed in the form of the found one; None where it has another."""
@@ -245,7 +245,7 @@ class _Cause:
 
     def _of_forms(self, questions: Sequence[Compared]) -> Diagnosis:
         """Results of another dtype or shape."""
-        first = min(questions, key=lambda each: each.question.work)
+        first = min(questions, key=lambda question: question.question.work)
         found, right = first.question.found, first.right
         same_shape = all(question.question.found.shape == question.right.shape for question in questions)
         what = "dtype" if same_shape else "shape"
@@ -420,7 +420,7 @@ class Explained:
 @cache
 def singles(operation: str) -> Sequence[Hypothesis]:
     """The hypotheses of the catalogue about an operation."""
-    return [each for each in catalogue() if each.applies(operation)]
+    return [departure for departure in catalogue() if departure.applies(operation)]
 
 
 @cache
@@ -462,30 +462,32 @@ def explanations(operation: str, questions: Sequence[Compared], passing: Passing
     groups = [Explained(group, _fitting(singles(operation), group, 1)) for group in grouped.values()]
     explained = [*_covered(groups)]
     try:
-        for group in [each.questions for each in groups if not each.hypotheses]:
+        for group in [group_.questions for group_ in groups if not group_.hypotheses]:
             explained += _of_group(operation, group)
     except GaveUp:
         pass  # the evidence that was found is reported
-    some = sum(len(each.questions) for each in explained) < len(questions)
+    some = sum(len(explanation.questions) for explanation in explained) < len(questions)
     return [
-        Explained(each.questions, _ranked(each.hypotheses, each.questions, passing))
-        for each in explained
-        if not some or each.hypotheses[0].departure == REFERENCE or each.evidence >= FEWEST_BITS_OF_SOME
+        Explained(explanation.questions, _ranked(explanation.hypotheses, explanation.questions, passing))
+        for explanation in explained
+        if not some or explanation.hypotheses[0].departure == REFERENCE or explanation.evidence >= FEWEST_BITS_OF_SOME
     ]
 
 
 def _ranked(hypotheses: Sequence[Hypothesis], questions: Sequence[Compared], passing: Passing) -> Sequence[Hypothesis]:
     """Hypotheses that fit alike: first those that give the right answers of cases that pass, then simple ones."""
-    ranked = sorted(hypotheses, key=lambda each: len(each.departure.changed))
+    ranked = sorted(hypotheses, key=lambda hypothesis: len(hypothesis.departure.changed))
     if len(ranked) < 2:
         return ranked
     groups = {question.group for question in questions}
-    right = [each for each in passing() if each.group in groups][:MOST_PASSING]
+    right = [question for question in passing() if question.group in groups][:MOST_PASSING]
     try:
-        wrong = {each: sum(not one.fits(each.departure) for one in right) for each in ranked[:MOST_RANKED]}
+        wrong = {
+            hypothesis: sum(not one.fits(hypothesis.departure) for one in right) for hypothesis in ranked[:MOST_RANKED]
+        }
     except GaveUp:
         return ranked
-    return sorted(ranked, key=lambda each: wrong.get(each, len(right)))
+    return sorted(ranked, key=lambda hypothesis: wrong.get(hypothesis, len(right)))
 
 
 def _of_group(operation: str, questions: Sequence[Compared]) -> Sequence[Explained]:
@@ -511,13 +513,15 @@ def _covered(groups: Sequence[Explained]) -> Iterator[Explained]:
             for hypothesis in group.hypotheses:
                 taken.setdefault(hypothesis, []).append(group)
         enough = {
-            each: own for each, own in taken.items() if Explained(_questions(own), [each]).evidence >= FEWEST_BITS
+            candidate: own
+            for candidate, own in taken.items()
+            if Explained(_questions(own), [candidate]).evidence >= FEWEST_BITS
         }
         if not enough:
             return
         most = max(map(len, enough.values()))
         best = next(own for own in enough.values() if len(own) == most)
-        yield Explained(_questions(best), [each for each, own in enough.items() if own == best])
+        yield Explained(_questions(best), [candidate for candidate, own in enough.items() if own == best])
         rest = [group for group in rest if group not in best]
 
 
@@ -527,7 +531,7 @@ def _questions(groups: Sequence[Explained]) -> Sequence[Compared]:
 
 def _fitting(hypotheses: Iterable[Hypothesis], questions: Sequence[Compared], fewest: int) -> Sequence[Hypothesis]:
     """The hypotheses that fit every question, and differ enough from the right answers."""
-    dtypes = {each.question.call.dtype for each in questions}
+    dtypes = {answer.question.call.dtype for answer in questions}
     alive = [hypothesis for hypothesis in hypotheses if _is_meant(hypothesis, dtypes)]
     for question in questions:
         alive = [process for process in alive if question.fits(process.departure)]
@@ -541,7 +545,7 @@ def _is_meant(hypothesis: Hypothesis, dtypes: set[str]) -> bool:
     if hypothesis.only and dtypes != {hypothesis.only}:
         return False
     known = [dtype for dtype in dtypes if dtype in ACCUMULATORS]
-    return not departure.accumulator or any(accumulator_of(each, departure) != ACCUMULATORS[each] for each in known)
+    return not departure.accumulator or any(accumulator_of(dtype, departure) != ACCUMULATORS[dtype] for dtype in known)
 
 
 def _is_seen_twice(hypothesis: Hypothesis, questions: Sequence[Compared]) -> bool:
@@ -569,11 +573,11 @@ def _parts(hypotheses: Sequence[Hypothesis], questions: Sequence[Compared]) -> I
 def merged(explained: Sequence[Explained]) -> Iterator[Explained]:
     """Explanations of several dtypes by one hypothesis as one."""
     by_name: dict[str, list[Explained]] = {}
-    for each in explained:
-        by_name.setdefault(each.hypotheses[0].name, []).append(each)
+    for explanation in explained:
+        by_name.setdefault(explanation.hypotheses[0].name, []).append(explanation)
     for several in by_name.values():
-        shared = [one for one in several[0].hypotheses if all(one in each.hypotheses for each in several)]
-        questions = [question for each in several for question in each.questions]
+        shared = [one for one in several[0].hypotheses if all(one in other.hypotheses for other in several)]
+        questions = [question for other in several for question in other.questions]
         yield Explained(questions, shared or several[0].hypotheses[:1])
 
 
@@ -584,8 +588,8 @@ def without_departure(operation: str, questions: Sequence[Compared]) -> Hypothes
     differing = [
         (found, right, question.right.dtype) for question in questions for found, right, _ in question.differing()
     ]
-    if operation in ELEMENTARY and not any(is_special(*each) for each in differing):
-        ulps = max(steps_between(*each) for each in differing)
+    if operation in ELEMENTARY and not any(is_special(*pair) for pair in differing):
+        ulps = max(steps_between(*pair) for pair in differing)
         if ulps <= MOST_ULPS:
             says = f"off by at most {ulps} ULP: an approximate {operation}"
             advice = f"declare an accuracy of {ulps} ULP at the level deterministic, or claim the level fast"
@@ -604,9 +608,9 @@ def nearest(operation: str, questions: Sequence[Compared]) -> Explained | None:
     fitted = [
         (single, [one for one in questions if one.known_to_fit(single.departure)]) for single in singles(operation)
     ]
-    found = [Explained(own, [each]) for each, own in fitted if len(own) >= FEWEST_OF_REST]
-    enough = [each for each in found if each.evidence >= FEWEST_BITS_OF_SOME]
-    return max(enough, key=lambda each: len(each.questions), default=None)
+    found = [Explained(own, [hypothesis]) for hypothesis, own in fitted if len(own) >= FEWEST_OF_REST]
+    enough = [explanation for explanation in found if explanation.evidence >= FEWEST_BITS_OF_SOME]
+    return max(enough, key=lambda explanation: len(explanation.questions), default=None)
 
 
 def extended(operation: str, explained: Explained, late: Sequence[Compared], long: Sequence[Long]) -> Explained:
@@ -620,7 +624,7 @@ def extended(operation: str, explained: Explained, late: Sequence[Compared], lon
             else:
                 fits = transfer.fits(hypothesis.departure)
             questions += [transfer] if fits else []
-        short = [each for each in long if each.right.size <= LONGEST]
+        short = [candidate for candidate in long if candidate.right.size <= LONGEST]
         for question in short if questions and hypothesis.departure != REFERENCE else ():
             budget = questions[0].budget
             if question.sha256 in _hashes(question, hypothesis.departure, budget):
@@ -642,4 +646,4 @@ def _hashes(question: Long, departure: Departure, budget: Budget) -> set[str]:
     form = FORMATS[COMPONENTS.get(right.dtype, right.dtype)]
     nan, sign = (form.nan_code, form.sign_bit) if isinstance(form, FloatFormat) else (-1, 0)
     signed = [code | sign if code == nan else code for code in codes]
-    return {Tensor.from_words(right.dtype, right.shape, each).sha256 for each in (codes, signed)}
+    return {Tensor.from_words(right.dtype, right.shape, words).sha256 for words in (codes, signed)}

@@ -55,7 +55,7 @@ def table_of(observations: Iterable[Mapping[str, Any]]) -> dict[str, float]:
         by_function.setdefault(function, []).append(line["run"].get("seconds", 0.0))
     means = {name: sum(seconds) / len(seconds) for name, seconds in sorted(by_function.items())}
     long = {name: round(mean, 3) for name, mean in means.items() if mean >= LEAST}
-    others = [seconds for name, each in by_function.items() if name not in long for seconds in each]
+    others = [seconds for name, times in by_function.items() if name not in long for seconds in times]
     return {"": round(sum(others) / max(len(others), 1), 4)} | long
 
 

@@ -357,7 +357,7 @@ class Expressions:
     def index(self, extent: t.Extent) -> t.Expr:
         """An index below the extent: a number, a loop's variable, or now and then whatever an int32 variable holds."""
         limit = extent if isinstance(extent, int) else 1
-        variables = [each for each in self.scope.visible().values() if each.type == INT32]
+        variables = [variable for variable in self.scope.visible().values() if variable.type == INT32]
         safe = [variable for variable in variables if variable.limit is not None and variable.limit <= limit]
         if safe and self.choose.below(3):
             return t.Var(self.choose.pick(safe).name)

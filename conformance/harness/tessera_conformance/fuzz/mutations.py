@@ -37,7 +37,7 @@ class WrongText(NamedTuple):
 
 def wrong_texts(table: str) -> tuple[WrongText, ...]:
     """The entries of `statements` or `declarations`."""
-    return tuple(WrongText(what, each["text"], tuple(each["categories"])) for what, each in _TABLES[table].items())
+    return tuple(WrongText(what, entry["text"], tuple(entry["categories"])) for what, entry in _TABLES[table].items())
 
 
 _FRAGMENTS = ("numbers", "types", "statements")
@@ -172,8 +172,8 @@ def _no_conditions(slot: Slot) -> list[str]:
 
 def _other_numbers(slot: Slot, name: str) -> list[str]:
     """The names of numbers of another dtype."""
-    numbers = {each: type_.dtype for each, type_ in slot.visible.items() if type_.dtype in expressions.NUMBERS}
-    return [each for each, dtype in numbers.items() if name in numbers and dtype != numbers[name]]
+    numbers = {other: type_.dtype for other, type_ in slot.visible.items() if type_.dtype in expressions.NUMBERS}
+    return [other for other, dtype in numbers.items() if name in numbers and dtype != numbers[name]]
 
 
 def _in_two_dtypes(slot: Slot) -> list[str]:
@@ -336,8 +336,10 @@ def _on_function(
     module, *others = program.tree.modules
     places = [
         place
-        for place, each in enumerate(module.declarations)
-        if isinstance(each, t.Function) and each.result is not None and isinstance(each.body[-1], t.Return)
+        for place, declaration in enumerate(module.declarations)
+        if isinstance(declaration, t.Function)
+        and declaration.result is not None
+        and isinstance(declaration.body[-1], t.Return)
     ]
     if not places:
         return _statement(program, chooser)

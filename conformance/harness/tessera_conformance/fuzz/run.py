@@ -379,7 +379,7 @@ def summary(outcome: Outcome, seconds: float) -> str:
         f"{count} trials in {seconds:.1f} s, {count / max(seconds, 1e-9):.0f} a second: "
         + ", ".join(f"{outcome.trials[kind]} {kind}" for kind in KINDS)
     ]
-    lines += [f"  {each:24} {number}" for each, number in sorted(outcome.tally.answers.items())]
+    lines += [f"  {answer:24} {number}" for answer, number in sorted(outcome.tally.answers.items())]
     if outcome.tally.unsupported:
         lines.append("unsupported:")
         lines += [f"  {feature:40} {number}" for feature, number in outcome.tally.unsupported.most_common(20)]

@@ -133,7 +133,7 @@ class Body:
 
     def assign(self, depth: int) -> list[t.Stmt]:
         """Another value for a name, from this block or one outside."""
-        found = [each for each in self.scope.visible().values() if each.assignable]
+        found = [candidate for candidate in self.scope.visible().values() if candidate.assignable]
         if not found:
             return self.let(depth)
         variable = self.choose.pick(found)
@@ -141,7 +141,11 @@ class Body:
 
     def assign_slice(self, depth: int) -> list[t.Stmt]:
         """Other values for a part of a tensor."""
-        found = [each for each in self.scope.visible().values() if each.assignable and _can_be_sliced(each.type)]
+        found = [
+            candidate
+            for candidate in self.scope.visible().values()
+            if candidate.assignable and _can_be_sliced(candidate.type)
+        ]
         if not found:
             type_ = t.Type(self.scope.dtype(), self._shape())
             base, items = indexed(self.exprs, type_)
@@ -205,7 +209,7 @@ class Body:
 
     def gradient(self, depth: int) -> list[t.Stmt]:
         """The derivative of an expression of a name, perhaps changed in a branch and a loop in between."""
-        dtype = next((each for each in self.scope.dtypes if each in DIFFERENTIABLE), "fp32")
+        dtype = next((candidate for candidate in self.scope.dtypes if candidate in DIFFERENTIABLE), "fp32")
         side = self.choose.between(1, 3)
         type_ = t.Type(dtype, (side, side))
         x = self._declared(type_, t.Binary("+", self.exprs.leaf(type_), self.exprs.leaf(type_)))

@@ -144,7 +144,9 @@ def trial_from(message: Mapping[str, Any]) -> Trial:
             Output(output["dtype"], None if output["shape"] is None else tuple(output["shape"]))
             for output in message["outputs"]
         ),
-        None if declared is None else [(name, [(kind, each) for kind, each in found]) for name, found in declared],
+        None
+        if declared is None
+        else [(name, [(kind, finding) for kind, finding in found]) for name, found in declared],
         bool(message["thorough"]),
     )
 
@@ -287,9 +289,9 @@ class _Judge:
         """Two texts of one meaning."""
         assert trial.twin is not None
         if trial.subject.function:
-            answers = [self.execute(each) for each in (trial.subject, trial.twin)]
+            answers = [self.execute(program) for program in (trial.subject, trial.twin)]
         else:
-            answers = [_without_warnings(self.verify(each.source)) for each in (trial.subject, trial.twin)]
+            answers = [_without_warnings(self.verify(program.source)) for program in (trial.subject, trial.twin)]
         _require_equal("two texts of one meaning, two answers", *answers)
 
     def mutant(self, trial: Trial) -> None:
@@ -342,7 +344,7 @@ def _all_outputs(answer: Observation) -> list[list[Tensor]]:
     """The values that were returned, of every rank; nothing where nothing was returned."""
     if not isinstance(answer, Returned):
         return []
-    return [each["outputs"] for each in answer.value.get("ranks", [answer.value])]
+    return [rank["outputs"] for rank in answer.value.get("ranks", [answer.value])]
 
 
 def _require(condition: bool, name: str, answer: Observation) -> None:
@@ -398,7 +400,7 @@ def _require_equal(name: str, first: Observation, second: Observation) -> None:
     if isinstance(first, Unsupported) or isinstance(second, Unsupported):
         return
     if isinstance(first, Returned) and isinstance(second, Returned):
-        left, right = ([each for rank in _all_outputs(answer) for each in rank] for answer in (first, second))
+        left, right = ([output for rank in _all_outputs(answer) for output in rank] for answer in (first, second))
         if len(left) != len(right):
             raise Wrong(name, f"{len(left)} values; {len(right)} values")
         for one, other in zip(left, right, strict=True):

@@ -368,8 +368,8 @@ def read_files(paths: list[Path]) -> Interface:
 
 def _areas(document: Mapping[str, Any]) -> Iterator[Area]:
     for name, stated in document["areas"].items():
-        types = {each: _named(name, each, told) for each, told in document.get("types", {}).get(name, {}).items()}
-        methods = {each: _method(name, each, told) for each, told in document.get(name, {}).items()}
+        types = {key: _named(name, key, told) for key, told in document.get("types", {}).get(name, {}).items()}
+        methods = {method: _method(name, method, told) for method, told in document.get(name, {}).items()}
         yield Area(name, stated["title"], read_fields(stated.get("also", "")), types, methods)
 
 

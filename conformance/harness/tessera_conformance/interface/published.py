@@ -125,8 +125,8 @@ def declarations(only: Collection[str] | None = None) -> str:
     lines = [f"typedef struct {name[:-2]}* {name};" for name in _handle_types(own)]
     lines += [f"typedef enum {{ {', '.join(words)} }} {name};" for name, words in _enumerations(declared).items()]
     lines += [_structure(type_.c) for type_ in declared.types.values() if type_.c]
-    lines += [each.prototype for each in own]
-    pointers = [f"  {STATUS} (*{each.name})({each.parameters});" for each in own]
+    lines += [function.prototype for function in own]
+    pointers = [f"  {STATUS} (*{function.name})({function.parameters});" for function in own]
     lines += ["typedef struct tessApi {", "  size_t struct_size;", "  int major, minor;", *pointers, "} tessApi;"]
     lines += ["const tessApi* tessGetApi(void);"]
     lines += [f"typedef struct tessx{name.title()}* tessx{name.title()}_t;" for name in OWN_HANDLES]
@@ -225,9 +225,9 @@ def _extension_outputs(method: Method) -> Iterable[Output]:
     forms = [_form(declared, output.type) for output in outputs]
     mandatory = not any(output.optional for output in outputs)
     if outputs and mandatory and all(form in SCALARS for form in forms):
-        for each, form in zip(outputs, forms, strict=True):
-            c_type = _handle_type(each.name) if form == "handle" else SCALARS[form]
-            yield Output(each.name, form, (f"{c_type}* {each.name}",))
+        for result, form in zip(outputs, forms, strict=True):
+            c_type = _handle_type(result.name) if form == "handle" else SCALARS[form]
+            yield Output(result.name, form, (f"{c_type}* {result.name}",))
     elif len(outputs) == 1 and mandatory and forms[0] == "data":
         yield Output(outputs[0].name, "data", BUFFER)
     elif len(outputs) == 1 and mandatory and outputs[0].type == Builtin("text"):
@@ -347,7 +347,11 @@ class _Writer:
             case ListOf(item, least, most):
                 bounds = {"minItems": least, "maxItems": most}
                 items = {} if item == Builtin("any") else {"items": self.type(item)}
-                return {"type": "array", **items, **{name: each for name, each in bounds.items() if each is not None}}
+                return {
+                    "type": "array",
+                    **items,
+                    **{name: limit for name, limit in bounds.items() if limit is not None},
+                }
             case MapOf(value):
                 return {"type": "object", "additionalProperties": self.type(value)}
             case Record(fields):
@@ -377,15 +381,15 @@ def _laid_out(node: Any, indent: int = 0, taken: int = 0) -> str:
         return flat
     pad = " " * (indent + 2)
     if isinstance(node, list):
-        lines = [pad + _laid_out(each, indent + 2) for each in node]
+        lines = [pad + _laid_out(item, indent + 2) for item in node]
         return "[\n" + ",\n".join(lines) + "\n" + " " * indent + "]"
-    lines = [f"{pad}{json.dumps(key)}: {_laid_out(each, indent + 2, len(key) + 4)}" for key, each in node.items()]
+    lines = [f"{pad}{json.dumps(key)}: {_laid_out(item, indent + 2, len(key) + 4)}" for key, item in node.items()]
     return "{\n" + ",\n".join(lines) + "\n" + " " * indent + "}"
 
 
 def _on_one_line(node: Any) -> str:
     if isinstance(node, dict) and node:
-        return "{ " + ", ".join(f"{json.dumps(key)}: {_on_one_line(each)}" for key, each in node.items()) + " }"
+        return "{ " + ", ".join(f"{json.dumps(key)}: {_on_one_line(item)}" for key, item in node.items()) + " }"
     if isinstance(node, list):
         return "[" + ", ".join(map(_on_one_line, node)) + "]"
     return json.dumps(node, ensure_ascii=False)

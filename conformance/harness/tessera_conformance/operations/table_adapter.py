@@ -398,7 +398,7 @@ def _value(name: str, value: Any) -> Any:
     if isinstance(value, str) and name not in WORDS:
         return _number(value)
     if isinstance(value, list | tuple):
-        return [_value(name, each) for each in value]
+        return [_value(name, element) for element in value]
     return value
 
 

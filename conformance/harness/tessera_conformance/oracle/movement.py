@@ -67,11 +67,15 @@ def broadcast(x: Tensor, *, shape: Sequence[int]) -> Tensor:
 def slice_(x: Tensor, *, starts: Sequence[int], stops: Sequence[int], steps: Sequence[int] | None = None) -> Tensor:
     """x[start:stop:step] in each dimension, the stop excluded; dimensions without a start are taken whole."""
     given = zip(starts, stops, steps or [1] * len(starts), strict=True)
-    taken = [range(*each) for each in given] + [range(extent) for extent in x.shape[len(starts) :]]
-    if any(position not in range(extent) for each, extent in zip(taken, x.shape, strict=True) for position in each):
+    taken = [range(*bounds) for bounds in given] + [range(extent) for extent in x.shape[len(starts) :]]
+    if any(
+        position not in range(extent)
+        for positions, extent in zip(taken, x.shape, strict=True)
+        for position in positions
+    ):
         raise BadArgument("starts", list(starts), f"positions of {list(x.shape)}")
     shape = tuple(map(len, taken))
-    return _drawn(x, shape, lambda index: tuple(each[at] for each, at in zip(taken, index, strict=True)))
+    return _drawn(x, shape, lambda index: tuple(positions[at] for positions, at in zip(taken, index, strict=True)))
 
 
 def gather(x: Tensor, indices: Tensor, *, axis: int) -> Tensor:

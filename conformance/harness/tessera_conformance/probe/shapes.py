@@ -103,7 +103,9 @@ def orders(session: Session, subject: Subject) -> Sequence[ShapeOrder]:
         )
         open_ &= ~mine
         if open_.any():
-            element = tuple(int(each) for each in np.unravel_index(np.flatnonzero(open_)[0], subject.result))
+            element = tuple(
+                int(coordinate) for coordinate in np.unravel_index(np.flatnonzero(open_)[0], subject.result)
+            )
     return rows
 
 
@@ -136,8 +138,8 @@ def _conditions(rows: Sequence[ShapeOrder], subject: Subject) -> Iterator[str]:
     """The orders of one operation and dtype by the number of terms: a library may switch between them."""
     own = [row for row in rows if (row.subject.operation, row.subject.dtype) == (subject.operation, subject.dtype)]
     named = sorted({(row.subject.terms, _short(pattern(row.tree))) for row in own if row.subject.terms > 2})
-    by_terms = {terms: " or ".join(name for _, name in same) for terms, same in groupby(named, lambda each: each[0])}
-    for name, run in groupby(by_terms.items(), lambda each: each[1]):
+    by_terms = {terms: " or ".join(name for _, name in same) for terms, same in groupby(named, lambda pair: pair[0])}
+    for name, run in groupby(by_terms.items(), lambda entry: entry[1]):
         counts = [terms for terms, _ in run]
         yield f"{name} for {counts[0]} to {counts[-1]}" if len(counts) > 1 else f"{name} for {counts[0]}"
 
@@ -148,5 +150,5 @@ def _short(name: str) -> str:
 
 def _value(value: Any) -> str:
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{name} = {json.dumps(each)}" for name, each in value.items()) + " }"
+        return "{ " + ", ".join(f"{name} = {json.dumps(item)}" for name, item in value.items()) + " }"
     return json.dumps(value)

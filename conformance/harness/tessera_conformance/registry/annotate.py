@@ -144,7 +144,10 @@ def annotated(document: Document, text: Specification, known: Knowledge) -> list
             speaking.setdefault(line, []).append(clause)
 
     def key(line: int) -> tuple[object, ...]:
-        return (max((head for head in heads if head <= line), default=0), *(each.id for each in speaking.get(line, ())))
+        return (
+            max((head for head in heads if head <= line), default=0),
+            *(clause.id for clause in speaking.get(line, ())),
+        )
 
     places = _places_of_gaps(document, known, heads)
     passages: list[Passage] = []

@@ -68,7 +68,9 @@ class _Writer:
     def extensions(self) -> list[str]:
         """Return the declarations of the extensions that are called."""
         found = (self._function_of(number) for number in range(len(self._requests)))
-        return list(dict.fromkeys(each.prototype for each in found if each is not None and each.extension))
+        return list(
+            dict.fromkeys(function.prototype for function in found if function is not None and function.extension)
+        )
 
     def call(self, number: int, method: str, params: Mapping[str, Any]) -> Iterator[str]:
         """Yield the lines of a call; none of what is no function of the library."""
@@ -123,7 +125,14 @@ class _Writer:
         yield f"status = {function.name}({', '.join(arguments)});"
         returned = "returned" in self._outcomes[number]
         yield f'told("{function.name}", status, {"TESS_OK" if returned else -1});'
-        data = next((each.name for each in function.positions if isinstance(each, Output) and each.form == "data"), "")
+        data = next(
+            (
+                parameter.name
+                for parameter in function.positions
+                if isinstance(parameter, Output) and parameter.form == "data"
+            ),
+            "",
+        )
         then = self._outcomes[number].get("returned", {}).get(data)
         if isinstance(then, str):
             yield from self._array(f"then{number}", then)
@@ -175,11 +184,11 @@ class _Writer:
             variable = f"r{number}_{path[0]}"
             return f"(void*)((char*){variable} + {plus})" if plus else variable
         if isinstance(value, Mapping):
-            members = ", ".join(f".{name} = {self._expression('', each)}" for name, each in value.items())
+            members = ", ".join(f".{name} = {self._expression('', item)}" for name, item in value.items())
             bare = c_type.removeprefix("const ").rstrip("*").strip()
             return f"{'&' if c_type.endswith('*') else ''}({bare}){{{members}}}"
         if isinstance(value, list):
-            items = ", ".join(self._expression("", each) for each in value)
+            items = ", ".join(self._expression("", item) for item in value)
             return f"(const int[]){{{items or 0}}}" if c_type else f"{{{items}}}"
         if value is None:
             return "NULL"

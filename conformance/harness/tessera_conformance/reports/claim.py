@@ -127,7 +127,11 @@ def left_out_by_level(observation: Line, level: str) -> bool:
     """True if a run at a level leaves out a case of a stronger one; those of weaker levels only are no loss."""
     stronger = LEVELS[LEVELS.index(level) + 1 :] if level in LEVELS else ()
     judges = observation["levels"]
-    return observation["verdict"] == "inapplicable" and level not in judges and any(each in judges for each in stronger)
+    return (
+        observation["verdict"] == "inapplicable"
+        and level not in judges
+        and any(stronger_level in judges for stronger_level in stronger)
+    )
 
 
 def outcome(main: str, observations: Sequence[Line]) -> Outcome:

@@ -178,7 +178,7 @@ class Search:
         def mended(answers: Answers) -> Answers:
             asked = self._pairs[number]
             kept = [answer for answer in answers if not is_response(answer) or pair_of(answer) in asked]
-            answered = Counter(pair_of(each) for each in kept if is_response(each))
+            answered = Counter(pair_of(answer) for answer in kept if is_response(answer))
             return [*kept, *(_response(pair, True) for pair in asked if not answered[pair])]
 
         return mended
@@ -191,9 +191,9 @@ class Search:
         def passes(changed: Answers) -> bool:
             return self._judge([*history[:number], changed, *history[number + 1 :]]).done
 
-        if passes([each for each in answers if is_response(each)]):
+        if passes([response for response in answers if is_response(response)]):
             told["refusals"] = ANYTHING
-        if passes([{**each, "another": 0} if is_response(each) else each for each in answers]):
+        if passes([{**response, "another": 0} if is_response(response) else response for response in answers]):
             told["others"] = ANYTHING
         for place, answer in enumerate(answers):
             outcomes = told["responses"][pair_of(answer)] if is_response(answer) else []
@@ -294,5 +294,5 @@ def _distance(actual: Any, expected: Any) -> int:
         return 1
     if len(actual) == len(expected):
         return sum(one != other for one, other in zip(actual, expected, strict=True))
-    here, there = (Counter(map(repr, each)) for each in (actual, expected))
+    here, there = (Counter(map(repr, answers)) for answers in (actual, expected))
     return len(actual) + len(expected) - 2 * (here & there).total()

@@ -72,7 +72,7 @@ def baseline(
 def _kept(report: Report) -> list[Deviation]:
     """The entries of the run itself, but those of which a case passed unexpectedly, that expired or match nothing."""
     told = report.header["selection"]["deviations"]
-    entries = [Deviation(**{**each, "expires": datetime.date.fromisoformat(each["expires"])}) for each in told]
+    entries = [Deviation(**{**entry, "expires": datetime.date.fromisoformat(entry["expires"])}) for entry in told]
     passed = [line for line in report.observations if line["disposition"] == "unexpected_pass"]
     problems = report.footer["problems"] if report.footer else []
     return [

@@ -212,7 +212,7 @@ def without_run(line: Mapping[str, Any]) -> dict[str, Any]:
 
 def _shared(value: Any) -> Any:
     """The value, held once for all lines: clauses, levels and verdicts are the same in many."""
-    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+    if isinstance(value, list) and all(isinstance(element, str) for element in value):
         return _list_of(*value)
     return intern(value) if isinstance(value, str) else value
 

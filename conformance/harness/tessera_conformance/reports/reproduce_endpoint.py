@@ -69,14 +69,14 @@ def summary(answers: Sequence[Any]) -> dict[str, Any]:
     """
     responses: dict[str, list[Any]] = {}
     found = [answer for answer in answers if is_response(answer)]
-    for each in found:
-        completion = each.get("completion")
+    for message in found:
+        completion = message.get("completion")
         ok, code = [completion.get(name) for name in ("ok", "error_code")] if isinstance(completion, dict) else "??"
-        responses.setdefault(pair_of(each), []).append([ok, code, wrong_members(each)])
+        responses.setdefault(pair_of(message), []).append([ok, code, wrong_members(message)])
     return {
         "responses": {pair: sorted(outcomes, key=json.dumps) for pair, outcomes in sorted(responses.items())},
         "refusals": len(answers) - len(found),
-        "others": sorted({name for each in found for name in other_members(each)}),
+        "others": sorted({name for answer in found for name in other_members(answer)}),
     }
 
 

@@ -364,7 +364,7 @@ def conclude(wrong: bool, outcomes: list[Any]) -> tuple[int, str]:
         return UNDECIDED, "an answer came this time; only the suite can judge it"
     if CASE["checks"] and not CASE["suite_only"]:
         return AS_EXPECTED, "as expected"
-    now, then = ([*map(essence, each, CASE["given"])] for each in (outcomes, CASE["outcomes"]))
+    now, then = ([*map(essence, answers, CASE["given"])] for answers in (outcomes, CASE["outcomes"]))
     if CASE["unseen"]:
         return UNDECIDED, f"{CASE['unseen']}; only the suite can judge it"
     if all(outcome == {"returned": {}} for outcome in now):

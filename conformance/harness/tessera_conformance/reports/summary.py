@@ -413,16 +413,16 @@ def rooflines(report: Report) -> str:
 
 def figures(report: Report) -> list[Mapping[str, Any]]:
     """Return the figures that the cases of a report kept for plots."""
-    return [each for line in report.observed for each in line["run"].get("figures", ())]
+    return [figure for line in report.observed for figure in line["run"].get("figures", ())]
 
 
 def _lines(given: Sequence[Mapping[str, Any]], plot: Plot) -> dict[str, list[Point]]:
     """The points of every line of a plot, by size: what a size took, and so its rate."""
     found: dict[str, list[Point]] = {}
-    for each in given:
-        if each["plot"] == plot.name and each.get("size", 0) > 0 and each.get("picoseconds", 0) > 0:
-            point = each["size"], each["size"] * PICOSECONDS / each["picoseconds"]
-            found.setdefault(each["line"], []).append(point)
+    for figure in given:
+        if figure["plot"] == plot.name and figure.get("size", 0) > 0 and figure.get("picoseconds", 0) > 0:
+            point = figure["size"], figure["size"] * PICOSECONDS / figure["picoseconds"]
+            found.setdefault(figure["line"], []).append(point)
     return {line: sorted(points) for line, points in sorted(found.items())}
 
 
@@ -448,7 +448,9 @@ def _picture(given: Sequence[Mapping[str, Any]], drawn: Sequence[Plot]) -> str:
 
 def _roof(given: Sequence[Mapping[str, Any]], plot: Plot) -> float | None:
     """The rate that no point can be above, where a case knows it."""
-    known = [each["bytes_per_second"] for each in given if each["plot"] == plot.name and each.get("bytes_per_second")]
+    known = [
+        figure["bytes_per_second"] for figure in given if figure["plot"] == plot.name and figure.get("bytes_per_second")
+    ]
     return max(known, default=None)
 
 

@@ -56,7 +56,7 @@ def selection(report: Report) -> str:
 def chosen_parts(report: Report) -> list[str]:
     """Return the selection as it was asked for: `case ir/matmul/*`, `clause LANG-10-05`; the first of many."""
     chosen = report.header["selection"].get("chosen", {})
-    parts = [f"{_PARTS.get(name, name)} {each}" for name, part in chosen.items() for each in _listed(part)]
+    parts = [f"{_PARTS.get(name, name)} {value}" for name, part in chosen.items() for value in _listed(part)]
     further = len(parts) - _SHOWN_PARTS
     return [*parts[:_SHOWN_PARTS], *([f"and {count(further)} more"] if further > 0 else [])]
 
@@ -230,10 +230,13 @@ def images(report: Report) -> list[str]:
 
 def _told(found: Counter[Outcome]) -> str:
     """Return the counts of a document's testable MUST clauses: judged, passed, unsupported, untested, others."""
-    judged = sum(found[each] for each in JUDGED)
+    judged = sum(found[outcome] for outcome in JUDGED)
     rest = [outcome for outcome in OUTCOMES if outcome not in ("pass", "unsupported", "untested") and found[outcome]]
     parts = [f"{count(judged)} judged", f"{count(found['pass'])} passed", f"{count(found['unsupported'])} unsupported"]
-    parts += [f"{count(found['untested'])} untested", *(f"{count(found[each])} {OUTCOME_WORDS[each]}" for each in rest)]
+    parts += [
+        f"{count(found['untested'])} untested",
+        *(f"{count(found[outcome])} {OUTCOME_WORDS[outcome]}" for outcome in rest),
+    ]
     return f"{', '.join(parts)} of {count(found.total())} testable MUST clauses"
 
 

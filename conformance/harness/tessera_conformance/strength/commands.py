@@ -69,7 +69,7 @@ def strength(arguments: argparse.Namespace) -> int:
     """
     try:
         instead = arguments.mutants is not None or arguments.variants is not None
-        whole = not instead and all(each is None for each in (arguments.violators, arguments.only, arguments.cases))
+        whole = not instead and all(option is None for option in (arguments.violators, arguments.only, arguments.cases))
         if arguments.executor and (arguments.jobs or instead):
             raise ValueError("--executor goes with none of --jobs, --mutants and --variants: they are of one machine")
         registry = load_registry(clauses_directory())
@@ -158,8 +158,8 @@ def _lacking(violations: Sequence[Violation], suite: CollectedSuite, control: Su
     for violation in violations:
         clause = control.registry.clause(violation.clause)
         own = [*cases.get(clause.id, ()), *cases.get(clause.duplicate_of or "", ())]
-        if own and all(lacks[each] for each in own):
-            least: list[str] = min((lacks[each] for each in own), key=len)
+        if own and all(lacks[clause_] for clause_ in own):
+            least: list[str] = min((lacks[clause_] for clause_ in own), key=len)
             lacking[violation.name] = ", ".join(least)
     return lacking
 
@@ -246,8 +246,8 @@ def markdown(matrix: KillMatrix, control: SuiteRun, suite: CollectedSuite, broke
         for kill in sorted(matrix.kills, key=lambda kill: (kill.violation.clause, kill.violation.name))
     ]
     without_violator = _without_violator(broken, control.registry, suite)
-    unclaimed = [each for each in without_violator if _is_unclaimed(each, control, suite)]
-    missing = [each for each in without_violator if each not in unclaimed]
+    unclaimed = [clause for clause in without_violator if _is_unclaimed(clause, control, suite)]
+    missing = [clause for clause in without_violator if clause not in unclaimed]
     return "\n".join(
         [
             "# Kill matrix",
@@ -279,6 +279,6 @@ def _is_unclaimed(clause: str, control: SuiteRun, suite: CollectedSuite) -> bool
     """True if the control claims the features of no case of a clause."""
     planned = [item.stash[CASE] for item in suite.items if clause in item.stash[CASE].clause_ids]
     verdicts = [
-        control.judge_before(Case(each.id, each.title, each.clauses, each.levels, each.features)) for each in planned
+        control.judge_before(Case(case.id, case.title, case.clauses, case.levels, case.features)) for case in planned
     ]
     return all(verdict is not None and verdict.verdict == "unsupported" for verdict in verdicts)

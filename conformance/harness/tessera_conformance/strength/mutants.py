@@ -116,7 +116,7 @@ def _reached(node: ast.AST, rule: str, line: int) -> int:
 
 def changed(function: ast.FunctionDef | ast.AsyncFunctionDef, change: Change) -> None:
     """Make a change in the tree of its function."""
-    node = next(each for place, each in enumerate(_walk(function)) if place == change.place)
+    node = next(candidate for place, candidate in enumerate(_walk(function)) if place == change.place)
     rewrite = dict(_fitting(node))[change.rule]
     substitute = ast.copy_location(rewrite(deepcopy(node)), node)
     _Substitution(node, substitute).visit(function)
@@ -319,7 +319,7 @@ def _functions(tree: ast.AST, above: str = "") -> Iterator[tuple[str, ast.Functi
 
 
 def _first_line(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    return min([function.lineno, *(each.lineno for each in function.decorator_list)])
+    return min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
 
 
 def code_key(code: types.CodeType) -> CodeKey:
@@ -331,16 +331,18 @@ def install(mutant: Mutant) -> bool:
     """Change the function in this process, for good; False where it cannot be, since nothing holds it."""
     path, qualified, line = mutant.function
     tree = ast.parse(Path(path).read_text(encoding="utf-8"))
-    function = next(each for name, each in _functions(tree) if name == qualified and _first_line(each) == line)
+    function = next(
+        candidate for name, candidate in _functions(tree) if name == qualified and _first_line(candidate) == line
+    )
     changed(function, mutant.change)
     substitutes = {code_key(code): code for code in _codes(compile(tree, path, "exec"), mutant.function)}
     gc.unfreeze()  # collecting the suite froze the functions, which would then not be listed
     held = [candidate for candidate in gc.get_objects() if isinstance(candidate, types.FunctionType)]
     replaced = False
-    for each in held:
-        substitute = substitutes.get(code_key(each.__code__))
-        if substitute is not None and substitute.co_freevars == each.__code__.co_freevars:
-            each.__code__ = substitute
+    for function_ in held:
+        substitute = substitutes.get(code_key(function_.__code__))
+        if substitute is not None and substitute.co_freevars == function_.__code__.co_freevars:
+            function_.__code__ = substitute
             replaced = True
     return replaced
 
@@ -611,7 +613,7 @@ def survivors(judged: Judged, equivalents: Mapping[str, str]) -> list[tuple[Muta
 
 def share_killed(judged: Judged, equivalents: Mapping[str, str]) -> float:
     """The share of mutants that are killed or explained, from 0 to 1."""
-    counted = [each for each in judged if each[1].fate != "not installed"]
+    counted = [mutant for mutant in judged if mutant[1].fate != "not installed"]
     return 1 - len(survivors(counted, equivalents)) / len(counted) if counted else 0.0
 
 
@@ -737,13 +739,15 @@ def judge_mutants(
     except ValueError as error:
         print_error(error)
         return 2
-    chosen = [each for each in sample(every, arguments.mutants, arguments.seed) if (arguments.only or "") in each.name]
+    chosen = [
+        mutant for mutant in sample(every, arguments.mutants, arguments.seed) if (arguments.only or "") in mutant.name
+    ]
     jobs = arguments.jobs or processes.available()
 
     def control() -> Adapter:
         return load_adapter(arguments.control)
 
-    executed = executions(suite.items, registry, control, {each.reached for each in chosen}, jobs)
+    executed = executions(suite.items, registry, control, {mutant.reached for mutant in chosen}, jobs)
     trials = Trials(suite.items, registry, control, executed, arguments.most, known)
     output = Path(os.devnull) if arguments.output is None else arguments.output / "mutants.jsonl"
     output.parent.mkdir(parents=True, exist_ok=True)

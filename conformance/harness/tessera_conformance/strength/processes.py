@@ -63,8 +63,8 @@ def isolated(
                 running[pipe] = started
             limit = min(process.limit for process in running.values())
             ready = wait(list(running), max(0.0, limit - time.monotonic()))
-            overdue = [pipe for pipe, each in running.items() if each.limit <= time.monotonic()]
-            for pipe in [each for each in running if each in ready or each in overdue]:
+            overdue = [pipe for pipe, child in running.items() if child.limit <= time.monotonic()]
+            for pipe in [candidate for candidate in running if candidate in ready or candidate in overdue]:
                 yield running[pipe].place, _result(pipe, pipe in ready)
                 running.pop(pipe).end()
     finally:

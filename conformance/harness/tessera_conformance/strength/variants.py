@@ -384,11 +384,11 @@ def chosen_variants(arguments: argparse.Namespace, registry: Registry) -> list[V
     for variant in variants:
         (registry.interpretation if variant.freedom.startswith("AMB-") else registry.clause)(variant.freedom)
     only = arguments.only or ""
-    named = [each for each in variants if only in each.name or only in each.freedom]
+    named = [candidate for candidate in variants if only in candidate.name or only in candidate.freedom]
     if not named:
         raise ValueError(f"no variant's name or freedom contains {only!r}")
     shard = parse_shard(arguments.shard or "1/1")
-    return [each for each in named if in_shard(each.name, shard)]
+    return [candidate for candidate in named if in_shard(candidate.name, shard)]
 
 
 def put_variants(

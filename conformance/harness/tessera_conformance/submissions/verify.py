@@ -212,7 +212,7 @@ def _recompute(report: Report, suite: Mapping[str, pytest.Function], registry: R
                     found.judge(line, _vector(item), selection["level"])
                 elif not _excused(line, header, _vector(item) is not None, blockers):
                     wrong.append(f"the verdict is {line['verdict']}, which nothing shows")
-        found.problems += (f"{line['case']}: {each}" for each in wrong)
+        found.problems += (f"{line['case']}: {mismatch}" for mismatch in wrong)
 
 
 def _is_lost(line: Line) -> bool:

@@ -114,7 +114,7 @@ class CommandCompiler:
             raise Inapplicable(f"compiles with {', '.join(options)}, and --compiler has no place {{options}} for it")
         suffix = ".tsr" if params.get("at", "dsl") == "dsl" else ".mlir"
         with tempfile.TemporaryDirectory(prefix="tessera-compile-") as folder:
-            files = {name: Path(folder) / each for name, each in self._names(suffix).items()}
+            files = {name: Path(folder) / file for name, file in self._names(suffix).items()}
             files["input"].write_text(params["source"], encoding="utf-8")
             files["options"].write_text(json.dumps(to_wire(options)), encoding="utf-8")
             words = [PLACES.sub(lambda found: str(files[found[1]]), word) for word in self._words]

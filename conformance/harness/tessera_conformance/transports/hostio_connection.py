@@ -232,7 +232,7 @@ class Conversation:
         try:
             while (found := self._next(len(frames) - len(answers), unanswered, limit)) is not None:
                 answers += found
-                unanswered -= Counter(pair for each in found if (pair := ids_of(each.encode())) is not None)
+                unanswered -= Counter(pair for frame in found if (pair := ids_of(frame.encode())) is not None)
                 if len(answers) > 2 * len(frames) + 1:
                     detail = f"{len(answers)} answers to {len(frames)} frames"
                     raise EndpointFault("protocol_error", detail)
@@ -259,9 +259,9 @@ class Conversation:
 
 def parts(frames: Sequence[bytes]) -> Iterator[list[bytes]]:
     """The frames in order: every overlong one alone, the others between together."""
-    for overlong, group in groupby(frames, lambda each: len(each) > LONGEST_FRAME):
+    for overlong, group in groupby(frames, lambda frame: len(frame) > LONGEST_FRAME):
         together = list(group)
-        yield from ([each] for each in together) if overlong else [together]
+        yield from ([frame] for frame in together) if overlong else [together]
 
 
 def ids_of(frame: bytes) -> Pair | None:

@@ -165,7 +165,7 @@ class PassingAdapter:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """The method that `invoke` looks for: `runtime_tessInit`, `host_io_describe`."""
-        area = next((each for each in interface().areas if name.startswith(f"{each}_")), None)
+        area = next((area_name for area_name in interface().areas if name.startswith(f"{area_name}_")), None)
         if area is None:
             raise AttributeError(name)
         method = f"{area}.{name[len(area) + 1 :]}"

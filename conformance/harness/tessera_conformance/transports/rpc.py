@@ -88,9 +88,9 @@ class ProcessFamily:
         """The living processes of the family."""
         living = [process for process in _processes() if process.started >= self._since]
         children: dict[int, list[int]] = {}
-        for each in living:
-            children.setdefault(each.parent, []).append(each.pid)
-        known = {each.pid for each in living}
+        for member in living:
+            children.setdefault(member.parent, []).append(member.pid)
+        known = {process.pid for process in living}
         pending = [*self._orphans(children.get(os.getpid(), [])), *filter(self._has_token, known)]
         pending += [] if self.first is None else [self.first]
         found: set[int] = set()

@@ -243,7 +243,9 @@ def nearest(dtype: str, *numbers: float | Fraction) -> Tensor:
     for number in numbers:
         code = format_.encode(Fraction(number))
         found += [
-            each for each in (code - 1, code, code + 1) if (each & (format_.sign_bit - 1)) <= format_.largest_code
+            neighbour
+            for neighbour in (code - 1, code, code + 1)
+            if (neighbour & (format_.sign_bit - 1)) <= format_.largest_code
         ]
     return codes(dtype, (len(found),), found)
 
@@ -257,7 +259,7 @@ def joined(*tensors: Tensor) -> Tensor:
 def every_element(dtype: str, shape: tuple[int, ...], seed: int = USUAL) -> Tensor:
     """Elements of any dtype to be moved about: edge values first where the seed is the usual one, then counted ones."""
     if dtype in COMPLEX:
-        return complex_of(dtype, *(every_element(COMPLEX[dtype], shape, each) for each in (seed, seed + 1)))
+        return complex_of(dtype, *(every_element(COMPLEX[dtype], shape, seed_) for seed_ in (seed, seed + 1)))
     elements = counted(dtype, (prod(shape),), seed)
     if seed == USUAL and dtype != "bool":
         edges = float_edges(dtype) if dtype in FLOATS else integer_edges(dtype)

@@ -289,7 +289,7 @@ def judge_special(result: Result, enclosures: Sequence[Enclosure | None]) -> Non
     tame = bounds.enclose(
         result.function, [_replaced(x, _are_special(x), Fraction(1)) for x in inputs], result.arguments
     )
-    settles = np.array([each is not None and not (name == "prod" and _may_be_zero(each)) for each in tame], bool)
+    settles = np.array([bound is not None and not (name == "prod" and _may_be_zero(bound)) for bound in tame], bool)
     without_nan = [_replaced(x, ~are_nan(x), Fraction(1)) for x in inputs]
     from_nan = are_nan(_computed(result.function, without_nan, result.arguments))
     settles = open_ & (settles | (from_nan & are_nan(frozen)))

@@ -28,7 +28,9 @@ def compute(settings: Mapping[str, Any], names: Sequence[str], answers: AnswerWr
         for vector in parse(path, read).vectors:
             if vector.id in wanted:
                 answers.begins(vector.id)
-                answers.gives(vector.id, [(each.what, each.where, each.remedy) for each in recompute([vector])])
+                answers.gives(
+                    vector.id, [(finding.what, finding.where, finding.remedy) for finding in recompute([vector])]
+                )
 
 
 def _may_hold(path: str, names: Sequence[str]) -> bool:

@@ -238,7 +238,10 @@ def _series(c: Fraction) -> list[Fraction]:
     g = [Fraction(0), rational(mp().mpf_mul(gauss, scale, _TABLE_BITS, "n"))]
     for n in range(_TERMS - 2):
         g.append(-2 * (c * g[-1] + g[-2]) / (n + 1))
-    return [rational(mp().mpf_erf(point, _TABLE_BITS, "n")), *(each / (n + 1) for n, each in enumerate(g[1:]))]
+    return [
+        rational(mp().mpf_erf(point, _TABLE_BITS, "n")),
+        *(coefficient / (n + 1) for n, coefficient in enumerate(g[1:])),
+    ]
 
 
 # erf(x) at a rational number other than 0 is not proven irrational, but no case is known in which it is a midpoint.

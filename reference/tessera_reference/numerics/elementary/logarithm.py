@@ -162,7 +162,7 @@ def pow(values: Values, exponents: Values, dtype: DType, overflow: Overflow = "s
     for operand in (values, exponents):
         check_operand("pow", operand, dtype, overflow)
     shape = broadcast_shape("pow", values.shape, exponents.shape)
-    return correctly_rounded(_POW, dtype, overflow, *(np.broadcast_to(each, shape) for each in (values, exponents)))
+    return correctly_rounded(_POW, dtype, overflow, *(np.broadcast_to(array, shape) for array in (values, exponents)))
 
 
 def _approximate_pow(x: Float64s, y: Float64s) -> Approximation:

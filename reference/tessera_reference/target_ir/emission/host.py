@@ -79,8 +79,8 @@ def run_native(kernel: Function, arguments: Sequence[Array | Uninitialised]) -> 
 def native(module: Module) -> Module:
     """A module of Target IR whose launches run natively, where their kernels do."""
     functions = {
-        name: each if each.device else replace(each, body=_with_native_launches(each.body, module))
-        for name, each in module.functions.items()
+        name: function if function.device else replace(function, body=_with_native_launches(function.body, module))
+        for name, function in module.functions.items()
     }
     return replace(module, functions=functions)
 

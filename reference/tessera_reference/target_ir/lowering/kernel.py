@@ -235,7 +235,7 @@ FRAGMENTS: Mapping[type[Operation], Callable[[Body, Instruction, FragmentUse], S
 
 def to_target(module: Module, target: Target) -> Module:
     """The module with its kernels lowered. Raises `UnsupportedConstruct` for what the Target level cannot express."""
-    return replace(module, functions={name: _lowered(each, target) for name, each in module.functions.items()})
+    return replace(module, functions={name: _lowered(function, target) for name, function in module.functions.items()})
 
 
 def _lowered(function: Function, target: Target) -> Function:

@@ -38,7 +38,7 @@ def allocated(body: Body, instruction: Instruction) -> Buffer:
     assert isinstance(operation, SharedAlloc)
     memref = operation.returns
     shape, held = extents_of(memref), memref.dtype.storage
-    name = f"shared{sum(isinstance(each.operation, memory.AddressOf) for each in body.before)}"
+    name = f"shared{sum(isinstance(earlier.operation, memory.AddressOf) for earlier in body.before)}"
     with body.within(body.before):
         pointer = body(memory.AddressOf, global_name=name, elements=prod(shape), elem_type=held)
     return Buffer(pointer, shape, held, "shared")

@@ -539,9 +539,11 @@ class Call(TargetOperation):
         """A call; on a host floats of 16 bits are passed as integers, whose convention is the same everywhere."""
         callee = CALLEES[self.callee]
         if not text.entry.is_host:
-            passed = [f"{NAMES[held.name]} {each}" for held, each in zip(callee.operands, arguments, strict=True)]
+            passed = [
+                f"{NAMES[held.name]} {argument}" for held, argument in zip(callee.operands, arguments, strict=True)
+            ]
             return text.call(NAMES[callee.result.name], self.callee, *passed)
-        passed = [_as_passed(text, held, each) for held, each in zip(callee.operands, arguments, strict=True)]
+        passed = [_as_passed(text, held, argument) for held, argument in zip(callee.operands, arguments, strict=True)]
         result = text.call(passed_type(callee.result), self.callee, *passed)
         if callee.result.bits != 16:
             return result

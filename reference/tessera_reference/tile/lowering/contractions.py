@@ -271,7 +271,7 @@ class Share:
         return self.warps[0] * self.warps[1]
 
     @property
-    def each(self) -> tuple[int, int]:
+    def per_warp(self) -> tuple[int, int]:
         """The rows and columns of fragments that one warp has."""
         return self.fragments[0] // self.warps[0], self.fragments[1] // self.warps[1]
 
@@ -331,7 +331,7 @@ class _MatrixProduct:
     def build(self) -> int:
         """The whole body; the threads of a block."""
         build, accum = self.kernel.build, self.work.operation.accum
-        rows, columns = self.share.each
+        rows, columns = self.share.per_warp
         work = self.work
         stage_elements(self.kernel, work.batch, (work.row, work.column), work.tile[:2], self.threads)
         zeros = [self.kernel.term(build(FragmentZero, returns=self.type, accum=accum)) for _ in range(rows * columns)]
@@ -347,7 +347,7 @@ class _MatrixProduct:
 
     def compute(self, step: Index, slot: Index, totals: tuple[Term, ...]) -> Terms:
         """Add the products of one tile along k, in ascending order of k, to every accumulator of the warp."""
-        rows, columns = self.share.each
+        rows, columns = self.share.per_warp
         found = list(totals)
         for depth in range(self.depth_in_fragments):
             along = self.kernel.index(depth * self.shape.k)
@@ -359,11 +359,11 @@ class _MatrixProduct:
 
     def _row(self, i: int) -> Index:
         """The first row of the warp's fragments in its row i."""
-        return (self.row * self.share.each[0] + i) * self.shape.m
+        return (self.row * self.share.per_warp[0] + i) * self.shape.m
 
     def _column(self, j: int) -> Index:
         """The first column of the warp's fragments in its column j."""
-        return (self.column * self.share.each[1] + j) * self.shape.n
+        return (self.column * self.share.per_warp[1] + j) * self.shape.n
 
     def _load(self, stage: Stage, slot: Index, row: Index, column: Index) -> Value:
         corner = (slot, column, row) if stage.transposed else (slot, row, column)
@@ -381,7 +381,7 @@ class _MatrixProduct:
         kernel, (m, n) = self.kernel, (self.shape.m, self.shape.n)
         scratch = kernel.shared((self.share.count, m, n), self.work.operation.accum)
         corner = (kernel.warp_id(), kernel.index(0), kernel.index(0))
-        for place, (i, j) in enumerate(product(*map(range, self.share.each))):
+        for place, (i, j) in enumerate(product(*map(range, self.share.per_warp))):
             if place:
                 kernel.barrier("the last fragment is written")
             kernel.build.all(FragmentStore, totals[place].value, scratch, *(index.value for index in corner))

@@ -123,8 +123,8 @@ class NestKernel(KernelBuilder):
             held[extra.value] = Value(names.unique(extra.value.name), extra.value.type)
             made.append(self._host(extra.operation, (), (held[extra.value],)))
         arguments = []
-        for each in self.buffers:
-            value = held.get(each, each)
+        for own in self.buffers:
+            value = held.get(own, own)
             if isinstance(value.type, Scalar):
                 buffer = _renamed(value, Tensor((1,), value.type.dtype), names)
                 made.append(self._host(Reshape(x=value.type, shape=(1,)), (value,), (buffer,)))

@@ -39,12 +39,12 @@ def check(policy_id: str, parameters: Mapping[str, Parameter], path: str) -> Non
     if set(parameters) != set(policy.PARAMETERS):
         expected = ", ".join(policy.PARAMETERS)
         raise ProgramRefused(f"{path}/parameters", f"are {', '.join(parameters) or 'none'}, expected {expected}")
-    for each, kind in policy.PARAMETERS.items():
-        given = parameters[each]
+    for parameter, kind in policy.PARAMETERS.items():
+        given = parameters[parameter]
         if (kind == "number") != isinstance(given, int):
-            raise ProgramRefused(f"{path}/parameters/{each}", f"is no {kind}")
+            raise ProgramRefused(f"{path}/parameters/{parameter}", f"is no {kind}")
         if not isinstance(given, int) and not _placeable(given):
-            raise ProgramRefused(f"{path}/parameters/{each}", "reads a slot, which belongs to processes")
+            raise ProgramRefused(f"{path}/parameters/{parameter}", "reads a slot, which belongs to processes")
     workers = parameters["workers"]
     if not isinstance(workers, int) or not 1 <= workers <= MOST_WORKERS:
         raise ProgramRefused(f"{path}/parameters/workers", f"is {workers}, expected 1 to {MOST_WORKERS}")
@@ -52,7 +52,7 @@ def check(policy_id: str, parameters: Mapping[str, Parameter], path: str) -> Non
 
 def worker(policy_id: str, parameters: Mapping[str, Parameter]) -> Expression:
     """Return the worker of a task as an expression of `task` and `key`."""
-    stated = {name: Constant(each) if isinstance(each, int) else each for name, each in parameters.items()}
+    stated = {name: Constant(value) if isinstance(value, int) else value for name, value in parameters.items()}
     expression: Expression = found()[policy_id].worker(stated)
     return expression
 

@@ -34,9 +34,9 @@ class Target:
         """Let `dispatch.*` stand for every policy that is not listed."""
         if ANY_POLICY in self.directives:
             every = {f"dispatch.{policy}": self.directives[ANY_POLICY] for policy in policies.found()}
-            stated = {name: each for name, each in self.directives.items() if name != ANY_POLICY}
+            stated = {name: state for name, state in self.directives.items() if name != ANY_POLICY}
             object.__setattr__(
-                self, "directives", stated | {name: each for name, each in every.items() if name not in stated}
+                self, "directives", stated | {name: state for name, state in every.items() if name not in stated}
             )
 
     def state(self, directive: str) -> str:
@@ -62,5 +62,5 @@ def stated(name: str) -> dict[str, Any]:
 
 def _over(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     """Return a table with other values, and what its base has beside them."""
-    tables = {name: _over(base[name], each) for name, each in own.items() if isinstance(each, dict) and name in base}
+    tables = {name: _over(base[name], table) for name, table in own.items() if isinstance(table, dict) and name in base}
     return {**base, **own, **tables}

@@ -237,7 +237,7 @@ def enclosed(
         found = gradient(ys, seeds, given[which])
     except Unpromised:
         return [None] * operands[which].size
-    return [_within_budget(each) for each in found]
+    return [_within_budget(enclosure) for enclosure in found]
 
 
 def _within_budget(found: Number) -> Enclosure | None:

@@ -150,9 +150,9 @@ class LiveObjects:
         self._owners[kind.name].pop(handle, None)
         for part in KINDS:
             if part.owner == kind.name:
-                parts = [each for each, owner in self._owners[part.name].items() if owner == handle]
-                for each in parts:
-                    self._forget(part, each)
+                parts = [child_handle for child_handle, owner in self._owners[part.name].items() if owner == handle]
+                for child in parts:
+                    self._forget(part, child)
         if kind.name == "context":
             self._owners["event"].clear()
             self._owners["hostPtr"].clear()

@@ -205,7 +205,7 @@ def _memory(ffi: Any, c_type: str) -> Callable[[Any], Any]:
 
 def _integers(ffi: Any, c_type: str) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
-        return ffi.NULL if value is None else ffi.new("int[]", [int(ffi.cast("int", each)) for each in value])
+        return ffi.NULL if value is None else ffi.new("int[]", [int(ffi.cast("int", number)) for number in value])
 
     return read
 
@@ -219,7 +219,7 @@ def _structure(ffi: Any, c_type: str) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         if value is None and not by_value:
             return ffi.NULL
-        made = ffi.new(f"{bare}*", {name: _fitted(ffi, members[name].type, each) for name, each in value.items()})
+        made = ffi.new(f"{bare}*", {name: _fitted(ffi, members[name].type, member) for name, member in value.items()})
         return made[0] if by_value else made
 
     return read
@@ -228,7 +228,7 @@ def _structure(ffi: Any, c_type: str) -> Callable[[Any], Any]:
 def _fitted(ffi: Any, kind: Any, value: Any) -> Any:
     """A number as its member holds it, cut as C cuts it; of an array, each."""
     if kind.kind == "array":
-        return [int(ffi.cast(kind.item, each)) for each in value]
+        return [int(ffi.cast(kind.item, number)) for number in value]
     return int(ffi.cast(kind, value))
 
 

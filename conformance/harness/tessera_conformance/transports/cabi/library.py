@@ -80,7 +80,7 @@ class Library:
             own = {name: self._from_table(name) for name in runtime}
         else:
             own = {name: getattr(self._library, name) for name in runtime if hasattr(exported, name)}
-        self._callables = {name: each for name, each in own.items() if each is not None}
+        self._callables = {name: function for name, function in own.items() if function is not None}
         self._callables |= {name: getattr(self._library, name) for name in found}
         self._records = {name: INSIDE + name.encode().ljust(SIZE - 1, b"\0") for name in self._callables}
         self._buffer = self.ffi.new("char[]", FIRST_CAPACITY)
