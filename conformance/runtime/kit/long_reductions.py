@@ -87,7 +87,7 @@ FUNCTIONS = {
 
 LAUNCHED_FUNCTIONS = {
     "ir/functions": tuple(
-        f"{each}/counted" for each in ("fp32/exp", "fp32/log", "fp32/tanh", "fp32/rsqrt", "bf16/exp")
+        f"{name}/counted" for name in ("fp32/exp", "fp32/log", "fp32/tanh", "fp32/rsqrt", "bf16/exp")
     ),
     "ir/activations": ("fp32/sigmoid/counted",),
     "ir/elementwise": ("fp16/divide/counted", "fp32/divide/counted"),

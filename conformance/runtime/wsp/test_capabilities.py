@@ -205,8 +205,8 @@ def test_an_enforced_mechanism_changes_what_a_run_does(impl, check, target, tabl
     if declared == "unsupported":
         check.status(impl.wsp.compile(program=using, target=target), "UNSUPPORTED_DIRECTIVE")
         return
-    actual, other = (behaviour(impl, check, compiled(impl, check, each, target)) for each in (using, without))
-    differs = any(actual[each] != other[each] for each in ("tensors", "assignments", "total_cycles"))
+    actual, other = (behaviour(impl, check, compiled(impl, check, program, target)) for program in (using, without))
+    differs = any(actual[member] != other[member] for member in ("tensors", "assignments", "total_cycles"))
     check.equal(differs, declared == "enforced", f"whether {name}, which is {declared}, changes the run")
 
 

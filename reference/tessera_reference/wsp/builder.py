@@ -93,8 +93,8 @@ def _schedule(target: Target, value: Any, reader: BodyReader) -> Schedule:
         read_task_window(stated.get("task_window", DEFAULT_WINDOW), f"{path}/task_window", UNITS, MODES),
         read_resources(stated.get("resources", {}), f"{path}/resources"),
         tuple(
-            read_directive(each, f"{path}/directives/{place}", target.state)
-            for place, each in enumerate(objects(stated.get("directives", []), f"{path}/directives"))
+            read_directive(directive, f"{path}/directives/{place}", target.state)
+            for place, directive in enumerate(objects(stated.get("directives", []), f"{path}/directives"))
         ),
         target.directives,
     )

@@ -709,7 +709,7 @@ class _Numbered(Tables):
                 raise ProgramRefused(f"{path}/{field}", "is missing")
         if kind == "kernel" and "cycles" in stated:
             members(stated["cycles"], f"{path}/cycles", ("fixed", "per_element"))
-        return {field: each for field, each in stated.items() if field != "id"}
+        return {field: member for field, member in stated.items() if field != "id"}
 
     def resolve(self, kind: str, value: Any, path: str) -> int:
         """An id as it stands."""
@@ -765,8 +765,8 @@ def _read_schedule(value: Any, reader: BodyReader) -> Schedule:
         read_task_window(stated["task_window"], f"{path}/task_window", MOST_UNITS),
         read_resources(stated["resources"], f"{path}/resources"),
         tuple(
-            read_directive(each, f"{path}/directives/{place}")
-            for place, each in enumerate(objects(stated["directives"], f"{path}/directives"))
+            read_directive(listed, f"{path}/directives/{place}")
+            for place, listed in enumerate(objects(stated["directives"], f"{path}/directives"))
         ),
-        {text(each, f"{path}/capabilities"): state for each, state in capabilities.items()},
+        {text(capability, f"{path}/capabilities"): state for capability, state in capabilities.items()},
     )

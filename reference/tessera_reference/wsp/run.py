@@ -290,7 +290,7 @@ class Processes:
             form = self._forms[id(call)] = CallForm.of(package, call)
         effect = call.kernel, *form.tensors.values()
         if effect not in self._effects:
-            memory = {name: self.machine.tensors[each] for name, each in form.tensors.items()}
+            memory = {name: self.machine.tensors[number] for name, number in form.tensors.items()}
             self._effects[effect] = bound(package.kernels[call.kernel], memory)
         waits, signals = (call.waits, call.signals) if isinstance(call, Task) else ((), ())
         scalars = tuple(map(self.evaluator, form.scalars))
@@ -333,7 +333,9 @@ class CallForm(NamedTuple):
         """Return the form of a call of a package."""
         kernel = package.kernels[call.kernel]
         arguments = dict(zip(kernel.parameters, call.arguments, strict=True))
-        tensors = {name: each.tensor for name, each in arguments.items() if isinstance(each, TensorArgument)}
+        tensors = {
+            name: argument.tensor for name, argument in arguments.items() if isinstance(argument, TensorArgument)
+        }
         writes = tuple(dict.fromkeys(tensors[name] for name in kernel.written))
         return cls(
             call,
@@ -360,8 +362,8 @@ def statistics(machine: Machine) -> dict[str, Any]:
     package, now = machine.package, machine.agenda.now
     current = _current_stalls(machine)
     cycles = dict(machine.stalls.cycles)
-    for each in current:
-        cycles[each["reason"]] += now - each["since"]
+    for wait in current:
+        cycles[wait["reason"]] += now - wait["since"]
     resources = machine.resources
     fullest = max(worker.places for worker in machine.workers)
     return {
@@ -371,8 +373,8 @@ def statistics(machine: Machine) -> dict[str, Any]:
         "processes": {process.name: process.time for process in machine.processes},
         "workers": [{"busy": slot.busy, "tasks": slot.tasks} for slot in machine.workers],
         "kernels": {
-            each.name: {"runs": machine.kernel_runs[place], "cycles": machine.kernel_cycles[place]}
-            for place, each in enumerate(package.kernels)
+            kernel.name: {"runs": machine.kernel_runs[place], "cycles": machine.kernel_cycles[place]}
+            for place, kernel in enumerate(package.kernels)
         },
         "stalls": {reason: {"count": machine.stalls.count[reason], "cycles": cycles[reason]} for reason in REASONS},
         "current_stalls": current,
@@ -383,7 +385,9 @@ def statistics(machine: Machine) -> dict[str, Any]:
             for stated, channel in zip(package.channels, machine.channels, strict=True)
         },
         "slots": {name: str(machine.slots[place]) for place, name in enumerate(package.slots)},
-        "tensors": {each.name: machine.tensors[place].tobytes().hex() for place, each in enumerate(package.tensors)},
+        "tensors": {
+            tensor.name: machine.tensors[place].tobytes().hex() for place, tensor in enumerate(package.tensors)
+        },
         "assignments": list(machine.assignments),
     }
 

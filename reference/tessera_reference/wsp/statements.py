@@ -326,7 +326,7 @@ class BodyReader:
         if depth > DEEPEST:
             raise ProgramRefused(path, f"is nested deeper than {DEEPEST}")
         listed = objects(value, path)
-        return tuple(self._statement(each, f"{path}/{place}", depth) for place, each in enumerate(listed))
+        return tuple(self._statement(statement, f"{path}/{place}", depth) for place, statement in enumerate(listed))
 
     def _statement(self, value: Mapping[str, Any], path: str, depth: int) -> Statement:
         op = value.get("op")
@@ -341,7 +341,7 @@ class BodyReader:
             elif required:
                 raise ProgramRefused(f"{path}/{field}", "is missing")
         if count != len(value):
-            unknown = min(set(value) - {each for each, _, _ in FIELDS[kind]} - {"op"})
+            unknown = min(set(value) - {member for member, _, _ in FIELDS[kind]} - {"op"})
             raise ProgramRefused(f"{path}/{unknown}"[:200], f"is no member of {op}")
         return kind(**given)
 
@@ -367,21 +367,23 @@ class BodyReader:
         operands = value["operands"]
         if not isinstance(operands, list) or len(operands) != arity:
             raise ProgramRefused(f"{path}/operands", f"are not the {arity} that {value['op']} takes")
-        read = [self.expression(each, f"{path}/operands/{place}", depth + 1) for place, each in enumerate(operands)]
+        read = [
+            self.expression(operand, f"{path}/operands/{place}", depth + 1) for place, operand in enumerate(operands)
+        ]
         return Operation(value["op"], tuple(read))
 
     def _arguments(self, value: Any, path: str, depth: int) -> tuple[Argument, ...]:
         return tuple(
-            TensorArgument(self.resolve("tensor", each["tensor"], f"{path}/{place}/tensor"))
-            if set(each) == {"tensor"}
-            else self.expression(each, f"{path}/{place}", depth)
-            for place, each in enumerate(objects(value, path))
+            TensorArgument(self.resolve("tensor", argument["tensor"], f"{path}/{place}/tensor"))
+            if set(argument) == {"tensor"}
+            else self.expression(argument, f"{path}/{place}", depth)
+            for place, argument in enumerate(objects(value, path))
         )
 
     def _channels(self, value: Any, path: str, depth: int) -> tuple[int, ...]:
         if not isinstance(value, list):
             raise ProgramRefused(path, "is no list of channels")
-        return tuple(self.resolve("channel", each, f"{path}/{place}") for place, each in enumerate(value))
+        return tuple(self.resolve("channel", channel, f"{path}/{place}") for place, channel in enumerate(value))
 
 
 def objects(value: Any, path: str) -> Sequence[Mapping[str, Any]]:
