@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from importlib.util import find_spec
+from itertools import chain
 
 import numpy as np
 from measurement import Measurement, NotMeasured, Outcome, in_turns
@@ -31,12 +33,12 @@ MOST: dict[Level, float] = {"tile": 15, "target": 25}
 
 def measure() -> list[Outcome]:
     """Kernels ready to run, as installed; lowering is not counted. Emission is all from Target IR to PTX."""
-    rows = [row(work, extent, level) for work in PROGRAMS_OF_ROWS for extent in EXTENTS for level in MOST]
-    return [*rows, emission()]
+    rows = [rows_of(work, extent, level) for work in PROGRAMS_OF_ROWS for extent in EXTENTS for level in MOST]
+    return [*chain.from_iterable(rows), emission()]
 
 
-def row(work: str, extent: int, level: Level) -> Outcome:
-    """One program at a level against the same at Graph IR, by processor time."""
+def rows_of(work: str, extent: int, level: Level) -> list[Outcome]:
+    """One program at a level against the same at Graph IR, by processor time: launches 1, 2, and those that repeat."""
     module, target = compile_source(PROGRAMS_OF_ROWS[work].format(extent)).module, target_of(DEFAULT)
     random = np.random.Generator(np.random.PCG64(5))
     inputs = {}
@@ -45,13 +47,27 @@ def row(work: str, extent: int, level: Level) -> Outcome:
         values = random.uniform(0.5, 1, (extent, extent)).astype(np.float32)
         inputs[parameter.name] = cast(Array(dtype("fp32"), values), parameter.type.dtype)
     lowered = lower(module, level, target)
+    warm = lower(module, level, target)
+    run_lowered(level, warm, "f", inputs, target)  # compiles what the process compiles once
+    once = [seconds(lambda: run_lowered(level, lowered, "f", inputs, target)) for _ in range(2)]
     ours, graph = in_turns(
         lambda: run_lowered(level, lowered, "f", inputs, target),
         lambda: execute_at("graph", module, "f", inputs, target),
         5,
     )
     name = f"{work} {extent} at {level.capitalize()} IR"
-    return Measurement(name, ours, "Graph IR", graph, ours / graph, "x", MOST[level])
+    early = [
+        Measurement(f"{name}, {which} launch", time_, "Graph IR", graph, 1000 * time_, "ms", None)
+        for which, time_ in zip(("first", "second"), once, strict=True)
+    ]
+    return [Measurement(name, ours, "Graph IR", graph, ours / graph, "x", MOST[level]), *early]
+
+
+def seconds(run: Callable[[], object]) -> float:
+    """The processor time of one call."""
+    started = time.process_time()
+    run()
+    return time.process_time() - started
 
 
 def emission() -> Outcome:

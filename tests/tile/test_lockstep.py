@@ -123,6 +123,13 @@ def summed_under_a_mask(r):
     return total
 
 
+def of_both_zeros(r):
+    """The constants 0.0 and -0.0 are equal numbers with different bits."""
+    zeros = [r.k.constant(zero, "fp32") for zero in (0.0, -0.0)]
+    (chosen,) = r.k.branch(r.k.less(r.t, 40), lambda: zeros[0], lambda: zeros[1])
+    return chosen
+
+
 def chosen_by_block(r):
     (found,) = r.k.branch(r.k.less(r.b, 3), lambda: r.k.add(r.x, r.x), lambda: r.x)
     return found
@@ -150,7 +157,10 @@ def in_place(r):
     return r.x
 
 
-@pytest.mark.parametrize("body", [doubled, through_shared, copied, divided_and_counted_down, summed_under_a_mask])
+ALIKE = [doubled, through_shared, copied, divided_and_counted_down, summed_under_a_mask, of_both_zeros]
+
+
+@pytest.mark.parametrize("body", ALIKE)
 def test_blocks_that_do_the_same_run_in_lockstep(kernel, both, body):
     rows = Rows(kernel)
     rows.finish(both, body(rows))

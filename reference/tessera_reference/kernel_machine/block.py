@@ -21,6 +21,7 @@ from ..ir.types import Fragment, Memref, Scalar, Value
 from ..numerics.array import Array
 from ..numerics.errors import DivisionByZero
 from ..numerics.formats import DTYPES, DType, NumericsFailure, dtype
+from ..numerics.matmul import matmul
 from .storage import (
     AbsentLane,
     Address,
@@ -313,6 +314,10 @@ class Program:
     places: int
     uses: Mapping[Value, FragmentUse]
     written: frozenset[Value]
+    product: Callable[..., Array] = matmul
+    """The function by which matrix instructions multiply."""
+    alike: Callable[[Any, Any], tuple[Any, Any]] = lambda a, b: (a, b)
+    """Two values between which lanes choose, as values of one kind."""
 
 
 # Diagnostics of kernels that fail while they run (section 12), and the limit on their instructions.
@@ -462,10 +467,11 @@ class BlockState(Lanes):
         if not isinstance(a, Array):
             return a.merged(condition, b)
         chosen = condition
+        a, b = self.program.alike(a, b)
         if a.rank == 3:
             chosen = by_warp(self, "the choice of a fragment", condition.astype(np.int64)).astype(bool)
         shape = (-1,) + (1,) * (a.rank - 1)
-        return Array(a.dtype, np.where(chosen.reshape(shape), a.values, b.values))
+        return type(a)(a.dtype, np.where(chosen.reshape(shape), a.values, b.values))
 
     # Memory
 
@@ -572,6 +578,8 @@ class KernelOperation(Operation):
 
     is_total: ClassVar[bool] = False
     """True if its result depends on its operands alone, in every lane, and it cannot fail."""
+    moved: ClassVar[tuple[int, ...]] = ()
+    """The places of operands whose elements it moves or gives to the program's `product`, computing with none."""
 
     @property
     def short_name(self) -> str:
@@ -585,6 +593,11 @@ class KernelOperation(Operation):
     def execute(self, *operands: Any, **context: Any) -> Any:
         """Never called: it runs by `run`, in a block."""
         raise TypeError(f"{self.name} runs in kernels")
+
+
+def identity(operation: Operation) -> tuple[type[Operation], str]:
+    """Return what is equal for operations of the same bits only: == takes the constant -0.0 for 0.0."""
+    return type(operation), repr(operation)
 
 
 def require_indices(indices: tuple[Scalar, ...], places: int, optional: bool = False) -> None:

@@ -26,7 +26,7 @@ from ..ir.targets import Target
 from ..ir.types import Memref, Pointer
 from ..numerics.array import Array
 from ..numerics.formats import DType
-from .block import INDEX_DTYPE, BlockState, Budget, Call, Code, Mask, Program, Step
+from .block import INDEX_DTYPE, BlockState, Budget, Call, Code, Mask, Program, Step, identity
 from .storage import PENDING, Clock, GlobalStorage, KernelFault, Offsets, Place, SharedStorage, Storage, Values, Who
 
 
@@ -213,8 +213,8 @@ class LockstepState(BlockState):
             return replace(value, bytes=self.tiled(value.bytes))
         values = value.values
         if values.strides == (0,):
-            return Array(value.dtype, np.broadcast_to(values[0], self.every.lanes))
-        return Array(value.dtype, self.tiled(values))
+            return type(value)(value.dtype, np.broadcast_to(values[0], self.every.lanes))
+        return type(value)(value.dtype, self.tiled(values))
 
     def tiled(self, values: Values) -> Values:
         """Return the values of one block's lanes, repeated for each block."""
@@ -225,7 +225,7 @@ class LockstepState(BlockState):
         rows = value.values.reshape(self.blocks, -1)
         if np.count_nonzero(rows != rows[0]):
             raise Diverged
-        return Array(value.dtype, rows[0])
+        return type(value)(value.dtype, rows[0])
 
 
 MOST_TURNS = 16
@@ -304,7 +304,7 @@ class _Placement:
         if step.is_total:
             depth = max((self.levels.get(slot, 0) for slot in step.operands), default=0)
         steps, known = self.open[depth]
-        first = known.setdefault((step.instruction.operation, step.operands), step) if step.is_total else step
+        first = known.setdefault((identity(step.instruction.operation), step.operands), step) if step.is_total else step
         if first is not step:
             self.same.update(zip(step.results, first.results, strict=True))
             return

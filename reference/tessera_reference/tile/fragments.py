@@ -16,7 +16,6 @@ from ..kernel_machine.block import BlockState, FragmentUse, KernelOperation, by_
 from ..kernel_machine.storage import Address, Misaligned, Offsets, OutOfBounds, Storage, Values
 from ..numerics.array import Array
 from ..numerics.formats import DType
-from ..numerics.matmul import matmul
 from .operations import For
 
 # Matrices in memory as warps read and write them: one corner for each warp, rows a stride apart (section 7.2).
@@ -207,6 +206,8 @@ class MmaSync(KernelOperation):
     k: Attribute[int]
     accum: Attribute[DType] = derived(lambda self: self.c.dtype.accumulator)
 
+    moved = (0, 1, 2)
+
     def infer(self) -> Fragment:
         """The type of all three."""
         require(
@@ -230,7 +231,7 @@ class MmaSync(KernelOperation):
     def run(self, block: BlockState, a: Array, b: Array, c: Array) -> Array:
         """All warps at once."""
         block.whole_warps("mma.sync")
-        return matmul(a, b, self.accum, addend=c, accumulator=self.accum)
+        return block.program.product(a, b, self.accum, addend=c, accumulator=self.accum)
 
 
 @operation("tessera.tile.fragment.store", clauses=("LANG-07.2-03", "LANG-08.3-01"))
@@ -242,6 +243,7 @@ class FragmentStore(KernelOperation):
     indices: Operands[Scalar]
 
     effects = frozenset({"memory"})
+    moved = (0,)
 
     def infer(self) -> tuple[()]:
         """Nothing results."""

@@ -41,6 +41,7 @@ from ..kernel_machine.block import (
     unwritten,
 )
 from ..kernel_machine.lockstep import Diverged, LockstepState, in_lockstep
+from ..kernel_machine.replay import DependsOnData, Plan, Recorder, Traced
 from ..kernel_machine.storage import GlobalStorage, Place, Unwritten
 from ..numerics.array import Array
 from ..numerics.errors import TooLarge
@@ -220,17 +221,66 @@ def run_kernel(
     try:
         program = prepare(kernel, lanes)
         _require_steps(program, grid, steps)
-        together = _in_lockstep(kernel, inputs, target, steps) if order == "forward" else None
-        if together is not None:
-            return together
-        block = BlockState(program, target, grid, extents, Budget(steps))
-        buffers = _bind(kernel, inputs, block)
-        with np.errstate(all="ignore"):
-            for number in _in_order(order, prod(grid)):
-                block.begin(number)
-                block.region(program.code, block.parameters)
+        if order == "forward" and LOCKSTEP:
+            shapes = tuple((argument.dtype, argument.shape) for argument in inputs)
+            repeated = _launches(kernel, shapes, target, steps).run(kernel, inputs, target, steps)
+            if repeated is not None:
+                return repeated
+        return _run(kernel, program, inputs, target, steps, order)
     except RecursionError:
         raise UnsupportedConstruct("execute.deep_regions", kernel.location) from None
+
+
+class _Launches:
+    """The launches of a kernel on arguments of some shapes, of which the second is recorded."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.plan: Plan | None = None
+
+    def run(
+        self, kernel: Function, inputs: Sequence[Array | Uninitialised], target: Target, steps: int
+    ) -> tuple[Array, ...] | None:
+        """The buffers after a launch by the plan; None without one, or where an operation fails."""
+        self.count += 1
+        if self.count == 2:
+            recorder = Recorder()
+            program = recorder.program(prepare(kernel, prod(_extents(kernel, "block"))))
+            try:
+                numbers = [recorder.fresh(x.dtype, x.shape) if isinstance(x, Array) else x for x in inputs]
+                outputs = _run(kernel, program, numbers, target, steps)
+                self.plan = Plan(recorder, [x for x in numbers if isinstance(x, Traced)], outputs)
+            except (Rejection, DependsOnData, UnsupportedConstruct):
+                return None
+        return self.plan.run(inputs) if self.plan else None
+
+
+@lru_cache(maxsize=64)
+def _launches(
+    kernel: Function, shapes: tuple[tuple[DType, tuple[int, ...]], ...], target: Target, steps: int
+) -> _Launches:
+    return _Launches()
+
+
+def _run(
+    kernel: Function,
+    program: Program,
+    inputs: Sequence[Array | Uninitialised],
+    target: Target,
+    steps: int,
+    order: str | Sequence[int] = "forward",
+) -> tuple[Array, ...]:
+    """Run each instruction, of many blocks at once where they run in lockstep."""
+    grid, extents = _extents(kernel, "grid"), _extents(kernel, "block")
+    together = _in_lockstep(kernel, program, inputs, target, steps) if order == "forward" else None
+    if together is not None:
+        return together
+    block = BlockState(program, target, grid, extents, Budget(steps))
+    buffers = _bind(kernel, inputs, block)
+    with np.errstate(all="ignore"):
+        for number in _in_order(order, prod(grid)):
+            block.begin(number)
+            block.region(program.code, block.parameters)
     for buffer in buffers:
         try:
             buffer.require_written()
@@ -240,7 +290,7 @@ def run_kernel(
 
 
 def _in_lockstep(
-    kernel: Function, inputs: Sequence[Array | Uninitialised], target: Target, steps: int
+    kernel: Function, program: Program, inputs: Sequence[Array | Uninitialised], target: Target, steps: int
 ) -> tuple[Array, ...] | None:
     """Return the buffers of a kernel whose blocks ran in lockstep; None where they do not, or where few would."""
     grid, extents = _extents(kernel, "grid"), _extents(kernel, "block")
@@ -248,7 +298,8 @@ def _in_lockstep(
     worthwhile = LOCKSTEP and blocks > 1 and blocks * sum(1 for _ in kernel.body.walk()) >= WORTHWHILE
     if not worthwhile or lanes % target.warp:
         return None
-    program, buffers, parameters = _prepare_lockstep(kernel, lanes), None, ()
+    is_cached = program is prepare(kernel, lanes)
+    program, buffers, parameters = _prepare_lockstep(kernel, lanes) if is_cached else in_lockstep(program), None, ()
     try:
         with np.errstate(all="ignore"):
             groups = -(-blocks // max(3, MOST_LANES // lanes))
@@ -308,7 +359,7 @@ def _bind(kernel: Function, arguments: Sequence[Array | Uninitialised], block: B
     values: list[GlobalStorage | Array] = []
     for parameter, argument in zip(kernel.parameters, arguments, strict=True):
         if isinstance(argument, Array) and not isinstance(parameter.type, Memref | Pointer):
-            values.append(Array(argument.dtype, np.broadcast_to(argument.values, block.lanes)))
+            values.append(type(argument)(argument.dtype, np.broadcast_to(argument.values, block.lanes)))
             continue
         initial = argument if isinstance(argument, Array) else None
         noted = initial is None or parameter in block.program.written

@@ -209,6 +209,7 @@ class Store(KernelOperation):
     indices: Operands[Scalar]
 
     effects = frozenset({"memory"})
+    moved = (0,)
 
     def infer(self) -> tuple[()]:
         """Nothing results; nothing is cast."""
@@ -410,6 +411,8 @@ class ShuffleSync(KernelOperation):
     value: Operand[Scalar]
     delta: Attribute[int]
     mask: Attribute[int | None] = None
+
+    moved = (0,)
 
     def infer(self) -> Scalar:
         """The operand's type."""

@@ -283,6 +283,8 @@ class Select(TargetOperation):
     a: Operand[Scalar | Vector]
     b: Operand[Scalar | Vector]
 
+    moved = (1, 2)
+
     def infer(self) -> Scalar | Vector:
         """The type of both."""
         require_dtype(self.condition.dtype, ("bool",), "condition")

@@ -250,6 +250,7 @@ class Store(TargetOperation):
     address: Operand[Pointer]
 
     effects = frozenset({"memory"})
+    moved = (0,)
 
     def infer(self) -> tuple[()]:
         """Nothing results."""
@@ -322,6 +323,8 @@ class InsertElement(TargetOperation):
     value: Operand[Scalar]
     position: Attribute[int]
 
+    moved = (0, 1)
+
     def infer(self) -> Vector:
         """The vector's type."""
         _require_position(self.position, self.vector)
@@ -347,6 +350,8 @@ class ExtractElement(TargetOperation):
     vector: Operand[Vector]
     position: Attribute[int]
 
+    moved = (0,)
+
     def infer(self) -> Scalar:
         """The element."""
         _require_position(self.position, self.vector)
@@ -367,6 +372,8 @@ class ShuffleVector(TargetOperation):
 
     vector: Operand[Vector]
     mask: Attribute[tuple[int, ...]]
+
+    moved = (0,)
 
     def infer(self) -> Vector:
         """Return a vector with an element for each position of the mask."""

@@ -17,7 +17,6 @@ from ...ir.types import Pointer, Scalar, Vector
 from ...kernel_machine.block import INDEX_TYPE, BlockState, exchanged, shuffled
 from ...numerics.array import Array
 from ...numerics.formats import DTYPES, DType
-from ...numerics.matmul import matmul
 from ...tile.operations import AXES, SIZES, BlockBarrier, GroupCommit
 from ..operation import NAMES, SUFFIXES, TargetOperation, Writer, held_shown, require_dtype, require_type
 from .memory import GLOBAL, SHARED, Load, Pointers, Store, elements, require_space, require_stored_dtype
@@ -335,6 +334,7 @@ class ShuffleDown(TargetOperation):
     mask: Attribute[int] = FULL
 
     vendor = "nvidia"
+    moved = (0,)
 
     def infer(self) -> Scalar:
         """The operand's type."""
@@ -461,6 +461,7 @@ class MmaSync(TargetOperation):
     k: Attribute[int]
 
     vendor = "nvidia"
+    moved = (0, 1, 2)
 
     def infer(self) -> Vector:
         """The accumulator's type; every operand holds as many elements as the layout spreads to a lane."""
@@ -483,7 +484,7 @@ class MmaSync(TargetOperation):
         block.whole_warps(self.name)
         shape, held = (self.m, self.n, self.k), self.a.dtype
         spread_c = nvidia("c", *shape, held)
-        product = matmul(
+        product = block.program.product(
             Array(held, nvidia("a", *shape, held).gathered(a.values)),
             Array(held, nvidia("b", *shape, held).gathered(b.values)),
             c.dtype,
@@ -610,6 +611,7 @@ class BPermute(TargetOperation):
     value: Operand[Scalar]
 
     vendor = "amd"
+    moved = (1,)
 
     def infer(self) -> Scalar:
         """The value's type."""
@@ -684,6 +686,7 @@ class Mfma(TargetOperation):
     c: Operand[Vector]
 
     vendor = "amd"
+    moved = (0, 1, 2)
     kind: ClassVar[Kind]
 
     def infer(self) -> Vector:
@@ -700,7 +703,7 @@ class Mfma(TargetOperation):
         block.whole_warps(self.name)
         held = self.kind.dtype
         spread_a, spread_b, spread_c = (amd(role, *self.kind.shape, held) for role in ("a", "b", "c"))
-        product = matmul(
+        product = block.program.product(
             Array(held, spread_a.gathered(a.values)),
             Array(held, spread_b.gathered(b.values)),
             c.dtype,
