@@ -241,6 +241,14 @@ def test_a_reset_that_does_not_end_is_no_fault():
     assert isinstance(session.call("language.execute", params), Returned)
 
 
+def test_none_is_a_result_without_members():
+    resets = []
+    session = session_with(lambda params: {"outputs": [ONE]}, reset=lambda: resets.append(1))
+    assert isinstance(session.call("language.execute", {"source": "", "function": "f", "inputs": {}}), Returned)
+    assert session.reset() is None
+    assert resets == [1]
+
+
 def test_after_a_fault_no_case_is_asked_of_what_was_replayed():
     """Handles of the process before may have broken it."""
     made = []

@@ -55,6 +55,14 @@ class ResultsDropped(ReferenceAdapter):
         return super().abi_compile(source=source, **options)
 
 
+@violates("RT-10.1-13", "compiles no kernel with a number first that writes a part of a tensor")
+class WholeTensorsBehindNumbers(ReferenceAdapter):
+    def abi_compile(self, *, source: str, **options: Any) -> dict[str, Any]:
+        if re.search(r"kernel \w+\(\w+: (?!tensor)[^}]*\[[\d:]+\] = ", source):
+            raise Refusal("types", "verify", "a part of a tensor")
+        return super().abi_compile(source=source, **options)
+
+
 class Launches(ReferenceAdapter):
     """The reference with an action before and after each launch."""
 

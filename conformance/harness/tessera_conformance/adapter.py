@@ -3,7 +3,7 @@
 An adapter is an object with `hello()` and one method for each protocol method it implements, named with an underscore
 for the point: `language.execute` is `language_execute(self, *, source, function, inputs, level="strict")`. It returns
 the result of that method as the protocol describes it, with `Tensor` objects for tensors, or raises `Refusal` or
-`NotSupported`. A method that it does not have reads as unsupported.
+`NotSupported`. A result without members may be None. A method that it does not have reads as unsupported.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ def invoke(adapter: Adapter, method: str, params: Mapping[str, Any]) -> Returned
     if handler is None:
         return Unsupported(method)
     try:
-        return Returned(handler(**params))
+        value = handler(**params)
+        return Returned({} if value is None else value)
     except (Refusal, NotSupported) as stop:
         return stop.outcome

@@ -298,7 +298,7 @@ def compiled(impl: Implementation, check: Check, source: str = KERNELS, **option
     """The image of a program, as data; without `targets`, for every device of the machine."""
     answer = impl.abi.compile(source=source, **options)
     judge_extents(impl, check, answer, source)
-    judge_refusal(check, answer, source)
+    judge_refusal(impl, check, answer, source)
     image = check.returns(answer, "the program is compiled")["image"]
     assert isinstance(image, str)
     return image

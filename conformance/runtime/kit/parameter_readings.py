@@ -16,15 +16,29 @@ NARROW = ("int8", "int16", "bool", "fp16", "bf16", "fp8_e4m3", "fp8_e5m2")
 """Scalars of fewer than 32 bits."""
 
 
-def judge_refusal(check: Check, observation: Observation, source: str) -> None:
-    """End the case as another reading where a compiler refuses a program for its parameters (AMB-RT-17, -19)."""
+def judge_refusal(impl: Implementation, check: Check, observation: Observation, source: str) -> None:
+    """End the case as another reading where a compiler refuses a program for its parameters (AMB-RT-17, -19).
+
+    A small kernel shows it: refused with such a parameter, compiled without.
+    """
     if not isinstance(observation, Rejected):
         return
     kernels = parameters_of(source)
-    first = "the compiler refuses kernels that declare a scalar before a buffer"
-    check.reading("AMB-RT-19", first, any(map(_scalar_first, kernels)))
-    narrow = any(type_ in NARROW for types in kernels for type_ in types)
-    check.reading("AMB-RT-17", "refuse narrower scalars", narrow)
+    if any(map(_scalar_first, kernels)):
+        first = "the compiler refuses kernels that declare a scalar before a buffer"
+        check.reading("AMB-RT-19", first, _refuses_first(impl, (f"v: int32, {TENSOR}", f"{TENSOR}, v: int32")))
+    narrow = sorted({type_ for types in kernels for type_ in types if type_ in NARROW})
+    pairs = [(f"{TENSOR}, v: {type_}", f"{TENSOR}, v: int32") for type_ in narrow]
+    check.reading("AMB-RT-17", "refuse narrower scalars", any(_refuses_first(impl, pair) for pair in pairs))
+
+
+TENSOR = "x: tensor<8xint32>"
+
+
+def _refuses_first(impl: Implementation, parameters: tuple[str, str]) -> bool:
+    """True if the compiler refuses the first of two kernels, and takes the second."""
+    sources = [f"module m {{ kernel k({listed}) {{ x = x + x; }} }}" for listed in parameters]
+    return [isinstance(impl.abi.compile(source=source), Returned) for source in sources] == [False, True]
 
 
 NAMED = "module m { kernel k(N: int32, x: tensor<Nxint32>) { x = x + N; } }"
