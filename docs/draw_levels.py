@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from tessera_reference.commands.explain import summary
+from tessera_reference.commands.images import summary
 from tessera_reference.ir.module import Module
 from tessera_reference.ir.operation import OPERATIONS
 from tessera_reference.ir.targets import Target, target_of

@@ -17,7 +17,7 @@ import tessera_reference
 # Who may import whom (DESIGN: arrows run one way, and the suite never sees the reference).
 
 SUITE = ("abi", "ir", "runtime", "collectives", "harness")
-BRIDGES = {"tessera_reference.adapter", "tessera_reference.commands.serve"}
+BRIDGES = {"tessera_reference.adapter", "tessera_reference.commands.tools"}
 CHAPTERS = "tessera_conformance.chapters"
 ROOMS = (
     "numerics",

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tessera_reference.cli import main
-from tessera_reference.commands import compare_levels as command
+from tessera_reference.commands import run as command
 from tessera_reference.ir.diagnostics import Diagnostic, Location, Rejection, Span
 from tessera_reference.levels.comparison import Comparison, Difference
 

@@ -17,7 +17,7 @@ import pytest
 from tessera_conformance.cases import clauses_directory
 from tessera_conformance.registry import load_registry
 from tessera_reference.cli import main
-from tessera_reference.commands.lsp.hover import program_hover, words
+from tessera_reference.commands.hover import program_hover, words
 from tessera_reference.ir.operation import SPELLINGS
 from tessera_reference.language import format_program
 from tessera_reference.language.grammar import RESERVED
@@ -274,14 +274,14 @@ BAD_IR = """"builtin.module"() ({
 
 def test_a_failure_of_the_reference_is_a_diagnostic(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pygls", reason="pip install pygls")
-    from tessera_reference.commands.lsp import server
+    from tessera_reference.commands import language_server
     from tessera_reference.ir.targets import DEFAULT, target_of
 
     def fail(text: str, path: str) -> None:
         raise RecursionError("too deep")
 
-    monkeypatch.setattr(server, "compile_source", fail)
-    (failed,) = server.diagnose(GOOD, "p.tsr", target_of(DEFAULT))
+    monkeypatch.setattr(language_server, "compile_source", fail)
+    (failed,) = language_server.diagnose(GOOD, "p.tsr", target_of(DEFAULT))
     assert failed.message == "the reference failed on this document: RecursionError: too deep"
 
 

@@ -161,8 +161,8 @@ def test_other_subcommands_are_not_imported() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program, str(ATTENTION)], capture_output=True, text=True, check=True)
     imported = set(done.stderr.split())
-    assert "tessera_reference.commands.fmt" in imported
-    assert imported.isdisjoint({"tessera_reference.commands.compile", "tessera_reference.runtime"})
+    assert "tessera_reference.commands.check" in imported
+    assert imported.isdisjoint({"tessera_reference.commands.images", "tessera_reference.runtime"})
 
 
 def test_a_module_that_is_no_subcommand_is_none(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,7 @@ from tessera_conformance.tensors import Tensor
 from tessera_reference.abi import Descriptor, Failure, NumericsPolicy, Status
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.adapter import collectives as adapter
-from tessera_reference.adapter.outcomes import array, statuses, tensor
+from tessera_reference.adapter.messages import array, statuses, tensor
 from tessera_reference.collectives import all_reduce
 from tessera_reference.numerics import reductions
 from tessera_reference.numerics.array import Array

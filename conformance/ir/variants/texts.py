@@ -9,7 +9,7 @@ from typing import Any
 from tessera_conformance.strength import altered, varies
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.adapter import language as adapter_language
-from tessera_reference.adapter import requests as adapter_levels
+from tessera_reference.adapter import messages as adapter_levels
 from tessera_reference.ir import text
 from tessera_reference.ir.module import Function, Module
 from tessera_reference.ir.types import ROW_MAJOR, Tensor, Value

@@ -10,7 +10,7 @@ from unittest import mock
 import numpy as np
 
 from tessera_conformance.strength import Violation, replaced, violates
-from tessera_reference.adapter import ReferenceAdapter, make, outcomes, requests
+from tessera_reference.adapter import ReferenceAdapter, make, messages
 from tessera_reference.adapter import language as adapter
 from tessera_reference.graph.interpreter import Interpreter
 from tessera_reference.graph.matmul import MatMul
@@ -28,9 +28,9 @@ from tessera_reference.numerics.trees import pairwise
 
 def shown(name: str, clause: str, description: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Violation:
     """A lowering whose operations are shown changed."""
-    show = requests._operation
+    show = messages._operation
     return replaced(
-        clause, description, make, (requests, "_operation", lambda operation: change(show(operation))), name=name
+        clause, description, make, (messages, "_operation", lambda operation: change(show(operation))), name=name
     )
 
 
@@ -76,9 +76,9 @@ class FirstFunctionOnly(ReferenceAdapter):
 
 def diagnosed(name: str, clause: str, description: str, **changes: Any) -> Violation:
     """Diagnostics with changed fields."""
-    right = outcomes.diagnostic
+    right = messages.diagnostic
     substitutions = [
-        (owner, "diagnostic", lambda entry: replace(right(entry), **changes)) for owner in (outcomes, adapter)
+        (owner, "diagnostic", lambda entry: replace(right(entry), **changes)) for owner in (messages, adapter)
     ]
     return replaced(clause, description, make, *substitutions, name=name)
 

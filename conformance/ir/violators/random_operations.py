@@ -9,7 +9,7 @@ from typing import Any
 
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import language as adapter
-from tessera_reference.adapter import make, requests
+from tessera_reference.adapter import make, messages
 from tessera_reference.graph import composites as operations
 from tessera_reference.graph.composites import Draw, Dropout, DropoutMask, Normal, Uniform
 from tessera_reference.graph.interpreter import Interpreter, Within
@@ -37,7 +37,7 @@ def cleaned(name: str, clause: str, description: str, clean: Cleaning) -> Violat
 
     def function(given: Function) -> dict[str, Any]:
         kept = clean(list(given.body.walk()), set(given.body.results))
-        return SHOWN(given) | {"operations": [requests._operation(operation) for operation in kept]}
+        return SHOWN(given) | {"operations": [messages._operation(operation) for operation in kept]}
 
     return replaced(clause, description, make, (adapter, "function_message", function), name=name)
 

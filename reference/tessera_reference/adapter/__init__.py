@@ -1,7 +1,7 @@
 """The reference as an implementation: the one bridge between it and the conformance harness.
 
 Each protocol method is a method here, by area. What it takes and returns is declared in the `interface.toml` of its
-chapter, by which arguments are read (`requests.py`); most methods of the runtime are made from it (`runtime.py`). The
+chapter, by which arguments are read (`messages.py`); most methods of the runtime are made from it (`runtime.py`). The
 module of an area is imported when the first of its methods is asked for.
 """
 
@@ -24,132 +24,26 @@ from .session_state import SessionState
 
 __all__ = ["FEATURES", "ReferenceAdapter", "load_areas", "load_whole", "make"]
 
-FEATURES = (
-    "activations",
-    "address-spaces",
-    "algorithm-control",
-    "all-to-all",
-    "annotations",
-    "arch-model",
-    "argument-checks",
-    "auto-algorithm",
-    "auto-transport",
-    "autotune",
-    "backend-a2a3sim",
-    "backend-aie",
-    "backend-cpu-sim",
-    "bf16-collectives",
-    "broadcasting-ops",
-    "c-abi",
-    "cache-probe",
-    "casts",
-    "checked-handles",
-    "chunk-ranges",
-    "chunk-trace",
-    "collective-messages",
-    "collective-policy",
-    "compression",
-    "compression-probe",
-    "cost-model",
-    "credit-limiter",
-    "data-parallel-pipeline",
-    "delivery-order",
-    "descriptor-access",
-    "device-list",
-    "device-memory-probe",
-    "dtype-ids",
-    "elementary-functions",
-    "endpoint-control",
-    "env-overrides",
-    "env-vars",
-    "error-feedback",
-    "execute-schedule",
-    "execute-target",
-    "execute-tile",
-    "execution",
-    "expert-buckets",
-    "explain",
-    "extra-dtypes",
-    "fault-injection",
-    "fp8-collectives",
-    "fused-attention",
-    "fusion",
-    "graph-ir-text",
-    "graph-replay",
-    "hierarchical",
-    "hop-trace",
-    "host-buffer-ref",
-    "host-memory",
-    "host-runtime-bridge",
-    "image-inspection",
-    "inverse-fft",
-    "ir-dumps",
-    "ir-pack",
-    "last-error",
-    "layout-casts",
-    "link-credits",
-    "link-cuts",
-    "low-latency-launch",
-    "lower-schedule",
-    "lower-target",
-    "lower-tile",
-    "lowering",
-    "matmul-out",
-    "memory-findings",
-    "mesh-collectives",
-    "mesh-execution",
-    "mesh-selection",
-    "message-times",
-    "module-compiler",
-    "normalization",
-    "online-adaptation",
-    "operation-access",
-    "parameter-layout",
-    "parameter-prefetch",
-    "per-rank-issue",
-    "persistent-kernels",
-    "phase1-host-graph",
-    "philox",
-    "pipelining",
-    "plan-execution",
-    "point-to-point",
-    "python-binding",
-    "random-numbers",
-    "random-ops",
-    "rank-memory",
-    "reductions",
-    "rooflines",
-    "row-col-chunks",
-    "runtime-policy",
-    "schedule-control",
-    "schedule-ir-text",
-    "scopes",
-    "stateful-ops",
-    "stream-memory-limits",
-    "subgroups",
-    "target-ir-text",
-    "tensor-ops",
-    "tile-ir-text",
-    "timeout",
-    "topk-sparsity",
-    "topology",
-    "trace-export",
-    "two-queue",
-    "wire-packing",
-    "wsp-capabilities",
-    "wsp-channel-latency",
-    "wsp-expressions",
-    "wsp-kernels",
-    "wsp-packages",
-    "wsp-resources",
-    "wsp-scopes",
-    "wsp-seeds",
-    "wsp-slots",
-    "wsp-statistics",
-    "wsp-steps",
-    "wsp-task-channels",
-    "wsp-task-tensors",
-    "zero-sizes",
+FEATURES = tuple(
+    """
+    activations address-spaces algorithm-control all-to-all annotations arch-model argument-checks auto-algorithm
+    auto-transport autotune backend-a2a3sim backend-aie backend-cpu-sim bf16-collectives broadcasting-ops c-abi
+    cache-probe casts checked-handles chunk-ranges chunk-trace collective-messages collective-policy compression
+    compression-probe cost-model credit-limiter data-parallel-pipeline delivery-order descriptor-access device-list
+    device-memory-probe dtype-ids elementary-functions endpoint-control env-overrides env-vars error-feedback
+    execute-schedule execute-target execute-tile execution expert-buckets explain extra-dtypes fault-injection
+    fp8-collectives fused-attention fusion graph-ir-text graph-replay hierarchical hop-trace host-buffer-ref
+    host-memory host-runtime-bridge image-inspection inverse-fft ir-dumps ir-pack last-error layout-casts
+    link-credits link-cuts low-latency-launch lower-schedule lower-target lower-tile lowering matmul-out
+    memory-findings mesh-collectives mesh-execution mesh-selection message-times module-compiler normalization
+    online-adaptation operation-access parameter-layout parameter-prefetch per-rank-issue persistent-kernels
+    phase1-host-graph philox pipelining plan-execution point-to-point python-binding random-numbers random-ops
+    rank-memory reductions rooflines row-col-chunks runtime-policy schedule-control schedule-ir-text scopes
+    stateful-ops stream-memory-limits subgroups target-ir-text tensor-ops tile-ir-text timeout topk-sparsity
+    topology trace-export two-queue wire-packing wsp-capabilities wsp-channel-latency wsp-expressions wsp-kernels
+    wsp-packages wsp-resources wsp-scopes wsp-seeds wsp-slots wsp-statistics wsp-steps wsp-task-channels
+    wsp-task-tensors zero-sizes
+    """.split()
 )
 """The features of the reference beyond the core of the specifications."""
 

@@ -25,8 +25,7 @@ from ..mesh import topology
 from ..numerics.errors import InvalidArgument
 from ..numerics.formats import DTYPES
 from ..runtime.calls import read_policy
-from .outcomes import outcomes, statuses
-from .requests import checked, data
+from .messages import checked, data, outcomes, statuses
 from .session_state import SessionState
 
 ZEROS: Mapping[str, ParameterValue] = {"bool": False, "complex64": 0j, "complex128": 0j}

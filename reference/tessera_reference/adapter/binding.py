@@ -14,7 +14,7 @@ from tessera_conformance.tensors import Tensor
 from .. import binding as ts
 from ..binding.meshes import numpy_dtype
 from ..numerics.formats import dtype
-from .requests import checked
+from .messages import checked
 from .session_state import SessionState
 
 

@@ -50,8 +50,7 @@ from ..mesh.topology import Topology
 from ..numerics import formats
 from ..numerics.formats import shown
 from ..runtime.traces import chunk_trace
-from .outcomes import array, outcomes, read_descriptor, statuses, tensor, unit_of, unit_told
-from .requests import checked, function_message
+from .messages import array, checked, function_message, outcomes, read_descriptor, statuses, tensor, unit_of, unit_told
 from .session_state import SessionState
 
 # The collectives methods of the reference.

@@ -14,7 +14,7 @@ from ..host_io.machine import MOST_PLACES, Hop, MachineSize, Place, components, 
 from ..mesh.engine import Seeded
 from ..numerics.errors import InvalidArgument
 from ..runtime.bridged import run_example
-from .requests import checked
+from .messages import checked
 from .session_state import SessionState
 
 

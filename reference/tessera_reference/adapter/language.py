@@ -16,8 +16,7 @@ from ..ir.text import print_module
 from ..language import CompiledModule, parse, syntax
 from ..levels.execution import LEVELS, Execution, Level, Options, execute_at, lower, run_lowered
 from ..schedule.lowering import verify_stated_schedules
-from .outcomes import array, diagnostic, outcomes, tensor
-from .requests import checked, function_message
+from .messages import array, checked, diagnostic, function_message, outcomes, tensor
 from .session_state import SessionState
 
 TARGET = target_of(DEFAULT)

@@ -22,8 +22,7 @@ from ..numerics.catalogue import OPERATIONS, evaluate, read_attributes
 from ..numerics.formats import UnsupportedDType
 from ..numerics.node_arithmetic import NodeArithmetic
 from ..numerics.trees import FOLD, PAIRWISE, Tree
-from .outcomes import array, outcomes, read_descriptor, statuses, tensor
-from .requests import checked
+from .messages import array, checked, outcomes, read_descriptor, statuses, tensor
 from .session_state import SessionState
 
 # Operations of the language by name, without a program of the asker's: the reference writes the program of one line.

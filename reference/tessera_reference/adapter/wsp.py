@@ -18,7 +18,7 @@ from ..wsp.networks import execute
 from ..wsp.package import Package, load, package_bytes
 from ..wsp.run import RUNS, Run
 from ..wsp.targets import NAMES, Target, target
-from .requests import checked
+from .messages import checked
 from .session_state import SessionState
 
 

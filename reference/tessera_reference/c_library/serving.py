@@ -23,7 +23,7 @@ from ..runtime.state import report
 
 if TYPE_CHECKING:
     from ..adapter import ReferenceAdapter
-    from ..adapter.c_extensions import CFunction, Input, Output
+    from ..adapter.runtime import CFunction, Input, Output
 
 # The memory and the environment of the process that has loaded the library, asked through `library.c`.
 
@@ -354,7 +354,7 @@ class Extensions:
 
     @cached_property
     def _declared(self) -> Any:
-        from ..adapter.c_extensions import extensions  # with the adapter: see `Session.adapter`
+        from ..adapter.runtime import extensions  # with the adapter: see `Session.adapter`
 
         return extensions()
 
@@ -386,7 +386,7 @@ class Extensions:
         """The function of a name; what it takes is looked up when it is called."""
 
         def call(*arguments: Any) -> int:
-            from ..adapter.c_extensions import Failed, Input, answer
+            from ..adapter.runtime import Failed, Input, answer
 
             declared: CFunction = self._declared[name]
             rest = list(arguments)

@@ -1,25 +1,35 @@
-"""The subcommands of `tessera-reference`: every module here with a `register` is one, or several that belong together.
+"""The subcommands of `tessera-reference`, each a function that adds its parser: `verify` is `check.register_verify`.
 
-`register` adds the parsers, each of which sets `run`, a function of the parsed options that returns the exit code.
-`PLACE_IN_HELP` orders the list of commands.
+A parser sets `run`, a function of the parsed options that returns the exit code.
 """
 
 from collections.abc import Sequence
 from importlib import import_module
-from pkgutil import iter_modules
 from typing import Any
+
+COMMANDS = {
+    "run": "run",
+    "verify": "check",
+    "fmt": "check",
+    "print": "lowering",
+    "explain": "images",
+    "compile": "images",
+    "inspect": "images",
+    "lower": "lowering",
+    "compare-levels": "run",
+    "plan": "lowering",
+    "wsp": "wsp",
+    "serve": "tools",
+    "build-c-library": "tools",
+    "host-io": "host_io",
+    "completion": "tools",
+    "lsp": "tools",
+}
+"""The module of each command, in the order of the help."""
 
 
 def register_all(subparsers: Any, arguments: Sequence[str]) -> None:
-    """Add the parser of the subcommand that the arguments begin with, or of every one; others need not be imported."""
-    names = [module.name for module in iter_modules(__path__)]
-    requested = [name for name in names if name.replace("_", "-") in arguments[:1]]
-    commands = _commands(requested) or _commands(names)
-    for command in sorted(commands, key=lambda command: command.PLACE_IN_HELP):
-        command.register(subparsers)
-
-
-def _commands(names: Sequence[str]) -> list[Any]:
-    """Those of the modules that are subcommands."""
-    modules = [import_module(f"{__name__}.{name}") for name in names]
-    return [module for module in modules if hasattr(module, "register")]
+    """Add the parser of the command that the arguments begin with, or of every one; others need not be imported."""
+    for name in COMMANDS.keys() & set(arguments[:1]) or COMMANDS:
+        module = import_module(f".{COMMANDS[name]}", __name__)
+        getattr(module, f"register_{name.replace('-', '_')}")(subparsers)

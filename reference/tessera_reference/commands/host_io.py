@@ -81,7 +81,6 @@ def _show(comparison: Comparison) -> None:
 # `tessera-reference host-io`: the endpoint behind a socket, frames sent to one, and programs as messages.
 
 
-PLACE_IN_HELP = 10
 UNANSWERED = 1
 
 EXAMPLES = """
@@ -93,7 +92,7 @@ examples:
 """
 
 
-def register(subparsers: Any) -> None:
+def register_host_io(subparsers: Any) -> None:
     """Add `host-io`."""
     parser = subparsers.add_parser(
         "host-io",

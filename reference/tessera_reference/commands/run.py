@@ -1,18 +1,21 @@
-"""`tessera-reference run`: a function run from files to files."""
+"""`tessera-reference run` and `compare-levels`: a function run on files, at one level or at all."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..graph.execution import RankObserver, mesh_in_force
 from ..graph.interpreter import Observer, describe
-from ..ir.module import Function, Module
+from ..ir.module import Function, Instruction, Module
 from ..ir.types import Tensor, dtype_of
-from ..levels.execution import EXECUTIONS, execute_at, execute_on_mesh_at
+from ..levels.comparison import compare_levels
+from ..levels.execution import EXECUTIONS, LEVELS, execute_at, execute_on_mesh_at
 from ..numerics.array import Array
 from ..numerics.environment import check_environment
+from ..schedule.execution import Event
 from .program import (
     Assignment,
     BadInput,
@@ -24,9 +27,6 @@ from .program import (
     save,
     selected,
 )
-from .trace import event_tracer, tracer
-
-PLACE_IN_HELP = 0
 
 FILES_HELP = """
 files:
@@ -41,7 +41,7 @@ files:
 """
 
 
-def register(subparsers: Any) -> None:
+def register_run(subparsers: Any) -> None:
     """Add `run`."""
     parser = file_command(subparsers, "run", run, "run a function on .npy files", epilog=FILES_HELP)
     parser.add_argument(
@@ -144,3 +144,70 @@ def _check_outputs(outputs: Sequence[Assignment], function: Function, names: Seq
             raise BadInput(f"output {output.name}: there are no integers as wide as its codes")
     if len(names) == 1 and len({output.rank for output in outputs}) < len(outputs):
         raise BadInput(f"{function.name} returns one value, and several outputs are asked for")
+
+
+# The lines of `run --trace`: each executed operation, or each step on a tile.
+
+
+def tracer(write: Callable[[str], None]) -> Callable[[Instruction, tuple[Array, ...]], None]:
+    """An observer that writes a line for every executed operation: its place, its results, a digest of their bits."""
+
+    def observe(instruction: Instruction, results: tuple[Array, ...]) -> None:
+        span = instruction.location.span
+        values = [
+            f"%{value.name} {array.dtype}{list(array.shape)} {digest(array)}"
+            for value, array in zip(instruction.results, results, strict=True)
+        ]
+        write(f"{span.line}:{span.column} {instruction.operation.name} {'; '.join(values)}".rstrip())
+
+    return observe
+
+
+def event_tracer(write: Callable[[str], None]) -> Callable[[Event], None]:
+    """An observer that writes a line for everything that is done with a tile: of which nest, and in which buffer."""
+
+    def observe(event: Event) -> None:
+        buffer = f" in buffer {event.slot}" if event.slot >= 0 else ""
+        write(f"nest {event.nest} {event.kind} tile {list(event.tile)}{buffer}")
+
+    return observe
+
+
+def digest(array: Array) -> str:
+    """Sixteen hexadecimal digits that tell arrays with different bits apart."""
+    return hashlib.sha256(array.to_bits()).hexdigest()[:16]
+
+
+# `tessera-reference compare-levels`: a function at every level, and where they differ.
+
+
+def register_compare_levels(subparsers: Any) -> None:
+    """Add `compare-levels`."""
+    parser = file_command(
+        subparsers, "compare-levels", compare, "run a function at every level, and find where they differ"
+    )
+    parser.add_argument("function", metavar="FUNCTION", help="NAME or MODULE.NAME")
+    parser.add_argument("--input", action="append", default=[], metavar="NAME=FILE.npy", help="one parameter's value")
+    parser.add_argument("--native", action="store_true", help="the machine code of this machine too")
+    add_lowering_options(parser)
+
+
+def compare(options: argparse.Namespace) -> int:
+    """Say where levels first differ; 0 where all levels agree, 1 where one does not."""
+    check_environment()
+    modules = compile_file(options).modules
+    lowering = lowering_of(options)
+    module, function = selected(modules, options.function)
+    assignments = [Assignment.read(text) for text in options.input]
+    for assignment in assignments:
+        if assignment.rank is not None:
+            raise BadInput(f"input {assignment.subject}: every rank is given the same inputs")
+    arrays = {argument.name: load(argument.name, argument.path, argument.bits, function) for argument in assignments}
+    levels = EXECUTIONS if options.native else LEVELS
+    compared = compare_levels(module, function.name, arrays, lowering.target, lowering.options, levels)
+    print(f"@{function.name}: {', '.join(compared.levels)} agree on {lowering.target.name}")
+    if compared.difference is not None:
+        print(compared.difference)
+    if compared.failure is not None:
+        print(f"{EXECUTIONS[len(compared.levels)]}: {compared.failure}")
+    return 0 if compared.agree else 1

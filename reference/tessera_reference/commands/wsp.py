@@ -16,13 +16,12 @@ from ..wsp.native import NoCompiler, build, c_program, compiler, prepared
 from ..wsp.package import Package, load
 from ..wsp.run import MOST_STEPS
 from .program import BadInput, read_bytes
-from .serve import answer
+from .tools import answer
 
-PLACE_IN_HELP = 8
 DEADLOCK = 1
 
 
-def register(subparsers: Any) -> None:
+def register_wsp(subparsers: Any) -> None:
     """Add `wsp` with its subcommands."""
     parser = subparsers.add_parser("wsp", help="compile, inspect and run packages of channels, processes and tasks")
     commands = parser.add_subparsers(dest="wsp_command", required=True, metavar="COMMAND")

@@ -2,8 +2,8 @@
 
 A module has `ID`, `PARAMETERS`, which says of each parameter `number` or `expression`, and `worker`, which returns the
 worker of a task as a ScalarExpr of the parameters, of `task` (the issue number) and `key`: the executor evaluates that
-expression, and the native program has it in C. Every policy has `workers`. A capability matrix lists the policies of
-its target, or all that there are as `dispatch.*`.
+expression, and the native program has it in C. Every policy has `workers`. A capability matrix states
+all policies as `dispatch.*`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from typing import Any, TypeAlias
 
 from ..errors import ProgramRefused, RunError
 from ..statements import Constant, Expression, Input, Operation, SymbolValue, compiled
-
-__all__ = ["MOST_WORKERS", "Parameter", "Place", "check", "found", "placement", "worker"]
 
 MOST_WORKERS = 1 << 16
 Place: TypeAlias = Callable[[int, int], int]

@@ -11,8 +11,6 @@ from typing import Any
 
 from .. import policies
 
-__all__ = ["NAMES", "Target", "stated", "target"]
-
 NAMES = ("cpu_sim", "pto_runtime_a2a3sim", "pto_runtime_a2a3sim_host_graph", "pto_runtime_a2a3", "aie")
 """The targets of the document; the host graph is phase 1 of a2a3sim, which has a matrix of its own (AMB-WSP-73)."""
 
@@ -31,13 +29,10 @@ class Target:
     architecture: Mapping[str, Any]
 
     def __post_init__(self) -> None:
-        """Let `dispatch.*` stand for every policy that is not listed."""
-        if ANY_POLICY in self.directives:
-            every = {f"dispatch.{policy}": self.directives[ANY_POLICY] for policy in policies.found()}
-            stated = {name: state for name, state in self.directives.items() if name != ANY_POLICY}
-            object.__setattr__(
-                self, "directives", stated | {name: state for name, state in every.items() if name not in stated}
-            )
+        """Let `dispatch.*` stand for every policy."""
+        states = dict(self.directives)
+        state = states.pop(ANY_POLICY)
+        object.__setattr__(self, "directives", states | {f"dispatch.{policy}": state for policy in policies.found()})
 
     def state(self, directive: str) -> str:
         """Return the state of a directive; `unsupported` if the matrix does not list it (AMB-WSP-29)."""
@@ -55,9 +50,17 @@ def target(name: str) -> Target | None:
 
 
 def stated(name: str) -> dict[str, Any]:
-    """Return what the file of a target states; what it leaves out is as of the target that it is `like`."""
+    """Return what the file of a target states; what it leaves out is as of the target that it is `like`.
+
+    What the other target enforces has the state `enforced_as` here.
+    """
     own = tomllib.loads(files(__package__).joinpath(f"{name}.toml").read_text(encoding="utf-8"))
-    return _over(stated(own.pop("like")), own) if "like" in own else own
+    if "like" not in own:
+        return own
+    base, enforced = stated(own.pop("like")), own.pop("enforced_as", "enforced")
+    for table in ("directives", "csp", "predicates"):
+        base[table] = {name: enforced if state == "enforced" else state for name, state in base[table].items()}
+    return _over(base, own)
 
 
 def _over(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:

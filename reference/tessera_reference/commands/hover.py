@@ -11,8 +11,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from ...ir.operation import OPERATIONS, SPELLINGS, Derived, Operation
-from ...language.grammar import Lexer, span_of
+from ..ir.operation import OPERATIONS, SPELLINGS, Derived, Operation
+from ..language.grammar import Lexer, span_of
 
 IR_NAME = re.compile(r"[A-Za-z_][\w.]*")
 BRACKETS = frozenset({"<", ">", "<=", ">="})
@@ -80,8 +80,8 @@ def _markdown(form: str, meaning: str, clauses: tuple[str, ...], page: str) -> s
 
 @cache
 def words() -> Mapping[str, Any]:
-    """Return the rows of `words.toml`."""
-    table = tomllib.loads(files(__package__).joinpath("words.toml").read_text(encoding="utf-8"))
+    """Return the rows of `hover_words.toml`."""
+    table = tomllib.loads(files(__package__).joinpath("hover_words.toml").read_text(encoding="utf-8"))
     return {word: {**row, "clauses": tuple(row["clauses"])} for word, row in table.items()}
 
 

@@ -2,8 +2,7 @@
 
 A document is checked as `verify` checks a file: a program of the language, or IR text in `.mlir`, whose level follows
 from its operations. Checks run one after another in a thread, so that the server goes on reading. A version that a
-newer one has replaced is not checked. Positions count the code units that the editor asks for, by default UTF-16.
-"""
+newer one has replaced is not checked. Positions count the code units that the editor asks for, by default UTF-16."""
 
 from __future__ import annotations
 
@@ -20,12 +19,12 @@ from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
 from pygls.workspace import PositionCodec, TextDocument
 
-from ... import __version__
-from ...ir.diagnostics import Diagnostic, Rejection, Span, UnsupportedConstruct
-from ...ir.targets import Target
-from ...language import compile_source, format_program
-from ...levels.texts import level_of, read_at, require_names
-from ...schedule.lowering import verify_stated_schedules
+from .. import __version__
+from ..ir.diagnostics import Diagnostic, Rejection, Span, UnsupportedConstruct
+from ..ir.targets import Target
+from ..language import compile_source, format_program
+from ..levels.texts import level_of, read_at, require_names
+from ..schedule.lowering import verify_stated_schedules
 from .hover import ir_hover, program_hover
 
 T = TypeVar("T")

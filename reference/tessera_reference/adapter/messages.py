@@ -1,8 +1,9 @@
-"""Reading the parameters of protocol methods: malformed ones are refused, unknown ones ignored."""
+"""Reading the parameters of protocol methods, of which malformed ones are refused, and writing their answers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import MISSING, fields
 from functools import wraps
 from inspect import Parameter, signature
@@ -11,19 +12,29 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from tessera_conformance.adapter import NotSupported, Refusal
 from tessera_conformance.interface import interface
 from tessera_conformance.interface.declarations import Builtin, Enumeration, ListOf, MapOf, Named, Record, Type, Union
+from tessera_conformance.protocol import Diagnostic
 from tessera_conformance.tensors import Tensor
 
-from ..abi.status import AbiVersion
+from ..abi.policy import Descriptor, StableMath
+from ..abi.status import Failure
+from ..collectives.queues import Collective, Compute, Unit
+from ..collectives.selection import Knobs, Limits, Measurement
+from ..collectives.travel import Cut
+from ..graph.execution import UnknownFunction
+from ..graph.interpreter import InputMismatch
 from ..host_io.machine import MachineSize, Place
+from ..ir import diagnostics
 from ..ir.attributes import ByteCount
+from ..ir.diagnostics import MissingTool, Rejection, UnsupportedConstruct
 from ..ir.module import Function, Instruction
 from ..ir.operation import AttributeValue
 from ..ir.targets import TARGETS, Target, target_of
 from ..ir.types import Shard
 from ..mesh.axes import MeshAxes
-from ..numerics.attributes import Reader, extents, one_of, switch, text, whole
-from ..numerics.errors import InvalidArgument
-from ..numerics.formats import DType
+from ..numerics.array import Array
+from ..numerics.attributes import Reader, extents, one_of, switch, text, tree, whole
+from ..numerics.errors import InvalidArgument, ShapeMismatch
+from ..numerics.formats import DType, NumericsFailure, dtype
 
 if TYPE_CHECKING:
     from ..runtime.launches import LaunchConfig
@@ -36,6 +47,8 @@ if TYPE_CHECKING:
 
 AXES = tuple(field.name for field in fields(MeshAxes))
 CONFIG = ("grid", "block", "shmemBytes", "flags")
+number = whole(-(1 << 63), (1 << 63) - 1)
+"""A whole number; the method says what it may be."""
 
 
 def data(operation: str, name: str, value: Any) -> bytes:
@@ -102,12 +115,32 @@ def list_of(kind: type, allowed: str) -> Reader:
     return read
 
 
-def version(operation: str, name: str, value: Any) -> AbiVersion:
-    """Read major and minor."""
-    if not isinstance(value, list | tuple) or len(value) != 2:
-        raise InvalidArgument(operation, name, value, "a list of major and minor")
-    number = whole(0, 0xFFFF)
-    return number(operation, f"{name}[0]", value[0]), number(operation, f"{name}[1]", value[1])
+def tuple_of(count: int, allowed: str, item: Reader) -> Reader:
+    """Return a reader of a list of so many items."""
+
+    def read(operation: str, name: str, value: Any) -> tuple[Any, ...]:
+        if not isinstance(value, list | tuple) or len(value) != count:
+            raise InvalidArgument(operation, name, value, allowed)
+        return tuple(item(operation, f"{name}[{i}]", element) for i, element in enumerate(value))
+
+    return read
+
+
+version = tuple_of(2, "a list of major and minor", whole(0, 0xFFFF))
+pair = tuple_of(2, "a list of two whole numbers", number)
+
+
+def record(readers: Mapping[str, Reader], required: Collection[str] | None = None) -> Reader:
+    """Return a reader of an object with no members but these; all are required where nothing else is said."""
+
+    def read(operation: str, name: str, value: Any) -> dict[str, Any]:
+        members = names_within(operation, name, value, readers)
+        for key in readers if required is None else required:
+            if key not in members:
+                raise InvalidArgument(operation, f"{name}.{key}", None, "a value, since it has no default")
+        return {key: readers[key](operation, f"{name}.{key}", value) for key, value in members.items()}
+
+    return read
 
 
 def axes(operation: str, name: str, value: Any) -> Mapping[str, Any]:
@@ -126,71 +159,25 @@ def config(operation: str, name: str, value: Any) -> LaunchConfig:
     return LaunchConfig(**{field: members[field] for field in CONFIG})
 
 
-# Reading objects whose members are those of a dataclass: names, which of them must be there, and their types.
-#
-# A reader takes the operation, the name of the argument and what was found, and raises `InvalidArgument`.
-
-
-number = whole(-(1 << 63), (1 << 63) - 1)
-"""A whole number; the method says what it may be."""
-
-
-def pair(operation: str, name: str, value: Any) -> tuple[int, int]:
-    """Read two whole numbers."""
-    if not isinstance(value, list | tuple) or len(value) != 2:
-        raise InvalidArgument(operation, name, value, "a list of two whole numbers")
-    return number(operation, f"{name}[0]", value[0]), number(operation, f"{name}[1]", value[1])
+# Reading objects with known members: those of a dataclass, and what the methods of the endpoint take.
 
 
 FIELD_READERS: Mapping[str, Reader] = {"int": number, "str": text, "tuple[int, int]": pair}
 """By the annotation of a field."""
 
 
-def members_of(dataclass: Callable[[], type[Any]]) -> Reader:
-    """Return a reader of an object with the fields of a dataclass, which is found when the first object is read.
-
-    Fields with a default may be left out.
-    """
-
-    def read(operation: str, name: str, value: Any) -> dict[str, Any]:
-        declared = {field.name: field for field in fields(dataclass())}
-        members = names_within(operation, name, value, declared)
-        for field_name, field in declared.items():
-            if field_name not in members and field.default is MISSING:
-                raise InvalidArgument(operation, f"{name}.{field_name}", None, "a value, since it has no default")
-        return {
-            key: FIELD_READERS[str(declared[key].type)](operation, f"{name}.{key}", members[key]) for key in members
-        }
-
-    return read
+def members_of(dataclass: type[Any]) -> Reader:
+    """Return a reader of an object with the fields of a dataclass; those with a default may be left out."""
+    readers = {field.name: FIELD_READERS[str(field.type)] for field in fields(dataclass)}
+    return record(readers, [field.name for field in fields(dataclass) if field.default is MISSING])
 
 
-# Reading the objects that the methods of the endpoint take: machines, places, buffers of the host.
-
-
-machine_size = members_of(lambda: MachineSize)
+_place = record(dict.fromkeys(Place._fields, number))
 
 
 def place(operation: str, name: str, value: Any) -> Place:
     """Read SIP, cube and PE."""
-    members = _members(operation, name, value, Place._fields)
-    return Place(*(number(operation, f"{name}.{field}", members[field]) for field in Place._fields))
-
-
-def host_buffer(operation: str, name: str, value: Any) -> dict[str, Any]:
-    """Read the ids of a request and its bytes."""
-    readers = {"correlation_id": text, "request_id": text, "data": data}
-    members = _members(operation, name, value, tuple(readers))
-    return {key: read(operation, f"{name}.{key}", members[key]) for key, read in readers.items()}
-
-
-def _members(operation: str, name: str, value: Any, expected: tuple[str, ...]) -> dict[str, Any]:
-    """Read an object with exactly these members."""
-    members = names_within(operation, name, value, expected)
-    for key in expected:
-        if key not in members:
-            raise InvalidArgument(operation, f"{name}.{key}", None, "a value, since it has no default")
-    return dict(members)
+    return Place(**_place(operation, name, value))
 
 
 # Reading units of work in the protocol's messages.
@@ -214,35 +201,22 @@ COLLECTIVE: Mapping[str, Reader] = {
     "chunk_bytes": number,
     "root": number,
 }
-REQUIRED = {
-    "compute": ("id", "picoseconds"),
-    "comm": ("id", "collective"),
-    "collective": ("operation", "algorithm", "bytes", "chunk_bytes"),
+COMM: Mapping[str, Reader] = {
+    **MEMBERS,
+    "collective": record(COLLECTIVE, ("operation", "algorithm", "bytes", "chunk_bytes")),
+    "qos": text,
+    "fused": _names,
 }
 
 
-def work_unit(operation: str, name: str, value: Any) -> Mapping[str, Any]:
+def work_unit(operation: str, name: str, value: Any) -> dict[str, Any]:
     """Read the members of a unit; `ranks` is left out where all are meant."""
     both = {**COMM, **COMPUTE}
     queue = both["queue"](operation, f"{name}.queue", names_within(operation, name, value, both).get("queue"))
-    return _read(operation, name, value, COMPUTE if queue == "compute" else COMM, REQUIRED[queue])
+    read = record(COMPUTE, ("id", "picoseconds")) if queue == "compute" else record(COMM, ("id", "collective"))
+    unit: dict[str, Any] = read(operation, name, value)
+    return unit
 
-
-def _read(
-    operation: str, name: str, value: Any, readers: Mapping[str, Reader], required: Sequence[str]
-) -> dict[str, Any]:
-    members = names_within(operation, name, value, readers)
-    for key in required:
-        if key not in members:
-            raise InvalidArgument(operation, f"{name}.{key}", None, "a value, since it has no default")
-    return {key: readers[key](operation, f"{name}.{key}", members[key]) for key in members}
-
-
-def _collective(operation: str, name: str, value: Any) -> dict[str, Any]:
-    return _read(operation, name, value, COLLECTIVE, REQUIRED["collective"])
-
-
-COMM: Mapping[str, Reader] = {**MEMBERS, "collective": _collective, "qos": text, "fused": _names}
 
 # Reads targets and schedules, and writes lowered functions as messages.
 
@@ -262,16 +236,12 @@ def schedule(operation: str, name: str, value: Any) -> Options:
     """Read how to schedule: what is left out follows from the program."""
     from ..schedule.options import Options
 
-    readers = {"tile": _tile, "depth": whole(1, MOST), "prefetch": one_of("shared", "global", "none"), "fuse": switch}
-    options = names_within(operation, name, value, readers)
-    return Options(**{key: readers[key](operation, f"{name}.{key}", value) for key, value in options.items()})
+    return Options(**_schedule(operation, name, value))
 
 
-def _tile(operation: str, name: str, value: Any) -> tuple[int, ...]:
-    if not isinstance(value, list | tuple) or len(value) != 3:
-        raise InvalidArgument(operation, name, value, "a list of m, n and k")
-    extent = whole(1, MOST)
-    return tuple(extent(operation, f"{name}[{i}]", element) for i, element in enumerate(value))
+_tile = tuple_of(3, "a list of m, n and k", whole(1, MOST))
+_depth, _prefetch = whole(1, MOST), one_of("shared", "global", "none")
+_schedule = record({"tile": _tile, "depth": _depth, "prefetch": _prefetch, "fuse": switch}, ())
 
 
 def function_message(function: Function) -> dict[str, Any]:
@@ -329,39 +299,15 @@ def _tensor(operation: str, name: str, value: Any) -> Tensor:
     return value
 
 
-def _cut() -> type[Any]:
-    from ..collectives.travel import Cut
-
-    return Cut
-
-
-def _limits() -> type[Any]:
-    from ..collectives.selection import Limits
-
-    return Limits
-
-
-def _knobs() -> type[Any]:
-    from ..collectives.selection import Knobs
-
-    return Knobs
-
-
-def _measurement() -> type[Any]:
-    from ..collectives.selection import Measurement
-
-    return Measurement
-
-
 PARAMETER_READERS: Mapping[str, Reader] = {
     "axes": axes,
     "choices": list_of(int, "a list of whole numbers"),
     "config": config,
     "data": data,
     "handle": whole(-LIMIT - 1, LIMIT),
-    "host_buffer": host_buffer,
+    "host_buffer": record({"correlation_id": text, "request_id": text, "data": data}),
     "launch_flags": whole(0, (1 << 64) - 1),
-    "machine_size": machine_size,
+    "machine_size": members_of(MachineSize),
     "memory": memory,
     "null_outputs": list_of(str, "a list of names"),
     "place": place,
@@ -372,11 +318,11 @@ PARAMETER_READERS: Mapping[str, Reader] = {
     "variables": texts_by_name,
     "environment": texts_by_name,
     "interval": pair,
-    "link_cut": members_of(_cut),
+    "link_cut": members_of(Cut),
     "rank_pair": pair,
-    "knob_limits": members_of(_limits),
-    "knobs": members_of(_knobs),
-    "measurement": members_of(_measurement),
+    "knob_limits": members_of(Limits),
+    "knobs": members_of(Knobs),
+    "measurement": members_of(Measurement),
     "quantity": number,
     "version": version,
     "work_unit": work_unit,
@@ -479,3 +425,110 @@ def _list_of(item: Reader | None, allowed: str) -> Reader:
         return value if item is None else [item(operation, f"{name}[{i}]", element) for i, element in enumerate(value)]
 
     return read
+
+
+# Writing answers of the protocol: tensors, refusals, statuses, descriptors and units of work.
+
+
+# From the reference's own values and exceptions to those of the protocol.
+
+
+@contextmanager
+def outcomes() -> Iterator[None]:
+    """Turn the reference's own exceptions into outcomes of the protocol."""
+    try:
+        yield
+    except Rejection as rejection:
+        first = next(entry for entry in rejection.diagnostics if entry.severity == "error")
+        entries = [diagnostic(entry) for entry in rejection.diagnostics]
+        raise Refusal(first.category, first.phase, first.message, entries) from None
+    except UnsupportedConstruct as construct:
+        raise NotSupported(construct.feature) from None
+    except MissingTool as missing:
+        raise NotSupported(str(missing)) from None
+    except (InputMismatch, UnknownFunction) as mismatch:
+        raise Refusal("types", "call", str(mismatch)) from None
+    except ShapeMismatch as mismatch:  # of an input: those of operations have become rejections
+        raise Refusal("shapes", "call", str(mismatch)) from None
+
+
+def diagnostic(entry: diagnostics.Diagnostic) -> Diagnostic:
+    """A diagnostic as the protocol has it."""
+    span = entry.span._asdict()
+    return Diagnostic(
+        entry.category,
+        entry.message,
+        entry.severity,
+        **span,
+        operands=entry.operands,
+        requirement=entry.requirement or None,
+        remedy=entry.remedy or None,
+        clause=entry.clause or None,
+    )
+
+
+def array(value: Tensor) -> Array:
+    """The array that a tensor of the protocol stands for."""
+    return Array.from_bits(dtype(value.dtype), value.shape, value.data)
+
+
+def tensor(result: Array) -> Tensor:
+    """An array as a tensor of the protocol."""
+    return Tensor(result.dtype.name, result.shape, result.to_bits())
+
+
+# Failures as rejections with a status of the runtime.
+
+
+@contextmanager
+def statuses() -> Iterator[None]:
+    """Turn failures of the runtime and of the arithmetic into rejections with a status."""
+    try:
+        yield
+    except Failure as failure:
+        raise Refusal(failure.status.name, "call", str(failure)) from None
+    except NumericsFailure as failure:
+        raise Refusal("TESS_ERR_INVALID_VALUE", "call", str(failure)) from None
+
+
+# Determinism descriptors as messages have them (runtime spec 11).
+
+
+def read_descriptor(message: Mapping[str, Any]) -> Descriptor:
+    """A determinism descriptor from its message. Raises `Failure` and `InvalidArgument`."""
+    fields_ = dict(names_within("tessLaunch", "descriptor", message, [field.name for field in fields(Descriptor)]))
+    if "reduction_order" in fields_:
+        fields_["reduction_order"] = tree("tessLaunch", "descriptor.reduction_order", fields_["reduction_order"])
+    if "stable" in fields_:
+        allowed = [field.name for field in fields(StableMath)]
+        fields_["stable"] = StableMath(**names_within("tessLaunch", "descriptor.stable", fields_["stable"], allowed))
+    return Descriptor(**fields_)
+
+
+# Units of work as the two queues of a device hold them, from and to what messages have.
+
+
+def unit_of(members: Mapping[str, Any], ranks: int) -> Unit:
+    """The unit of these members, on all of so many ranks unless it names some."""
+    options: dict[str, Any] = {
+        n: tuple(member) if isinstance(member, list | tuple) else member for n, member in members.items()
+    }
+    options.setdefault("ranks", tuple(range(ranks)))
+    if options.pop("queue") == "compute":
+        return Compute(**options)
+    return Collective(**options.pop("collective"), **options)
+
+
+def unit_told(unit: Unit) -> dict[str, Any]:
+    """A unit as the protocol has it."""
+    message: dict[str, Any] = {
+        "id": unit.id,
+        "ranks": list(unit.ranks),
+        "after": list(unit.after),
+        "priority": unit.priority,
+    }
+    if isinstance(unit, Compute):
+        return {**message, "queue": "compute", "picoseconds": unit.picoseconds}
+    qos = {} if unit.qos is None else {"qos": unit.qos}
+    collective = {name: getattr(unit, name) for name in COLLECTIVE}
+    return {**message, "queue": "comm", "collective": collective, "fused": list(unit.fused), **qos}

@@ -1,4 +1,4 @@
-"""`tessera-reference lower`: a program at a level of IR, or as text of a vendor's tools."""
+"""`tessera-reference print`, `lower` and `plan`: a syntax tree, IR of a level, a vendor's text, a plan of queues."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..collectives.planning import Options, plan_function
 from ..ir.module import Module
 from ..ir.text import print_module
+from ..language import parse, print_tree
 from ..levels.emission import TEXTS, emit
 from ..levels.execution import LEVELS, Level, lower_from_above
 from .program import (
@@ -19,20 +21,41 @@ from .program import (
     file_command,
     lowering_of,
     modules_of,
+    read_text,
+    selected,
     shaped,
     show_text,
 )
 
-PLACE_IN_HELP = 7
+
+def register_print(subparsers: Any) -> None:
+    """Add `print`."""
+    parser = file_command(subparsers, "print", print_file, "print a program's syntax tree or its IR", ir=True)
+    parser.add_argument("--level", choices=("ast", *LEVELS), help="what to print; IR text as it is, or graph")
+    add_lowering_options(parser)
+    add_shape_options(parser)
+
+
+def print_file(options: argparse.Namespace) -> int:
+    """Print a program at a level."""
+    if options.level == "ast":
+        show_text(print_tree(parse(read_text(options), options.file)))
+    else:
+        show_lowered(options.level, options)
+    return 0
+
+
+# `tessera-reference lower`: a program at a level of IR, or as text of a vendor's tools.
+
 
 SUFFIXES = {"llvm": "ll", "ptx": "ptx", "amdgcn": "s"}
 """The suffixes of files; IR of our own has `.mlir`."""
 
 
-def register(subparsers: Any) -> None:
+def register_lower(subparsers: Any) -> None:
     """Add `lower`."""
     summary = "print a program's IR, or what it becomes for a vendor's tools"
-    parser = file_command(subparsers, "lower", run, summary, ir=True)
+    parser = file_command(subparsers, "lower", lower_file, summary, ir=True)
     parser.add_argument(
         "--to", choices=(*LEVELS, *TEXTS), help="a level, or a kind of text; the file's own unless given"
     )
@@ -42,7 +65,7 @@ def register(subparsers: Any) -> None:
     add_shape_options(parser)
 
 
-def run(options: argparse.Namespace) -> int:
+def lower_file(options: argparse.Namespace) -> int:
     """Print a program's IR, or write it with every level above it."""
     show_lowered(options.to, options)
     return 0
@@ -84,3 +107,37 @@ def show_lowered(to: str | None, options: argparse.Namespace) -> None:
             dump(module, texts, options.dump_dir)
         else:
             show_text(texts[to])
+
+
+# `tessera-reference plan`: the units of a function with collectives, as a device's queues get them (COLL-08-09).
+
+
+SIZES = {
+    "tile": "bytes of the tiles in which tensors are produced; an element unless given",
+    "max-inflight": "chunks under way at a time, of all collectives; any number unless given",
+    "depth": "buffers of a collective; one for each chunk unless given",
+}
+
+
+def register_plan(subparsers: Any) -> None:
+    """Add `plan`."""
+    summary = "print the plan of a function with collectives: a line for each unit of its queues"
+    parser = file_command(subparsers, "plan", plan, summary, ir=True)
+    parser.add_argument("--function", metavar="NAME", help="the function; needed when there are several")
+    for name, meaning in SIZES.items():
+        parser.add_argument(f"--{name}", type=int, metavar="N", help=meaning)
+
+
+def plan(options: argparse.Namespace) -> int:
+    """Print the units. Raises `BadInput`, and `Failure` for a function that has no plan."""
+    sizes = {name: getattr(options, name.replace("-", "_")) for name in SIZES}
+    for name, size in sizes.items():
+        if size is not None and size < 1:
+            raise BadInput(f"--{name} is {size}, and at least 1")
+    modules, level = modules_of(options)
+    if level != "graph":
+        raise BadInput(f"{options.file} is {level.capitalize()} IR; plans are made of Graph IR")
+    module, function = selected(modules, options.function)
+    for unit in plan_function(module, function, Options(*sizes.values())).units:
+        print(unit)
+    return 0
