@@ -70,10 +70,10 @@ class _Parser(argparse.ArgumentParser):
         """Print the message and end with exit code 2."""
         wrong = _CHOICE.fullmatch(message)
         if wrong is not None:
-            known = [name.strip("' ") for name in wrong["known"].split(",")]
+            choices = [name.strip("' ") for name in wrong["known"].split(",")]
             where = self.prog if wrong["where"] == "COMMAND" else wrong["where"]
-            hint = did_you_mean(wrong["value"], known) or f"`{self.prog} --help` shows what it takes"
-            message = f"{where}: unknown value {wrong['value']}; expected one of {', '.join(known)}; {hint}"
+            hint = did_you_mean(wrong["value"], choices) or f"`{self.prog} --help` shows what it takes"
+            message = f"{where}: unknown value {wrong['value']}; expected one of {', '.join(choices)}; {hint}"
         else:
             message = f"{self.prog}: {message}; `{self.prog} --help` shows what it takes"
         print(f"error: {message}", file=sys.stderr)

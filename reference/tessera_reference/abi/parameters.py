@@ -363,5 +363,5 @@ def _parameter(text: str) -> Parameter:
     return Parameter(name, type_name)
 
 
-def _refused(given: str) -> Failure:
-    return invalid("parameter layout", given, _FORM)
+def _refused(actual: str) -> Failure:
+    return invalid("parameter layout", actual, _FORM)

@@ -42,19 +42,19 @@ class Failure(Exception):
         return f"{self.function}: {self.given}; expected {self.allowed}"
 
 
-def invalid(function: str, given: str, allowed: str) -> Failure:
+def invalid(function: str, actual: str, allowed: str) -> Failure:
     """A failure with TESS_ERR_INVALID_VALUE."""
-    return Failure(Status.TESS_ERR_INVALID_VALUE, function, given, allowed)
+    return Failure(Status.TESS_ERR_INVALID_VALUE, function, actual, allowed)
 
 
-def unsupported(function: str, given: str, allowed: str) -> Failure:
+def unsupported(function: str, actual: str, allowed: str) -> Failure:
     """A failure with TESS_ERR_UNSUPPORTED."""
-    return Failure(Status.TESS_ERR_UNSUPPORTED, function, given, allowed)
+    return Failure(Status.TESS_ERR_UNSUPPORTED, function, actual, allowed)
 
 
-def mismatch(function: str, given: str, allowed: str) -> Failure:
+def mismatch(function: str, actual: str, allowed: str) -> Failure:
     """A failure with TESS_ERR_COLLECTIVE_MISMATCH."""
-    return Failure(Status.TESS_ERR_COLLECTIVE_MISMATCH, function, given, allowed)
+    return Failure(Status.TESS_ERR_COLLECTIVE_MISMATCH, function, actual, allowed)
 
 
 def within(failure: Failure, function: str) -> Failure:

@@ -101,11 +101,11 @@ class AbiMethods(SessionState):
         with statuses():
             layout = layout_of(parse_signature(signature).parameters)
             values = unpack(layout, buffer)
-        found = []
+        decoded = []
         for parameter, value, offset, size in zip(layout.parameters, values, layout.offsets, layout.sizes, strict=True):
             bits = bytes([bool(value)]) if parameter.type == "bool" else buffer[offset : offset + size]
-            found.append({"bits": bits.hex()})
-        return {"values": found}
+            decoded.append({"bits": bits.hex()})
+        return {"values": decoded}
 
     @checked
     def abi_compile(

@@ -270,9 +270,9 @@ class CollectivesMethods(SessionState):
                 subject = f"algorithm {algorithm!r} for devices {used}"
                 raise Failure(Status.TESS_ERR_UNSUPPORTED, operation, subject, f"one of {', '.join(possible)}")
             transfers = travel(machine, used, sent, element_bytes, chunk=chunk, down=cut, path=path, cuts=failing)
-        told = {"trace": chunk_trace(operation, transfers, used, element_bytes, chunk, machine.links)} if trace else {}
+        extra = {"trace": chunk_trace(operation, transfers, used, element_bytes, chunk, machine.links)} if trace else {}
         duration = max((transfer.end for transfer in transfers), default=0)
-        return {"transfers": [_delivered_message(transfer) for transfer in transfers], "duration": duration, **told}
+        return {"transfers": [_delivered_message(transfer) for transfer in transfers], "duration": duration, **extra}
 
     @checked
     def collectives_limiter(self, *, credits: Mapping[str, int]) -> dict[str, Any]:

@@ -365,17 +365,17 @@ def reading(
         (parameter.name, readers.get(parameter.name), parameter.default is None) for parameter in parameters
     ]
 
-    def answer(self: Any, **given: Any) -> dict[str, Any]:
+    def answer(self: Any, **request: Any) -> dict[str, Any]:
         arguments = {}
         try:
             for member, reader, optional in readers_by_name:
-                if member in given:
-                    value = given[member]
+                if member in request:
+                    value = request[member]
                     if reader is not None and not (optional and value is None):
                         value = reader(name, member, value)
                     arguments[member] = value
             for key in required:
-                if key not in given:
+                if key not in request:
                     raise InvalidArgument(name, key, None, "a value, since it has no default")
         except InvalidArgument as problem:
             raise Refusal("TESS_ERR_INVALID_VALUE", "call", str(problem)) from None

@@ -133,14 +133,14 @@ class NumericsMethods(SessionState):
         with statuses():
             if context is not None:
                 self.policy(context, "tessLaunch")
-            brought = read_descriptor(descriptor or {})
-            arguments = _under(brought, operation, attributes)
+            policy = read_descriptor(descriptor or {})
+            arguments = _under(policy, operation, attributes)
             results = evaluate(operation, [array(operand) for operand in inputs], arguments)
         used = {
-            "reduction_order": _order_taken(operation, brought, arguments),
-            "seed": arguments.get("seed", brought.seed),
-            "stream": arguments.get("stream", brought.stream),
-            "stable": asdict(brought.stable),
+            "reduction_order": _order_taken(operation, policy, arguments),
+            "seed": arguments.get("seed", policy.seed),
+            "stream": arguments.get("stream", policy.stream),
+            "stable": asdict(policy.stable),
         }
         used = {name: value for name, value in used.items() if value is not None}
         return {"outputs": [tensor(result) for result in results], "descriptor": used}

@@ -241,8 +241,8 @@ def _made(declared: Method, name: str) -> Any:
     names = [parameter.name for parameter in declared.parameters]
     result = _results(declared)
 
-    def call(self: RuntimeMethods, *, null: tuple[str, ...] = (), **given: Any) -> dict[str, Any]:
-        arguments = map(given.get, names)
+    def call(self: RuntimeMethods, *, null: tuple[str, ...] = (), **request: Any) -> dict[str, Any]:
+        arguments = map(request.get, names)
         function = getattr(self.runtime, declared.name)
         return result(self.output(function(*arguments, null=null) if nullable else function(*arguments)))
 

@@ -32,16 +32,16 @@ class TesseraError(Exception):
         return f"{self.status.name}: {self.message}"
 
 
-def invalid(function: str, given: str, allowed: str) -> TesseraError:
+def invalid(function: str, actual: str, allowed: str) -> TesseraError:
     """The error for an argument that a function does not take."""
-    return _error(Failure(Status.TESS_ERR_INVALID_VALUE, function, given, allowed))
+    return _error(Failure(Status.TESS_ERR_INVALID_VALUE, function, actual, allowed))
 
 
-def require(function: str, name: str, given: Any, *types: type) -> None:
+def require(function: str, name: str, value: Any, *types: type) -> None:
     """Refuse an argument that is of none of these types. Raises `TesseraError`."""
-    if not isinstance(given, types):
+    if not isinstance(value, types):
         allowed = " or ".join(type_.__name__ for type_ in types)
-        raise invalid(function, f"{name} of type {type(given).__name__}", allowed)
+        raise invalid(function, f"{name} of type {type(value).__name__}", allowed)
 
 
 @contextmanager

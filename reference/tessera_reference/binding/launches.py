@@ -198,9 +198,11 @@ def _require_array(
         raise _refused(entry, f"{parameter.name} of dtype {array.dtype}", parameter.dtype)
     if parameter.shape is not None:
         shape = [extents.get(extent, extent) if isinstance(extent, str) else extent for extent in parameter.shape]
-        known = [extent for extent in shape if isinstance(extent, int)]
-        if len(known) == len(shape) and prod(known) != prod(array.shape):
-            raise _refused(entry, f"{parameter.name} of shape {list(array.shape)}", f"{prod(known)} elements, {shape}")
+        numbers = [extent for extent in shape if isinstance(extent, int)]
+        if len(numbers) == len(shape) and prod(numbers) != prod(array.shape):
+            raise _refused(
+                entry, f"{parameter.name} of shape {list(array.shape)}", f"{prod(numbers)} elements, {shape}"
+            )
     if parameter.written and isinstance(array, HostArray) and not array.writable:
         allowed = "an array that may be written, or a ts.DeviceArray, since the kernel writes it"
         raise _refused(entry, f"{parameter.name}, an array that is read-only", allowed)
@@ -213,8 +215,8 @@ def _remedy(parameter: KernelParameter) -> str:
     return f"{parameter.type}: np.{numpy}(value)"
 
 
-def _refused(entry: KernelEntry, given: str, allowed: str) -> Exception:
-    return invalid("tessLaunch", f"kernel {entry.name}: {given}", allowed)
+def _refused(entry: KernelEntry, actual: str, allowed: str) -> Exception:
+    return invalid("tessLaunch", f"kernel {entry.name}: {actual}", allowed)
 
 
 # Launches (runtime spec 4.5, 5, 6).

@@ -313,9 +313,9 @@ class Mesh:
             return
         runtime = self.context.runtime
         while self._mapped:
-            (side, *_), held = self._mapped.popitem()
+            (side, *_), area = self._mapped.popitem()
             free = (
-                runtime.tessFree(self.handle, held.pointer) if side == "device" else runtime.tessHostFree(held.pointer)
+                runtime.tessFree(self.handle, area.pointer) if side == "device" else runtime.tessHostFree(area.pointer)
             )
             self.context.check(free)
 

@@ -221,9 +221,9 @@ def build(output: Path, compiler: str = "gcc") -> list[Path]:
     return [library, *files]
 
 
-def _compiler(given: str) -> list[str]:
+def _compiler(command: str) -> list[str]:
     """The words of a compiler's command."""
-    words = shlex.split(given)
+    words = shlex.split(command)
     if not words or shutil.which(words[0]) is None:
         name = words[0] if words else "the compiler"
         raise CannotBuild(f"{name} is missing; install it (apt-get install gcc), or name another one with --cc")

@@ -105,9 +105,9 @@ class Session:
         """The adapter that answers extensions; made at the first call, since other programs need not wait for it."""
         from ..adapter import make
 
-        made = make()
-        made.runtime = self.runtime
-        return made
+        server = make()
+        server.runtime = self.runtime
+        return server
 
     def read_environment(self) -> None:
         """Let the next context find the variables of the process, unless an extension has said what it finds."""
@@ -295,11 +295,11 @@ class Functions:
 
     def tessGetNumericsPolicy(self, ctx: int, policy: Any) -> int:
         """Tell the policy."""
-        found: NumericsPolicy | None
-        status, found = self._session.runtime.tessGetNumericsPolicy(ctx, null=() if policy else ("policy",))
-        if found is not None:
+        current: NumericsPolicy | None
+        status, current = self._session.runtime.tessGetNumericsPolicy(ctx, null=() if policy else ("policy",))
+        if current is not None:
             for name in SWITCHES:
-                setattr(policy, name, getattr(found, name))
+                setattr(policy, name, getattr(current, name))
         return int(status)
 
     # 4.8 Profiling
@@ -323,16 +323,16 @@ class Functions:
             out[0] = result
         return int(status)
 
-    def _text(self, given: Any) -> str | None:
+    def _text(self, pointer: Any) -> str | None:
         """A text as C has it; None for NULL."""
-        return self._string(given).decode("utf-8", "surrogateescape") if given else None
+        return self._string(pointer).decode("utf-8", "surrogateescape") if pointer else None
 
-    def _ints(self, given: Any, count: int) -> list[int] | None:
+    def _ints(self, pointer: Any, count: int) -> list[int] | None:
         """So many numbers, fewer where the process has no memory for them; None for NULL."""
-        if not given:
+        if not pointer:
             return None
-        there = count > 0 and self._session.process.holds(int(self._cast("uintptr_t", given)), count * INT_BYTES)
-        return list(self._unpack(given, count)) if there else []
+        there = count > 0 and self._session.process.holds(int(self._cast("uintptr_t", pointer)), count * INT_BYTES)
+        return list(self._unpack(pointer, count)) if there else []
 
 
 # The functions of `tessera_ext.h` as `library.c` calls them: C values read, the adapter asked, its answer written.
@@ -365,9 +365,9 @@ class Extensions:
 
     def tessxHello(self, *buffer: Any) -> int:
         """Tell who answers."""
-        told = self._session.adapter.hello()
-        hello = {name: told[name] for name in HELLO}
-        hello["capabilities"] = {name: state for name, state in told["capabilities"].items() if name not in WITHOUT_C}
+        answer = self._session.adapter.hello()
+        hello = {name: answer[name] for name in HELLO}
+        hello["capabilities"] = {name: state for name, state in answer["capabilities"].items() if name not in WITHOUT_C}
         return self._told("tessxHello", hello, buffer)
 
     def tessxOutcome(self, *buffer: Any) -> int:

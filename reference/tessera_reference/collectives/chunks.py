@@ -121,11 +121,11 @@ def chunks_of(
     if rows * columns == 0:
         return []
     if size.measure == "columns":
-        found = bands(function, columns, aligned(size.amount, tile[1]))
-        return [Chunk(first, count, rows, columns) for first, count in found]
+        extents = bands(function, columns, aligned(size.amount, tile[1]))
+        return [Chunk(first, count, rows, columns) for first, count in extents]
     if size.measure == "rows":
-        found = bands(function, rows, aligned(size.amount, tile[0]))
-        return [_run(first * columns, count * columns) for first, count in found]
+        extents = bands(function, rows, aligned(size.amount, tile[0]))
+        return [_run(first * columns, count * columns) for first, count in extents]
     step = aligned(size.amount // dtype.storage_bytes, prod(tile))
     return [_run(first, count) for first, count in bands(function, rows * columns, step)]
 

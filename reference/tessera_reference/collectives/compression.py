@@ -133,8 +133,8 @@ def feed_back(function: str, gradients: Sequence[Array], compression: Compressio
     for number, gradient in enumerate(gradients):
         require_fp32(f"{function}: gradients[{number}]", gradient)
         if gradient.shape != gradients[0].shape:
-            given = f"gradients[{number}] has the shape {list(gradient.shape)}"
-            raise invalid(function, given, f"{list(gradients[0].shape)}, as gradients[0] has")
+            shapes = f"gradients[{number}] has the shape {list(gradient.shape)}"
+            raise invalid(function, shapes, f"{list(gradients[0].shape)}, as gradients[0] has")
     residual = Array(gradients[0].dtype, np.zeros_like(gradients[0].values))
     steps: list[Step] = []
     for number, gradient in enumerate(gradients):
@@ -242,11 +242,11 @@ def sparsify(function: str, x: Array, k: int) -> Sparse:
     if type(k) is not int or not 0 <= k <= x.values.size:
         raise invalid(function, f"k is {shown(k)}", f"a whole number from 0 to {x.values.size}, the elements there are")
     flat = x.values.reshape(-1)
-    kept = top_k(Array(x.dtype, flat), k)
-    indices = kept.indices.values.astype(np.int64)
+    largest = top_k(Array(x.dtype, flat), k)
+    indices = largest.indices.values.astype(np.int64)
     rest = flat.copy()
     rest[indices] = 0
-    return Sparse(Array(DTYPES["int64"], indices), kept.values, Array(x.dtype, rest.reshape(x.shape)))
+    return Sparse(Array(DTYPES["int64"], indices), largest.values, Array(x.dtype, rest.reshape(x.shape)))
 
 
 def densify(function: str, indices: Array, values: Array, shape: Sequence[int]) -> Array:
@@ -258,8 +258,8 @@ def densify(function: str, indices: Array, values: Array, shape: Sequence[int]) 
     if indices.dtype.name != "int64":
         raise invalid(function, f"indices of {indices.dtype}", "int64")
     if indices.rank != 1 or indices.shape != values.shape:
-        given = f"indices of shape {list(indices.shape)} and values of shape {list(values.shape)}"
-        raise invalid(function, given, "one flat shape of both")
+        shapes = f"indices of shape {list(indices.shape)} and values of shape {list(values.shape)}"
+        raise invalid(function, shapes, "one flat shape of both")
     places = indices.values
     outside = (places < 0) | (places >= prod(shape))
     if outside.any():

@@ -55,7 +55,7 @@ class Move:
     combines: bool
 
 
-def deliver(moves: Sequence[Move], held: Values, combine: Combine, seed: int) -> None:
+def deliver(moves: Sequence[Move], buffers: Values, combine: Combine, seed: int) -> None:
     """Carry moves, listed by step, out on what ranks hold, (ranks, ..., places), in an order of a seed's choice."""
     random, order = Random(seed), _order(tuple(moves))
     waiting = [list(counts) for counts in order.waits]
@@ -67,22 +67,22 @@ def deliver(moves: Sequence[Move], held: Values, combine: Combine, seed: int) ->
         event, number = ready.pop()
         if event == "leave":
             move = moves[number]
-            under_way[number] = held[move.source, ..., move.read : move.read + move.count].copy()
+            under_way[number] = buffers[move.source, ..., move.read : move.read + move.count].copy()
             ready.append(("arrive", number))
             done = _released(order.after_leaving[number], waiting[1])
         else:
             done = _released([number], waiting[1])
         while done:
             number = done.pop()
-            _finish(moves[number], under_way.pop(number), held, combine)
+            _finish(moves[number], under_way.pop(number), buffers, combine)
             done += _released(order.after_combining[number], waiting[1])
             ready += [("leave", message) for message in _released(order.opens[number], waiting[0])]
 
 
-def _finish(move: Move, value: Values, held: Values, combine: Combine) -> None:
+def _finish(move: Move, value: Values, buffers: Values, combine: Combine) -> None:
     """Combine what has come with what its target holds, or keep it there."""
     places = (move.target, ..., slice(move.write, move.write + move.count))
-    held[places] = combine(held[places], value) if move.combines else value
+    buffers[places] = combine(buffers[places], value) if move.combines else value
 
 
 def _released(numbers: Sequence[int], counts: list[int]) -> list[int]:
@@ -148,7 +148,7 @@ def _overlap(first: int, count: int, other: int, others: int) -> bool:
 
 def delivered(
     operation: str,
-    brought: Sequence[Array],
+    contributions: Sequence[Array],
     sent: Sequence[Sent],
     *,
     op: str | None,
@@ -160,26 +160,26 @@ def delivered(
 
     `reduce` is the operator over contributions, ranks first, as strict has it.
     """
-    ranks, first = len(brought), brought[0]
-    flat = np.stack([array.values.reshape(-1) for array in brought]) if operation != "all_gather" else None
+    ranks, first = len(contributions), contributions[0]
+    flat = np.stack([array.values.reshape(-1) for array in contributions]) if operation != "all_gather" else None
     if flat is None:
-        return _gathered(brought, sent, seed)
+        return _gathered(contributions, sent, seed)
     count = flat.shape[1]
     moves = [Move(m.step, m.source, m.target, m.first, m.first, m.elements, m.combines) for m in sent]
     if operation == "all_to_all":
         return _exchanged(first, flat, moves, seed)
-    held: Values
+    buffers: Values
     combine: Combine
     if op is None or reduce is None:
-        held, combine, result = flat, _kept, _as_is(first)
+        buffers, combine, result = flat, _kept, _as_is(first)
     elif level == "strict":
-        held, combine, result = _contributions(flat), _joined, _reduced(first, reduce)
+        buffers, combine, result = _contributions(flat), _joined, _reduced(first, reduce)
     else:
-        held, combine, result = _accumulators(first, flat, op, ranks)
-    deliver(moves, held, combine, seed)
+        buffers, combine, result = _accumulators(first, flat, op, ranks)
+    deliver(moves, buffers, combine, seed)
     if operation == "reduce_scatter":
-        return [result(held[rank][..., share_of(count, rank, ranks)]) for rank in range(ranks)]
-    return [Array(first.dtype, result(chunk).values.reshape(first.shape)) for chunk in held]
+        return [result(buffers[rank][..., share_of(count, rank, ranks)]) for rank in range(ranks)]
+    return [Array(first.dtype, result(chunk).values.reshape(first.shape)) for chunk in buffers]
 
 
 def _accumulators(first: Array, flat: Values, op: str, ranks: int) -> tuple[Values, Combine, Result]:
@@ -206,29 +206,29 @@ def _accumulators(first: Array, flat: Values, op: str, ranks: int) -> tuple[Valu
 def _contributions(flat: Values) -> Values:
     """(ranks, contributions, places): what each rank knows of what the others bring, and whether it does."""
     ranks, count = flat.shape
-    held = np.zeros((ranks, ranks, count), [("value", flat.dtype), ("known", np.bool_)])
+    buffers = np.zeros((ranks, ranks, count), [("value", flat.dtype), ("known", np.bool_)])
     for rank in range(ranks):
-        held[rank, rank]["value"], held[rank, rank]["known"] = flat[rank], True
-    return held
+        buffers[rank, rank]["value"], buffers[rank, rank]["known"] = flat[rank], True
+    return buffers
 
 
 def _joined(own: Values, value: Values) -> Values:
     """Return the union of the elements that two ranks know."""
-    known = own.copy()  # np.where works out the common type of records anew each time
-    np.copyto(known, value, where=value["known"])
-    return known
+    merged = own.copy()  # np.where works out the common type of records anew each time
+    np.copyto(merged, value, where=value["known"])
+    return merged
 
 
 def _reduced(first: Array, reduce: Reduce) -> Result:
     """The contributions of all ranks, along the canonical tree: once for the ranks that know the same ones."""
-    found: dict[bytes, Array] = {}
+    sums: dict[bytes, Array] = {}
 
-    def result(held: Values) -> Array:
-        values = np.ascontiguousarray(held["value"])
-        known = values.tobytes()
-        if known not in found:
-            found[known] = reduce(Array(first.dtype, values), PAIRWISE)
-        return found[known]
+    def result(buffers: Values) -> Array:
+        values = np.ascontiguousarray(buffers["value"])
+        key = values.tobytes()
+        if key not in sums:
+            sums[key] = reduce(Array(first.dtype, values), PAIRWISE)
+        return sums[key]
 
     return result
 
@@ -238,27 +238,27 @@ def _kept(own: Values, value: Values) -> Values:
 
 
 def _as_is(first: Array) -> Result:
-    return lambda held: Array(first.dtype, held)
+    return lambda buffers: Array(first.dtype, buffers)
 
 
-def _gathered(brought: Sequence[Array], sent: Sequence[Sent], seed: int) -> list[Array]:
+def _gathered(contributions: Sequence[Array], sent: Sequence[Sent], seed: int) -> list[Array]:
     """The shares of all ranks, on each."""
-    dtype, sizes = brought[0].dtype, [array.values.size for array in brought]
-    held = np.zeros((len(brought), sum(sizes)), brought[0].values.dtype)
-    for rank, share in enumerate(brought):
-        held[rank, share_of(sum(sizes), rank, len(brought))] = share.values.reshape(-1)
-    deliver([Move(m.step, m.source, m.target, m.first, m.first, m.elements, False) for m in sent], held, _kept, seed)
-    return [Array(dtype, values) for values in held]
+    dtype, sizes = contributions[0].dtype, [array.values.size for array in contributions]
+    buffers = np.zeros((len(contributions), sum(sizes)), contributions[0].values.dtype)
+    for rank, share in enumerate(contributions):
+        buffers[rank, share_of(sum(sizes), rank, len(contributions))] = share.values.reshape(-1)
+    deliver([Move(m.step, m.source, m.target, m.first, m.first, m.elements, False) for m in sent], buffers, _kept, seed)
+    return [Array(dtype, values) for values in buffers]
 
 
 def _exchanged(first: Array, flat: Values, moves: Sequence[Move], seed: int) -> list[Array]:
     """The blocks that all ranks have for each, in a buffer behind the one that they are sent from."""
     ranks, count = flat.shape
     block = count // ranks
-    held = np.concatenate([flat, np.zeros_like(flat)], axis=1)
+    buffers = np.concatenate([flat, np.zeros_like(flat)], axis=1)
     for rank in range(ranks):
         own = slice(rank * block, (rank + 1) * block)
-        held[rank, count:][own] = flat[rank, own]
+        buffers[rank, count:][own] = flat[rank, own]
     behind = [replace(move, write=count + move.read + (move.source - move.target) * block) for move in moves]
-    deliver(behind, held, _kept, seed)
-    return [Array(first.dtype, values[count:].reshape(first.shape)) for values in held]
+    deliver(behind, buffers, _kept, seed)
+    return [Array(first.dtype, values[count:].reshape(first.shape)) for values in buffers]

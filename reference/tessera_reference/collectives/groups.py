@@ -50,9 +50,9 @@ def all_reduce(
     dtype = buffers[0].dtype
     lossy = wire is not None and not holds(DTYPES[wire], dtype)
     if lossy and (policy or NumericsPolicy()).deterministic:
-        given = f"wire {wire} of {dtype} under a deterministic policy"
+        actual = f"wire {wire} of {dtype} under a deterministic policy"
         allowed = f"no wire, one that holds every {dtype}, or deterministic = 0"
-        raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, _NAME, given, allowed)
+        raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, _NAME, actual, allowed)
     require_operator(op, dtype, _NAME)
     tree = descriptors[0].reduction_order if descriptors else None
     if tree is not None:
@@ -74,18 +74,18 @@ def _require_agreement(buffers: Sequence[Array], op: str, descriptors: Sequence[
         raise invalid(_NAME, "no rank takes part", "one buffer of each rank")
     for rank, buffer in enumerate(buffers):
         if (buffer.dtype, buffer.shape) != (buffers[0].dtype, buffers[0].shape):
-            given = f"rank {rank} brings {buffer.dtype}{list(buffer.shape)}"
+            actual = f"rank {rank} brings {buffer.dtype}{list(buffer.shape)}"
             expected = f"{buffers[0].dtype}{list(buffers[0].shape)}, as rank 0 does"
-            raise mismatch(_NAME, given, expected)
+            raise mismatch(_NAME, actual, expected)
     if descriptors is None:
         return
     if len(descriptors) != len(buffers):
-        given = f"{len(descriptors)} descriptors of {len(buffers)} ranks"
-        raise invalid(_NAME, given, "one of each rank")
+        actual = f"{len(descriptors)} descriptors of {len(buffers)} ranks"
+        raise invalid(_NAME, actual, "one of each rank")
     for rank, descriptor in enumerate(descriptors):
         if descriptor != descriptors[0]:
-            given = f"rank {rank} brings another determinism descriptor than rank 0"
-            raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, _NAME, given, "the same descriptor on every rank")
+            actual = f"rank {rank} brings another determinism descriptor than rank 0"
+            raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, _NAME, actual, "the same descriptor on every rank")
 
 
 # What each rank of a group has after a collective (runtime spec 4.6; AMB-RT-02, AMB-RT-04, AMB-RT-57).
@@ -137,8 +137,8 @@ def require_stage_one(operation: str, name: str, partials: Sequence[int], travel
         expected = "blocks of a device and warps of a block, 1 or more"
         raise invalid(operation, f"partials {shown(list(partials))}", expected)
     if name != ALGORITHM:
-        given = f"partial values with algorithm {name!r}"
-        raise unsupported(operation, given, f"algorithm {ALGORITHM!r}")
+        actual = f"partial values with algorithm {name!r}"
+        raise unsupported(operation, actual, f"algorithm {ALGORITHM!r}")
     if travels:
         raise unsupported(operation, "partial values over a wire or by a seed", "neither")
 
@@ -151,9 +151,9 @@ def partial_values(operation: str, buffers: Sequence[Array], partials: Sequence[
     blocks, warps = partials
     for rank, buffer in enumerate(buffers):
         if buffer.shape[:2] != (blocks, warps):
-            given = f"rank {rank} brings {buffer.dtype}{list(buffer.shape)}"
+            actual = f"rank {rank} brings {buffer.dtype}{list(buffer.shape)}"
             expected = f"[{blocks}, {warps}, ...], a partial value of each warp of each block"
-            raise invalid(operation, given, expected)
+            raise invalid(operation, actual, expected)
     places = [(block, warp) for block in range(blocks) for warp in range(warps)]
     return [Array(part.dtype, part.values[place]) for part in buffers for place in places]
 

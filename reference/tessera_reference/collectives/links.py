@@ -73,7 +73,7 @@ def route(
     Raises `Failure`: TESS_ERR_INVALID_VALUE for unknown devices, links and paths; TESS_ERR_UNSUPPORTED for a path
     asked for that the machine does not have there, cut or not; TESS_ERR_LAUNCH_FAILED where every way is cut.
     """
-    wanted = _wanted(path, environment or {})
+    wish = _wanted(path, environment or {})
     for device in (source, target):
         topology.device(device, "route")
     names = tuple(link.name for link in topology.links)
@@ -81,8 +81,8 @@ def route(
         require_known("route", "link", failed_link, names)
     if path != "auto" and source != target:
         _require_present(topology, source, target, path)
-    taken, links, fallback = way(topology, source, target, wanted, frozenset(down))
-    return Route(taken, tuple(link.name for link in links), fallback)
+    transport, links, fallback = way(topology, source, target, wish, frozenset(down))
+    return Route(transport, tuple(link.name for link in links), fallback)
 
 
 def way(
@@ -122,9 +122,9 @@ def _wanted(path: str, environment: Mapping[str, str]) -> str:
 def _require_present(topology: Topology, source: int, target: int, path: str) -> None:
     present = [candidate for candidate in PATHS if _way(topology, source, target, candidate, frozenset()) is not None]
     if path not in present:
-        given = f"path {path} between devices {source} and {target}"
+        actual = f"path {path} between devices {source} and {target}"
         expected = f"auto or one of {', '.join(present)}" if present else "auto"
-        raise unsupported("route", given, expected)
+        raise unsupported("route", actual, expected)
 
 
 def _way(topology: Topology, source: int, target: int, path: str, down: frozenset[str]) -> tuple[Link, ...] | None:
@@ -157,8 +157,8 @@ def _mixed(topology: Topology, source: int, target: int, down: frozenset[str]) -
     links = topology.route(source, target, down)
     if links is None:
         cut = f" while {', '.join(sorted(down))} are down" if down else ""
-        given = f"no way between devices {source} and {target}{cut}"
-        raise Failure(Status.TESS_ERR_LAUNCH_FAILED, "route", given, "links that are not down")
+        actual = f"no way between devices {source} and {target}{cut}"
+        raise Failure(Status.TESS_ERR_LAUNCH_FAILED, "route", actual, "links that are not down")
     return links
 
 
@@ -224,13 +224,13 @@ def like_links(topology: Topology, devices: Sequence[int], down: frozenset[str])
     if len(topology.by_node(devices)) != 1 or len(set(devices)) != len(devices):
         return None
     closed = _closed(topology, WITHIN_A_NODE[0], down, _carrying)
-    wanted, kinds, switches = set(devices), set[LikeLinks](), list[End]()
+    members, kinds, switches = set(devices), set[LikeLinks](), list[End]()
     for link in topology.links:
-        for end in {link.a, link.b} & wanted if link.name not in closed else ():
+        for end in {link.a, link.b} & members if link.name not in closed else ():
             kinds.add(LikeLinks(link.bandwidth, link.latency, link.credits))
             switches.append(link.other(end))
     alike = len(kinds) == 1 and len(switches) == len(devices) and len(set(switches)) == 1
-    return kinds.pop() if alike and switches[0] not in wanted and len(devices) > 1 else None
+    return kinds.pop() if alike and switches[0] not in members and len(devices) > 1 else None
 
 
 # The credits of links (collectives spec 4.2; AMB-COLL-17): a chunk in flight has one of every link on its way.
@@ -301,10 +301,10 @@ def topology_of(text: str) -> Topology:
     for device in others:
         if topology.route(first.id, device.id) is None:
             links = [_told(link) for link in topology.links if device.id in (link.a, link.b)]
-            given = f"no links lead from device {first.id} to device {device.id}, which has " + (
+            actual = f"no links lead from device {first.id} to device {device.id}, which has " + (
                 f"links {', '.join(links)}" if links else "no link"
             )
-            raise invalid(topology.name, given, "a way between every two devices")
+            raise invalid(topology.name, actual, "a way between every two devices")
     return topology
 
 

@@ -62,19 +62,19 @@ def orders(
 @lru_cache(maxsize=256)
 def _orders(make: Maker, ranks: int, per_node: int) -> tuple[Tree, ...]:
     used = make(ranks, per_node)
-    held: list[list[Any]] = [[rank] * ranks for rank in range(ranks)]
+    terms: list[list[Any]] = [[rank] * ranks for rank in range(ranks)]
     for step in used.combining:
-        follow(step, held)
-    return tuple(Tree.from_json(_written(held[owner][share])) for share, owner in enumerate(used.owners))
+        follow(step, terms)
+    return tuple(Tree.from_json(_written(terms[owner][share])) for share, owner in enumerate(used.owners))
 
 
-def follow(step: Step, held: list[list[Any]]) -> None:
+def follow(step: Step, terms: list[list[Any]]) -> None:
     """Carry the messages of a step out on what each rank holds of each share; two that are combined become a list."""
-    sent = [held[message.source][message.first : message.last] for message in step]
+    sent = [terms[message.source][message.first : message.last] for message in step]
     for message, shares in zip(step, sent, strict=True):
         for share, value in enumerate(shares, start=message.first):
-            own = held[message.target][share]
-            held[message.target][share] = [own, value] if message.combines else value
+            own = terms[message.target][share]
+            terms[message.target][share] = [own, value] if message.combines else value
 
 
 def _written(order: Any) -> Any:
@@ -131,8 +131,8 @@ def pattern(name: str, ranks: int, per_node: int | None = None) -> Pattern | Non
             power = 1 << ranks.bit_length() - 1
             pairs: list[Sequence[Token]] = [["(", rank, power + rank, ")"] for rank in range(power)]
             owners = np.array(algorithm(name, ranks).owners)
-            made = _tree(_binomial(single if power == ranks else pairs, powers(power)[::-1]))
-            return Pattern(made, partial(_partner, power, owners), power if power == ranks else 2 * power)
+            tree = _tree(_binomial(single if power == ranks else pairs, powers(power)[::-1]))
+            return Pattern(tree, partial(_partner, power, owners), power if power == ranks else 2 * power)
     return None
 
 
@@ -158,11 +158,11 @@ def _from_those_behind(first: int, ranks: int) -> list[Token]:
 
 def _binomial(rows: Sequence[Sequence[Token]], distances: Sequence[int]) -> Sequence[Token]:
     """Return the tree in which every row takes in the one at a distance from it, one distance after another."""
-    held = dict(enumerate(rows))
+    terms = dict(enumerate(rows))
     for distance in distances:
-        for place in [place for place in held if place & distance == 0 and place + distance in held]:
-            held[place] = ["(", *held[place], *held.pop(place + distance), ")"]
-    return held[0]
+        for place in [place for place in terms if place & distance == 0 and place + distance in terms]:
+            terms[place] = ["(", *terms[place], *terms.pop(place + distance), ")"]
+    return terms[0]
 
 
 # Collectives whose data travel in another dtype than their own (COLL-02.4-03, -05, COLL-02.5-03, RT-13-09).
@@ -193,15 +193,15 @@ def read_wire(
     if read.block is None and all(holds(read.wire, buffer.dtype) for buffer in buffers):
         return None
     if level != "fast":
-        given = f"wire {wire} under {level}"
+        actual = f"wire {wire} under {level}"
         allowed = f"level fast, no wire, or one that holds every {buffers[0].dtype}"
-        raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, operation, given, allowed)
+        raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, operation, actual, allowed)
     return read
 
 
 def over_wire(
     operation: str,
-    brought: Sequence[Array],
+    inputs: Sequence[Array],
     compression: Compression,
     collective: Callable[[Sequence[Array]], Sequence[Array]],
 ) -> Sequence[Array]:
@@ -209,8 +209,8 @@ def over_wire(
 
     Raises `NonFinite` for a NaN or an infinity that would need a scale.
     """
-    dtype = brought[0].dtype
-    wide = [cast(array, dtype.accumulator) for array in brought]
+    dtype = inputs[0].dtype
+    wide = [cast(array, dtype.accumulator) for array in inputs]
     results = collective([_rounded(operation, array, compression) for array in wide])
     if operation in ("all_reduce", "reduce_scatter"):
         results = [_rounded(operation, result, compression) for result in results]
@@ -281,35 +281,35 @@ def run(
     outputs: dict[int, Array] = {}
     travelled: list[Callable[[], list[Sent]]] = []
     for group in _groups(groups, len(buffers)):
-        brought = [buffers[rank] for rank in group]
+        inputs = [buffers[rank] for rank in group]
         used = algorithm(name, len(group), per_node)
-        _require_fit(operation, used, brought, root)
+        _require_fit(operation, used, inputs, root)
         ordered = level != "strict" and op in ("sum", "prod", "mean")
-        known = pattern(name, len(group), per_node) if ordered and _has_pattern(brought, partials) else None
-        if known is not None and known.leaves > len(group) and not _has_neutral(op, brought[0].dtype):
-            known = None
-        trees: Sequence[Tree] = (known.tree if known else PAIRWISE,) * len(group)
-        if ordered and known is None:
+        shared = pattern(name, len(group), per_node) if ordered and _has_pattern(inputs, partials) else None
+        if shared is not None and shared.leaves > len(group) and not _has_neutral(op, inputs[0].dtype):
+            shared = None
+        trees: Sequence[Tree] = (shared.tree if shared else PAIRWISE,) * len(group)
+        if ordered and shared is None:
             trees = orders(name, len(group), per_node, partials)
-        brought = brought if partials is None else partial_values(operation, brought, partials)
-        count = sum(array.values.size for array in brought) if operation == "all_gather" else brought[0].values.size
+        inputs = inputs if partials is None else partial_values(operation, inputs, partials)
+        count = sum(array.values.size for array in inputs) if operation == "all_gather" else inputs[0].values.size
         collective: Callable[[Sequence[Array]], Sequence[Array]]
         collective = partial(_afterwards, operation, op=op, root=root or 0, trees=trees)
-        if known is not None and known.rank_of is not None:
-            collective = partial(_by_leaf, collective, known.rank_of, known.leaves, op)
+        if shared is not None and shared.rank_of is not None:
+            collective = partial(_by_leaf, collective, shared.rank_of, shared.leaves, op)
         travelled.append(partial(_sent, operation, used, group, root or 0, count, chunk))
         if seed is not None:
             moved = _sent(operation, used, range(len(group)), root or 0, count, chunk)
             reduce = REDUCTIONS[op].reduce if op else None
             collective = partial(delivered, operation, sent=moved, op=op, reduce=reduce, level=level, seed=seed)
-        results = over_wire(operation, brought, compression, collective) if compression else collective(brought)
+        results = over_wire(operation, inputs, compression, collective) if compression else collective(inputs)
         outputs.update(zip(group, results, strict=True))
     return Result([outputs[rank] for rank in range(len(buffers))], lambda: [m for steps in travelled for m in steps()])
 
 
-def _has_pattern(brought: Sequence[Array], partials: Sequence[int] | None) -> bool:
+def _has_pattern(inputs: Sequence[Array], partials: Sequence[int] | None) -> bool:
     """True if the ranks of a group are many, and bring no partial values."""
-    return len(brought) >= PATTERNS_FROM and partials is None
+    return len(inputs) >= PATTERNS_FROM and partials is None
 
 
 def _has_neutral(op: str | None, dtype: DType) -> bool:
@@ -319,16 +319,16 @@ def _has_neutral(op: str | None, dtype: DType) -> bool:
 
 def _afterwards(
     operation: str,
-    brought: Sequence[Array],
+    inputs: Sequence[Array],
     op: str | None,
     root: int,
     trees: Sequence[Tree],
 ) -> Sequence[Array]:
     """Return the results of a group's ranks, in their order; there is a tree for the share of each rank."""
-    ranks, shape = len(trees), brought[0].shape
-    flat = [Array(array.dtype, array.values.reshape(-1)) for array in brought]
+    ranks, shape = len(trees), inputs[0].shape
+    flat = [Array(array.dtype, array.values.reshape(-1)) for array in inputs]
     if operation == "broadcast":
-        return broadcast(brought, root)
+        return broadcast(inputs, root)
     if operation == "all_gather":
         return all_gather(flat)
     if operation == "all_to_all":
@@ -336,7 +336,7 @@ def _afterwards(
     assert op is not None, "required before"
     order = [(tree, share_of(flat[0].values.size, rank, ranks)) for rank, tree in enumerate(trees)]
     order = [(trees[0], slice(None))] if all(tree == trees[0] for tree in trees) else order
-    return (reduce_scatter if operation == "reduce_scatter" else all_reduce)(brought, op, order, ranks)
+    return (reduce_scatter if operation == "reduce_scatter" else all_reduce)(inputs, op, order, ranks)
 
 
 def _by_leaf(
@@ -344,18 +344,18 @@ def _by_leaf(
     rank_of: RankOf,
     leaves: int,
     op: str | None,
-    brought: Sequence[Array],
+    inputs: Sequence[Array],
 ) -> Sequence[Array]:
     """Return the results of a collective over leaves of a pattern, each with the shares of the ranks in its place."""
-    ranks, dtype, shape = len(brought), brought[0].dtype, brought[0].shape
-    count = brought[0].values.size
+    ranks, dtype, shape = len(inputs), inputs[0].dtype, inputs[0].shape
+    count = inputs[0].values.size
     neutral = np.full(count, 1 if op == "prod" else -0.0).astype(dtype.carrier)
-    every = np.stack([*(array.values.reshape(-1) for array in brought), neutral])
+    every = np.stack([*(array.values.reshape(-1) for array in inputs), neutral])
     sizes = [share_of(count, share, ranks) for share in range(ranks)]
     share = np.concatenate([np.full(interval.stop - interval.start, rank) for rank, interval in enumerate(sizes)])
     flat, places = every.reshape(-1), np.arange(count)
-    found = [np.minimum(rank_of(leaf, share), ranks) for leaf in range(leaves)]  # integers
-    return collective([Array(dtype, flat.take(chosen * count + places).reshape(shape)) for chosen in found])
+    sources = [np.minimum(rank_of(leaf, share), ranks) for leaf in range(leaves)]  # integers
+    return collective([Array(dtype, flat.take(chosen * count + places).reshape(shape)) for chosen in sources])
 
 
 def messages(
@@ -377,14 +377,14 @@ def _sent(
 ) -> list[Sent]:
     """The messages of a group in elements, cut where chunks of the buffer end."""
     starts = [share_of(count, share, used.ranks).start for share in range(used.ranks + 1)]
-    found: list[Sent] = []
+    transfers: list[Sent] = []
     for number, step in enumerate(steps(operation, used, root)):
-        found += [
+        transfers += [
             Sent(number, group[source], group[target], starts[first], starts[last] - starts[first], combines)
             for source, target, first, last, combines in step
             if starts[first] < starts[last]
         ]
-    return found if chunk is None else [piece for transfer in found for piece in _pieces(transfer, chunk)]
+    return transfers if chunk is None else [piece for transfer in transfers for piece in _pieces(transfer, chunk)]
 
 
 def _pieces(whole: Sent, chunk: int) -> Iterator[Sent]:
@@ -410,8 +410,8 @@ def _require_operator(operation: str, op: str | None, buffers: Sequence[Array]) 
     combines = operation in ("all_reduce", "reduce_scatter")
     if combines != (op is not None):
         allowed = "no operator" if op is not None else f"one of {', '.join(REDUCTIONS)}"
-        given = "no operator" if op is None else f"operator {shown(op)}"
-        raise invalid(operation, given, allowed)
+        actual = "no operator" if op is None else f"operator {shown(op)}"
+        raise invalid(operation, actual, allowed)
     if op is None:
         return
     require_known(operation, "operator", op, tuple(REDUCTIONS))
@@ -419,24 +419,24 @@ def _require_operator(operation: str, op: str | None, buffers: Sequence[Array]) 
         require_operator(op, buffer.dtype, operation)
 
 
-def _require_fit(operation: str, used: Algorithm, brought: Sequence[Array], root: int | None) -> None:
+def _require_fit(operation: str, used: Algorithm, inputs: Sequence[Array], root: int | None) -> None:
     """Buffers of one dtype and shape, shares of a whole where they are gathered, a root where there is one."""
-    ranks, first = len(brought), brought[0]
-    total = sum(array.values.size for array in brought)
-    for rank, buffer in enumerate(brought):
+    ranks, first = len(inputs), inputs[0]
+    total = sum(array.values.size for array in inputs)
+    for rank, buffer in enumerate(inputs):
         own = share_of(total, rank, ranks)
-        wanted: object = (own.stop - own.start,) if operation == "all_gather" else first.shape
-        found: object = (buffer.values.size,) if operation == "all_gather" else buffer.shape
-        if (buffer.dtype, found) != (first.dtype, wanted):
-            given = f"rank {rank} brings {buffer.dtype}{list(buffer.shape)}"
-            expected = f"{first.dtype}{list(wanted)}"  # type: ignore[call-overload]
-            raise mismatch(operation, given, expected)
+        expected_shape: object = (own.stop - own.start,) if operation == "all_gather" else first.shape
+        shape: object = (buffer.values.size,) if operation == "all_gather" else buffer.shape
+        if (buffer.dtype, shape) != (first.dtype, expected_shape):
+            actual = f"rank {rank} brings {buffer.dtype}{list(buffer.shape)}"
+            expected = f"{first.dtype}{list(expected_shape)}"  # type: ignore[call-overload]
+            raise mismatch(operation, actual, expected)
     if (operation == "broadcast") != (root is not None) or not 0 <= (root or 0) < ranks:
         allowed = f"0 to {ranks - 1} for a broadcast, none for the others"
         raise invalid(operation, f"root {shown(root)}", allowed)
     if operation == "all_to_all" and first.values.size % ranks:
-        given = f"{first.values.size} elements for {ranks} ranks"
-        raise invalid(operation, given, "blocks of one size (AMB-COLL-34)")
+        actual = f"{first.values.size} elements for {ranks} ranks"
+        raise invalid(operation, actual, "blocks of one size (AMB-COLL-34)")
     if operation == "all_to_all" and used.name not in ALL_TO_ALL_ALGORITHMS:
         raise unsupported(operation, f"algorithm {used.name!r}", "ring or direct")
 
@@ -464,13 +464,13 @@ def send_recv(buffers: Sequence[Array], pairs: Sequence[Sequence[int]], chunk: i
             raise invalid(_NAME, f"the pair {shown([source, target])}", expected)
         if received[target] > 1:
             raise invalid(_NAME, f"{received[target]} sends to rank {target}", "one")
-        brought, buffer = buffers[source], buffers[target]
-        if (brought.dtype, brought.shape) != (buffer.dtype, buffer.shape):
-            given = f"rank {source} sends {brought.dtype}{list(brought.shape)}"
+        payload, buffer = buffers[source], buffers[target]
+        if (payload.dtype, payload.shape) != (buffer.dtype, buffer.shape):
+            actual = f"rank {source} sends {payload.dtype}{list(payload.shape)}"
             expected = f"{buffer.dtype}{list(buffer.shape)}, which rank {target} receives"
-            raise mismatch(_NAME, given, expected)
-        outputs[target] = brought
-        count = brought.values.size
+            raise mismatch(_NAME, actual, expected)
+        outputs[target] = payload
+        count = payload.values.size
         length = chunk or max(count, 1)
         sent += [Sent(0, source, target, at, min(length, count - at), False) for at in range(0, count, length)]
     return Result(outputs, lambda: sent)

@@ -71,13 +71,13 @@ def _as_sent(operation: Collective, contributions: Sequence[Array]) -> Sequence[
 
 def joined_order(operation: Collective, types: Sequence[Numeric], ranks: int) -> Order:
     """The order of tensors of these types that travel as one collective: each has its own (AMB-COLL-29)."""
-    found: dict[Tree, list[Places]] = {}
+    places_by_tree: dict[Tree, list[Places]] = {}
     first = 0
     for type_ in types:
         for tree, places in _order(operation, type_, ranks).items():
-            found.setdefault(tree, []).append(places + first)
+            places_by_tree.setdefault(tree, []).append(places + first)
         first += _size(type_)
-    return {tree: np.concatenate(places) for tree, places in found.items()}
+    return {tree: np.concatenate(places) for tree, places in places_by_tree.items()}
 
 
 def reduced(op: str, contributions: Sequence[Array], order: Order | None = None, first: int = 0) -> Array:
@@ -100,24 +100,24 @@ def _by_algorithm(operation: Collective, contributions: Sequence[Array]) -> Sequ
     return plain.dealt(Array(whole.dtype, whole.values.reshape(shape)), ranks)
 
 
-def _order(operation: Collective, brought: Numeric, ranks: int) -> Order:
+def _order(operation: Collective, operand: Numeric, ranks: int) -> Order:
     """The order of a reduction of the dialect whose ranks bring tensors of a type.
 
     The share of a rank is what an all-reduce shares out, of a reduce-scatter the part that the rank is given.
     """
     assert isinstance(operation, GroupCollective)
-    plain, size = operation.plain(), _size(brought)
+    plain, size = operation.plain(), _size(operand)
     assert isinstance(plain, Reducing)
     places = np.arange(size, dtype=np.int64)
     shares = [places[share_of(size, rank, ranks)] for rank in range(ranks)]
     if not isinstance(plain, AllReduce):
-        shape = tuple(int(extent) for extent in brought.shape)
+        shape = tuple(int(extent) for extent in operand.shape)
         dealt = plain.dealt(Array(dtype("int64"), places.reshape(shape)), ranks)
         shares = [array.values.reshape(-1) for array in dealt]
-    found: dict[Tree, list[Places]] = {}
+    places_by_tree: dict[Tree, list[Places]] = {}
     for tree, share in zip(orders(_algorithm(operation, size, ranks), ranks), shares, strict=True):
-        found.setdefault(tree, []).append(share)
-    return {tree: np.concatenate(pieces) for tree, pieces in found.items()}
+        places_by_tree.setdefault(tree, []).append(share)
+    return {tree: np.concatenate(pieces) for tree, pieces in places_by_tree.items()}
 
 
 def _algorithm(operation: GroupCollective, size: int, ranks: int) -> str:
@@ -143,12 +143,12 @@ _NAME = "collectives.execute"
 def find_function(modules: Sequence[Module], name: str) -> tuple[Module, Function]:
     """The module and function that `function` or `module.function` names. Raises `UnknownFunction`."""
     owner, _, short = name.rpartition(".")
-    found = [module for module in modules if short in module.functions and owner in ("", module.name)]
-    if len(found) != 1:
+    owners = [module for module in modules if short in module.functions and owner in ("", module.name)]
+    if len(owners) != 1:
         raise UnknownFunction(
             name, tuple(f"{module.name}.{function}" for module in modules for function in module.functions)
         )
-    return found[0], found[0].functions[short]
+    return owners[0], owners[0].functions[short]
 
 
 def run_program(
@@ -169,9 +169,9 @@ def run_program(
     try:
         return execute_on_mesh(module, function.name, inputs, mesh, combine=combine_at(level))
     except Disagreement as disagreement:
-        (found,) = disagreement.diagnostics
-        given = "; ".join((found.message, *found.operands))
-        raise mismatch(_NAME, given, found.requirement) from disagreement
+        (diagnostic,) = disagreement.diagnostics
+        actual = "; ".join((diagnostic.message, *diagnostic.operands))
+        raise mismatch(_NAME, actual, diagnostic.requirement) from disagreement
 
 
 def require_runnable(module: Module, function: Function, lossy: bool = False) -> None:
@@ -195,7 +195,7 @@ def _require_lossless(module: Module, function: Function) -> None:
         if isinstance(operation, FutureCollective) and loses(operation.dtype, operation.x.dtype):
             scheme = f" and qscheme {operation.qscheme}" if operation.qscheme else ""
             wire = f"dtype {operation.dtype}{scheme}"
-            given = f"{operation.name} of {operation.x.dtype} over {wire} at {instruction.location}"
+            actual = f"{operation.name} of {operation.x.dtype} over {wire} at {instruction.location}"
             wires = [name for name in WIRES if not loses(name, operation.x.dtype)]
             expected = f"one of {', '.join(wires)}, no dtype, or level fast" if wires else "no dtype, or level fast"
-            raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, _NAME, given, expected)
+            raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, _NAME, actual, expected)

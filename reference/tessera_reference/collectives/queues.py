@@ -78,22 +78,22 @@ Unit: TypeAlias = Compute | Collective
 def require_work(function: str, units: Sequence[Unit], ranks: int) -> None:
     """Raises `Failure` with TESS_ERR_INVALID_VALUE for work that can never be done, naming the unit and why."""
     require_within(function, "number of units", len(units), 0, MOST_UNITS)
-    known: dict[str, Unit] = {}
+    units_by_id: dict[str, Unit] = {}
     for unit in units:
-        if unit.id in known:
+        if unit.id in units_by_id:
             raise invalid(function, f"two units {shown(unit.id)}", "each id once")
-        known[unit.id] = unit
+        units_by_id[unit.id] = unit
     for unit in units:
         _require_unit_fits(function, unit, ranks)
         for earlier in unit.after:
-            if earlier not in known:
-                hint = did_you_mean(earlier, tuple(known))
+            if earlier not in units_by_id:
+                hint = did_you_mean(earlier, tuple(units_by_id))
                 raise invalid(
                     function,
                     f"unit {shown(unit.id)} after {shown(earlier)}",
                     "ids of units" + (f": {hint}" if hint else ""),
                 )
-    _require_order(function, known)
+    _require_order(function, units_by_id)
 
 
 def _require_unit_fits(function: str, unit: Unit, ranks: int) -> None:
@@ -106,15 +106,15 @@ def _require_unit_fits(function: str, unit: Unit, ranks: int) -> None:
     require_known(function, f"operation of {name}:", unit.operation, OPERATIONS)
     require_known(function, f"algorithm of {name}:", unit.algorithm, tuple(ALGORITHMS))
     if unit.operation == "all_to_all" and unit.algorithm not in ALL_TO_ALL_ALGORITHMS:
-        given = f"{name}: all_to_all by {unit.algorithm!r}"
-        raise unsupported(function, given, "ring or direct (AMB-COLL-34)")
+        actual = f"{name}: all_to_all by {unit.algorithm!r}"
+        raise unsupported(function, actual, "ring or direct (AMB-COLL-34)")
     require_within(function, f"bytes of {name}:", unit.bytes, 0, _LONGEST)
     require_within(function, f"chunk_bytes of {name}:", unit.chunk_bytes, 1, _LONGEST)
     require_within(function, f"root of {name}:", unit.root, 0, len(unit.ranks) - 1)
 
 
-def _require_order(function: str, known: Mapping[str, Unit]) -> None:
-    sorter = TopologicalSorter({name: unit.after for name, unit in known.items()})
+def _require_order(function: str, units_by_id: Mapping[str, Unit]) -> None:
+    sorter = TopologicalSorter({name: unit.after for name, unit in units_by_id.items()})
     try:
         sorter.prepare()
     except CycleError as problem:
@@ -204,8 +204,8 @@ def _chunks(topology: Topology, devices: Sequence[int], unit: Collective) -> lis
     nodes = topology.by_node(used)
     possible = algorithms(topology, used)
     if unit.algorithm not in possible:
-        given = f"unit {unit.id!r} by {unit.algorithm!r} on devices {used}"
-        raise unsupported("simulate", given, f"one of {', '.join(possible)}")
+        actual = f"unit {unit.id!r} by {unit.algorithm!r} on devices {used}"
+        raise unsupported("simulate", actual, f"one of {', '.join(possible)}")
 
     @cache
     def sent(size: int) -> list[Sent]:
@@ -214,8 +214,8 @@ def _chunks(topology: Topology, devices: Sequence[int], unit: Collective) -> lis
 
     most = MOST_MESSAGES // max(len(sent(unit.chunk_bytes)), 1)
     if unit.bytes // unit.chunk_bytes > most:
-        given = f"unit {unit.id!r} in chunks of {unit.chunk_bytes} bytes"
-        raise unsupported("simulate", given, f"at most {most} chunks")
+        actual = f"unit {unit.id!r} in chunks of {unit.chunk_bytes} bytes"
+        raise unsupported("simulate", actual, f"at most {most} chunks")
     return [sent(size) for size in unit.chunks]
 
 
@@ -451,8 +451,8 @@ PIPELINES: Mapping[str, Callable[[int, int, int, Sequence[int]], list[Unit]]] = 
 
 def chunk_bytes(size: int) -> int:
     """The chunks of a layer's gradients: as many as may be in flight, within 512 KiB to 2 MiB (COLL-07.1-04)."""
-    wanted = -(-size // INFLIGHT // KIB) * KIB
-    return min(max(wanted, LEAST_CHUNK), MOST_CHUNK)
+    ideal = -(-size // INFLIGHT // KIB) * KIB
+    return min(max(ideal, LEAST_CHUNK), MOST_CHUNK)
 
 
 def require_sizes(layers: int, size: int, picoseconds: int) -> None:
@@ -538,8 +538,8 @@ def _require_buckets_fit(inputs: Sequence[Array], experts: Sequence[Sequence[int
         if len(tokens.shape) != 2:
             raise invalid("dispatch", f"rank {rank} brings {len(tokens.shape)} axes", "tokens and their features")
         if (tokens.dtype, tokens.shape[1]) != (first.dtype, first.shape[1]):
-            given = f"rank {rank} brings {tokens.dtype}{list(tokens.shape)}"
-            raise mismatch("dispatch", given, f"{first.dtype} of {first.shape[1]} features")
+            actual = f"rank {rank} brings {tokens.dtype}{list(tokens.shape)}"
+            raise mismatch("dispatch", actual, f"{first.dtype} of {first.shape[1]} features")
         if len(own) != tokens.shape[0]:
             raise invalid("dispatch", f"{len(own)} experts of rank {rank}", f"one for each of {tokens.shape[0]} tokens")
         for token, expert in enumerate(own):

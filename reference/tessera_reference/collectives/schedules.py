@@ -17,18 +17,18 @@ from ..numerics.formats import shown
 # Names and numbers that a collective, its attributes and the environment give, and what is said of others.
 
 
-def require_known(function: str, what: str, given: str, known: Sequence[str]) -> None:
+def require_known(function: str, what: str, actual: str, names: Sequence[str]) -> None:
     """Raises `Failure` with TESS_ERR_INVALID_VALUE for a name that is not known; it lists those known, nearest last."""
-    if given not in known:
-        hint = did_you_mean(given, known) if isinstance(given, str) else ""
-        allowed = f"one of {', '.join(known)}" + (f": {hint}" if hint else "")
-        raise invalid(function, f"{what} {shown(given)}", allowed)
+    if actual not in names:
+        hint = did_you_mean(actual, names) if isinstance(actual, str) else ""
+        allowed = f"one of {', '.join(names)}" + (f": {hint}" if hint else "")
+        raise invalid(function, f"{what} {shown(actual)}", allowed)
 
 
-def require_within(function: str, what: str, given: int, least: int, most: int) -> None:
+def require_within(function: str, what: str, actual: int, least: int, most: int) -> None:
     """Raises `Failure` with TESS_ERR_INVALID_VALUE, naming the range, for a number outside of it."""
-    if not least <= given <= most:
-        raise invalid(function, f"{what} {shown(given)}", f"{least} to {most}")
+    if not least <= actual <= most:
+        raise invalid(function, f"{what} {shown(actual)}", f"{least} to {most}")
 
 
 # The algorithms of collectives as messages between ranks (collectives spec 3.1, 4.4; runtime spec 13).
@@ -81,8 +81,8 @@ class _Around(Sequence[Step]):
     @overload
     def __getitem__(self, place: slice) -> tuple[Step, ...]: ...
     def __getitem__(self, place: int | slice) -> Step | tuple[Step, ...]:
-        found = range(len(self))[place]
-        return tuple(map(self._step, found)) if isinstance(found, range) else self._step(found)
+        index = range(len(self))[place]
+        return tuple(map(self._step, index)) if isinstance(index, range) else self._step(index)
 
     def _step(self, step: int) -> Step:
         shares = [(rank - step - self._ahead) % self._ranks for rank in range(self._ranks)]
@@ -94,8 +94,8 @@ class _Around(Sequence[Step]):
 def ring(ranks: int, per_node: int) -> Algorithm:
     """Every rank passes one share a step on to the next rank; share s begins at rank s + 1 and ends at rank s."""
     combining, spreading = _Around(ranks, 1, True), _Around(ranks, 0, False)
-    held = (tuple(combining), tuple(spreading)) if ranks <= _MOST_KEPT else (combining, spreading)
-    return Algorithm("ring", ranks, tuple(range(ranks)), *held)
+    phases = (tuple(combining), tuple(spreading)) if ranks <= _MOST_KEPT else (combining, spreading)
+    return Algorithm("ring", ranks, tuple(range(ranks)), *phases)
 
 
 def tree(ranks: int, per_node: int) -> Algorithm:
@@ -115,15 +115,15 @@ def halving_doubling(ranks: int, per_node: int) -> Algorithm:
     ranges = [(0, ranks)] * power
     distance = power // 2
     while distance:
-        step, kept = [], []
+        step, ranges_kept = [], []
         for rank, (first, last) in enumerate(ranges):
             middle = (first + last) // 2
             lower, upper = (first, middle), (middle, last)
             keeps, gives = (upper, lower) if rank & distance else (lower, upper)
-            kept.append(keeps)
+            ranges_kept.append(keeps)
             step.append(Message(rank, rank ^ distance, *gives, True))
         combining.append(tuple(step))
-        ranges, distance = kept, distance // 2
+        ranges, distance = ranges_kept, distance // 2
     owners = tuple(next(rank for rank, (first, last) in enumerate(ranges) if first <= s < last) for s in range(ranks))
     return Algorithm("halving_doubling", ranks, owners, tuple(combining), _reversed(combining))
 
@@ -135,8 +135,8 @@ def hierarchical(ranks: int, per_node: int) -> Algorithm:
     with TESS_ERR_UNSUPPORTED where the ranks do not fill their nodes.
     """
     if ranks % per_node:
-        given = f"hierarchical with {ranks} ranks, {per_node} on a node"
-        raise unsupported("collective", given, "as many ranks on each node, or ring")
+        actual = f"hierarchical with {ranks} ranks, {per_node} on a node"
+        raise unsupported("collective", actual, "as many ranks on each node, or ring")
     nodes = ranks // per_node
     inside = tuple(
         Message(node * per_node + source, node * per_node + target, target * nodes, (target + 1) * nodes, True)

@@ -72,11 +72,11 @@ def tables() -> Mapping[str, tuple[Row, ...]]:
 
 def _row(text: str, where: str) -> Row:
     size, colon, algorithm = text.partition(":")
-    found = SIZE.fullmatch(size)
-    if not colon or (size and not found):
+    match = SIZE.fullmatch(size)
+    if not colon or (size and not match):
         raise invalid(where, f"row {shown(text)}", "a size in bytes, KiB, MiB or GiB, a colon and an algorithm")
     require_known(where, "algorithm", algorithm, ALGORITHMS)
-    return Row(int(found[1]) * UNITS[found[2] or "B"] if found else None, algorithm)
+    return Row(int(match[1]) * UNITS[match[2] or "B"] if match else None, algorithm)
 
 
 # By which algorithm a collective runs: a hint, the environment, the autotuner's result, or a table by size.
@@ -182,25 +182,25 @@ def choose(
     for wish in (overrides.algorithm, row_of(overrides.table, size).algorithm if overrides.table else None):
         if wish in possible:
             return Selection(wish, "environment", table)
-    found = tuned(possible)
-    if found in possible:
-        return Selection(found, "autotuner", table)
+    choice = tuned(possible)
+    if choice in possible:
+        return Selection(choice, "autotuner", table)
     return Selection(row_of(usual, size).algorithm, "default", table)
 
 
 def followed(collective: str, topology: Topology | None, groups: Sequence[Sequence[int]]) -> tuple[str, ...]:
     """The algorithms that each of these groups of devices can run; without a topology, those that any ranks can."""
-    found = [ANY] if topology is None else [algorithms(topology, group) for group in groups]
+    names_per_group = [ANY] if topology is None else [algorithms(topology, group) for group in groups]
     if collective == "all_to_all":
-        found.append(ALL_TO_ALL_ALGORITHMS)
-    return tuple(name for name in ALGORITHMS if all(name in names for names in found))
+        names_per_group.append(ALL_TO_ALL_ALGORITHMS)
+    return tuple(name for name in ALGORITHMS if all(name in names for names in names_per_group))
 
 
 def require_followed(function: str, algorithm: str, possible: Sequence[str], group: str) -> None:
     """Raises `Failure` with TESS_ERR_UNSUPPORTED for an algorithm asked for that a group cannot run (AMB-COLL-45)."""
     if algorithm not in possible:
-        given = f"algorithm {algorithm} for {group}"
-        raise unsupported(function, given, f"auto or one of {', '.join(possible)}")
+        actual = f"algorithm {algorithm} for {group}"
+        raise unsupported(function, actual, f"auto or one of {', '.join(possible)}")
 
 
 def spans_nodes(topology: Topology, devices: Sequence[int]) -> bool:
@@ -245,10 +245,10 @@ class Measurement:
     picoseconds: int
 
     def __post_init__(self) -> None:
-        given = f"a measurement of {self.bytes} bytes, {self.latency} to the first and {self.picoseconds} to the last"
+        actual = f"a measurement of {self.bytes} bytes, {self.latency} to the first and {self.picoseconds} to the last"
         if not (self.bytes >= 1 and 0 <= self.latency < self.picoseconds):
             expected = "bytes of 1 or more, 0 <= latency < picoseconds"
-            raise invalid("tune", given, expected)
+            raise invalid("tune", actual, expected)
 
     @property
     def bandwidth(self) -> int:
@@ -369,15 +369,15 @@ def estimate(alpha: int, hops: int, size: int, bandwidth: int) -> int:
 
     Raises `Failure` with TESS_ERR_INVALID_VALUE for a negative number, and for no bandwidth.
     """
-    for name, given, least in (
+    for name, value, least in (
         ("alpha", alpha, 0),
         ("hops", hops, 0),
         ("bytes", size, 0),
         ("bandwidth", bandwidth, 1),
     ):
-        if given < least:
+        if value < least:
             expected = f"{least} or more"
-            raise invalid("estimate", f"{name} {shown(given)}", expected)
+            raise invalid("estimate", f"{name} {shown(value)}", expected)
     return alpha * hops + carrying(size, bandwidth)
 
 
@@ -400,8 +400,8 @@ def _busy(queue: str, intervals: Iterable[Sequence[int]]) -> Intervals:
     busy = Intervals()
     for at, (start, end) in enumerate(intervals):
         if end < start:
-            given = f"{queue}[{at}] is {shown([start, end])}"
-            raise invalid("overlap_score", given, "an end not before the start")
+            actual = f"{queue}[{at}] is {shown([start, end])}"
+            raise invalid("overlap_score", actual, "an end not before the start")
         busy.add(start, end)
     return busy
 

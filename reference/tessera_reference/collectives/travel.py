@@ -159,17 +159,17 @@ class _Needs:
         steps, missing = self._steps, self._missing
         while self._at < len(steps) and not missing[steps[self._at]]:
             self._at += 1
-        found = []
+        ready = []
         while self.to_send and (self._at == len(steps) or self.to_send[0].sent.step <= steps[self._at]):
-            found.append(self.to_send.popleft())
-        return found
+            ready.append(self.to_send.popleft())
+        return ready
 
 
 def _taken_out(units: list[_Unit], failed: Set[str]) -> list[_Unit]:
     """Take those messages out of a list that have a failed link on their way."""
-    found = [unit for unit in units if not failed.isdisjoint(unit.way.links)]
+    affected = [unit for unit in units if not failed.isdisjoint(unit.way.links)]
     units[:] = [unit for unit in units if failed.isdisjoint(unit.way.links)]
-    return found
+    return affected
 
 
 def travel(
@@ -289,12 +289,12 @@ class Progress:
 
     def check(self) -> None:
         """Every link has all of its credits, each way, but for those of the messages in flight on it."""
-        taken = Counter(
+        in_use = Counter(
             direction for due in self._due.values() for unit in due.arrived for direction in unit.way.directions
         )
         for link in self._topology.links:
             for end in (link.a, link.b):
-                left, out = self._lanes[link.name, end].credits, taken[link.name, end]
+                left, out = self._lanes[link.name, end].credits, in_use[link.name, end]
                 assert left + out == link.credits, f"{link.name} from {end}: {left} credits left, {out} taken"
 
     def _cut(self, now: int, leaving: Sequence[_Unit]) -> dict[int, _Unit]:
@@ -369,11 +369,11 @@ class Progress:
 
     def _way(self, source: int, target: int) -> tuple[Way, tuple[_Lane, ...]]:
         """The way between two devices, with its lanes. Raises `Failure`."""
-        found = self._ways.get((source, target))
-        if found is None:
+        entry = self._ways.get((source, target))
+        if entry is None:
             way = way_between(self._topology, source, target, self._down, self._path)
-            found = self._ways[source, target] = way, tuple(self._lanes[direction] for direction in way.directions)
-        return found
+            entry = self._ways[source, target] = way, tuple(self._lanes[direction] for direction in way.directions)
+        return entry
 
 
 # How long collectives take by each algorithm: until the last of their messages has arrived (runtime spec 13).
@@ -436,11 +436,11 @@ def collective_duration(
         return 0
     possible = algorithms(topology, devices, down)
     if not possible:
-        given = f"devices {', '.join(map(str, devices))}, some of which are cut off from others"
-        raise Failure(Status.TESS_ERR_LAUNCH_FAILED, collective, given, "links that are not down")
+        actual = f"devices {', '.join(map(str, devices))}, some of which are cut off from others"
+        raise Failure(Status.TESS_ERR_LAUNCH_FAILED, collective, actual, "links that are not down")
     if algorithm not in possible:
-        given = f"algorithm {algorithm!r} for devices {', '.join(map(str, devices))}"
-        raise unsupported(collective, given, f"one of {', '.join(possible)}")
+        actual = f"algorithm {algorithm!r} for devices {', '.join(map(str, devices))}"
+        raise unsupported(collective, actual, f"one of {', '.join(possible)}")
     around = (*devices[root:], *devices[:root])
     return _duration(topology, around, collective, size, algorithm, maker(algorithm), down, path, cuts)
 

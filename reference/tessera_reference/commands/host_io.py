@@ -58,9 +58,9 @@ def run(options: argparse.Namespace) -> int:
     return 0 if comparison.equal else 1
 
 
-def _extents(given: list[str]) -> dict[str, int]:
+def _extents(options: list[str]) -> dict[str, int]:
     extents = {}
-    for option in given:
+    for option in options:
         name, _, number = option.partition("=")
         if not number.isascii() or not number.isdecimal() or not 1 <= int(number[:9]) == int(number):
             raise BadInput(f"--extent {option!r} is not of the form NAME=N, N at least 1")

@@ -144,14 +144,14 @@ def explain(options: argparse.Namespace) -> int:
 
 
 def _result(package: Package, options: argparse.Namespace) -> Mapping[str, Any]:
-    given = (
+    arguments = (
         {name: _whole(name, value) for name, value in _pairs(options.symbol)},
         {name: _bytes(name, value) for name, value in _pairs(options.tensor)},
         {name: _whole(name, value) for name, value in _pairs(options.resource)},
     )
     try:
         native = options.engine == "native" or (options.engine is None and compiler() is not None)
-        return prepared(package, *given, max_steps=options.max_steps, native=native).finish().result()
+        return prepared(package, *arguments, max_steps=options.max_steps, native=native).finish().result()
     except WspFailure as problem:
         raise BadInput(str(problem)) from None
 

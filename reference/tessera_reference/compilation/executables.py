@@ -209,21 +209,21 @@ def of_bytes(array: Array, dtype: DType) -> Array:
     return Array.from_bits(dtype, (count,), data[: count * dtype.storage_bytes])
 
 
-def as_bytes(after: Array, given: Array) -> Array:
+def as_bytes(after: Array, array: Array) -> Array:
     """Return a kernel's results as the bytes that it was given as, those of unchanged elements just as they were.
 
     An element whose bits no kernel would write, such as one of many NaN, stays what it is unless it is written.
     """
-    if after.dtype == given.dtype:
+    if after.dtype == array.dtype:
         return after
     size = after.dtype.storage_bytes
-    before = np.frombuffer(given.to_bits(), np.uint8)
+    before = np.frombuffer(array.to_bits(), np.uint8)
     elements = before[: before.size // size * size].reshape(-1, size)
-    old = np.frombuffer(of_bytes(given, after.dtype).to_bits(), np.uint8).reshape(-1, size)
+    old = np.frombuffer(of_bytes(array, after.dtype).to_bits(), np.uint8).reshape(-1, size)
     new = np.frombuffer(after.to_bits(), np.uint8).reshape(-1, size)
     unchanged = (old == new).all(axis=1)
     merged = np.where(unchanged[:, None], elements, new).tobytes() + before[elements.size :].tobytes()
-    return Array.from_bits(BYTE, given.shape, merged)
+    return Array.from_bits(BYTE, array.shape, merged)
 
 
 def _require(name: str, array: Array, dtype: str, shape: tuple[int | str, ...] | None) -> None:

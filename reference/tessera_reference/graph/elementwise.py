@@ -111,10 +111,10 @@ def broadcast(a: tuple[Dim, ...], b: tuple[Dim, ...]) -> tuple[Dim, ...]:
     shape: list[Dim] = []
     for x, y in zip(left, right, strict=True):
         if x != y and 1 not in (x, y):
-            known = isinstance(x, int) and isinstance(y, int)
+            fixed = isinstance(x, int) and isinstance(y, int)
             raise Refusal(
                 "shapes",
-                f"dimensions {'differ' if known else 'are not known to be equal'}: {show_dim(x)} and {show_dim(y)}",
+                f"dimensions {'differ' if fixed else 'are not known to be equal'}: {show_dim(x)} and {show_dim(y)}",
                 "shapes that broadcast: each dimension equal, or 1",
                 "LANG-03.2-03",
                 "",

@@ -45,15 +45,15 @@ SCHEMES = ("blockwise",)
 LARGEST_CHUNK = 2**63 - 1
 
 
-def require_known(name: str, given: str | None, names: Sequence[str], clause: str) -> None:
+def require_known(name: str, actual: str | None, names: Sequence[str], clause: str) -> None:
     """Refuse a value that an attribute does not have, with the nearest one that it has."""
-    if given is not None and given not in names:
+    if actual is not None and actual not in names:
         raise Refusal(
             "distributed",
-            f"there is no {name} {str(given)[:40]!r}",
+            f"there is no {name} {str(actual)[:40]!r}",
             f"{name} = one of {', '.join(names)}",
             clause,
-            did_you_mean(given or "", names),
+            did_you_mean(actual or "", names),
         )
 
 
@@ -198,9 +198,9 @@ class GroupCollective(FutureCollective):
     """A collective of a whole group, which a collective of Graph IR computes."""
 
     def given(self) -> Numeric:
-        (given,) = self.plain().results()
-        assert isinstance(given, Tensor | Scalar)
-        return given
+        (result,) = self.plain().results()
+        assert isinstance(result, Tensor | Scalar)
+        return result
 
     @abstractmethod
     def plain(self) -> Collective:
@@ -311,11 +311,11 @@ class Await(Stepwise):
 
 def _only_axis(meshes: Mapping[str, Mesh], mesh: str | None) -> str:
     """The only axis with several ranks of the mesh in force. Raises `Refusal` (AMB-COLL-02)."""
-    known = [mesh] if mesh is not None and mesh in meshes else list(meshes)
+    names = [mesh] if mesh is not None and mesh in meshes else list(meshes)
     several = [
-        axis for name in known for axis, extent in zip(meshes[name].axes, meshes[name].shape, strict=True) if extent > 1
+        axis for name in names for axis, extent in zip(meshes[name].axes, meshes[name].shape, strict=True) if extent > 1
     ]
-    if len(known) != 1 or len(several) != 1:
+    if len(names) != 1 or len(several) != 1:
         raise Refusal(
             "distributed",
             "along which axis? "

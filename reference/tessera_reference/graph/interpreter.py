@@ -219,7 +219,7 @@ class Interpreter:
         if len(chain) < 2:
             return 0
         produced = {value for instruction in chain for value in instruction.results}
-        kept = produced.difference(*self.last_uses[block][place : place + len(chain)])
+        live = produced.difference(*self.last_uses[block][place : place + len(chain)])
         outer = {
             value: frame[value] for instruction in chain for value in instruction.operands if value not in produced
         }
@@ -233,13 +233,13 @@ class Interpreter:
                     operands = [part[value] for value in instruction.operands]
                     (value,) = instruction.results
                     part[value] = instruction.operation.execute(*operands, env=self)
-                for value in kept:
+                for value in live:
                     values = part[value].values
                     if values.shape:
                         whole.setdefault(value, np.empty(shape, values.dtype))[rows] = values
         except (NumericsFailure, MemoryError):
             return 0
-        frame.update((value, Array(part[value].dtype, whole.get(value, part[value].values))) for value in kept)
+        frame.update((value, Array(part[value].dtype, whole.get(value, part[value].values))) for value in live)
         return len(chain)
 
     def count(self, instruction: Instruction) -> None:

@@ -221,11 +221,11 @@ class Concat(Movement):
             "LANG-03.2-01",
         )
         for axis, (x, y) in enumerate(zip(first.shape, part.shape, strict=True)):
-            known = isinstance(x, int) and isinstance(y, int)
+            fixed = isinstance(x, int) and isinstance(y, int)
             require(
                 axis == at or x == y,
                 "shapes",
-                f"dimensions {'differ' if known else 'are not known to be equal'}: {show_dim(x)} and {show_dim(y)}",
+                f"dimensions {'differ' if fixed else 'are not known to be equal'}: {show_dim(x)} and {show_dim(y)}",
                 f"equal extents along every axis but {at}",
                 "LANG-03.2-01",
             )

@@ -90,10 +90,10 @@ class Bridge:
     def places(self, devices: Sequence[int]) -> list[Place]:
         """The PEs of some devices: device n is the n-th by SIP, cube and PE (AMB-HIO-63)."""
         size = self.endpoint.machine.size
-        known = list(islice(self.endpoint.machine.places(), max(devices, default=0) + 1))
-        if max(devices, default=0) >= len(known):
+        places = list(islice(self.endpoint.machine.places(), max(devices, default=0) + 1))
+        if max(devices, default=0) >= len(places):
             raise _gap(f"device {max(devices)} on a machine of {size.sips * size.cubes * size.pes} PEs")
-        return [known[device] for device in devices]
+        return [places[device] for device in devices]
 
     def allocate(self, pointer: int, nbytes: int) -> None:
         """Memory behind a pointer of the runtime: a range of HBM, the same on every PE. No message is needed."""
@@ -122,30 +122,30 @@ class Bridge:
     def load(self, image: bytes) -> Code:
         """Deploy a module: its image is written to the first PE."""
         self._begin("load")
-        held = self._reserved(len(image))
-        self._images.append(held)
+        image_area = self._reserved(len(image))
+        self._images.append(image_area)
         place = self.places([0])[0]
-        self._write([place], held.pa, image)
-        return Code(place, held.pa, held.nbytes)
+        self._write([place], image_area.pa, image)
+        return Code(place, image_area.pa, image_area.nbytes)
 
-    def launch(self, code: Code, kernel: KernelEntry, places: Sequence[Place], given: LaunchArguments) -> None:
+    def launch(self, code: Code, kernel: KernelEntry, places: Sequence[Place], arguments: LaunchArguments) -> None:
         """Launch a kernel of a deployed module: one message for each SIP, with the shards of its ranks."""
         self._begin("launch")
-        for reason in _obstacles(kernel, given):
+        for reason in _obstacles(kernel, arguments):
             raise _gap(f"kernel {kernel.name}: {reason}")
         ranks: dict[int, list[tuple[int, Place]]] = {}
         for rank, place in enumerate(places):
             ranks.setdefault(place.sip, []).append((rank, place))
-        self._send([self._launch(code, kernel, ranks[sip], given) for sip in sorted(ranks)])
+        self._send([self._launch(code, kernel, ranks[sip], arguments) for sip in sorted(ranks)])
 
     def _launch(
-        self, code: Code, kernel: KernelEntry, ranks: Sequence[tuple[int, Place]], given: LaunchArguments
+        self, code: Code, kernel: KernelEntry, ranks: Sequence[tuple[int, Place]], arguments: LaunchArguments
     ) -> KernelLaunch:
         """The message for the ranks of one SIP."""
         args = tuple(
-            self._tensor(ranks, *given.tensors[parameter.name])
+            self._tensor(ranks, *arguments.tensors[parameter.name])
             if parameter.type == "ptr"
-            else ScalarArgument(NAMES[parameter.type], _number(given.scalars[parameter.name]))  # type: ignore[arg-type]
+            else ScalarArgument(NAMES[parameter.type], _number(arguments.scalars[parameter.name]))  # type: ignore[arg-type]
             for parameter in kernel.parameters
         )
         reference = KernelRef(
@@ -184,7 +184,7 @@ class Bridge:
 
     def _send(self, requests: Sequence[Request], buffers: Mapping[Pair, bytes] | None = None) -> Mapping[Pair, bytes]:
         """Send requests without waiting, as many at a time as the endpoint keeps; what reads brought, by ids."""
-        brought = self.endpoint.share(buffers or {})
+        shared = self.endpoint.share(buffers or {})
         depth = self.endpoint.machine.size.queue_depth
         for first in range(0, len(requests), depth):
             frames = {_pair(request): write_frame(value_of(request)) for request in requests[first : first + depth]}
@@ -194,7 +194,7 @@ class Bridge:
                 completion = read_frame(answer)["completion"]
                 if not completion["ok"]:
                     raise RequestFailed(ErrorCode(completion["error_code"]), completion["error_message"])
-        return brought
+        return shared
 
     def _begin(self, operation: str) -> None:
         """The next operation, and its correlation id."""
@@ -209,9 +209,9 @@ class Bridge:
 
     def _pa(self, pointer: int) -> int:
         """The physical address of a pointer into an allocation."""
-        for start, held in self._held.items():
-            if start <= pointer < start + held.nbytes:
-                return held.pa + pointer - start
+        for start, region in self._held.items():
+            if start <= pointer < start + region.nbytes:
+                return region.pa + pointer - start
         raise _gap(f"memory at {pointer:#x}, which tessMalloc did not give")
 
     def _reserved(self, nbytes: int) -> Held:
@@ -237,18 +237,18 @@ def pattern_of(data: bytes) -> Pattern | None:
     return None
 
 
-def _obstacles(kernel: KernelEntry, given: LaunchArguments) -> Iterator[str]:
+def _obstacles(kernel: KernelEntry, arguments: LaunchArguments) -> Iterator[str]:
     """Yield the reasons why messages cannot carry a launch (AMB-HIO-65)."""
-    if kernel.level != "program" and (given.grid, given.block) != ONE_BLOCK:
-        yield f"grid {given.grid} and block {given.block}, which are opaque in a message"
-    for name, (_, nbytes) in given.tensors.items():
+    if kernel.level != "program" and (arguments.grid, arguments.block) != ONE_BLOCK:
+        yield f"grid {arguments.grid} and block {arguments.block}, which are opaque in a message"
+    for name, (_, nbytes) in arguments.tensors.items():
         if nbytes == 0:
             yield f"{name} has no bytes, and a shard has at least one"
     for parameter in kernel.parameters:
         if parameter.type not in NAMES:
             yield f"{parameter.name} is {parameter.type}, which no scalar argument is"
             continue
-        scalar = given.scalars.get(parameter.name)
+        scalar = arguments.scalars.get(parameter.name)
         if scalar is not None and scalar.dtype.kind == "float" and not isfinite(float(scalar.values)):
             yield f"{parameter.name} is {scalar.values}, which is no number of JSON"
 

@@ -226,8 +226,8 @@ class Endpoint:
         """The host's buffer of a request. Raises `RequestFailed` (AMB-HIO-41)."""
         data = self._buffers.get(pair)
         if data is None or len(data) != nbytes:
-            found = "none" if data is None else f"one of {len(data)}"
-            reason = f"needs a buffer of {nbytes} bytes that the host shares for these ids, there is {found}"
+            available = "none" if data is None else f"one of {len(data)}"
+            reason = f"needs a buffer of {nbytes} bytes that the host shares for these ids, there is {available}"
             raise RequestFailed(ErrorCode.UNSUPPORTED, reason, "src_kind", "HIO-D5-30")
         return data
 

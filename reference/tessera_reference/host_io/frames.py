@@ -141,8 +141,8 @@ Path: TypeAlias = Sequence[str | int]
 def definitions() -> Mapping[str, Any]:
     """The definitions of the published schema, by name."""
     schema = json.loads(files(__package__).joinpath("messages.schema.json").read_text(encoding="utf-8"))
-    found: Mapping[str, Any] = schema["$defs"]
-    return found
+    table: Mapping[str, Any] = schema["$defs"]
+    return table
 
 
 def require_form(definition: str, value: Any, *, fast: bool = True) -> None:
@@ -184,10 +184,10 @@ def _inlined(definition: str) -> Mapping[str, Any]:
         own = {key: inlined(member) for key, member in node.items() if key != "$ref"}
         return {**inlined(definitions()[node["$ref"].removeprefix("#/$defs/")]), **own} if "$ref" in node else own
 
-    found: dict[str, Any] = inlined(definitions()[definition])
+    whole: dict[str, Any] = inlined(definitions()[definition])
     if definition == "kernel_launch":
-        del found["properties"]["args"]["items"]
-    return found
+        del whole["properties"]["args"]["items"]
+    return whole
 
 
 @cache
@@ -225,8 +225,8 @@ def _judging(node: Any) -> Any:
     if not isinstance(node, dict):
         return node
     names = node.get("properties", {})
-    kept = {key: _judging(member) for key, member in node.items() if key not in ANNOTATIONS and key != "properties"}
-    return kept | ({"properties": {name: _judging(member) for name, member in names.items()}} if names else {})
+    members = {key: _judging(member) for key, member in node.items() if key not in ANNOTATIONS and key != "properties"}
+    return members | ({"properties": {name: _judging(member) for name, member in names.items()}} if names else {})
 
 
 ANNOTATIONS = {"title", "description", "default", "allOf", "x-clauses", "x-other-members", "x-other-values"}
@@ -238,8 +238,8 @@ def _strange(argument: Any, place: int) -> RequestFailed:
         return _told("is no object", ("args", place), "HIO-D7-04")
     if "arg_kind" not in argument:
         return _told("is missing", ("args", place, "arg_kind"), "HIO-D7-49")
-    known = " or ".join(ARGUMENTS)
-    return _told(f"is {argument['arg_kind']!r:.100}, expected {known}", ("args", place, "arg_kind"), "HIO-D7-49")
+    kinds = " or ".join(ARGUMENTS)
+    return _told(f"is {argument['arg_kind']!r:.100}, expected {kinds}", ("args", place, "arg_kind"), "HIO-D7-49")
 
 
 def _failure(definition: str, error: Any, within: Path) -> RequestFailed:
@@ -397,9 +397,9 @@ def request_of(value: Mapping[str, Any], *, fast: bool = True) -> Request:
     """
     kind = value.get("msg_type")
     if not isinstance(kind, str) or kind not in MESSAGES:
-        known = ", ".join(MESSAGES)
-        given = "is missing" if "msg_type" not in value else f"is {kind!r:.100}, expected one of {known}"
-        raise RequestFailed(ErrorCode.INVALID_MESSAGE, given, "msg_type", "HIO-D2-01")
+        kinds = ", ".join(MESSAGES)
+        actual = "is missing" if "msg_type" not in value else f"is {kind!r:.100}, expected one of {kinds}"
+        raise RequestFailed(ErrorCode.INVALID_MESSAGE, actual, "msg_type", "HIO-D2-01")
     require_form(DEFINITIONS[kind], value, fast=fast)
     members = {name: member for name, member in value.items() if name != "msg_type" and member is not None}
     if kind == "MemoryWrite" and "pattern" in members:

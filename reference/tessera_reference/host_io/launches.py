@@ -55,8 +55,8 @@ def _kernel(image: bytes, name: str) -> Kernel:
         raise _absent(f"a broken image: {failure}") from None
     entry = fatbin.metadata.kernel(name)
     if entry is None:
-        known = ", ".join(kernel.name for kernel in fatbin.metadata.kernels)
-        raise RequestFailed(ErrorCode.UNKNOWN_KERNEL, f"{name!r} is not in the image: {known}", "kernel_ref.name")
+        names = ", ".join(kernel.name for kernel in fatbin.metadata.kernels)
+        raise RequestFailed(ErrorCode.UNKNOWN_KERNEL, f"{name!r} is not in the image: {names}", "kernel_ref.name")
     return _ImageKernel(fatbin, entry).kernel()
 
 
@@ -92,9 +92,9 @@ class _ImageKernel:
             if parameter.type == "ptr"
         }
 
-    def _run(self, given: Sequence[Given]) -> None:
+    def _run(self, arguments: Sequence[Given]) -> None:
         """Read the shards, run, and write what the kernel writes. Raises `RequestFailed` with PE_FAULT."""
-        by_name = {parameter.name: value for parameter, value in zip(self._entry.parameters, given, strict=True)}
+        by_name = {parameter.name: value for parameter, value in zip(self._entry.parameters, arguments, strict=True)}
         try:
             left = self._executed(by_name)
         except PROBLEMS as problem:
@@ -113,8 +113,8 @@ class _ImageKernel:
         for parameter in self._entry.parameters:
             value = given[parameter.name]
             if isinstance(value, Buffer):
-                known = parameter.dtype is not None
-                shape = shapes[parameter.name] if known else (value.nbytes,)
+                has_dtype = parameter.dtype is not None
+                shape = shapes[parameter.name] if has_dtype else (value.nbytes,)
                 arguments[parameter.name] = Array.from_bits(dtype(parameter.dtype or "int8"), shape, value.read())
             else:
                 bits = bytes_of(value, NAMES[parameter.type])
@@ -209,12 +209,12 @@ def _code(reference: KernelRef) -> Branch | None:
 
 def _shards(argument: int, tensor: TensorArgument) -> list[Shard]:
     """The shards of a tensor in their order."""
-    found = [
+    shards = [
         Shard(Place(shard.sip, shard.cube, shard.pe), shard.offset_bytes, argument, number, shard)
         for number, shard in enumerate(tensor.tensor_pa_map.shards)
     ]
-    found.sort(key=lambda shard: shard[:4])
-    return found
+    shards.sort(key=lambda shard: shard[:4])
+    return shards
 
 
 def _tasks(kernel: Kernel, request: KernelLaunch, tensors: Sequence[Sequence[Shard]]) -> list[Task]:
@@ -238,9 +238,9 @@ def _tasks(kernel: Kernel, request: KernelLaunch, tensors: Sequence[Sequence[Sha
 
 def _require_kinds(parameters: Sequence[str], request: KernelLaunch) -> None:
     """The arguments are as many as the parameters, and of their kinds. Raises `RequestFailed`."""
-    given = [argument.dtype if isinstance(argument, ScalarArgument) else "tensor" for argument in request.args]
-    if given != list(parameters):
-        reason = f"are ({', '.join(given)}), kernel {request.kernel_ref.name} takes ({', '.join(parameters)})"
+    kinds = [argument.dtype if isinstance(argument, ScalarArgument) else "tensor" for argument in request.args]
+    if kinds != list(parameters):
+        reason = f"are ({', '.join(kinds)}), kernel {request.kernel_ref.name} takes ({', '.join(parameters)})"
         raise RequestFailed(ErrorCode.ARGUMENT_MISMATCH, reason, "args")
 
 

@@ -79,10 +79,10 @@ class SparseMemory:
 
     def _own(self, page: int) -> bytearray:
         """A page to write to, which no other shares."""
-        found = self._pages.get(page, ZEROS)
-        if isinstance(found, bytes):
-            found = self._pages[page] = bytearray(found)
-        return found
+        page_bytes = self._pages.get(page, ZEROS)
+        if isinstance(page_bytes, bytes):
+            page_bytes = self._pages[page] = bytearray(page_bytes)
+        return page_bytes
 
 
 def _pieces(pa: int, nbytes: int) -> Iterator[tuple[int, int, int]]:
@@ -163,31 +163,31 @@ def _elements(size: int, reads: bool = True) -> Callable[[Sequence[int]], None]:
     return check
 
 
-def _nothing(given: object) -> None:
+def _nothing(arguments: object) -> None:
     """Neither check nor compute."""
 
 
-def _copy(given: Sequence[Given]) -> None:
-    source, target = given
+def _copy(arguments: Sequence[Given]) -> None:
+    source, target = arguments
     assert isinstance(source, Buffer) and isinstance(target, Buffer)
     target.write(source.read())
 
 
-def _fill(given: Sequence[Given]) -> None:
-    target, value = given
+def _fill(arguments: Sequence[Given]) -> None:
+    target, value = arguments
     assert isinstance(target, Buffer) and isinstance(value, int)
     target.space.fill(target.pa, target.nbytes, bytes_of(value, "i32"))
 
 
-def _add(given: Sequence[Given]) -> None:
-    a, b, total = given
+def _add(arguments: Sequence[Given]) -> None:
+    a, b, total = arguments
     assert isinstance(a, Buffer) and isinstance(b, Buffer) and isinstance(total, Buffer)
     with np.errstate(all="ignore"):
         total.write((a.floats() + b.floats()).astype("<f4").tobytes())
 
 
-def _scale(given: Sequence[Given]) -> None:
-    target, factor = given
+def _scale(arguments: Sequence[Given]) -> None:
+    target, factor = arguments
     assert isinstance(target, Buffer) and not isinstance(factor, Buffer)
     with np.errstate(all="ignore"):
         target.write((target.floats() * np.float32(rounded(factor, "fp32"))).astype("<f4").tobytes())
@@ -275,10 +275,10 @@ class Machine:
 
     def space(self, place: Place) -> SparseMemory:
         """The memory of a PE that exists, by physical address."""
-        found = self._spaces.get(place)
-        if found is None:
-            found = self._spaces[place] = SparseMemory()
-        return found
+        space = self._spaces.get(place)
+        if space is None:
+            space = self._spaces[place] = SparseMemory()
+        return space
 
     def require(self, place: Place, pa: int, nbytes: int, kind: str = "AUTO", field: str = "") -> None:
         """The bytes lie within one memory of a PE that exists, of the kind named (AMB-HIO-44, AMB-HIO-46).

@@ -123,8 +123,8 @@ class Listener:
 
 
 def _identity(path: str) -> tuple[int, int]:
-    found = os.lstat(path)
-    return found.st_dev, found.st_ino
+    status = os.lstat(path)
+    return status.st_dev, status.st_ino
 
 
 def _remove_stale(path: str) -> None:
@@ -147,8 +147,8 @@ def _remove_stale(path: str) -> None:
 
 def _resolved(address: Address, allow_remote: bool) -> tuple[int, int, int, Any]:
     """Family, kind, protocol and place of a socket. Raises `OSError`, `UnicodeError` or `AddressProblem`."""
-    found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    family, kind, protocol, _, place = found[0]
+    addresses = socket.getaddrinfo(*address, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, kind, protocol, _, place = addresses[0]
     if not (allow_remote or ipaddress.ip_address(str(place[0]).partition("%")[0]).is_loopback):
         raise AddressProblem("other machines reach it: name a loopback address, or add --allow-remote")
     return family, kind, protocol, place
@@ -256,9 +256,9 @@ class Server:
         """The responses of requests until at most so many wait; what reads bring goes to the file."""
         if self._reads is None:
             return endpoint.drain(choices, most)
-        brought = endpoint.share({})
+        buffers = endpoint.share({})
         answers = endpoint.drain(choices, most)
-        for (correlation, request), data in brought.items():
+        for (correlation, request), data in buffers.items():
             line = {"correlation_id": correlation, "request_id": request, "data": data.hex()}
             print(json.dumps(line), file=self._reads, flush=True)
         return answers

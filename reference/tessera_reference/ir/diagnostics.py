@@ -20,12 +20,12 @@ MOST_KNOWN = 1000
 """Names among which a near spelling is looked for."""
 
 
-def did_you_mean(given: str, known: Iterable[str], template: str = "{}") -> str:
+def did_you_mean(word: str, candidates: Iterable[str], template: str = "{}") -> str:
     """A remedy that names the nearest spelling, or nothing."""
-    names = list(islice(known, MOST_KNOWN))
-    near = [name for name in names if name == given.lower()]
-    if not near and len(given) <= LONGEST:
-        near = get_close_matches(given, names, 1, 0.6)
+    names = list(islice(candidates, MOST_KNOWN))
+    near = [name for name in names if name == word.lower()]
+    if not near and len(word) <= LONGEST:
+        near = get_close_matches(word, names, 1, 0.6)
     return f"did you mean {template.format(near[0])}?" if near else ""
 
 

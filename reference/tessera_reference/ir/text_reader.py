@@ -376,12 +376,12 @@ class FunctionReader:
         """The regions of an operation; what their arguments are follows from its operands. Nothing after an error."""
         declared = OPERATIONS.get(operation.name)
         types = tuple(value.type for value in operands if value is not None)
-        wanted: Sequence[tuple[Type, ...] | None] = [None] * len(operation.regions)
+        expected_types: Sequence[tuple[Type, ...] | None] = [None] * len(operation.regions)
         if declared is not None and len(types) == len(operands) and _takes(declared, len(types)):
-            known = declared.region_arguments(types)
-            wanted = known if len(known) == len(operation.regions) else wanted
+            argument_types = declared.region_arguments(types)
+            expected_types = argument_types if len(argument_types) == len(operation.regions) else expected_types
         blocks: list[Block | None] = []
-        for text, expected in zip(operation.regions, wanted, strict=True):
+        for text, expected in zip(operation.regions, expected_types, strict=True):
             stated_types = tuple(argument.type for argument in text.arguments if argument.type is not None)
             sound = expected is None or stated_types == tuple(map(shown, expected))
             actual = expected if sound and expected is not None else stated_types
@@ -548,13 +548,13 @@ def read_modules(source: str, filename: str = "<ir>") -> tuple[Module, ...]:
 
 def _flat(operations: Sequence[TextOperation], findings: Findings) -> list[TextOperation]:
     """The modules of a text; mlir-opt wraps several into one of its own."""
-    found = []
+    flattened = []
     for operation in operations:
         inner = [nested for block in operation.regions for nested in block.operations]
         if operation.name == MODULE and inner and all(nested.name == MODULE for nested in inner):
-            found += inner
+            flattened += inner
         elif operation.name == MODULE and len(operation.regions) == 1:
-            found.append(operation)
+            flattened.append(operation)
         else:
             findings.report(
                 operation,
@@ -563,7 +563,7 @@ def _flat(operations: Sequence[TextOperation], findings: Findings) -> list[TextO
                 "LANG-05-03",
                 did_you_mean(operation.name, [MODULE]),
             )
-    return found
+    return flattened
 
 
 class _ModuleReader:
@@ -594,8 +594,8 @@ class _ModuleReader:
             if read is None:
                 break  # what calls it cannot be read
             self.functions[name] = read
-        given = self.text.attributes.get("sym_name")
-        name = given.value if given and isinstance(given.value, str) else ""
+        symbol = self.text.attributes.get("sym_name")
+        name = symbol.value if symbol and isinstance(symbol.value, str) else ""
         in_order = {name: self.functions[name] for name in declared if name in self.functions}
         return Module(name, in_order, self.findings.place(self.text), self.meshes)
 

@@ -126,8 +126,8 @@ def read_layout(text: str) -> Layout:
 
 def _setting(text: str, name: str) -> str:
     """The value of `name=value`."""
-    given, equals, value = text.partition("=")
-    require(given == name and bool(equals), "types", f"{text[:40]!r} stands in a type", f"{name}=...", "LANG-02.2-01")
+    key, equals, value = text.partition("=")
+    require(key == name and bool(equals), "types", f"{text[:40]!r} stands in a type", f"{name}=...", "LANG-02.2-01")
     return value
 
 

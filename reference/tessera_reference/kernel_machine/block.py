@@ -108,9 +108,9 @@ class Lanes:
         """A value for each active lane as one for each lane."""
         if self.mask is None:
             return values
-        made = np.zeros((self.lanes, *values.shape[1:]), values.dtype)
-        made[self.active] = values
-        return made
+        per_lane = np.zeros((self.lanes, *values.shape[1:]), values.dtype)
+        per_lane[self.active] = values
+        return per_lane
 
     def thread(self, lane: int) -> Who:
         """A lane as messages name it."""
@@ -449,17 +449,17 @@ class BlockState(Lanes):
         for call, operands, results, instruction, regions, _ in code.steps:
             self.instruction, self.regions = instruction, regions
             try:
-                made = call(self, *[frame[place] for place in operands])
+                produced = call(self, *[frame[place] for place in operands])
             except NumericsFailure as failure:
                 raise Rejection([failed(instruction, failure)]) from failure
             except MemoryError as error:
                 raise UnsupportedConstruct("execute.more_memory", instruction.location) from error
-            if type(made) is tuple:
-                for place, value in zip(results, made, strict=True):
+            if type(produced) is tuple:
+                for place, value in zip(results, produced, strict=True):
                     frame[place] = value
             else:
                 (place,) = results
-                frame[place] = made
+                frame[place] = produced
         return tuple([frame[place] for place in code.results])
 
     def merged(self, condition: npt.NDArray[np.bool_], a: Any, b: Any) -> Any:
@@ -478,12 +478,12 @@ class BlockState(Lanes):
     def allocate(self, memref: Memref) -> SharedStorage:
         """The shared memory of the instruction that runs."""
         assert self.instruction is not None
-        found = self.shared.get(self.instruction)
-        if found is None:
+        storage = self.shared.get(self.instruction)
+        if storage is None:
             name = f"%{self.instruction.results[0].name}"
             extents = tuple(int(dim) for dim in memref.shape)
-            found = self.shared[self.instruction] = SharedStorage(name, memref.dtype, extents, self.clock)
-        return found
+            storage = self.shared[self.instruction] = SharedStorage(name, memref.dtype, extents, self.clock)
+        return storage
 
     def offsets(self, memory: Storage, indices: tuple[Array, ...]) -> Offsets:
         """The offset of the element at the indices, for each lane; of the first one without indices.

@@ -303,8 +303,12 @@ class _Placement:
             return
         if step.is_total:
             depth = max((self.levels.get(slot, 0) for slot in step.operands), default=0)
-        steps, known = self.open[depth]
-        first = known.setdefault((identity(step.instruction.operation), step.operands), step) if step.is_total else step
+        steps, steps_by_form = self.open[depth]
+        first = (
+            steps_by_form.setdefault((identity(step.instruction.operation), step.operands), step)
+            if step.is_total
+            else step
+        )
         if first is not step:
             self.same.update(zip(step.results, first.results, strict=True))
             return
@@ -321,8 +325,8 @@ class _Placement:
 
 def _accesses(instruction: Instruction) -> bool:
     """True if an instruction reads or writes memory, which finds out by itself what differs between blocks."""
-    held, made = ([value.type for value in values] for values in (instruction.operands, instruction.results))
-    return any(isinstance(type_, Memref | Pointer) for type_ in held) and Pointer not in map(type, made)
+    inputs, outputs = ([value.type for value in values] for values in (instruction.operands, instruction.results))
+    return any(isinstance(type_, Memref | Pointer) for type_ in inputs) and Pointer not in map(type, outputs)
 
 
 def _computation(call: Call) -> Call:

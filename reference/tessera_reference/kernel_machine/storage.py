@@ -377,8 +377,8 @@ class Storage:
 
     def _mark_seen(self, at: Offsets, mine: Offsets) -> None:
         base = self.clock.base
-        seen = self.seen[at]
-        marks = np.where((seen < base) | (seen == mine), mine, base + self.clock.several)
+        last_readers = self.seen[at]
+        marks = np.where((last_readers < base) | (last_readers == mine), mine, base + self.clock.several)
         self.seen[at] = marks
         others = self.seen[at] != marks  # two lanes read one element at once
         if np.count_nonzero(others):
@@ -388,10 +388,10 @@ class Storage:
         """Check that the write is ordered after all other accesses, and record its stamp."""
         now = self.clock.base
         mine = who + now
-        wrote, seen = self.wrote[at], self.seen[at]
-        conflicts = ((wrote >= now) & (wrote != mine)) | ((seen >= now) & (seen != mine))
-        if np.count_nonzero(conflicts | self._foreign(wrote) | self._foreign(self._earliest_seen(at, seen))):
-            self._refuse_write(at, np.broadcast_to(mine, at.shape), wrote, self._earliest_seen(at, seen), seen)
+        wrote, readers = self.wrote[at], self.seen[at]
+        conflicts = ((wrote >= now) & (wrote != mine)) | ((readers >= now) & (readers != mine))
+        if np.count_nonzero(conflicts | self._foreign(wrote) | self._foreign(self._earliest_seen(at, readers))):
+            self._refuse_write(at, np.broadcast_to(mine, at.shape), wrote, self._earliest_seen(at, readers), readers)
         left = who + base
         self.wrote[at] = left
         twice = self.wrote[at] != left  # two lanes write one element at once
@@ -400,9 +400,9 @@ class Storage:
             someone = self.clock.who(int(np.broadcast_to(left, at.shape)[twice][0]))
             raise Race(someone, "writes", self.address(place), self.clock.who(other), "writes")
 
-    def _earliest_seen(self, at: Offsets, seen: Offsets) -> Offsets:
+    def _earliest_seen(self, at: Offsets, readers: Offsets) -> Offsets:
         """The earliest read of each element, from which reads by other blocks are found."""
-        return seen
+        return readers
 
     def _refuse_read(self, at: Offsets, mine: Offsets, wrote: Offsets) -> None:
         base = self.clock.base
@@ -414,12 +414,12 @@ class Storage:
                 raise Uninitialised(self.clock.who(me), self.address(place))
             self._refuse(place, me, "reads", stamp, "writes")
 
-    def _refuse_write(self, at: Offsets, mine: Offsets, wrote: Offsets, earliest: Offsets, seen: Offsets) -> None:
+    def _refuse_write(self, at: Offsets, mine: Offsets, wrote: Offsets, earliest: Offsets, readers: Offsets) -> None:
         now = self.clock.base
         here = (wrote >= now) & (wrote != mine) & ~self._own_copy(mine, wrote)
         before: list[tuple[Offsets, Any, Access]] = [
             (wrote, here | self._foreign(wrote), "writes"),
-            (seen, (seen >= now) & (seen != mine), "reads"),
+            (readers, (readers >= now) & (readers != mine), "reads"),
             (earliest, self._foreign(earliest), "reads"),
         ]
         for stamps, conflicts, access in before:
@@ -472,14 +472,14 @@ class GlobalStorage(Storage):
         first = self.first_seen[at]
         self.first_seen[at] = np.where(first < 0, mine, first)
 
-    def _earliest_seen(self, at: Offsets, seen: Offsets) -> Offsets:
+    def _earliest_seen(self, at: Offsets, readers: Offsets) -> Offsets:
         return self.first_seen[at]
 
 
 def _first(conflicts: npt.NDArray[np.bool_], at: Offsets, mine: Offsets, stamps: Offsets) -> list[tuple[int, int, int]]:
     """The first conflict: its offset and the two stamps; empty where there is none."""
-    found = np.argwhere(conflicts)
-    if not found.size:
+    places = np.argwhere(conflicts)
+    if not places.size:
         return []
-    index = tuple(found[0])
+    index = tuple(places[0])
     return [(int(at[index]), int(mine[index]), int(stamps[index]))]

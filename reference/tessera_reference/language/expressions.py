@@ -68,10 +68,10 @@ def _part(lower: LowerExpression, findings: Findings, expr: s.Expr | None, bound
     """One number of an index or slice: digits where it is a literal, a bound where it is computed."""
     if expr is None:
         return ""
-    found = as_number(expr)
-    digits = found.literal.text.lstrip("0") or "0" if found and isinstance(found.literal, s.IntLiteral) else ""
-    if found and 0 < len(digits) <= 18:
-        return f"{'-' if found.negative and digits != '0' else ''}{digits}"
+    numeral = as_number(expr)
+    digits = numeral.literal.text.lstrip("0") or "0" if numeral and isinstance(numeral.literal, s.IntLiteral) else ""
+    if numeral and 0 < len(digits) <= 18:
+        return f"{'-' if numeral.negative and digits != '0' else ''}{digits}"
     value = lower(expr, dtype("int32"))
     if value is None:
         return None
@@ -135,11 +135,11 @@ class Expressions:
     literals: bool = False
     """True if the expression around is known to have literals only."""
 
-    def lower(self, expr: s.Expr, wanted: DType | None = None, hint: str = "") -> Value | None:
+    def lower(self, expr: s.Expr, expected_dtype: DType | None = None, hint: str = "") -> Value | None:
         """The value of an expression; literals in it become `wanted`. None after a reported error."""
-        found = as_number(expr)
-        if found:
-            return self._number(found, expr.span, wanted or default_dtype(expr), hint)
+        numeral = as_number(expr)
+        if numeral:
+            return self._number(numeral, expr.span, expected_dtype or default_dtype(expr), hint)
         match expr:
             case s.BoolLiteral():
                 return self._one(self.scope.emit(Constant(value=expr.value, dtype=dtype("bool")), (), expr.span, hint))
@@ -147,13 +147,13 @@ class Expressions:
                 self.report("types", "a string is no value", expr.span, "a number or a tensor", "LANG-03.1-01")
                 return None
             case s.Name():
-                return self._name(expr, wanted)
+                return self._name(expr, expected_dtype)
             case s.Group():
-                return self.lower(expr.inner, wanted, hint)
+                return self.lower(expr.inner, expected_dtype, hint)
             case s.Unary():
-                return self._unary(expr, wanted, hint)
+                return self._unary(expr, expected_dtype, hint)
             case s.Binary():
-                return self._binary(expr, wanted, hint)
+                return self._binary(expr, expected_dtype, hint)
             case s.Index():
                 return self._index(expr, hint)
             case s.TensorExpr():
@@ -166,19 +166,19 @@ class Expressions:
         """Keep a finding about an expression."""
         self.scope.findings.report(category, message, span, requirement=requirement, clause=clause, remedy=remedy)
 
-    def _number(self, found: Number, span: Span, wanted: DType, hint: str) -> Value | None:
+    def _number(self, numeral: Number, span: Span, dtype: DType, hint: str) -> Value | None:
         try:
-            value = number_of(found, wanted)
+            value = number_of(numeral, dtype)
         except Refusal as refusal:
             self.scope.findings.refused(refusal, span)
             return None
-        return self._one(self.scope.emit(Constant(value=value, dtype=wanted), (), span, hint))
+        return self._one(self.scope.emit(Constant(value=value, dtype=dtype), (), span, hint))
 
-    def _name(self, name: s.Name, wanted: DType | None) -> Value | None:
+    def _name(self, name: s.Name, dtype: DType | None) -> Value | None:
         binding = self.scope.find(name.text)
         if binding is None and name.text in self.around.constants:
-            known = self.around.value_of(name.text)
-            return self.given(known, name.span) if known is not None else None
+            constant = self.around.value_of(name.text)
+            return self.given(constant, name.span) if constant is not None else None
         if binding is None and self.around.reference is not None:
             is_function, value = self.around.reference(self, name)
             if is_function:
@@ -198,9 +198,9 @@ class Expressions:
             self.report("types", message, name.span, "a value on every path", "LANG-03.1-01", remedy)
         return binding.value
 
-    def given(self, known: Given, span: Span) -> Value | None:
+    def given(self, constant: Given, span: Span) -> Value | None:
         """A known value where it is used: a number, or a tensor of numbers."""
-        array, type_ = known.array, known.type
+        array, type_ = constant.array, constant.type
         operation: Constant | ConstTensor
         if array.dtype.kind == "complex":
             raise UnsupportedConstruct("language.complex_constant", Location(self.scope.findings.filename, span))
@@ -212,43 +212,43 @@ class Expressions:
             operation = Constant(value=array.values.item(), dtype=array.dtype)
         return self._one(self.scope.emit(operation, (), span))
 
-    def _unary(self, expr: s.Unary, wanted: DType | None, hint: str) -> Value | None:
-        operand = self.lower(expr.operand, wanted)
+    def _unary(self, expr: s.Unary, expected_dtype: DType | None, hint: str) -> Value | None:
+        operand = self.lower(expr.operand, expected_dtype)
         if operand is None:
             return None
         if expr.operator == "-":
             return self._one(self.scope.emit(Negate(x=operand.type), (operand,), expr.span, hint))  # type: ignore[arg-type]  # `emit` refuses other types
-        held = dtype_of(operand.type)
-        if held is None or held.kind == "bool":
-            self.report("types", f"unary + is not defined on {held}", expr.span, "a numeric dtype", "LANG-11-01")
+        dtype = dtype_of(operand.type)
+        if dtype is None or dtype.kind == "bool":
+            self.report("types", f"unary + is not defined on {dtype}", expr.span, "a numeric dtype", "LANG-11-01")
             return None
         return operand
 
-    def _binary(self, expr: s.Binary, wanted: DType | None, hint: str) -> Value | None:
+    def _binary(self, expr: s.Binary, expected_dtype: DType | None, hint: str) -> Value | None:
         self._warn_about_precedence(expr)
-        left, right = self._operands(expr, wanted)
+        left, right = self._operands(expr, expected_dtype)
         if left is None or right is None:
             return None
         operation: Any = SPELLINGS[expr.operator]
         texts = {"a": expr.left.span, "b": expr.right.span}
-        made = operation(a=left.type, b=right.type)
-        return self._one(self.scope.emit(made, (left, right), expr.span, hint, texts))
+        instance = operation(a=left.type, b=right.type)
+        return self._one(self.scope.emit(instance, (left, right), expr.span, hint, texts))
 
-    def _operands(self, expr: s.Binary, wanted: DType | None) -> tuple[Value | None, Value | None]:
+    def _operands(self, expr: s.Binary, expected_dtype: DType | None) -> tuple[Value | None, Value | None]:
         """Both operands, of one dtype: a literal's follows from the other operand."""
         if expr.operator in COMPARISONS or expr.operator == "@":
-            wanted = None
+            expected_dtype = None
         if self.literals or (is_untyped(expr.right) and is_untyped(expr.left)):
-            both = wanted or default_dtype(expr.left, expr.right)
+            both = expected_dtype or default_dtype(expr.left, expr.right)
             inside = replace(self, literals=True)
             return inside.lower(expr.left, both), inside.lower(expr.right, both)
         if is_untyped(expr.left):
-            right = self.lower(expr.right, wanted)
+            right = self.lower(expr.right, expected_dtype)
             return (self.lower(expr.left, dtype_of(right.type)) if right else None), right
-        left = self.lower(expr.left, wanted)
+        left = self.lower(expr.left, expected_dtype)
         if is_untyped(expr.right):
             return left, (self.lower(expr.right, dtype_of(left.type)) if left else None)
-        return left, self.lower(expr.right, wanted)
+        return left, self.lower(expr.right, expected_dtype)
 
     def _warn_about_precedence(self, expr: s.Binary) -> None:
         """`A + B @ C` reads differently in Python (LANG-14.2-05, AMB-LANG-18)."""
@@ -272,8 +272,8 @@ class Expressions:
         slices = lower_slices(self.lower, self.scope.findings, expr.slices)
         if operand is None or slices is None:
             return None
-        made: Any = Slice
-        operation = made(x=operand.type, bounds=tuple(value.type for value in slices.bounds), spec=slices.spec)
+        kind: Any = Slice
+        operation = kind(x=operand.type, bounds=tuple(value.type for value in slices.bounds), spec=slices.spec)
         return self._one(self.scope.emit(operation, (operand, *slices.bounds), expr.span, hint))
 
     def _tensor(self, expr: s.TensorExpr, hint: str) -> Value | None:
@@ -360,12 +360,12 @@ def prepare(expressions: Expressions, call: s.Call, meshes: Mapping[str, Mesh]) 
         if issubclass(declared, Collective):
             mesh, group = resolve_axis(meshes, attributes["axis"], attributes.get("mesh"))
             attributes |= {"mesh": mesh, "group": group}
-        made = _made(declared, operands, attributes)
+        operation = _made(declared, operands, attributes)
     except Refusal as refusal:
         expressions.scope.findings.refused(refusal, call.span)
         return None
     texts = {name: argument.span for name, argument in zip(names, call.arguments, strict=True)}
-    return Prepared(made, operands, texts, common)
+    return Prepared(operation, operands, texts, common)
 
 
 def _operands(
@@ -379,9 +379,9 @@ def _operands(
         if position not in literals:
             values[position] = expressions.lower(argument)
     typed = [value for position in alike if (value := values.get(position)) is not None]
-    wanted = dtype_of(typed[0].type) if typed else default_dtype(*(call.arguments[literal] for literal in literals))
+    dtype = dtype_of(typed[0].type) if typed else default_dtype(*(call.arguments[numeral] for numeral in literals))
     for position in literals:
-        values[position] = expressions.lower(call.arguments[position], wanted)
+        values[position] = expressions.lower(call.arguments[position], dtype)
     return [values[position] for position in range(len(call.arguments))]
 
 
@@ -394,17 +394,17 @@ def operand_names(declared: type[Operation], count: int) -> list[str] | None:
 
 
 def _made(declared: Any, operands: tuple[Value, ...], attributes: Mapping[str, Any]) -> Operation:
-    made: Operation = declared(**fields_of(declared, tuple([value.type for value in operands])), **attributes)
-    return made
+    operation: Operation = declared(**fields_of(declared, tuple([value.type for value in operands])), **attributes)
+    return operation
 
 
 def _unknown(expressions: Expressions, call: s.Call, spelling: str) -> None:
     head = call.callee[0]
-    known = [candidate for candidate in SPELLINGS if candidate.partition(".")[0] == head and "." in candidate]
+    spellings = [candidate for candidate in SPELLINGS if candidate.partition(".")[0] == head and "." in candidate]
     if head in NAMESPACES:
-        remedy = did_you_mean(spelling, known)
+        remedy = did_you_mean(spelling, spellings)
         message = f"unknown {'operator' if head == 'op' else 'collective'} {spelling}"
-        requirement = "an operator" if head == "op" else f"one of {', '.join(known)}"
+        requirement = "an operator" if head == "op" else f"one of {', '.join(spellings)}"
         expressions.report("types", message, call.span, requirement, "LANG-02-04", remedy)
     else:
         remedy = did_you_mean(head, [*NAMESPACES, "schedule"])
@@ -414,14 +414,14 @@ def _unknown(expressions: Expressions, call: s.Call, spelling: str) -> None:
 def _wrong_count(expressions: Expressions, call: s.Call, declared: type[Operation]) -> None:
     spelling = ".".join(call.callee)
     names = [*declared.singles, *([f"{declared.rest}, ..."] if declared.rest else [])]
-    given = len(call.arguments)
+    count = len(call.arguments)
     expressions.report(
         "types",
-        f"{spelling} takes {_count(len(names), 'operand')}, {given} given",
+        f"{spelling} takes {_count(len(names), 'operand')}, {count} given",
         call.span,
         f"{spelling}({', '.join(names)})",
         "LANG-11-01",
-        "attributes are given by name" if given > len(names) else "",
+        "attributes are given by name" if count > len(names) else "",
     )
 
 
@@ -430,20 +430,20 @@ def _attributes(
 ) -> dict[str, Any] | None:
     """Keyword arguments and the attribute block together; given twice they must agree (AMB-LANG-100)."""
     spelling = ".".join(call.callee)
-    known = declared.own_attributes
+    names = declared.own_attributes
     values: dict[str, AttributeValue] = {}
     sound = True
     for given in sorted(call.named, key=lambda given: given.name != "dtype"):
-        if given.name not in known:
+        if given.name not in names:
             if given.name not in COMMON_ATTRIBUTES:
-                remedy = did_you_mean(given.name, known)
-                requirement = f"one of {', '.join(known)}" if known else "no attributes of its own"
+                remedy = did_you_mean(given.name, names)
+                requirement = f"one of {', '.join(names)}" if names else "no attributes of its own"
                 message = f"{spelling} has no attribute {given.name!r}"
                 expressions.report("types", message, given.span, requirement, "LANG-02.3-13", remedy)
                 sound = False
             continue
         try:
-            element, kind = values.get("dtype"), known[given.name]
+            element, kind = values.get("dtype"), names[given.name]
             if not isinstance(element, DType):
                 element = element_like(like, given.value, kind) if like else None
             value = attribute_value(given.value, kind, element)
@@ -514,14 +514,14 @@ def check_constant(findings: Findings, expr: s.Expr, constants: Mapping[str, s.L
 
 
 def evaluate(
-    findings: Findings, around: Surroundings, expr: s.Expr, wanted: Type, subject: str, name: str
+    findings: Findings, around: Surroundings, expr: s.Expr, type_: Type, subject: str, name: str
 ) -> Given | None:
     """The value of a constant expression, computed once; None after a reported error."""
     if not check_constant(findings, expr, around.constants, subject):
         return None
     scope = Scope(Frame(findings), None)
-    value = Expressions(scope, around).lower(expr, dtype_of(wanted), name)
-    if value is None or not scope.fits(wanted, value.type, expr.span, name):
+    value = Expressions(scope, around).lower(expr, dtype_of(type_), name)
+    if value is None or not scope.fits(type_, value.type, expr.span, name):
         return None
     location = Location(findings.filename, expr.span)
     function = Function(name, scope.block((), (value,), "return"), (value.type,), location)

@@ -428,11 +428,11 @@ class _Text:
         while unspelled := self._unspelled(part):
             self._token += unspelled
         token = self._tokens[self._token]
-        found = []
+        comments = []
         while self._comment < len(self._comments) and self._comments[self._comment].span < token.span:
-            found.append(self._comments[self._comment])
+            comments.append(self._comments[self._comment])
             self._comment += 1
-        yield from self._placed(found, marks, token)
+        yield from self._placed(comments, marks, token)
         assert token.type == "STRING" or token.value == part or {token.value, part} == {",", ";"}, (
             f"{part!r} is spelled where the text has {token.value!r}"
         )
@@ -456,15 +456,15 @@ class _Text:
         yield from (Comment(_tidy(comment), own_line=False, tight=tight) for comment in trailing)
         end_line = trailing[-1].end_line if trailing else self._end_line
         place = marks.index(DEDENT) if DEDENT in marks else len(marks)
-        listed = bool({GAP, APART, LINE} & set(marks))
+        is_listed = bool({GAP, APART, LINE} & set(marks))
         blank_allowed = GAP in marks
         yield from marks[:place]
         for comment in own:
-            blank = listed and blank_allowed and comment.line > end_line + 1
+            blank = is_listed and blank_allowed and comment.line > end_line + 1
             yield Comment(_tidy(comment), own_line=True, after_blank=blank)
             end_line, blank_allowed = comment.end_line, True
         first = leading[0] if leading else token
-        if listed and blank_allowed and first.line > end_line + 1 and place == len(marks) and token.value:
+        if is_listed and blank_allowed and first.line > end_line + 1 and place == len(marks) and token.value:
             yield BlankLine()
         yield from marks[place:]
         yield from (Comment(_tidy(comment), own_line=False, tight=tight) for comment in leading)

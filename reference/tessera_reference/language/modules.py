@@ -181,13 +181,13 @@ class ModuleLowering:
     def profile(self, name: str) -> str | None:
         """The numerics profile that a function declares, if it is one."""
         declaration = self.declared[name]
-        given: list[object] = [
+        values: list[object] = [
             attribute.value for attribute in declaration.attributes if attribute.name == "numerics_profile"
         ]
         first = declaration.body.statements[0] if declaration.body.statements else None
         if isinstance(first, s.CallStatement) and first.call.callee == ("numerics", "profile"):
-            given = [*first.call.arguments[:1], *given]  # of the block, which wins (AMB-LANG-111)
-        return next((word_of(value) for value in given if word_of(value) in PROFILES), None)
+            values = [*first.call.arguments[:1], *values]  # of the block, which wins (AMB-LANG-111)
+        return next((word_of(value) for value in values if word_of(value) in PROFILES), None)
 
 
 # Calls of the module's functions: arguments, dimensions, profiles (LANG-02.3-32; AMB-LANG-08, -74, -97).
@@ -237,13 +237,13 @@ def _call_value(expressions: Expressions, call: s.Call) -> Results:
     function = expressions.lower(s.Name(call.span, call.callee[0]))
     if function is None or not isinstance(function.type, FunctionType):
         return None
-    wanted = function.type.parameters
-    if call.keywords or len(call.arguments) != len(wanted):
-        signature = f"{len(wanted)} arguments in order: ({', '.join(map(str, wanted))})"
+    parameters = function.type.parameters
+    if call.keywords or len(call.arguments) != len(parameters):
+        signature = f"{len(parameters)} arguments in order: ({', '.join(map(str, parameters))})"
         _refuse(expressions, call.span, f"{call.callee[0]}: these are not its arguments", signature)
         return None
     common = _common(expressions, call)
-    pairs = zip(call.arguments, wanted, strict=True)
+    pairs = zip(call.arguments, parameters, strict=True)
     arguments = [expressions.lower(argument, dtype_of(type_)) for argument, type_ in pairs]
     present = tuple(operand for operand in arguments if operand is not None)
     if common is None or len(present) != len(arguments):
@@ -278,30 +278,30 @@ def _arguments(
 ) -> tuple[Value, ...] | None:
     """The arguments in the order of the parameters; literals take their dtypes, what is left out its default."""
     names = [parameter.name for parameter in declaration.parameters]
-    given: dict[str, s.Expr | s.ListValue] = dict(zip(names, call.arguments, strict=False))
+    arguments: dict[str, s.Expr | s.ListValue] = dict(zip(names, call.arguments, strict=False))
     sound = len(call.arguments) <= len(names)
     for keyword in call.keywords:
-        sound = sound and keyword.name in names and keyword.name not in given
-        given[keyword.name] = keyword.value
+        sound = sound and keyword.name in names and keyword.name not in arguments
+        arguments[keyword.name] = keyword.value
     defaults = {optional.name: optional.default for optional in declaration.parameters if optional.default is not None}
-    if not sound or any(name not in given and name not in defaults for name in names):
+    if not sound or any(name not in arguments and name not in defaults for name in names):
         signature = f"{declaration.name}({', '.join(names)})"
         _refuse(expressions, call.span, f"{declaration.name}: these are not its arguments", signature)
         return None
     values: list[Value | None] = []
     for parameter in declaration.parameters:
-        expr = given.get(parameter.name)
+        expr = arguments.get(parameter.name)
         if isinstance(expr, s.ListValue):
             _refuse(expressions, expr.span, "a list is no value", "a number or a tensor")
             return None
         try:
-            wanted: Type | None = resolve_type(parameter.type, module.aliases)
+            type_: Type | None = resolve_type(parameter.type, module.aliases)
         except Refusal:
-            wanted = None
+            type_ = None
         if expr is not None:
-            values.append(expressions.lower(expr, dtype_of(wanted)))
-        elif callee is not None and parameter.name in callee.defaults and wanted is not None:
-            values.append(expressions.given(Given(callee.defaults[parameter.name], wanted), call.span))
+            values.append(expressions.lower(expr, dtype_of(type_)))
+        elif callee is not None and parameter.name in callee.defaults and type_ is not None:
+            values.append(expressions.given(Given(callee.defaults[parameter.name], type_), call.span))
     present = tuple(value for value in values if value is not None)
     return present if len(present) == len(names) else None
 
@@ -311,9 +311,9 @@ def _common(expressions: Expressions, call: s.Call) -> dict[str, AttributeValue]
     try:
         for attribute in call.attributes:
             if attribute.name not in COMMON_ATTRIBUTES:
-                known = ", ".join(COMMON_ATTRIBUTES)
+                names = ", ".join(COMMON_ATTRIBUTES)
                 message = f"a call has no attribute {attribute.name!r}"
-                raise Refusal("types", message, f"one of {known}", "LANG-02.3-13", "")
+                raise Refusal("types", message, f"one of {names}", "LANG-02.3-13", "")
         return read_common(call.attributes, call.span)
     except Refusal as refusal:
         expressions.scope.findings.refused(refusal, call.attributes[0].span)
@@ -430,14 +430,14 @@ class FunctionLowering:
     def _defaults(self) -> dict[str, Given]:
         """The values of defaults, which are constants of trailing parameters of a func (AMB-LANG-74)."""
         defaults: dict[str, Given] = {}
-        given = False
+        has_default = False
         for parameter in self.declaration.parameters:
             if parameter.default is None:
-                if given:
+                if has_default:
                     message = f"{parameter.name!r} has no default and stands behind one that has"
                     self._refuse(parameter.span, message, "defaults on trailing parameters only", "AMB-LANG-74")
                 continue
-            given = True
+            has_default = True
             if self.kernel:
                 self._refuse(parameter.span, "a parameter of a kernel has a default", "none", "AMB-LANG-74")
                 continue
@@ -523,11 +523,11 @@ class FunctionLowering:
         if self.scope.exit is not None or self.kernel:
             return
         if self.declaration.result is not None or self.returned:
-            wanted = self.declaration.result
+            result = self.declaration.result
             self._refuse(
                 self.declaration.name_span,
                 f"{self.declaration.name!r} does not return a value",
-                f"a return of {self.findings.text(wanted.span) if wanted else 'the same types'} on every path",
+                f"a return of {self.findings.text(result.span) if result else 'the same types'} on every path",
                 "AMB-LANG-93",
             )
 
@@ -536,8 +536,8 @@ class FunctionLowering:
 
     def _buffers(self, scope: Scope) -> tuple[Value, ...]:
         """Return the tensor parameters of a kernel (AMB-LANG-98)."""
-        found = [scope.parameter(name) for name in self.buffers]
-        return tuple(binding.value for binding in found if binding and binding.value)
+        bindings = [scope.parameter(name) for name in self.buffers]
+        return tuple(binding.value for binding in bindings if binding and binding.value)
 
     # Calls
 

@@ -67,13 +67,16 @@ def unexpected(token: Token, previous: Token, following: Token, types: AbstractS
     """A finding at a token that cannot follow the previous one; `types` are those of the tokens that can."""
     expected = {spellings().get(kind, kind) for kind in types}
     text = token.value if len(token.value) <= LONGEST else f"{token.value[:LONGEST]}..."
-    found = f"the reserved word {text!r}" if text in RESERVED else repr(text)
+    actual = f"the reserved word {text!r}" if text in RESERVED else repr(text)
     span = token.span
     if token.type == END:
-        found = "the end of the text"
+        actual = "the end of the text"
         line, column = previous.span[2:]
         span = Span(line, column, line, column + 1)
-    message, remedy = f"found {found}, expected {_expectation(expected)}", _remedy(token, previous, following, expected)
+    message, remedy = (
+        f"found {actual}, expected {_expectation(expected)}",
+        _remedy(token, previous, following, expected),
+    )
     return Diagnostic("syntax", "parse", message, span, "", (), "the grammar of section 2.3", "LANG-02.3-01", remedy)
 
 
@@ -160,7 +163,7 @@ def resumption(tokens: Sequence[Token], error: int) -> Edit | None:
         kind, begins_line = tokens[index].type, tokens[index].line > tokens[index - 1].end_line
         ends_line = tokens[index + 1].line > tokens[index].line or tokens[index + 1].type in ("RBRACE", END)
         opens_block = missing < 0 and with_block and begins_line
-        wanted = _depth_of_item(tokens, index, depth + opens_block)
+        target_depth = _depth_of_item(tokens, index, depth + opens_block)
         if BRACES.get(kind, 0) * missing > 0:
             missing -= BRACES[kind]  # one too many
         elif in_attributes or kind == "_ATTRIBUTES":
@@ -171,10 +174,10 @@ def resumption(tokens: Sequence[Token], error: int) -> Edit | None:
             return Edit(start, index) if index > start else None
         elif kind == "SEMICOLON" and depth and not with_block and ends_line:
             return Edit(start, index + 1)
-        elif wanted is not None and wanted > depth and (opens_block or (index == start and not depth)):
-            return Edit(start, index, _headings(depth, wanted))
-        elif wanted is not None and wanted <= depth - (index == start) and (begins_line or index == start):
-            return Edit(start, index, "RBRACE " * (depth - wanted))
+        elif target_depth is not None and target_depth > depth and (opens_block or (index == start and not depth)):
+            return Edit(start, index, _headings(depth, target_depth))
+        elif target_depth is not None and target_depth <= depth - (index == start) and (begins_line or index == start):
+            return Edit(start, index, "RBRACE " * (depth - target_depth))
         with_block |= kind in WITH_BLOCK
     return None
 
@@ -206,10 +209,10 @@ def _depth_of_item(tokens: Sequence[Token], index: int, depth: int) -> int | Non
     return max(depth, 2) if begins else None
 
 
-def _headings(depth: int, wanted: int) -> str:
+def _headings(depth: int, target: int) -> str:
     """Headings that open blocks around a statement or declaration, until `wanted` blocks are open."""
     kinds = ("MODULE IDENT LBRACE", "FUNC IDENT LPAR RPAR LBRACE", "IF LPAR IDENT RPAR LBRACE")
-    return " ".join(kinds[min(level, 2)] for level in range(depth, wanted))
+    return " ".join(kinds[min(level, 2)] for level in range(depth, target))
 
 
 def made(kind: str) -> Token:
@@ -268,23 +271,23 @@ def _diagnose(source: str) -> list[Diagnostic]:
     """Return the faults of a text that is no program, in its order, ten findings at most."""
     lexer = Lexer(source)
     tokens = list(lexer)
-    found = {problem.span: problem for problem in lexer.problems}
-    lexical = [span[:2] for span in found]
+    problems = {problem.span: problem for problem in lexer.problems}
+    lexical = [span[:2] for span in problems]
     for edits in range(MOST_EDITS):
         stop = _read(start_parser(), tokens)
-        if not isinstance(stop, Stop) or len(found) >= MOST_PROBLEMS:
+        if not isinstance(stop, Stop) or len(problems) >= MOST_PROBLEMS:
             break
         token = tokens[stop.at]
         hidden = token.type == END and (lexer.cut_short or edits > 0)  # it may be their doing
         if not hidden and not any(token.span[:2] <= place < token.span[2:] for place in lexical):
             finding = stop.finding or _unexpected(tokens, stop.at)
             if not (lexer.cut_short and lexer.doubtful_line and finding.span.line >= lexer.doubtful_line):
-                found.setdefault(finding.span, finding)
+                problems.setdefault(finding.span, finding)
         edit = None if stop.final else resumption(tokens, stop.at)
         if edit is None:
             break
         tokens[edit.start : edit.stop] = map(made, edit.given.split())
-    return sorted(found.values(), key=lambda finding: finding.span)[:MOST_PROBLEMS]
+    return sorted(problems.values(), key=lambda finding: finding.span)[:MOST_PROBLEMS]
 
 
 def _unexpected(tokens: Sequence[Token], at: int) -> Diagnostic:

@@ -150,16 +150,16 @@ class Scope:
         """Return the binding of a name here."""
         scope: Scope | None = self
         while scope is not None:
-            found = scope.names.get(name) or scope.rebound.get(name)
-            if found is not None:
-                return found
+            binding = scope.names.get(name) or scope.rebound.get(name)
+            if binding is not None:
+                return binding
             scope = scope.parent
         return None
 
     def outside(self, name: str) -> Binding | None:
         """Return the binding of a name of the outer blocks at this one's end, even if this block declares it anew."""
-        found = self.rebound.get(name)
-        return found if found is not None or self.parent is None else self.parent.find(name)
+        binding = self.rebound.get(name)
+        return binding if binding is not None or self.parent is None else self.parent.find(name)
 
     def parameter(self, name: str) -> Binding | None:
         """Return the binding of a parameter of the function, even if a block hides its name."""
@@ -200,9 +200,9 @@ class Scope:
 
     def assign(self, name: str, value: Value | None) -> None:
         """Give a declared name another value, or none after a reported error."""
-        found = self.find(name)
-        assert found is not None, f"{name} is assigned and was never declared"
-        binding = replace(found, value=value, broken=value is None, partly=False)
+        former = self.find(name)
+        assert former is not None, f"{name} is assigned and was never declared"
+        binding = replace(former, value=value, broken=value is None, partly=False)
         (self.names if name in self.names else self.rebound)[name] = binding
 
     # Instructions
@@ -242,44 +242,44 @@ class Scope:
 
     # Types
 
-    def fits(self, wanted: Type, given: Type, span: Span, subject: str) -> bool:
+    def fits(self, expected: Type, actual: Type, span: Span, subject: str) -> bool:
         """True if a value may stand where `wanted` is annotated; reports when not.
 
         `?` takes any dimension; a name seen for the first time takes this one, and from then on equal ones only.
         """
-        problem = _mismatch(wanted, given, self.frame.dims)
+        problem = _mismatch(expected, actual, self.frame.dims)
         if problem:
             category, clause = problem
             self.findings.report(
                 category,
-                f"{subject}: expected {wanted}, found {given}",
+                f"{subject}: expected {expected}, found {actual}",
                 span,
-                operands=(f"this is {given}",),
-                requirement=f"a value of type {wanted}",
+                operands=(f"this is {actual}",),
+                requirement=f"a value of type {expected}",
                 clause=clause,
-                remedy=_cure(category, wanted, given),
+                remedy=_cure(category, expected, actual),
             )
         return not problem
 
 
-def _mismatch(wanted: Type, given: Type, dims: dict[str, Dim]) -> tuple[Category, str] | None:
+def _mismatch(expected: Type, actual: Type, dims: dict[str, Dim]) -> tuple[Category, str] | None:
     """The category and clause of why `given` is not `wanted`; binds the names of dimensions seen for the first time."""
-    if not isinstance(wanted, Tensor | Scalar) or not isinstance(given, Tensor | Scalar):
-        return None if wanted == given else ("types", "LANG-03.1-05")
-    if wanted.dtype != given.dtype or isinstance(wanted, Scalar) != isinstance(given, Scalar):
+    if not isinstance(expected, Tensor | Scalar) or not isinstance(actual, Tensor | Scalar):
+        return None if expected == actual else ("types", "LANG-03.1-05")
+    if expected.dtype != actual.dtype or isinstance(expected, Scalar) != isinstance(actual, Scalar):
         return "types", "LANG-03.1-05"
-    if len(wanted.shape) != len(given.shape):
+    if len(expected.shape) != len(actual.shape):
         return "shapes", "LANG-03.2-03"
-    for want, have in zip(wanted.shape, given.shape, strict=True):
-        known = dims.setdefault(want, have) if isinstance(want, str) else want
-        if want != "?" and known != have:
+    for want, have in zip(expected.shape, actual.shape, strict=True):
+        bound = dims.setdefault(want, have) if isinstance(want, str) else want
+        if want != "?" and bound != have:
             return "shapes", "LANG-03.2-03"
-    if isinstance(wanted, Tensor) and isinstance(given, Tensor) and wanted.layout != given.layout:
+    if isinstance(expected, Tensor) and isinstance(actual, Tensor) and expected.layout != actual.layout:
         return "layouts", "LANG-11-05"
     return None
 
 
-def _cure(category: Category, wanted: Type, given: Type) -> str:
-    if category == "types" and isinstance(wanted, Tensor) == isinstance(given, Tensor):
-        return f"convert it with op.cast(..., dtype={wanted.dtype})" if isinstance(wanted, Tensor | Scalar) else ""
+def _cure(category: Category, expected: Type, actual: Type) -> str:
+    if category == "types" and isinstance(expected, Tensor) == isinstance(actual, Tensor):
+        return f"convert it with op.cast(..., dtype={expected.dtype})" if isinstance(expected, Tensor | Scalar) else ""
     return "cast the layout: op.layout_cast(..., to=...)" if category == "layouts" else ""

@@ -45,9 +45,9 @@ def lower_if(expressions: Expressions, statement: s.If, lower_block: LowerBlock)
         _refuse_condition(expressions, condition.type, statement.condition.span)
         condition = None
     if condition is not None:
-        made: Any = If
+        kind: Any = If
         blocks = tuple(_yielding(branch, (), carried) for branch in branches)
-        operation = made(condition=condition.type, returns=types)
+        operation = kind(condition=condition.type, returns=types)
         results = scope.emit(operation, (condition,), statement.span, regions=blocks)
         for name, value in zip(carried, results or (None,) * len(carried), strict=True):
             scope.assign(name, value)
@@ -57,7 +57,7 @@ def lower_if(expressions: Expressions, statement: s.If, lower_block: LowerBlock)
 
 def _merged(scope: Scope, name: str, branches: Sequence[Scope]) -> Type | None:
     """The type of a name after branches that reach their end; None, and no value, where not all give it one."""
-    bindings = [found for branch in branches if (found := branch.outside(name)) is not None]
+    bindings = [assigned for branch in branches if (assigned := branch.outside(name)) is not None]
     values = [binding.value for binding in bindings]
     present = [value.type for value in values if value is not None]
     type_ = present[0] if present else None
@@ -75,8 +75,8 @@ def _merged(scope: Scope, name: str, branches: Sequence[Scope]) -> Type | None:
 def _mark_partly(scope: Scope, name: str) -> None:
     """Mark a name that only some paths assign: it has no value, which is an error only where it is used."""
     table = scope.names if name in scope.names else scope.rebound
-    found = table[name]
-    table[name] = Binding(found.span, None, found.declared, broken=False, partly=True)
+    binding = table[name]
+    table[name] = Binding(binding.span, None, binding.declared, broken=False, partly=True)
 
 
 def _yielding(branch: Scope, arguments: tuple[Value, ...], names: Sequence[str]) -> Block:
@@ -113,8 +113,8 @@ def lower_for(expressions: Expressions, statement: s.For, lower_block: LowerBloc
     if start is None or stop is None or by is None:
         return
     before = tuple(_value(scope, name) for name in names)
-    made: Any = For
-    operation = made(start=start.type, stop=stop.type, step=by.type, carried=tuple(value.type for value in before))
+    kind: Any = For
+    operation = kind(start=start.type, stop=stop.type, step=by.type, carried=tuple(value.type for value in before))
     body = _yielding(inside, arguments, names)
     results = scope.emit(operation, (start, stop, by, *before), statement.span, regions=(body,))
     _leave(scope, inside, names, results)
@@ -136,8 +136,8 @@ def lower_while(expressions: Expressions, statement: s.While, lower_block: Lower
     if condition is None:
         return
     before = tuple(_value(scope, name) for name in names)
-    made: Any = While
-    operation = made(carried=tuple(value.type for value in before))
+    kind: Any = While
+    operation = kind(carried=tuple(value.type for value in before))
     blocks = (testing.block(tested, (condition,)), _yielding(inside, arguments, names))
     results = scope.emit(operation, before, statement.span, regions=blocks)
     _leave(scope, inside, names, results)
@@ -145,8 +145,8 @@ def lower_while(expressions: Expressions, statement: s.While, lower_block: Lower
 
 def _carried(scope: Scope, body: s.Block, hidden: tuple[str, ...]) -> list[str]:
     """The outer names with a value that a loop's body assigns, in order of their first assignment."""
-    found = dict.fromkeys(_assigned(body.statements, set(hidden)))
-    return [name for name in found if (binding := scope.find(name)) is not None and binding.value is not None]
+    names = dict.fromkeys(_assigned(body.statements, set(hidden)))
+    return [name for name in names if (binding := scope.find(name)) is not None and binding.value is not None]
 
 
 def _assigned(statements: Sequence[s.Statement], hidden: set[str]) -> Iterator[str]:
@@ -214,8 +214,8 @@ def _leave(scope: Scope, inside: Scope, names: Sequence[str], results: tuple[Val
 
 
 def _mark_unsure(scope: Scope, name: str, after: Binding) -> None:
-    found = scope.find(name)
-    if found is not None and found.value is None and not found.broken and not after.broken:
+    binding = scope.find(name)
+    if binding is not None and binding.value is None and not binding.broken and not after.broken:
         scope.assign(name, None)
         _mark_partly(scope, name)
 
@@ -263,8 +263,8 @@ def _cast_layout(expressions: Expressions, call: s.Call, subject: Value, setting
         message = "schedule.layout_cast takes a name and the layout that it is to have"
         expressions.report("schedule", message, call.span, 'schedule.layout_cast(X, to="row_major")', "LANG-06.1-05")
         return
-    made: Any = LayoutCast
-    results = expressions.scope.emit(made(x=subject.type, to=settings["to"]), (subject,), call.span, name.text)
+    kind: Any = LayoutCast
+    results = expressions.scope.emit(kind(x=subject.type, to=settings["to"]), (subject,), call.span, name.text)
     if expressions.scope.find(name.text) is not None:
         expressions.scope.assign(name.text, results[0] if results else None)
 
@@ -310,18 +310,18 @@ def read_settings(findings: Findings, call: s.Call) -> Settings | None:
         return None
 
 
-def _settings(given: Sequence[s.Keyword | s.Attribute], known: dict[str, Any], name: str) -> Settings:
+def _settings(entries: Sequence[s.Keyword | s.Attribute], choices: dict[str, Any], name: str) -> Settings:
     values: dict[str, AttributeValue] = {}
-    for key in given:
-        if key.name not in known:
+    for key in entries:
+        if key.name not in choices:
             raise Refusal(
                 "schedule",
                 f"{name} has no setting {key.name!r}",
-                f"one of {', '.join(known)}" if known else "no settings",
+                f"one of {', '.join(choices)}" if choices else "no settings",
                 "LANG-02.3-43",
-                did_you_mean(key.name, known),
+                did_you_mean(key.name, choices),
             )
-        value = attribute_value(key.value, known[key.name])
+        value = attribute_value(key.value, choices[key.name])
         if values.setdefault(key.name, value) != value:
             raise Refusal(
                 "types", f"{name}: {key.name} is given twice and differs", "one value of a setting", "LANG-02.3-32"
@@ -359,9 +359,9 @@ def read_annotations(findings: Findings, annotations: Sequence[s.Annotation]) ->
 
 
 def _emit(scope: Scope, directive: str, subjects: tuple[Value, ...], settings: Settings, span: Span) -> None:
-    made: Any = Directive
+    kind: Any = Directive
     types = tuple(value.type for value in subjects)
-    scope.emit(made(subjects=types, directive=directive, settings=settings), subjects, span)
+    scope.emit(kind(subjects=types, directive=directive, settings=settings), subjects, span)
 
 
 # Statements: from syntax to instructions (spec sections 2.3, 4).
@@ -431,8 +431,8 @@ class Statements:
             case s.Assert():
                 condition = self.expressions.lower(statement.condition)
                 if condition is not None:
-                    made: Any = Assert(condition=condition.type, message=statement.message or "")  # type: ignore[arg-type]
-                    self.scope.emit(made, (condition,), statement.span)
+                    directive: Any = Assert(condition=condition.type, message=statement.message or "")  # type: ignore[arg-type]
+                    self.scope.emit(directive, (condition,), statement.span)
 
     def resolve(self, type_: s.TypeExpr) -> Type | None:
         """The type that an annotation names; None after a reported error."""
@@ -475,9 +475,9 @@ class Statements:
             self._refuse(f"{assign.name!r} has no value yet to assign a part of", assign.span, "LANG-03.1-01")
         updated = None
         if whole and value and slices:
-            made: Any = Update
+            kind: Any = Update
             bounds = tuple(bound.type for bound in slices.bounds)
-            operation = made(x=whole.type, value=value.type, bounds=bounds, spec=slices.spec)
+            operation = kind(x=whole.type, value=value.type, bounds=bounds, spec=slices.spec)
             updated = self.scope.emit(operation, (whole, value, *slices.bounds), assign.span, assign.name)
         self.scope.assign(assign.name, updated[0] if updated else None)
 

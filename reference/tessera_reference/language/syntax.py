@@ -395,12 +395,12 @@ def print_tree(program: Program) -> str:
         depth, label, node = pending.pop()
         own, children = [], []
         for field in fields(node):
-            held = getattr(node, field.name)
-            items = held if isinstance(held, tuple) else (held,)
+            value = getattr(node, field.name)
+            items = value if isinstance(value, tuple) else (value,)
             if any(isinstance(item, Node) for item in items):
                 children += [(depth + 1, f"{field.name}: ", item) for item in items]
-            elif field.name != "span" and held not in (None, ()):
-                own.append(f" {field.name}={place(held) if isinstance(held, Span) else repr(held)}")
+            elif field.name != "span" and value not in (None, ()):
+                own.append(f" {field.name}={place(value) if isinstance(value, Span) else repr(value)}")
         lines.append(f"{'  ' * depth}{label}{type(node).__name__} {place(node.span)}{''.join(own)}\n")
         pending.extend(reversed(children))
     return "".join(lines)

@@ -42,8 +42,8 @@ def exact(text: str) -> Fraction:
     scale = _clamped(exponent) - len(fraction)
     if not -_DECADES <= len(digits) + scale <= _DECADES:
         return Fraction(10) ** (_DECADES if scale > 0 or len(digits) + scale > 0 else -_DECADES)
-    kept = digits if len(digits) <= _DIGITS else f"{digits[:_DIGITS]}{int(bool(digits[_DIGITS:].strip('0')))}"
-    return int(kept) * Fraction(10) ** (scale + len(digits) - len(kept))
+    significant = digits if len(digits) <= _DIGITS else f"{digits[:_DIGITS]}{int(bool(digits[_DIGITS:].strip('0')))}"
+    return int(significant) * Fraction(10) ** (scale + len(digits) - len(significant))
 
 
 def _clamped(exponent: str) -> int:
@@ -110,8 +110,8 @@ Aliases = Mapping[str, Type]
 def resolve_dtype(name: str) -> DType:
     """A dtype by its name (LANG-02.2-01 to -13)."""
     if name not in DTYPES:
-        message, known = f"unknown dtype {name!r}", f"one of {', '.join(DTYPES)}"
-        raise Refusal("types", message, known, "LANG-02.3-38", did_you_mean(name, DTYPES))
+        message, allowed = f"unknown dtype {name!r}", f"one of {', '.join(DTYPES)}"
+        raise Refusal("types", message, allowed, "LANG-02.3-38", did_you_mean(name, DTYPES))
     return DTYPES[name]
 
 
@@ -140,9 +140,9 @@ def _resolve_name(name: str, aliases: Aliases) -> Type:
     if name in aliases:
         return aliases[name]
     if name not in DTYPES and aliases:
-        known = f"a dtype, or a type declared above: {', '.join(aliases)}"
+        allowed = f"a dtype, or a type declared above: {', '.join(aliases)}"
         remedy = did_you_mean(name, [*DTYPES, *aliases])
-        raise Refusal("types", f"unknown type {name!r}", known, "AMB-LANG-50", remedy)
+        raise Refusal("types", f"unknown type {name!r}", allowed, "AMB-LANG-50", remedy)
     return Scalar(resolve_dtype(name))
 
 
@@ -204,12 +204,12 @@ def make_layout(name: str, sizes: Mapping[str, int]) -> Layout:
         "LANG-02.3-39",
         did_you_mean(name, LAYOUTS),
     )
-    wanted = LAYOUTS[name]
+    parameters = LAYOUTS[name]
     require(
-        sorted(sizes) == sorted(wanted),
+        sorted(sizes) == sorted(parameters),
         "layouts",
         f"layout {name} has parameters ({', '.join(sizes)})",
-        f"{name}({', '.join(f'{key}=...' for key in sorted(wanted))})" if wanted else "no parameters",
+        f"{name}({', '.join(f'{key}=...' for key in sorted(parameters))})" if parameters else "no parameters",
         "LANG-02.3-82",
     )
     require(0 not in sizes.values(), "layouts", "a block has size 0", "block sizes of at least 1", "LANG-02.3-82")
@@ -284,7 +284,7 @@ def attribute_value(value: s.Expr | s.ListValue, kind: Any, element: DType | Non
     """
     choices = get_args(kind) if isinstance(kind, UnionType) else (kind,)
     lists = [choice for choice in choices if get_origin(choice) is tuple]
-    found = None if isinstance(value, s.ListValue) else as_number(value)
+    numeral = None if isinstance(value, s.ListValue) else as_number(value)
     if DType in choices and isinstance(value, s.Name | s.StringLiteral):
         return resolve_dtype(word_of(value))
     if lists and isinstance(value, s.ListValue):
@@ -295,23 +295,23 @@ def attribute_value(value: s.Expr | s.ListValue, kind: Any, element: DType | Non
         return word_of(value)
     if bool in choices and isinstance(value, s.BoolLiteral) and (element is None or element.kind == "bool"):
         return value.value
-    if found and int in choices and float not in choices and isinstance(found.literal, s.IntLiteral):
-        return int(number_of(found, dtype("int64")))
-    if found and float in choices:
-        return number_of(found, element or dtype("fp64"))
-    known = [get_origin(choice) or choice for choice in choices]
-    phrase = " or ".join(word for accepted, word in KINDS.items() if accepted in known)
+    if numeral and int in choices and float not in choices and isinstance(numeral.literal, s.IntLiteral):
+        return int(number_of(numeral, dtype("int64")))
+    if numeral and float in choices:
+        return number_of(numeral, element or dtype("fp64"))
+    kinds = [get_origin(choice) or choice for choice in choices]
+    phrase = " or ".join(word for accepted, word in KINDS.items() if accepted in kinds)
     raise Refusal("types", f"expected {phrase}", phrase, "LANG-02.3-13", "")
 
 
 def element_like(operand: DType, value: s.Expr | s.ListValue, kind: Any) -> DType | None:
     """The dtype of a number beside an operand, such as the `value` of op.pad: the operand's, where it may be one."""
-    found = None if isinstance(value, s.ListValue) else as_number(value)
+    numeral = None if isinstance(value, s.ListValue) else as_number(value)
     choices = get_args(kind) if isinstance(kind, UnionType) else (kind,)
-    if found is None or not {int, float} <= set(choices):
+    if numeral is None or not {int, float} <= set(choices):
         return None
     if operand.kind == "int":
-        return operand if isinstance(found.literal, s.IntLiteral) else None
+        return operand if isinstance(numeral.literal, s.IntLiteral) else None
     if operand.kind == "complex":
         return operand.component
     return operand if operand.kind == "float" else None
@@ -321,17 +321,17 @@ def plain_value(value: s.Expr | s.ListValue) -> AttributeValue:
     """The value of an attribute that takes any kind of value. Raises `Refusal`."""
     if isinstance(value, s.ListValue):
         return tuple(plain_value(item) for item in value.items)
-    found = as_number(value)
-    if found:
-        return number_of(found, dtype("int64" if isinstance(found.literal, s.IntLiteral) else "fp64"))
+    numeral = as_number(value)
+    if numeral:
+        return number_of(numeral, dtype("int64" if isinstance(numeral.literal, s.IntLiteral) else "fp64"))
     return attribute_value(value, str | bool)
 
 
-def number_of(found: Number, wanted: DType) -> int | float:
+def number_of(numeral: Number, dtype: DType) -> int | float:
     """A literal as a number of the dtype that its place asks for. Raises `Refusal`."""
-    text = found.literal.text
-    negative = found.negative != text.startswith("-")
-    return number(text.lstrip("+-"), negative, isinstance(found.literal, s.FloatLiteral), wanted)
+    text = numeral.literal.text
+    negative = numeral.negative != text.startswith("-")
+    return number(text.lstrip("+-"), negative, isinstance(numeral.literal, s.FloatLiteral), dtype)
 
 
 def word_of(value: object) -> str:
@@ -350,10 +350,10 @@ def word_of(value: object) -> str:
 COMMON_ATTRIBUTES = ("shape", "dtype", "layout", "mesh_axes", "precision", "numerics_profile")
 
 
-def read_common(given: Sequence[s.Keyword | s.Attribute], span: Span) -> dict[str, AttributeValue]:
+def read_common(entries: Sequence[s.Keyword | s.Attribute], span: Span) -> dict[str, AttributeValue]:
     """The common attributes among what is given by name. Raises `Refusal`."""
     values: dict[str, AttributeValue] = {}
-    for key in given:
+    for key in entries:
         if key.name in COMMON_ATTRIBUTES:
             value = _read(key)
             require(
@@ -366,22 +366,22 @@ def read_common(given: Sequence[s.Keyword | s.Attribute], span: Span) -> dict[st
     return values
 
 
-def _read(given: s.Keyword | s.Attribute) -> AttributeValue:
-    match given.name:
+def _read(entry: s.Keyword | s.Attribute) -> AttributeValue:
+    match entry.name:
         case "shape":
-            return attribute_value(given.value, tuple[int, ...])
+            return attribute_value(entry.value, tuple[int, ...])
         case "dtype":
-            return attribute_value(given.value, DType)
+            return attribute_value(entry.value, DType)
         case "mesh_axes":
-            words = given.value.items if isinstance(given.value, s.ListValue) else (given.value,)
+            words = entry.value.items if isinstance(entry.value, s.ListValue) else (entry.value,)
             return tuple(attribute_value(word, str) for word in words)
         case "layout":
-            word = attribute_value(given.value, str)
+            word = attribute_value(entry.value, str)
             return known_layout(str(word)).text
         case "precision":
-            return precision(given.value)
+            return precision(entry.value)
         case _:
-            return profile(given.value)
+            return profile(entry.value)
 
 
 def profile(value: s.Expr | s.ListValue) -> str:
@@ -401,8 +401,8 @@ def profile(value: s.Expr | s.ListValue) -> str:
 def precision(value: s.Expr | s.ListValue) -> str:
     """The dtype that a precision annotation names (LANG-02-09, LANG-05.3-05). Raises `Refusal`."""
     try:
-        held = resolve_dtype(word_of(value))
+        dtype = resolve_dtype(word_of(value))
     except Refusal as refusal:
         raise Refusal("numerics", "this is no precision", "a float dtype", "LANG-02-09", refusal.remedy) from None
-    require(held.kind in ("float", "complex"), "numerics", f"{held} is no precision", "a float dtype", "LANG-02-09")
-    return held.name
+    require(dtype.kind in ("float", "complex"), "numerics", f"{dtype} is no precision", "a float dtype", "LANG-02-09")
+    return dtype.name

@@ -124,14 +124,14 @@ class Tracking:
 
     def _given(self, function: str, inputs: Mapping[str, Array]) -> Mapping[Value, list[Array]]:
         """Return the values of each value of the program, run for run."""
-        given: dict[Value, list[Array]] = defaultdict(list)
+        inputs_by_value: dict[Value, list[Array]] = defaultdict(list)
 
         def observe(instruction: Instruction, results: tuple[Array, ...]) -> None:
             for value, array in zip(instruction.results, results, strict=True):
-                given[value].append(array)
+                inputs_by_value[value].append(array)
 
         graph_execution.execute(self.plain, function, inputs, observe)
-        return given
+        return inputs_by_value
 
 
 def _nest_instructions(host: Module) -> list[Instruction]:

@@ -76,8 +76,8 @@ def largest(values: Values, axis: int) -> Values:
     keys = values.view(code)
     keys = keys ^ ((keys >> (8 * code.itemsize - 1)) & others)
     highest = keys.max(axis)
-    found = (highest ^ ((highest >> (8 * code.itemsize - 1)) & others)).view(values.dtype)
-    return np.where(np.isnan(values).any(axis), np.array(np.nan, values.dtype), found)
+    result = (highest ^ ((highest >> (8 * code.itemsize - 1)) & others)).view(values.dtype)
+    return np.where(np.isnan(values).any(axis), np.array(np.nan, values.dtype), result)
 
 
 # Elementwise arithmetic on arrays, by the reference arithmetic, and transposition.

@@ -93,9 +93,9 @@ def _decode_narrow(codes: Codes, dtype: DType) -> Values:
     if dtype.bits == 16:  # bf16 is the upper half of fp32, fp16 what NumPy has as float16
         upper = np.asarray(codes << 16).astype(np.int32, copy=False).view(np.float32)
         half = codes.astype(np.uint16).view(np.float16)
-        held = upper if dtype.name == "bf16" else half
+        wide = upper if dtype.name == "bf16" else half
         with np.errstate(all="ignore"):  # a signaling NaN is no fault
-            values = held.astype(np.float32)
+            values = wide.astype(np.float32)
         return np.where(np.isnan(values), np.copysign(np.float32(np.nan), values), values)
     negative = (codes >> (dtype.bits - 1)) & 1
     exponent = (codes >> dtype.fraction_bits) & ((1 << dtype.exponent_bits) - 1)
@@ -147,12 +147,12 @@ class Array:
     values: npt.NDArray[Any]
 
     def __init__(self, dtype: DType, values: npt.NDArray[Any]) -> None:
-        held = np.asarray(values).view()
-        if held.dtype != dtype.carrier:
-            raise WrongCarrier(dtype, held.dtype)
-        held.setflags(write=False)
+        carrier = np.asarray(values).view()
+        if carrier.dtype != dtype.carrier:
+            raise WrongCarrier(dtype, carrier.dtype)
+        carrier.setflags(write=False)
         object.__setattr__(self, "dtype", dtype)
-        object.__setattr__(self, "values", held)
+        object.__setattr__(self, "values", carrier)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -169,13 +169,13 @@ class Array:
         """Build an array from numbers, each of which must be a value of `dtype`. Raises `NotRepresentable`."""
         numbers = np.asarray(values)
         with np.errstate(all="ignore"):
-            held = cls(dtype, numbers.astype(dtype.carrier))
-            again = cls.from_bits(dtype, held.shape, held.to_bits()).values
+            array = cls(dtype, numbers.astype(dtype.carrier))
+            again = cls.from_bits(dtype, array.shape, array.to_bits()).values
             same = _alike(again.real, numbers.real) & _alike(again.imag, numbers.imag)
         if not same.all():
             index = tuple(int(i) for i in np.argwhere(~same)[0])
             raise NotRepresentable(dtype, index, numbers[index].item())
-        return held
+        return array
 
     @classmethod
     def from_bits(cls, dtype: DType, shape: tuple[int, ...], data: bytes) -> Array:

@@ -103,8 +103,8 @@ def _error_feedback(gradient: Array, residual: Array, wire: DType, block: int) -
 
 
 def _top_k(x: Array, k: int) -> Results:
-    kept = quantization.top_k(x, k)
-    return kept.values, kept.indices
+    largest = quantization.top_k(x, k)
+    return largest.values, largest.indices
 
 
 _UNSIGNED = whole(0, (1 << 64) - 1)

@@ -200,14 +200,14 @@ def require_shape(operation: str, shape: Sequence[int]) -> None:
         raise TooLarge(operation, "places along the axes", places, MOST_PLACES)
 
 
-def require_room(operation: str, shape: Sequence[int], held: int = 0) -> None:
+def require_room(operation: str, shape: Sequence[int], allowance: int = 0) -> None:
     """Raise as `require_shape` does, and `TooLarge` for a result of more elements than are made here.
 
     A result of as many elements as an operand has, `held`, is always allowed.
     """
     require_shape(operation, shape)
-    if prod(shape) > max(MOST_ELEMENTS, held):
-        raise TooLarge(operation, "elements", prod(shape), max(MOST_ELEMENTS, held))
+    if prod(shape) > max(MOST_ELEMENTS, allowance):
+        raise TooLarge(operation, "elements", prod(shape), max(MOST_ELEMENTS, allowance))
 
 
 def broadcast_shape(operation: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:

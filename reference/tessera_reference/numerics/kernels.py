@@ -128,8 +128,8 @@ def _element_instructions(ir: Any, function: Callable[..., Any], count: int, kin
 
 def take(column: npt.NDArray[Number], places: Any) -> npt.NDArray[Number]:
     """Return the elements of a column at these places."""
-    found: npt.NDArray[Number] = places.taken(column) if isinstance(places, _Element) else column.take(places)
-    return found
+    elements: npt.NDArray[Number] = places.taken(column) if isinstance(places, _Element) else column.take(places)
+    return elements
 
 
 _KINDS = [np.dtype(kind) for kind in (np.bool_, np.int64, np.uint64, np.float32, np.float64)]

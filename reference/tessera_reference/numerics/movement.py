@@ -90,8 +90,8 @@ def updated(x: Array, value: Array, selection: Selection) -> Array:
 
 def reshaped(x: Array, shape: Sequence[int]) -> Array:
     """Return the elements in row-major order in another shape; one extent may be -1. Raises `ShapeMismatch`."""
-    known = prod(extent for extent in shape if extent != -1)
-    whole = [x.values.size // known if extent == -1 and known else extent for extent in shape]
+    product = prod(extent for extent in shape if extent != -1)
+    whole = [x.values.size // product if extent == -1 and product else extent for extent in shape]
     require_shape("reshape", [max(extent, 0) for extent in whole])
     if min(whole, default=0) < 0 or prod(whole) != x.values.size:
         raise ShapeMismatch("reshape", f"{list(x.shape)} of {x.values.size} elements does not become {list(shape)}")
@@ -186,8 +186,8 @@ def _places(operation: str, x: Array, selection: Selection) -> tuple[int | slice
 
 def _as_slice(stretch: Stretch, extent: int) -> slice:
     """numpy reads a negative stop from the end, so that going down to the very start has none."""
-    taken = stretch.over(extent)
-    return slice(taken.start, None if taken.stop < 0 else taken.stop, taken.step) if taken else slice(0, 0)
+    span = stretch.over(extent)
+    return slice(span.start, None if span.stop < 0 else span.stop, span.step) if span else slice(0, 0)
 
 
 def _of(extent: int | None) -> str:
@@ -202,5 +202,5 @@ def _require_inside(operation: str, indices: Array, extent: int) -> None:
     outside = (indices.values < 0) | (indices.values >= extent)
     if outside.any():
         position = tuple(int(i) for i in np.argwhere(outside)[0])
-        found = int(indices.values[position])
-        raise ShapeMismatch(operation, f"index {found} at {list(position)} is out of range for extent {extent}")
+        index = int(indices.values[position])
+        raise ShapeMismatch(operation, f"index {index} at {list(position)} is out of range for extent {extent}")

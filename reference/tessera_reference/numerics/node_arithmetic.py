@@ -48,13 +48,15 @@ def round_multiple(multiple: int, exponent: int, dtype: DType, rounding: Roundin
     size, negative = abs(multiple), multiple < 0
     quantum = max(size.bit_length() - 1 + exponent, dtype.min_exponent) - dtype.fraction_bits
     dropped = quantum - exponent
-    kept, rest, half = size << max(-dropped, 0), 0, 1
+    quotient, rest, half = size << max(-dropped, 0), 0, 1
     if dropped > 0:
-        kept, rest, half = size >> dropped, size & ((1 << dropped) - 1), 1 << (dropped - 1)
-    if _goes_up(kept, rest, half, negative, rounding):
-        kept += 1
-    too_large = kept.bit_length() - 1 + quantum > dtype.max_exponent or math.ldexp(kept, quantum) > dtype.max_finite
-    result = _beyond(dtype, rounding, negative) if too_large else math.ldexp(kept, quantum)
+        quotient, rest, half = size >> dropped, size & ((1 << dropped) - 1), 1 << (dropped - 1)
+    if _goes_up(quotient, rest, half, negative, rounding):
+        quotient += 1
+    too_large = (
+        quotient.bit_length() - 1 + quantum > dtype.max_exponent or math.ldexp(quotient, quantum) > dtype.max_finite
+    )
+    result = _beyond(dtype, rounding, negative) if too_large else math.ldexp(quotient, quantum)
     return -result if negative else result
 
 
@@ -87,10 +89,10 @@ def _whole(values: Float64s, rounding: Rounding) -> Float64s:
     return whole
 
 
-def _goes_up(kept: int, rest: int, half: int, negative: bool, rounding: Rounding) -> bool:
+def _goes_up(quotient: int, rest: int, half: int, negative: bool, rounding: Rounding) -> bool:
     """True if the magnitude is rounded away from zero: `rest` of `2 * half` lies beyond `kept`."""
     if rounding == "nearest_even":
-        return rest > half or (rest == half and kept % 2 == 1)
+        return rest > half or (rest == half and quotient % 2 == 1)
     if rounding == "nearest_away":
         return rest >= half
     return rest > 0 and rounding == ("down" if negative else "up")

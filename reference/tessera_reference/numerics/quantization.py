@@ -125,9 +125,9 @@ def top_k(x: Array, k: int) -> TopK:
         raise InvalidArgument("top_k", "k", k, f"an integer from 0 to {x.shape[0]}")
     _require_no_nan("top_k", x.values)
     rank = ~_magnitude_code(x.values)  # the largest magnitude first
-    kept = np.zeros(x.shape, np.bool_)
-    kept[rank.argsort(kind="stable")[:k]] = True
-    indices = np.flatnonzero(kept)
+    chosen = np.zeros(x.shape, np.bool_)
+    chosen[rank.argsort(kind="stable")[:k]] = True
+    indices = np.flatnonzero(chosen)
     return TopK(Array(DTYPES["int32"], indices.astype(np.int32)), Array(x.dtype, x.values[indices]))
 
 

@@ -149,11 +149,11 @@ def argmax(x: Array, axis: int, keepdims: bool = False) -> Array:
     if x.values.size == 0:
         return _result(Array(DTYPES["int32"], np.zeros(x.shape[:axis] + x.shape[axis + 1 :], np.int32)), axis, keepdims)
     largest = np.expand_dims(pairwise(x.values, axis, larger), axis)
-    found = x.values == largest
+    matches = x.values == largest
     if x.dtype.kind == "float":
-        found = (found & (np.signbit(x.values) == np.signbit(largest))) | np.isnan(x.values)
+        matches = (matches & (np.signbit(x.values) == np.signbit(largest))) | np.isnan(x.values)
     places = np.arange(x.shape[axis], dtype=np.int32).reshape([-1 if i == axis else 1 for i in range(x.rank)])
-    first = pairwise(np.where(found, places, np.int32(x.shape[axis])), axis, smaller)
+    first = pairwise(np.where(matches, places, np.int32(x.shape[axis])), axis, smaller)
     return _result(Array(DTYPES["int32"], first), axis, keepdims)
 
 

@@ -108,12 +108,12 @@ def _narrowed(values: npt.NDArray[np.floating[Any]], dtype: DType, beyond: float
     bits = exact.view(f"i{exact.dtype.itemsize}")
     source = DTYPES["fp64" if exact.dtype == np.float64 else "fp32"]
     dropped = source.fraction_bits - dtype.fraction_bits
-    kept = np.asarray(bits >> dropped)
-    kept &= 1
-    kept += bits
-    kept += (1 << (dropped - 1)) - 1
-    kept &= -1 << dropped
-    rounded = kept.view(exact.dtype)
+    shifted = np.asarray(bits >> dropped)
+    shifted &= 1
+    shifted += bits
+    shifted += (1 << (dropped - 1)) - 1
+    shifted &= -1 << dropped
+    rounded = shifted.view(exact.dtype)
     if source.exponent_bits == dtype.exponent_bits:
         special = np.isnan(exact)
     else:

@@ -122,7 +122,7 @@ def _nested(value: object) -> Iterator[tuple[Token, _Place]]:
 def _checked(placed: Iterator[tuple[Token, _Place]]) -> tuple[Token, ...]:
     """Check that the tokens are one nesting, in which every leaf of 0..n-1 stands once and c at most once."""
     tokens: list[Token] = []
-    seen: dict[Token, _Place] = {}
+    places: dict[Token, _Place] = {}
     children = [0]  # of the nodes that are open; the first entry counts whole trees
     for token, place in placed:
         if token == _END:
@@ -135,19 +135,21 @@ def _checked(placed: Iterator[tuple[Token, _Place]]) -> tuple[Token, ...]:
                 raise place.refusal("a node has two or more children")
         elif children == [1]:
             raise place.refusal("the tree has ended before this")
-        elif token in seen:
+        elif token in places:
             raise place.refusal(f"{'c' if token == START else f'leaf {token}'} stands here a second time")
         else:
             children[-1] += 1
             if token == "(":
                 children.append(0)
             else:
-                seen[token] = place
+                places[token] = place
         tokens.append(token)
-    leaves = [token for token in seen if isinstance(token, int)]
+    leaves = [token for token in places if isinstance(token, int)]
     for leaf in leaves:
         if leaf >= len(leaves):
-            raise seen[leaf].refusal(f"leaf {leaf} of a tree of {len(leaves)}, whose leaves are 0 to {len(leaves) - 1}")
+            raise places[leaf].refusal(
+                f"leaf {leaf} of a tree of {len(leaves)}, whose leaves are 0 to {len(leaves) - 1}"
+            )
     return tuple(tokens[:-1])
 
 

@@ -239,9 +239,9 @@ def enclosure(
     """
 
     def enclose(precision: int, *x: float) -> Interval:
-        known = exact(*x)
-        if known is not None:
-            return known, known
+        exact_value = exact(*x)
+        if exact_value is not None:
+            return exact_value, exact_value
         near = rational(function(*(mp().from_float(element, 53, "n") for element in x), precision))
         slack = abs(near) * Fraction(1, 1 << (precision - 8))
         return near - slack, near + slack

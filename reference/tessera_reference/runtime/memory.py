@@ -41,14 +41,14 @@ def require_aligned(argument: str, pointer: int, dtype: DType) -> None:
 
 
 def host_bytes(
-    memory: AddressSpaceMemory, function: str, argument: str, given: bytes | int, size: int, size_name: str
+    memory: AddressSpaceMemory, function: str, argument: str, source: bytes | int, size: int, size_name: str
 ) -> bytes:
     """The first `size` bytes of host memory, given as they are or by their address. Raises `Failure`."""
     count = integer(size_name, size, SIZE)
-    if isinstance(given, int):
-        region = memory.find(given, count, function, argument, "host")
+    if isinstance(source, int):
+        region = memory.find(source, count, function, argument, "host")
         return bytes(memory.read(region, 0, count, function))
-    data = byte_view(given, argument)
+    data = byte_view(source, argument)
     if count > len(data):
         raise invalid(f"size {count} of {argument}, which has {len(data)} bytes", f"at most {len(data)}")
     return bytes(data[:count])

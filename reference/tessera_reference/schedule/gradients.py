@@ -146,9 +146,9 @@ def _gradients(instructions: Sequence[Instruction], gradient: Instruction) -> li
         backward.contributions[y] = [backward.filled(y, 1)]
     for instruction in reversed(instructions):
         if any(result in backward.contributions for result in instruction.results):
-            for operand, found in backward.through(instruction):
+            for operand, adjoint in backward.through(instruction):
                 if operand in ahead:
-                    backward.contributions.setdefault(operand, []).append(found)
+                    backward.contributions.setdefault(operand, []).append(adjoint)
     totals = [backward.total(x) for x in wrt]
     ends = (_copied(total, result, gradient.location) for total, result in zip(totals, gradient.results, strict=True))
     return [*backward.made, *ends]

@@ -126,8 +126,8 @@ class Plan:
 
     def block(self, block: Block) -> Planned:
         """The nests of a block and its instructions in none."""
-        listed = block.instructions if self.is_host else expanded(block, self.names)
-        instructions = [self._plain(instruction) for instruction in listed if not is_dropped(instruction)]
+        shown = block.instructions if self.is_host else expanded(block, self.names)
+        instructions = [self._plain(instruction) for instruction in shown if not is_dropped(instruction)]
         if self.is_host:
             return tuple(instructions)
         around = Around.of(instructions, self._used_elsewhere(block))

@@ -136,8 +136,8 @@ class _Specializer:
             regions.append((yield self._block(region, takes, values)))
         built: Operation = replace(operation, **fields_of(type(operation), types))  # type: ignore[type-var]  # a dataclass
         if operation.calls:
-            given = operation.arguments_of_callee(types)
-            callee = yield self.function(str(operation.attributes[operation.calls]), given)
+            argument_types = operation.arguments_of_callee(types)
+            callee = yield self.function(str(operation.attributes[operation.calls]), argument_types)
             built = replace(built, **{operation.calls: callee})  # type: ignore[type-var]
         if operation.roles.get("returns") is Role.HIDDEN:
             shown = Shown(types, built.attributes, None, tuple(regions), self.functions, self.module.meshes)

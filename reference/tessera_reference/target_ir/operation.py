@@ -176,8 +176,10 @@ class Writer:
         for instruction in block.instructions:
             self._regions = instruction.regions
             operation = cast(Emitted, instruction.operation)
-            made = operation.emit(self, *[self._names[operand] for operand in instruction.operands])
-            self._names.update(zip(instruction.results, made if isinstance(made, tuple) else (made,), strict=True))
+            emitted = operation.emit(self, *[self._names[operand] for operand in instruction.operands])
+            self._names.update(
+                zip(instruction.results, emitted if isinstance(emitted, tuple) else (emitted,), strict=True)
+            )
         self._regions = outer
         return tuple(self._names[result] for result in block.results)
 
@@ -256,16 +258,16 @@ def held_shown(name: str, shown: Shown) -> Scalar | Vector:
     return result
 
 
-def require_dtype(held: DType, allowed: Sequence[str], name: str = "operand") -> None:
+def require_dtype(dtype: DType, allowed: Sequence[str], name: str = "operand") -> None:
     """Refuse a dtype that is not among those allowed."""
-    if held.name not in allowed:
-        raise Refusal("types", f"the {name} is {held}", f"one of {', '.join(allowed)}", "LANG-11-01", "")
+    if dtype.name not in allowed:
+        raise Refusal("types", f"the {name} is {dtype}", f"one of {', '.join(allowed)}", "LANG-11-01", "")
 
 
-def require_type(given: Type, wanted: Type, name: str) -> None:
+def require_type(actual: Type, expected: Type, name: str) -> None:
     """Refuse a type that is not the wanted one."""
-    if given != wanted:
-        raise Refusal("types", f"{name} is {given}, not {wanted}", str(wanted), "LANG-11-01", "")
+    if actual != expected:
+        raise Refusal("types", f"{name} is {actual}, not {expected}", str(expected), "LANG-11-01", "")
 
 
 def require_alike(a: Type, b: Type) -> None:

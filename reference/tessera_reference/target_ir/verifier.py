@@ -80,17 +80,17 @@ def _verify_global(operation: AddressOf, instruction: Instruction, function: Fun
 def _verify_instruction(instruction: Instruction, target: Target) -> None:
     operation = instruction.operation
     if not isinstance(operation, TargetOperation):
-        wanted = "operations of the dialects llvm, scf, nvvm and rocdl"
+        requirement = "operations of the dialects llvm, scf, nvvm and rocdl"
         message = f"{operation.name} is no operation of Target IR"
-        raise Refusal("tile", message, wanted, "LANG-08-01", "lower the kernel")
+        raise Refusal("tile", message, requirement, "LANG-08-01", "lower the kernel")
     if operation.vendor not in ("", target.vendor):
         message = f"{operation.name} is an instruction of {operation.vendor}"
         remedy = "lower the kernel for this target"
         raise Refusal("tile", message, f"what {target.name} has", "LANG-11-10", remedy)
     for value in (*instruction.operands, *instruction.results):
         if isinstance(value.type, Pointer) and value.type.space not in SPACES:
-            wanted = f"one of the address spaces {', '.join(map(str, SPACES))}"
-            raise Refusal("types", f"%{value.name} is {value.type}", wanted, "LANG-08.3-01", "")
+            requirement = f"one of the address spaces {', '.join(map(str, SPACES))}"
+            raise Refusal("types", f"%{value.name} is {value.type}", requirement, "LANG-08.3-01", "")
     if isinstance(operation, MmaSync):
         _require_unit(target, operation.a.dtype)
     if isinstance(operation, Mfma):
@@ -100,12 +100,12 @@ def _verify_instruction(instruction: Instruction, target: Target) -> None:
         )
 
 
-def _require_unit(target: Target, held: DType) -> None:
+def _require_unit(target: Target, dtype: DType) -> None:
     """An mma.sync of a dtype that the target multiplies."""
     require(
-        bool(target.shapes_of(held)),
+        bool(target.shapes_of(dtype)),
         "tile",
-        f"{target.name} has no mma.sync of {held}",
+        f"{target.name} has no mma.sync of {dtype}",
         f"one of {', '.join(dict.fromkeys(shape.dtype.name for shape in target.mma))}",
         "LANG-11-10",
     )

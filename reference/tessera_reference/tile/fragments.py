@@ -28,9 +28,9 @@ def load_matrices(block: BlockState, memory: Storage, corners: Offsets, shape: t
     read = memory.read(at, block.clock.of_warps(warps)[:, None, None])
     if warps.size == block.warps:
         return read
-    made = np.zeros((block.warps, *shape), read.dtype)
-    made[warps] = read
-    return made
+    values = np.zeros((block.warps, *shape), read.dtype)
+    values[warps] = read
+    return values
 
 
 def store_matrices(block: BlockState, memory: Storage, corners: Offsets, values: Values) -> None:
@@ -74,9 +74,9 @@ def _elements(
 @cache
 def _pattern(rows: int, columns: int, stride: int) -> Offsets:
     """The offsets of a matrix from its corner."""
-    made = np.arange(rows)[:, None] * stride + np.arange(columns)
-    made.flags.writeable = False
-    return made
+    offsets = np.arange(rows)[:, None] * stride + np.arange(columns)
+    offsets.flags.writeable = False
+    return offsets
 
 
 # Matrix instructions of a warp: ldmatrix, mma.sync, and what begins and ends an accumulation (spec sections 7.1,
@@ -134,7 +134,7 @@ class LoadMatrix(KernelOperation):
 
     def infer(self) -> Fragment:
         """The fragment; its dtype is that of the memory, of an accumulator that of the accumulation."""
-        memory, held = self.memory, self.returns.dtype
+        memory, dtype = self.memory, self.returns.dtype
         require(
             memory.space == "shared",
             "types",
@@ -144,10 +144,10 @@ class LoadMatrix(KernelOperation):
             "stage the tile in shared memory",
         )
         require(
-            memory.dtype in (held, held.accumulator),
+            memory.dtype in (dtype, dtype.accumulator),
             "types",
             f"it reads {memory.dtype} into {self.returns}",
-            f"memory of {held}",
+            f"memory of {dtype}",
             "LANG-11-01",
         )
         require(len(memory.shape) >= 2, "shapes", f"{memory} has no rows", "at least two dimensions", "LANG-07.2-02")
@@ -217,9 +217,9 @@ class MmaSync(KernelOperation):
             "three fragments of one type",
             "LANG-07.2-03",
         )
-        stated, held = (self.m, self.n, self.k), (self.c.m, self.c.n, self.c.k)
+        stated, actual = (self.m, self.n, self.k), (self.c.m, self.c.n, self.c.k)
         require(
-            stated == held,
+            stated == actual,
             "shapes",
             f"m, n and k are {', '.join(map(str, stated))}, the fragments {self.c}",
             "the m, n and k of the fragments",

@@ -135,9 +135,9 @@ def _is_on_indices(operation: Operation) -> bool:
 
 def _on_indices(operation: Operation) -> Call:
     """Arithmetic that cannot fail, run in inactive lanes too."""
-    compute, made = ON_INDICES[type(operation)], dtype_of(operation.results()[0])
-    assert made is not None
-    return lambda block, a, b: Array(made, compute(a.values, b.values))
+    compute, dtype = ON_INDICES[type(operation)], dtype_of(operation.results()[0])
+    assert dtype is not None
+    return lambda block, a, b: Array(dtype, compute(a.values, b.values))
 
 
 def _lanewise(operation: Operation) -> Call:
@@ -145,11 +145,11 @@ def _lanewise(operation: Operation) -> Call:
 
     def call(block: BlockState, *operands: Array) -> Array:
         if block.mask is None:
-            made: Array = operation.execute(*operands, env=None)
-            return made
+            result: Array = operation.execute(*operands, env=None)
+            return result
         active = block.active
-        made = operation.execute(*[Array(operand.dtype, operand.values[active]) for operand in operands], env=None)
-        return Array(made.dtype, block.spread(made.values))
+        result = operation.execute(*[Array(operand.dtype, operand.values[active]) for operand in operands], env=None)
+        return Array(result.dtype, block.spread(result.values))
 
     return call
 
@@ -405,8 +405,8 @@ class Launch(Operation):
         name = str(shown.attributes.get("kernel"))
         kernel = shown.functions.get(name)
         if kernel is None or not kernel.device:
-            known = [device_function for device_function, function in shown.functions.items() if function.device]
-            remedy = did_you_mean(name, known, "@{}")
+            names = [device_function for device_function, function in shown.functions.items() if function.device]
+            remedy = did_you_mean(name, names, "@{}")
             raise Refusal("types", f"there is no kernel @{name}", "a kernel of this module", "LANG-05-03", remedy)
         buffers = _buffers(kernel)
         count = len(kernel.parameters) - len(shown.operands)
@@ -417,16 +417,19 @@ class Launch(Operation):
             f"those of @{name}: buffers but the ones it returns, then scalars",
             "LANG-16-02",
         )
-        taken = buffers[: len(buffers) - count] + [parameter.type for parameter in kernel.parameters[len(buffers) :]]
-        for given, wanted in zip(shown.operands, taken, strict=True):
+        parameters = buffers[: len(buffers) - count] + [
+            parameter.type for parameter in kernel.parameters[len(buffers) :]
+        ]
+        for given, wanted in zip(shown.operands, parameters, strict=True):
             require(_passes(given, wanted), "types", f"an argument is {given}", f"what fits {wanted}", "LANG-08.1-01")
-        made = buffers[len(buffers) - count :]
-        results = shown.results or tuple(_held(result) for result in made if isinstance(result, Memref))
+        returned = buffers[len(buffers) - count :]
+        results = shown.results or tuple(_held(result) for result in returned if isinstance(result, Memref))
         require(
-            len(results) == count and all(_passes(given, wanted) for given, wanted in zip(results, made, strict=True)),
+            len(results) == count
+            and all(_passes(given, wanted) for given, wanted in zip(results, returned, strict=True)),
             "types",
             f"the results are ({', '.join(map(str, results))})",
-            f"what @{name} leaves in ({', '.join(map(str, made))})",
+            f"what @{name} leaves in ({', '.join(map(str, returned))})",
             "LANG-08.1-01",
         )
         return {"returns": results}
@@ -435,8 +438,8 @@ class Launch(Operation):
         """Run the grid. Raises `Rejection`."""
         kernel = env.module.functions[self.kernel]
         inputs = len(_buffers(kernel)) - len(self.returns)
-        made = [_uninitialised(memref) for memref in self.returns]
-        buffers: list[Array | Uninitialised] = [*arguments[:inputs], *made, *arguments[inputs:]]
+        allocated = [_uninitialised(memref) for memref in self.returns]
+        buffers: list[Array | Uninitialised] = [*arguments[:inputs], *allocated, *arguments[inputs:]]
         return run_kernel(kernel, buffers, target_of(str(kernel.attributes["target"])))[inputs:]
 
 
@@ -455,8 +458,8 @@ def _held(buffer: Memref) -> Numeric:
     return Tensor(buffer.shape, buffer.dtype) if buffer.shape else Scalar(buffer.dtype)
 
 
-def _passes(given: Type, wanted: Type) -> bool:
+def _passes(actual: Type, expected: Type) -> bool:
     """True if a value of the host can be passed for a parameter of a kernel, whatever its layout."""
-    if isinstance(given, Tensor | Scalar) and isinstance(wanted, Memref):
-        return (given.shape, given.dtype) == (wanted.shape, wanted.dtype)
-    return isinstance(wanted, Pointer) or given == wanted
+    if isinstance(actual, Tensor | Scalar) and isinstance(expected, Memref):
+        return (actual.shape, actual.dtype) == (expected.shape, expected.dtype)
+    return isinstance(expected, Pointer) or actual == expected

@@ -546,10 +546,10 @@ class If(KernelOperation):
     def run(self, block: BlockState, condition: Array) -> tuple[Any, ...]:
         """Run both regions, each under its mask, or the one that all active lanes take."""
         then, otherwise = block.regions
-        taken = np.count_nonzero(block.of_active(condition.values))
-        if taken == block.active.size:
+        count = np.count_nonzero(block.of_active(condition.values))
+        if count == block.active.size:
             return block.region(then, ())
-        if not taken:
+        if not count:
             return block.region(otherwise, ())
         outer = block.mask
         with block.under(condition.values, outer):

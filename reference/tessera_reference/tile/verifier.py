@@ -37,14 +37,14 @@ def verify_kernel(function: Function, target: Target) -> None:
 
 def run_checks(checks: Iterable[tuple[Check, Location]]) -> None:
     """Run every check, each at its location. Raises `Rejection` with all findings."""
-    found: list[Diagnostic] = []
+    findings: list[Diagnostic] = []
     for check, place in checks:
         try:
             check()
         except Refusal as refusal:
-            found.append(diagnostic_of(refusal, place))
-    if found:
-        raise Rejection(found)
+            findings.append(diagnostic_of(refusal, place))
+    if findings:
+        raise Rejection(findings)
 
 
 def shared_bound(function: Function) -> int:
@@ -232,11 +232,11 @@ def _verify_instruction(instruction: Instruction, target: Target, constants: dic
 def _verify_type(value: Value, lanewise: bool) -> None:
     type_ = value.type
     if isinstance(type_, Tensor) or (lanewise and not isinstance(type_, Scalar)):
-        wanted = "scalars, which each lane has its own of"
-        raise Refusal("types", f"%{value.name} is {type_}", wanted, "LANG-08.2-03", "")
+        requirement = "scalars, which each lane has its own of"
+        raise Refusal("types", f"%{value.name} is {type_}", requirement, "LANG-08.2-03", "")
     if isinstance(type_, Memref) and not all(isinstance(dim, int) for dim in type_.shape):
-        wanted, remedy = "extents that are numbers", "specialize the function to the shapes that it runs on"
-        raise Refusal("shapes", f"%{value.name} is {type_}", wanted, "LANG-11-02", remedy)
+        requirement, remedy = "extents that are numbers", "specialize the function to the shapes that it runs on"
+        raise Refusal("shapes", f"%{value.name} is {type_}", requirement, "LANG-11-02", remedy)
 
 
 def _verify_shape(operation: MmaSync, target: Target) -> None:
@@ -282,8 +282,8 @@ def _verify_copy(instruction: Instruction, operation: CopyAsync, constants: dict
     """Both ends of a copy are aligned to its bytes, as far as constants show."""
     rank = len(operation.source.shape)
     indices = instruction.operands[2:]
-    for memory, given in ((operation.source, indices[:rank]), (operation.destination, indices[rank:])):
-        offset = _offset(memory, given, constants)
+    for memory, used in ((operation.source, indices[:rank]), (operation.destination, indices[rank:])):
+        offset = _offset(memory, used, constants)
         require(
             offset is None or offset % operation.bytes == 0,
             "tile",

@@ -120,8 +120,8 @@ def _decides(sign: str, method: str) -> Callable[[Expr, object], bool]:
     """Return the method of a comparison that would be made while the program is built, which raises TypeError."""
 
     def refuse(self: Expr, other: object) -> NoReturn:
-        made = f"{method}(...) makes an expression that compares in a run"
-        raise TypeError(f"{sign} decides while the program is built: .{made}")
+        call = f"{method}(...) makes an expression that compares in a run"
+        raise TypeError(f"{sign} decides while the program is built: .{call}")
 
     return refuse
 
@@ -241,12 +241,12 @@ class Program:
         self, name: str, cycles: int = 0, per_element: int = 0, executor: str = "vector", **kinds: str
     ) -> Kernel:
         """A kernel with parameters `tensor` or `scalar`, whose instructions follow."""
-        made = Kernel(name, [])
+        kernel = Kernel(name, [])
         parameters = [{"name": parameter, "kind": kind} for parameter, kind in kinds.items()]
-        payload = {"form": "wsp-kernel", "parameters": parameters, "instructions": made.instructions}
+        payload = {"form": "wsp-kernel", "parameters": parameters, "instructions": kernel.instructions}
         timing = {"fixed": cycles, "per_element": per_element}
         self.form["kernels"].append({"name": name, "executor": executor, "payload": payload, "cycles": timing})
-        return made
+        return kernel
 
     def tensor(self, name: str, dtype: str, count: int, initial: Sequence[int | float] | None = None) -> Tensor:
         """A tensor, of zeros or of some numbers."""
@@ -363,10 +363,10 @@ class Program:
 
     def compile(self, name: str = "cpu_sim") -> Compiled:
         """The package for a target. Raises `ProgramRefused` and `UnsupportedDirective`."""
-        found = target(name)
-        if found is None:
+        description = target(name)
+        if description is None:
             raise UnsupportedDirective(name, "any program: there is no such target")
-        package, diagnostics = compile_program(self.form, found)
+        package, diagnostics = compile_program(self.form, description)
         return Compiled(package_bytes(package), tuple(diagnostics))
 
     def _body(self) -> list[dict[str, Any]]:

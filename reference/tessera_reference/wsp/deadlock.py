@@ -74,11 +74,11 @@ def _waiting(package: Package, waiting: Result) -> Iterator[dict[str, Any]]:
 
 def _awaited_channels(waiting: Result) -> Mapping[int, Sequence[int]]:
     """The channels of which tasks in flight wait for tokens, by task number."""
-    found: dict[int, list[int]] = {}
+    channels: dict[int, list[int]] = {}
     for place, channel in enumerate(waiting["channels"]):
         for number in channel["tasks"]:
-            found.setdefault(number, []).append(place)
-    return found
+            channels.setdefault(number, []).append(place)
+    return channels
 
 
 def _channels(package: Package, waiting: Result) -> Iterator[dict[str, Any]]:
@@ -97,8 +97,8 @@ def _channels(package: Package, waiting: Result) -> Iterator[dict[str, Any]]:
 def _wants_what_scopes_hold(waiting: Result) -> bool:
     """True if a process waits for a resource of which some scope holds a part."""
     reasons = {process["waiting"]["reason"] for process in waiting["processes"] if process["waiting"] is not None}
-    wanted = [resource for reason, resource in RESOURCE_OF.items() if reason in reasons]
-    return any(_held_by_scopes(process, resource) for process in waiting["processes"] for resource in wanted)
+    resources = [resource for reason, resource in RESOURCE_OF.items() if reason in reasons]
+    return any(_held_by_scopes(process, resource) for process in waiting["processes"] for resource in resources)
 
 
 def _held_by_scopes(process: Result, resource: str) -> bool:
@@ -169,8 +169,8 @@ def _holders(waiting: Result, resource: str) -> Iterator[Result]:
     for task in waiting["tasks"]:
         slot, entries, nodes, heap = task["holds"]
         queued = not task["started"] and places[task["worker"]] >= size
-        held = dict(zip(RESOURCE_OF.values(), (slot, entries, nodes, heap, queued), strict=True))
-        if held[resource]:
+        amounts = dict(zip(RESOURCE_OF.values(), (slot, entries, nodes, heap, queued), strict=True))
+        if amounts[resource]:
             yield task
 
 
@@ -243,8 +243,8 @@ class _Search:
         for scope in self.report["scopes"]:
             knob = no_scopes_of(scope["process"])
             if scope["held"] and self.report["held_by_scopes"] and self._tried({knob: 1}).helps:
-                held = f"its scopes hold the outputs of {scope['held']} complete tasks"
-                yield {"knob": knob, "why": f"{held}: without them the run goes on, so end them sooner"}
+                reason = f"its scopes hold the outputs of {scope['held']} complete tasks"
+                yield {"knob": knob, "why": f"{reason}: without them the run goes on, so end them sooner"}
 
     def knobs_together(self) -> list[dict[str, Any]]:
         """Several knobs, where one deadlock follows upon another."""
@@ -321,14 +321,14 @@ class _Search:
 def _exhausted(report: Mapping[str, Any]) -> dict[str, int]:
     """The sizes of the knobs whose shortage somebody waits for."""
     reasons = {wait["reason"] for wait in report["waiting"]}
-    found = {
+    resources = {
         _knob_of(name): report["resources"][name]["size"] for reason, name in RESOURCE_OF.items() if reason in reasons
     }
     full = {wait["for"] for wait in report["waiting"] if wait["reason"] == CHANNEL_FULL_WAIT}
-    found |= {
+    resources |= {
         capacity_of(channel["name"]): channel["capacity"] for channel in report["channels"] if channel["name"] in full
     }
-    return found
+    return resources
 
 
 def _knob_of(resource: str) -> str:
@@ -339,10 +339,10 @@ def _mitigation(knobs: Knobs, trial: Trial, why: str, smallest: bool) -> dict[st
     (first, value), *others = knobs.items()
     settings = " and ".join(f"{knob} {setting}" for knob, setting in knobs.items())
     effect = "completes" if trial.outcome == "completed" else "goes past this deadlock"
-    found: dict[str, Any] = {"knob": first, "at_least": value}
+    mitigation: dict[str, Any] = {"knob": first, "at_least": value}
     if others:
-        found["also"] = [{"knob": knob, "at_least": least} for knob, least in others]
-    return found | {"smallest": smallest, "why": f"{why}; with {settings} the run {effect}"}
+        mitigation["also"] = [{"knob": knob, "at_least": least} for knob, least in others]
+    return mitigation | {"smallest": smallest, "why": f"{why}; with {settings} the run {effect}"}
 
 
 # The report of a deadlock for people: lines of text (sections 3.3 and 3.4.3).
@@ -457,12 +457,12 @@ def drawing(report: Mapping[str, Any]) -> str:
 
 def _waits(report: Mapping[str, Any]) -> Sequence[tuple[Edge, str]]:
     """Return the edges of the wait graph, with the reason; tasks are waited for in the cycle alone."""
-    found = []
+    waits = []
     for wait in report["waiting"]:
         kind = "channel" if wait["reason"].startswith("CHANNEL") else "resource"
         what = "" if wait["reason"] == "TASK_WAIT" else f"{kind} {wait['for']}"
-        found.append(((_who(wait), what), wait["reason"]))
-    return found
+        waits.append(((_who(wait), what), wait["reason"]))
+    return waits
 
 
 def _notes(report: Mapping[str, Any]) -> dict[str, str]:

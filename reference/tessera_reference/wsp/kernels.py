@@ -110,9 +110,9 @@ def _instruction(value: Mapping[str, Any], path: str, parameters: Mapping[str, s
     if parameters.get(destination) != "tensor":
         raise ProgramRefused(f"{path}/destination", f"{destination} is no tensor parameter")
     operands = objects(stated["operands"], f"{path}/operands")
-    wanted = INSTRUCTIONS[op].operands
-    if len(operands) != wanted:
-        raise ProgramRefused(f"{path}/operands", f"are {len(operands)}, expected {wanted} for {op}")
+    count = INSTRUCTIONS[op].operands
+    if len(operands) != count:
+        raise ProgramRefused(f"{path}/operands", f"are {len(operands)}, expected {count} for {op}")
     read = [_operand(operand, f"{path}/operands/{place}", parameters) for place, operand in enumerate(operands)]
     if op in ("copy", "sum") and parameters.get(read[0].parameter) != "tensor":
         raise ProgramRefused(f"{path}/operands/0", f"is no tensor, as {op} needs")
@@ -124,10 +124,10 @@ def _instruction(value: Mapping[str, Any], path: str, parameters: Mapping[str, s
 def _operand(value: Mapping[str, Any], path: str, parameters: Mapping[str, str]) -> Operand:
     if set(value) == {"constant"}:
         return Operand(constant=whole(value["constant"], f"{path}/constant", 0, U64))
-    given = name(members(value, path, ("parameter",))["parameter"], f"{path}/parameter")
-    if given not in parameters:
-        raise ProgramRefused(f"{path}/parameter", f"{given} is no parameter of the kernel")
-    return Operand(parameter=given)
+    parameter = name(members(value, path, ("parameter",))["parameter"], f"{path}/parameter")
+    if parameter not in parameters:
+        raise ProgramRefused(f"{path}/parameter", f"{parameter} is no parameter of the kernel")
+    return Operand(parameter=parameter)
 
 
 def kernel_json(kernel: Kernel) -> dict[str, Any]:
@@ -168,9 +168,9 @@ def check_call(kernel: Kernel, tensors: Mapping[str, tuple[str, int]], path: str
                 continue
             other, length = tensors[operand.parameter]
             if other != dtype or (length != count and instruction.op != "sum"):
-                wanted = dtype if instruction.op == "sum" else f"{count} of {dtype}"
-                found = f"{operand.parameter} is {length} of {other}"
-                raise ProgramRefused(path, f"kernel {kernel.name}: {found}, and {instruction.op} needs {wanted}")
+                expected = dtype if instruction.op == "sum" else f"{count} of {dtype}"
+                actual = f"{operand.parameter} is {length} of {other}"
+                raise ProgramRefused(path, f"kernel {kernel.name}: {actual}, and {instruction.op} needs {expected}")
 
 
 def bound(kernel: Kernel, tensors: Mapping[str, Values]) -> Effect:
@@ -182,9 +182,9 @@ def bound(kernel: Kernel, tensors: Mapping[str, Values]) -> Effect:
         readers = [_value_of(operand, tensors, scalars, destination.dtype) for operand in instruction.operands]
         steps.append((INSTRUCTIONS[instruction.op].apply, destination, readers))
 
-    def effect(given: Sequence[int]) -> None:
+    def effect(values: Sequence[int]) -> None:
         for apply, destination, readers in steps:
-            apply(destination, *(read(given) for read in readers))
+            apply(destination, *(read(values) for read in readers))
 
     return effect
 
@@ -194,12 +194,12 @@ def _value_of(
 ) -> Callable[[Sequence[int]], Any]:
     if operand.parameter in tensors:
         tensor = tensors[operand.parameter]
-        return lambda given: tensor
+        return lambda values: tensor
     if operand.parameter:
         place = scalars.index(operand.parameter)
-        return lambda given: _element(given[place], dtype)
+        return lambda values: _element(values[place], dtype)
     constant = _element(operand.constant, dtype)
-    return lambda given: constant
+    return lambda values: constant
 
 
 def _element(value: int, dtype: np.dtype[Any]) -> Any:

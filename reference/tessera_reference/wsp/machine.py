@@ -224,11 +224,11 @@ class Agenda:
 
     def due(self) -> Sequence[tuple[int, int]]:
         """Return the kinds and numbers of the events that have arrived, in order."""
-        found = sorted(self._arrived)
+        arrived = sorted(self._arrived)
         self._arrived.clear()
         self._doorbell.work.clear()
-        self.outstanding -= len(found)
-        return found
+        self.outstanding -= len(arrived)
+        return arrived
 
     def make_runnable(self, process: ProcessState) -> None:
         """In this sweep, if its turn is yet to come, else in the next."""
@@ -441,17 +441,17 @@ class TensorMap:
 
     def dependencies(self, reads: Iterable[int], writes: Iterable[int]) -> dict[int, TaskState]:
         """By number, the tasks that must be complete before these tensors are read and written (AMB-WSP-44)."""
-        found: dict[int, TaskState] = {}
+        writers: dict[int, TaskState] = {}
         for tensor in reads:
             writer = self.writer[tensor]
             if writer is not None:
-                found[writer.number] = writer
+                writers[writer.number] = writer
         for tensor in writes:
             writer = self.writer[tensor]
             if writer is not None:
-                found[writer.number] = writer
-            found.update(self.readers[tensor])
-        return found
+                writers[writer.number] = writer
+            writers.update(self.readers[tensor])
+        return writers
 
     def add(self, site: CallSite, task: TaskState) -> None:
         """A task is issued."""
@@ -590,10 +590,10 @@ class Machine:
         for channel in site.signals:
             process.signalling[channel] = process.signalling.get(channel, 0) + 1
         for channel in site.waits:
-            taken = self.channels[channel].take((TASK, number))
-            if taken == CLOSED:
+            token = self.channels[channel].take((TASK, number))
+            if token == CLOSED:
                 raise _no_token(task)
-            if taken is not None:
+            if token is not None:
                 task.missing -= 1
         self._one_less(task)
         return None

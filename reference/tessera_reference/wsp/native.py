@@ -445,17 +445,17 @@ def arguments(
     place: Path,
 ) -> list[str]:
     """Return the arguments of a program for its inputs; the bytes of tensors go to files in a place."""
-    given = [part for name, value in (symbols or {}).items() for part in ("--symbol", f"{name}={value}")]
+    options = [part for name, value in (symbols or {}).items() for part in ("--symbol", f"{name}={value}")]
     for number, (name, data) in enumerate((tensors or {}).items()):
         (place / str(number)).write_bytes(data)
-        given += ["--tensor", f"{name}={place / str(number)}"]
-    return [*given, "--max-steps", str(max_steps), *of_trial(knobs or {})]
+        options += ["--tensor", f"{name}={place / str(number)}"]
+    return [*options, "--max-steps", str(max_steps), *of_trial(knobs or {})]
 
 
 def of_trial(knobs: Mapping[str, int], enough: int | None = None) -> list[str]:
     """Return the arguments of a program for other settings, and the steps after which it is left."""
-    given = [part for name, value in knobs.items() for part in ("--resource", f"{name}={value}")]
-    return given if enough is None else [*given, "--enough", str(enough)]
+    options = [part for name, value in knobs.items() for part in ("--resource", f"{name}={value}")]
+    return options if enough is None else [*options, "--enough", str(enough)]
 
 
 def prepared(

@@ -258,11 +258,11 @@ def _check_call(package: Package, call: RunKernel | Task, path: str) -> None:
     if len(call.arguments) != len(kernel.parameters):
         raise ProgramRefused(path, f"are {len(call.arguments)}, and {kernel.name} takes {len(kernel.parameters)}")
     tensors = {}
-    for (parameter, kind), given in zip(kernel.parameters.items(), call.arguments, strict=True):
-        if (kind == "tensor") != isinstance(given, TensorArgument):
+    for (parameter, kind), argument in zip(kernel.parameters.items(), call.arguments, strict=True):
+        if (kind == "tensor") != isinstance(argument, TensorArgument):
             raise ProgramRefused(path, f"for {parameter} of {kernel.name} there has to be a {kind}")
-        if isinstance(given, TensorArgument):
-            tensor = package.tensors[given.tensor]
+        if isinstance(argument, TensorArgument):
+            tensor = package.tensors[argument.tensor]
             tensors[parameter] = tensor.dtype, tensor.count
     check_call(kernel, tensors, path)
 
@@ -338,11 +338,11 @@ def _edges(package: Package) -> Iterator[dict[str, Any]]:
 
 
 def _successors(edges: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    successors: dict[str, list[str]] = {}
     for edge in edges:
         if edge["from"] is not None and edge["to"] is not None:
-            found.setdefault(edge["from"], []).append(edge["to"])
-    return found
+            successors.setdefault(edge["from"], []).append(edge["to"])
+    return successors
 
 
 def _levels(package: Package, edges: Sequence[Mapping[str, Any]]) -> list[int]:
@@ -480,14 +480,14 @@ class Tables:
         self, kind: str, value: Any, path: str, read: Callable[[Mapping[str, Any], str], Entry]
     ) -> tuple[Entry, ...]:
         """The entries of a table, whose names differ."""
-        found = []
+        entries = []
         for place, stated in enumerate(objects(value, path)):
             at = f"{path}/{place}"
-            found.append(read(self.entry(kind, place, stated, at), at))
+            entries.append(read(self.entry(kind, place, stated, at), at))
             if stated["name"] in self.ids[kind]:
                 raise ProgramRefused(f"{at}/name", f"there are two {kind}s {stated['name']}")
             self.ids[kind][stated["name"]] = place
-        return tuple(found)
+        return tuple(entries)
 
     def entry(self, kind: str, place: int, stated: Mapping[str, Any], path: str) -> Mapping[str, Any]:
         """The members of an entry that a reader knows."""
@@ -495,12 +495,12 @@ class Tables:
 
     def resolve(self, kind: str, value: Any, path: str) -> int:
         """The id of what stands for an entry; a slot is declared by being mentioned."""
-        known = self.ids[kind]
-        if isinstance(value, str) and value in known:
-            return known[value]
+        names = self.ids[kind]
+        if isinstance(value, str) and value in names:
+            return names[value]
         if kind != "slot":
             raise ProgramRefused(path, f"is {value!r:.120}, expected a declared {kind}")
-        return known.setdefault(name(value, path), len(known))
+        return names.setdefault(name(value, path), len(names))
 
 
 def text(value: Any, path: str) -> str:
@@ -540,10 +540,10 @@ def read_tensor(value: Mapping[str, Any], path: str) -> Tensor:
     tensor = Tensor(stated["name"], stated["dtype"], stated["count"])
     if "initial" not in stated:
         return tensor
-    given = stated["initial"]
-    if not isinstance(given, str) or not HEX.fullmatch(given) or len(given) != 2 * tensor.nbytes:
+    digits = stated["initial"]
+    if not isinstance(digits, str) or not HEX.fullmatch(digits) or len(digits) != 2 * tensor.nbytes:
         raise ProgramRefused(f"{path}/initial", f"is no text of {tensor.nbytes} bytes in lower-case hexadecimal digits")
-    initial = bytes.fromhex(given)
+    initial = bytes.fromhex(digits)
     if tensor.dtype == "bool" and initial.strip(b"\0\1"):
         raise ProgramRefused(f"{path}/initial", "has a byte that is no bool, expected 00 or 01")
     return replace(tensor, initial=initial)
@@ -646,27 +646,27 @@ def load(data: bytes) -> Package:
 
 def _document(data: bytes) -> Mapping[str, Any]:
     try:
-        found = read_json(data, object_pairs_hook=_distinct, parse_constant=_no_number)
+        document = read_json(data, object_pairs_hook=_distinct, parse_constant=_no_number)
     except ValueError as error:
         raise _unreadable(data, error) from None
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise PackageRefused("MALFORMED", "it is no JSON object")
-    abi = found.get("wsp_runtime_abi")
+    abi = document.get("wsp_runtime_abi")
     if abi != ABI:
         stated = "names no wsp_runtime_abi" if abi is None else f"is of wsp_runtime_abi {abi!r:.60}"
         raise PackageRefused("UNKNOWN_ABI", f"it {stated}, and this runtime loads {ABI!r}")
     if not data.endswith(b"\n"):
         raise PackageRefused("TRUNCATED", "it does not end with a line feed")
     for field in REQUIRED:
-        if field not in found:
+        if field not in document:
             raise PackageRefused("MISSING_PAYLOAD", f"it has no {PAYLOADS.get(field, field)} (member {field})")
     try:
-        stated, actual = found["hash"], content_hash(found)
+        stated, actual = document["hash"], content_hash(document)
     except UnicodeEncodeError:
         raise PackageRefused("MALFORMED", "a text of it holds half of a surrogate pair") from None
     if stated != actual:
         raise PackageRefused("ALTERED", f"its hash is {stated!r:.80}, and its content has {actual}")
-    return found
+    return document
 
 
 def _unreadable(data: bytes, error: ValueError) -> PackageRefused:
@@ -676,10 +676,10 @@ def _unreadable(data: bytes, error: ValueError) -> PackageRefused:
 
 
 def _distinct(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise ValueError("a member is there twice")
-    return found
+    return members
 
 
 def _no_number(text: str) -> NoReturn:

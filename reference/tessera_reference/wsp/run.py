@@ -393,14 +393,14 @@ def statistics(machine: Machine) -> dict[str, Any]:
 
 
 def _current_stalls(machine: Machine) -> list[dict[str, Any]]:
-    found = []
+    stalls = []
     for process in machine.processes:
         if process.waiting is not None and process.waiting.reason != TASK_WAIT:
-            found.append({"process": process.name, **_stall(process.waiting)})
+            stalls.append({"process": process.name, **_stall(process.waiting)})
     for worker in machine.workers:
         if worker.task is not None and worker.task.waiting is not None:
-            found.append({"task": worker.task.number, **_stall(worker.task.waiting)})
-    return found
+            stalls.append({"task": worker.task.number, **_stall(worker.task.waiting)})
+    return stalls
 
 
 def _stall(waiting: Waiting) -> dict[str, Any]:
@@ -530,9 +530,9 @@ class Run:
     def state(self) -> dict[str, Any]:
         """Return outcome, statistics and steps; an error; what waits where the run has not ended or is a deadlock."""
         machine = self.machine
-        found: dict[str, Any] = {"outcome": self.outcome, "statistics": statistics(machine), "steps": self._steps.taken}
+        state: dict[str, Any] = {"outcome": self.outcome, "statistics": statistics(machine), "steps": self._steps.taken}
         if self.error is not None:
-            found["error"] = {
+            state["error"] = {
                 "code": self.error.code,
                 "process": self.error.process,
                 "statement": self.error.statement,
@@ -540,16 +540,16 @@ class Run:
                 "message": self.error.problem,
             }
         if self.outcome in ("running", "deadlock"):
-            found["waiting"] = waiting_state(machine)
-        return found
+            state["waiting"] = waiting_state(machine)
+        return state
 
     def result(self) -> dict[str, Any]:
         """The result as `schemas/wsp_result.schema.json` has it; a run that has not ended has one too."""
         if self._result is not None:
             return self._result
-        found = explained(self.machine.package, self.state(), self._trial)
-        self._result = None if self.outcome == "running" else found
-        return found
+        result = explained(self.machine.package, self.state(), self._trial)
+        self._result = None if self.outcome == "running" else result
+        return result
 
     def _trial(self, knobs: Mapping[str, int], enough: int) -> dict[str, Any]:
         """Return the state of another execution with other settings, which is left after some steps."""
@@ -653,27 +653,27 @@ def checked(
     return package
 
 
-def _symbols(package: Package, given: Mapping[str, int]) -> list[int]:
-    known = {symbol.name: symbol for symbol in package.symbols}
-    for name, value in given.items():
-        if name not in known:
-            raise ArgumentRefused(f"symbol {name}"[:120], f"the package has {', '.join(known) or 'no symbols'}")
-        if not 0 <= value < 1 << known[name].width:
-            raise ArgumentRefused(f"symbol {name}", f"{value} does not fit its {known[name].width} bits")
-    return [given.get(symbol.name, symbol.default) for symbol in package.symbols]
+def _symbols(package: Package, values: Mapping[str, int]) -> list[int]:
+    symbols = {symbol.name: symbol for symbol in package.symbols}
+    for name, value in values.items():
+        if name not in symbols:
+            raise ArgumentRefused(f"symbol {name}"[:120], f"the package has {', '.join(symbols) or 'no symbols'}")
+        if not 0 <= value < 1 << symbols[name].width:
+            raise ArgumentRefused(f"symbol {name}", f"{value} does not fit its {symbols[name].width} bits")
+    return [values.get(symbol.name, symbol.default) for symbol in package.symbols]
 
 
-def _tensors(package: Package, given: Mapping[str, bytes]) -> list[bytes]:
-    known = {buffer.name: buffer for buffer in package.tensors}
-    for name, data in given.items():
-        if name not in known:
-            raise ArgumentRefused(f"tensor {name}"[:120], f"the package has {', '.join(known) or 'no tensors'}")
-        tensor = known[name]
+def _tensors(package: Package, data_of: Mapping[str, bytes]) -> list[bytes]:
+    tensors = {buffer.name: buffer for buffer in package.tensors}
+    for name, data in data_of.items():
+        if name not in tensors:
+            raise ArgumentRefused(f"tensor {name}"[:120], f"the package has {', '.join(tensors) or 'no tensors'}")
+        tensor = tensors[name]
         if len(data) != tensor.nbytes:
             raise ArgumentRefused(f"tensor {name}", f"has {len(data)} bytes, expected {tensor.nbytes}")
         if tensor.dtype == "bool" and data.strip(b"\0\1"):
             raise ArgumentRefused(f"tensor {name}", "has a byte that is no bool, expected 00 or 01")
-    return [given.get(buffer.name, buffer.initial or bytes(buffer.nbytes)) for buffer in package.tensors]
+    return [data_of.get(buffer.name, buffer.initial or bytes(buffer.nbytes)) for buffer in package.tensors]
 
 
 # The runs of packages, by target, and that on the simulated device (sections 6.2, 7.1).

@@ -111,8 +111,8 @@ def compiled(
         case SlotValue(slot):
             return lambda: slots[slot]
         case Input(name):
-            given = {} if inputs is None else inputs
-            return lambda: given[name]
+            values = {} if inputs is None else inputs
+            return lambda: values[name]
         case Operation(name, operands):
             return _operation(name, [compiled(operand, symbols, slots, inputs) for operand in operands])
 
@@ -325,25 +325,25 @@ class BodyReader:
         """The statements of a list."""
         if depth > DEEPEST:
             raise ProgramRefused(path, f"is nested deeper than {DEEPEST}")
-        listed = objects(value, path)
-        return tuple(self._statement(statement, f"{path}/{place}", depth) for place, statement in enumerate(listed))
+        statements = objects(value, path)
+        return tuple(self._statement(statement, f"{path}/{place}", depth) for place, statement in enumerate(statements))
 
     def _statement(self, value: Mapping[str, Any], path: str, depth: int) -> Statement:
         op = value.get("op")
         kind = STATEMENTS.get(op) if isinstance(op, str) else None
         if kind is None:
             raise ProgramRefused(f"{path}/op", f"is {shown(op)}, expected one of {', '.join(STATEMENTS)}")
-        given, count = {}, 1
+        fields, count = {}, 1
         for field, type_name, required in FIELDS[kind]:
             if field in value:
-                given[field] = self._readers[type_name](value[field], f"{path}/{field}", depth + 1)
+                fields[field] = self._readers[type_name](value[field], f"{path}/{field}", depth + 1)
                 count += 1
             elif required:
                 raise ProgramRefused(f"{path}/{field}", "is missing")
         if count != len(value):
             unknown = min(set(value) - {member for member, _, _ in FIELDS[kind]} - {"op"})
             raise ProgramRefused(f"{path}/{unknown}"[:200], f"is no member of {op}")
-        return kind(**given)
+        return kind(**fields)
 
     def expression(self, value: Any, path: str, depth: int = 0) -> Expression:
         """One expression."""
@@ -452,9 +452,9 @@ def _statement_json(statement: Statement) -> dict[str, Any]:
 
 
 WRITERS: Mapping[str, Callable[[Any], Any]] = {
-    "ArgumentList": lambda given: [
+    "ArgumentList": lambda arguments: [
         {"tensor": argument.tensor} if isinstance(argument, TensorArgument) else expression_json(argument)
-        for argument in given
+        for argument in arguments
     ],
     "Body": statements_json,
     "ChannelIds": list,

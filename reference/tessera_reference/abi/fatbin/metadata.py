@@ -22,9 +22,9 @@ from ..status import Failure, invalid
 _LARGEST = (1 << 63) - 1
 
 
-def malformed(given: str, allowed: str) -> Failure:
+def malformed(actual: str, allowed: str) -> Failure:
     """The failure of whatever is no module image (AMB-RT-43)."""
-    return invalid("fatbin", given, allowed)
+    return invalid("fatbin", actual, allowed)
 
 
 def require(holds: bool, what: str, value: object, allowed: str) -> None:

@@ -91,8 +91,8 @@ class Exchange:
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of what each rank is given, of a collective of one tensor."""
-        given = self._plain.given()
-        return tuple(int(extent) for extent in given.shape)
+        result = self._plain.given()
+        return tuple(int(extent) for extent in result.shape)
 
     def bring(self, first: int, chunk: Sequence[Array]) -> list[Brought]:
         """Return every rank's part of the elements from `first` on, of which `chunk` has those of every rank, flat.
@@ -115,8 +115,8 @@ class Exchange:
         rows = as_sent(self._operation, chunk, rows_of) if self._lossy else rows_of(chunk)
         if self._stays:
             places = np.arange(first, first + count, dtype=np.int64)
-            given = [*rows] * self._ranks if reduces else self._plain.combine(rows)
-            return [(places, value) for value in given]
+            combined = [*rows] * self._ranks if reduces else self._plain.combine(rows)
+            return [(places, value) for value in combined]
         values = np.concatenate([row.values for row in rows])
         return [self._taken(origin, first, count, chunk[0], values) for origin in self._origins]
 
@@ -136,9 +136,9 @@ class Exchange:
         shape = tuple(int(extent) for extent in self._plain.x.shape)
         reduces = isinstance(self._plain, Reducing)
         rows = [np.arange(size, dtype=np.int64) + (0 if reduces else rank * size) for rank in range(self._ranks)]
-        brought = [Array(PLACES, row.reshape(shape)) for row in rows]
+        inputs = [Array(PLACES, row.reshape(shape)) for row in rows]
         plain = self._plain
-        moved = plain.dealt(brought[0], self._ranks) if isinstance(plain, Reducing) else plain.combine(brought)
+        moved = plain.dealt(inputs[0], self._ranks) if isinstance(plain, Reducing) else plain.combine(inputs)
         return [array.values.reshape(-1) for array in moved]
 
 
@@ -192,8 +192,8 @@ def _require_plain(module: Module, function: Function) -> None:
         raise unsupported(f"@{function.name} takes derivatives", "a program that is differentiated already")
     for instruction in function.body.walk():
         if any(block.exit == "return" for block in instruction.regions):
-            given = f"@{function.name} returns within {instruction.operation.name}"
-            raise unsupported(given, "a return at the end")
+            actual = f"@{function.name} returns within {instruction.operation.name}"
+            raise unsupported(actual, "a return at the end")
 
 
 class _Rank:

@@ -67,10 +67,10 @@ def _algorithm(step: Issue, group: Sequence[int], topology: Topology) -> str:
     """The one that is named, or selected for as many devices, or, where this group cannot run that, a ring."""
     size = sum(map(elements, step.types)) * step.operation.x.dtype.storage_bytes * _parts(step)
     hint = step.operation.attributes.get("algo") or "auto"
-    found = select(_short(step), size, step.operation.group, topology, str(hint))
+    selection = select(_short(step), size, step.operation.group, topology, str(hint))
     devices = [topology.devices[rank].id for rank in group]
-    follows = found.source == "hint" or found.algorithm in algorithms(topology, devices)
-    return found.algorithm if follows else "ring"
+    follows = selection.source == "hint" or selection.algorithm in algorithms(topology, devices)
+    return selection.algorithm if follows else "ring"
 
 
 def _name(unit: int, ranks: tuple[int, ...]) -> str:

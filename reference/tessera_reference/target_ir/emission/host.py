@@ -92,8 +92,8 @@ class NativeLaunch(Launch):
         """Run the grid."""
         kernel = env.module.functions[self.kernel]
         inputs = sum(isinstance(parameter.type, Pointer) for parameter in kernel.parameters) - len(self.returns)
-        made = [Uninitialised(memref.dtype, memref.shape) for memref in self.returns]  # type: ignore[union-attr, arg-type]  # tensors of known extents
-        return run_native(kernel, (*arguments[:inputs], *made, *arguments[inputs:]))[inputs:]
+        buffers = [Uninitialised(memref.dtype, memref.shape) for memref in self.returns]  # type: ignore[union-attr, arg-type]  # tensors of known extents
+        return run_native(kernel, (*arguments[:inputs], *buffers, *arguments[inputs:]))[inputs:]
 
 
 def _with_native_launches(block: Block, module: Module) -> Block:
@@ -116,8 +116,8 @@ def refusal(kernel: Function) -> str | None:
             return "its threads share memory"
         if not isinstance(operation, TargetOperation) or (operation.vendor and not isinstance(operation, Register)):
             return f"{operation.name} is of several threads"
-    held = {value.type.dtype.name for value in _values(kernel) if hasattr(value.type, "dtype")}
-    if "fp16" in held and "+f16c" not in _host_features():
+    dtypes = {value.type.dtype.name for value in _values(kernel) if hasattr(value.type, "dtype")}
+    if "fp16" in dtypes and "+f16c" not in _host_features():
         return "this machine does not convert fp16"
     return None
 
@@ -188,10 +188,10 @@ def _compiled(kernel: Function) -> Callable[..., None]:
         ctypes.c_void_p if isinstance(parameter.type, Pointer) else _PASSED[llvm_type(parameter.type)]
         for parameter in kernel.parameters
     ]
-    made: Callable[..., None] = ctypes.CFUNCTYPE(None, *types, ctypes.c_void_p)(
+    function: Callable[..., None] = ctypes.CFUNCTYPE(None, *types, ctypes.c_void_p)(
         engine.get_function_address(f"{kernel.name}.grid")
     )
-    return made
+    return function
 
 
 def _engine(kernel: Function, text: str) -> Any:
@@ -229,10 +229,10 @@ def _callback(name: str) -> Any:
     return ctypes.CFUNCTYPE(_PASSED[passed_type(callee.result)], *types)(call)
 
 
-def _value_of(held: DType, value: Any) -> Array:
-    if held.bits <= 16:
-        return Array.from_bits(held, (1,), int(value).to_bytes(held.storage_bytes, "little"))
-    return Array(held, np.asarray([value], held.carrier))
+def _value_of(dtype: DType, value: Any) -> Array:
+    if dtype.bits <= 16:
+        return Array.from_bits(dtype, (1,), int(value).to_bytes(dtype.storage_bytes, "little"))
+    return Array(dtype, np.asarray([value], dtype.carrier))
 
 
 def _passed_of(result: Array) -> Any:

@@ -206,5 +206,5 @@ def amdgcn_object(text: str, target: Target) -> bytes:
 
 
 def _machine(target: Target) -> Any:
-    found = binding().Target.from_triple(TRIPLES[target.vendor])
-    return found.create_target_machine(cpu=target.name, features=FEATURES.get(target.name, ""), opt=2)
+    llvm_target = binding().Target.from_triple(TRIPLES[target.vendor])
+    return llvm_target.create_target_machine(cpu=target.name, features=FEATURES.get(target.name, ""), opt=2)

@@ -58,21 +58,21 @@ class _Kernel:
 
     def _parameter(self, value: Value) -> Value:
         if isinstance(value.type, Memref):
-            made = Value(value.name, Pointer(GLOBAL))
+            pointer = Value(value.name, Pointer(GLOBAL))
             shape = lowered_memory.extents_of(value.type)
-            self.body.values[value] = Buffer(made, shape, value.type.dtype.storage, "global")
-            return made
+            self.body.values[value] = Buffer(pointer, shape, value.type.dtype.storage, "global")
+            return pointer
         return self._argument(value)
 
     def _argument(self, value: Value) -> Value:
-        made = self.body.values[value] = Value(value.name, plain(value.type))
-        return made
+        plain_value = self.body.values[value] = Value(value.name, plain(value.type))
+        return plain_value
 
     def _instructions(self, instructions: Iterable[Instruction]) -> None:
         for instruction in instructions:
             self.body.location = instruction.location
-            made = self._instruction(instruction)
-            self.body.values.update(zip(instruction.results, made, strict=True))
+            values = self._instruction(instruction)
+            self.body.values.update(zip(instruction.results, values, strict=True))
 
     def _instruction(self, instruction: Instruction) -> tuple[Lowered, ...]:
         operation, body = instruction.operation, self.body
@@ -117,11 +117,11 @@ class _Kernel:
 
     def _region(self, region: Block) -> tuple[tuple[Instruction, ...], tuple[Value, ...]]:
         """The instructions of a region, and what it yields."""
-        made: list[Instruction] = []
-        with self.body.within(made):
+        instructions: list[Instruction] = []
+        with self.body.within(instructions):
             self._instructions(region.instructions)
             results = self._flat(region.results)
-        return tuple(made), results
+        return tuple(instructions), results
 
     def _controlled(
         self, instruction: Instruction, operation: Operation, operands: tuple[Value, ...], regions: tuple[Block, ...]
@@ -145,44 +145,44 @@ class _Kernel:
     def _flat(self, values: Iterable[Value]) -> tuple[Value, ...]:
         flat: list[Value] = []
         for value in values:
-            found = self.body.values[value]
-            assert not isinstance(found, Buffer), "regions carry no memory"
-            flat += _values_of(found)
+            lowered = self.body.values[value]
+            assert not isinstance(lowered, Buffer), "regions carry no memory"
+            flat += _values_of(lowered)
         return tuple(flat)
 
     def _bound(self, arguments: tuple[Value, ...]) -> tuple[Value, ...]:
         """Bind the arguments of a region to fresh values of the lowered types."""
-        made = tuple(self.body.value(type_) for value in arguments for type_ in self._types(value))
-        self.body.values.update(zip(arguments, self._grouped(arguments, made), strict=True))
-        return made
+        values = tuple(self.body.value(type_) for value in arguments for type_ in self._types(value))
+        self.body.values.update(zip(arguments, self._grouped(arguments, values), strict=True))
+        return values
 
     def _grouped(self, values: tuple[Value, ...], flat: tuple[Value, ...]) -> tuple[Lowered, ...]:
         """Split a flat list of lowered values into those of each original value."""
         rest = list(flat)
-        made: list[Lowered] = []
+        groups: list[Lowered] = []
         for value in values:
             count = len(self._types(value))
             own, rest = tuple(rest[:count]), rest[count:]
             if isinstance(value.type, Fragment):
-                made.append(Share(own))
+                groups.append(Share(own))
             else:
-                made.append(Pair(*own) if len(own) == 2 else own[0])
-        return tuple(made)
+                groups.append(Pair(*own) if len(own) == 2 else own[0])
+        return tuple(groups)
 
 
-def _values_of(found: Number | Share) -> tuple[Value, ...]:
+def _values_of(value: Number | Share) -> tuple[Value, ...]:
     """The values that one value was lowered to."""
-    if isinstance(found, Share):
-        return found.parts
-    return (found.real, found.imaginary) if isinstance(found, Pair) else (found,)
+    if isinstance(value, Share):
+        return value.parts
+    return (value.real, value.imaginary) if isinstance(value, Pair) else (value,)
 
 
 def _load(body: Body, instruction: Instruction) -> Number:
     buffer = body.buffer(instruction.operands[0])
     at = lowered_memory.offset(body, buffer, [body.scalar(operand) for operand in instruction.operands[1:]])
     if buffer.dtype.kind == "complex":
-        held = scalars.in_memory(buffer.dtype)
-        return scalars.unpacked(body, lowered_memory.load(body, buffer, at, held))
+        storage_type = scalars.in_memory(buffer.dtype)
+        return scalars.unpacked(body, lowered_memory.load(body, buffer, at, storage_type))
     return lowered_memory.load(body, buffer, at, Scalar(buffer.dtype))
 
 

@@ -37,11 +37,11 @@ def allocated(body: Body, instruction: Instruction) -> Buffer:
     operation = instruction.operation
     assert isinstance(operation, SharedAlloc)
     memref = operation.returns
-    shape, held = extents_of(memref), memref.dtype.storage
+    shape, dtype = extents_of(memref), memref.dtype.storage
     name = f"shared{sum(isinstance(earlier.operation, memory.AddressOf) for earlier in body.before)}"
     with body.within(body.before):
-        pointer = body(memory.AddressOf, global_name=name, elements=prod(shape), elem_type=held)
-    return Buffer(pointer, shape, held, "shared")
+        pointer = body(memory.AddressOf, global_name=name, elements=prod(shape), elem_type=dtype)
+    return Buffer(pointer, shape, dtype, "shared")
 
 
 def offset(body: Body, buffer: Buffer, indices: Sequence[Value]) -> Value:
@@ -56,8 +56,8 @@ def as_offset(body: Body, buffer: Buffer, index: Value) -> Value:
     """An index in the dtype of the buffer's offsets."""
     if buffer.index_dtype != INT64:
         return index
-    known = body.number_of(index)
-    return body(llvm.SExt, index, to=INT64) if known is None else body.index(known, INT64)
+    number = body.number_of(index)
+    return body(llvm.SExt, index, to=INT64) if number is None else body.index(number, INT64)
 
 
 def address(body: Body, buffer: Buffer, at: Value) -> Value:
@@ -67,10 +67,10 @@ def address(body: Body, buffer: Buffer, at: Value) -> Value:
     return body(memory.GetElementPtr, buffer.pointer, at, elem_type=buffer.dtype)
 
 
-def load(body: Body, buffer: Buffer, at: Value, held: Scalar | Vector) -> Value:
+def load(body: Body, buffer: Buffer, at: Value, type_: Scalar | Vector) -> Value:
     """Load from an offset; AMD has its own instructions for the LDS."""
     kind = vendors.DsRead if _is_lds(body, buffer) else memory.Load
-    return body(kind, address(body, buffer, at), returns=held)
+    return body(kind, address(body, buffer, at), returns=type_)
 
 
 def store(body: Body, buffer: Buffer, at: Value, value: Value) -> None:
@@ -171,17 +171,17 @@ class Unit:
 
 def unit_for(body: Body, fragment: Fragment) -> Unit:
     """The largest instruction that divides a fragment. Raises `UnsupportedConstruct` where there is none."""
-    held = fragment.dtype
+    dtype = fragment.dtype
     if body.target.vendor == "nvidia":
-        for m, n, k in vendors.SHAPES.get(held.name, ()):
+        for m, n, k in vendors.SHAPES.get(dtype.name, ()):
             if _divides(fragment, m, n, k):
-                return Unit(m, n, k, held, vendors.nvidia)
+                return Unit(m, n, k, dtype, vendors.nvidia)
             if _divides(fragment, n, m, k):
-                return Unit(n, m, k, held, vendors.nvidia_swapped)
+                return Unit(n, m, k, dtype, vendors.nvidia_swapped)
     for kind in vendors.KINDS if body.target.vendor == "amd" else ():
-        if kind.dtype == held and body.target.name in kind.targets and _divides(fragment, *kind.shape):
-            return Unit(*kind.shape, held, vendors.amd, kind)
-    raise body.unsupported(f"mma.m{fragment.m}n{fragment.n}k{fragment.k}.{held}")
+        if kind.dtype == dtype and body.target.name in kind.targets and _divides(fragment, *kind.shape):
+            return Unit(*kind.shape, dtype, vendors.amd, kind)
+    raise body.unsupported(f"mma.m{fragment.m}n{fragment.n}k{fragment.k}.{dtype}")
 
 
 def _divides(fragment: Fragment, m: int, n: int, k: int) -> bool:
@@ -212,14 +212,14 @@ def multiplied(body: Body, instruction: Instruction, use: FragmentUse) -> Share:
     parts_of(body, operation.c, use)
     a, b, c = (body.share(value).parts for value in instruction.operands)
     rows, columns, depth = operation.m // unit.m, operation.n // unit.n, operation.k // unit.k
-    made = []
+    products = []
     for row in range(rows):
         for column in range(columns):
             total = c[row * columns + column]
             for step in range(depth):
                 total = _product(body, unit, a[row * depth + step], b[step * columns + column], total)
-            made.append(total)
-    return Share(tuple(made))
+            products.append(total)
+    return Share(tuple(products))
 
 
 def _product(body: Body, unit: Unit, a: Value, b: Value, c: Value) -> Value:
@@ -302,16 +302,16 @@ class _Matrix:
 
 def _by_elements(source: _Matrix, unit: Unit, role: Role, corner: tuple[int, int]) -> Value:
     """A lane's elements, loaded as one vector where they are contiguous, else one by one."""
-    body, spread, held = source.body, unit.of(role), unit.held(role)
+    body, spread, dtype = source.body, unit.of(role), unit.held(role)
     base = source.of_lane(spread, corner)
-    type_ = Vector(spread.held, held)
+    type_ = Vector(spread.held, dtype)
     if source.is_run(spread):
         return load(body, source.buffer, base, type_)
-    made = body(vectors.Zero, returns=type_)
+    vector = body(vectors.Zero, returns=type_)
     for position in range(spread.held):
-        element = load(body, source.buffer, source.element(base, spread, position), Scalar(held))
-        made = body(vectors.InsertElement, made, element, position=position)
-    return made
+        element = load(body, source.buffer, source.element(base, spread, position), Scalar(dtype))
+        vector = body(vectors.InsertElement, vector, element, position=position)
+    return vector
 
 
 def _by_ldmatrix(source: _Matrix, unit: Unit, role: Role, corner: tuple[int, int]) -> Value:

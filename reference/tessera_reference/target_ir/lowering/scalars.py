@@ -93,9 +93,9 @@ class Body(BlockBuilder):
         key = (dtype.name, repr(value))
         if key not in self._constants:
             with self.within(self.before):
-                made = self._constants[key] = self(LlvmConstant, value=value, dtype=dtype)
+                constant = self._constants[key] = self(LlvmConstant, value=value, dtype=dtype)
             if dtype.kind == "int":
-                self._numbers[made] = int(value)
+                self._numbers[constant] = int(value)
         return self._constants[key]
 
     def number_of(self, value: Value) -> int | None:
@@ -108,18 +108,18 @@ class Body(BlockBuilder):
 
     def plus(self, a: Value, b: Value) -> Value:
         """The sum of two indices; folded where both are constants."""
-        known = self.number_of(a), self.number_of(b)
-        if None not in known:
-            return self.index(sum(known), _dtype(a))  # type: ignore[arg-type]  # neither is None
-        if 0 in known:
-            return b if known[0] == 0 else a
+        numbers = self.number_of(a), self.number_of(b)
+        if None not in numbers:
+            return self.index(sum(numbers), _dtype(a))  # type: ignore[arg-type]  # neither is None
+        if 0 in numbers:
+            return b if numbers[0] == 0 else a
         return self(Add, a, b)
 
     def times(self, a: Value, factor: int) -> Value:
         """An index times a constant."""
-        known = self.number_of(a)
-        if known is not None:
-            return self.index(known * factor, _dtype(a))
+        number = self.number_of(a)
+        if number is not None:
+            return self.index(number * factor, _dtype(a))
         return a if factor == 1 else self(Mul, a, self.index(factor, _dtype(a)))
 
     def over(self, a: Value, divisor: int) -> Value:
@@ -170,33 +170,33 @@ class Body(BlockBuilder):
 
     def scalar(self, value: Value) -> Value:
         """The lowered form of a scalar that is not complex."""
-        found = self.values[value]
-        assert isinstance(found, Value)
-        return found
+        number = self.values[value]
+        assert isinstance(number, Value)
+        return number
 
     def pair(self, value: Value) -> Pair:
         """The lowered form of a complex number."""
-        found = self.values[value]
-        assert isinstance(found, Pair)
-        return found
+        pair = self.values[value]
+        assert isinstance(pair, Pair)
+        return pair
 
     def element(self, value: Value) -> Number:
         """The lowered form of any scalar."""
-        found = self.values[value]
-        assert isinstance(found, Value | Pair)
-        return found
+        element = self.values[value]
+        assert isinstance(element, Value | Pair)
+        return element
 
     def buffer(self, value: Value) -> Buffer:
         """The lowered form of a memref."""
-        found = self.values[value]
-        assert isinstance(found, Buffer)
-        return found
+        buffer = self.values[value]
+        assert isinstance(buffer, Buffer)
+        return buffer
 
     def share(self, value: Value) -> Share:
         """The lowered form of a fragment."""
-        found = self.values[value]
-        assert isinstance(found, Share)
-        return found
+        share = self.values[value]
+        assert isinstance(share, Share)
+        return share
 
 
 def _dtype(value: Value) -> DType:
@@ -223,19 +223,19 @@ def dtype_of(value: Value) -> DType:
 
 def widened(body: Body, x: Value) -> Value:
     """A float in a type that LLVM computes in: fp32 and fp64 unchanged, narrower ones as fp32, exactly."""
-    held = dtype_of(x)
-    if held.bits == 8:
-        return body(Call, x, callee=conversion_symbol(held, FP32), returns=FP32)
-    return body(llvm.FPExt, x, to=FP32) if held.bits == 16 else x
+    dtype = dtype_of(x)
+    if dtype.bits == 8:
+        return body(Call, x, callee=conversion_symbol(dtype, FP32), returns=FP32)
+    return body(llvm.FPExt, x, to=FP32) if dtype.bits == 16 else x
 
 
 def narrowed(body: Body, x: Value, to: DType, overflow: str = "saturate") -> Value:
     """An fp32 or fp64 rounded to a float of at most as many bits, once."""
-    held = dtype_of(x)
-    if held.bits == to.bits:
+    dtype = dtype_of(x)
+    if dtype.bits == to.bits:
         return x
     if to.bits == 8:
-        return body(Call, x, callee=conversion_symbol(held, to, overflow), returns=to)
+        return body(Call, x, callee=conversion_symbol(dtype, to, overflow), returns=to)
     return body(llvm.FPTrunc, x, to=to)
 
 
@@ -246,14 +246,14 @@ def unrounded(body: Body, x: Value, to: DType) -> Value:
 
 def converted(body: Body, x: Value, to: DType, overflow: str) -> Value:
     """The reference arithmetic's cast between dtypes that are not complex."""
-    held = dtype_of(x)
-    if held == to and not (to.kind == "float" and to.bits == 8):  # infinities of fp8 saturate, also to their own dtype
+    dtype = dtype_of(x)
+    if dtype == to and not (to.kind == "float" and to.bits == 8):  # infinities of fp8 saturate, also to their own dtype
         return x
     if to.kind == "bool":
         return truth(body, x)
-    if held.kind == "bool":
+    if dtype.kind == "bool":
         return _of_truth(body, x, to)
-    if held.kind == "float":
+    if dtype.kind == "float":
         return _of_float(body, widened(body, x), to, overflow)
     return _of_integer(body, x, to, overflow)
 
@@ -282,14 +282,14 @@ def _of_float(body: Body, wide: Value, to: DType, overflow: str) -> Value:
 
 def _of_integer(body: Body, x: Value, to: DType, overflow: str) -> Value:
     """An integer to a narrow float through a float type that holds it exactly; a call for 64 bits, which none holds."""
-    held = dtype_of(x)
+    dtype = dtype_of(x)
     if to.kind == "int":
-        return body(llvm.SExt if to.bits > held.bits else llvm.Trunc, x, to=to)
+        return body(llvm.SExt if to.bits > dtype.bits else llvm.Trunc, x, to=to)
     if to in (FP32, FP64):
         return body(llvm.SIToFP, x, to=to)
-    if held.bits == 64:
-        return body(Call, x, callee=conversion_symbol(held, to, overflow), returns=to)
-    return narrowed(body, body(llvm.SIToFP, x, to=FP64 if held.bits == 32 else FP32), to, overflow)
+    if dtype.bits == 64:
+        return body(Call, x, callee=conversion_symbol(dtype, to, overflow), returns=to)
+    return narrowed(body, body(llvm.SIToFP, x, to=FP64 if dtype.bits == 32 else FP32), to, overflow)
 
 
 # Complex numbers of a kernel, each two floats of its component dtype (AMB-LANG-221).
@@ -431,20 +431,20 @@ def _rounded(on_floats: type[llvm.Binary], on_integers: type[llvm.Binary]) -> Ca
     """The instruction on floats, whose result is rounded, or that on integers."""
 
     def lowered(body: Body, operation: Operation, a: Value, b: Value) -> Value:
-        held = dtype_of(a)
-        if held.kind != "float":
+        dtype = dtype_of(a)
+        if dtype.kind != "float":
             return body(on_integers, a, b)
-        return narrowed(body, body(on_floats, widened(body, a), widened(body, b)), held)
+        return narrowed(body, body(on_floats, widened(body, a), widened(body, b)), dtype)
 
     return lowered
 
 
 def _extremum(body: Body, on_floats: type[llvm.Binary], on_integers: type[llvm.Binary], a: Value, b: Value) -> Value:
     """An instruction whose result is one of its operands."""
-    held = dtype_of(a)
-    if held.kind != "float":
+    dtype = dtype_of(a)
+    if dtype.kind != "float":
         return body(on_integers, a, b)
-    return unrounded(body, body(on_floats, widened(body, a), widened(body, b)), held)
+    return unrounded(body, body(on_floats, widened(body, a), widened(body, b)), dtype)
 
 
 def _maximum(body: Body, operation: Operation, a: Value, b: Value) -> Value:
@@ -468,29 +468,29 @@ def _comparison(on_floats: str, on_integers: str) -> Callable[..., Value]:
 
 def _divide(body: Body, operation: Operation, a: Value, b: Value) -> Value:
     """The quotient. The least integer over -1 wraps, which sdiv leaves undefined: division by -1 is a subtraction."""
-    held = dtype_of(a)
-    if held.kind == "float":
-        return narrowed(body, body(llvm.FDiv, widened(body, a), widened(body, b)), held)
+    dtype = dtype_of(a)
+    if dtype.kind == "float":
+        return narrowed(body, body(llvm.FDiv, widened(body, a), widened(body, b)), dtype)
     if body.number_of(b) not in (None, -1):
         return body(llvm.SDiv, a, b)
-    is_minus_one = body(llvm.ICmp, b, body.constant(-1, held), predicate="eq")
-    divisor = body(llvm.Select, is_minus_one, body.constant(1, held), b)
-    negated = body(llvm.Sub, body.constant(0, held), a)
+    is_minus_one = body(llvm.ICmp, b, body.constant(-1, dtype), predicate="eq")
+    divisor = body(llvm.Select, is_minus_one, body.constant(1, dtype), b)
+    negated = body(llvm.Sub, body.constant(0, dtype), a)
     return body(llvm.Select, is_minus_one, negated, body(llvm.SDiv, a, divisor))
 
 
 def _negate(body: Body, operation: Operation, x: Value) -> Value:
-    held = dtype_of(x)
-    if held.kind == "float":
-        return unrounded(body, body(llvm.FNeg, widened(body, x)), held)
-    return body(llvm.Sub, body.constant(0, held), x)
+    dtype = dtype_of(x)
+    if dtype.kind == "float":
+        return unrounded(body, body(llvm.FNeg, widened(body, x)), dtype)
+    return body(llvm.Sub, body.constant(0, dtype), x)
 
 
 def _absolute(body: Body, operation: Operation, x: Value) -> Value:
-    held = dtype_of(x)
-    if held.kind == "float":
-        return unrounded(body, body(llvm.FAbs, widened(body, x)), held)
-    return body(llvm.SMax, x, body(llvm.Sub, body.constant(0, held), x))
+    dtype = dtype_of(x)
+    if dtype.kind == "float":
+        return unrounded(body, body(llvm.FAbs, widened(body, x)), dtype)
+    return body(llvm.SMax, x, body(llvm.Sub, body.constant(0, dtype), x))
 
 
 def _clamp(body: Body, operation: Operation, x: Value, low: Value, high: Value) -> Value:
@@ -524,13 +524,13 @@ def _cast(body: Body, operation: Any, x: Value) -> Value:
 
 def _call(body: Body, operation: Operation, *operands: Value) -> Value:
     """Call a library function, correctly rounded in the operands' own dtype."""
-    held, name = dtype_of(operands[0]), operation.short_name
+    dtype, name = dtype_of(operands[0]), operation.short_name
     if operation.attributes.get("approximate") == "tanh":
         name = "gelu_tanh"
-    callee = symbol(name, held)
+    callee = symbol(name, dtype)
     if callee not in CALLEES:
         raise body.unsupported(name)
-    return body(Call, *operands, callee=callee, returns=held)
+    return body(Call, *operands, callee=callee, returns=dtype)
 
 
 ON_SCALARS: Mapping[str, Callable[..., Number]] = {

@@ -151,8 +151,8 @@ class SDiv(Binary):
             type_ = text.type(self.b)
             is_zero = text.value(f"icmp eq {type_} {b}, 0")
             noted = text.value(f"load i32, ptr {text.entry.hidden['fault']}, align 4")
-            seen = text.value(f"select i1 {is_zero}, i32 1, i32 {noted}")
-            text.do(f"store i32 {seen}, ptr {text.entry.hidden['fault']}, align 4")
+            code = text.value(f"select i1 {is_zero}, i32 1, i32 {noted}")
+            text.do(f"store i32 {code}, ptr {text.entry.hidden['fault']}, align 4")
             b = text.value(f"select i1 {is_zero}, {type_} 1, {type_} {b}")
         return super().emit(text, a, b)
 
@@ -401,8 +401,8 @@ def _to_odd(text: Writer, x: str) -> str:
 def _to_bf16(text: Writer, x: str) -> str:
     """A float as a bfloat, to nearest even: the increment is added to the code; NaN becomes canonical."""
     code = text.value(f"bitcast float {x} to i32")
-    kept = text.value(f"lshr i32 {code}, 16")
-    even = text.value(f"and i32 {kept}, 1")
+    upper = text.value(f"lshr i32 {code}, 16")
+    even = text.value(f"and i32 {upper}, 1")
     half = text.value(f"add i32 {even}, 32767")
     rounded = text.value(f"add i32 {code}, {half}")
     high = text.value(f"lshr i32 {rounded}, 16")
@@ -458,9 +458,9 @@ class Callee:
     compute: Callable[..., Array]
 
 
-def symbol(function: str, held: DType) -> str:
+def symbol(function: str, dtype: DType) -> str:
     """The name of a function for a dtype: `tss_exp_f32`."""
-    return f"{PREFIX}{function}_{SUFFIXES[held.name]}"
+    return f"{PREFIX}{function}_{SUFFIXES[dtype.name]}"
 
 
 def conversion_symbol(source: DType, to: DType, overflow: str = "saturate") -> str:
@@ -471,12 +471,14 @@ def conversion_symbol(source: DType, to: DType, overflow: str = "saturate") -> s
 
 def _functions() -> Iterator[tuple[str, Callee]]:
     floats = [DTYPES[name] for name in ("fp64", "fp32", "fp16", "bf16", "fp8_e4m3", "fp8_e5m2")]
-    known: dict[str, Callable[..., Array]] = {name: partial(elementary.apply, name) for name in elementary.FUNCTIONS}
-    known |= {"sigmoid": activations.sigmoid, "silu": activations.silu, "gelu": activations.gelu}
-    known["gelu_tanh"] = partial(activations.gelu, approximate="tanh")
-    for name, compute in known.items():
-        for held in floats:
-            yield symbol(name, held), Callee((held,) * (2 if name == "pow" else 1), held, compute)
+    computing: dict[str, Callable[..., Array]] = {
+        name: partial(elementary.apply, name) for name in elementary.FUNCTIONS
+    }
+    computing |= {"sigmoid": activations.sigmoid, "silu": activations.silu, "gelu": activations.gelu}
+    computing["gelu_tanh"] = partial(activations.gelu, approximate="tanh")
+    for name, compute in computing.items():
+        for dtype in floats:
+            yield symbol(name, dtype), Callee((dtype,) * (2 if name == "pow" else 1), dtype, compute)
 
 
 def _conversions() -> Iterator[tuple[str, Callee]]:
@@ -522,11 +524,11 @@ class Call(TargetOperation):
             did_you_mean(self.callee, CALLEES),
         )
         callee = CALLEES[self.callee]
-        given = tuple(type_.dtype.storage for type_ in self.arguments)
+        types = tuple(type_.dtype.storage for type_ in self.arguments)
         require(
-            given == callee.operands and self.returns.storage == callee.result,
+            types == callee.operands and self.returns.storage == callee.result,
             "types",
-            f"@{self.callee} is given ({', '.join(map(str, given))}) for {self.returns}",
+            f"@{self.callee} is given ({', '.join(map(str, types))}) for {self.returns}",
             f"({', '.join(map(str, callee.operands))}) -> {callee.result}",
             "LANG-11-01",
         )
@@ -542,7 +544,7 @@ class Call(TargetOperation):
         callee = CALLEES[self.callee]
         if not text.entry.is_host:
             passed = [
-                f"{NAMES[held.name]} {argument}" for held, argument in zip(callee.operands, arguments, strict=True)
+                f"{NAMES[dtype.name]} {argument}" for dtype, argument in zip(callee.operands, arguments, strict=True)
             ]
             return text.call(NAMES[callee.result.name], self.callee, *passed)
         passed = [_as_passed(text, held, argument) for held, argument in zip(callee.operands, arguments, strict=True)]
@@ -552,12 +554,12 @@ class Call(TargetOperation):
         return text.value(f"bitcast i16 {result} to {NAMES[callee.result.name]}")
 
 
-def passed_type(held: DType) -> str:
+def passed_type(dtype: DType) -> str:
     """The LLVM type in which a value of a dtype is passed to a function on a host."""
-    return "i16" if held.bits == 16 else NAMES[held.name]
+    return "i16" if dtype.bits == 16 else NAMES[dtype.name]
 
 
-def _as_passed(text: Writer, held: DType, value: str) -> str:
-    if held.bits == 16 and held.kind == "float":
-        return f"i16 {text.value(f'bitcast {NAMES[held.name]} {value} to i16')}"
-    return f"{NAMES[held.name]} {value}"
+def _as_passed(text: Writer, dtype: DType, value: str) -> str:
+    if dtype.bits == 16 and dtype.kind == "float":
+        return f"i16 {text.value(f'bitcast {NAMES[dtype.name]} {value} to i16')}"
+    return f"{NAMES[dtype.name]} {value}"

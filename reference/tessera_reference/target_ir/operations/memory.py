@@ -77,9 +77,9 @@ class OtherDType(KernelFault):
     requirement = "accesses of the dtype that the memory holds"
     clause = "LANG-11-01"
 
-    def __init__(self, memory: str, held: DType, accessed: DType) -> None:
-        super().__init__(memory, held, accessed)
-        self.memory, self.held, self.accessed = memory, held, accessed
+    def __init__(self, memory: str, stored: DType, accessed: DType) -> None:
+        super().__init__(memory, stored, accessed)
+        self.memory, self.held, self.accessed = memory, stored, accessed
 
     def __str__(self) -> str:
         return f"{self.memory} holds {self.held} and is accessed as {self.accessed}"
@@ -141,8 +141,8 @@ SPACES = (0, 1, 3, 4, 5)
 def require_space(pointer: Pointer, spaces: tuple[int, ...], name: str = "pointer") -> None:
     """Refuse a pointer into another address space."""
     if pointer.space not in spaces:
-        wanted = f"address space {' or '.join(map(str, spaces))}"
-        raise Refusal("types", f"the {name} is {pointer}", wanted, "LANG-08.3-01", "")
+        requirement = f"address space {' or '.join(map(str, spaces))}"
+        raise Refusal("types", f"the {name} is {pointer}", requirement, "LANG-08.3-01", "")
 
 
 @operation("llvm.mlir.addressof", clauses=(*CLAUSES, "LANG-08.1-05"))
@@ -206,8 +206,8 @@ class GetElementPtr(TargetOperation):
 
     def emit(self, text: Writer, base: str, index: str) -> str:
         """The instruction; a narrow index is signed."""
-        pointer, held = text.type(self.base), text.type(self.index)
-        return text.value(f"getelementptr {in_memory(self.elem_type)}, {pointer} {base}, {held} {index}")
+        pointer, index_type = text.type(self.base), text.type(self.index)
+        return text.value(f"getelementptr {in_memory(self.elem_type)}, {pointer} {base}, {index_type} {index}")
 
 
 @operation("llvm.load", clauses=(*CLAUSES, "LANG-08.3-01"))
@@ -235,11 +235,11 @@ class Load(TargetOperation):
 
     def emit(self, text: Writer, address: str) -> str:
         """The instruction; a bool is a byte in memory."""
-        pointer, held = text.type(self.address), self.returns
-        if held.dtype.kind == "bool" and isinstance(held, Scalar):
+        pointer, type_ = text.type(self.address), self.returns
+        if type_.dtype.kind == "bool" and isinstance(type_, Scalar):
             byte = text.value(f"load i8, {pointer} {address}, align 1")
             return text.value(f"icmp ne i8 {byte}, 0")
-        return text.value(f"load {text.type(held)}, {pointer} {address}, align {alignment_of(held)}")
+        return text.value(f"load {text.type(type_)}, {pointer} {address}, align {alignment_of(type_)}")
 
 
 @operation("llvm.store", clauses=(*CLAUSES, "LANG-08.3-01"))
@@ -264,16 +264,16 @@ class Store(TargetOperation):
 
     def emit(self, text: Writer, value: str, address: str) -> tuple[()]:
         """The instruction; a bool is a byte in memory."""
-        pointer, held = text.type(self.address), text.type(self.value)
-        if held == "i1":
-            value, held = text.value(f"zext i1 {value} to i8"), "i8"
-        text.do(f"store {held} {value}, {pointer} {address}, align {alignment_of(self.value)}")
+        pointer, type_ = text.type(self.address), text.type(self.value)
+        if type_ == "i1":
+            value, type_ = text.value(f"zext i1 {value} to i8"), "i8"
+        text.do(f"store {type_} {value}, {pointer} {address}, align {alignment_of(self.value)}")
         return ()
 
 
-def alignment_of(held: Scalar | Vector) -> int:
+def alignment_of(type_: Scalar | Vector) -> int:
     """The bytes at whose multiples a value lies: its own, of a vector at most 16."""
-    size = held.dtype.storage_bytes * (held.extent if isinstance(held, Vector) else 1)
+    size = type_.dtype.storage_bytes * (type_.extent if isinstance(type_, Vector) else 1)
     return min(16, size & -size)
 
 
@@ -339,8 +339,8 @@ class InsertElement(TargetOperation):
 
     def emit(self, text: Writer, vector: str, value: str) -> str:
         """The instruction."""
-        held, element = text.type(self.vector), text.type(self.value)
-        return text.value(f"insertelement {held} {vector}, {element} {value}, i32 {self.position}")
+        type_, element = text.type(self.vector), text.type(self.value)
+        return text.value(f"insertelement {type_} {vector}, {element} {value}, i32 {self.position}")
 
 
 @operation("llvm.extractelement", clauses=CLAUSES)
@@ -388,9 +388,9 @@ class ShuffleVector(TargetOperation):
 
     def emit(self, text: Writer, vector: str) -> str:
         """The instruction, whose second vector is unused."""
-        held = text.type(self.vector)
+        type_ = text.type(self.vector)
         mask = ", ".join(f"i32 {position}" for position in self.mask)
-        return text.value(f"shufflevector {held} {vector}, {held} poison, <{len(self.mask)} x i32> <{mask}>")
+        return text.value(f"shufflevector {type_} {vector}, {type_} poison, <{len(self.mask)} x i32> <{mask}>")
 
 
 # Control flow of a kernel in MLIR's scf dialect: it executes as that of Tile IR, and becomes blocks and phis.

@@ -163,9 +163,9 @@ class Spread:
     @cached_property
     def holders(self) -> Indices:
         """The inverse of `places`."""
-        made = np.zeros(self.shape[0] * self.shape[1], np.int64)
-        made[self.places] = np.arange(self.places.size)
-        return made
+        holders = np.zeros(self.shape[0] * self.shape[1], np.int64)
+        holders[self.places] = np.arange(self.places.size)
+        return holders
 
     def gathered(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The matrices [warps, rows, columns] of which the lanes hold `values`, [lanes of the block, elements]."""
@@ -217,8 +217,8 @@ def amd(role: Role, m: int, n: int, k: int, dtype: DType) -> Spread:
         line = Along(1, "remainder", (0,) * len(steps))
         return Spread((m, n), 64, n, Along(run, "quotient", steps), line)
     extent = m if role == "a" else n
-    held = k * extent // 64
-    line, along = Along(1, "remainder", (0,) * held), Along(held, "quotient", tuple(range(held)))
+    per_lane = k * extent // 64
+    line, along = Along(1, "remainder", (0,) * per_lane), Along(per_lane, "quotient", tuple(range(per_lane)))
     return Spread((m, k), 64, m, line, along) if role == "a" else Spread((k, n), 64, n, along, line)
 
 
@@ -357,9 +357,9 @@ class ShuffleDown(TargetOperation):
         return value_of(text, tuple(map(exchange, words)), self.value)
 
 
-def words_of(text: Writer, value: str, held: Scalar) -> tuple[str, ...]:
+def words_of(text: Writer, value: str, scalar: Scalar) -> tuple[str, ...]:
     """A value as 32-bit words, the lowest first."""
-    type_, bits = NAMES[held.dtype.name], 1 if held.dtype.kind == "bool" else held.dtype.bits
+    type_, bits = NAMES[scalar.dtype.name], 1 if scalar.dtype.kind == "bool" else scalar.dtype.bits
     whole = value if type_ == f"i{bits}" else text.value(f"bitcast {type_} {value} to i{bits}")
     if bits == 64:
         low = text.value(f"trunc i64 {whole} to i32")
@@ -368,9 +368,9 @@ def words_of(text: Writer, value: str, held: Scalar) -> tuple[str, ...]:
     return (whole,) if bits == 32 else (text.value(f"zext i{bits} {whole} to i32"),)
 
 
-def value_of(text: Writer, words: tuple[str, ...], held: Scalar) -> str:
+def value_of(text: Writer, words: tuple[str, ...], scalar: Scalar) -> str:
     """The value of which `words_of` made the words."""
-    type_, bits = NAMES[held.dtype.name], 1 if held.dtype.kind == "bool" else held.dtype.bits
+    type_, bits = NAMES[scalar.dtype.name], 1 if scalar.dtype.kind == "bool" else scalar.dtype.bits
     whole = words[0]
     if bits == 64:
         low, high = (text.value(f"zext i32 {word} to i64") for word in words)
@@ -444,8 +444,8 @@ class LoadMatrix(TargetOperation):
         trans = ".trans" if self.layout == "col" else ""
         name = f"llvm.nvvm.ldmatrix.sync.aligned.m8n8.x{self.num}{trans}.b16.p3"
         packed = "i32" if self.num == 1 else f"{{ {', '.join(['i32'] * self.num)} }}"
-        made = text.call(packed, name, f"ptr addrspace(3) {address}")
-        words = (made,) if self.num == 1 else tuple(_parts(text, packed, made, self.num))
+        packed_words = text.call(packed, name, f"ptr addrspace(3) {address}")
+        words = (packed_words,) if self.num == 1 else tuple(_parts(text, packed, packed_words, self.num))
         return _vector(text, "i32", words, text.type(self.returns))
 
 
@@ -465,28 +465,28 @@ class MmaSync(TargetOperation):
 
     def infer(self) -> Vector:
         """The accumulator's type; every operand holds as many elements as the layout spreads to a lane."""
-        held = self.a.dtype
+        dtype = self.a.dtype
         shape = (self.m, self.n, self.k)
         require(
-            shape in SHAPES.get(held.name, ()),
+            shape in SHAPES.get(dtype.name, ()),
             "tile",
-            f"there is no mma.sync m{self.m}n{self.n}k{self.k} of {held}",
-            ", ".join(f"m{m}n{n}k{k}" for m, n, k in SHAPES.get(held.name, ())) or "another dtype",
+            f"there is no mma.sync m{self.m}n{self.n}k{self.k} of {dtype}",
+            ", ".join(f"m{m}n{n}k{k}" for m, n, k in SHAPES.get(dtype.name, ())) or "another dtype",
             "LANG-11-10",
         )
-        for role, given in (("a", self.a), ("b", self.b), ("c", self.c)):
-            wanted = held.accumulator if role == "c" else held
-            require_type(given, Vector(nvidia(role, *shape, held).held, wanted), role)
+        for role, actual in (("a", self.a), ("b", self.b), ("c", self.c)):
+            expected = dtype.accumulator if role == "c" else dtype
+            require_type(actual, Vector(nvidia(role, *shape, dtype).held, expected), role)
         return self.c
 
     def run(self, block: BlockState, a: Array, b: Array, c: Array) -> Array:
         """All warps at once."""
         block.whole_warps(self.name)
-        shape, held = (self.m, self.n, self.k), self.a.dtype
-        spread_c = nvidia("c", *shape, held)
+        shape, dtype = (self.m, self.n, self.k), self.a.dtype
+        spread_c = nvidia("c", *shape, dtype)
         product = block.program.product(
-            Array(held, nvidia("a", *shape, held).gathered(a.values)),
-            Array(held, nvidia("b", *shape, held).gathered(b.values)),
+            Array(dtype, nvidia("a", *shape, dtype).gathered(a.values)),
+            Array(dtype, nvidia("b", *shape, dtype).gathered(b.values)),
             c.dtype,
             addend=Array(c.dtype, spread_c.gathered(c.values)),
             accumulator=c.dtype,
@@ -498,8 +498,8 @@ class MmaSync(TargetOperation):
         operands = [*_registers(text, a, self.a), *_registers(text, b, self.b), *_elements(text, c, self.c)]
         element = text.type(self.c).rpartition(" ")[2].rstrip(">")
         packed = f"{{ {', '.join([element] * self.c.extent)} }}"
-        made = text.call(packed, _intrinsic(self.m, self.n, self.k, self.a.dtype, self.b.dtype), *operands)
-        return _vector(text, element, tuple(_parts(text, packed, made, self.c.extent)), text.type(self.c))
+        result = text.call(packed, _intrinsic(self.m, self.n, self.k, self.a.dtype, self.b.dtype), *operands)
+        return _vector(text, element, tuple(_parts(text, packed, result, self.c.extent)), text.type(self.c))
 
 
 def _intrinsic(m: int, n: int, k: int, a: DType, b: DType) -> str:
@@ -509,23 +509,25 @@ def _intrinsic(m: int, n: int, k: int, a: DType, b: DType) -> str:
     return f"llvm.nvvm.mma.m{m}n{n}k{k}.row.col.{kind}"
 
 
-def _registers(text: Writer, value: str, held: Vector) -> list[str]:
+def _registers(text: Writer, value: str, type_: Vector) -> list[str]:
     """The operands of A or B: 32-bit registers, which for fp16 are pairs, or doubles."""
-    if held.dtype.name == "fp64":
-        return _elements(text, value, held)
-    count = held.extent * held.dtype.storage_bytes // 4
+    if type_.dtype.name == "fp64":
+        return _elements(text, value, type_)
+    count = type_.extent * type_.dtype.storage_bytes // 4
     words = value
-    if held.dtype.name == "tf32":
+    if type_.dtype.name == "tf32":
         words = _rounded_to_tf32(text, value, count)
     elif count > 1:
-        words = text.value(f"bitcast {text.type(held)} {value} to <{count} x i32>")
+        words = text.value(f"bitcast {text.type(type_)} {value} to <{count} x i32>")
     else:
-        return _as_pairs(text, [text.value(f"bitcast {text.type(held)} {value} to i32")], held)
-    return _as_pairs(text, [text.value(f"extractelement <{count} x i32> {words}, i32 {i}") for i in range(count)], held)
+        return _as_pairs(text, [text.value(f"bitcast {text.type(type_)} {value} to i32")], type_)
+    return _as_pairs(
+        text, [text.value(f"extractelement <{count} x i32> {words}, i32 {i}") for i in range(count)], type_
+    )
 
 
-def _as_pairs(text: Writer, words: list[str], held: Vector) -> list[str]:
-    if held.dtype.name != "fp16":
+def _as_pairs(text: Writer, words: list[str], type_: Vector) -> list[str]:
+    if type_.dtype.name != "fp16":
         return [f"i32 {word}" for word in words]
     return [f"<2 x half> {text.value(f'bitcast i32 {word} to <2 x half>')}" for word in words]
 
@@ -534,8 +536,8 @@ def _rounded_to_tf32(text: Writer, value: str, count: int) -> str:
     """fp32 elements as codes of 10 fraction bits, to nearest even, as the reference has it; a NaN stays one."""
     codes, bits = f"<{count} x i32>", f"<{count} x i32> splat (i32 "
     code = text.value(f"bitcast <{count} x float> {value} to {codes}")
-    kept = text.value(f"lshr {codes} {code}, {bits.partition('> ')[2]}13)")
-    even = text.value(f"and {codes} {kept}, {bits.partition('> ')[2]}1)")
+    upper = text.value(f"lshr {codes} {code}, {bits.partition('> ')[2]}13)")
+    even = text.value(f"and {codes} {upper}, {bits.partition('> ')[2]}1)")
     half = text.value(f"add {codes} {even}, {bits.partition('> ')[2]}4095)")
     rounded = text.value(f"add {codes} {code}, {half}")
     cut = text.value(f"and {codes} {rounded}, {bits.partition('> ')[2]}-8192)")
@@ -543,10 +545,10 @@ def _rounded_to_tf32(text: Writer, value: str, count: int) -> str:
     return text.value(f"select <{count} x i1> {is_nan}, {bits}2143289344), {codes} {cut}")
 
 
-def _elements(text: Writer, value: str, held: Vector) -> list[str]:
-    element = text.type(held).rpartition(" ")[2].rstrip(">")
-    type_ = text.type(held)
-    return [f"{element} {text.value(f'extractelement {type_} {value}, i32 {i}')}" for i in range(held.extent)]
+def _elements(text: Writer, value: str, vector: Vector) -> list[str]:
+    element = text.type(vector).rpartition(" ")[2].rstrip(">")
+    type_ = text.type(vector)
+    return [f"{element} {text.value(f'extractelement {type_} {value}, i32 {i}')}" for i in range(vector.extent)]
 
 
 def _parts(text: Writer, packed: str, value: str, count: int) -> list[str]:
@@ -556,10 +558,10 @@ def _parts(text: Writer, packed: str, value: str, count: int) -> list[str]:
 def _vector(text: Writer, element: str, parts: tuple[str, ...], type_: str) -> str:
     """Parts put together, as a vector of some type."""
     packed = f"<{len(parts)} x {element}>"
-    made = "poison"
+    result = "poison"
     for i, part in enumerate(parts):
-        made = text.value(f"insertelement {packed} {made}, {element} {part}, i32 {i}")
-    return made if packed == type_ else text.value(f"bitcast {packed} {made} to {type_}")
+        result = text.value(f"insertelement {packed} {result}, {element} {part}, i32 {i}")
+    return result if packed == type_ else text.value(f"bitcast {packed} {result} to {type_}")
 
 
 # AMD's instructions for threads that work together: barrier, LDS, permutations (LANG-08.2-11, -12).
@@ -691,21 +693,21 @@ class Mfma(TargetOperation):
 
     def infer(self) -> Vector:
         """The accumulator's type; every operand holds as many elements as the layout spreads to a lane."""
-        held = self.kind.dtype
-        a, b, c = (amd(role, *self.kind.shape, held) for role in ("a", "b", "c"))
-        require_type(self.a, Vector(a.held, held), "a")
-        require_type(self.b, Vector(b.held, held), "b")
-        require_type(self.c, Vector(c.held, held.accumulator), "c")
+        dtype = self.kind.dtype
+        a, b, c = (amd(role, *self.kind.shape, dtype) for role in ("a", "b", "c"))
+        require_type(self.a, Vector(a.held, dtype), "a")
+        require_type(self.b, Vector(b.held, dtype), "b")
+        require_type(self.c, Vector(c.held, dtype.accumulator), "c")
         return self.c
 
     def run(self, block: BlockState, a: Array, b: Array, c: Array) -> Array:
         """All warps at once."""
         block.whole_warps(self.name)
-        held = self.kind.dtype
-        spread_a, spread_b, spread_c = (amd(role, *self.kind.shape, held) for role in ("a", "b", "c"))
+        dtype = self.kind.dtype
+        spread_a, spread_b, spread_c = (amd(role, *self.kind.shape, dtype) for role in ("a", "b", "c"))
         product = block.program.product(
-            Array(held, spread_a.gathered(a.values)),
-            Array(held, spread_b.gathered(b.values)),
+            Array(dtype, spread_a.gathered(a.values)),
+            Array(dtype, spread_b.gathered(b.values)),
             c.dtype,
             addend=Array(c.dtype, spread_c.gathered(c.values)),
             accumulator=c.dtype,
@@ -720,14 +722,14 @@ class Mfma(TargetOperation):
         return text.call(result, f"llvm.amdgcn.{self.kind.intrinsic}", *operands, f"{result} {c}", *plain)
 
 
-def _operand(text: Writer, value: str, held: Vector) -> str:
+def _operand(text: Writer, value: str, vector: Vector) -> str:
     """A or B as the intrinsic takes it: bf16 as i16, int8 as one integer, a single element as itself."""
-    type_ = text.type(held)
-    if held.extent == 1:
-        element = text.type(Scalar(held.dtype))
+    type_ = text.type(vector)
+    if vector.extent == 1:
+        element = text.type(Scalar(vector.dtype))
         return f"{element} {text.value(f'extractelement {type_} {value}, i32 0')}"
-    wanted = {"bf16": f"<{held.extent} x i16>", "int8": f"i{8 * held.extent}"}.get(held.dtype.name, type_)
-    return f"{wanted} {value if wanted == type_ else text.value(f'bitcast {type_} {value} to {wanted}')}"
+    word_type = {"bf16": f"<{vector.extent} x i16>", "int8": f"i{8 * vector.extent}"}.get(vector.dtype.name, type_)
+    return f"{word_type} {value if word_type == type_ else text.value(f'bitcast {type_} {value} to {word_type}')}"
 
 
 def _declared_mfma(kind: Kind) -> type[Mfma]:

@@ -55,21 +55,21 @@ class Contraction:
         """Return the condition that a position in `room` rows and columns lies in the tile and in the product."""
         m, n, _ = self.extents
         conditions: list[Condition] = []
-        for place, index, size, given, extent in zip(
+        for place, index, size, padded, extent in zip(
             (row, column), (self.row + row, self.column + column), self.tile, room, (m, n), strict=False
         ):
-            conditions += [given <= size or place.below(size), extent % size == 0 or index.below(extent)]
+            conditions += [padded <= size or place.below(size), extent % size == 0 or index.below(extent)]
         return self.kernel.every(*conditions)
 
     def write(self, row: Index, column: Index, total: Term) -> Terms:
         """Round a total to the product's dtype, apply the epilogue and write the outputs."""
         nest = self.kernel.nest
         at = (*self.batch, self.row + row, self.column + column)
-        known = {self.product: total.cast_to(dtype_of(self.product))}
-        for output, found in zip(
-            nest.outputs, evaluate(self.kernel, nest.instructions, nest.outputs, at, known), strict=True
+        product_terms = {self.product: total.cast_to(dtype_of(self.product))}
+        for output, term in zip(
+            nest.outputs, evaluate(self.kernel, nest.instructions, nest.outputs, at, product_terms), strict=True
         ):
-            self.kernel.write(output, at, found)
+            self.kernel.write(output, at, term)
         return ()
 
 
@@ -348,14 +348,14 @@ class _MatrixProduct:
     def compute(self, step: Index, slot: Index, totals: tuple[Term, ...]) -> Terms:
         """Add the products of one tile along k, in ascending order of k, to every accumulator of the warp."""
         rows, columns = self.share.per_warp
-        found = list(totals)
+        sums = list(totals)
         for depth in range(self.depth_in_fragments):
             along = self.kernel.index(depth * self.shape.k)
             left = [self._load(self.a, slot, self._row(i), along) for i in range(rows)]
             right = [self._load(self.b, slot, along, self._column(j)) for j in range(columns)]
             for place, (i, j) in enumerate(product(range(rows), range(columns))):
-                found[place] = self._multiplied(left[i], right[j], found[place])
-        return found
+                sums[place] = self._multiplied(left[i], right[j], sums[place])
+        return sums
 
     def _row(self, i: int) -> Index:
         """The first row of the warp's fragments in its row i."""
@@ -445,11 +445,11 @@ def shape_for(operands: DType, target: Target) -> MmaShape | None:
 
 def require_accumulator(operation: MatMul) -> None:
     """Refuse an accumulator that cannot hold the operands exactly: products would be rounded twice."""
-    held, accum = operation.a.dtype.storage, operation.accum.storage
+    dtype, accum = operation.a.dtype.storage, operation.accum.storage
     holds = accum.kind != "float" or (
-        accum.fraction_bits >= held.fraction_bits
-        and accum.max_finite >= held.max_finite
-        and accum.min_subnormal <= held.min_subnormal
+        accum.fraction_bits >= dtype.fraction_bits
+        and accum.max_finite >= dtype.max_finite
+        and accum.min_subnormal <= dtype.min_subnormal
         and accum.bits > 8
     )
     require(

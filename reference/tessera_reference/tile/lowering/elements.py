@@ -117,17 +117,17 @@ class NestKernel(KernelBuilder):
 
     def launch(self, name: str, names: Names) -> tuple[Instruction, ...]:
         """The host instructions that replace the nest; their values have fresh names."""
-        made: list[Instruction] = []
-        held: dict[Value, Value] = {}
+        instructions: list[Instruction] = []
+        replaced: dict[Value, Value] = {}
         for extra in self.extras:
-            held[extra.value] = Value(names.unique(extra.value.name), extra.value.type)
-            made.append(self._host(extra.operation, (), (held[extra.value],)))
+            replaced[extra.value] = Value(names.unique(extra.value.name), extra.value.type)
+            instructions.append(self._host(extra.operation, (), (replaced[extra.value],)))
         arguments = []
         for own in self.buffers:
-            value = held.get(own, own)
+            value = replaced.get(own, own)
             if isinstance(value.type, Scalar):
                 buffer = _renamed(value, Tensor((1,), value.type.dtype), names)
-                made.append(self._host(Reshape(x=value.type, shape=(1,)), (value,), (buffer,)))
+                instructions.append(self._host(Reshape(x=value.type, shape=(1,)), (value,), (buffer,)))
                 value = buffer
             arguments.append(value)
         arguments += self.scalars
@@ -138,11 +138,11 @@ class NestKernel(KernelBuilder):
         )
         types = tuple(value.type for value in results)
         operation = Launch(arguments=tuple(map(numeric, arguments)), kernel=name, returns=types)
-        made.append(self._host(operation, tuple(arguments), results))
+        instructions.append(self._host(operation, tuple(arguments), results))
         for value, buffer in zip(outputs, results, strict=True):
             if buffer is not value:
-                made.append(self._host(Reshape(x=numeric(buffer), shape=()), (buffer,), (value,)))
-        return tuple(made)
+                instructions.append(self._host(Reshape(x=numeric(buffer), shape=()), (buffer,), (value,)))
+        return tuple(instructions)
 
     def _host(self, operation: Operation, operands: tuple[Value, ...], results: tuple[Value, ...]) -> Instruction:
         return Instruction(operation, operands, results, self.location)
@@ -225,32 +225,32 @@ _STATED = (Role.ATTRIBUTE, Role.HIDDEN)
 def evaluate(
     kernel: NestKernel,
     instructions: Sequence[Instruction],
-    wanted: Sequence[Value],
+    values: Sequence[Value],
     at: Position,
-    known: Mapping[Value, Term] | None = None,
+    terms_of: Mapping[Value, Term] | None = None,
 ) -> tuple[Term, ...]:
     """The elements at a position of values that instructions compute, or that are `known` there. Raises `Refusal`."""
     terms = {
         (value, place): term
-        for value, term in (known or {}).items()
+        for value, term in (terms_of or {}).items()
         for place in (at, broadcast_to(at, extents_of(value.type)))  # so an extent of 1 is read
     }
-    needed: dict[Value, dict[Position, None]] = {value: {at: None} for value in wanted}
+    needed: dict[Value, dict[Position, None]] = {value: {at: None} for value in values}
     plans: list[tuple[Value, Position, Reading]] = []
     for instruction in reversed(instructions):
         (result,) = instruction.results
         for position in needed.get(result, {}):
             if (result, position) not in terms:
-                found = reading(instruction.operation, instruction, position, kernel)
-                plans.append((result, position, found))
-                for value, place in found.elements:
+                rule = reading(instruction.operation, instruction, position, kernel)
+                plans.append((result, position, rule))
+                for value, place in rule.elements:
                     needed.setdefault(value, {})[place] = None
-    for result, position, found in reversed(plans):
-        for value, place in found.elements:
+    for result, position, rule in reversed(plans):
+        for value, place in rule.elements:
             if (value, place) not in terms:
                 terms[value, place] = kernel.read(value, place)
-        terms[result, position] = found.combine(*(terms[element] for element in found.elements))
-    return tuple(terms[value, at] for value in wanted)
+        terms[result, position] = rule.combine(*(terms[element] for element in rule.elements))
+    return tuple(terms[value, at] for value in values)
 
 
 # Operations that move elements, as index arithmetic: where the element at a position comes from (section 3.2).
@@ -311,10 +311,10 @@ def _concat(operation: Concat, instruction: Instruction, at: Position, kernel: N
         start += extent
 
     def combine(*parts: Term) -> Term:
-        found = parts[0]
+        result = parts[0]
         for begin, part in zip(starts[1:], parts[1:], strict=True):
-            found = kernel.chosen(at[axis].below(begin), found, part)
-        return found
+            result = kernel.chosen(at[axis].below(begin), result, part)
+        return result
 
     return Reading(tuple(elements), combine)
 
@@ -384,8 +384,8 @@ def _selected(spec: tuple[str, ...], bounds: list[Value], x: Value, at: Position
         if entry.is_index:
             place.append(_index_of(entry, bounds, kernel))
         else:
-            taken = _positions(entry, extent)
-            place.append(left.pop(0) * taken.step + taken.start)
+            positions = _positions(entry, extent)
+            place.append(left.pop(0) * positions.step + positions.start)
     return (*place, *left)
 
 
@@ -410,9 +410,9 @@ def _positions(entry: Entry, extent: int) -> range:
         )
     stretch = entry.given(())
     assert isinstance(stretch, Stretch)
-    taken = stretch.over(extent)
-    assert taken is not None
-    return taken
+    positions = stretch.over(extent)
+    assert positions is not None
+    return positions
 
 
 @reading.register
@@ -429,10 +429,10 @@ def _update(operation: Update, instruction: Instruction, at: Position, kernel: N
             inside.append(index.equals(chosen))
             corner.append(chosen)
         else:
-            taken = _positions(entry, extent)
-            ahead = (index - taken.start) if taken.step > 0 else (kernel.index(taken.start) - index)
-            inside += _within(ahead, len(taken), abs(taken.step))
-            place.append((ahead // abs(taken.step)).between(0, max(len(taken) - 1, 0)))
+            positions = _positions(entry, extent)
+            ahead = (index - positions.start) if positions.step > 0 else (kernel.index(positions.start) - index)
+            inside += _within(ahead, len(positions), abs(positions.step))
+            place.append((ahead // abs(positions.step)).between(0, max(len(positions) - 1, 0)))
             corner.append(kernel.index(0))
     rest = at[len(operation.spec) :]
     is_empty = False in inside
@@ -451,5 +451,5 @@ def _within(ahead: Index, count: int, step: int) -> list[Condition]:
     """Return the conditions that a position at this distance from the first is one of `count`, `step` apart."""
     if not count:
         return [False]
-    found = [ahead.at_least(0), ahead.below((count - 1) * step + 1)]
-    return [*found, (ahead % step).equals(0)] if step > 1 else found
+    conditions = [ahead.at_least(0), ahead.below((count - 1) * step + 1)]
+    return [*conditions, (ahead % step).equals(0)] if step > 1 else conditions

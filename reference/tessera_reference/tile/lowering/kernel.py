@@ -137,8 +137,8 @@ class Index:
     def _held(self, other: Index | int) -> int | Value:
         return other.held if isinstance(other, Index) else other
 
-    def _index(self, held: int | Value) -> Index:
-        return Index(self.kernel, held)
+    def _index(self, number: int | Value) -> Index:
+        return Index(self.kernel, number)
 
     def _computed(self, operation: type[Operation], other: Index | int) -> Index:
         return self._index(self.kernel.build(operation, self.value, self._index(self._held(other)).value))
@@ -204,9 +204,9 @@ class KernelBuilder(Head):
 
     # What stands at the beginning
 
-    def index(self, held: int | Value) -> Index:
+    def index(self, number: int | Value) -> Index:
         """A number or a value as an index."""
-        return Index(self, held)
+        return Index(self, number)
 
     def block_id(self, axis: str) -> Index:
         """The place of the block in the grid."""
@@ -317,16 +317,16 @@ class KernelBuilder(Head):
     def _region(self, arguments: tuple[Value, ...], body: Callable[[], Terms]) -> Block:
         here, self.build.instructions = self.build.instructions, []
         results = tuple(term.value for term in body())
-        made = self.build.block(arguments, results)
+        block = self.build.block(arguments, results)
         self.build.instructions = here
-        return made
+        return block
 
     def _regional(
         self, operation: type[Operation], operands: tuple[Value, ...], regions: tuple[Block, ...], **hidden: Any
     ) -> tuple[Term, ...]:
-        made = operation(**fields_of(operation, tuple(value.type for value in operands)), **hidden)
-        results = tuple(self.build.value(type_) for type_ in made.results())
-        self.build.instructions.append(Instruction(made, operands, results, self.location, regions=regions))
+        instance = operation(**fields_of(operation, tuple(value.type for value in operands)), **hidden)
+        results = tuple(self.build.value(type_) for type_ in instance.results())
+        self.build.instructions.append(Instruction(instance, operands, results, self.location, regions=regions))
         return tuple(map(self.term, results))
 
     # The end

@@ -174,17 +174,17 @@ def stage_elements(
     `batch` and `corner` are the position of the result's tile. An operand that broadcasts has a smaller one.
     """
     elementwise = [operation for operation in kernel.nest.operations if isinstance(operation.operation, Elementwise)]
-    taken = dict.fromkeys(
+    staged = dict.fromkeys(
         value for instruction in elementwise for value in instruction.operands if value in kernel.nest.staged
     )
-    for value in taken:
+    for value in staged:
         extents = matrix_of(value)
         room = tuple(1 if extent == 1 else size for extent, size in zip(extents, tile, strict=True))
         first = tuple(index * 0 if extent == 1 else index for extent, index in zip(extents, corner, strict=True))
         stage = Stage.of(kernel, value, (room[0], room[1]), (room[0], room[1]), 1, lanes)
         stage.fill(kernel.index(0), broadcast_to(batch, extents_of(value.type)[:-2]), *first)
         kernel.through[value] = partial(_staged, stage, first)
-    if taken:
+    if staged:
         finish_copies(kernel, "the operands of the elements are there")
 
 
@@ -281,8 +281,8 @@ def map_kernel(nest: Nest, target: Target) -> tuple[NestKernel, Extents, int]:
 def write_elements(kernel: NestKernel, at: tuple[Index, ...]) -> tuple[Term, ...]:
     """Compute and write the element at a position of every output."""
     nest = kernel.nest
-    for output, found in zip(nest.outputs, evaluate(kernel, nest.instructions, nest.outputs, at), strict=True):
-        kernel.write(output, at, found)
+    for output, term in zip(nest.outputs, evaluate(kernel, nest.instructions, nest.outputs, at), strict=True):
+        kernel.write(output, at, term)
     return ()
 
 

@@ -44,9 +44,9 @@ def to_tile(module: Module, target: Target) -> Module:
     Raises `Rejection` for a function with unknown extents, and for a nest that cannot become a kernel.
     """
     host = host_functions(module)
-    taken = Names()
+    names = Names()
     for name in (*module.functions, *module.meshes):
-        taken.unique(name)
+        names.unique(name)
     functions: dict[str, Function] = {}
     kernels: dict[str, Function] = {}
     for name, function in module.functions.items():
@@ -55,7 +55,7 @@ def to_tile(module: Module, target: Target) -> Module:
         else:
             plan = Plan(function, target, name in host)
             require_known_extents(function)
-            functions[name] = rewritten(function, plan, _Launches(function, plan, target, taken, kernels))
+            functions[name] = rewritten(function, plan, _Launches(function, plan, target, names, kernels))
     return replace(module, functions={**functions, **kernels})
 
 
@@ -88,12 +88,12 @@ class _Launches:
     """Replaces nests of one function by launches, and keeps their kernels."""
 
     def __init__(
-        self, function: Function, plan: Plan, target: Target, taken: Names, kernels: dict[str, Function]
+        self, function: Function, plan: Plan, target: Target, names: Names, kernels: dict[str, Function]
     ) -> None:
         self.function = function
         self.plan = plan
         self.target = target
-        self.taken = taken
+        self.taken = names
         self.kernels = kernels
         self.count = 0
 

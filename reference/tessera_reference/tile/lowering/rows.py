@@ -415,32 +415,32 @@ def reduce_rows(rows: RowBlocks, operation: Operation, axis: int) -> None:
     assert isinstance(operation, Reduction)
     kernel = rows.kernel
     (result,) = kernel.nest.lead.results
-    found = reduced(operation, rows, elements_of(rows, axis), operation.accum)
+    total = reduced(operation, rows, elements_of(rows, axis), operation.accum)
     at = rows.position
     place = (*at[:axis], kernel.index(0), *at[axis:]) if operation.keepdims else at
 
     def write() -> Terms:
-        kernel.write(result, place, finished(operation, found, dtype_of(result)))
+        kernel.write(result, place, finished(operation, total, dtype_of(result)))
         return ()
 
     rows.once(write)
 
 
-def finished(operation: Reduction, found: Term, dtype: DType) -> Term:
+def finished(operation: Reduction, total: Term, dtype: DType) -> Term:
     """A reduction in its result type: rounded once; an extremum is an element of the row, an infinite one too."""
     if isinstance(operation, Max | Min) and dtype.kind == "float" and dtype.bits == 8:
-        return found.cast(dtype=dtype, overflow="nonfinite")
-    return found.cast_to(dtype)
+        return total.cast(dtype=dtype, overflow="nonfinite")
+    return total.cast_to(dtype)
 
 
 def normalize_rows(rows: RowBlocks, operation: Operation, axis: int) -> None:
     """A softmax of each row."""
     kernel, at = rows.kernel, rows.position
     (x,), (result,) = kernel.nest.lead.operands, kernel.nest.lead.results
-    found = softmax(rows, elements_of(rows, axis), dtype_of(x).accumulator)
+    row = softmax(rows, elements_of(rows, axis), dtype_of(x).accumulator)
 
     def write(index: Index) -> Terms:
-        kernel.write(result, (*at[:axis], index, *at[axis:]), found(index).cast_to(dtype_of(result)))
+        kernel.write(result, (*at[:axis], index, *at[axis:]), row(index).cast_to(dtype_of(result)))
         return ()
 
     rows.each(write)

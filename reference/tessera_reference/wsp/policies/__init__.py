@@ -38,10 +38,10 @@ def check(policy_id: str, parameters: Mapping[str, Parameter], path: str) -> Non
         expected = ", ".join(policy.PARAMETERS)
         raise ProgramRefused(f"{path}/parameters", f"are {', '.join(parameters) or 'none'}, expected {expected}")
     for parameter, kind in policy.PARAMETERS.items():
-        given = parameters[parameter]
-        if (kind == "number") != isinstance(given, int):
+        value = parameters[parameter]
+        if (kind == "number") != isinstance(value, int):
             raise ProgramRefused(f"{path}/parameters/{parameter}", f"is no {kind}")
-        if not isinstance(given, int) and not _placeable(given):
+        if not isinstance(value, int) and not _placeable(value):
             raise ProgramRefused(f"{path}/parameters/{parameter}", "reads a slot, which belongs to processes")
     workers = parameters["workers"]
     if not isinstance(workers, int) or not 1 <= workers <= MOST_WORKERS:
