@@ -35,8 +35,8 @@ class Refusal(Exception):
         self, code: str, phase: str, message: str, diagnostics: Sequence[Diagnostic | Mapping[str, Any]] = ()
     ) -> None:
         super().__init__(message)
-        told = [entry if isinstance(entry, Diagnostic) else Diagnostic(**entry) for entry in diagnostics]
-        self.outcome = Rejected(code, phase, message, tuple(told))
+        entries = [entry if isinstance(entry, Diagnostic) else Diagnostic(**entry) for entry in diagnostics]
+        self.outcome = Rejected(code, phase, message, tuple(entries))
 
 
 class NotSupported(Exception):

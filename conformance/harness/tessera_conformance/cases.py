@@ -52,8 +52,8 @@ def rooms(name: str) -> dict[str, Path]:
     A chapter may lie in another: `runtime/wsp`.
     """
     suite = suite_directory()
-    found = [path for chapter in CHAPTERS for path in sorted((suite / chapter).rglob(name))]
-    return {path.parent.relative_to(suite).as_posix(): path for path in found}
+    paths = [path for chapter in CHAPTERS for path in sorted((suite / chapter).rglob(name))]
+    return {path.parent.relative_to(suite).as_posix(): path for path in paths}
 
 
 def schemas_directory() -> Path:

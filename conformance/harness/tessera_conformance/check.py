@@ -189,9 +189,9 @@ class Check:
             return
         for index, (value, target, bound) in enumerate(zip(values, exact, bounds, strict=True)):
             if target is not None and (value is None or abs(value - target) > bound):
-                found = "not finite" if value is None else f"off by {float(abs(value - target)):.6g}"
+                distance = "not finite" if value is None else f"off by {float(abs(value - target)):.6g}"
                 expected = f"element {index}: {float(target):.9g} +- {float(bound):.6g}"
-                self._judge(CheckRecord("within", False, what, expected, found))
+                self._judge(CheckRecord("within", False, what, expected, distance))
         self._judge(CheckRecord("within", True, what, f"{len(exact)} elements within their bounds", "all"))
 
     def enclosed(self, actual: Any, enclosures: Sequence[Enclosure | None], what: str = "the error bound") -> None:

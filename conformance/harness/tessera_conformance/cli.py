@@ -143,9 +143,9 @@ def complete_paths(parser: argparse.ArgumentParser, file: object, directory: obj
 
 def _commands_by_task() -> str:
     """The commands as `--help` lists them."""
-    listed = []
+    lines = []
     for task, commands in TASKS.items():
-        listed.append(f"{task}:")
-        listed.extend(f"  {name:<13}{help_text}" for name, (_, help_text) in commands.items())
-        listed.append("")
-    return "\n".join([*listed, "`tessera-conformance COMMAND --help` shows what a command takes."])
+        lines.append(f"{task}:")
+        lines.extend(f"  {name:<13}{help_text}" for name, (_, help_text) in commands.items())
+        lines.append("")
+    return "\n".join([*lines, "`tessera-conformance COMMAND --help` shows what a command takes."])

@@ -62,9 +62,9 @@ class Deviations:
             raise MalformedDeviations(f"{path}: {error}") from None
         except UnicodeDecodeError as error:
             raise MalformedDeviations(f"{path}: not TOML: {error}") from None
-        found = problems("tessera:deviations", "file", _with_dates_as_text(document))
-        if found:
-            raise MalformedDeviations(*(_told(path, text, *problem) for problem in found))
+        complaints = problems("tessera:deviations", "file", _with_dates_as_text(document))
+        if complaints:
+            raise MalformedDeviations(*(_told(path, text, *problem) for problem in complaints))
         return cls([_entry(path, fields) for fields in document["deviation"]])
 
     @classmethod

@@ -73,8 +73,8 @@ def first_difference(actual: Any, expected: Tensor) -> Difference | None:
     if actual.data == expected.data:
         return None
     layout = expected.format
-    found, wanted = actual.words(), expected.words()
-    differs = (found != wanted) & ~(are_nan(actual) & are_nan(expected))
+    actual_words, expected_words = actual.words(), expected.words()
+    differs = (actual_words != expected_words) & ~(are_nan(actual) & are_nan(expected))
     if not differs.any():
         return None
     word = int(np.flatnonzero(differs)[0])
@@ -82,9 +82,9 @@ def first_difference(actual: Any, expected: Tensor) -> Difference | None:
     return Difference(
         reason="bits differ",
         index=tuple(expected.index_of(word // layout.words)),
-        expected_bits=_hexadecimal(int(wanted[word]), layout),
-        actual_bits=_hexadecimal(int(found[word]), layout),
-        ulp=_ulp_distance(int(found[word]), int(wanted[word]), layout),
+        expected_bits=_hexadecimal(int(expected_words[word]), layout),
+        actual_bits=_hexadecimal(int(actual_words[word]), layout),
+        ulp=_ulp_distance(int(actual_words[word]), int(expected_words[word]), layout),
         elements=int(np.count_nonzero(elements)),
         of=expected.size,
         kinds=_kinds(actual, expected, differs),
@@ -97,35 +97,35 @@ def _kinds(actual: Tensor, expected: Tensor, differs: Any) -> tuple[Kind, ...]:
     if not layout.is_float:
         return ()
     places = np.flatnonzero(differs)
-    found, wanted = actual.words()[places], expected.words()[places]
+    actual_words, expected_words = actual.words()[places], expected.words()[places]
     kinds = []
     left = np.ones(len(places), dtype=bool)
-    for name, mask in _masks(found, wanted, layout):
+    for name, mask in _masks(actual_words, expected_words, layout):
         mask = mask & left
         left &= ~mask
         if mask.any():
             first = int(np.flatnonzero(mask)[0])
             index = tuple(expected.index_of(int(places[first]) // layout.words))
             elements = len(np.unique(places[mask] // layout.words))
-            bits = (_hexadecimal(int(words[first]), layout) for words in (wanted, found))
+            bits = (_hexadecimal(int(words[first]), layout) for words in (expected_words, actual_words))
             kinds.append((first, Kind(name, elements, index, *bits)))
     return tuple(kind for _, kind in sorted(kinds)) if len(kinds) > 1 else ()
 
 
-def _masks(found: Any, wanted: Any, layout: ElementFormat) -> Iterator[tuple[str, Any]]:
+def _masks(actual: Any, expected: Any, layout: ElementFormat) -> Iterator[tuple[str, Any]]:
     """Yield each way in which a float may differ and where it does; the first that fits counts."""
     sign = 1 << (layout.exponent_bits + layout.fraction_bits)
     infinity = ((1 << layout.exponent_bits) - 1) << layout.fraction_bits
-    one, other = found & found.dtype.type(sign - 1), wanted & wanted.dtype.type(sign - 1)
-    yield "where NaN is expected", _are_nan(wanted, layout)
-    yield "NaN where a number is expected", _are_nan(found, layout)
+    one, other = actual & actual.dtype.type(sign - 1), expected & expected.dtype.type(sign - 1)
+    yield "where NaN is expected", _are_nan(expected, layout)
+    yield "NaN where a number is expected", _are_nan(actual, layout)
     if layout.has_infinity:
         yield "of infinities", (one == infinity) | (other == infinity)
     yield "of the sign of zero", (one == 0) & (other == 0)
     yield "where a subnormal or zero is expected", other < (1 << layout.fraction_bits)
-    near = (found ^ wanted < sign) & (np.maximum(one, other) - np.minimum(one, other) == 1)
+    near = (actual ^ expected < sign) & (np.maximum(one, other) - np.minimum(one, other) == 1)
     yield "off by 1 ULP", near
-    yield "off by several ULP", np.ones(found.shape, dtype=bool)
+    yield "off by several ULP", np.ones(actual.shape, dtype=bool)
 
 
 SHORT = 64
@@ -141,14 +141,18 @@ def value_difference(actual: Any, expected: Any) -> Difference | None:
     """Return where two unequal values depart, as a sentence; None of values that are short enough to be shown whole."""
     if max(len(str(actual)), len(str(expected))) <= SHORT:
         return None
-    path, found, wanted, number = _first_place(actual, expected)
+    path, actual_part, expected_part, number = _first_place(actual, expected)
     place = f"{path.removeprefix('.')}: " if path else ""
     further = f" ({number} places differ)" if number > 1 else ""
-    if isinstance(found, str) and isinstance(wanted, str) and max(len(found), len(wanted)) > SHORT:
-        if _BYTES.fullmatch(found) and _BYTES.fullmatch(wanted):
-            return Difference(f"{place}{_of_bytes(bytes.fromhex(found), bytes.fromhex(wanted))}{further}")
-        return Difference(f"{place}{_of_texts(found, wanted)}{further}")
-    return Difference(f"{place}expected {_cut(wanted)}, found {_cut(found)}{further}")
+    if (
+        isinstance(actual_part, str)
+        and isinstance(expected_part, str)
+        and max(len(actual_part), len(expected_part)) > SHORT
+    ):
+        if _BYTES.fullmatch(actual_part) and _BYTES.fullmatch(expected_part):
+            return Difference(f"{place}{_of_bytes(bytes.fromhex(actual_part), bytes.fromhex(expected_part))}{further}")
+        return Difference(f"{place}{_of_texts(actual_part, expected_part)}{further}")
+    return Difference(f"{place}expected {_cut(expected_part)}, found {_cut(actual_part)}{further}")
 
 
 def _first_place(actual: Any, expected: Any) -> tuple[str, Any, Any, int]:
@@ -168,8 +172,8 @@ def _first_place(actual: Any, expected: Any) -> tuple[str, Any, Any, int]:
     unequal = [(name, *_first_place(one, other)) for name, one, other in parts if not same(one, other)]
     if not unequal:
         return "", actual, expected, 1
-    name, path, found, wanted, _ = unequal[0]
-    return name + path, found, wanted, sum(number for *_, number in unequal)
+    name, path, actual_part, expected_part, _ = unequal[0]
+    return name + path, actual_part, expected_part, sum(number for *_, number in unequal)
 
 
 class _Absent:
@@ -190,21 +194,23 @@ def same(actual: Any, expected: Any) -> bool:
     return type(actual) is type(expected) and bool(actual == expected)
 
 
-def _of_bytes(found: bytes, wanted: bytes) -> str:
-    common = min(len(found), len(wanted))
-    one, other = (np.frombuffer(data[:common], np.uint8) for data in (found, wanted))
+def _of_bytes(actual: bytes, expected: bytes) -> str:
+    common = min(len(actual), len(expected))
+    one, other = (np.frombuffer(data[:common], np.uint8) for data in (actual, expected))
     places = np.flatnonzero(one != other)
     first = int(places[0]) if len(places) else common
     last = int(places[-1]) if len(places) else common
-    lengths = f"{len(found)} bytes for {len(wanted)}; " if len(found) != len(wanted) else ""
+    lengths = f"{len(actual)} bytes for {len(expected)}; " if len(actual) != len(expected) else ""
     where = f"{len(places)} of {common} bytes differ, from byte {first} to byte {last}"
     start = max(0, first - AROUND)
-    near = [data[start : first + AROUND].hex(" ") for data in (wanted, found)]
+    near = [data[start : first + AROUND].hex(" ") for data in (expected, actual)]
     return f"{lengths}{where}; from byte {start} on: expected {near[0]}, found {near[1]}"
 
 
-def _of_texts(found: str, wanted: str) -> str:
-    lines = list(difflib.unified_diff(wanted.splitlines(), found.splitlines(), "expected", "found", n=1, lineterm=""))
+def _of_texts(actual: str, expected: str) -> str:
+    lines = list(
+        difflib.unified_diff(expected.splitlines(), actual.splitlines(), "expected", "found", n=1, lineterm="")
+    )
     shown = lines[2 : 2 + LINES]
     further = len(lines) - 2 - len(shown)
     return "\n".join(["the texts differ:", *shown, *([f"and {further} more lines"] if further > 0 else [])])
@@ -236,13 +242,13 @@ def _are_nan(words: Any, layout: ElementFormat) -> Any:
     return magnitude == words.dtype.type(infinity + (1 << layout.fraction_bits) - 1)
 
 
-def _ulp_distance(found: int, wanted: int, layout: ElementFormat) -> int | None:
+def _ulp_distance(actual: int, expected: int, layout: ElementFormat) -> int | None:
     """Steps between two codes on the line of floats, the two zeros being one; None for integers and NaN."""
-    pair = np.array([found, wanted], dtype=f"u{layout.word_bytes}")
+    pair = np.array([actual, expected], dtype=f"u{layout.word_bytes}")
     if not layout.is_float or bool(_are_nan(pair, layout).any()):
         return None
     sign = 1 << (layout.exponent_bits + layout.fraction_bits)
-    ordered = [(word & (sign - 1)) * (-1 if word & sign else 1) for word in (found, wanted)]
+    ordered = [(word & (sign - 1)) * (-1 if word & sign else 1) for word in (actual, expected)]
     return abs(ordered[0] - ordered[1])
 
 

@@ -179,16 +179,16 @@ def _find_earlier_report(config: pytest.Config) -> None:
         return
     own_last_failed = getattr(option, "lf", False) and not config.pluginmanager.hasplugin("cacheprovider")
     try:
-        found = earlier(option.report_dir, option.failed, own_last_failed, option.list_cases or option.collectonly)
+        report = earlier(option.report_dir, option.failed, own_last_failed, option.list_cases or option.collectonly)
     except (OSError, ValueError) as error:
         raise pytest.UsageError(str(error)) from None
-    option.report_dir, option.failed = found.folder, found.failed
+    option.report_dir, option.failed = report.folder, report.failed
     if option.resume is not None and not (option.list_cases or option.collectonly):
         option.resume = set_aside(report_in(option.resume), option.report_dir)
     option.lf = getattr(option, "lf", False) and not own_last_failed
-    config.stash[LAST_FAILED] = own_last_failed and found.failed is not None
-    if found.note:
-        print(found.note, file=sys.stderr)
+    config.stash[LAST_FAILED] = own_last_failed and report.failed is not None
+    if report.note:
+        print(report.note, file=sys.stderr)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -220,9 +220,9 @@ def _seconds_of(config: pytest.Config, nodes: Sequence[str]) -> dict[str, float]
     run, index = config.stash[RUN], current_index() or {}
 
     def applies(identifier: str) -> bool:
-        known = index.get(identifier)
-        clauses = [run.registry.clause(name) for name in known.clauses] if known is not None else []
-        return known is None or run.applies(clauses, known.features, known.levels)
+        case = index.get(identifier)
+        clauses = [run.registry.clause(name) for name in case.clauses] if case is not None else []
+        return case is None or run.applies(clauses, case.features, case.levels)
 
     return {node: seconds_of_case(name) if applies(name) else 0.0 for node, name in cases.items()}
 
@@ -278,14 +278,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     inside = cache(lambda path: suite in path.parents)  # asked once a file: to take a path apart takes long
     clauses = cache(lambda names: tuple(map(run.registry.clause, names)))  # most cases have those of others
     problems: list[str] = []
-    seen: dict[str, str] = {}
+    node_of: dict[str, str] = {}
     for item in items:
         identifier = case_id(item.nodeid) if inside(item.path) else None
         if identifier is None:
             continue
-        if identifier in seen:
-            problems.append(f"{item.nodeid}: case id {identifier} is also that of {seen[identifier]}: rename one")
-        seen[identifier] = item.nodeid
+        if identifier in node_of:
+            problems.append(f"{item.nodeid}: case id {identifier} is also that of {node_of[identifier]}: rename one")
+        node_of[identifier] = item.nodeid
         try:
             item.stash[CASE] = _case(run, identifier, item, clauses)
         except (RegistryError, ValueError) as error:
@@ -348,11 +348,11 @@ def _deselect(config: pytest.Config, run: SuiteRun, items: list[pytest.Item]) ->
             return False
         return run.shard is None or in_shard(case.id, run.shard)
 
-    kept = [item for item in items if keep(item)]
-    if len(kept) != len(items):
+    remaining = [item for item in items if keep(item)]
+    if len(remaining) != len(items):
         config.hook.pytest_deselected(items=[item for item in items if not keep(item)])
     judged = config.stash[RESUMED]
-    items[:] = [item for item in kept if CASE not in item.stash or item.stash[CASE].id not in judged]
+    items[:] = [item for item in remaining if CASE not in item.stash or item.stash[CASE].id not in judged]
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -390,23 +390,23 @@ def arguments(run: SuiteRun, case: Case, item: pytest.Function) -> dict[str, Any
 
     Given before pytest looks for them: it makes two or three fixtures for each, a thirtieth of a run.
     """
-    listed = item.callspec.params if hasattr(item, "callspec") else {}
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
     case.check.asked = run.session.exchanges
-    return {"impl": Implementation(run.session, run.level, run.via, run.seed), "check": case.check, **listed}
+    return {"impl": Implementation(run.session, run.level, run.via, run.seed), "check": case.check, **parameters}
 
 
 @pytest.fixture
 def impl(request: pytest.FixtureRequest) -> Implementation:
     """The implementation under test, in its first state."""
-    given: Implementation = request.node.funcargs["impl"]
-    return given
+    implementation: Implementation = request.node.funcargs["impl"]
+    return implementation
 
 
 @pytest.fixture
 def check(request: pytest.FixtureRequest) -> Check:
     """The assertions of this case: counted, recorded, and the only way to pass."""
-    given: Check = request.node.funcargs["check"]
-    return given
+    case_check: Check = request.node.funcargs["check"]
+    return case_check
 
 
 @pytest.hookimpl(wrapper=True)

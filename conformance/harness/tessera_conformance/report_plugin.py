@@ -44,9 +44,9 @@ NARROWING = (
 class ReportKeeper:
     """Collects observation lines, writes the report file and prints the end of the run."""
 
-    def __init__(self, config: pytest.Config, run: SuiteRun, kept: Mapping[str, Line]) -> None:
+    def __init__(self, config: pytest.Config, run: SuiteRun, earlier: Mapping[str, Line]) -> None:
         """`kept` are the lines of cases that another run has judged before it was cut off."""
-        self._kept = kept
+        self._kept = earlier
         self._config = config
         self._run = run
         self._writer: JournalWriter | None = None
@@ -168,8 +168,8 @@ class ReportKeeper:
 
     def _break_off(self) -> None:
         """End the run: nothing answers."""
-        known = isinstance(self.hello, Fault)  # it is a problem of its own
-        why = f"after the first {FIRST} cases" if known else self._silence.sentence()
+        is_fault = isinstance(self.hello, Fault)  # it is a problem of its own
+        why = f"after the first {FIRST} cases" if is_fault else self._silence.sentence()
         self._run.broken_off = f"{why}; mend that first, or run on with --keep-going"
         if self._session is not None:
             self._session.shouldfail = NO_ANSWER

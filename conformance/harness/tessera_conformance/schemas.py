@@ -137,17 +137,17 @@ def _each(schema: Any, whole: Any) -> Check:
     return lambda value: all(map(check, value))
 
 
-def _unique(wanted: bool, schema: Any) -> Check:
+def _unique(unique: bool, schema: Any) -> Check:
     items = schema.get("items", {})
-    if not wanted or not (items.get("type") == "string" or "enum" in items):
+    if not unique or not (items.get("type") == "string" or "enum" in items):
         raise OutsideTheSubset("unique items other than texts")
     return lambda value: len({repr(element) for element in value}) == len(value)
 
 
 def _members(schemas: Mapping[str, Any], whole: Mapping[str, Any]) -> Check:
-    known = {name: check_of(schema) for name, schema in schemas.items()}
+    checks = {name: check_of(schema) for name, schema in schemas.items()}
     others = check_of(whole.get("additionalProperties", True))
-    return lambda value: all(known.get(name, others)(member) for name, member in value.items())
+    return lambda value: all(checks.get(name, others)(member) for name, member in value.items())
 
 
 def _other_members(schema: Any, whole: Mapping[str, Any]) -> Check:
@@ -199,11 +199,11 @@ TENSOR = "tessera:protocol/messages#/$defs/tensor"
 @cache
 def schemas() -> Mapping[str, dict[str, Any]]:
     """Every schema file of the project, by `$id`."""
-    found = {}
+    documents = {}
     for path in sorted(schemas_directory().rglob("*.schema.json")):
         document = json.loads(path.read_text(encoding="utf-8"))
-        found[document["$id"]] = document
-    return found
+        documents[document["$id"]] = document
+    return documents
 
 
 def has_definition(schema: str, definition: str) -> bool:
@@ -271,8 +271,8 @@ MOST_ERRORS = 20
 
 def problems(schema: str, definition: str, value: Any) -> list[tuple[tuple[str | int, ...], str]]:
     """Everything that is wrong with `value`: the place and the complaint, in the order of places."""
-    found = islice(validator(schema, definition).iter_errors(value), MOST_ERRORS)
-    complaints = [(tuple(error.absolute_path), error.message[:300]) for error in found]
+    errors = islice(validator(schema, definition).iter_errors(value), MOST_ERRORS)
+    complaints = [(tuple(error.absolute_path), error.message[:300]) for error in errors]
     return sorted(complaints, key=lambda complaint: [*map(str, complaint[0])])
 
 

@@ -67,22 +67,22 @@ class Choice:
             NothingChosen: a pattern, clause, feature or report has no case, or all of them together have none.
             UnreadableReport: the report is none.
         """
-        kept = set(index)
+        selected = set(index)
         if self.reproduced is not None:
-            kept &= _one(self.reproduced, index)
+            selected &= _one(self.reproduced, index)
         if self.cases:
-            kept &= {case for pattern in self.cases for case in _matching(pattern, index)}
+            selected &= {case for pattern in self.cases for case in _matching(pattern, index)}
         if self.clauses:
             judged = {name for pattern in self.clauses for name in _clauses(pattern, index, registry)}
-            kept = {case for case in kept if not judged.isdisjoint(index[case].clauses)}
+            selected = {case for case in selected if not judged.isdisjoint(index[case].clauses)}
         if self.features:
             needed = {_feature(name, index, registry) for name in self.features}
-            kept = {case for case in kept if not needed.isdisjoint(index[case].features)}
+            selected = {case for case in selected if not needed.isdisjoint(index[case].features)}
         if self.failed is not None:
-            kept &= _failures(self.failed, index)
-        if not kept:
+            selected &= _failures(self.failed, index)
+        if not selected:
             raise NothingChosen("no case is in all that was asked for: leave out an option")
-        return {identifier: case for identifier, case in index.items() if identifier in kept}
+        return {identifier: case for identifier, case in index.items() if identifier in selected}
 
 
 def _one(identifier: str, index: CaseIndex) -> set[str]:
@@ -92,10 +92,10 @@ def _one(identifier: str, index: CaseIndex) -> set[str]:
 
 
 def _matching(pattern: str, index: CaseIndex) -> list[str]:
-    found = [identifier for identifier in index if fnmatchcase(identifier, pattern)]
-    if not found:
+    identifiers = [identifier for identifier in index if fnmatchcase(identifier, pattern)]
+    if not identifiers:
         raise NothingChosen(f"--case {pattern}: no case has such an id{meant(pattern, _patterns(index))}")
-    return found
+    return identifiers
 
 
 def _patterns(index: CaseIndex) -> set[str]:
@@ -110,11 +110,11 @@ def _clauses(pattern: str, index: CaseIndex, registry: Registry) -> set[str]:
     clauses = [clause for name, clause in registry.clauses.items() if fnmatchcase(name, pattern)]
     if not clauses:
         raise NothingChosen(f"--clause {pattern}: no such clause{meant(pattern.upper(), registry.clauses)}")
-    found = {clause.duplicate_of or clause.id for clause in clauses}
-    if not any(found & {*case.clauses} for case in index.values()):
+    names = {clause.duplicate_of or clause.id for clause in clauses}
+    if not any(names & {*case.clauses} for case in index.values()):
         verified = ", ".join(sorted({clause.verify for clause in clauses}))
         raise NothingChosen(f"--clause {pattern}: no case judges it (verified by: {verified})")
-    return found
+    return names
 
 
 def _feature(name: str, index: CaseIndex, registry: Registry) -> str:
@@ -176,10 +176,10 @@ def earlier(folder: Path | None, failed: Path | None, last_failed: bool, keeps: 
     if not last_failed:
         return Earlier(base)
     part = next((path for name in (FILE_NAME, BEFORE) if (path := base / PART / name).is_file()), None)
-    known = [path for path in (base / FILE_NAME, part) if path is not None and path.is_file()]
-    if not known:
+    paths = [path for path in (base / FILE_NAME, part) if path is not None and path.is_file()]
+    if not paths:
         return Earlier(base, note=f"--lf: there is no {base / FILE_NAME} yet: all cases run")
-    newest = max(known, key=lambda path: path.stat().st_mtime_ns)
+    newest = max(paths, key=lambda path: path.stat().st_mtime_ns)
     if newest == base / PART / FILE_NAME and not keeps:
         newest = newest.replace(newest.with_name(BEFORE))
     return Earlier(base / PART, newest)
@@ -332,10 +332,10 @@ def matching(expression: str, index: CaseIndex) -> CaseIndex | None:
         compiled = Expression.compile(expression)
     except SyntaxError:
         return None  # pytest says what is wrong
-    kept = {identifier: case for identifier, case in index.items() if compiled.evaluate(_Names(names_of(case.node)))}
-    if not kept:
+    matches = {identifier: case for identifier, case in index.items() if compiled.evaluate(_Names(names_of(case.node)))}
+    if not matches:
         raise NothingChosen(nothing(expression, [case.node for case in index.values()]))
-    return kept
+    return matches
 
 
 class _Names:
@@ -364,8 +364,8 @@ def nothing(expression: str, nodes: Sequence[str]) -> str:
     absent = next((word for word in _words(expression) if word not in text), None)
     if absent is None:
         return error_text(f"-k {expression}", "no case has all of these names", do="leave out one of them")
-    known = {*_WORD.findall(text), *(PurePosixPath(node.partition("::")[0]).stem[5:] for node in nodes)}
-    hint = meant(absent, known).removeprefix("; ")
+    words = {*_WORD.findall(text), *(PurePosixPath(node.partition("::")[0]).stem[5:] for node in nodes)}
+    hint = meant(absent, words).removeprefix("; ")
     return error_text(f"-k {expression}", f"no case has {absent} in its name", do=hint or "`--list` shows the cases")
 
 
@@ -395,13 +395,13 @@ def narrow(config: pytest.Config, registry: Registry) -> Set[str] | None:
         config.args[:] = _named_by_keyword(config, named)
         return None
     chosen = selection.of(case_index(), registry)
-    kept = {name: case for name, case in chosen.items() if any(place.holds(case.node) for place in named)}
-    if not kept:
+    selected = {name: case for name, case in chosen.items() if any(place.holds(case.node) for place in named)}
+    if not selected:
         raise NothingChosen(
             f"{', '.join(place.argument for place in named)}: holds none of the {len(chosen)} cases that were asked for"
         )
-    config.args[:] = narrowed([case.node for case in kept.values()])
-    return kept.keys()
+    config.args[:] = narrowed([case.node for case in selected.values()])
+    return selected.keys()
 
 
 def _named_by_keyword(config: pytest.Config, named: Sequence[Place]) -> list[str]:
@@ -414,8 +414,8 @@ def _named_by_keyword(config: pytest.Config, named: Sequence[Place]) -> list[str
     whole = config.rootpath == suite_directory() and not any(place.in_suite for place in named)
     index = case_index() if whole else current_index()
     within = {name: case for name, case in (index or {}).items() if any(place.holds(case.node) for place in named)}
-    kept = matching(config.option.keyword, within) if within else None
-    return arguments if kept is None else narrowed([case.node for case in kept.values()])
+    selected = matching(config.option.keyword, within) if within else None
+    return arguments if selected is None else narrowed([case.node for case in selected.values()])
 
 
 def described(config: pytest.Config) -> dict[str, Any]:

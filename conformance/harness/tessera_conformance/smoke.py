@@ -71,15 +71,15 @@ def _lower(impl: Implementation, check: Check) -> None:
 
 
 def _execute(impl: Implementation, check: Check) -> None:
-    asked = {"source": PROGRAM, "function": "f", "inputs": {"A": _floats(1, 2)}}
-    outputs = check.returns(impl.language.execute(**asked, level=impl.level))["outputs"]
+    request = {"source": PROGRAM, "function": "f", "inputs": {"A": _floats(1, 2)}}
+    outputs = check.returns(impl.language.execute(**request, level=impl.level))["outputs"]
     check.equal(len(outputs), 1, "the number of results")
     check.bits(outputs[0], _floats(2, 4))
 
 
 def _evaluate(impl: Implementation, check: Check) -> None:
-    asked = {"operation": "add", "inputs": [_floats(1, 2), _floats(2, 2)], "attributes": {}}
-    outputs = check.returns(impl.numerics.evaluate(**asked, level=impl.level))["outputs"]
+    request = {"operation": "add", "inputs": [_floats(1, 2), _floats(2, 2)], "attributes": {}}
+    outputs = check.returns(impl.numerics.evaluate(**request, level=impl.level))["outputs"]
     check.equal(len(outputs), 1, "the number of results")
     check.bits(outputs[0], _floats(3, 4))
 
@@ -101,8 +101,8 @@ def _copy(impl: Implementation, check: Check) -> None:
     """Eight bytes to the device and back, on a stream of a mesh of the first device."""
     runtime, sent = impl.runtime, "0123456789abcdef"
     context = check.returns(runtime.tessInit(), "tessInit succeeds")["context"]
-    told = runtime.tessxDevices()
-    first = 0 if isinstance(told, Unsupported) else check.returns(told, "tessxDevices succeeds")["devices"][0]["id"]
+    answer = runtime.tessxDevices()
+    first = 0 if isinstance(answer, Unsupported) else check.returns(answer, "tessxDevices succeeds")["devices"][0]["id"]
     axes = {"tp": 1, "pp": 1, "dp": 1, "ep": 1}
     created = runtime.tessMeshCreate(context=context, deviceIds=[first], nDevices=1, axes=axes)
     mesh = check.returns(created, "tessMeshCreate succeeds")["mesh"]
@@ -115,8 +115,8 @@ def _copy(impl: Implementation, check: Check) -> None:
     for to, from_, kind in ((device, source, H2D), (target, device, D2H)):
         check.returns(runtime.tessMemcpyAsync(dst=to, src=from_, bytes=8, kind=kind, stream=stream), "the copy")
     check.returns(runtime.tessStreamSynchronize(stream=stream), "tessStreamSynchronize succeeds")
-    found = check.returns(runtime.tessxHostRead(hostPtr=target, bytes=8), "tessxHostRead succeeds")["data"]
-    check.equal(found, sent, "the bytes that came back")
+    data = check.returns(runtime.tessxHostRead(hostPtr=target, bytes=8), "tessxHostRead succeeds")["data"]
+    check.equal(data, sent, "the bytes that came back")
     check.returns(runtime.tessShutdown(context=context), "tessShutdown succeeds")
 
 
@@ -128,8 +128,8 @@ def _null_context(impl: Implementation, check: Check) -> None:
 
 
 def _all_reduce(impl: Implementation, check: Check) -> None:
-    asked = {"inputs": [_floats(1, 2), _floats(3, 4)], "op": "sum"}
-    outputs = check.returns(impl.collectives.all_reduce(**asked, level=impl.level))["outputs"]
+    request = {"inputs": [_floats(1, 2), _floats(3, 4)], "op": "sum"}
+    outputs = check.returns(impl.collectives.all_reduce(**request, level=impl.level))["outputs"]
     check.equal(len(outputs), 2, "a result for each rank")
     for output in outputs:
         check.bits(output, _floats(4, 6))
@@ -215,11 +215,11 @@ def _smoke(session: Session, via: str) -> int:
     strange = strange_claims(hello, load_registry(clauses_directory()))
     for sentence in strange:
         _print("session.open", f"wrong: {sentence}")
-    asked = questions(hello, via)
-    if not asked:
+    asking = questions(hello, via)
+    if not asking:
         print("nothing was asked, since nothing is claimed: name `documents` and `capabilities` in the Hello")
     implementation = Implementation(session, hello.level, via)
-    sound = [_ask(session, implementation, question) for question in asked]
+    sound = [_ask(session, implementation, question) for question in asking]
     return SOUND if sound and all(sound) and not strange else UNSOUND
 
 

@@ -255,12 +255,12 @@ class SuiteRun:
 
 def strange_claims(hello: Hello, registry: Registry) -> list[str]:
     """One sentence for each claim of what is no feature."""
-    known = registry.features
+    features = registry.features
     return [
-        f"the implementation claims {name!r}, which is no feature{meant(name.replace('_', '-'), known)}; "
+        f"the implementation claims {name!r}, which is no feature{meant(name.replace('_', '-'), features)}; "
         "`tessera-conformance clauses features` lists them"
         for name in hello.capabilities
-        if name not in known
+        if name not in features
     ]
 
 

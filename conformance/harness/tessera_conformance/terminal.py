@@ -24,9 +24,9 @@ import pytest
 # Known names near one that is unknown: what may have been meant.
 
 
-def meant(name: str, known: Iterable[str]) -> str:
+def meant(name: str, candidates: Iterable[str]) -> str:
     """`; did you mean A or B?` where a known name is near; the second where it is about as near."""
-    names = difflib.get_close_matches(name, list(known), n=2, cutoff=0.6)
+    names = difflib.get_close_matches(name, list(candidates), n=2, cutoff=0.6)
     ratios = [difflib.SequenceMatcher(None, word, name).ratio() for word in names]
     nearest = [candidate for candidate, ratio in zip(names, ratios, strict=True) if ratio > ratios[0] - 0.05]
     return f"; did you mean {' or '.join(nearest)}?" if nearest else ""
@@ -135,10 +135,10 @@ def of_argparse(message: str, program: str, known_options: Iterable[str] = ()) -
     where, what = (match["where"] or program, match["what"]) if match else (program, line)
     remedy = f"`{program} --help` shows what it takes"
     if choice := _CHOICE.fullmatch(what):
-        known = [word.strip("'") for word in choice["known"].split(", ")]
+        words = [word.strip("'") for word in choice["known"].split(", ")]
         place = program if where in ("COMMAND", "ACTION") else where
-        hint = meant(choice["value"], known).removeprefix("; ")
-        return error_text(place, f"unknown {where.lower().strip('-')} {choice['value']}", either(known), hint or remedy)
+        hint = meant(choice["value"], words).removeprefix("; ")
+        return error_text(place, f"unknown {where.lower().strip('-')} {choice['value']}", either(words), hint or remedy)
     if value := _VALUE.fullmatch(what):
         return error_text(where, f"{value['value']} is not what it takes", do=remedy)
     if unknown := _UNKNOWN.fullmatch(what):
@@ -264,8 +264,8 @@ class Progress:
 
     def _begin(self, nodes: list[str]) -> None:
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
-        known = ("_get_progress_information_message", "_screen_width", "_show_progress_info")
-        if self._left or reporter is None or not all(hasattr(reporter, name) for name in known):
+        names = ("_get_progress_information_message", "_screen_width", "_show_progress_info")
+        if self._left or reporter is None or not all(hasattr(reporter, name) for name in names):
             return
         self._left = dict(self._seconds_of(nodes))
         if self._left and reporter._show_progress_info == "progress":

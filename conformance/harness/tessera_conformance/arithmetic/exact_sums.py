@@ -53,9 +53,9 @@ def _directed(value: Value, format_: FloatFormat, direction: Rounding) -> Value:
     if value is NAN or is_infinite(value) or is_zero(value):
         return format_.round(value)
     negative = is_negative(value)
-    magnitude, kept = _truncated(abs(finite(value)), format_)
-    rest = abs(finite(value)) - kept
-    if rest and _rounds_away(direction, negative, rest, kept, magnitude, format_):
+    magnitude, truncated = _truncated(abs(finite(value)), format_)
+    rest = abs(finite(value)) - truncated
+    if rest and _rounds_away(direction, negative, rest, truncated, magnitude, format_):
         magnitude += 1
     if magnitude > format_.largest_code:
         return _overflowed(negative, format_, direction)
@@ -72,7 +72,7 @@ def _truncated(number: Fraction, format_: FloatFormat) -> tuple[int, Fraction]:
 
 
 def _rounds_away(
-    direction: Rounding, negative: bool, rest: Fraction, kept: Fraction, magnitude: int, format_: FloatFormat
+    direction: Rounding, negative: bool, rest: Fraction, truncated: Fraction, magnitude: int, format_: FloatFormat
 ) -> bool:
     if direction == "nearest_away":
         binade = max((magnitude >> format_.fraction_bits) - 1, 0)

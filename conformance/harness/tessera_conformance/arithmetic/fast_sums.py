@@ -68,9 +68,9 @@ def can(tree: Tree, model: NodeArithmetic, dtype: str) -> bool:
 def environment_is_sound() -> bool:
     """True if this process rounds to nearest even and keeps subnormals; some libraries switch that off for all."""
     tiny, one, half_step = np.float64(5e-324), np.float64(1.0), np.float64(2.0) ** -53
-    kept = bool(tiny * one == tiny and tiny != 0) and bool(np.float32(1e-45) * np.float32(1.0) != 0)
+    keeps_subnormals = bool(tiny * one == tiny and tiny != 0) and bool(np.float32(1e-45) * np.float32(1.0) != 0)
     above = np.nextafter(one, np.float64(2.0))
-    return kept and bool(one + half_step == one and above + half_step > above and -one - half_step == -one)
+    return keeps_subnormals and bool(one + half_step == one and above + half_step > above and -one - half_step == -one)
 
 
 def type_of(accumulator: str) -> type[np.floating[Any]]:
@@ -310,8 +310,8 @@ def flushed_operands(numbers: Array, dtype: str, model: NodeArithmetic) -> Array
 def tf32_operands(numbers: Array) -> Array:
     """fp32 numbers rounded to 10 fraction bits, to nearest even, as the operands of a tf32 product are."""
     words = np.ascontiguousarray(numbers).view(np.uint32)
-    kept = (words + np.uint32(0xFFF) + ((words >> np.uint32(13)) & np.uint32(1))) & np.uint32(0xFFFFE000)
-    return np.where(np.isfinite(numbers), kept.view(np.float32), numbers)
+    rounded_words = (words + np.uint32(0xFFF) + ((words >> np.uint32(13)) & np.uint32(1))) & np.uint32(0xFFFFE000)
+    return np.where(np.isfinite(numbers), rounded_words.view(np.float32), numbers)
 
 
 def _words(flat: Array, dtype: str) -> Array:

@@ -82,10 +82,10 @@ class NodeArithmetic:
         """
         if not isinstance(value, Mapping):
             raise ModelError("", "an object with product, accumulator, rounding, alignment_bits, subnormals and start")
-        known = {"product", "accumulator", "rounding", "alignment_bits", "subnormals", "start"}
-        unknown = sorted(str(key) for key in value.keys() - known)
+        fields = {"product", "accumulator", "rounding", "alignment_bits", "subnormals", "start"}
+        unknown = sorted(str(key) for key in value.keys() - fields)
         if unknown:
-            raise ModelError(unknown[0], f"no such field; the fields are {', '.join(sorted(known))}")
+            raise ModelError(unknown[0], f"no such field; the fields are {', '.join(sorted(fields))}")
         if "accumulator" not in value:
             raise ModelError("accumulator", f"one of {', '.join(CHOICES['accumulator'])}")
         return cls(**value)
@@ -468,15 +468,15 @@ def _steps_of_json(value: Any) -> list[int]:
 
 
 def _require_each_leaf_once(steps: Sequence[int]) -> None:
-    seen: set[int] = set()
+    leaves: set[int] = set()
     for step in steps:
         if step >= START:
-            if step in seen:
+            if step in leaves:
                 raise LeafError(step, "stands in the tree twice")
-            seen.add(step)
-    count = len(seen - {START})
+            leaves.add(step)
+    count = len(leaves - {START})
     if count == 0 and len(steps) > 1:
         raise LeafError(0, "is missing")
-    missing = next((leaf for leaf in range(count) if leaf not in seen), None)
+    missing = next((leaf for leaf in range(count) if leaf not in leaves), None)
     if missing is not None:
         raise LeafError(missing, "is missing")

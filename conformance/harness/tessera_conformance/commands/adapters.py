@@ -42,8 +42,8 @@ class Skeleton:
     def commands(self) -> Sequence[Sequence[str]]:
         """Return the commands to run once it is built."""
         via = [option for option in self.first if option.startswith("--via")]
-        asked = [["smoke", f"--impl={self.impl}", *via], ["run", f"--impl={self.impl}", *self.first]]
-        return [["tessera-conformance", *words] for words in asked]
+        commands = [["smoke", f"--impl={self.impl}", *via], ["run", f"--impl={self.impl}", *self.first]]
+        return [["tessera-conformance", *words] for words in commands]
 
     def write(self) -> None:
         """Write the files.
@@ -61,18 +61,18 @@ class Skeleton:
 
 def skeleton(language: str, kind: str, path: Path | None = None) -> Skeleton:
     """The skeleton of an adapter of a kind in a language, to be written at a path, or where its language has it."""
-    told = _table()[language]
-    told = {**told, **told.get(kind, {})}
-    place = path or Path(told["path"])
+    row = _table()[language]
+    row = {**row, **row.get(kind, {})}
+    place = path or Path(row["path"])
     names = {"kind": kind, "path": str(place), "stem": place.stem}
-    without_via = told["impl"].startswith(TABLES)
+    without_via = row["impl"].startswith(TABLES)
     first = [option for option in _table()["first"][kind] if not (without_via and option.startswith("--via"))]
     return Skeleton(
-        {Path(to.format(**names)): _template(template.format(**names)) for to, template in told["files"].items()},
-        told.get("build", "").format(**names),
-        told["impl"].format(**names),
+        {Path(to.format(**names)): _template(template.format(**names)) for to, template in row["files"].items()},
+        row.get("build", "").format(**names),
+        row["impl"].format(**names),
         first,
-        told["needs"],
+        row["needs"],
     )
 
 
@@ -96,18 +96,18 @@ def configure_new_adapter(parser: argparse.ArgumentParser) -> None:
 
 def new_adapter(arguments: argparse.Namespace) -> int:
     """Write the skeleton; never over a file that exists."""
-    made = skeleton(arguments.language, arguments.kind, arguments.path)
+    adapter_skeleton = skeleton(arguments.language, arguments.kind, arguments.path)
     try:
-        made.write()
+        adapter_skeleton.write()
     except OSError as error:
         print_error(
             error_text(str(error.filename), str(error.strerror), do="name a new file in a folder that can be written")
         )
         return 2
-    print(f"{', '.join(map(str, made.files))}: written; now try")
-    if made.build:
-        print(f"  {made.build}")
-    for command in made.commands:
+    print(f"{', '.join(map(str, adapter_skeleton.files))}: written; now try")
+    if adapter_skeleton.build:
+        print(f"  {adapter_skeleton.build}")
+    for command in adapter_skeleton.commands:
         print(f"  {shlex.join(command)}")
     return 0
 

@@ -105,8 +105,8 @@ def _passes(clause: Clause, args: argparse.Namespace) -> bool:
     return fits and (args.section is None or clause.within(args.section))
 
 
-def _waiting_for_a_test(found: Coverage) -> set[str]:
-    return {report.id for report in (*found.errors, *found.warnings) if isinstance(report, UntestedClause)}
+def _waiting_for_a_test(statistics: Coverage) -> set[str]:
+    return {report.id for report in (*statistics.errors, *statistics.warnings) if isinstance(report, UntestedClause)}
 
 
 def list_features(args: argparse.Namespace) -> int:
@@ -202,14 +202,14 @@ def report(args: argparse.Namespace) -> int:
     """Print how many clauses have tests; fail on unknown tags and on untested clauses of enforced chapters."""
     registry = load_registry(_directory(args))
     judged = None if args.report is None else _judged(args.report, registry)
-    found = coverage(registry, cases_by_clause(case_index()), judged)
-    errors = list(found.errors)
+    result = coverage(registry, cases_by_clause(case_index()), judged)
+    errors = list(result.errors)
     if args.json:
-        print(json.dumps(_as_json(found, errors), indent=1))
+        print(json.dumps(_as_json(result, errors), indent=1))
     else:
-        _print_tallies(found)
+        _print_tallies(result)
         print_problems(errors)
-        waiting = f"{len(found.warnings)} clause(s) without a test in chapters not yet enforced, duplicates aside"
+        waiting = f"{len(result.warnings)} clause(s) without a test in chapters not yet enforced, duplicates aside"
         print(f"{len(errors)} error(s), {waiting}")
     return PROBLEMS if errors else SOUND
 
@@ -235,8 +235,8 @@ def mark(args: argparse.Namespace) -> int:
     whole = bool(args.report)
     facts = facts_of(registry, map(report_in, args.report)) if whole else facts_of_index(registry, case_index())
     if args.facts:
-        for name, found in facts.items():
-            print(f"{name:<19} {found}")
+        for name, fact in facts.items():
+            print(f"{name:<19} {fact}")
     marks = list(weaknesses(registry, facts, reasons))
     unexplained = [weakness for weakness in marks if not weakness.reason]
     for weakness in unexplained:
@@ -258,13 +258,13 @@ def annotate(args: argparse.Namespace) -> int:
         return PROBLEMS
     runs = _runs(args.report, registry)
     cases = coverage(registry, cases_by_clause(case_index())).cases
-    known = Knowledge(registry, cases, naming_tests(locations.suite_directory()), runs)
-    documents = {key: annotated(registry.documents[key], text, known) for key, text in specifications.items()}
+    knowledge = Knowledge(registry, cases, naming_tests(locations.suite_directory()), runs)
+    documents = {key: annotated(registry.documents[key], text, knowledge) for key, text in specifications.items()}
     args.output.mkdir(parents=True, exist_ok=True)
-    write_text(args.output / "index.html", first_page(documents, known))
+    write_text(args.output / "index.html", first_page(documents, knowledge))
     for key, passages in documents.items():
-        write_text(args.output / f"{key}.html", document_page(registry.documents[key], passages, known))
-    write_text(args.output / FEEDBACK, feedback(registry, known.tests))
+        write_text(args.output / f"{key}.html", document_page(registry.documents[key], passages, knowledge))
+    write_text(args.output / FEEDBACK, feedback(registry, knowledge.tests))
     print(f"{args.output}: index.html, a page for each of {len(documents)} documents, {FEEDBACK}")
     return SOUND
 
@@ -293,30 +293,30 @@ def print_feedback(args: argparse.Namespace) -> int:
     return SOUND
 
 
-def _as_json(found: Coverage, errors: Iterable[RegistryError]) -> dict[str, object]:
+def _as_json(tallies: Coverage, errors: Iterable[RegistryError]) -> dict[str, object]:
     sections: dict[str, dict[str, object]] = {}
-    for (document, section), tally in found.by_section.items():
+    for (document, section), tally in tallies.by_section.items():
         sections.setdefault(document, {})[section] = _numbers(tally)
     return {
-        "total": _numbers(found.total),
-        "documents": {document: _numbers(tally) for document, tally in found.by_document.items()},
+        "total": _numbers(tallies.total),
+        "documents": {document: _numbers(tally) for document, tally in tallies.by_document.items()},
         "sections": sections,
-        "levels": {level: _numbers(tally) for level, tally in found.by_level.items()},
-        "untested": [warning.id for warning in found.warnings],
+        "levels": {level: _numbers(tally) for level, tally in tallies.by_level.items()},
+        "untested": [warning.id for warning in tallies.warnings],
         "errors": [asdict(error.explain()) for error in errors],
     }
 
 
-def _print_tallies(found: Coverage) -> None:
-    print(f"{'':<28}" + "".join(f"{name:>9}" for name in _numbers(found.total)))
-    for document, tally in found.by_document.items():
+def _print_tallies(tallies: Coverage) -> None:
+    print(f"{'':<28}" + "".join(f"{name:>9}" for name in _numbers(tallies.total)))
+    for document, tally in tallies.by_document.items():
         print(_row(document, tally))
-        for (key, section), part in found.by_section.items():
+        for (key, section), part in tallies.by_section.items():
             if key == document:
                 print(_row(f"  {section}", part))
-    for level, tally in found.by_level.items():
+    for level, tally in tallies.by_level.items():
         print(_row(level, tally))
-    print(_row("total", found.total))
+    print(_row("total", tallies.total))
 
 
 def _row(name: str, tally: Tally) -> str:

@@ -19,18 +19,18 @@ MARKED = re.compile(r"(<!-- core methods -->\n).*?(<!-- end -->)", re.DOTALL)
 
 def core_methods(interface: Interface, registry: Registry) -> dict[str, list[str]]:
     """The methods by document: those without a feature that a clause of its core is judged by."""
-    found: dict[str, list[str]] = {document: [] for document in registry.documents}
+    methods: dict[str, list[str]] = {document: [] for document in registry.documents}
     for method in interface.methods.values():
         clauses = [registry.clauses[name] for name in method.clauses] if not method.feature else []
         for document in dict.fromkeys(clause.document for clause in clauses if clause.profile == "core"):
-            found[document].append(method.name if method.area == "runtime" else method.full_name)
-    return found
+            methods[document].append(method.name if method.area == "runtime" else method.full_name)
+    return methods
 
 
 def page_with_core_methods(interface: Interface, registry: Registry, page: str) -> str:
     """The page with the table between its marks, `<!-- core methods -->` and `<!-- end -->`, made anew."""
     table = "\n".join(_table(interface, registry))
-    return MARKED.sub(lambda found: f"{found[1]}{table}\n{found[2]}", page)
+    return MARKED.sub(lambda match: f"{match[1]}{table}\n{match[2]}", page)
 
 
 def _table(interface: Interface, registry: Registry) -> Iterator[str]:

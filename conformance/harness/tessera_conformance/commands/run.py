@@ -162,12 +162,12 @@ def show(arguments: argparse.Namespace) -> int:
     if arguments.catalogue or arguments.file is None:
         print("\n".join(catalogue_table()))
         return 0
-    found = diagnose(read(report_in(arguments.file)).observed)
-    for cause in found:
+    diagnoses = diagnose(read(report_in(arguments.file)).observed)
+    for cause in diagnoses:
         print(visible(cause.sentence))
         for case in cause.cases if arguments.cases else ():
             print(f"  {visible(case)}")
-    if not found:
+    if not diagnoses:
         print("no failing arithmetic")
     return 0
 

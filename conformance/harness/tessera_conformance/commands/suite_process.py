@@ -59,8 +59,8 @@ def _seconds(config: pytest.Config) -> float:
     index = current_index()
     if index is None:
         return float("inf") if whole else 0.0
-    kept = (name for name, case in index.items() if whole or any(place.holds(case.node) for place in named))
-    return sum(map(seconds_of_case, kept)) / count
+    nodes = (name for name, case in index.items() if whole or any(place.holds(case.node) for place in named))
+    return sum(map(seconds_of_case, nodes)) / count
 
 
 def _allows(option: Any) -> bool:

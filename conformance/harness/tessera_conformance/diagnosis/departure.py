@@ -377,8 +377,8 @@ class Steps:
         form = format_ or self.format
         if isinstance(form, IntegerFormat) and self.departure.overflow.startswith("saturate"):
             return limited(value, form)
-        found = rounded(value, form, self.departure.steps)
-        return flushed(found, form) if self.departure.flushed == "steps" else found
+        result = rounded(value, form, self.departure.steps)
+        return flushed(result, form) if self.departure.flushed == "steps" else result
 
     def constant(self, value: Fraction | int | float) -> Value:
         """A constant, rounded once to the accumulator type."""
@@ -442,10 +442,10 @@ class Steps:
 
     def total(self, terms: Sequence[Any], order: str) -> Value:
         """The sum of terms in the order of the departure, by default `order`; the empty sum is +0."""
-        kept = self.kept(terms)
-        if not kept:
+        used = self.kept(terms)
+        if not used:
             return ZERO
-        total = self.round(_value(ORDERS[self.departure.order or order].run(kept, self)))
+        total = self.round(_value(ORDERS[self.departure.order or order].run(used, self)))
         return self.add(total, self.neutral) if self.departure.start == "zero" else total
 
     def kept(self, terms: Sequence[Any]) -> Sequence[Any]:

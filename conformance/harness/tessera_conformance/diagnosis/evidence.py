@@ -114,15 +114,15 @@ def within_bounds(questions: Sequence[Differing]) -> bool:
     )
 
 
-def _is_enclosed(call: Call, found: Tensor) -> bool:
+def _is_enclosed(call: Call, actual: Tensor) -> bool:
     function = f"oracle.{call.operation}"
-    if call.operation not in bounds.ENCLOSED or not found.format.is_float:
+    if call.operation not in bounds.ENCLOSED or not actual.format.is_float:
         return False
     try:
         enclosures = bounds.enclose(function, call.inputs, call.arguments)
     except (ArithmeticError, ValueError, LookupError, TypeError):
         return False
-    values = values_of(found)
+    values = values_of(actual)
     return len(values) == len(enclosures) and all(
         enclosure is None or (value is not None and abs(value - enclosure.exact) <= enclosure.error)
         for value, enclosure in zip(values, enclosures, strict=True)
@@ -131,8 +131,8 @@ def _is_enclosed(call: Call, found: Tensor) -> bool:
 
 def _histogram(questions: Sequence[Differing]) -> str:
     counted: Counter[str] = Counter()
-    for _, found, right in questions:
-        for one, other in zip(codes_of(found), codes_of(right), strict=True):
+    for _, actual, right in questions:
+        for one, other in zip(codes_of(actual), codes_of(right), strict=True):
             if one != other:
                 counted[_kind(one, other, right.dtype)] += 1
     order = [*(name for _, name in RANGES), "more"]
@@ -142,12 +142,12 @@ def _histogram(questions: Sequence[Differing]) -> str:
     return ", ".join([*([ulps] if ulps else []), *special])
 
 
-def is_special(found: int, right: int, dtype: str) -> str:
+def is_special(actual: int, right: int, dtype: str) -> str:
     """The special value that two codes differ in, in words; empty where both are numbers."""
     form = FORMATS[COMPONENTS.get(dtype, dtype)]
     if not isinstance(form, FloatFormat):
         return ""
-    sizes = [code & (form.sign_bit - 1) for code in (found, right)]
+    sizes = [code & (form.sign_bit - 1) for code in (actual, right)]
     if max(sizes) > form.largest_code:
         return "with NaN or infinity for another value"
     return "with a zero of the wrong sign" if sizes == [0, 0] else ""
@@ -169,11 +169,11 @@ def lies_beyond(size: int, answers: Sequence[tuple[Tensor, Tensor]]) -> bool:
     return longer > 1 and differing >= BY_CHANCE * beyond
 
 
-def _kind(found: int, right: int, dtype: str) -> str:
+def _kind(actual: int, right: int, dtype: str) -> str:
     """The range that a distance falls into, or which special value is concerned."""
-    if special := is_special(found, right, dtype):
+    if special := is_special(actual, right, dtype):
         return special
-    distance = steps_between(found, right, dtype)
+    distance = steps_between(actual, right, dtype)
     return next((name for end, name in RANGES if distance <= end), "more")
 
 
@@ -194,8 +194,8 @@ def _places(questions: Sequence[Differing]) -> str:
     return place or f"{differing} of {size} elements differ"
 
 
-def _mask(found: Tensor, right: Tensor) -> np.ndarray:
-    differs = np.array(codes_of(found), dtype=object) != np.array(codes_of(right), dtype=object)
+def _mask(actual: Tensor, right: Tensor) -> np.ndarray:
+    differs = np.array(codes_of(actual), dtype=object) != np.array(codes_of(right), dtype=object)
     mask: np.ndarray = differs.astype(bool).reshape(-1, right.format.words).any(axis=1).reshape(right.shape)
     return mask
 
@@ -243,9 +243,9 @@ def golden_vector(case: str, title: str) -> Golden | None:
     beginning, _, rest = case.rpartition("/golden")
     name = rest.partition("/")[2]
     for path in _files(PurePosixPath(beginning).parent.as_posix(), PurePosixPath(beginning).name):
-        found = _vectors(path).get(name)
-        if found is not None and found.comment == title:
-            return found
+        vector = _vectors(path).get(name)
+        if vector is not None and vector.comment == title:
+            return vector
     return None
 
 
@@ -339,9 +339,9 @@ def asked(lines: Sequence[Line], vectors: Vectors) -> Iterator[Asked]:
     """The arithmetic that each failing case asked for, in the order of the lines."""
     for line in lines:
         if line["verdict"] == "fail" and line["checks"] and _is_arithmetic(line["checks"][-1]):
-            found = _of_case(line, vectors)
-            if found is not None:
-                yield found
+            question = _of_case(line, vectors)
+            if question is not None:
+                yield question
 
 
 def passed(line: Line, operation: str, vectors: Vectors) -> Question | None:
@@ -394,8 +394,8 @@ def _long_case(line: Line, exchange: Line, operation: str, vectors: Vectors) -> 
     except MalformedTensor:
         return unknown
     asked_of = exchange["params"]["inputs"]
-    given = [asked_of[name] for name in vector.operands] if isinstance(asked_of, Mapping) else asked_of
-    if len(given) != len(inputs) or any(_hash(one) != other.sha256 for one, other in zip(given, inputs, strict=True)):
+    values = [asked_of[name] for name in vector.operands] if isinstance(asked_of, Mapping) else asked_of
+    if len(values) != len(inputs) or any(_hash(one) != other.sha256 for one, other in zip(values, inputs, strict=True)):
         return unknown
     call, output = Call(operation, inputs, vector.arguments), exchange["observation"]["returned"]["outputs"][0]
     try:

@@ -67,16 +67,16 @@ class Work(Steps):
         self.budget.spend(x.size // 4)
         values = list(_decoded(x))
         if (factors and x.dtype == "tf32") or self.departure.changed & {"operands", "flushed"}:
-            known = {value: self.operand(value, x.dtype, factor=factors) for value in set(values)}
-            values = [known[value] for value in values]
+            operands = {value: self.operand(value, x.dtype, factor=factors) for value in set(values)}
+            values = [operands[value] for value in values]
         read = self.departure.layout
         reread = read == "both" or (read == "left" and place == 0) or (read == "right" and place == 1)
         return [values[at] for at in by_columns(x.shape)] if reread else values
 
     def axis(self) -> int:
         """The axis of the call, or that which the implementation takes instead."""
-        asked: int = self.call.arguments.get("axis", -1)
-        return {"last_axis": -1, "first_axis": 0}.get(self.form, asked)
+        axis: int = self.call.arguments.get("axis", -1)
+        return {"last_axis": -1, "first_axis": 0}.get(self.form, axis)
 
     def stored(self, value: Value, dtype: str) -> Value:
         """A value as a tensor of that dtype holds it."""
@@ -314,22 +314,22 @@ def _attention(work: Work) -> Codes:
     yield from _attention_rows(work, lambda value: work.stored(value, work.call.dtype), scale, False)
 
 
-def _attention_rows(work: Work, kept: Callable[[Value], Value], scale: Value, causal: bool) -> Codes:
+def _attention_rows(work: Work, rounding: Callable[[Value], Value], scale: Value, causal: bool) -> Codes:
     q, k, v = work.call.inputs
     (*batch, queries, depth), keys, width = q.shape, k.shape[-2], v.shape[-1]
     lefts, rights, values = (work.values(place, factors=True) for place in range(3))
     for row in range(prod(batch) * queries):
         which = row // queries
         own = [rights[(which * keys + key) * depth : (which * keys + key + 1) * depth] for key in range(keys)]
-        products = [kept(dot(work, lefts[row * depth : (row + 1) * depth], key)) for key in own]
-        scores = [kept(work.multiply(product, scale)) for product in products]
+        products = [rounding(dot(work, lefts[row * depth : (row + 1) * depth], key)) for key in own]
+        scores = [rounding(work.multiply(product, scale)) for product in products]
         if causal:
             scores = [score if key <= row % queries else NEGATIVE_INFINITY for key, score in enumerate(scores)]
-        weights = [kept(weight) for weight in softmax_row(work, scores)]
+        weights = [rounding(weight) for weight in softmax_row(work, scores)]
         factors = [work.operand(weight, work.call.dtype, factor=True) for weight in weights]
         for column in range(width):
-            taken = values[which * keys * width + column : (which + 1) * keys * width : width]
-            yield row * width + column, work.code(dot(work, factors, taken), work.call.dtype)
+            column_values = values[which * keys * width + column : (which + 1) * keys * width : width]
+            yield row * width + column, work.code(dot(work, factors, column_values), work.call.dtype)
 
 
 # Normalization
@@ -412,8 +412,8 @@ def _divide(work: Work) -> Codes:
 def _scale(work: Work) -> Codes:
     factor = Fraction(work.call.arguments["factor"])
     form = FORMATS[work.call.dtype]
-    told = factor if work.form == "wide_literal" else FORMATS["fp32"].round(factor)
-    literal = told if work.form in ("wide_literal", "fp32_literal") else form.round(factor)
+    written_factor = factor if work.form == "wide_literal" else FORMATS["fp32"].round(factor)
+    literal = written_factor if work.form in ("wide_literal", "fp32_literal") else form.round(factor)
     for place, value in enumerate(work.values()):
         yield place, work.code(exact.multiply(value, literal), work.call.dtype)
 
@@ -522,11 +522,11 @@ COMPOSED: Mapping[tuple[str, str], Callable[[Steps, Value], Value]] = {
 
 def _activation(compute: Callable[[Work, Value], Value]) -> Kernel:
     def kernel(work: Work) -> Codes:
-        known: dict[Value, int] = {}
+        codes: dict[Value, int] = {}
         for place, value in enumerate(work.values()):
-            if value not in known:
-                known[value] = work.code(compute(work, value), work.call.dtype)
-            yield place, known[value]
+            if value not in codes:
+                codes[value] = work.code(compute(work, value), work.call.dtype)
+            yield place, codes[value]
 
     return kernel
 

@@ -97,14 +97,14 @@ def diagnose(lines: Sequence[Line], vectors: Vectors = golden_vector) -> list[Di
     for diagnosed in asked(lines, vectors):
         for operation in dict.fromkeys([diagnosed.operation, *(q.call.operation for q in diagnosed.questions)]):
             causes.setdefault(operation, []).append(diagnosed)
-    found: list[Diagnosis] = []
+    diagnoses: list[Diagnosis] = []
     left = MOST_STEPS_OF_ALL
     ordered = sorted(causes.items(), key=lambda cause: (len(cause[1]), cause[0]))
     for number, (operation, cases) in enumerate(ordered):
         budget = _Clock(min(MOST_STEPS, left // (len(ordered) - number)))
-        found += _Cause(operation, cases, lines, vectors, budget).diagnoses()
+        diagnoses += _Cause(operation, cases, lines, vectors, budget).diagnoses()
         left -= budget.taken
-    return sorted(found, key=lambda one: (-len(one.cases), one.operation, one.hypothesis))
+    return sorted(diagnoses, key=lambda one: (-len(one.cases), one.operation, one.hypothesis))
 
 
 def ordered_clauses(clauses: Sequence[str], diagnosis: Diagnosis) -> list[str]:
@@ -167,8 +167,8 @@ class _Cause:
         explained = self._extended(explained, [question for question in questions if question.has_form])
         yield from map(self._told, explained)
         long = sorted({*long} - {case for explanation in explained for case in explanation.more})
-        known = [*unlike, *(one for explanation in explained for one in explanation.questions)]
-        rest = [question for question in questions if question not in known]
+        accounted = [*unlike, *(one for explanation in explained for one in explanation.questions)]
+        rest = [question for question in questions if question not in accounted]
         gave_up = gave_up or self.budget.left < 0
         faint = [] if gave_up else [question for question in rest if question.has_fit]
         faint = faint if Explained(faint, []).evidence < FEWEST_BITS_OF_SOME else []
@@ -183,14 +183,14 @@ class _Cause:
 
     def _extended(self, explained: Sequence[Explained], questions: Sequence[Compared]) -> list[Explained]:
         """The explanations with the questions that were left for later."""
-        known = {id(one) for other in explained for one in other.questions}
-        late = [question for question in questions if id(question) not in known and question.question.work > MOST_WORK]
+        ids = {id(one) for other in explained for one in other.questions}
+        late = [question for question in questions if id(question) not in ids and question.question.work > MOST_WORK]
         long = [case.long for case in self.cases if case.long is not None and case.operation == self.operation]
-        found = []
+        extensions = []
         for explanation in explained:
-            found.append(extended(self.operation, explanation, late, long))
-            late = [one for one in late if one not in found[-1].questions]
-        return found
+            extensions.append(extended(self.operation, explanation, late, long))
+            late = [one for one in late if one not in extensions[-1].questions]
+        return extensions
 
     def _compared(self) -> Iterator[Compared]:
         """The questions of the operation that were answered wrongly."""
@@ -205,21 +205,21 @@ class _Cause:
     def _passing(self) -> Sequence[Compared]:
         """The questions of the operation that were answered rightly, in the files of the failing ones."""
         files = {case.case.rsplit("/golden", 1)[0] for case in self.cases}
-        found = []
+        comparisons = []
         for line in self.lines:
             if line["verdict"] == "pass" and line["case"].rsplit("/golden", 1)[0] in files:
                 question = passed(line, self.operation, self.vectors)
-                found += [] if question is None else [Compared(question, question.found, self.budget)]
-        return sorted(found, key=lambda candidate: candidate.question.work)
+                comparisons += [] if question is None else [Compared(question, question.found, self.budget)]
+        return sorted(comparisons, key=lambda candidate: candidate.question.work)
 
     def _canonical(self, question: Question) -> Tensor | None:
         """The right answer, computed in the form of the found one; None where it has another."""
-        found = question.found
-        codes = [-1] * (found.size * found.format.words)
+        actual = question.found
+        codes = [-1] * (actual.size * actual.format.words)
         try:
-            for place, code in answer(question.call, REFERENCE, self.budget, found.shape, found.dtype):
+            for place, code in answer(question.call, REFERENCE, self.budget, actual.shape, actual.dtype):
                 codes[place] = code
-            return Tensor.from_words(found.dtype, found.shape, codes)
+            return Tensor.from_words(actual.dtype, actual.shape, codes)
         except (*NO_MEANING, OverflowError, MalformedTensor):
             return None
 
@@ -240,16 +240,16 @@ class _Cause:
         cases = sorted({*_cases_of(questions), *explained.more})
         of_dtypes = "" if len(cases) == self.failing else f"{', '.join(dtypes)}: "
         sentence = f"{of_dtypes}{hypothesis.verb}{says}{also}; {advice}"
-        found = self._diagnosis(hypothesis.name, sentence, hypothesis.clause, questions, cases, explained.evidence)
-        return replace(found, says=f"{sentence} ({found.clauses[0]})")
+        diagnosis = self._diagnosis(hypothesis.name, sentence, hypothesis.clause, questions, cases, explained.evidence)
+        return replace(diagnosis, says=f"{sentence} ({diagnosis.clauses[0]})")
 
     def _of_forms(self, questions: Sequence[Compared]) -> Diagnosis:
         """Results of another dtype or shape."""
         first = min(questions, key=lambda question: question.question.work)
-        found, right = first.question.found, first.right
+        actual, right = first.question.found, first.right
         same_shape = all(question.question.found.shape == question.right.shape for question in questions)
         what = "dtype" if same_shape else "shape"
-        example = f"{found.dtype}{list(found.shape)} for {right.dtype}{list(right.shape)}"
+        example = f"{actual.dtype}{list(actual.shape)} for {right.dtype}{list(right.shape)}"
         says = f"the result has another {what}, such as {example}"
         return self._diagnosis(f"other_{what}", says, ONE_ROUNDING, questions)
 
@@ -296,11 +296,11 @@ class _Cause:
         return tuple(dict.fromkeys([clause, *tagged]))
 
 
-def _is_other(one: Departure, told: Departure) -> bool:
+def _is_other(one: Departure, other: Departure) -> bool:
     """True if a departure that fits as well is another cause: not an order beside an order, nor the same and more."""
-    if one.changed == told.changed:
+    if one.changed == other.changed:
         return one.changed <= {"accumulator", "operands", "through"}
-    return not told.changed <= one.changed
+    return not other.changed <= one.changed
 
 
 def _cases_of(questions: Sequence[Compared]) -> list[str]:
@@ -354,14 +354,14 @@ class Compared:
     @property
     def has_form(self) -> bool:
         """True if dtype and shape are right."""
-        found = self.question.found
-        return (found.dtype, found.shape) == (self.right.dtype, self.right.shape)
+        actual = self.question.found
+        return (actual.dtype, actual.shape) == (self.right.dtype, self.right.shape)
 
     def differing(self) -> Iterator[tuple[int, int, int]]:
         """The observed and the right code of each element that differs, and how many bits of evidence it has."""
-        for found, right in zip(self.found_codes, self.right_codes, strict=True):
-            if found != right:
-                yield found, right, bits_between(found, right, self.right.dtype)
+        for actual, right in zip(self.found_codes, self.right_codes, strict=True):
+            if actual != right:
+                yield actual, right, bits_between(actual, right, self.right.dtype)
 
     @cached_property
     def bits(self) -> int:
@@ -384,15 +384,15 @@ class Compared:
         return self._fits.get(departure, False)
 
     def _compare(self, departure: Departure) -> bool:
-        seen = 0
+        compared = 0
         try:
             for place, code in answer(self.question.call, departure, self.budget, self.right.shape, self.right.dtype):
                 if code != self.found_codes[place]:
                     return False
-                seen += 1
+                compared += 1
         except NO_MEANING:
             return False
-        return seen == len(self.right_codes)
+        return compared == len(self.right_codes)
 
 
 Passing: TypeAlias = Callable[[], Sequence[Compared]]
@@ -454,8 +454,8 @@ def explanations(operation: str, questions: Sequence[Compared], passing: Passing
         return []
     if fitting := _fitting(singles(operation), questions, FEWEST_BITS):
         return [Explained(questions, _ranked(fitting, questions, passing))]
-    if seen := without_departure(operation, questions):
-        return [Explained(questions, [seen])]
+    if hypothesis := without_departure(operation, questions):
+        return [Explained(questions, [hypothesis])]
     grouped: dict[tuple[str, str], list[Compared]] = {}
     for question in questions:
         grouped.setdefault(question.group, []).append(question)
@@ -492,8 +492,8 @@ def _ranked(hypotheses: Sequence[Hypothesis], questions: Sequence[Compared], pas
 
 def _of_group(operation: str, questions: Sequence[Compared]) -> Sequence[Explained]:
     """Return explanations of the questions of a pair of dtypes that no single hypothesis fits."""
-    if seen := without_departure(operation, questions):
-        return [Explained(questions, [seen])]
+    if hypothesis := without_departure(operation, questions):
+        return [Explained(questions, [hypothesis])]
     parts = [*_parts(singles(operation), questions)]
     if sum(len(part.questions) for part in parts) >= NEARLY_ALL * len(questions):
         return parts
@@ -508,13 +508,13 @@ def _covered(groups: Sequence[Explained]) -> Iterator[Explained]:
     """
     rest = list(groups)
     while True:
-        taken: dict[Hypothesis, list[Explained]] = {}
+        groups_of: dict[Hypothesis, list[Explained]] = {}
         for group in rest:
             for hypothesis in group.hypotheses:
-                taken.setdefault(hypothesis, []).append(group)
+                groups_of.setdefault(hypothesis, []).append(group)
         enough = {
             candidate: own
-            for candidate, own in taken.items()
+            for candidate, own in groups_of.items()
             if Explained(_questions(own), [candidate]).evidence >= FEWEST_BITS
         }
         if not enough:
@@ -544,8 +544,8 @@ def _is_meant(hypothesis: Hypothesis, dtypes: set[str]) -> bool:
     departure = hypothesis.departure
     if hypothesis.only and dtypes != {hypothesis.only}:
         return False
-    known = [dtype for dtype in dtypes if dtype in ACCUMULATORS]
-    return not departure.accumulator or any(accumulator_of(dtype, departure) != ACCUMULATORS[dtype] for dtype in known)
+    narrow = [dtype for dtype in dtypes if dtype in ACCUMULATORS]
+    return not departure.accumulator or any(accumulator_of(dtype, departure) != ACCUMULATORS[dtype] for dtype in narrow)
 
 
 def _is_seen_twice(hypothesis: Hypothesis, questions: Sequence[Compared]) -> bool:
@@ -559,8 +559,8 @@ def _parts(hypotheses: Sequence[Hypothesis], questions: Sequence[Compared]) -> I
     while len(rest) >= FEWEST_OF_REST:
         best = Explained([], [])
         for hypothesis in hypotheses:
-            meant = [one for one in rest if _is_meant(hypothesis, {one.question.call.dtype})]
-            fitted = [one for one in meant if one.fits(hypothesis.departure)]
+            questions_meant = [one for one in rest if _is_meant(hypothesis, {one.question.call.dtype})]
+            fitted = [one for one in questions_meant if one.fits(hypothesis.departure)]
             candidate = Explained(fitted, [hypothesis])
             if len(fitted) > len(best.questions) and candidate.evidence >= FEWEST_BITS:
                 best = candidate
@@ -608,8 +608,8 @@ def nearest(operation: str, questions: Sequence[Compared]) -> Explained | None:
     fitted = [
         (single, [one for one in questions if one.known_to_fit(single.departure)]) for single in singles(operation)
     ]
-    found = [Explained(own, [hypothesis]) for hypothesis, own in fitted if len(own) >= FEWEST_OF_REST]
-    enough = [explanation for explanation in found if explanation.evidence >= FEWEST_BITS_OF_SOME]
+    candidates = [Explained(own, [hypothesis]) for hypothesis, own in fitted if len(own) >= FEWEST_OF_REST]
+    enough = [explanation for explanation in candidates if explanation.evidence >= FEWEST_BITS_OF_SOME]
     return max(enough, key=lambda explanation: len(explanation.questions), default=None)
 
 

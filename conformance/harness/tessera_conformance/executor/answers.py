@@ -47,8 +47,8 @@ def difference(here: Mapping[str, str], there: Mapping[str, str]) -> str:
 
 def _reference() -> list[Path]:
     """The modules of the reference, which need not be installed and is not imported."""
-    found = importlib.util.find_spec(REFERENCE)
-    folders = [] if found is None else map(Path, found.submodule_search_locations or ())
+    spec = importlib.util.find_spec(REFERENCE)
+    folders = [] if spec is None else map(Path, spec.submodule_search_locations or ())
     return [path for folder in folders for path in sorted(folder.rglob("*.py"))]
 
 

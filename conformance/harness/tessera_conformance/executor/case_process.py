@@ -32,14 +32,14 @@ def judge(settings: Mapping[str, Any], nodes: Sequence[str], answers: AnswerWrit
         _greet(settings, answers)
         return
     deviations = answers.folder / "deviations.toml"
-    given = {name: value for name, value in settings.items() if value is not None}
-    if "deviations" in given:
-        deviations.write_text(given["deviations"], encoding="utf-8")
-        given["deviations"] = deviations
+    stated = {name: value for name, value in settings.items() if value is not None}
+    if "deviations" in stated:
+        deviations.write_text(stated["deviations"], encoding="utf-8")
+        stated["deviations"] = deviations
     place = ["-q", *pytest_options(answers.folder)]
-    kept = [f"--basetemp={answers.folder / 'files'}", f"--report-dir={answers.folder / 'report'}"]
-    options = [f"--{name}={value}" for name, value in given.items()]
-    code = pytest.main([*place, *kept, *options, *narrowed(nodes)], plugins=[ReportWriter(answers, set(nodes))])
+    directories = [f"--basetemp={answers.folder / 'files'}", f"--report-dir={answers.folder / 'report'}"]
+    options = [f"--{name}={value}" for name, value in stated.items()]
+    code = pytest.main([*place, *directories, *options, *narrowed(nodes)], plugins=[ReportWriter(answers, set(nodes))])
     if code == pytest.ExitCode.USAGE_ERROR:
         answers.refuses(f"cannot run the cases: {answers.output()}")
     elif code not in DONE:

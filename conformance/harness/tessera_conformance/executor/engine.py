@@ -162,8 +162,8 @@ class Engine:
             again: list[Unit] = []
             for unit, answer in self._answers(waiting):
                 yield from answer.results
-                given = {task for task, _ in answer.results}
-                left = [task for task in unit.tasks if task not in given]
+                finished = {task for task, _ in answer.results}
+                left = [task for task in unit.tasks if task not in finished]
                 if left and not answer.whole and answer.running in left:
                     yield answer.running, Lost("", by_task=True)
                     left.remove(answer.running)

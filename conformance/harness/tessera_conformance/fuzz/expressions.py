@@ -172,10 +172,10 @@ class Scope:
 
     def visible(self) -> Mapping[str, Variable]:
         """Every name that can be used here; None in a frame hides a name."""
-        found: dict[str, Variable | None] = {}
+        variables: dict[str, Variable | None] = {}
         for frame in self.frames:
-            found.update(frame)
-        return {name: variable for name, variable in found.items() if variable is not None}
+            variables.update(frame)
+        return {name: variable for name, variable in variables.items() if variable is not None}
 
     def of_type(self, type_: Type) -> list[Variable]:
         """The variables of exactly this type."""
@@ -267,13 +267,13 @@ class Expressions:
     def expr(self, type_: t.Type, typed: bool = True) -> t.Expr:
         """An expression of the type."""
         start = self.choose.place()
-        made = self._expr(type_, typed)
+        expression = self._expr(type_, typed)
         self.choose.part(start)
-        return made
+        return expression
 
     def _expr(self, type_: t.Type, typed: bool) -> t.Expr:
-        known = not any(isinstance(extent, str) and extent.startswith("?") for extent in type_.shape)
-        if self.budget <= 0 or not known or not self.choose.below(3):
+        sized = not any(isinstance(extent, str) and extent.startswith("?") for extent in type_.shape)
+        if self.budget <= 0 or not sized or not self.choose.below(3):
             return self.leaf(type_, typed)
         self.budget -= 1
         options = self._applicable.get(type_)
@@ -291,23 +291,23 @@ class Expressions:
 
     def leaf(self, type_: t.Type, typed: bool = True) -> t.Expr:
         """A variable, a literal, a new parameter, or a tensor expression."""
-        found = self.scope.of_type(type_)
+        variables = self.scope.of_type(type_)
         unknown = not type_.is_static
         scalar = not type_.shape and kind_of(type_.dtype) != "complex"
-        if found and (unknown or self.choose.below(4) < 3):
-            return t.Var(self.choose.pick(found).name)
+        if variables and (unknown or self.choose.below(4) < 3):
+            return t.Var(self.choose.pick(variables).name)
         if scalar and (typed or type_.dtype in ("int32", "fp32", "bool")) and self.choose.below(4) < 3:
             return self.literal(type_.dtype, typed)
         if type_.shape and type_.is_static and self.choose.chance(6) and kind_of(type_.dtype) != "complex":
             return t.TensorValue(type_)
-        return self._wanted(type_, typed, found)
+        return self._wanted(type_, typed, variables)
 
-    def _wanted(self, type_: t.Type, typed: bool, found: list[Variable]) -> t.Expr:
-        new = None if found and not type_.is_static else self.scope.parameter(type_)
+    def _wanted(self, type_: t.Type, typed: bool, variables: list[Variable]) -> t.Expr:
+        new = None if variables and not type_.is_static else self.scope.parameter(type_)
         if new is not None:
             return t.Var(new.name)
-        if found:
-            return t.Var(self.choose.pick(found).name)
+        if variables:
+            return t.Var(self.choose.pick(variables).name)
         if type_.shape:
             return t.TensorValue(type_)
         if typed or type_.dtype in ("int32", "fp32", "bool"):
@@ -326,16 +326,16 @@ class Expressions:
 
         Arguments with defaults may be left out, and the last ones may be given by name (AMB-LANG-14).
         """
-        given: list[tuple[t.Parameter, t.Expr]] = []
+        arguments: list[tuple[t.Parameter, t.Expr]] = []
         for parameter in function.parameters:
             if parameter.default is not None and self.choose.below(2):
                 break
             shape = tuple(self._size(extent, sizes) for extent in parameter.type.shape)
             type_ = t.Type(parameter.type.dtype, shape, parameter.type.layout)
-            given.append((parameter, self.expr(type_)))
-        count = self.choose.below(len(given) + 1) if given and self.choose.chance(6) else len(given)
-        named = tuple(t.Attribute(parameter.name, value, fixed=True) for parameter, value in given[count:])
-        return t.Call(function.name, tuple(value for _, value in given[:count]), named, own=True)
+            arguments.append((parameter, self.expr(type_)))
+        count = self.choose.below(len(arguments) + 1) if arguments and self.choose.chance(6) else len(arguments)
+        named = tuple(t.Attribute(parameter.name, value, fixed=True) for parameter, value in arguments[count:])
+        return t.Call(function.name, tuple(value for _, value in arguments[:count]), named, own=True)
 
     def op(self, name: str, *operands: t.Type, **attributes: object) -> t.Call:
         """A call of an operation on expressions of these types; an attribute that is None is left out."""
@@ -490,16 +490,16 @@ def _slice_down(make: Expressions, step: int, reach: int) -> tuple[t.Extent, t.R
     return start + 1 + make.choose.below(2), t.Range(t.Literal(str(start)), t.Literal(str(end)), backwards)
 
 
-def unified(result: t.Type, wanted: t.Type) -> dict[str, t.Extent] | None:
+def unified(result: t.Type, expected: t.Type) -> dict[str, t.Extent] | None:
     """Return the meaning of a function's dimension names for the wanted result; None where there is none."""
-    if (result.dtype, result.layout, len(result.shape)) != (wanted.dtype, wanted.layout, len(wanted.shape)):
+    if (result.dtype, result.layout, len(result.shape)) != (expected.dtype, expected.layout, len(expected.shape)):
         return None
     sizes: dict[str, t.Extent] = {}
-    for extent, given in zip(result.shape, wanted.shape, strict=True):
+    for extent, extent_wanted in zip(result.shape, expected.shape, strict=True):
         if isinstance(extent, str):
-            if extent.startswith("?") or sizes.setdefault(extent, given) != given:
+            if extent.startswith("?") or sizes.setdefault(extent, extent_wanted) != extent_wanted:
                 return None
-        elif extent != given:
+        elif extent != extent_wanted:
             return None
     return sizes
 
@@ -564,10 +564,10 @@ def _reduced(make: Expressions, type_: t.Type) -> tuple[t.Type, dict[str, object
     """The operand of a reduction to the type, and its attributes."""
     choose = make.choose
     extent = choose.between(1, 4)
-    kept = [place for place, size in enumerate(type_.shape) if size == 1]
+    ones = [place for place, size in enumerate(type_.shape) if size == 1]
     keepdims: bool | None = True
-    if kept and choose.below(2):
-        axis, rank = choose.pick(kept), len(type_.shape)
+    if ones and choose.below(2):
+        axis, rank = choose.pick(ones), len(type_.shape)
         shape = (*type_.shape[:axis], extent, *type_.shape[axis + 1 :])
     else:
         axis, rank = choose.below(len(type_.shape) + 1), len(type_.shape) + 1

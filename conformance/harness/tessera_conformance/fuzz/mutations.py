@@ -85,11 +85,11 @@ class _Walk:
         constants = {
             declaration.name: declaration.type for declaration in module.declarations if isinstance(declaration, t.Let)
         }
-        made = [
+        declarations = [
             self._function(declaration, constants) if isinstance(declaration, t.Function) else declaration
             for declaration in module.declarations
         ]
-        return t.Module(module.name, tuple(made))
+        return t.Module(module.name, tuple(declarations))
 
     def _function(self, function: t.Function, constants: Mapping[str, t.Type]) -> t.Function:
         visible = {**constants, **{parameter.name: parameter.type for parameter in function.parameters}}
@@ -99,10 +99,10 @@ class _Walk:
     def _block(self, block: t.Block, outer: Mapping[str, t.Type], function: t.Function) -> t.Block:
         visible = dict(outer)
         pending: dict[str, t.Type] = {}
-        made: list[t.Stmt] = []
+        statements: list[t.Stmt] = []
         for statement in block:
-            made += self._slot(visible, function)
-            made.append(self._inside(statement, visible, function))
+            statements += self._slot(visible, function)
+            statements.append(self._inside(statement, visible, function))
             if isinstance(statement, t.Let) and statement.value is None:
                 pending[statement.name] = statement.type
                 visible.pop(statement.name, None)
@@ -110,8 +110,8 @@ class _Walk:
                 visible[statement.name] = statement.type
             visible.update(pending if isinstance(statement, t.Assign | t.If) else {})
         if not block or not ends(block[-1]):
-            made += self._slot(visible, function)
-        return tuple(made)
+            statements += self._slot(visible, function)
+        return tuple(statements)
 
     def _slot(self, visible: Mapping[str, t.Type], function: t.Function) -> tuple[t.Stmt, ...]:
         self.slots.append(Slot(dict(visible), function))

@@ -279,8 +279,8 @@ def reduced(session: Session, plan: Plan, trial: Trial, tape: list[int], problem
         return chooser.parts
 
     def same(other: Trial) -> bool:
-        found = tried(session, other, Tally())
-        return found is not None and found.signature == problem.signature
+        outcome = tried(session, other, Tally())
+        return outcome is not None and outcome.signature == problem.signature
 
     def keeps(decisions: list[int]) -> bool:
         return same(remade(decisions))
@@ -390,13 +390,13 @@ def summary(outcome: Outcome, seconds: float) -> str:
 
 def replay(session: Session, finding: Finding) -> int:
     """Try a finding again, whole and reduced; 0 where the problem is gone from both."""
-    found = False
+    has_problem = False
     for name, trial in (("whole", finding.trial), ("reduced", finding.minimal)):
         problem = tried(session, trial, Tally())
-        found = found or problem is not None
+        has_problem = has_problem or problem is not None
         print(f"{name}: {'nothing found' if problem is None else f'{problem.name}: {problem.detail}'}")
     print("\n".join(f"  | {line}" for line in shown(finding.minimal).splitlines()))
-    return 1 if found else 0
+    return 1 if has_problem else 0
 
 
 def shown(trial: Trial) -> str:

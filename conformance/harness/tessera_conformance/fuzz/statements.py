@@ -125,33 +125,33 @@ class Body:
             condition = self.expr(BOOL)
             first = self.inner(depth, most=1, last=lambda: t.Assign(name, (), self.expr(type_)))
             second = t.Assign(name, (), self.expr(type_))
-            given: t.Stmt = t.If(condition, tuple(first), (second,))
+            statement: t.Stmt = t.If(condition, tuple(first), (second,))
         else:
-            given = t.Assign(name, (), self.expr(type_))
+            statement = t.Assign(name, (), self.expr(type_))
         self.scope.declare(Variable(name, type_))
-        return [t.Let(name, annotation), given]
+        return [t.Let(name, annotation), statement]
 
     def assign(self, depth: int) -> list[t.Stmt]:
         """Another value for a name, from this block or one outside."""
-        found = [candidate for candidate in self.scope.visible().values() if candidate.assignable]
-        if not found:
+        variables = [candidate for candidate in self.scope.visible().values() if candidate.assignable]
+        if not variables:
             return self.let(depth)
-        variable = self.choose.pick(found)
+        variable = self.choose.pick(variables)
         return [t.Assign(variable.name, (), self.expr(variable.type))]
 
     def assign_slice(self, depth: int) -> list[t.Stmt]:
         """Other values for a part of a tensor."""
-        found = [
+        variables = [
             candidate
             for candidate in self.scope.visible().values()
             if candidate.assignable and _can_be_sliced(candidate.type)
         ]
-        if not found:
+        if not variables:
             type_ = t.Type(self.scope.dtype(), self._shape())
             base, items = indexed(self.exprs, type_)
-            made = self._declared(base, self.expr(base))
-            return [made, t.Assign(made.name, items, self.expr(type_))]
-        variable = self.choose.pick(found)
+            declaration = self._declared(base, self.expr(base))
+            return [declaration, t.Assign(declaration.name, items, self.expr(type_))]
+        variable = self.choose.pick(variables)
         items, shape = self._part_of(variable.type.shape)
         return [t.Assign(variable.name, items, self.expr(t.Type(variable.type.dtype, shape)))]
 
@@ -253,10 +253,10 @@ class Body:
         names = REDUCING if not self.scope.around.has("mesh-collectives") else (*REDUCING, *OTHER_COLLECTIVES)
         name = self.choose.pick(names)
         kind = (t.Attribute("op", t.Word(self.choose.pick(('"sum"', '"max"', '"min"')))),) if "reduce" in name else ()
-        given, made = {"reduce_scatter": (size, 1), "all_gather": (1, size), "all_to_all": (size, size)}.get(
+        factor_in, factor_out = {"reduce_scatter": (size, 1), "all_gather": (1, size), "all_to_all": (size, size)}.get(
             name, (1, 1)
         )
-        operand, type_ = (t.Type(self.scope.dtypes[0], (first * times, *rest)) for times in (given, made))
+        operand, type_ = (t.Type(self.scope.dtypes[0], (first * times, *rest)) for times in (factor_in, factor_out))
         call = t.Call(f"dist.{name}", (self.exprs.leaf(operand, False),), (axis, *kind))
         self.scope.around.communicates = True
         return [call] if self.choose.chance(4) else [self._declared(type_, call)]
@@ -268,8 +268,8 @@ class Body:
         left, right = (self.exprs.leaf(t.Type(dtype, shape), False) for shape in ((m, k), (k, n)))
         product = self._declared(t.Type(dtype, (m, n)), t.Binary("@", left, right))
         name, attributes = self.choose.pick(DIRECTIVES)
-        given = tuple(t.Attribute(key, t.Word(value)) for key, value in attributes)
-        return [product, t.Call(f"schedule.{name}", (t.Var(product.name),), given)]
+        settings = tuple(t.Attribute(key, t.Word(value)) for key, value in attributes)
+        return [product, t.Call(f"schedule.{name}", (t.Var(product.name),), settings)]
 
     def transform(self, depth: int) -> list[t.Stmt]:
         """A Fourier transform of a complex tensor, where there are complex dtypes (AMB-LANG-46)."""
@@ -468,8 +468,8 @@ def _open_extents(function: t.Function) -> list[str]:
 
 
 def _output(type_: t.Type, sizes: Mapping[str, int]) -> Output:
-    known = all(isinstance(extent, int) or extent in sizes for extent in type_.shape)
-    shape = dtypes.concrete(type_, sizes).shape if known else None
+    sized = all(isinstance(extent, int) or extent in sizes for extent in type_.shape)
+    shape = dtypes.concrete(type_, sizes).shape if sized else None
     return Output(type_.dtype, None if shape is None else tuple(int(extent) for extent in shape))
 
 

@@ -88,9 +88,9 @@ class SeededChooser(RecordingChooser):
 class TapeChooser(RecordingChooser):
     """Decisions read from a tape; one that is too large for its bound is cut, and after the end all are 0."""
 
-    def __init__(self, given: Sequence[int]) -> None:
+    def __init__(self, tape: Sequence[int]) -> None:
         super().__init__()
-        self._given = given
+        self._given = tape
 
     def below(self, bound: int) -> int:
         """The next number that was given."""

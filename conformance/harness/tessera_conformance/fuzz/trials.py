@@ -260,12 +260,12 @@ class _Judge:
         parsed = self.call("parse", trial.subject.source)
         _require(not isinstance(parsed, Rejected), "legal program not parsed", parsed)
         if isinstance(parsed, Returned) and trial.declared is not None:
-            found = [
+            declared = [
                 (module["name"], [(entry["kind"], entry["name"]) for entry in module["declarations"]])
                 for module in parsed.value["modules"]
             ]
-            if found != trial.declared:
-                raise Wrong("other declarations", f"found {found}, declared {trial.declared}")
+            if declared != trial.declared:
+                raise Wrong("other declarations", f"found {declared}, declared {trial.declared}")
 
     def illegal(self, trial: Trial) -> None:
         """A program that must be refused, in whatever method it is first seen."""
@@ -275,11 +275,13 @@ class _Judge:
         if isinstance(answer, Returned):
             raise Wrong("illegal program accepted", trial.what)
         assert isinstance(answer, Rejected)
-        found = [diagnostic.category for diagnostic in answer.diagnostics if diagnostic.severity == "error"] or [
+        reported = [diagnostic.category for diagnostic in answer.diagnostics if diagnostic.severity == "error"] or [
             answer.code
         ]
-        if not set(found) & set(trial.categories):
-            raise Wrong("other category", f"{trial.what}: found {', '.join(found)}, fits {', '.join(trial.categories)}")
+        if not set(reported) & set(trial.categories):
+            raise Wrong(
+                "other category", f"{trial.what}: found {', '.join(reported)}, fits {', '.join(trial.categories)}"
+            )
         if trial.subject.function:
             executed = self.execute(trial.subject)
             if isinstance(executed, Returned):
@@ -387,12 +389,12 @@ def _require_places(source: str, diagnostics: Iterable[Diagnostic]) -> None:
 def _require_outputs(trial: Trial, outputs: list[Tensor]) -> None:
     """Require as many values as are returned, of their dtypes and, where those are known, shapes."""
     expected = [(output.dtype, output.shape) for output in trial.outputs]
-    found = [
+    types = [
         (tensor.dtype, None if place < len(expected) and expected[place][1] is None else tensor.shape)
         for place, tensor in enumerate(outputs)
     ]
-    if found != expected:
-        raise Wrong("other results than the types say", f"found {found}, expected {expected}")
+    if types != expected:
+        raise Wrong("other results than the types say", f"found {types}, expected {expected}")
 
 
 def _require_equal(name: str, first: Observation, second: Observation) -> None:

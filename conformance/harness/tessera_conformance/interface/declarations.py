@@ -100,17 +100,17 @@ Type: TypeAlias = Builtin | Named | Enumeration | Constant | ListOf | MapOf | Re
 def read_type(text: str) -> Type:
     """The type that a notation means. Raises `TypeSyntaxError`."""
     reader = _Reader(text)
-    found = reader.type()
+    type_ = reader.type()
     reader.end()
-    return found
+    return type_
 
 
 def read_fields(text: str) -> tuple[Field, ...]:
     """The fields of `name: type, name?: type`. Raises `TypeSyntaxError`."""
     reader = _Reader(f"{text})")
-    found = reader.fields(")")
+    fields = reader.fields(")")
     reader.end()
-    return found
+    return fields
 
 
 def read_call(text: str) -> tuple[tuple[Field, ...], Type]:
@@ -142,8 +142,8 @@ class _Reader:
     def next(self, *kinds: str) -> str:
         """Take the next token, which is of one of these kinds."""
         if not self.tokens or self.tokens[-1][0] not in kinds:
-            found = self.tokens[-1][1] if self.tokens else "the end"
-            raise TypeSyntaxError(f"{self.text!r}: expected {' or '.join(kinds)}, found {found}")
+            token = self.tokens[-1][1] if self.tokens else "the end"
+            raise TypeSyntaxError(f"{self.text!r}: expected {' or '.join(kinds)}, found {token}")
         return self.tokens.pop()[1]
 
     def taken(self, sign: str) -> bool:
@@ -156,8 +156,8 @@ class _Reader:
     def take(self, sign: str) -> None:
         """Take a sign, which comes next."""
         if not self.taken(sign):
-            found = self.tokens[-1][1] if self.tokens else "the end"
-            raise TypeSyntaxError(f"{self.text!r}: expected {sign}, found {found}")
+            token = self.tokens[-1][1] if self.tokens else "the end"
+            raise TypeSyntaxError(f"{self.text!r}: expected {sign}, found {token}")
 
     def end(self) -> None:
         """Nothing is left."""
@@ -361,9 +361,9 @@ def read_files(paths: list[Path]) -> Interface:
             areas |= {area.name: area for area in _areas(document)}
         except (TypeSyntaxError, TypeError) as error:
             raise InterfaceError(f"{path}: {error}") from None
-    found = Interface(areas, enumerators)
-    _check(found)
-    return found
+    interface = Interface(areas, enumerators)
+    _check(interface)
+    return interface
 
 
 def _areas(document: Mapping[str, Any]) -> Iterator[Area]:
@@ -384,14 +384,14 @@ def _method(area: str, name: str, stated: Mapping[str, Any]) -> Method:
     return Method(area, name, parameters, result, tuple(whole.pop("clauses", ())), **whole)
 
 
-def _check(found: Interface) -> None:
-    names = [name for area in found.areas.values() for name in area.types]
+def _check(interface: Interface) -> None:
+    names = [name for area in interface.areas.values() for name in area.types]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise InterfaceError(f"declared twice: {', '.join(twice)}")
-    roots = [type_.type for type_ in found.types.values()]
-    roots += [parameter.type for method in found.methods.values() for parameter in method.parameters]
-    roots += [method.result for method in found.methods.values()]
+    roots = [type_.type for type_ in interface.types.values()]
+    roots += [parameter.type for method in interface.methods.values() for parameter in method.parameters]
+    roots += [method.result for method in interface.methods.values()]
     unknown = sorted({name for root in roots for name in _names(root)} - set(names))
     if unknown:
         raise InterfaceError(f"no type is called {', '.join(unknown)}")

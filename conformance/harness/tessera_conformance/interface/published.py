@@ -165,12 +165,12 @@ def _declared_positions(declared: Interface, method: Method) -> Iterator[Positio
     inputs, outputs = iter(method.parameters), iter(method.outputs)
     for c_type in (word.strip() for word in method.c.strip("()").split(",")):
         if c_type.endswith("*") and not c_type.startswith("const ") and c_type != "void*":
-            given = next(outputs)
-            yield Output(given.name, _declared_form(declared, given, c_type), (f"{c_type} {_out_name(given.name)}",))
+            output = next(outputs)
+            yield Output(output.name, _declared_form(declared, output, c_type), (f"{c_type} {_out_name(output.name)}",))
         else:
-            taken = next(inputs)
-            form = _declared_form(declared, taken, c_type)
-            yield Input(taken.name, form, (f"{c_type} {taken.name}",), taken.optional)
+            input_ = next(inputs)
+            form = _declared_form(declared, input_, c_type)
+            yield Input(input_.name, form, (f"{c_type} {input_.name}",), input_.optional)
     left = [operand.name for operand in (*inputs, *outputs)]
     if left:
         raise ValueError(f"{method.full_name}: no parameter in C for {', '.join(left)}")
@@ -268,10 +268,10 @@ def _handle_type(name: str) -> str:
 
 def _handle_types(functions: Iterable[CFunction]) -> list[str]:
     """The types of the handles, in the order in which the functions first have them."""
-    found = (
+    names_of = (
         re.findall(r"tess[A-Z]\w*_t", function.parameters) for function in functions if function.name.startswith("tess")
     )
-    return list(dict.fromkeys(name for names in found for name in names))
+    return list(dict.fromkeys(name for names in names_of for name in names))
 
 
 def _enumerations(declared: Interface) -> Mapping[str, tuple[str, ...]]:
@@ -374,10 +374,10 @@ class _Writer:
         }
 
 
-def _laid_out(node: Any, indent: int = 0, taken: int = 0) -> str:
+def _laid_out(node: Any, indent: int = 0, indented: int = 0) -> str:
     """JSON as a person would break it: what fits on a line stands on one."""
     flat = _on_one_line(node)
-    if not node or not isinstance(node, dict | list) or (indent > 2 and indent + taken + len(flat) < WIDTH):
+    if not node or not isinstance(node, dict | list) or (indent > 2 and indent + indented + len(flat) < WIDTH):
         return flat
     pad = " " * (indent + 2)
     if isinstance(node, list):
@@ -408,8 +408,8 @@ def page_with_tables(interface: Interface, page: str) -> str:
         KeyError: a mark names no area.
     """
 
-    def made(found: re.Match[str]) -> str:
-        return found[1] + "\n".join(_tables(interface.areas[found[2]])) + "\n" + found[3]
+    def made(match: re.Match[str]) -> str:
+        return match[1] + "\n".join(_tables(interface.areas[match[2]])) + "\n" + match[3]
 
     return MARKED.sub(made, page)
 

@@ -57,8 +57,8 @@ def _read() -> tuple[Mapping[str, Operation], Mapping[str, Mapping[str, str]]]:
     table = tomllib.loads(TABLE.read_text(encoding="utf-8"))
     operations = {}
     for name, row in table["operations"].items():
-        known = {library: row.pop(library) for library in LIBRARIES if library in row}
-        operations[name] = Operation(name, calls=known, **row)
+        calls = {library: row.pop(library) for library in LIBRARIES if library in row}
+        operations[name] = Operation(name, calls=calls, **row)
     return operations, table["dtypes"]
 
 

@@ -175,8 +175,8 @@ class Declarations:
 
     def _any_arithmetic(self, operation: str, dtype: str) -> NodeArithmetic:
         """The arithmetic of a sum of one term: that of other shapes, else the canonical one."""
-        known = (order for row, order in self._rows if (row["operation"], row["dtype"]) == (operation, dtype))
-        first = next(known, None)
+        orders = (order for row, order in self._rows if (row["operation"], row["dtype"]) == (operation, dtype))
+        first = next(orders, None)
         return first.arithmetic if first else canonical(dtype)
 
 
@@ -254,9 +254,9 @@ class TableAdapter:
 
     def features(self) -> Sequence[str]:
         """Return the features that follow from the operations in the table, less those that the module lacks."""
-        brought = [OPERATIONS[name].feature for name in self.table]
-        implied = [feature for name in ("core", *brought) for feature in FEATURES.get(name, ())]
-        features = {"operation-access", *brought, *implied}
+        features_of_table = [OPERATIONS[name].feature for name in self.table]
+        implied = [feature for name in ("core", *features_of_table) for feature in FEATURES.get(name, ())]
+        features = {"operation-access", *features_of_table, *implied}
         if "matmul" in self.table and parameters_of(self.table["matmul"]) & {"out", "**"}:
             features.add("matmul-out")
         return sorted(features - {"core", *getattr(self.module, "LACKS", ())})
@@ -290,9 +290,9 @@ class TableAdapter:
         return self.declarations.answer(**question)
 
     def _require_dtypes(self, operation: str, inputs: Sequence[Tensor], attributes: Mapping[str, Any]) -> None:
-        asked = [tensor.dtype for tensor in inputs]
-        asked += [attributes[name] for name in DTYPE_ATTRIBUTES if name in attributes]
-        for dtype in asked:
+        dtypes = [tensor.dtype for tensor in inputs]
+        dtypes += [attributes[name] for name in DTYPE_ATTRIBUTES if name in attributes]
+        for dtype in dtypes:
             if dtype not in self.dtypes:
                 raise NotSupported(f"{operation} of {dtype}")
 
@@ -339,8 +339,8 @@ def adapter_of(module: ModuleType, name: str) -> TableAdapter:
     place = f"{module.__name__}:{name}"
     table = getattr(module, name, None)
     if not isinstance(table, Mapping):
-        found = "nothing" if table is None else f"a {type(table).__name__}"
-        raise BadTable(f"{place}: {found}; expected a mapping from names of operations to callables")
+        description = "nothing" if table is None else f"a {type(table).__name__}"
+        raise BadTable(f"{place}: {description}; expected a mapping from names of operations to callables")
     for operation, function in table.items():
         if operation not in OPERATIONS:
             near = nearest(str(operation))
@@ -359,13 +359,13 @@ def arguments_of(
     Raises:
         NotSupported: one that it does not take has another value.
     """
-    known = OPERATIONS.get(operation) or Operation(operation)
+    description = OPERATIONS.get(operation) or Operation(operation)
     said = {name: _value(name, value) for name, value in attributes.items()}
-    defaults = {name: _value(name, value) for name, value in known.default_values(said, arrays).items()}
-    taken = parameters_of(function)
+    defaults = {name: _value(name, value) for name, value in description.default_values(said, arrays).items()}
+    parameters = parameters_of(function)
     arguments = {}
     for name, value in {**defaults, **said}.items():
-        if name in taken or "**" in taken:
+        if name in parameters or "**" in parameters:
             arguments[name] = value
         elif name not in defaults or value != defaults[name]:
             raise NotSupported(f"{operation} with {name}={value}: the callable takes no {name}")

@@ -111,8 +111,8 @@ def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, *, axis: int = -1, eps: f
     results: list[Value] = [ZERO] * x.size
     for line in along(x.shape, axis).places:
         row = [values[place] for place in line]
-        found = normalized(centred(row, mean(row, format_), format_), None, eps, format_)
-        for place, unit, factor, addend in zip(line, found, values_of(gamma), values_of(beta), strict=True):
+        units = normalized(centred(row, mean(row, format_), format_), None, eps, format_)
+        for place, unit, factor, addend in zip(line, units, values_of(gamma), values_of(beta), strict=True):
             results[place] = field.total([field.multiply(unit, factor), addend])
     return tensor_of(x.dtype, x.shape, results)
 
@@ -123,8 +123,8 @@ def rms_norm(x: Tensor, gamma: Tensor, *, axis: int = -1, eps: float = 1e-6) -> 
     values = values_of(x)
     results: list[Value] = [ZERO] * x.size
     for line in along(x.shape, axis).places:
-        found = normalized([values[place] for place in line], None, eps, format_)
-        for place, unit, factor in zip(line, found, values_of(gamma), strict=True):
+        units = normalized([values[place] for place in line], None, eps, format_)
+        for place, unit, factor in zip(line, units, values_of(gamma), strict=True):
             results[place] = RealField(format_).multiply(unit, factor)
     return tensor_of(x.dtype, x.shape, results)
 
@@ -157,9 +157,9 @@ def batch_norm(
         middle = mean(row, format_) if training else means[channel]
         differences = centred(row, middle, format_)
         spread = mean_square(differences, format_) if training else variances[channel]
-        found = normalized(differences, spread, eps, format_)
+        units = normalized(differences, spread, eps, format_)
         factor, addend = values_of(gamma)[channel], values_of(beta)[channel]
-        for place, unit in zip(places, found, strict=True):
+        for place, unit in zip(places, units, strict=True):
             results[place] = field.total([field.multiply(unit, factor), addend])
         if training:
             moved_means[channel] = moved(means[channel], middle, momentum, format_)
@@ -191,16 +191,16 @@ def normalized(row: Sequence[Value], spread: Value | None, eps: float, format_: 
     field = RealField(format_)
     if not eps >= 0:
         raise BadArgument("eps", eps, "a number of at least 0")
-    known = mean_square(row, format_) if spread is None else spread
-    root = evaluate("rsqrt", format_, field.total([known, format_.round(Fraction(eps))]))
+    square = mean_square(row, format_) if spread is None else spread
+    root = evaluate("rsqrt", format_, field.total([square, format_.round(Fraction(eps))]))
     return [field.multiply(value, root) for value in row]
 
 
 def moved(old: Value, new: Value, momentum: float, format_: FloatFormat) -> Value:
     """old * (1 - momentum) + new * momentum, the two factors rounded once each."""
     field, share = RealField(format_), Fraction(momentum)
-    kept, taken = field.multiply(old, format_.round(1 - share)), field.multiply(new, format_.round(share))
-    return field.total([kept, taken])
+    old_part, new_part = field.multiply(old, format_.round(1 - share)), field.multiply(new, format_.round(share))
+    return field.total([old_part, new_part])
 
 
 # Steps of optimizers: element by element, every step rounded in the accumulator type; each result rounded once.
@@ -338,8 +338,8 @@ def _transform(x: Tensor, norm: str, *, inverse: bool) -> Tensor:
 
 def _frequency(row: list[Complex], roots: list[Complex], k: int, node: Node, field: ComplexField) -> Complex:
     n = len(row)
-    found: Complex = reduced(node, lambda j: field.multiply(row[j], roots[j * k % n]), (ZERO, ZERO), field.total)
-    return found
+    total: Complex = reduced(node, lambda j: field.multiply(row[j], roots[j * k % n]), (ZERO, ZERO), field.total)
+    return total
 
 
 def _scaled(element: Complex, factor: Value, format_: FloatFormat) -> Complex:
@@ -412,9 +412,9 @@ def dropout(x: Tensor, *, rate: float, seed: int, stream: int = 0, offset: int =
     """+0 where a word falls below rate * 2**32, elsewhere x / (1 - rate), rounded in the accumulator and once more."""
     _check(seed, stream, offset)
     format_ = accumulator_format(x.dtype)
-    kept = format_.round(1 - exact_rate(rate))
+    share_kept = format_.round(1 - exact_rate(rate))
     results: list[Value] = [
-        format_.round(exact.divide(value, kept)) if keep else ZERO
+        format_.round(exact.divide(value, share_kept)) if keep else ZERO
         for value, keep in zip(values_of(x), keeps(rate, seed, stream, offset, x.size), strict=True)
     ]
     return tensor_of(x.dtype, x.shape, results)
@@ -459,6 +459,6 @@ def _normal(first: Fraction, second: Fraction) -> Value:
 
 
 def _check(seed: int, stream: int, offset: int) -> None:
-    for name, given in (("seed", seed), ("stream", stream), ("offset", offset)):
-        if type(given) is not int or not 0 <= given <= LONG:
-            raise BadArgument(name, given, "an integer of 64 bits that is not negative")
+    for name, value in (("seed", seed), ("stream", stream), ("offset", offset)):
+        if type(value) is not int or not 0 <= value <= LONG:
+            raise BadArgument(name, value, "an integer of 64 bits that is not negative")

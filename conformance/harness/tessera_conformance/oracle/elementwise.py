@@ -88,20 +88,20 @@ def number(value: Value) -> Number:
     return gmpy2.mpfr(gmpy2.mpq(numerator, denominator), precision)
 
 
-def value(found: Number) -> Value:
+def value(number: Number) -> Value:
     """The value that an MPFR number is."""
-    if gmpy2.is_nan(found):
+    if gmpy2.is_nan(number):
         return NAN
-    if gmpy2.is_infinite(found):
-        return infinity(found < 0)
-    if gmpy2.is_zero(found):
-        return zero(gmpy2.is_signed(found))
-    return fraction(found)
+    if gmpy2.is_infinite(number):
+        return infinity(number < 0)
+    if gmpy2.is_zero(number):
+        return zero(gmpy2.is_signed(number))
+    return fraction(number)
 
 
-def fraction(found: Number) -> Fraction:
+def fraction(number: Number) -> Fraction:
     """The fraction that a finite MPFR number is."""
-    numerator, denominator = found.as_integer_ratio()
+    numerator, denominator = number.as_integer_ratio()
     return Fraction(int(numerator), int(denominator))
 
 
@@ -125,11 +125,11 @@ def rounded_code(enclose: Enclosing, target: FloatFormat, *, nonfinite: bool = F
         precision *= 2
 
 
-def _code(found: Number, target: FloatFormat, nonfinite: bool) -> int:
+def _code(number: Number, target: FloatFormat, nonfinite: bool) -> int:
     """The code that an MPFR number rounds to."""
-    if not gmpy2.is_finite(found) or gmpy2.is_zero(found):
-        return target.encode(value(found), nonfinite=nonfinite)
-    numerator, denominator = found.as_integer_ratio()
+    if not gmpy2.is_finite(number) or gmpy2.is_zero(number):
+        return target.encode(value(number), nonfinite=nonfinite)
+    numerator, denominator = number.as_integer_ratio()
     return target.encode_ratio(int(numerator), int(denominator), nonfinite=nonfinite)
 
 
@@ -207,10 +207,10 @@ def _cosine(part: Fraction, target: FloatFormat) -> Value:
     part = min(part, 1 - part)
     negative = part > Fraction(1, 4)
     part = Fraction(1, 2) - part if negative else part
-    known = {Fraction(0): Fraction(1), Fraction(1, 6): Fraction(1, 2), Fraction(1, 4): Fraction(0)}
+    sizes = {Fraction(0): Fraction(1), Fraction(1, 6): Fraction(1, 2), Fraction(1, 4): Fraction(0)}
     size: Value
-    if part in known:
-        size = known[part]
+    if part in sizes:
+        size = sizes[part]
     else:
 
         def enclose(down: Context, up: Context) -> tuple[Number, Number]:
@@ -308,8 +308,8 @@ def _root_of_two_over_pi(format_: FloatFormat) -> Value:
 def _elementwise(function: _Function, x: Tensor) -> Tensor:
     format_, own = accumulator_format(x.dtype), float_format(x.dtype)
     words = x.words().tolist()
-    known = {word: own.encode(function(own.decode(word), format_)) for word in set(words)}
-    return Tensor.from_words(x.dtype, x.shape, [known[word] for word in words])
+    codes = {word: own.encode(function(own.decode(word), format_)) for word in set(words)}
+    return Tensor.from_words(x.dtype, x.shape, [codes[word] for word in words])
 
 
 # Elementwise operators, elementary functions and casts of tensors.
@@ -435,8 +435,8 @@ def pow_(x: Tensor, y: Tensor, *, overflow: Overflow = "saturate") -> Tensor:
     """x to the power y; pow(x, 0) and pow(1, y) are 1 even for NaN."""
     target, nonfinite = float_format(x.dtype), is_nonfinite(overflow)
     shape, pairs = paired(x, y)
-    known = {pair: evaluate("pow", target, *pair, nonfinite=nonfinite) for pair in set(pairs)}
-    return tensor_of(x.dtype, shape, [known[pair] for pair in pairs], nonfinite=nonfinite)
+    codes = {pair: evaluate("pow", target, *pair, nonfinite=nonfinite) for pair in set(pairs)}
+    return tensor_of(x.dtype, shape, [codes[pair] for pair in pairs], nonfinite=nonfinite)
 
 
 def is_nonfinite(overflow: str) -> bool:
@@ -454,8 +454,8 @@ def _unary(name: str, x: Tensor, *, overflow: Overflow = "saturate") -> Tensor:
     target, nonfinite = float_format(x.dtype), is_nonfinite(overflow)
     operand = _remembered if x.format.word_bytes <= 2 else _operand
     words = x.words().tolist()
-    known = {word: code_of_number(name, target, operand(x.dtype, word), nonfinite=nonfinite) for word in set(words)}
-    return Tensor.from_words(x.dtype, x.shape, [known[word] for word in words])
+    codes = {word: code_of_number(name, target, operand(x.dtype, word), nonfinite=nonfinite) for word in set(words)}
+    return Tensor.from_words(x.dtype, x.shape, [codes[word] for word in words])
 
 
 def _operand(dtype: str, word: int) -> Number:

@@ -24,10 +24,10 @@ from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 class BadArgument(ValueError):
     """An argument without a meaning: which one, what was given, what is allowed, and the clause."""
 
-    def __init__(self, argument: str, given: object, allowed: str, clause: str | None = None) -> None:
-        self.argument, self.given, self.allowed, self.clause = argument, given, allowed, clause
+    def __init__(self, argument: str, value: object, allowed: str, clause: str | None = None) -> None:
+        self.argument, self.given, self.allowed, self.clause = argument, value, allowed, clause
         place = f" ({clause})" if clause else ""
-        super().__init__(f"{argument}: {given!r} is not allowed; expected {allowed}{place}")
+        super().__init__(f"{argument}: {value!r} is not allowed; expected {allowed}{place}")
 
 
 # Exact arithmetic on the values that floating-point codes stand for.
@@ -361,8 +361,8 @@ def channels(shape: tuple[int, ...], axis: int) -> list[list[int]]:
         BadArgument: there is no such axis.
     """
     moved = _axis_last(shape, axis)
-    found: list[list[int]] = moved.reshape(prod(moved.shape[:-1]), moved.shape[-1]).T.tolist()
-    return found
+    lists: list[list[int]] = moved.reshape(prod(moved.shape[:-1]), moved.shape[-1]).T.tolist()
+    return lists
 
 
 def _axis_last(shape: tuple[int, ...], axis: int) -> Any:
@@ -560,10 +560,10 @@ def component_format(dtype: str) -> FloatFormat:
 
 def float_format(dtype: str) -> FloatFormat:
     """The format of a real floating-point dtype."""
-    found = FORMATS.get(dtype)
-    if not isinstance(found, FloatFormat):
+    format_ = FORMATS.get(dtype)
+    if not isinstance(format_, FloatFormat):
         raise BadArgument("dtype", dtype, "a real floating-point dtype")
-    return found
+    return format_
 
 
 def accumulator_format(dtype: str) -> FloatFormat:
@@ -576,8 +576,8 @@ def values_of(tensor: Tensor) -> list[Value]:
     """The exact value of every element, row-major; two of a complex one."""
     decode = FORMATS[COMPONENTS.get(tensor.dtype, tensor.dtype)].decode
     codes = tensor.words().tolist()
-    known = {code: decode(code) for code in set(codes)}
-    return [known[code] for code in codes]
+    values = {code: decode(code) for code in set(codes)}
+    return [values[code] for code in codes]
 
 
 def tensor_of(dtype: str, shape: tuple[int, ...], values: list[Value], *, nonfinite: bool = False) -> Tensor:

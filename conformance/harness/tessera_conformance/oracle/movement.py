@@ -43,8 +43,8 @@ def transpose(a: Tensor, *, perm: Sequence[int] | None = None) -> Tensor:
 
 def reshape(x: Tensor, *, shape: Sequence[int]) -> Tensor:
     """The elements in row-major order; an extent of -1 follows from the others."""
-    known = prod(extent for extent in shape if extent != -1)
-    whole = tuple(x.size // known if extent == -1 else extent for extent in shape)
+    size = prod(extent for extent in shape if extent != -1)
+    whole = tuple(x.size // size if extent == -1 else extent for extent in shape)
     return Tensor(x.dtype, whole, x.data)
 
 
@@ -66,16 +66,16 @@ def broadcast(x: Tensor, *, shape: Sequence[int]) -> Tensor:
 
 def slice_(x: Tensor, *, starts: Sequence[int], stops: Sequence[int], steps: Sequence[int] | None = None) -> Tensor:
     """x[start:stop:step] in each dimension, the stop excluded; dimensions without a start are taken whole."""
-    given = zip(starts, stops, steps or [1] * len(starts), strict=True)
-    taken = [range(*bounds) for bounds in given] + [range(extent) for extent in x.shape[len(starts) :]]
+    bounds_of = zip(starts, stops, steps or [1] * len(starts), strict=True)
+    ranges = [range(*bounds) for bounds in bounds_of] + [range(extent) for extent in x.shape[len(starts) :]]
     if any(
         position not in range(extent)
-        for positions, extent in zip(taken, x.shape, strict=True)
+        for positions, extent in zip(ranges, x.shape, strict=True)
         for position in positions
     ):
         raise BadArgument("starts", list(starts), f"positions of {list(x.shape)}")
-    shape = tuple(map(len, taken))
-    return _drawn(x, shape, lambda index: tuple(positions[at] for positions, at in zip(taken, index, strict=True)))
+    shape = tuple(map(len, ranges))
+    return _drawn(x, shape, lambda index: tuple(positions[at] for positions, at in zip(ranges, index, strict=True)))
 
 
 def gather(x: Tensor, indices: Tensor, *, axis: int) -> Tensor:
@@ -104,23 +104,23 @@ def concat(*parts: Tensor, axis: int) -> Tensor:
     elements = [_elements(part) for part in parts]
     origins = [(number, at) for number, part in enumerate(parts) for at in range(part.shape[axis])]
     shape = (*parts[0].shape[:axis], len(origins), *parts[0].shape[axis + 1 :])
-    found = []
+    chunks = []
     for index in _indices(shape):
         part, at = origins[index[axis]]
-        found.append(elements[part][_place((*index[:axis], at, *index[axis + 1 :]), parts[part].shape)])
-    return Tensor(parts[0].dtype, shape, b"".join(found))
+        chunks.append(elements[part][_place((*index[:axis], at, *index[axis + 1 :]), parts[part].shape)])
+    return Tensor(parts[0].dtype, shape, b"".join(chunks))
 
 
 def pad(x: Tensor, *, low: Sequence[int], high: Sequence[int], value: Number = 0) -> Tensor:
     """So many elements of a value before and after those of x in each dimension."""
     shape = tuple(before + extent + after for before, extent, after in zip(low, x.shape, high, strict=True))
     elements, filling = _elements(x), tensor_of(x.dtype, (), _leaves(x.dtype, value)).data
-    found = []
+    chunks = []
     for index in _indices(shape):
         within = tuple(at - before for at, before in zip(index, low, strict=True))
         is_inside = all(at in range(extent) for at, extent in zip(within, x.shape, strict=True))
-        found.append(elements[_place(within, x.shape)] if is_inside else filling)
-    return Tensor(x.dtype, shape, b"".join(found))
+        chunks.append(elements[_place(within, x.shape)] if is_inside else filling)
+    return Tensor(x.dtype, shape, b"".join(chunks))
 
 
 # Elements generated
@@ -148,8 +148,8 @@ def select(condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """The element of a where the condition holds, that of b elsewhere; all three broadcast."""
     shape = _common_shape(condition, a, b)
     conditions, lefts, rights = (_elements(broadcast(operand, shape=shape)) for operand in (condition, a, b))
-    found = [left if any(holds) else right for holds, left, right in zip(conditions, lefts, rights, strict=True)]
-    return Tensor(a.dtype, shape, b"".join(found))
+    chunks = [left if any(holds) else right for holds, left, right in zip(conditions, lefts, rights, strict=True)]
+    return Tensor(a.dtype, shape, b"".join(chunks))
 
 
 def maximum(a: Tensor, b: Tensor) -> Tensor:
@@ -176,20 +176,20 @@ def scatter_add(x: Tensor, indices: Tensor, updates: Tensor, *, axis: int) -> Te
     """x[a, indices[i], b] += updates[a, i, b] for ascending i, in the accumulator type; one rounding at the end."""
     accumulator = FORMATS[ACCUMULATORS[x.dtype]]
     rows = scattered(x, indices, updates, axis)
-    found = [reduce(lambda total, term: accumulator.round(exact.add(total, term)), row) for row in rows]
-    return tensor_of(x.dtype, x.shape, found)
+    totals = [reduce(lambda total, term: accumulator.round(exact.add(total, term)), row) for row in rows]
+    return tensor_of(x.dtype, x.shape, totals)
 
 
 def scattered(x: Tensor, indices: Tensor, updates: Tensor, axis: int) -> list[list[Value]]:
     """For each element of x what is added up there: itself, then its updates in ascending order of their index."""
     axis = _axis(x, axis)
     chosen, terms = _positions(indices, x.shape[axis]), values_of(updates)
-    found = []
+    rows_of_terms = []
     for index, value in zip(_indices(x.shape), values_of(x), strict=True):
         places = (place for place, at in zip(_indices(indices.shape), chosen, strict=True) if at == index[axis])
         origins = (_place((*index[:axis], *place, *index[axis + 1 :]), updates.shape) for place in places)
-        found.append([value, *(terms[origin] for origin in origins)])
-    return found
+        rows_of_terms.append([value, *(terms[origin] for origin in origins)])
+    return rows_of_terms
 
 
 # Places
@@ -226,10 +226,10 @@ def _axis(x: Tensor, axis: int) -> int:
 
 
 def _positions(indices: Tensor, extent: int) -> list[int]:
-    found = [int(exact.finite(value)) for value in values_of(indices)]
-    if any(position not in range(extent) for position in found):
-        raise BadArgument("indices", found, f"positions from 0 to {extent - 1}")
-    return found
+    positions = [int(exact.finite(value)) for value in values_of(indices)]
+    if any(position not in range(extent) for position in positions):
+        raise BadArgument("indices", positions, f"positions from 0 to {extent - 1}")
+    return positions
 
 
 def _common_shape(*operands: Tensor) -> tuple[int, ...]:
@@ -243,8 +243,8 @@ def _elementwise(function: Callable[..., Value], *operands: Tensor) -> Tensor:
     """A function that rounds nothing, of the elements that meet."""
     shape = _common_shape(*operands)
     columns = [values_of(broadcast(operand, shape=shape)) for operand in operands]
-    found = [function(*values) for values in zip(*columns, strict=True)]
-    return tensor_of(operands[0].dtype, shape, found, nonfinite=True)
+    results = [function(*values) for values in zip(*columns, strict=True)]
+    return tensor_of(operands[0].dtype, shape, results, nonfinite=True)
 
 
 def _leaves(dtype: str, value: object) -> list[Value]:

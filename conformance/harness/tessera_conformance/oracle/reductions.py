@@ -221,8 +221,8 @@ def argmax(x: Tensor, axis: int = -1, *, keepdims: bool = False) -> Tensor:
     lines = along(x.shape, axis)
     _require_terms(x, axis)
     values = values_of(x)
-    found = [_first_largest([values[place] for place in line]) for line in lines.places]
-    return Tensor.from_words("int32", lines.shape(keepdims), found)
+    positions = [_first_largest([values[place] for place in line]) for line in lines.places]
+    return Tensor.from_words("int32", lines.shape(keepdims), positions)
 
 
 def softmax(x: Tensor, axis: int = -1, *, tree: Tree = "pairwise") -> Tensor:

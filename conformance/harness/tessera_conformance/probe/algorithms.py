@@ -143,10 +143,10 @@ class _AlgorithmBox(AllReduceBox):
 
     method = "collectives.run"
 
-    def __init__(self, session: Session, subject: Subject, level: str, asked: Mapping[str, Any]) -> None:
+    def __init__(self, session: Session, subject: Subject, level: str, request: Mapping[str, Any]) -> None:
         super().__init__(session, subject, level)
-        self.asked = asked
-        self.options = {"operation": "all_reduce", **asked}
+        self.asked = request
+        self.options = {"operation": "all_reduce", **request}
 
 
 def probe_algorithms(session: Session, dtype: str = "fp32", ranks: Sequence[int] = RANKS) -> list[Row]:
@@ -172,10 +172,10 @@ def probe_algorithms(session: Session, dtype: str = "fp32", ranks: Sequence[int]
 def _rows(session: Session, dtype: str, ranks: int, algorithm: str, level: str) -> Iterator[Row]:
     """The runs of elements that share both orders."""
     per_node = _least_factor(ranks) if algorithm == "hierarchical" else None
-    asked = {"algorithm": algorithm, **({"per_node": per_node} if per_node else {})}
+    request = {"algorithm": algorithm, **({"per_node": per_node} if per_node else {})}
     elements = 2 * ranks + 1
-    probed = _probed(session, dtype, ranks, level, asked)
-    declared = [_declared(session, dtype, ranks, level, asked, element) for element in range(elements)]
+    probed = _probed(session, dtype, ranks, level, request)
+    declared = [_declared(session, dtype, ranks, level, request, element) for element in range(elements)]
     first = 0
     for last in range(elements):
         if last + 1 == elements or (declared[last + 1], probed[last + 1]) != (declared[last], probed[last]):
@@ -183,37 +183,37 @@ def _rows(session: Session, dtype: str, ranks: int, algorithm: str, level: str) 
             first = last + 1
 
 
-def _probed(session: Session, dtype: str, ranks: int, level: str, asked: Mapping[str, Any]) -> list[Tree | None]:
+def _probed(session: Session, dtype: str, ranks: int, level: str, request: Mapping[str, Any]) -> list[Tree | None]:
     """The tree of each element, None where it has none."""
     elements = 2 * ranks + 1
     if ranks == 1:
-        return [_alone(session, dtype, level, asked)] * elements
-    box = _AlgorithmBox(session, Subject("all_reduce", (ranks, elements), dtype), level, asked)
-    found: list[Tree | None] = [None] * elements
+        return [_alone(session, dtype, level, request)] * elements
+    box = _AlgorithmBox(session, Subject("all_reduce", (ranks, elements), dtype), level, request)
+    trees: list[Tree | None] = [None] * elements
     for group in groups_of(box):
         for element in range(group.first, group.last + 1):
-            found[element] = group.tree.canonical() if group.tree and box.ranks_agree else None
-    return found
+            trees[element] = group.tree.canonical() if group.tree and box.ranks_agree else None
+    return trees
 
 
-def _alone(session: Session, dtype: str, level: str, asked: Mapping[str, Any]) -> Tree | None:
+def _alone(session: Session, dtype: str, level: str, request: Mapping[str, Any]) -> Tree | None:
     """A rank that is alone has what it brings, bit by bit: small whole numbers."""
     words = words_of([Fraction(1), Fraction(-2), Fraction(3)], dtype)
-    brought = Tensor.from_words(dtype, (3,), words.tolist())
-    params = {"operation": "all_reduce", "inputs": [brought], "op": "sum", "level": level, **asked}
+    contribution = Tensor.from_words(dtype, (3,), words.tolist())
+    params = {"operation": "all_reduce", "inputs": [contribution], "op": "sum", "level": level, **request}
     observation = session.call("collectives.run", params)
     if not isinstance(observation, Returned):
         raise CannotProbe(f"collectives.run of one rank: {describe(observation)}")
     outputs = observation.value.get("outputs")
-    return Tree.explicit([0]) if outputs == [brought] else None
+    return Tree.explicit([0]) if outputs == [contribution] else None
 
 
 def _declared(
-    session: Session, dtype: str, ranks: int, level: str, asked: Mapping[str, Any], element: int
+    session: Session, dtype: str, ranks: int, level: str, request: Mapping[str, Any], element: int
 ) -> Tree | None:
     """Return the declared tree of an element; None where there is none."""
     params: dict[str, Any] = {"operation": "all_reduce", "dtype": dtype, "shapes": [[2 * ranks + 1]] * ranks}
-    params |= {"element": element, **({"attributes": dict(asked)} if level == "deterministic" else {})}
+    params |= {"element": element, **({"attributes": dict(request)} if level == "deterministic" else {})}
     observation = session.call("numerics.declared", params)
     if isinstance(observation, Unsupported):
         return None
@@ -222,7 +222,7 @@ def _declared(
     try:
         return Tree.from_json(observation.value.get("tree")).over(ranks).canonical()
     except TreeError as error:
-        raise CannotProbe(f"numerics.declared of all_reduce by {asked['algorithm']}: {error}") from None
+        raise CannotProbe(f"numerics.declared of all_reduce by {request['algorithm']}: {error}") from None
 
 
 def _least_factor(ranks: int) -> int | None:

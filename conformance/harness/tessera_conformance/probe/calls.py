@@ -178,9 +178,9 @@ class Box(ABC):
         expected = (self.subject.result_dtype, self.subject.result)
         for output in outputs:
             if not isinstance(output, Tensor) or (output.dtype, output.shape) != expected:
-                found = f"{output.dtype} {list(output.shape)}" if isinstance(output, Tensor) else type(output).__name__
+                form = f"{output.dtype} {list(output.shape)}" if isinstance(output, Tensor) else type(output).__name__
                 place = f"{self.subject}: {method}"
-                raise CannotProbe(error_text(place, f"the answer has {found}", f"{expected[0]} {list(expected[1])}"))
+                raise CannotProbe(error_text(place, f"the answer has {form}", f"{expected[0]} {list(expected[1])}"))
         return outputs
 
 
@@ -277,8 +277,8 @@ def words_of(values: Sequence[Value], dtype: str) -> Words:
     """The codes of values in a dtype."""
     format_ = FORMATS[dtype]
     width = float_format(dtype).sign_bit.bit_length() // 8
-    known = {value: format_.encode(value) for value in dict.fromkeys(values)}
-    return np.array([known[value] for value in values], f"<u{width}")
+    codes = {value: format_.encode(value) for value in dict.fromkeys(values)}
+    return np.array([codes[value] for value in values], f"<u{width}")
 
 
 def _within(place: int, extent: int) -> bool:

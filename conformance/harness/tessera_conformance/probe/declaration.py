@@ -116,80 +116,80 @@ def declared_size(tree: Tree, i: int, j: int) -> int:
     return next(sizes)
 
 
-def _wrong_order(masks: Masks, pair: tuple[int, int], size: int, found: int | str) -> Departure:
-    meets = f"they meet in one of {found}" if isinstance(found, int) else found
+def _wrong_order(masks: Masks, pair: tuple[int, int], size: int, size_found: int | str) -> Departure:
+    meets = f"they meet in one of {size_found}" if isinstance(size_found, int) else size_found
     witness = {
         "pair": list(pair),
         "declared": size,
-        "found": found,
+        "found": size_found,
         "inputs": inputs_json(masks.box, *masks.words(*pair)),
     }
     sentence = f"leaves {pair[0]} and {pair[1]}: declared to meet in a subtree of {size} leaves, but {meets}"
     return Departure("order", sentence, witness)
 
 
-def arithmetic_departures(box: Box, declared: Declaration, seen: Observed) -> list[Departure]:
+def arithmetic_departures(box: Box, declared: Declaration, observed: Observed) -> list[Departure]:
     """Return the parts of the declared arithmetic that do not replay the terms seen, the order being right.
 
     Every change of a single field is tried, then of two; the first that replays everything names what differs.
     """
-    wrong, row, word = mismatches(box, declared.tree, declared.arithmetic, seen)
+    wrong, row, word = mismatches(box, declared.tree, declared.arithmetic, observed)
     if not wrong:
         return []
-    sample = seen.rows[row]
+    sample = observed.rows[row]
     witness = {
         "inputs": inputs_json(box, sample.left, sample.right),
         "declared": hexadecimal(word, box),
-        "found": hexadecimal(seen.words[row], box),
+        "found": hexadecimal(observed.words[row], box),
     }
-    for changes in _changes(box, declared.arithmetic, seen):
+    for changes in _changes(box, declared.arithmetic, observed):
         model = declared.arithmetic.but(**changes)
-        if replays(box, declared.tree, model, seen):
+        if replays(box, declared.tree, model, observed):
             return [
                 Departure(FIELDS[field], _sentence(field, getattr(declared.arithmetic, field), value), witness)
                 for field, value in changes.items()
             ]
     statement = (
-        f"{wrong} of {len(seen.rows)} rows of random terms give other bits than the declared order and arithmetic"
+        f"{wrong} of {len(observed.rows)} rows of random terms give other bits than the declared order and arithmetic"
     )
     return [Departure("arithmetic", f"{statement}, and no arithmetic tried explains them", witness)]
 
 
-def _changes(box: Box, model: NodeArithmetic, seen: Observed) -> list[dict[str, Any]]:
+def _changes(box: Box, model: NodeArithmetic, observed: Observed) -> list[dict[str, Any]]:
     single: list[dict[str, Any]] = []
     if box.has_products:
         single.append({"product": "fused" if model.product == "rounded" else "rounded"})
     single += [{"accumulator": name} for name in ("fp32", "fp64", "fp16", "bf16") if name != model.accumulator]
     directions = ("nearest_even", "toward_zero", "nearest_away", "up", "down")
     single += [{"rounding": direction} for direction in directions if direction != model.rounding]
-    if seen.alignment_bits != model.alignment_bits:
-        single.append({"alignment_bits": seen.alignment_bits})
+    if observed.alignment_bits != model.alignment_bits:
+        single.append({"alignment_bits": observed.alignment_bits})
     single.append({"subnormals": "flushed" if model.subnormals == "kept" else "kept"})
     return single + [one | other for one, other in combinations(single, 2) if not one.keys() & other.keys()]
 
 
-def probe_departures(box: Box, declared: Declaration, seen: Observed) -> list[Departure]:
+def probe_departures(box: Box, declared: Declaration, observed: Observed) -> list[Departure]:
     """Return the departures that direct probes show and random terms do not."""
-    found = []
-    if seen.subnormals != declared.arithmetic.subnormals:
-        sentence = _sentence("subnormals", declared.arithmetic.subnormals, seen.subnormals)
-        found.append(Departure("subnormals", sentence, {"probe": "half of the smallest normal number"}))
-    begins = {"none": "none", "+0": "zero"}.get(seen.start or "", declared.arithmetic.start)
+    departures = []
+    if observed.subnormals != declared.arithmetic.subnormals:
+        sentence = _sentence("subnormals", declared.arithmetic.subnormals, observed.subnormals)
+        departures.append(Departure("subnormals", sentence, {"probe": "half of the smallest normal number"}))
+    begins = {"none": "none", "+0": "zero"}.get(observed.start or "", declared.arithmetic.start)
     if box.has_products and begins != declared.arithmetic.start:
         sentence = (
             "declared to start from +0, but a sum of negative zeros is negative"
             if begins == "none"
             else "declared to start from the first term, but a sum of negative zeros is positive"
         )
-        found.append(Departure("start", sentence, {"probe": "every term -0"}))
+        departures.append(Departure("start", sentence, {"probe": "every term -0"}))
     wide = declared.tree.without_start().arity > 2
-    if wide and seen.alignment_bits != declared.arithmetic.alignment_bits:
-        sentence = _sentence("alignment_bits", declared.arithmetic.alignment_bits, seen.alignment_bits)
-        found.append(Departure("alignment", sentence, {"probe": "1, -1 and powers of two in one fused node"}))
-    return found
+    if wide and observed.alignment_bits != declared.arithmetic.alignment_bits:
+        sentence = _sentence("alignment_bits", declared.arithmetic.alignment_bits, observed.alignment_bits)
+        departures.append(Departure("alignment", sentence, {"probe": "1, -1 and powers of two in one fused node"}))
+    return departures
 
 
-def _sentence(field: str, declared: object, found: object) -> str:
+def _sentence(field: str, declared: object, actual: object) -> str:
     names = {"product": "products", "alignment_bits": "alignment bits"}
-    words = ["all" if value is None else value for value in (declared, found)]
+    words = ["all" if value is None else value for value in (declared, actual)]
     return f"{names.get(field, field)}: declared {words[0]}, but {words[1]} replays what was found"

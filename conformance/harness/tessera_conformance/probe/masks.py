@@ -99,16 +99,16 @@ class Masks:
                 self._require_same(*self.words(0, self.terms - 1))
         return False
 
-    def _gives(self, wanted: Fraction, left: Words, right: Words | None) -> bool:
+    def _gives(self, expected: Fraction, left: Words, right: Words | None) -> bool:
         """True if units have this sum; says why not in `_unfit`."""
         word = self.box.word(left, right)
         total = float_format(self.box.subject.result_dtype).decode(word)
-        if total == wanted:
+        if total == expected:
             return True
-        found = f"{float(total):g}" if isinstance(total, Fraction) else "0" if is_zero(total) else total.value
+        description = f"{float(total):g}" if isinstance(total, Fraction) else "0" if is_zero(total) else total.value
         factor = f" times {_power(self.exponents.right_unit):g}" if self.box.has_products else ""
         units = f"terms 0 to {self.part - 1} are {_power(self.exponents.unit):g}{factor}, all others 0"
-        self._unfit = f"{units}: expected {float(wanted):g}, found {found}"
+        self._unfit = f"{units}: expected {float(expected):g}, found {description}"
         self._require_same(left, right, word)
         return False
 
@@ -176,7 +176,7 @@ class Masks:
         width = min(_precision(float_format(dtype)), _precision(float_format(self.box.subject.result_dtype))) - 1
         width = max(1, min(width, _absorbed(self.exponents).bit_length() - 1))
         others = [leaf for leaf in range(self.terms) if leaf not in (i, j)]
-        found: set[int] = set()
+        leaves: set[int] = set()
         for first in range(0, len(others), width):
             some = others[first : first + width]
             left = self._zeros.copy()
@@ -184,8 +184,8 @@ class Masks:
             number = self._units_in_sum(i, j, left)
             if number.denominator != 1 or not 0 <= number < 1 << len(some):
                 raise NotATree("masks", (i, j), "a mask leaves units that nobody put there")
-            found |= {leaf for k, leaf in enumerate(some) if int(number) >> k & 1}
-        return frozenset(found)
+            leaves |= {leaf for k, leaf in enumerate(some) if int(number) >> k & 1}
+        return frozenset(leaves)
 
 
 def _absorbed(exponents: MaskExponents) -> int:

@@ -93,46 +93,46 @@ def require_same(box: Box, left: Words, right: Words | None, word: int) -> None:
         raise NotATree("runs", None, "the same terms gave other bits on another run", outcome)
 
 
-def identify(box: Box, tree: Tree, seen: Observed) -> Arithmetic:
+def identify(box: Box, tree: Tree, observed: Observed) -> Arithmetic:
     """The arithmetic whose replay gives every bit seen.
 
     Raises:
         NotATree: none does; the witness is a row that the nearest one misses.
     """
-    candidates = list(_candidates(box, tree, seen))
-    found = [(model, placed) for placed, model in candidates if replays(box, placed, model, seen)]
-    if found:
-        first, placed = found[0]
-        alike = tuple(dict.fromkeys(model for model, _ in found if model != first))
+    candidates = list(_candidates(box, tree, observed))
+    models = [(model, placed) for placed, model in candidates if replays(box, placed, model, observed)]
+    if models:
+        first, placed = models[0]
+        alike = tuple(dict.fromkeys(model for model, _ in models if model != first))
         return Arithmetic(first, placed, alike)
-    missed = [(*mismatches(box, placed, model, seen), model) for placed, model in candidates[:NEAREST]]
+    missed = [(*mismatches(box, placed, model, observed), model) for placed, model in candidates[:NEAREST]]
     wrong, row, word, model = min(missed, key=lambda entry: entry[0])
-    sample = seen.rows[row]
+    sample = observed.rows[row]
     raise NotATree(
         "replay",
         None,
-        f"no arithmetic replays the tree that the masks show; the nearest misses {wrong} of {len(seen.rows)} rows",
+        f"no arithmetic replays the tree that the masks show; the nearest misses {wrong} of {len(observed.rows)} rows",
         {
             "inputs": inputs_json(box, sample.left, sample.right),
             "nearest": model.to_json(),
             "replayed": hexadecimal(word, box),
-            "found": hexadecimal(seen.words[row], box),
+            "found": hexadecimal(observed.words[row], box),
         },
     )
 
 
-def replays(box: Box, tree: Tree, model: NodeArithmetic, seen: Observed) -> bool:
+def replays(box: Box, tree: Tree, model: NodeArithmetic, observed: Observed) -> bool:
     """True if a replay gives every bit seen; an exact replay, which takes rows one by one, first tries a single one."""
-    head = Observed(seen.rows[1:2], seen.words[1:2], seen.start, seen.subnormals)
+    head = Observed(observed.rows[1:2], observed.words[1:2], observed.start, observed.subnormals)
     quick = replay.is_fast(tree, model, box.subject.dtype, box.has_products, box.subject.terms)
-    return (quick or mismatches(box, tree, model, head)[0] == 0) and mismatches(box, tree, model, seen)[0] == 0
+    return (quick or mismatches(box, tree, model, head)[0] == 0) and mismatches(box, tree, model, observed)[0] == 0
 
 
-def mismatches(box: Box, tree: Tree, model: NodeArithmetic, seen: Observed) -> tuple[int, int, int]:
+def mismatches(box: Box, tree: Tree, model: NodeArithmetic, observed: Observed) -> tuple[int, int, int]:
     """Return the number of rows that a replay misses, the first of them and the replayed value there."""
-    replayed = replayed_rows(box, tree, model, seen.rows)
+    replayed = replayed_rows(box, tree, model, observed.rows)
     out = box.subject.result_dtype
-    pairs = enumerate(zip(seen.words, replayed, strict=True))
+    pairs = enumerate(zip(observed.words, replayed, strict=True))
     wrong = [row for row, (found, wanted) in pairs if not _same(found, wanted, out)]
     return (len(wrong), wrong[0], replayed[wrong[0]]) if wrong else (0, 0, 0)
 
@@ -147,31 +147,31 @@ def replayed_rows(box: Box, tree: Tree, model: NodeArithmetic, rows: Sequence[Sa
     return [int(word) for word in result.words()]
 
 
-def _candidates(box: Box, tree: Tree, seen: Observed) -> Iterator[tuple[Tree, NodeArithmetic]]:
+def _candidates(box: Box, tree: Tree, observed: Observed) -> Iterator[tuple[Tree, NodeArithmetic]]:
     """Models to try, the likeliest first."""
     dtype = box.subject.dtype
     usual = ACCUMULATORS[dtype]
     others = [name for name in ("fp32", "fp64", "fp16", "bf16") if name != usual]
-    subnormals = ["kept", "flushed"] if seen.subnormals == "mixed" else [seen.subnormals]
+    subnormals = ["kept", "flushed"] if observed.subnormals == "mixed" else [observed.subnormals]
     products = ("rounded", "fused") if box.has_products else ("rounded",)
-    roundings = seen.roundings
-    for accumulator, rounding, kept in product([usual, *others], roundings, subnormals):
+    roundings = observed.roundings
+    for accumulator, rounding, subnormal_handling in product([usual, *others], roundings, subnormals):
         for product_, placed in ((name, place) for name in products for place in _placements(box, tree, name)):
             wider = float_format(accumulator).fraction_bits > float_format(usual).fraction_bits
             if accumulator != usual and rounding not in ("nearest_even", *(() if wider else ("toward_zero",))):
                 continue
-            if not _holds(accumulator, box, seen):
+            if not _holds(accumulator, box, observed):
                 continue
-            model = NodeArithmetic(accumulator, product_, rounding, seen.alignment_bits, kept)  # type: ignore[arg-type]
-            yield placed, model.but(start="none") if box.has_products and seen.start == "none" else model
+            model = NodeArithmetic(accumulator, product_, rounding, observed.alignment_bits, subnormal_handling)  # type: ignore[arg-type]
+            yield placed, model.but(start="none") if box.has_products and observed.start == "none" else model
 
 
-def _holds(accumulator: str, box: Box, seen: Observed) -> bool:
+def _holds(accumulator: str, box: Box, observed: Observed) -> bool:
     """True if every result seen is a number of the accumulator, which it was before it was rounded to the result."""
     narrow, wide = float_format(accumulator), float_format(box.subject.result_dtype)
     if narrow.fraction_bits >= wide.fraction_bits:
         return True
-    return all(narrow.round(value) == value for value in map(wide.decode, seen.words))
+    return all(narrow.round(value) == value for value in map(wide.decode, observed.words))
 
 
 def _placements(box: Box, tree: Tree, products: str) -> list[Tree]:

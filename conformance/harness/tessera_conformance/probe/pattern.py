@@ -14,8 +14,8 @@ MOST_BLOCKS = 64
 def pattern(tree: Tree) -> str:
     """A description such as `fold`, `8 interleaved lanes, each fold; joined pairwise`, or `irregular`."""
     tree = tree.without_start().canonical()
-    known = _named(tree) or _grouped(tree) or _unequal_blocks(tree)
-    return known or f"irregular: depth {tree.depth}, nodes of at most {tree.arity}"
+    name = _named(tree) or _grouped(tree) or _unequal_blocks(tree)
+    return name or f"irregular: depth {tree.depth}, nodes of at most {tree.arity}"
 
 
 def abbreviated(tree: Tree) -> str:
@@ -156,14 +156,14 @@ def _groups(kind: str, count: int, terms: int) -> list[tuple[int, ...]] | None:
 
 def _subtrees(tree: Tree) -> dict[tuple[int, ...], list[int]]:
     """The steps of every subtree, by its leaves in ascending order."""
-    found: dict[tuple[int, ...], list[int]] = {}
+    results_of: dict[tuple[int, ...], list[int]] = {}
     results: list[list[int]] = []
     for step in tree.steps:
         results[step if step < 0 else len(results) :] = [
             [step] if step >= 0 else [entry for child in results[step:] for entry in child] + [step]
         ]
-        found[tuple(sorted(entry for entry in results[-1] if entry >= 0))] = results[-1]
-    return found
+        results_of[tuple(sorted(entry for entry in results[-1] if entry >= 0))] = results[-1]
+    return results_of
 
 
 def _relabelled(steps: Sequence[int], leaves: Sequence[int]) -> Tree:

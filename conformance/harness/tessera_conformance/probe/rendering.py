@@ -81,15 +81,15 @@ def _part(tree: Tree) -> _Part:
 
 def _closed(root: _Part) -> set[int]:
     """Return the subtrees that become triangles: the largest are opened first, until the drawing is full."""
-    drawn, closed = 1, {id(root)}
+    count, closed = 1, {id(root)}
     waiting = [root]
     while waiting:
         part = max(waiting, key=lambda candidate: candidate.leaves)
         waiting.remove(part)
         if not part.children:
             closed.discard(id(part))
-        elif drawn + len(part.children) - 1 <= MOST_DRAWN:
-            drawn += len(part.children) - 1
+        elif count + len(part.children) - 1 <= MOST_DRAWN:
+            count += len(part.children) - 1
             closed.discard(id(part))
             closed |= {id(child) for child in part.children}
             waiting += part.children

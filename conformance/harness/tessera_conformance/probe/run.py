@@ -100,12 +100,12 @@ def _replayed(
     else:
         x = _random(subject.dtype, subject.shape, seed)
         inputs = [_repeated(x, subject.axis, negated=True) if cancels else x]
-    found, out = box.evaluated(inputs), subject.result_dtype
+    outputs, out = box.evaluated(inputs), subject.result_dtype
     if box.has_products:
         expected = replay.matmul(inputs[0], inputs[1], arithmetic.tree, arithmetic.model, out)
     else:
         expected = replay.sum(inputs[0], subject.axis, arithmetic.tree, arithmetic.model, out)
-    return np.asarray((found.words() == expected.words()) | (are_nan(found) & are_nan(expected)))
+    return np.asarray((outputs.words() == expected.words()) | (are_nan(outputs) & are_nan(expected)))
 
 
 def _random(dtype: str, shape: tuple[int, ...], seed: int) -> Tensor:
@@ -219,67 +219,67 @@ def probe(session: Session, subject: Subject, seed: int = 0, in_full: bool = Fal
     hello = session.open()
     name = f"{hello.name} {hello.version}" if isinstance(hello, Hello) else session.label
     stated = declaration(box)
-    found = replace(_looked_at(box, stated, seed, in_full), implementation=name)
-    if found.arithmetic is not None:
-        found = replace(found, others=compare_other_elements(box, found.arithmetic, seed))
+    finding = replace(_looked_at(box, stated, seed, in_full), implementation=name)
+    if finding.arithmetic is not None:
+        finding = replace(finding, others=compare_other_elements(box, finding.arithmetic, seed))
     if subject.operation == "all_reduce":
-        found = replace(found, groups=groups_of(box), ranks_agree=getattr(box, "ranks_agree", True))
-    return replace(found, calls=box.calls, seconds=time.perf_counter() - began)
+        finding = replace(finding, groups=groups_of(box), ranks_agree=getattr(box, "ranks_agree", True))
+    return replace(finding, calls=box.calls, seconds=time.perf_counter() - began)
 
 
 def _looked_at(box: Box, stated: Declaration | None, seed: int, in_full: bool) -> Finding:
     """Return the finding of masks and replays; a sum that is no fixed tree is a finding too."""
-    found = Finding(box.subject, "", None, None, None, stated)
+    finding = Finding(box.subject, "", None, None, None, stated)
     try:
         masks = Masks(box)
         if masks.absorbs_nothing():
-            return _exact(box, masks, found, seed)
+            return _exact(box, masks, finding, seed)
         wrong_order = order_departure(masks, stated.tree) if stated is not None else None
         confirmed = stated is not None and wrong_order is None and not in_full
         tree = stated.tree.without_start().canonical() if confirmed and stated else _revealed(masks, seed)
-        found = replace(found, tree=tree)
-        seen = observe(box, tree, seed)
-        found = replace(found, seen=seen)
+        finding = replace(finding, tree=tree)
+        observed = observe(box, tree, seed)
+        finding = replace(finding, seen=observed)
         if wrong_order is not None:
-            found = replace(found, departures=(wrong_order,))
+            finding = replace(finding, departures=(wrong_order,))
         elif stated is not None:
-            found = replace(found, departures=_one_of_each(_departures(box, stated, seen)))
-            if not found.departures:
-                return replace(found, arithmetic=Arithmetic(stated.arithmetic, stated.tree))
-        return replace(found, arithmetic=identify(box, tree, seen))
+            finding = replace(finding, departures=_one_of_each(_departures(box, stated, observed)))
+            if not finding.departures:
+                return replace(finding, arithmetic=Arithmetic(stated.arithmetic, stated.tree))
+        return replace(finding, arithmetic=identify(box, tree, observed))
     except NotATree as stop:
-        return _no_tree(found, stop)
+        return _no_tree(finding, stop)
 
 
-def _exact(box: Box, masks: Masks, found: Finding, seed: int) -> Finding:
+def _exact(box: Box, masks: Masks, finding: Finding, seed: int) -> Finding:
     """The finding where masks absorb nothing: only replays can tell a declared order from another."""
-    stated, tree = found.declared, Tree.explicit([*range(masks.terms), -masks.terms])
-    found = replace(found, tree=tree)
+    stated, tree = finding.declared, Tree.explicit([*range(masks.terms), -masks.terms])
+    finding = replace(finding, tree=tree)
     try:
-        seen = observe(box, tree, seed)
-        found = replace(found, seen=seen)
+        observed = observe(box, tree, seed)
+        finding = replace(finding, seen=observed)
         if stated is not None:
-            departures = _departures(box, stated, seen)
+            departures = _departures(box, stated, observed)
             if not departures:
-                return replace(found, arithmetic=Arithmetic(stated.arithmetic, stated.tree))
+                return replace(finding, arithmetic=Arithmetic(stated.arithmetic, stated.tree))
             if departures[0].aspect == "arithmetic":
                 departures = [order_departure(masks, stated.tree) or departures[0]]
-            found = replace(found, departures=_one_of_each(departures))
-        return replace(found, arithmetic=identify(box, tree, seen))
+            finding = replace(finding, departures=_one_of_each(departures))
+        return replace(finding, arithmetic=identify(box, tree, observed))
     except NotATree as stop:
-        return _no_tree(found, stop)
+        return _no_tree(finding, stop)
 
 
-def _departures(box: Box, stated: Declaration, seen: Observed) -> list[Departure]:
-    return [*arithmetic_departures(box, stated, seen), *probe_departures(box, stated, seen)]
+def _departures(box: Box, stated: Declaration, observed: Observed) -> list[Departure]:
+    return [*arithmetic_departures(box, stated, observed), *probe_departures(box, stated, observed)]
 
 
-def _no_tree(found: Finding, stop: NotATree) -> Finding:
+def _no_tree(finding: Finding, stop: NotATree) -> Finding:
     """The finding with the evidence against a tree, which is also a departure from a declared one."""
-    if found.declared is not None and not found.departures:
+    if finding.declared is not None and not finding.departures:
         departure = Departure("order", f"the sum is no fixed tree: {stop}", stop.to_json())
-        found = replace(found, departures=(departure,))
-    return replace(found, evidence=stop)
+        finding = replace(finding, departures=(departure,))
+    return replace(finding, evidence=stop)
 
 
 def _revealed(masks: Masks, seed: int) -> Tree:

@@ -60,7 +60,7 @@ class ShapeOrder:
 
 def subjects() -> Sequence[Subject]:
     """Every product and sum of floats that a golden vector asks for, of two terms or more, once."""
-    found: dict[Subject, None] = {}
+    chosen: dict[Subject, None] = {}
     for path in sorted((vectors_directory() / "ir").glob("*.jsonl")):
         for vector in load(f"ir/{path.stem}"):
             check = vector.provenance.check
@@ -74,8 +74,8 @@ def subjects() -> Sequence[Subject]:
             terms = extents[1] if operation == "matmul" else extents[axis]
             if min(extents) > 0 and 2 <= terms <= MOST_TERMS:
                 out = check.arguments.get("out", dtype) if operation == "matmul" else None
-                found[Subject("matmul" if operation == "matmul" else "sum", extents, dtype, axis, out=out)] = None
-    return list(found)
+                chosen[Subject("matmul" if operation == "matmul" else "sum", extents, dtype, axis, out=out)] = None
+    return list(chosen)
 
 
 def orders(session: Session, subject: Subject) -> Sequence[ShapeOrder]:
@@ -123,11 +123,11 @@ def as_toml(implementation: str, rows: Sequence[ShapeOrder]) -> str:
     entries: dict[str, list[ShapeOrder]] = {}
     for row in rows:
         entries.setdefault(json.dumps(row.facts, sort_keys=True), []).append(row)
-    told = ""
+    last_title = ""
     for same in entries.values():
         subject = same[0].subject
-        if (title := f"{subject.operation} of {subject.dtype}") != told:
-            told = title
+        if (title := f"{subject.operation} of {subject.dtype}") != last_title:
+            last_title = title
             lines += [f"# {title}, by the number of terms: {sentence}" for sentence in _conditions(rows, subject)]
         lines += ["[[order]]", *(f"{name} = {_value(value)}" for name, value in same[0].facts.items())]
         lines += [f"shapes = {json.dumps([row.subject.shapes for row in same])}", ""]

@@ -89,11 +89,11 @@ class Knowledge:
     @cached_property
     def of_clause(self) -> Mapping[str, tuple[Interpretation, ...]]:
         """The active interpretations that each clause depends on."""
-        found: dict[str, tuple[Interpretation, ...]] = {}
+        rows_of: dict[str, tuple[Interpretation, ...]] = {}
         for row in self.registry.interpretations.values():
             for clause in row.affects if row.active else ():
-                found[clause] = (*found.get(clause, ()), row)
-        return found
+                rows_of[clause] = (*rows_of.get(clause, ()), row)
+        return rows_of
 
 
 @dataclass(frozen=True)
@@ -134,10 +134,10 @@ class Passage:
         return min((clause.level for clause in self.clauses), key=LEVELS.index, default=None)
 
 
-def annotated(document: Document, text: Specification, known: Knowledge) -> list[Passage]:
+def annotated(document: Document, text: Specification, knowledge: Knowledge) -> list[Passage]:
     """The passages of a document, which are all of its lines, in order."""
-    clauses = [clause for clause in known.registry.clauses_of(document.key) if clause.active]
-    heads = _heads(document, text, known.registry)
+    clauses = [clause for clause in knowledge.registry.clauses_of(document.key) if clause.active]
+    heads = _heads(document, text, knowledge.registry)
     speaking: dict[int, list[Clause]] = {}
     for clause in clauses:
         for line in range(clause.lines[0], clause.lines[1] + 1):
@@ -149,7 +149,7 @@ def annotated(document: Document, text: Specification, known: Knowledge) -> list
             *(clause.id for clause in speaking.get(line, ())),
         )
 
-    places = _places_of_gaps(document, known, heads)
+    places = _places_of_gaps(document, knowledge, heads)
     passages: list[Passage] = []
     shown: set[str] = set()
     for lines in _runs(range(1, len(text.lines) + 1), key):
@@ -157,7 +157,7 @@ def annotated(document: Document, text: Specification, known: Knowledge) -> list
         begins = tuple(clause for clause in here if clause.id not in shown)
         shown.update(clause.id for clause in begins)
         gaps = tuple(row for row in places if lines[0] <= places[row] <= lines[-1])
-        marks = _marks(here, gaps, known)
+        marks = _marks(here, gaps, knowledge)
         sections = tuple(heads[lines[0]]) if lines[0] in heads else ()
         passages.append(Passage(lines[0], tuple(text.span(lines[0], lines[-1])), sections, here, begins, gaps, marks))
     return passages
@@ -183,7 +183,7 @@ def _heads(document: Document, text: Specification, registry: Registry) -> dict[
 
 
 def _places_of_gaps(
-    document: Document, known: Knowledge, heads: Mapping[int, Sequence[Section]]
+    document: Document, knowledge: Knowledge, heads: Mapping[int, Sequence[Section]]
 ) -> dict[Interpretation, int]:
     """The line beside which each interpretation that concerns a document is shown, in the order of lines.
 
@@ -192,11 +192,11 @@ def _places_of_gaps(
     """
     lines_of_sections = {section.id: line for line, sections in heads.items() for section in sections}
     places = {}
-    for row in known.registry.interpretations.values():
-        affected = [known.registry.clauses[name] for name in row.affects if name in known.registry.clauses]
+    for row in knowledge.registry.interpretations.values():
+        affected = [knowledge.registry.clauses[name] for name in row.affects if name in knowledge.registry.clauses]
         clauses = [clause for clause in affected if clause.document == document.key]
-        named = [clause for clause in clauses if _names_section_of(row, clause, known.registry)]
-        sections = [section for key, section in places_of(row, known.registry) if key == document.key]
+        named = [clause for clause in clauses if _names_section_of(row, clause, knowledge.registry)]
+        sections = [section for key, section in places_of(row, knowledge.registry) if key == document.key]
         if row.active and clauses:
             places[row] = min(clause.lines[0] for clause in named or clauses)
         elif row.active and sections:
@@ -222,14 +222,14 @@ def _numbers(section: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (0, part) for part in section.split(".")]
 
 
-def _marks(clauses: Sequence[Clause], gaps: Sequence[Interpretation], known: Knowledge) -> tuple[Mark, ...]:
+def _marks(clauses: Sequence[Clause], gaps: Sequence[Interpretation], knowledge: Knowledge) -> tuple[Mark, ...]:
     """Return the marks of lines: of the interpretations shown here, and of those that name the section of a clause."""
-    found = {row.kind for row in gaps}
+    kinds = {row.kind for row in gaps}
     for clause in clauses:
-        rows = known.of_clause.get(clause.id, ())
-        found |= {row.kind for row in rows if _names_section_of(row, clause, known.registry)}
+        rows = knowledge.of_clause.get(clause.id, ())
+        kinds |= {row.kind for row in rows if _names_section_of(row, clause, knowledge.registry)}
     untestable = any(is_untestable(clause) for clause in clauses)
-    return tuple(mark for mark in MARKS if mark in found or (mark == "untestable" and untestable))
+    return tuple(mark for mark in MARKS if mark in kinds or (mark == "untestable" and untestable))
 
 
 def is_untestable(clause: Clause) -> bool:
@@ -247,11 +247,11 @@ def _sections(document: Document, registry: Registry) -> list[Section]:
     rows = [row for row in registry.interpretations.values() if row.active]
     names = [clause.section for clause in clauses]
     names += [section for row in rows for key, section in places_of(row, registry) if key == document.key]
-    found = []
+    sections = []
     for name in dict.fromkeys(names):
         lines = [clause.lines[0] for clause in clauses if clause.within(name)]
-        found.append(Section(document.key, name, document.sections.get(name, ""), min(lines, default=0)))
-    return sorted(found, key=lambda section: (section.first or document.lines, section.id.count("."), section.id))
+        sections.append(Section(document.key, name, document.sections.get(name, ""), min(lines, default=0)))
+    return sorted(sections, key=lambda section: (section.first or document.lines, section.id.count("."), section.id))
 
 
 def places_of(row: Interpretation, registry: Registry) -> list[tuple[str, str]]:
@@ -293,14 +293,14 @@ def open_points(registry: Registry) -> list[OpenPoints]:
     for clause in registry.clauses.values():
         if is_untestable(clause) and clause.duplicate_of is None:
             untestable.setdefault((clause.document, clause.section), []).append(clause)
-    found = []
+    points_by_document = []
     for key, sections in sections_of(registry).items():
         for section in sections:
             place = (key, section.id)
             points = OpenPoints(section, tuple(rows.get(place, ())), tuple(untestable.get(place, ())))
             if points.rows or points.untestable:
-                found.append(points)
-    return found
+                points_by_document.append(points)
+    return points_by_document
 
 
 # The annotated specifications as HTML: a page for each document and a first page, static, without script or network.
@@ -316,12 +316,12 @@ MOST_CASES = 12
 _STYLE = Path(__file__).with_name("annotated_page.css")
 
 
-def first_page(documents: Mapping[str, Sequence[Passage]], known: Knowledge) -> str:
+def first_page(documents: Mapping[str, Sequence[Passage]], knowledge: Knowledge) -> str:
     """The page that leads to the documents, with what each has."""
-    registry = known.registry
+    registry = knowledge.registry
     heads = ["document", "lines", *LEVELS, "contradictions", "samples", "silences", "not testable"]
-    heads += [run.name for run in known.runs]
-    rows = [_row_of_document(registry.documents[key], passages, known) for key, passages in documents.items()]
+    heads += [run.name for run in knowledge.runs]
+    rows = [_row_of_document(registry.documents[key], passages, knowledge) for key, passages in documents.items()]
     table = _table(heads, rows)
     return _page(
         "The specifications, annotated",
@@ -331,7 +331,7 @@ def first_page(documents: Mapping[str, Sequence[Passage]], known: Knowledge) -> 
     )
 
 
-def _row_of_document(document: Document, passages: Sequence[Passage], known: Knowledge) -> list[str]:
+def _row_of_document(document: Document, passages: Sequence[Passage], knowledge: Knowledge) -> list[str]:
     clauses = [clause for passage in passages for clause in passage.begins]
     levels = Counter(clause.level for clause in clauses)
     kinds = Counter(row.kind for passage in passages for row in passage.gaps)
@@ -339,13 +339,13 @@ def _row_of_document(document: Document, passages: Sequence[Passage], known: Kno
     cells += [str(levels[level]) for level in LEVELS]
     cells += [str(kinds[kind]) for kind in ("contradiction", "example", "silence")]
     cells += [str(sum(is_untestable(clause) for clause in clauses))]
-    for run in known.runs:
+    for run in knowledge.runs:
         outcomes = Counter(run.outcomes.get(clause.id, "") for clause in clauses)
         cells.append(", ".join(f"{count} {escape(word)}" for word, count in outcomes.most_common() if word))
     return cells
 
 
-def document_page(document: Document, passages: Sequence[Passage], known: Knowledge) -> Iterator[str]:
+def document_page(document: Document, passages: Sequence[Passage], knowledge: Knowledge) -> Iterator[str]:
     """The page of one document, piece by piece."""
     sections = [section for passage in passages for section in passage.sections]
     links = "".join(f"<li>{_link_to_section(section)}</li>" for section in sections)
@@ -357,11 +357,11 @@ def document_page(document: Document, passages: Sequence[Passage], known: Knowle
         "</header><main>"
     )
     for passage in passages:
-        yield _passage(document, passage, known)
+        yield _passage(document, passage, knowledge)
     yield "</main></body></html>\n"
 
 
-def _passage(document: Document, passage: Passage, known: Knowledge) -> str:
+def _passage(document: Document, passage: Passage, knowledge: Knowledge) -> str:
     names = " ".join(["passage", passage.level or "plain", *(f"has-{mark}" for mark in passage.marks)])
     anchors = "".join(f'<a id="{escape(section.anchor)}"></a>' for section in passage.sections)
     lines = "".join(
@@ -377,13 +377,13 @@ def _passage(document: Document, passage: Passage, known: Knowledge) -> str:
     )
     notes = [f"<ul class=marks>{marks}</ul>"] if marks else []
     notes += [f"<p class=earlier>{earlier}</p>"] if earlier else []
-    notes += [_clause(clause, known) for clause in passage.begins]
-    notes += [_gap(document, row, known) for row in passage.gaps]
+    notes += [_clause(clause, knowledge) for clause in passage.begins]
+    notes += [_gap(document, row, knowledge) for row in passage.gaps]
     return f'<section class="{names}"><pre>{anchors}{lines}</pre><div class=notes>{"".join(notes)}</div></section>\n'
 
 
-def _clause(clause: Clause, known: Knowledge) -> str:
-    badges = "".join(_badge(run, run.outcomes[clause.id]) for run in known.runs if clause.id in run.outcomes)
+def _clause(clause: Clause, knowledge: Knowledge) -> str:
+    badges = "".join(_badge(run, run.outcomes[clause.id]) for run in knowledge.runs if clause.id in run.outcomes)
     facts = [clause.verify] + ([clause.feature] if clause.feature != "core" else [])
     parts = [
         f'<p><a class="chip {clause.level}" href="#{clause.id}">{clause.id}</a> <b>{clause.level}</b> '
@@ -392,13 +392,13 @@ def _clause(clause: Clause, known: Knowledge) -> str:
     if clause.reason:
         parts.append(f"<p><small>Not tested: {escape(clause.reason)}</small></p>")
     if clause.duplicate_of:
-        parts.append(f"<p><small>Says what {_link_to_clause(clause.duplicate_of, known.registry)} says</small></p>")
-    gaps = known.of_clause.get(clause.id, ())
+        parts.append(f"<p><small>Says what {_link_to_clause(clause.duplicate_of, knowledge.registry)} says</small></p>")
+    gaps = knowledge.of_clause.get(clause.id, ())
     if gaps:
         parts.append(
             f"<p><small>Depends on {', '.join(_link_to_gap(row, clause.document) for row in gaps)}</small></p>"
         )
-    parts.append(_cases(known.cases.get(clause.id, ()), known.runs))
+    parts.append(_cases(knowledge.cases.get(clause.id, ()), knowledge.runs))
     return f'<article class="clause {clause.level}" id="{clause.id}">{"".join(parts)}</article>'
 
 
@@ -411,12 +411,12 @@ def _cases(cases: Sequence[str], runs: Sequence[Run]) -> str:
     """The cases of a clause, those first that did not pass in some run."""
     if not cases:
         return ""
-    told = {
+    outcomes = {
         case: [f"{run.name}: {run.verdicts[case]}" for run in runs if run.verdicts.get(case, "pass") != "pass"]
         for case in cases
     }
-    ordered = sorted(cases, key=lambda case: (not told[case], case))
-    items = [f"<code>{escape(case)}</code> <small>{escape('; '.join(told[case]))}</small>" for case in ordered]
+    ordered = sorted(cases, key=lambda case: (not outcomes[case], case))
+    items = [f"<code>{escape(case)}</code> <small>{escape('; '.join(outcomes[case]))}</small>" for case in ordered]
     return _folded(f"{len(cases)} case{'' if len(cases) == 1 else 's'}", items)
 
 
@@ -426,8 +426,8 @@ def _folded(title: str, items: Sequence[str]) -> str:
     return f"<details><summary>{title}</summary><ul>{shown}{more}</ul></details>"
 
 
-def _gap(document: Document, row: Interpretation, known: Knowledge) -> str:
-    registry = known.registry
+def _gap(document: Document, row: Interpretation, knowledge: Knowledge) -> str:
+    registry = knowledge.registry
     fields = [
         ("decision", escape(row.decision)),
         ("why", escape(row.why)),
@@ -437,12 +437,12 @@ def _gap(document: Document, row: Interpretation, known: Knowledge) -> str:
         ("places", ", ".join(_links_to_places(row, registry))),
         ("clauses", ", ".join(_link_to_clause(name, registry) for name in row.affects)),
     ]
-    listed = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in fields if value)
-    tests = [f"<code>{escape(test)}</code>" for test in known.tests.get(row.id, ())]
+    rows = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in fields if value)
+    tests = [f"<code>{escape(test)}</code>" for test in knowledge.tests.get(row.id, ())]
     named = _folded(f"named by {len(tests)} test{'' if len(tests) == 1 else 's'}", tests) if tests else ""
     return (
         f'<details class="gap {row.kind}" id="{row.id}"><summary><b>{MARKS[row.kind]}</b> {row.id}: '
-        f"{escape(row.issue)}</summary><dl>{listed}</dl>{named}</details>"
+        f"{escape(row.issue)}</summary><dl>{rows}</dl>{named}</details>"
     )
 
 

@@ -43,19 +43,19 @@ def table_of(path: Path) -> dict[str, Any]:
     """The table of a TOML file. Raises `OSError`, and `ValueError` where it is none."""
     text = path.read_bytes()
     digest = hashlib.sha256(text).hexdigest()
-    kept = cache_file(f"table-{path.stem}", path.resolve())
-    table = _kept(kept, digest)
+    path_of_cache = cache_file(f"table-{path.stem}", path.resolve())
+    table = _kept(path_of_cache, digest)
     if table is None:
         table = read_toml(text.decode("utf-8"))
         with contextlib.suppress(OSError, TypeError):  # a date has no JSON
-            write_whole(kept, json.dumps({"sha256": digest, "table": table}, separators=(",", ":")))
+            write_whole(path_of_cache, json.dumps({"sha256": digest, "table": table}, separators=(",", ":")))
     return table
 
 
 def _kept(file: Path, digest: str) -> dict[str, Any] | None:
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-        table = found["table"] if found["sha256"] == digest else None
+        content = json.loads(file.read_text(encoding="utf-8"))
+        table = content["table"] if content["sha256"] == digest else None
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
     return table if isinstance(table, dict) else None

@@ -108,18 +108,18 @@ def write(file: Path, fingerprint: str, index: CaseIndex) -> None:
         identifier: [case.node, tags.setdefault((case.clauses, case.features, case.levels), len(tags))]
         for identifier, case in sorted(index.items())
     }
-    kept = {"fingerprint": fingerprint, "tags": list(tags), "cases": cases}
-    write_whole(file, json.dumps(kept, separators=(",", ":")))
+    content = {"fingerprint": fingerprint, "tags": list(tags), "cases": cases}
+    write_whole(file, json.dumps(content, separators=(",", ":")))
 
 
 def read(file: Path, fingerprint: str | None = None) -> CaseIndex | None:
     """The index in a file; None where it is none, or has another fingerprint than the one given."""
     try:
-        kept = json.loads(file.read_text(encoding="utf-8"))
-        if fingerprint is not None and kept["fingerprint"] != fingerprint:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        if fingerprint is not None and content["fingerprint"] != fingerprint:
             return None
-        tags = [[tuple(map(str, names)) for names in tag] for tag in kept["tags"]]
-        return {identifier: IndexedCase(node, *tags[tag]) for identifier, (node, tag) in kept["cases"].items()}
+        tags = [[tuple(map(str, names)) for names in tag] for tag in content["tags"]]
+        return {identifier: IndexedCase(node, *tags[tag]) for identifier, (node, tag) in content["cases"].items()}
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
 

@@ -131,13 +131,13 @@ NO_TESTS = {"violators", "variants"}
 
 def naming_tests(suite: Path) -> Mapping[str, tuple[str, ...]]:
     """The tests that name each interpretation, `runtime/test_streams.py::test_order`, and after them the modules."""
-    found: dict[str, dict[str, None]] = {}
+    tests: dict[str, dict[str, None]] = {}
     for chapter in locations.CHAPTERS:
         for path in sorted((suite / chapter).rglob("*.py")):
             if not NO_TESTS & {*path.parts}:
                 for name, place in _named_in(path.read_text(encoding="utf-8"), path.relative_to(suite).as_posix()):
-                    found.setdefault(name, {})[place] = None
-    return {name: tuple(sorted(places, key=lambda place: "::" not in place)) for name, places in sorted(found.items())}
+                    tests.setdefault(name, {})[place] = None
+    return {name: tuple(sorted(places, key=lambda place: "::" not in place)) for name, places in sorted(tests.items())}
 
 
 def _named_in(source: str, module: str) -> Iterator[tuple[str, str]]:

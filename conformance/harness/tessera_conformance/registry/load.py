@@ -307,9 +307,9 @@ def _place(content: Any, path: Sequence[str | int]) -> tuple[str, str]:
 
 def _unknown(entry: Mapping[str, Any], rules: Mapping[str, Any]) -> list[str]:
     patterns = rules.get("patternProperties", {})
-    known = rules.get("properties", {})
+    properties = rules.get("properties", {})
     return sorted(
-        name for name in entry if name not in known and not any(re.search(pattern, name) for pattern in patterns)
+        name for name in entry if name not in properties and not any(re.search(pattern, name) for pattern in patterns)
     )
 
 
@@ -436,10 +436,10 @@ def _bad_reference(
     field: str,
     target: str,
     problem: str | None,
-    known: Mapping[str, object],
+    identifiers: Mapping[str, object],
 ) -> Iterator[BadReference]:
     if problem is not None:
-        suggestions = nearest(target, known) if problem == MISSING else ()
+        suggestions = nearest(target, identifiers) if problem == MISSING else ()
         yield BadReference(row.file, row.id, field, target, problem, REQUIRED[field], suggestions)
 
 

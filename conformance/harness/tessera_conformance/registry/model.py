@@ -41,11 +41,11 @@ def judged_by_checks(kinds: Iterable[str]) -> tuple[Judged, ...]:
     A property (`true`) beside a refusal speaks of the refusal, of its message for instance; a call that merely returns
     is on the way to what a case judges, unless nothing else is.
     """
-    found = frozenset(kinds) - {"given", "reading"}
-    refusing = bool(found & _REFUSING)
+    judging = frozenset(kinds) - {"given", "reading"}
+    refusing = bool(judging & _REFUSING)
     parts: dict[Judged, bool] = {
-        "effect": bool(found & _BY_VALUE) or ("true" in found and not refusing),
-        "acceptance": "accepts" in found or found == {"returns"},
+        "effect": bool(judging & _BY_VALUE) or ("true" in judging and not refusing),
+        "acceptance": "accepts" in judging or judging == {"returns"},
         "refusal": refusing,
     }
     return tuple(part for part in JUDGED if parts[part])
@@ -310,9 +310,9 @@ class Registry:
         return [clause for clause in self.clauses.values() if clause.document == document]
 
 
-def nearest(name: str, known: Mapping[str, object]) -> tuple[str, ...]:
+def nearest(name: str, names: Mapping[str, object]) -> tuple[str, ...]:
     """Up to three known names that a misspelt one may have meant, the likeliest first."""
-    return tuple(difflib.get_close_matches(name.strip().upper(), known, n=3, cutoff=0.7))
+    return tuple(difflib.get_close_matches(name.strip().upper(), names, n=3, cutoff=0.7))
 
 
 # The features that can be claimed beyond the core, each with a sentence and what it stands for.
@@ -342,7 +342,7 @@ class Feature:
 def features(registry: Registry, directory: Path) -> Sequence[Feature]:
     """Return every feature of a registry, in alphabetical order; of a directory without sentences they are empty."""
     file = directory / FILE
-    told: Mapping[str, Any] = table_of(file)["features"] if file.exists() else {}
+    table: Mapping[str, Any] = table_of(file)["features"] if file.exists() else {}
     own: dict[str, list[str]] = {}
     for method in interface().methods.values():
         for feature in dict.fromkeys(method.feature.format(at=level) for level in IR_LEVELS):
@@ -350,9 +350,9 @@ def features(registry: Registry, directory: Path) -> Sequence[Feature]:
     return [
         Feature(
             name,
-            told.get(name, {}).get("summary", ""),
+            table.get(name, {}).get("summary", ""),
             own.get(name, ()),
-            told.get(name, {}).get("methods", ()),
+            table.get(name, {}).get("methods", ()),
             [operation.name for operation in OPERATIONS.values() if operation.feature == name],
             [clause.id for clause in registry.clauses.values() if clause.feature == name],
             [row.id for row in registry.interpretations.values() if row.feature == name],

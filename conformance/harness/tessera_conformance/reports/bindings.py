@@ -87,12 +87,12 @@ class Sources:
         if not self.blocks or len(text) % (2 * ADDRESS) or not _DIGITS.fullmatch(text):
             return text
         data = bytes.fromhex(text)
-        found: list[list[Any]] = []
+        addresses: list[list[Any]] = []
         for place in range(0, len(data), ADDRESS):
             source = self._address(int.from_bytes(data[place : place + ADDRESS], "little"))
             if source is not None:
-                found.append([place, source])
-        return {"$bytes": text, "$addresses": found} if found else text
+                addresses.append([place, source])
+        return {"$bytes": text, "$addresses": addresses} if addresses else text
 
 
 def bound_requests(exchanges: Sequence[Exchange]) -> list[dict[str, Any]]:
@@ -121,10 +121,10 @@ def given_twice(exchanges: Sequence[Exchange]) -> bool:
             if _ENDING.search(exchange.method):
                 live -= {value for value in exchange.params.values() if isinstance(value, int)}
             results = ((path, value) for path, value in _leaves(exchange.observation.value) if len(path) == 1)
-            given = [value for path, value in results if isinstance(value, int) and _is_given_out(path[0], value)]
-            if len({*given} & live) or len({*given}) < len(given):
+            handles = [value for path, value in results if isinstance(value, int) and _is_given_out(path[0], value)]
+            if len({*handles} & live) or len({*handles}) < len(handles):
                 return True
-            live |= {value for value in given if value}
+            live |= {value for value in handles if value}
     return False
 
 

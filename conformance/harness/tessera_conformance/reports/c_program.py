@@ -67,9 +67,9 @@ class _Writer:
 
     def extensions(self) -> list[str]:
         """Return the declarations of the extensions that are called."""
-        found = (self._function_of(number) for number in range(len(self._requests)))
+        functions = (self._function_of(number) for number in range(len(self._requests)))
         return list(
-            dict.fromkeys(function.prototype for function in found if function is not None and function.extension)
+            dict.fromkeys(function.prototype for function in functions if function is not None and function.extension)
         )
 
     def call(self, number: int, method: str, params: Mapping[str, Any]) -> Iterator[str]:

@@ -137,8 +137,8 @@ def causes(report: Report) -> Sequence[Cause]:
     """
     if "causes" not in report.memo:
         report.memo["causes"] = _causes(report)
-    found: Sequence[Cause] = report.memo["causes"]
-    return found
+    sequence: Sequence[Cause] = report.memo["causes"]
+    return sequence
 
 
 def _causes(report: Report) -> list[Cause]:
@@ -161,10 +161,10 @@ def _causes(report: Report) -> list[Cause]:
 def _diagnosed(forms: dict[Form, list[Line]], passed: Sequence[Line]) -> Iterator[_Group]:
     """Yield the groups of wrong values that a hypothesis explains, and take their cases out of the others."""
     left = {line["case"]: line for line in forms.get(WRONG_VALUE, ())}
-    for found in diagnose([*left.values(), *passed]) if left else ():
-        lines = [left.pop(case) for case in found.cases if case in left] if found.hypothesis else []
+    for cause in diagnose([*left.values(), *passed]) if left else ():
+        lines = [left.pop(case) for case in cause.cases if case in left] if cause.hypothesis else []
         if lines:
-            yield _Group(WRONG_VALUE, ("file", ""), lines, f"{found.operation}: {found.says}", found.clauses[:1])
+            yield _Group(WRONG_VALUE, ("file", ""), lines, f"{cause.operation}: {cause.says}", cause.clauses[:1])
     if WRONG_VALUE in forms:
         forms[WRONG_VALUE] = list(left.values())
 
@@ -203,17 +203,17 @@ class _Passing:
 
 def _groups(form: Form, lines: Sequence[Line], passing: _Passing) -> list[_Group]:
     left = [(line, _traits(line)) for line in sorted(lines, key=_size)]
-    found: list[_Group] = []
+    groups: list[_Group] = []
     while left:
         best = _best(left, passing)
-        taken = [line for line, traits in left if best in traits]
+        members = [line for line, traits in left if best in traits]
         left = [(line, traits) for line, traits in left if best not in traits]
-        home = _home(taken, found) if len(taken) <= REMAINDER * len(lines) else None
+        home = _home(members, groups) if len(members) <= REMAINDER * len(lines) else None
         if home is not None:
-            home.lines += taken
+            home.lines += members
         else:
-            found.append(_Group(form, best, taken))
-    return found
+            groups.append(_Group(form, best, members))
+    return groups
 
 
 def _best(left: Sequence[tuple[Line, Mapping[Trait, None]]], passing: _Passing) -> Trait:
@@ -243,9 +243,9 @@ def _merit(failing: int, all_failing: int, passing: int) -> float:
     return round((1 + RECALL) * precision * recall / (RECALL * precision + recall), 9)
 
 
-def _home(lines: Sequence[Line], found: Sequence[_Group]) -> _Group | None:
+def _home(lines: Sequence[Line], groups: Sequence[_Group]) -> _Group | None:
     """Return the first group with a method that each of a few last cases calls too."""
-    for group in found:
+    for group in groups:
         kind, name = group.trait
         if kind == "call" and all(name.partition(" ")[0] in line["methods"] for line in lines):
             return group
@@ -262,8 +262,8 @@ def _places(line: Line) -> dict[Trait, None]:
     """Return the clauses, the test and the file of a case."""
     chapter, _, rest = line["case"].partition("/")
     parts = rest.split("/")
-    found: dict[Trait, None] = dict.fromkeys(("clause", name) for name in line["clauses"])
-    return found | {("test", "/".join([chapter, *parts[:2]])): None, ("file", "/".join([chapter, *parts[:1]])): None}
+    traits: dict[Trait, None] = dict.fromkeys(("clause", name) for name in line["clauses"])
+    return traits | {("test", "/".join([chapter, *parts[:2]])): None, ("file", "/".join([chapter, *parts[:1]])): None}
 
 
 def _form(line: Line) -> Form:

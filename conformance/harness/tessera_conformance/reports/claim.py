@@ -50,13 +50,13 @@ def controls(
     if exchange is None or isinstance(exchange.observation, Returned):
         return []
     source = exchange.params.get("source")
-    found = []
+    names = []
     for construct in constructs:
         if construct.control == case:
             break
         if exchange.method in construct.methods or (isinstance(source, str) and _uses(construct.pattern, source)):
-            found.append(construct.control)
-    return found
+            names.append(construct.control)
+    return names
 
 
 def _uses(pattern: str, source: str) -> bool:
@@ -248,9 +248,9 @@ def _is_of_product(line: Line, product: Line) -> bool:
     """True if a case is one of a product's: by its id, the features that it needs and the methods that it asked."""
     if not line["case"].startswith(tuple(product["cases"])) or line["case"].startswith(tuple(product["without"])):
         return False
-    asked = ({method, f"{method.partition('.')[0]}.*"} for method in line["methods"])
+    required = ({method, f"{method.partition('.')[0]}.*"} for method in line["methods"])
     methods = product["methods"]
-    return {*line["needs"]} <= {*product["features"]} and not any(names.isdisjoint(methods) for names in asked)
+    return {*line["needs"]} <= {*product["features"]} and not any(names.isdisjoint(methods) for names in required)
 
 
 _PRODUCT_STATES = ("passed", "failed", "excused", "missing")
@@ -270,8 +270,8 @@ def _for_product(line: Line, single_device: bool) -> str:
 def tallies(plan: Line, outcomes: Mapping[str, Outcome]) -> dict[str, dict[str, int]]:
     """Return the number of testable MUST clauses by outcome, for each claimed document."""
     counts: dict[str, Counter[str]] = {}
-    for name, found in outcomes.items():
-        counts.setdefault(plan["musts"][name]["document"], Counter())[found] += 1
+    for name, by_name in outcomes.items():
+        counts.setdefault(plan["musts"][name]["document"], Counter())[by_name] += 1
     return {
         document: {outcome: found[outcome] for outcome in OUTCOMES if found[outcome]}
         for document, found in sorted(counts.items())

@@ -83,8 +83,8 @@ def show(arguments: argparse.Namespace) -> int:
 def _show_together(reports: Sequence[Report], registry: Registry, arguments: argparse.Namespace) -> int:
     """Several reports in one page; the exit code is the worst of theirs."""
     if arguments.format != "html":
-        given = f"{arguments.format} is of one report, and {len(reports)} are given"
-        print_error(error_text("--format", given, "html", "or `tessera-conformance compare` for two"))
+        actual = f"{arguments.format} is of one report, and {len(reports)} are given"
+        print_error(error_text("--format", actual, "html", "or `tessera-conformance compare` for two"))
         return UNUSABLE
     _put(compared_page(reports, registry), arguments.output)
     return max(map(_exit_code, reports))

@@ -279,10 +279,10 @@ def compared_page(reports: Sequence[Report], registry: Registry) -> Iterator[str
 
 def _histories(reports: Sequence[Report]) -> dict[str, list[Report]]:
     """The reports of each implementation by its name, in the order in which they were given."""
-    found: dict[str, list[Report]] = {}
+    reports_of: dict[str, list[Report]] = {}
     for report in reports:
-        found.setdefault(_name(report), []).append(report)
-    return found
+        reports_of.setdefault(_name(report), []).append(report)
+    return reports_of
 
 
 def _name(report: Report) -> str:

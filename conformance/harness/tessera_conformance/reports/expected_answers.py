@@ -176,27 +176,27 @@ class Search:
         """Add a response to each request that has none, and leave out those to requests that there are not."""
 
         def mended(answers: Answers) -> Answers:
-            asked = self._pairs[number]
-            kept = [answer for answer in answers if not is_response(answer) or pair_of(answer) in asked]
-            answered = Counter(pair_of(answer) for answer in kept if is_response(answer))
-            return [*kept, *(_response(pair, True) for pair in asked if not answered[pair])]
+            pairs = self._pairs[number]
+            answers_kept = [answer for answer in answers if not is_response(answer) or pair_of(answer) in pairs]
+            answered = Counter(pair_of(answer) for answer in answers_kept if is_response(answer))
+            return [*answers_kept, *(_response(pair, True) for pair in pairs if not answered[pair])]
 
         return mended
 
     def _judged(self, history: History, number: int) -> dict[str, Any]:
         """The summary of an exchange, with ANYTHING where other answers let the case pass too."""
         answers = history[number] or []
-        told = summary(answers)
+        result = summary(answers)
 
         def passes(changed: Answers) -> bool:
             return self._judge([*history[:number], changed, *history[number + 1 :]]).done
 
         if passes([response for response in answers if is_response(response)]):
-            told["refusals"] = ANYTHING
+            result["refusals"] = ANYTHING
         if passes([{**response, "another": 0} if is_response(response) else response for response in answers]):
-            told["others"] = ANYTHING
+            result["others"] = ANYTHING
         for place, answer in enumerate(answers):
-            outcomes = told["responses"][pair_of(answer)] if is_response(answer) else []
+            outcomes = result["responses"][pair_of(answer)] if is_response(answer) else []
             if len(outcomes) != 1:
                 continue
             ok = outcomes[0][0]
@@ -205,15 +205,15 @@ class Search:
                 outcomes[0][:2] = [ANYTHING, ANYTHING]
             elif ok or passes([*around[0], _response(pair_of(answer), False, "ANOTHER"), *around[1]]):
                 outcomes[0][1] = ANYTHING
-        return told
+        return result
 
 
 def function_of(item: pytest.Function) -> Test:
     """The test of a collected case, with the values that `parametrize` lists."""
-    listed = item.callspec.params if hasattr(item, "callspec") else {}
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
 
     def test(impl: Implementation, check: Check) -> object:
-        return item.obj(impl=impl, check=check, **listed)
+        return item.obj(impl=impl, check=check, **parameters)
 
     return test
 
@@ -278,14 +278,14 @@ def _without_other_members(answers: Answers) -> Answers:
 
 def _without_repetitions(answers: Answers) -> Answers:
     """One response to each request, the first: where a case does not count them, more are expected of nobody."""
-    seen: set[str] = set()
-    kept = []
+    pairs: set[str] = set()
+    remaining = []
     for answer in answers:
-        if not is_response(answer) or pair_of(answer) not in seen:
-            kept.append(answer)
+        if not is_response(answer) or pair_of(answer) not in pairs:
+            remaining.append(answer)
         if is_response(answer):
-            seen.add(pair_of(answer))
-    return kept
+            pairs.add(pair_of(answer))
+    return remaining
 
 
 def _distance(actual: Any, expected: Any) -> int:

@@ -122,8 +122,8 @@ class JournalWriter:
         products: Line | None = None,
     ) -> None:
         """The second line: every case that is to be observed, the MUST clauses to judge, the profiles and products."""
-        told = {"musts": musts or {}, "profiles": profiles or {}, "products": products or {}}
-        self._plan = {"record": "plan", "cases": sorted(cases), **told}
+        optional = {"musts": musts or {}, "profiles": profiles or {}, "products": products or {}}
+        self._plan = {"record": "plan", "cases": sorted(cases), **optional}
         self._append(self._plan)
 
     def observation(self, line: Line) -> None:

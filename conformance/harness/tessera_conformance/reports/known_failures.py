@@ -52,27 +52,27 @@ def baseline(
     if unfit:
         verdict = lines[unfit[0]]["verdict"].replace("_", " ")
         raise NoBaseline(f"{unfit[0]}: {verdict}: no deviation of an implementation; run it again first")
-    kept = _kept(report)
+    entries = _kept(report)
     failing = {
         case: line
         for case, line in lines.items()
         if line["disposition"] != "unexpected_pass"
         and line["verdict"] != "pass"
         and (counts_against(line) or line["disposition"] in ("known_deviation", "waived"))
-        and not any(entry.matches(case, line["clauses"]) for entry in kept)
+        and not any(entry.matches(case, line["clauses"]) for entry in entries)
     }
     everything = {**others, **{case: line["clauses"] for case, line in lines.items()}}
-    made = [
+    additions = [
         Deviation(pattern, MODE, _reason([failing[case] for case in cases]), owner, expires, clause or None)
         for (_, pattern, clause), cases in _cover(everything, failing)
     ]
-    return sorted([*kept, *made], key=lambda entry: (entry.cases, entry.clause or ""))
+    return sorted([*entries, *additions], key=lambda entry: (entry.cases, entry.clause or ""))
 
 
 def _kept(report: Report) -> list[Deviation]:
     """The entries of the run itself, but those of which a case passed unexpectedly, that expired or match nothing."""
-    told = report.header["selection"]["deviations"]
-    entries = [Deviation(**{**entry, "expires": datetime.date.fromisoformat(entry["expires"])}) for entry in told]
+    rows = report.header["selection"]["deviations"]
+    entries = [Deviation(**{**entry, "expires": datetime.date.fromisoformat(entry["expires"])}) for entry in rows]
     passed = [line for line in report.observations if line["disposition"] == "unexpected_pass"]
     problems = report.footer["problems"] if report.footer else []
     return [

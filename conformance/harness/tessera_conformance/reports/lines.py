@@ -71,11 +71,11 @@ def whole(line: Mapping[str, Any]) -> dict[str, Any]:
 
 def _by_folder(cases: Sequence[str]) -> dict[str, list[str]]:
     """The last names of cases, by what stands before them: most tests have many cases."""
-    found: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}
     for case in cases:
         before, slash, last = case.rpartition("/")
-        found.setdefault(before + slash, []).append(last)
-    return found
+        names.setdefault(before + slash, []).append(last)
+    return names
 
 
 def _listed(folders: Mapping[str, Sequence[str]]) -> list[str]:
@@ -145,8 +145,8 @@ class ObservedLine(Mapping[str, Any]):
 
     def long_fields(self) -> dict[str, Any]:
         """Checks and exchanges, parsed together."""
-        found: dict[str, Any] = json.loads(f"{{{self.long_text}}}")
-        return found
+        fields: dict[str, Any] = json.loads(f"{{{self.long_text}}}")
+        return fields
 
     @property
     def _short(self) -> dict[str, Any]:
@@ -160,10 +160,10 @@ class ObservedLine(Mapping[str, Any]):
         short = self._short
         if key in short:
             return short[key]
-        kept = ObservedLine._parsed_last
-        if kept is None or kept[0] is not self:
-            ObservedLine._parsed_last = kept = (self, self.long_fields())
-        return kept[1][key]
+        last = ObservedLine._parsed_last
+        if last is None or last[0] is not self:
+            ObservedLine._parsed_last = last = (self, self.long_fields())
+        return last[1][key]
 
     def __iter__(self) -> Iterator[str]:
         return iter([*self._short, *LONG])
@@ -280,12 +280,12 @@ _TOLD_IN_HEX = re.compile(r"bf(?<![a-wyz_]bf)\d+")
 
 def traits(exchanges: Iterable[Exchange]) -> list[str]:
     """Return the traits of the calls of a case, sorted; a method itself is one."""
-    found: set[str] = set()
+    names: set[str] = set()
     for exchange in exchanges:
         if exchange.method != "session.reset":
-            found.add(exchange.method)
-            found.update(f"{exchange.method} {trait}" for trait in _of_arguments("", exchange.params))
-    return sorted(found)
+            names.add(exchange.method)
+            names.update(f"{exchange.method} {trait}" for trait in _of_arguments("", exchange.params))
+    return sorted(names)
 
 
 def _of_arguments(path: str, value: Any) -> Iterator[str]:
@@ -333,11 +333,11 @@ def digests(names: Sequence[str]) -> str:
     return "".join(map(digest, names))
 
 
-def digests_of(kept: str | Sequence[str]) -> list[str]:
+def digests_of(digests: str | Sequence[str]) -> list[str]:
     """Return the digests of the traits in the line of a case, which are written as digests or in words."""
-    if isinstance(kept, str):
-        return [kept[start : start + 4] for start in range(0, len(kept), 4)]
-    return [*map(digest, kept)]
+    if isinstance(digests, str):
+        return [digests[start : start + 4] for start in range(0, len(digests), 4)]
+    return [*map(digest, digests)]
 
 
 @cache
@@ -410,17 +410,17 @@ def _add_long(line: LineBuilder, checks: Sequence[CheckRecord], exchanges: Seque
 
 def _evidence(checks: Sequence[CheckRecord], exchanges: Sequence[Exchange], folder: Path | None) -> dict[str, Any]:
     """Checks by kind, the number of exchanges, and a digest of what the line would hold of both, without run."""
-    asked = ",".join(map(encoded, map(_exchange, exchanges)))  # one by one: in some is the image of a module
+    texts = ",".join(map(encoded, map(_exchange, exchanges)))  # one by one: in some is the image of a module
     long = LineBuilder(folder)
-    long.add(f'"checks":{encoded(list(map(_check, checks)))},"exchanges":[{asked}]')
+    long.add(f'"checks":{encoded(list(map(_check, checks)))},"exchanges":[{texts}]')
     kinds = Counter(record.kind for record in checks)
     digest = hashlib.sha256(long.text().encode()).hexdigest()[:DIGEST_DIGITS]
     return {"checks": dict(sorted(kinds.items())), "exchanges": len(exchanges), "digest": digest}
 
 
 def _check(record: CheckRecord) -> dict[str, Any]:
-    told = {name: value for name, value in vars(record).items() if name not in ("after", "answer")}
-    return told | {"difference": asdict(record.difference) if record.difference is not None else None}
+    fields = {name: value for name, value in vars(record).items() if name not in ("after", "answer")}
+    return fields | {"difference": asdict(record.difference) if record.difference is not None else None}
 
 
 def _exchange(exchange: Exchange) -> dict[str, Any]:
@@ -430,11 +430,11 @@ def _exchange(exchange: Exchange) -> dict[str, Any]:
 
 def _whole(exchange: Exchange) -> str:
     """An exchange as JSON without its end; long values are shortened in the request alone, which a test makes again."""
-    asked = encoded({"method": exchange.method, "params": _brief(exchange.params)})
+    request = encoded({"method": exchange.method, "params": _brief(exchange.params)})
     answer = exchange.observation
     if not isinstance(answer, Returned):
-        return f'{asked[:-1]},"observation":{encoded(_outcome(answer))}'
-    return f'{asked[:-1]},"observation":{{"returned":{_ENCODER.encode(plain(answer.value, whole=True))}}}'
+        return f'{request[:-1]},"observation":{encoded(_outcome(answer))}'
+    return f'{request[:-1]},"observation":{{"returned":{_ENCODER.encode(plain(answer.value, whole=True))}}}'
 
 
 def _outcome(observation: Observation) -> Mapping[str, Any]:

@@ -51,8 +51,8 @@ def clause_results(report: Report, registry: Registry) -> dict[str, ClauseResult
     for clause in registry.clauses.values():
         if clause.active:
             cases = by_clause.get(clause.duplicate_of or clause.id, {})
-            found = outcome(registry.carried_by(clause), list(cases.values())) if clause.testable else "not_testable"
-            results[clause.id] = ClauseResult(clause, found, tuple(cases))
+            verdict = outcome(registry.carried_by(clause), list(cases.values())) if clause.testable else "not_testable"
+            results[clause.id] = ClauseResult(clause, verdict, tuple(cases))
     return results
 
 

@@ -63,11 +63,11 @@ def write_script(
     if implementation.startswith(ENDPOINT):
         template = _joined(*(path.read_text(encoding="utf-8") for path in (_CONNECTION, _TEMPLATE, _ENDPOINT_TEMPLATE)))
         address = implementation.removeprefix(ENDPOINT).partition(",description=")[0]
-        found = _content_of_frames(address, case, deadlines, expected)
+        script = _content_of_frames(address, case, deadlines, expected)
     else:
         template = _TEMPLATE.read_text(encoding="utf-8")
-        found = _content(implementation, case, compiler, deadlines)
-    content = json.dumps(found, indent=1, default=repr)
+        script = _content(implementation, case, compiler, deadlines)
+    content = json.dumps(script, indent=1, default=repr)
     if case.folder:  # it is another one in every run, and gone after a few
         content = content.replace(json.dumps(str(case.folder))[1:-1], FOLDER)
     before, _, after = template.partition(_EMPTY_CASE)
@@ -84,11 +84,11 @@ def write_script(
 def _joined(connection: str, template: str, endpoint: str) -> str:
     """The texts of three modules as those of one, which asks an endpoint: the first docstring is the last module's."""
     before, case, _ = template.partition(f"CASE: dict[str, Any] = {_EMPTY_CASE}\n")
-    told, body = _parted(endpoint)
+    header, body = _parted(endpoint)
     body, guard, rest = body.partition("if __name__")
     texts = (_parted(connection)[1], _parted(before)[1], body)
     return "\n\n\n".join(
-        [told + "from __future__ import annotations\n", *map(str.strip, texts), case + "\n" + guard + rest]
+        [header + "from __future__ import annotations\n", *map(str.strip, texts), case + "\n" + guard + rest]
     )
 
 
@@ -290,30 +290,30 @@ def _other_place(expected: Any, exchanges: Sequence[Exchange]) -> dict[str, Any]
     return None
 
 
-def _encodings(found: Any, expected: Any) -> Iterator[tuple[str, str]]:
+def _encodings(actual: Any, expected: Any) -> Iterator[tuple[str, str]]:
     """Yield both values as the bytes that they may have been read from."""
-    if isinstance(found, Tensor) and isinstance(expected, Tensor) and len(found.data) == len(expected.data):
-        yield found.data.hex(), expected.data.hex()
-    elif isinstance(found, str) and isinstance(expected, str):
-        if len(found) == len(expected) and _DIGITS.fullmatch(found):
-            yield found, expected
-    elif isinstance(found, list) and isinstance(expected, list) and len(found) == len(expected):
+    if isinstance(actual, Tensor) and isinstance(expected, Tensor) and len(actual.data) == len(expected.data):
+        yield actual.data.hex(), expected.data.hex()
+    elif isinstance(actual, str) and isinstance(expected, str):
+        if len(actual) == len(expected) and _DIGITS.fullmatch(actual):
+            yield actual, expected
+    elif isinstance(actual, list) and isinstance(expected, list) and len(actual) == len(expected):
         for code in "iBqhfd":
             with contextlib.suppress(struct.error, TypeError):
-                form = f"<{len(found)}{code}"
-                yield struct.pack(form, *found).hex(), struct.pack(form, *expected).hex()
+                form = f"<{len(actual)}{code}"
+                yield struct.pack(form, *actual).hex(), struct.pack(form, *expected).hex()
 
 
-def _places(value: Any, wanted: Any) -> Iterator[list[Any]]:
+def _places(value: Any, expected: Any) -> Iterator[list[Any]]:
     """The paths inside a nested value at which the wanted value stands."""
-    if type(value) is type(wanted) and value == wanted:
+    if type(value) is type(expected) and value == expected:
         yield []
     elif isinstance(value, dict):
         for key, item in value.items():
-            yield from ([key, *path] for path in _places(item, wanted))
+            yield from ([key, *path] for path in _places(item, expected))
     elif isinstance(value, list | tuple):
         for number, item in enumerate(value):
-            yield from ([number, *path] for path in _places(item, wanted))
+            yield from ([number, *path] for path in _places(item, expected))
 
 
 def _exchange_of(record: CheckRecord, exchanges: Sequence[Exchange]) -> int | None:

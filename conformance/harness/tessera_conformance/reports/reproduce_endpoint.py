@@ -86,11 +86,11 @@ def differences(expected: dict[str, Any], now: dict[str, Any], codes: dict[str, 
         if expected[name] is not ANYTHING and now[name] != expected[name]:
             yield f"{name}: expected {short(expected[name])}, found {short(now[name])}"
     for pair in sorted({*expected["responses"], *now["responses"]}):
-        wanted, found = (one["responses"].get(pair, []) for one in (expected, now))
-        if len(wanted) != len(found):
-            yield f"ids {pair}: expected {len(wanted)} responses, found {len(found)}"
+        expected_responses, actual = (one["responses"].get(pair, []) for one in (expected, now))
+        if len(expected_responses) != len(actual):
+            yield f"ids {pair}: expected {len(expected_responses)} responses, found {len(actual)}"
             continue
-        for (ok, code, _), (found_ok, found_code, found_wrong) in zip(wanted, found, strict=True):
+        for (ok, code, _), (found_ok, found_code, found_wrong) in zip(expected_responses, actual, strict=True):
             if found_wrong:
                 yield f"ids {pair}: wrong members {', '.join(found_wrong)}"
             elif ok is not ANYTHING and ok != found_ok:

@@ -144,9 +144,9 @@ def words(tensor: Any) -> list[int]:
     return [int(bits[start : start + digits], 16) for start in range(0, len(bits), digits)]
 
 
-def same_word(found: int, expected: int, dtype: str) -> bool:
+def same_word(actual: int, expected: int, dtype: str) -> bool:
     """True if two codes agree; any NaN equals any NaN."""
-    return found == expected or (is_nan(found, dtype) and is_nan(expected, dtype))
+    return actual == expected or (is_nan(actual, dtype) and is_nan(expected, dtype))
 
 
 def is_nan(word: int, dtype: str) -> bool:
@@ -166,19 +166,19 @@ def index_of(element: int, shape: list[int]) -> list[int]:
     return indices[::-1]
 
 
-def difference(found: Any, expected: Any) -> str | None:
+def difference(actual: Any, expected: Any) -> str | None:
     """Return the first difference of two tensor messages, or None."""
-    if not isinstance(found, dict) or not isinstance(found.get("$tensor"), dict):
-        return f"expected a tensor, found {short(found)}"
-    tensor, target = found["$tensor"], expected["$tensor"]
-    form, wanted = ([one.get("dtype"), one.get("shape")] for one in (tensor, target))
-    if form != wanted:
-        return f"expected {wanted[0]} of shape {wanted[1]}, found {form[0]} of shape {form[1]}"
+    if not isinstance(actual, dict) or not isinstance(actual.get("$tensor"), dict):
+        return f"expected a tensor, found {short(actual)}"
+    tensor, target = actual["$tensor"], expected["$tensor"]
+    form, expected_form = ([one.get("dtype"), one.get("shape")] for one in (tensor, target))
+    if form != expected_form:
+        return f"expected {expected_form[0]} of shape {expected_form[1]}, found {form[0]} of shape {form[1]}"
     target_words = words(target)
     try:
         actual_words = words(tensor)
     except (KeyError, TypeError, ValueError):
-        return f"malformed tensor: {short(found)}"
+        return f"malformed tensor: {short(actual)}"
     if len(actual_words) != len(target_words):
         return f"expected {len(target_words)} words, found {len(actual_words)}"
     digits, per_element, *_ = FORMATS[target["dtype"]]
@@ -218,13 +218,13 @@ def judge(check: Any, outcomes: list[Any]) -> str | None:
         case "tensor":
             return difference(at(outcome, check["path"]), check["expected"])
         case "value":
-            found, expected = at(outcome, check["path"]), wanted(check, outcomes)
-            same = found == expected and isinstance(found, bool) == isinstance(expected, bool)
-            return None if same else f"expected {short(expected)}, found {short(found)}"
+            actual, expected = at(outcome, check["path"]), wanted(check, outcomes)
+            same = actual == expected and isinstance(actual, bool) == isinstance(expected, bool)
+            return None if same else f"expected {short(expected)}, found {short(actual)}"
         case "bytes":
-            found, start = at(outcome, check["path"]), 2 * check["start"]
+            actual, start = at(outcome, check["path"]), 2 * check["start"]
             expected = wanted(check, outcomes)
-            part = found[start : start + len(check["expected"])] if isinstance(found, str) else None
+            part = actual[start : start + len(check["expected"])] if isinstance(actual, str) else None
             return None if part == expected else f"expected {short(expected)}, found {short(part)}"
         case "returned":
             if unsupported(outcome) and not unsupported(CASE["outcomes"][check["exchange"]]):
@@ -263,8 +263,8 @@ def resolved(value: Any, outcomes: list[Any]) -> Any:
         return value
     if "$from" in value:
         number, path = value["$from"]
-        found = at(outcomes[number].get("returned"), path)
-        return found + value["$plus"] if isinstance(found, int) else found
+        start = at(outcomes[number].get("returned"), path)
+        return start + value["$plus"] if isinstance(start, int) else start
     if "$addresses" in value:
         data = bytearray.fromhex(value["$bytes"])
         for place, source in value["$addresses"]:
@@ -318,12 +318,12 @@ def main() -> int:
     words, tries = sys.argv[1:], CASE["tries"]
     if words and words[0].startswith("--tries="):
         tries = max(1, int(words.pop(0).partition("=")[2]))
-    given = shlex.split(words[0]) if len(words) == 1 else words
-    directory = None if given or not os.path.isdir(CASE["directory"]) else CASE["directory"]
+    command_line = shlex.split(words[0]) if len(words) == 1 else words
+    directory = None if command_line or not os.path.isdir(CASE["directory"]) else CASE["directory"]
     introduce()
-    command = given or CASE["command"]
+    command = command_line or CASE["command"]
     print(f"command  {shlex.join(command)}\n         in {directory or os.getcwd()}")
-    if not given and CASE["needs"]:
+    if not command_line and CASE["needs"]:
         print(f"needs    {CASE['needs']}")
     code, result = AS_EXPECTED, ""
     for number in range(1, tries + 1):
@@ -374,7 +374,7 @@ def conclude(wrong: bool, outcomes: list[Any]) -> tuple[int, str]:
     return UNDECIDED, "the answers are others than then; only the suite can judge them"
 
 
-def essence(outcome: Any, given: list[Any]) -> Any:
+def essence(outcome: Any, paths: list[Any]) -> Any:
     """Return the part of an outcome that tells two answers apart: the code and phase of a refusal, or the value.
 
     Of what it gave out under names of its own, the handles and addresses of this run, no more than an address's place
@@ -384,7 +384,7 @@ def essence(outcome: Any, given: list[Any]) -> Any:
     if rejected:
         return [rejected["code"], rejected["phase"]]
     outcome = json.loads(json.dumps(outcome))
-    for *path, last in given:
+    for *path, last in paths:
         part = at(outcome.get("returned"), path)
         if isinstance(part, dict) and last in part:
             value = part.pop(last)

@@ -52,7 +52,7 @@ _LABEL = 13
 
 def terminal_summary(report: Report, registry: Registry) -> str:
     """Return the end of a run: name, outcomes of clauses and cases, the claim, the causes, and a command."""
-    found = causes(report)
+    top = causes(report)
     lines = [
         _title(report),
         *_row("clauses", _clause_counts(report, registry)),
@@ -68,8 +68,8 @@ def terminal_summary(report: Report, registry: Registry) -> str:
         *_row("images", wording.images(report)),
         *_problems(report, registry),
         *_stderr_of_the_start(report),
-        *_causes(found, registry),
-        *_pointers(report, found),
+        *_causes(top, registry),
+        *_pointers(report, top),
     ]
     return "\n".join(line.rstrip() for line in lines)
 
@@ -133,11 +133,11 @@ def _stderr_of_the_start(report: Report) -> Iterator[str]:
         yield from _indented(f"stderr: {line}", 6, REASON_LINES)
 
 
-def _causes(found: Sequence[Cause], registry: Registry) -> Iterator[str]:
+def _causes(causes: Sequence[Cause], registry: Registry) -> Iterator[str]:
     """Each cause with its smallest case: what to mend first stands first."""
-    if found:
-        yield "  fix first" if len(found) > 1 else "  to fix"
-    for cause in found[:SHOWN_CAUSES]:
+    if causes:
+        yield "  fix first" if len(causes) > 1 else "  to fix"
+    for cause in causes[:SHOWN_CAUSES]:
         yield from _indented(cause.sentence(), 4, REASON_LINES)
         for line in wording.mended(cause, registry):
             yield from _indented(line, 6, REASON_LINES)
@@ -146,7 +146,7 @@ def _causes(found: Sequence[Cause], registry: Registry) -> Iterator[str]:
             yield from _indented(wording.reason_with_verdict(cause.smallest), 8, REASON_LINES)
         for written in tail(last_stderr(cause.smallest), STDERR_LINES):
             yield from _indented(f"stderr: {written}", 8, REASON_LINES)
-    further = found[SHOWN_CAUSES:]
+    further = causes[SHOWN_CAUSES:]
     if further:
         number = wording.cases(sum(len(cause.lines) for cause in further))
         yield f"    and {wording.count(len(further))} more cause{'' if len(further) == 1 else 's'} of {number}"
@@ -163,9 +163,9 @@ def _indented(text: str, indent: int, most: int) -> list[str]:
     )
 
 
-def _pointers(report: Report, found: Sequence[Cause]) -> Iterator[str]:
+def _pointers(report: Report, causes: Sequence[Cause]) -> Iterator[str]:
     """The commands and paths one copies: never cut, even where they are longer than a line."""
-    first = next((cause.smallest for cause in found if cause.form[0] != "missing"), None)
+    first = next((cause.smallest for cause in causes if cause.form[0] != "missing"), None)
     if first is not None:
         yield f"  {'reproduce':<{_LABEL - 2}}{printable(wording.reproduce_command(report, first['case']))}"
     page = report.path.parent / "index.html"
@@ -287,9 +287,9 @@ def _markdown_causes(report: Report, registry: Registry) -> str:
 
 
 def _failures(report: Report, results: Mapping[str, ClauseResult]) -> str:
-    found = failures(report)
-    parts = [_failure(report, line, results) for line in found[:SHOWN_FAILURES]]
-    parts += _more(len(found), SHOWN_FAILURES)
+    failed = failures(report)
+    parts = [_failure(report, line, results) for line in failed[:SHOWN_FAILURES]]
+    parts += _more(len(failed), SHOWN_FAILURES)
     return "\n\n".join(["## Failures", *parts]) if parts else ""
 
 
@@ -405,10 +405,10 @@ PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 def rooflines(report: Report) -> str:
     """The section's markup, in ASCII: the picture, and for a roofline without figures why it has none."""
-    given = figures(report)
-    drawn = [plot for plot in PLOTS if _lines(given, plot)]
-    said = [f"<p>{_text(f'{plot.title}: {_why_not(report)}')}</p>" for plot in PLOTS if plot not in drawn]
-    return "\n".join([*([_picture(given, drawn)] if drawn else []), *said])
+    measurements = figures(report)
+    plots = [plot for plot in PLOTS if _lines(measurements, plot)]
+    said = [f"<p>{_text(f'{plot.title}: {_why_not(report)}')}</p>" for plot in PLOTS if plot not in plots]
+    return "\n".join([*([_picture(measurements, plots)] if plots else []), *said])
 
 
 def figures(report: Report) -> list[Mapping[str, Any]]:
@@ -416,10 +416,10 @@ def figures(report: Report) -> list[Mapping[str, Any]]:
     return [figure for line in report.observed for figure in line["run"].get("figures", ())]
 
 
-def _lines(given: Sequence[Mapping[str, Any]], plot: Plot) -> dict[str, list[Point]]:
+def _lines(measurements: Sequence[Mapping[str, Any]], plot: Plot) -> dict[str, list[Point]]:
     """The points of every line of a plot, by size: what a size took, and so its rate."""
     found: dict[str, list[Point]] = {}
-    for figure in given:
+    for figure in measurements:
         if figure["plot"] == plot.name and figure.get("size", 0) > 0 and figure.get("picoseconds", 0) > 0:
             point = figure["size"], figure["size"] * PICOSECONDS / figure["picoseconds"]
             found.setdefault(figure["line"], []).append(point)
@@ -428,30 +428,32 @@ def _lines(given: Sequence[Mapping[str, Any]], plot: Plot) -> dict[str, list[Poi
 
 def _why_not(report: Report) -> str:
     """Why a roofline has no figures, as the cases that would have given them tell."""
-    asked = [line for line in report.observed if CLAUSE in line["clauses"] and not line["run"].get("figures")]
-    if not asked:
+    lines = [line for line in report.observed if CLAUSE in line["clauses"] and not line["run"].get("figures")]
+    if not lines:
         return "not asked; no case of this run measures it."
-    line = asked[0]
+    line = lines[0]
     return f"{line['verdict'].replace('_', ' ')}; {line['reason'] or 'no case gave a figure'}."
 
 
-def _picture(given: Sequence[Mapping[str, Any]], drawn: Sequence[Plot]) -> str:
-    width = len(drawn) * (CHART_WIDTH + GAP) - GAP
-    names = " and ".join(plot.title for plot in drawn)
+def _picture(measurements: Sequence[Mapping[str, Any]], plots: Sequence[Plot]) -> str:
+    width = len(plots) * (CHART_WIDTH + GAP) - GAP
+    names = " and ".join(plot.title for plot in plots)
     parts = [f'<svg viewBox="0 0 {width} {HEIGHT}" role="img" aria-label="{_text(f"Rooflines. {names}")}">']
-    for number, plot in enumerate(drawn):
+    for number, plot in enumerate(plots):
         parts.append(f'<g transform="translate({number * (CHART_WIDTH + GAP)} 0)">')
-        parts += _panel(plot, _lines(given, plot), _roof(given, plot))
+        parts += _panel(plot, _lines(measurements, plot), _roof(measurements, plot))
         parts.append("</g>")
     return "\n".join([*parts, "</svg>"])
 
 
-def _roof(given: Sequence[Mapping[str, Any]], plot: Plot) -> float | None:
+def _roof(measurements: Sequence[Mapping[str, Any]], plot: Plot) -> float | None:
     """The rate that no point can be above, where a case knows it."""
-    known = [
-        figure["bytes_per_second"] for figure in given if figure["plot"] == plot.name and figure.get("bytes_per_second")
+    rates = [
+        figure["bytes_per_second"]
+        for figure in measurements
+        if figure["plot"] == plot.name and figure.get("bytes_per_second")
     ]
-    return max(known, default=None)
+    return max(rates, default=None)
 
 
 @dataclass(frozen=True)
@@ -500,18 +502,18 @@ def _panel(plot: Plot, lines: Mapping[str, Sequence[Point]], roof: float | None)
     places = _apart({"": height, **ends})
     yield f'<text class="label" x="{right + 8}" y="{places[""] + 4:.1f}">{label}</text>'
     for number, (name, line) in enumerate(lines.items()):
-        drawn = " ".join(f"{x.at(size):.1f},{y.at(rate):.1f}" for size, rate in line)
+        coordinates = " ".join(f"{x.at(size):.1f},{y.at(rate):.1f}" for size, rate in line)
         yield f'<g class="line-{number % 6}"><title>{_text(_told(name, line, plot))}</title>'
-        yield f'<polyline points="{drawn}"/>'
+        yield f'<polyline points="{coordinates}"/>'
         yield from (f'<circle cx="{x.at(size):.1f}" cy="{y.at(rate):.1f}" r="3"/>' for size, rate in line)
         yield f'<text class="label" x="{right + 8}" y="{places[name] + 4:.1f}">{_text(name.replace("_", " "))}</text>'
         yield "</g>"
 
 
-def _apart(wanted: Mapping[str, float]) -> dict[str, float]:
+def _apart(positions: Mapping[str, float]) -> dict[str, float]:
     """The heights of labels, each moved down as far as the one above it needs, all up where they leave the plot."""
-    names = sorted(wanted, key=lambda name: wanted[name])
-    heights = [wanted[name] for name in names]
+    names = sorted(positions, key=lambda name: positions[name])
+    heights = [positions[name] for name in names]
     for above, below in pairwise(range(len(heights))):
         heights[below] = max(heights[below], heights[above] + LABEL)
     excess = max(heights[-1] - (HEIGHT - BOTTOM), 0)

@@ -69,8 +69,8 @@ class Facts:
         extents = f"; up to {self.largest} elements{equal}" if self.largest else ""
         dtypes = f"; {' '.join(sorted(self.dtypes & DTYPES))}" if self.dtypes & DTYPES else ""
         judged = " ".join(sorted(self.judged)) or "nothing"
-        asked = " ".join(sorted(self.operations))
-        return f"{self.cases} cases, {self.plain} without a feature; {judged}; {asked}{dtypes}{extents}; {members}"
+        operations = " ".join(sorted(self.operations))
+        return f"{self.cases} cases, {self.plain} without a feature; {judged}; {operations}{dtypes}{extents}; {members}"
 
     def members(self, family: str) -> set[str]:
         """Return the members of a family that the cases name."""
@@ -122,13 +122,13 @@ def _add(line: Mapping[str, Any], registry: Registry, facts: Mapping[str, Facts]
         _read(exchange["params"], case)
     judged = line.get("judges") or judged_by_checks(check["kind"] for check in line["checks"])
     for name in line["clauses"]:
-        found = facts.get(name)
-        if found is not None:
-            found.cases += 1
-            found.plain += set(line.get("needs", ())) <= {registry.clauses[name].feature}
-            found.judged |= set(judged)
+        fact = facts.get(name)
+        if fact is not None:
+            fact.cases += 1
+            fact.plain += set(line.get("needs", ())) <= {registry.clauses[name].feature}
+            fact.judged |= set(judged)
             for part in ("operations", "words", "dtypes", "shapes"):
-                getattr(found, part).update(getattr(case, part))
+                getattr(fact, part).update(getattr(case, part))
 
 
 def _read(value: Any, case: Facts) -> None:
@@ -215,9 +215,9 @@ class Weakness:
 
 def weaknesses(registry: Registry, facts: Mapping[str, Facts], reasons: Reasons) -> Iterator[Weakness]:
     """Yield each mark of a rule."""
-    for name, found in facts.items():
+    for name, fact in facts.items():
         for rule, judge in RULES.items():
-            if what := judge(registry.clauses[name], found):
+            if what := judge(registry.clauses[name], fact):
                 yield Weakness(name, rule, what, reasons.of(rule, registry.clauses[name]))
 
 
@@ -242,9 +242,9 @@ class Reasons:
         rows = (row for row in self.rows if row["rule"] == rule)
         return next((row["reason"] for row in rows if _matches(row["clauses"], clause.id)), "")
 
-    def idle(self, found: Iterable[Weakness], rules: Container[str] = RULES) -> list[str]:
+    def idle(self, weaknesses: Iterable[Weakness], rules: Container[str] = RULES) -> list[str]:
         """Return the entries for some rules that explain no mark."""
-        marked = {(weakness.rule, weakness.clause) for weakness in found}
+        marked = {(weakness.rule, weakness.clause) for weakness in weaknesses}
         return [
             f"{row['rule']} {pattern}"
             for row in self.rows

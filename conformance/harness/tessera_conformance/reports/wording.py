@@ -209,11 +209,11 @@ def scope(report: Report) -> list[str]:
     musts = report.plan["musts"]
     lines = []
     for document in claimed_documents(report):
-        found = Counter(outcomes[name] for name, must in musts.items() if must["document"] == document)
+        tally = Counter(outcomes[name] for name, must in musts.items() if must["document"] == document)
         unsupported = sum(musts[name]["document"] == document and outcomes[name] == "unsupported" for name in missing)
         first = [f"{_core_musts(unsupported)} unsupported"] if unsupported else []
-        if found:
-            lines.append(f"{document}: {'; '.join([*first, _told(found)])}")
+        if tally:
+            lines.append(f"{document}: {'; '.join([*first, _told(tally)])}")
     return lines
 
 
@@ -224,20 +224,24 @@ def images(report: Report) -> list[str]:
         return []
     reasons = Counter(line["reason"] for line in report.observed if "--compiler" in line["reason"])
     kinds = Counter(reason.partition(":")[0] for reason in reasons.elements())
-    made = f"made by {'the reference' if compiler == 'reference' else compiler}"
-    return [made, *(f"{cases(number)} inapplicable: {kind}" for kind, number in kinds.most_common())]
+    origin = f"made by {'the reference' if compiler == 'reference' else compiler}"
+    return [origin, *(f"{cases(number)} inapplicable: {kind}" for kind, number in kinds.most_common())]
 
 
-def _told(found: Counter[Outcome]) -> str:
+def _told(tally: Counter[Outcome]) -> str:
     """Return the counts of a document's testable MUST clauses: judged, passed, unsupported, untested, others."""
-    judged = sum(found[outcome] for outcome in JUDGED)
-    rest = [outcome for outcome in OUTCOMES if outcome not in ("pass", "unsupported", "untested") and found[outcome]]
-    parts = [f"{count(judged)} judged", f"{count(found['pass'])} passed", f"{count(found['unsupported'])} unsupported"]
-    parts += [
-        f"{count(found['untested'])} untested",
-        *(f"{count(found[outcome])} {OUTCOME_WORDS[outcome]}" for outcome in rest),
+    judged = sum(tally[outcome] for outcome in JUDGED)
+    rest = [outcome for outcome in OUTCOMES if outcome not in ("pass", "unsupported", "untested") and tally[outcome]]
+    parts = [
+        f"{count(judged)} judged",
+        f"{count(tally['pass'])} passed",
+        f"{count(tally['unsupported'])} unsupported",
     ]
-    return f"{', '.join(parts)} of {count(found.total())} testable MUST clauses"
+    parts += [
+        f"{count(tally['untested'])} untested",
+        *(f"{count(tally[outcome])} {OUTCOME_WORDS[outcome]}" for outcome in rest),
+    ]
+    return f"{', '.join(parts)} of {count(tally.total())} testable MUST clauses"
 
 
 def reason_with_verdict(observation: Line) -> str:
@@ -282,16 +286,16 @@ def reproduce_command(report: Report, case: str) -> str:
 
 def problems_of(report: Report, registry: Registry) -> list[str]:
     """Return the faults of the run as a whole; the claim says why a file is no whole report."""
-    found = []
+    problems = []
     fault = report.header["implementation"]["fault"]
     if fault is not None:
         socket = str(report.header["implementation"]["label"]).startswith("hostio:")
         answers = "listens there" if socket else "answers session.open"
-        found.append(f"the implementation did not start: {fault}; start it by hand and see that it {answers}")
+        problems.append(f"the implementation did not start: {fault}; start it by hand and see that it {answers}")
     unknown = unknown_clauses(report, registry)
     if unknown:
-        found.append(f"made with another clause registry: it cites {', '.join(unknown)}, unknown to this one")
-    return found + list(report.footer["problems"] if report.footer else [])
+        problems.append(f"made with another clause registry: it cites {', '.join(unknown)}, unknown to this one")
+    return problems + list(report.footer["problems"] if report.footer else [])
 
 
 def mended(cause: Cause, registry: Registry) -> list[str]:
@@ -400,11 +404,11 @@ def cases(number: int) -> str:
 
 def left_out(observation: Line) -> str:
     """Return the parts of a passing case that a line does not show; empty where it shows all."""
-    kept = observation.get("evidence")
-    if kept is not None:
-        kinds = ", ".join(f"{kind} {number}" for kind, number in kept["checks"].items())
+    stored = observation.get("evidence")
+    if stored is not None:
+        kinds = ", ".join(f"{kind} {number}" for kind, number in stored["checks"].items())
         return (
-            f"Kept as counts and a digest: checks {kinds}; {kept['exchanges']} exchanges; digest {kept['digest']}. "
+            f"Kept as tally and a digest: checks {kinds}; {stored['exchanges']} exchanges; digest {stored['digest']}. "
             "The command above shows them; a run with --evidence=all keeps them."
         )
     counts = observation.get("left_out")

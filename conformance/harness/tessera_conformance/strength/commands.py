@@ -102,7 +102,7 @@ def strength(arguments: argparse.Namespace) -> int:
             error_text("strength", "no violator is left to judge", do="name a control that claims what they need")
         )
         return 2
-    known = {} if arguments.known is None else _killers(arguments.known)
+    killers = {} if arguments.known is None else _killers(arguments.known)
     try:
         matrix = kill_matrix(
             suite,
@@ -110,8 +110,8 @@ def strength(arguments: argparse.Namespace) -> int:
             chosen,
             lambda: load_adapter(arguments.control),
             arguments.thorough,
-            known,
-            _judge_all(arguments, known),
+            killers,
+            _judge_all(arguments, killers),
         )
     except (ExecutorUnavailable, ExecutorLost) as error:
         print_error(error)
@@ -165,7 +165,7 @@ def _lacking(violations: Sequence[Violation], suite: CollectedSuite, control: Su
 
 
 def _judge_all(
-    arguments: argparse.Namespace, known: Mapping[str, Collection[str]]
+    arguments: argparse.Namespace, killers: Mapping[str, Collection[str]]
 ) -> Callable[[Trial, Sequence[Violation]], Sequence[Judged]]:
     """Return the function that shares the violators out: to processes of this machine, or to workers of a cluster."""
 
@@ -178,7 +178,7 @@ def _judge_all(
             "violators": arguments.violators and str(arguments.violators.resolve()),
             "cases": arguments.cases or [],
             "thorough": arguments.thorough,
-            "known": {violation.name: sorted(known.get(violation.name, ())) for violation in violations},
+            "known": {violation.name: sorted(killers.get(violation.name, ())) for violation in violations},
         }
         with Engine(arguments.executor, on_workers.MODULE, settings) as engine:
             return on_workers.judge_on_workers(engine, trial, violations, arguments.unit_seconds)

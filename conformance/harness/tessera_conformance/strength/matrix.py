@@ -71,7 +71,7 @@ def kill_matrix(
     violations: Sequence[Violation],
     control: Callable[[], Adapter],
     thorough: bool = False,
-    known: Mapping[str, Collection[str]] | None = None,
+    killers: Mapping[str, Collection[str]] | None = None,
     judge_all: Callable[[Trial, Sequence[Violation]], Sequence[Judged]] | None = None,
 ) -> KillMatrix:
     """Run the tests of each violation's clause against it, and all others where those let it pass.
@@ -80,7 +80,7 @@ def kill_matrix(
     a violation, `known` has the cases that caught it before; they come first. `judge_all` shares out the work,
     where not all of it is to be done here.
     """
-    trial = Trial(suite.items, registry, control, thorough, known or {})
+    trial = Trial(suite.items, registry, control, thorough, killers or {})
     judged = list(map(trial.judge, violations)) if judge_all is None else judge_all(trial, violations)
     cases = {item.stash[CASE].id for violation in violations for item in trial.tagged(violation)}
     failures = dict.fromkeys(failure for _, found in judged for failure in found)
@@ -141,19 +141,19 @@ class Trial:
         """Return the fate of a violation, and in words the cases that the control should have passed."""
         level, own = level_of(violation, self.registry), self.tagged(violation)
         failures: list[str] = []
-        found = self._kills(violation, level, self._in_order(violation, own), {"fail"}, failures)
-        fate: Fate = "killed" if "fail" in found.values() else "killed_by_fault"
-        if not found:
+        verdicts = self._kills(violation, level, self._in_order(violation, own), {"fail"}, failures)
+        fate: Fate = "killed" if "fail" in verdicts.values() else "killed_by_fault"
+        if not verdicts:
             tagged = {item.stash[CASE].id for item in own}
             others = [item for item in self.items if item.stash[CASE].id not in tagged]
-            found = self._kills(violation, level, others, KILLS, failures)
-            fate = "killed_by_unrelated" if found else "survived" if own else "untested"
-        return (fate, tuple(sorted(found)), len(own), level), failures
+            verdicts = self._kills(violation, level, others, KILLS, failures)
+            fate = "killed_by_unrelated" if verdicts else "survived" if own else "untested"
+        return (fate, tuple(sorted(verdicts)), len(own), level), failures
 
     def _in_order(self, violation: Violation, items: Sequence[pytest.Function]) -> list[pytest.Function]:
         """Return the cases in order: those that caught it before, then the most specific."""
-        known = self.known.get(violation.name, ())
-        return sorted(items, key=lambda item: (item.stash[CASE].id not in known, len(item.stash[CASE].clause_ids)))
+        killers = self.known.get(violation.name, ())
+        return sorted(items, key=lambda item: (item.stash[CASE].id not in killers, len(item.stash[CASE].clause_ids)))
 
     def _kills(
         self,
@@ -164,19 +164,19 @@ class Trial:
         failures: list[str],
     ) -> dict[str, str]:
         """The cases that the control passes and the violation does not, with the verdicts, until one is enough."""
-        found: dict[str, str] = {}
+        verdicts: dict[str, str] = {}
         waiting = iter(items)
         while suspected := self._suspected(violation, waiting, enough):
             for item, verdict in suspected:
                 judgement = self._of_control(level, item)
                 if judgement.verdict == "pass":
-                    found[item.stash[CASE].id] = verdict
+                    verdicts[item.stash[CASE].id] = verdict
                 elif judgement.verdict not in ("unsupported", "inapplicable"):
                     at = "" if level == "strict" else f" at level {level}"
                     failures.append(f"{item.stash[CASE].id}{at}: {judgement.verdict}: {judgement.reason}")
-            if not self.thorough and not set(enough).isdisjoint(found.values()):
+            if not self.thorough and not set(enough).isdisjoint(verdicts.values()):
                 break
-        return found
+        return verdicts
 
     def _suspected(
         self, violation: Violation, items: Iterator[pytest.Function], enough: Collection[str]
@@ -211,11 +211,11 @@ class Trial:
 
 def _by_clause(items: Sequence[pytest.Function]) -> Mapping[str, Mapping[int, pytest.Function]]:
     """The tests of each clause, by their places in the suite."""
-    found: dict[str, dict[int, pytest.Function]] = {}
+    items_of: dict[str, dict[int, pytest.Function]] = {}
     for place, item in enumerate(items):
         for clause in item.stash[CASE].clause_ids:
-            found.setdefault(clause, {})[place] = item
-    return found
+            items_of.setdefault(clause, {})[place] = item
+    return items_of
 
 
 def judge(run: SuiteRun, item: pytest.Function) -> Judgement:
@@ -231,10 +231,10 @@ def put(run: SuiteRun, item: pytest.Function) -> tuple[Case, Judgement]:
     if judgement is not None:
         return case, judgement
     with _folder(item) as folder:
-        given = {**arguments(run, case, item), "tmp_path": folder}
+        fixtures = {**arguments(run, case, item), "tmp_path": folder}
         error: BaseException | None = None
         try:
-            item.obj(**{name: value for name, value in given.items() if name in item.fixturenames})
+            item.obj(**{name: value for name, value in fixtures.items() if name in item.fixturenames})
         except Exception as raised:
             error = raised
         return case, run.judge_after(case, error)

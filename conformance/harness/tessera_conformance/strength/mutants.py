@@ -95,14 +95,14 @@ class Change:
 
 def changes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[Change]:
     """Every change that some rule makes of a function."""
-    found = []
+    mutations = []
     for place, node in enumerate(_walk(function)):
         for rule, rewrite in _fitting(node):
             before, after = ast.unparse(node), ast.unparse(ast.fix_missing_locations(rewrite(deepcopy(node))))
             line = getattr(node, "lineno", function.lineno)
             if before != after:
-                found.append(Change(rule, place, line, before, after, _reached(node, rule, line)))
-    return found
+                mutations.append(Change(rule, place, line, before, after, _reached(node, rule, line)))
+    return mutations
 
 
 def _reached(node: ast.AST, rule: str, line: int) -> int:
@@ -337,9 +337,9 @@ def install(mutant: Mutant) -> bool:
     changed(function, mutant.change)
     substitutes = {code_key(code): code for code in _codes(compile(tree, path, "exec"), mutant.function)}
     gc.unfreeze()  # collecting the suite froze the functions, which would then not be listed
-    held = [candidate for candidate in gc.get_objects() if isinstance(candidate, types.FunctionType)]
+    functions = [candidate for candidate in gc.get_objects() if isinstance(candidate, types.FunctionType)]
     replaced = False
-    for function_ in held:
+    for function_ in functions:
         substitute = substitutes.get(code_key(function_.__code__))
         if substitute is not None and substitute.co_freevars == function_.__code__.co_freevars:
             function_.__code__ = substitute
@@ -347,14 +347,14 @@ def install(mutant: Mutant) -> bool:
     return replaced
 
 
-def _codes(code: types.CodeType, wanted: CodeKey, inside: bool = False) -> Iterator[types.CodeType]:
+def _codes(code: types.CodeType, key: CodeKey, inside: bool = False) -> Iterator[types.CodeType]:
     """The code of a function and of what is within it."""
-    within = inside or code_key(code) == wanted
+    within = inside or code_key(code) == key
     if within:
         yield code
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from _codes(constant, wanted, within)
+            yield from _codes(constant, key, within)
 
 
 # A mutant against the suite: the cases that execute its line, and which of them catches it.
@@ -399,18 +399,18 @@ def executions(
         cases: dict[Line, list[int]] = {}
         for place in range(first, min(first + CHUNK, len(items))):
             start = time.monotonic()
-            with _Trace(numbers_of) as seen:
+            with _Trace(numbers_of) as tracer:
                 verdict = judge(run, items[place]).verdict
             if verdict == "pass":
                 seconds[place] = time.monotonic() - start
-                for line in seen:
+                for line in tracer:
                     cases.setdefault(line, []).append(place)
         return seconds, cases
 
     seconds: dict[int, float] = {}
     cases: dict[Line, list[int]] = {}
-    for _, found in isolated(jobs, trace, range(0, len(items), CHUNK), patience=TRACE_PATIENCE):
-        of_cases, of_lines = found or ({}, {})
+    for _, traced in isolated(jobs, trace, range(0, len(items), CHUNK), patience=TRACE_PATIENCE):
+        of_cases, of_lines = traced or ({}, {})
         seconds |= of_cases
         for line, places in of_lines.items():
             cases.setdefault(line, []).extend(places)
@@ -420,8 +420,8 @@ def executions(
 class _Trace:
     """The lines, among those of interest in each file, that are executed meanwhile in this thread."""
 
-    def __init__(self, wanted: Mapping[str, Collection[int]]) -> None:
-        self._wanted = wanted
+    def __init__(self, numbers: Mapping[str, Collection[int]]) -> None:
+        self._wanted = numbers
         self._seen: dict[Line, None] = {}
         self._of_interest: dict[types.CodeType, bool] = {}
 
@@ -562,8 +562,8 @@ def explained(mutant: Mutant, equivalents: Mapping[str, str]) -> bool:
 
 def stale(equivalents: Mapping[str, str], mutants: Iterable[Mutant]) -> Sequence[str]:
     """Entries that speak of no mutant: the code has changed since they were written."""
-    known = {name for mutant in mutants for name in _known_by(mutant)}
-    return [entry for entry in equivalents if entry not in known]
+    names = {name for mutant in mutants for name in _known_by(mutant)}
+    return [entry for entry in equivalents if entry not in names]
 
 
 def _known_by(mutant: Mutant) -> tuple[str, str, str]:
@@ -586,14 +586,14 @@ def read_killers(path: Path) -> Mapping[str, str]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{path.name}: {error}") from None
-    found: dict[str, str] = {}
+    killers: dict[str, str] = {}
     for number, line in enumerate(lines, 1):
         try:
             entry = json.loads(line)
-            found[entry["name"]] = entry["killer"]
+            killers[entry["name"]] = entry["killer"]
         except (ValueError, TypeError, KeyError):
             raise ValueError(f"{path.name}, line {number}: no object with name and killer") from None
-    return found
+    return killers
 
 
 # The result of a run of mutants, for the terminal, for people and for programs.
@@ -735,7 +735,7 @@ def judge_mutants(
     """0 where every mutant is killed or explained, 1 where one survives, 2 where it cannot be run."""
     try:
         equivalents = {} if arguments.equivalents is None else read_equivalents(arguments.equivalents)
-        known = {} if arguments.known is None else read_killers(arguments.known)
+        killers = {} if arguments.known is None else read_killers(arguments.known)
     except ValueError as error:
         print_error(error)
         return 2
@@ -748,7 +748,7 @@ def judge_mutants(
         return load_adapter(arguments.control)
 
     executed = executions(suite.items, registry, control, {mutant.reached for mutant in chosen}, jobs)
-    trials = Trials(suite.items, registry, control, executed, arguments.most, known)
+    trials = Trials(suite.items, registry, control, executed, arguments.most, killers)
     output = Path(os.devnull) if arguments.output is None else arguments.output / "mutants.jsonl"
     output.parent.mkdir(parents=True, exist_ok=True)
     with output.open("w", encoding="utf-8") as journal:
@@ -765,9 +765,9 @@ def judge_mutants(
 
 def _judged(trials: Trials, chosen: Sequence[Mutant], jobs: int, journal: TextIO) -> list[tuple[Mutant, Result]]:
     """Every mutant with what became of it, which is also written down at once; one whose process dies is caught."""
-    found: dict[int, Result] = {}
+    results: dict[int, Result] = {}
     for place, ended in processes.isolated(jobs, trials.judge, chosen, PATIENCE):
-        found[place] = ended or Result("killed", "", "crash")
-        journal.write(json.dumps({"name": chosen[place].name} | asdict(found[place])) + "\n")
+        results[place] = ended or Result("killed", "", "crash")
+        journal.write(json.dumps({"name": chosen[place].name} | asdict(results[place])) + "\n")
         journal.flush()
-    return [(mutant, found[place]) for place, mutant in enumerate(chosen)]
+    return [(mutant, results[place]) for place, mutant in enumerate(chosen)]

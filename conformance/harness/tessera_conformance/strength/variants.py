@@ -117,8 +117,8 @@ class Selection:
         within = [item for item in items if any(fnmatchcase(_id(item), pattern) for pattern in variant.reach)]
         reached = {_id(item) for item in within}
         others = [item for item in items if _id(item) not in reached]
-        kept = [*_some(variant, within, self.most), *_some(variant, others, self.beside)]
-        return sorted(kept, key=_id)
+        chosen = [*_some(variant, within, self.most), *_some(variant, others, self.beside)]
+        return sorted(chosen, key=_id)
 
 
 def require_reach(variant: Variant, items: Sequence[pytest.Function]) -> None:
@@ -214,8 +214,8 @@ def _witnesses(
     variant: Variant, items: Sequence[pytest.Function], chosen: Sequence[pytest.Function]
 ) -> list[pytest.Function]:
     """The cases that name the interpretation and were not chosen: one of them may show how it is read."""
-    known = {_id(item) for item in chosen}
-    return [item for item in items if variant.freedom in item.stash[CASE].cites and _id(item) not in known]
+    identifiers = {_id(item) for item in chosen}
+    return [item for item in items if variant.freedom in item.stash[CASE].cites and _id(item) not in identifiers]
 
 
 def _judge(
@@ -254,9 +254,9 @@ def _line(variant: Variant, case: Case, judgement: Judgement) -> Line:
 
 def _answers(case: Case, judgement: Judgement) -> bytes:
     """A digest of what was answered in a case, of what was judged of it, files that were written included, and how."""
-    told = [judgement.verdict, *(f"{exchange.method} {exchange.observation}" for exchange in case.exchanges)]
-    told += [f"{record.what} {record.actual}" for record in case.check.records]
-    return hashlib.sha256("\n".join(told).encode(errors="backslashreplace")).digest()
+    parts = [judgement.verdict, *(f"{exchange.method} {exchange.observation}" for exchange in case.exchanges)]
+    parts += [f"{record.what} {record.actual}" for record in case.check.records]
+    return hashlib.sha256("\n".join(parts).encode(errors="backslashreplace")).digest()
 
 
 def _some(variant: Variant, items: Sequence[pytest.Function], most: int | None) -> list[pytest.Function]:

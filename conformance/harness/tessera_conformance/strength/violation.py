@@ -56,16 +56,16 @@ def load_declared(kind: type[Found], folder: str, mark: str, directory: Path | N
         declared = [(f"{name}/", _chapter_package(name, folder)) for name in rooms(folder)]
     else:
         declared = [("", _package_of(directory, f"tessera_{folder}"))]
-    found: dict[str, Found] = {}
+    violations: dict[str, Found] = {}
     for prefix, package in declared:
         for path in sorted(Path(package.__path__[0]).glob("*.py")):
             module = importlib.import_module(f"{package.__name__}.{path.stem}")
             for own, entry in _declared_in(module, kind, mark):
                 name = f"{prefix}{path.stem}.{own}"
-                if name in found:
+                if name in violations:
                     raise ValueError(f"{path.name}: two {folder} are called {own}")
-                found[name] = replace(entry, name=name)
-    return list(found.values())
+                violations[name] = replace(entry, name=name)
+    return list(violations.values())
 
 
 def _chapter_package(chapter: str, folder: str) -> types.ModuleType:

@@ -94,8 +94,8 @@ def _require_same_hello(report: Report, implementation: str) -> None:
         hello = session.open()
         if isinstance(hello, Fault):
             raise CannotBundle(f"{implementation}: {describe(hello)}")
-        told = report.header["implementation"]["hello"]
-        if plain(hello.message) != told:
+        hello_message = report.header["implementation"]["hello"]
+        if plain(hello.message) != hello_message:
             raise CannotBundle(f"{implementation}: is not what the report is about: its Hello is another")
     finally:
         session.close()
@@ -113,18 +113,18 @@ def _verify(directory: Path, trusted: Path | None) -> int:
     index, report, registry = case_index(), read(directory / FILE_NAME), load_registry(clauses_directory())
     files = {index[case].node.partition("::")[0]: None for case in sorted(cases_of(report, index, registry))}
     suite = {item.stash[CASE].id: item for item in CollectedSuite(files=list(files)).items} if files else {}
-    found = verify(directory, report, index, suite, registry)
+    outcome = verify(directory, report, index, suite, registry)
     signature = read_signature(directory)
-    found.problems += signature_problems(directory, signature, trusted)
-    print_problems(SubmissionProblem(problem) for problem in found.problems[:SHOWN])
-    if len(found.problems) > SHOWN:
-        print(f"and {len(found.problems) - SHOWN} more")
+    outcome.problems += signature_problems(directory, signature, trusted)
+    print_problems(SubmissionProblem(problem) for problem in outcome.problems[:SHOWN])
+    if len(outcome.problems) > SHOWN:
+        print(f"and {len(outcome.problems) - SHOWN} more")
     counts = (
-        f"{found.replayed} cases verified by replay, {found.digests} by digest, {found.by_claims} by the claims, "
-        f"{found.unverified} not at all"
+        f"{outcome.replayed} cases verified by replay, {outcome.digests} by digest, {outcome.by_claims} by the claims, "
+        f"{outcome.unverified} not at all"
     )
-    if found.problems:
-        print_error(error_text(str(directory), f"{len(found.problems)} problems", do=counts))
+    if outcome.problems:
+        print_error(error_text(str(directory), f"{len(outcome.problems)} problems", do=counts))
         return 1
     signed = f", signed by {signature.public}" if signature else ""
     hint = (

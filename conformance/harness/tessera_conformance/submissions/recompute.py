@@ -108,19 +108,19 @@ def _same_bits(expected: Any, actual: Any) -> bool | None:
     if expected == actual:
         return True
     try:
-        wanted, found = from_wire(expected), from_wire(actual)
+        expected_value, actual_value = from_wire(expected), from_wire(actual)
     except MalformedTensor:
         return None  # one of them is known by its digest
-    return first_difference(found, wanted) is None if isinstance(wanted, Tensor) else None
+    return first_difference(actual_value, expected_value) is None if isinstance(expected_value, Tensor) else None
 
 
-def _is_rejection(wanted: str, actual: str) -> bool:
-    told, match = WANTED.fullmatch(wanted), FOUND.fullmatch(actual)
-    if told is None or match is None:
+def _is_rejection(expected: str, actual: str) -> bool:
+    expected_match, match = WANTED.fullmatch(expected), FOUND.fullmatch(actual)
+    if expected_match is None or match is None:
         return False
     errors = [word.rpartition(" at line ") for word in match[3].split(", ")]
-    categories, phases = told[1].split(" or "), told[2].split(" or ") if told[2] else []
-    hit = any(category in categories and told[3] in (None, line) for category, _, line in errors)
+    categories, phases = expected_match[1].split(" or "), expected_match[2].split(" or ") if expected_match[2] else []
+    hit = any(category in categories and expected_match[3] in (None, line) for category, _, line in errors)
     return hit and len(errors) <= MOST_ERRORS and (not phases or match[1] in phases)
 
 
@@ -163,17 +163,17 @@ def _tensors(value: Any) -> Iterator[Any]:
             yield from _tensors(item)
 
 
-def unaccounted(lines: Sequence[Line], plan: Sequence[str], known: Collection[str]) -> Iterator[str]:
+def unaccounted(lines: Sequence[Line], plan: Sequence[str], names: Collection[str]) -> Iterator[str]:
     """Cases that are missing, that nobody knows, or that stand there twice."""
-    seen: set[str] = set()
+    cases: set[str] = set()
     for case in (line["case"] for line in lines):
-        if case in seen:
+        if case in cases:
             yield f"{case}: observed twice"
-        seen.add(case)
+        cases.add(case)
     for case in plan:
-        if case not in seen:
+        if case not in cases:
             yield f"{case}: planned, and not observed"
-    for case in sorted(seen - set(plan)):
+    for case in sorted(cases - set(plan)):
         yield f"{case}: observed, and not planned"
-    for case in sorted(set(plan) - set(known)):
+    for case in sorted(set(plan) - set(names)):
         yield f"{case}: no case of this suite"

@@ -47,13 +47,15 @@ class Departed(BaseException):
 class RecordedSession(Session):
     """A session in which the exchanges of a line answer, in their order."""
 
-    def __init__(self, hello: Hello | Fault, line: Line, folder: Path, known: Mapping[str, Any], evidence: str) -> None:
+    def __init__(
+        self, hello: Hello | Fault, line: Line, folder: Path, values: Mapping[str, Any], evidence: str
+    ) -> None:
         super().__init__(DirectTransport(Reported, "report"))
         self._opened, self._line = hello, line
         self._place = json.dumps(str(folder))[1:-1]
         self._recorded: Sequence[Line] = line["exchanges"]
         self._left_out = line.get("left_out", {}).get("exchanges", 0)
-        self._known, self._keeps_all = dict(known), evidence == "all"
+        self._known, self._keeps_all = dict(values), evidence == "all"
 
     def open(self) -> Hello | Fault:
         """The Hello of the report."""
@@ -69,8 +71,8 @@ class RecordedSession(Session):
                 raise Inapplicable(self._line["reason"])
             raise Departed(f"asks for {method}, of which there is no record")
         recorded = self._recorded[number]
-        asked = json.loads(encoded({"method": method, "params": params}).replace(self._place, FOLDER))
-        if asked != {"method": recorded["method"], "params": recorded["params"]}:
+        request = json.loads(encoded({"method": method, "params": params}).replace(self._place, FOLDER))
+        if request != {"method": recorded["method"], "params": recorded["params"]}:
             raise Departed(f"exchange {number} is of another request: the test asks for {method}")
         self._known.update(_long_values(params))
         answer = self._answer(method, recorded["observation"])
@@ -80,16 +82,16 @@ class RecordedSession(Session):
     def _answer(self, method: str, recorded: Line) -> Observation:
         if "fault" in recorded:
             return Fault(**recorded["fault"])
-        told = json.loads(json.dumps(recorded).replace(FOLDER, self._place))
+        outcome = json.loads(json.dumps(recorded).replace(FOLDER, self._place))
         try:
-            return read_outcome(method, self._whole(told))
+            return read_outcome(method, self._whole(outcome))
         except ProtocolViolation as violation:
             raise Departed(f"{violation}, which a run would have called a protocol error") from None
 
     def _whole(self, value: Any) -> Any:
         """The value with what it has by digest alone. Raises `NotKept`."""
-        if isinstance(value, str) and (found := _LONG_TEXT.search(value)):
-            return self._of_digest(found[1])
+        if isinstance(value, str) and (match := _LONG_TEXT.search(value)):
+            return self._of_digest(match[1])
         if isinstance(value, list):
             return [self._whole(item) for item in value]
         if not isinstance(value, dict):
@@ -156,30 +158,34 @@ class Replay:
                 return f"replayed, {departed}"
         here, there = short(without_run(self._blockers.settle(again))), short(without_run(line))
         for name in sorted({*here, *there}, key=lambda name: (name not in ("verdict", "checks"), name)):
-            follows, told = (json.dumps(fields.get(name), sort_keys=True) for fields in (here, there))
-            if follows != told and "tmp_path" in item.fixturenames:
+            follows, recorded = (json.dumps(fields.get(name), sort_keys=True) for fields in (here, there))
+            if follows != recorded and "tmp_path" in item.fixturenames:
                 raise NotKept  # it may have read files that the implementation wrote
-            if follows != told:
-                return f"replayed, its {name} follow as {follows[:200]}; the report has {told[:200]}"
+            if follows != recorded:
+                return f"replayed, its {name} follow as {follows[:200]}; the report has {recorded[:200]}"
         return None
 
     def _again(self, item: pytest.Function, line: Line, folder: Path) -> Line:
         """The line that follows from the exchanges of another."""
-        listed = item.callspec.params if hasattr(item, "callspec") else {}
-        known: dict[str, Any] = {}
-        for value in listed.values():
+        params = item.callspec.params if hasattr(item, "callspec") else {}
+        values: dict[str, Any] = {}
+        for value in params.values():
             if isinstance(value, Vector):
-                known.update(_long_values([value.expected, value.call.params]))
+                values.update(_long_values([value.expected, value.call.params]))
         run = self._run
-        run.session = RecordedSession(run.hello, line, folder, known, self._evidence)
+        run.session = RecordedSession(run.hello, line, folder, values, self._evidence)
         case = replace(item.stash[CASE], check=Check())
         case.check.asked = run.session.exchanges
-        given = {"impl": Implementation(run.session, run.level, run.via, run.seed), "check": case.check, **listed}
+        arguments = {
+            "impl": Implementation(run.session, run.level, run.via, run.seed),
+            "check": case.check,
+            **params,
+        }
         if "tmp_path" in item.fixturenames:
-            given["tmp_path"] = case.folder = folder
+            arguments["tmp_path"] = case.folder = folder
         error: BaseException | None = None
         try:
-            limited(lambda: item.obj(**given), DEADLINE)
+            limited(lambda: item.obj(**arguments), DEADLINE)
         except DeadlinePassed:
             raise Departed(f"its test takes more than {DEADLINE:g} s") from None
         except Exception as raised:

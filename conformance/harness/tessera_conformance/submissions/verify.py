@@ -50,16 +50,16 @@ def verify(
 
     `index` has the cases of this suite, `suite` its tests by id: those, at least, that `cases_of` names.
     """
-    found = Recomputation()
-    found.problems += _files(directory)
+    result = Recomputation()
+    result.problems += _files(directory)
     if report.claim == "invalid":
-        found.problems.append(f"{FILE_NAME}: {report.problem}")
-    found.problems += _locks(directory, report, registry)
-    found.problems += _made_from(directory, report)
-    found.problems += unaccounted(report.observations, report.plan["cases"], index)
-    found.problems += _selected(report, index, suite, registry)
-    _recompute(report, suite, registry, found)
-    return found
+        result.problems.append(f"{FILE_NAME}: {report.problem}")
+    result.problems += _locks(directory, report, registry)
+    result.problems += _made_from(directory, report)
+    result.problems += unaccounted(report.observations, report.plan["cases"], index)
+    result.problems += _selected(report, index, suite, registry)
+    _recompute(report, suite, registry, result)
+    return result
 
 
 def cases_of(report: Report, index: CaseIndex, registry: Registry) -> set[str]:
@@ -75,12 +75,12 @@ def _candidates(report: Report, index: CaseIndex, registry: Registry) -> CaseInd
     selection = report.header["selection"]
     chosen = selection.get("chosen", {})
     choice = Choice(None, *(chosen.get(name, ()) for name in ("cases", "clauses", "features")))
-    kept = choice.of(index, registry) if choice.narrows else index
+    cases = choice.of(index, registry) if choice.narrows else index
     shard = parse_shard(selection["shard"]) if selection["shard"] else None
     paths = [Path(name) for name in chosen.get("paths", ())]
     return {
         name: case
-        for name, case in kept.items()
+        for name, case in cases.items()
         if (shard is None or in_shard(name, shard))
         and (not paths or any(case.node.startswith((f"{path}/", f"{path}::", f"{path}[")) for path in paths))
     }
@@ -130,18 +130,18 @@ def _files(directory: Path) -> Iterator[str]:
         yield f"{MANIFEST}: cannot be read: no plain file"
         return
     try:
-        told = read_json((directory / MANIFEST).read_bytes())
-        if not isinstance(told, dict):
-            raise NoDocument(f"is {type(told).__name__}, expected an object of digests")
+        manifest = read_json((directory / MANIFEST).read_bytes())
+        if not isinstance(manifest, dict):
+            raise NoDocument(f"is {type(manifest).__name__}, expected an object of digests")
     except (OSError, NoDocument) as error:
         yield f"{MANIFEST}: cannot be read: {error}"
         return
     for path in sorted(({*FILES} & there) - {MANIFEST}):
         with (directory / path).open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-        if found != told.pop(path, None):
+            actual = hashlib.file_digest(file, "sha256").hexdigest()
+        if actual != manifest.pop(path, None):
             yield f"{path}: altered: its SHA-256 is not that of the manifest"
-    yield from (f"{path}: in the manifest, and no file of the submission" for path in sorted(told))
+    yield from (f"{path}: in the manifest, and no file of the submission" for path in sorted(manifest))
 
 
 def _locks(directory: Path, report: Report, registry: Registry) -> Iterator[str]:
@@ -152,8 +152,8 @@ def _locks(directory: Path, report: Report, registry: Registry) -> Iterator[str]
             yield f"{path}: not that of this suite: verify with the version that made the report"
     if report.header["harness"] != f"tessera-conformance {__version__}":
         yield f"{FILE_NAME}: claims to be of {report.header['harness']}; this is tessera-conformance {__version__}"
-    told = {"clauses": len(registry.clauses), "sha256": digest(ours[CLAUSES_LOCK])}
-    if report.header["registry"] != told:
+    expected = {"clauses": len(registry.clauses), "sha256": digest(ours[CLAUSES_LOCK])}
+    if report.header["registry"] != expected:
         yield f"{FILE_NAME}: was made with another registry of clauses"
 
 
@@ -169,7 +169,7 @@ def _is(path: Path, data: bytes) -> bool:
     return path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data
 
 
-def _recompute(report: Report, suite: Mapping[str, pytest.Function], registry: Registry, found: Recomputation) -> None:
+def _recompute(report: Report, suite: Mapping[str, pytest.Function], registry: Registry, result: Recomputation) -> None:
     header, selection = report.header, report.header["selection"]
     deviations = Deviations.of(selection["deviations"], report.path)
     run = SuiteRun(
@@ -182,8 +182,8 @@ def _recompute(report: Report, suite: Mapping[str, pytest.Function], registry: R
         deviations=deviations,
     )
     run.hello = _hello(header)  # nobody is asked again
-    found.problems += _plan(report, run)
-    found.problems += _untold(report, run)
+    result.problems += _plan(report, run)
+    result.problems += _untold(report, run)
     blockers = Blockers(report.observations)
     replay = Replay(run, blockers, selection.get("evidence", "all"))
     for line in report.observations:
@@ -194,9 +194,9 @@ def _recompute(report: Report, suite: Mapping[str, pytest.Function], registry: R
         wrong = _labels(line, case, deviations, selection)
         before = run.judge_before(case)
         if _is_lost(line):
-            found.unverified += 1  # each of them counts against the claim
+            result.unverified += 1  # each of them counts against the claim
         elif before is not None:
-            found.by_claims += 1
+            result.by_claims += 1
             if (line["verdict"], line["reason"], line["cause"]) != (before.verdict, before.reason, before.cause):
                 wrong.append(
                     f"the verdict is {line['verdict']}, by the claims and the selection it is {before.verdict}"
@@ -204,15 +204,15 @@ def _recompute(report: Report, suite: Mapping[str, pytest.Function], registry: R
         else:
             try:
                 problem = replay.problem(item, line)
-                found.replayed += 1
+                result.replayed += 1
                 wrong += [problem] if problem else []
             except NotKept:
-                found.digests += 1
+                result.digests += 1
                 if line["verdict"] not in ("unsupported", "inapplicable"):
-                    found.judge(line, _vector(item), selection["level"])
+                    result.judge(line, _vector(item), selection["level"])
                 elif not _excused(line, header, _vector(item) is not None, blockers):
                     wrong.append(f"the verdict is {line['verdict']}, which nothing shows")
-        found.problems += (f"{line['case']}: {mismatch}" for mismatch in wrong)
+        result.problems += (f"{line['case']}: {mismatch}" for mismatch in wrong)
 
 
 def _is_lost(line: Line) -> bool:
@@ -229,9 +229,9 @@ def _labels(line: Line, case: Case, deviations: Deviations, selection: Line) -> 
         wrong += [f"has another {name} than in this suite" for name in strange]
     if line["verdict"] == "pass" and "left_out" not in line and line.get("judges") != _judged(case, line):
         wrong.append(f"claims to have judged {line.get('judges')}, and has not")
-    kept = "digests" if "evidence" in line else "all"
-    if line["verdict"] == "pass" and line["disposition"] == "none" and kept != selection.get("evidence", "all"):
-        wrong.append(f"keeps its evidence as {kept}, and the header says otherwise")
+    evidence = "digests" if "evidence" in line else "all"
+    if line["verdict"] == "pass" and line["disposition"] == "none" and evidence != selection.get("evidence", "all"):
+        wrong.append(f"keeps its evidence as {evidence}, and the header says otherwise")
     disposition: str = "other_reading" if line["interpretation"] else ""
     disposition = disposition or deviations.disposition(line["case"], case.clause_ids, line["verdict"])[0]
     if disposition != line["disposition"]:
@@ -246,11 +246,13 @@ def _untold(report: Report, run: SuiteRun) -> Iterator[str]:
         run.today = date.fromisoformat(selection["today"] or str(report.header["run"].get("started"))[:10])
     except ValueError:
         yield f"{FILE_NAME}: says nowhere on which day the run was"
-    told = (report.footer or {}).get("problems", ())
+    problems_told = (report.footer or {}).get("problems", ())
     problems = run.problems()
     if selection["complete"] and selection["shard"] is None and run.deviations is not None:
         problems += run.deviations.unmatched([(line["case"], line["clauses"]) for line in report.observations])
-    yield from (f"{FILE_NAME}: the footer leaves out: {problem}" for problem in problems if problem not in told)
+    yield from (
+        f"{FILE_NAME}: the footer leaves out: {problem}" for problem in problems if problem not in problems_told
+    )
 
 
 def _judged(case: Case, line: Mapping[str, Any]) -> list[str]:
@@ -294,11 +296,11 @@ def _excused(line: Mapping[str, Any], header: Mapping[str, Any], is_vector: bool
 
 
 def _hello(header: Mapping[str, Any]) -> Hello | Fault:
-    told = header["implementation"]
-    if told["hello"] is None:
-        return Fault("crash", str(told["fault"]))
+    implementation = header["implementation"]
+    if implementation["hello"] is None:
+        return Fault("crash", str(implementation["fault"]))
     try:
-        return read_hello(told["hello"])
+        return read_hello(implementation["hello"])
     except ProtocolViolation as violation:
         return Fault("protocol_error", str(violation))
 

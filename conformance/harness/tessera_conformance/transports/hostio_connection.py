@@ -54,14 +54,14 @@ class Address:
         """A connected socket. Raises `OSError`."""
         if self.path is None:
             return socket.create_connection((self.host, self.port), timeout=seconds)
-        made = socket.socket(socket.AF_UNIX)
+        connection = socket.socket(socket.AF_UNIX)
         try:
-            made.settimeout(seconds)
-            made.connect(self.path)
+            connection.settimeout(seconds)
+            connection.connect(self.path)
         except OSError:
-            made.close()
+            connection.close()
             raise
-        return made
+        return connection
 
 
 def read_address(text: str) -> Address:
@@ -157,12 +157,12 @@ class Connection:
     def require_nothing_unread(self) -> None:
         """The endpoint has sent no more than it was asked. Raises `EndpointFault`."""
         try:
-            found = self.receive(0)
+            frames = self.receive(0)
         except Ended:
             return
-        if found or self._unread:
-            told = found[0].encode() if found else self._unread
-            raise EndpointFault("protocol_error", f"an answer that nothing asked for: {_excerpt(told)}")
+        if frames or self._unread:
+            unread = frames[0].encode() if frames else self._unread
+            raise EndpointFault("protocol_error", f"an answer that nothing asked for: {_excerpt(unread)}")
 
     def close(self) -> None:
         """End the connection."""
@@ -230,9 +230,9 @@ class Conversation:
         self._connection.require_nothing_unread()
         self._connection.send(b"".join(frame + b"\n" for frame in frames))
         try:
-            while (found := self._next(len(frames) - len(answers), unanswered, limit)) is not None:
-                answers += found
-                unanswered -= Counter(pair for frame in found if (pair := ids_of(frame.encode())) is not None)
+            while (received := self._next(len(frames) - len(answers), unanswered, limit)) is not None:
+                answers += received
+                unanswered -= Counter(pair for frame in received if (pair := ids_of(frame.encode())) is not None)
                 if len(answers) > 2 * len(frames) + 1:
                     detail = f"{len(answers)} answers to {len(frames)} frames"
                     raise EndpointFault("protocol_error", detail)
@@ -250,11 +250,11 @@ class Conversation:
         settled = self._connection.sent and (missing <= 0 or not unanswered)
         remaining = limit - time.monotonic()
         patience = QUIET if missing <= 0 else SILENCE
-        found = self._connection.receive(max(0.0, min(remaining, patience) if settled else remaining))
-        if found is None and not settled:
+        frames = self._connection.receive(max(0.0, min(remaining, patience) if settled else remaining))
+        if frames is None and not settled:
             detail = f"{missing} frames are not answered at the deadline, {sum(unanswered.values())} of them requests"
             raise EndpointFault("hang", detail)
-        return found
+        return frames
 
 
 def parts(frames: Sequence[bytes]) -> Iterator[list[bytes]]:

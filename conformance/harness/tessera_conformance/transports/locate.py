@@ -98,11 +98,13 @@ def _answer_of(ask: Callable[[], Any], deadline: float) -> Any:
 
 def _trace_of_others(error: BaseException) -> str:
     """The traceback of an error, without the frames of the harness, where there are others."""
-    told = traceback.TracebackException.from_exception(error)
-    others = [frame for frame in told.stack if not frame.filename.startswith(str(HARNESS)) and frame.filename[0] != "<"]
+    whole = traceback.TracebackException.from_exception(error)
+    others = [
+        frame for frame in whole.stack if not frame.filename.startswith(str(HARNESS)) and frame.filename[0] != "<"
+    ]
     if others:
-        told.stack = traceback.StackSummary.from_list(others)
-    return "".join(told.format())
+        whole.stack = traceback.StackSummary.from_list(others)
+    return "".join(whole.format())
 
 
 def limited(ask: Callable[[], Any], seconds: float) -> Any:

@@ -90,25 +90,25 @@ class ProcessFamily:
         children: dict[int, list[int]] = {}
         for member in living:
             children.setdefault(member.parent, []).append(member.pid)
-        known = {process.pid for process in living}
-        pending = [*self._orphans(children.get(os.getpid(), [])), *filter(self._has_token, known)]
+        pids = {process.pid for process in living}
+        pending = [*self._orphans(children.get(os.getpid(), [])), *filter(self._has_token, pids)]
         pending += [] if self.first is None else [self.first]
-        found: set[int] = set()
+        members: set[int] = set()
         while pending:
             pid = pending.pop()
-            if pid in known and pid not in found:
-                found.add(pid)
+            if pid in pids and pid not in members:
+                members.add(pid)
                 pending += children.get(pid, [])
-        return found
+        return members
 
     def _orphans(self, children: list[int]) -> Iterator[int]:
         """Children that no family here has started: they came since, and stand in a session of their own."""
         own = os.getsid(0)
-        known = self._children_before | {family.first for family in _LIVING.values()}
+        pids = self._children_before | {family.first for family in _LIVING.values()}
         others = _LIVING.keys() - {self.token}
         for pid in children:
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                if pid not in known and os.getsid(pid) != own and _token(pid).decode(errors="replace") not in others:
+                if pid not in pids and os.getsid(pid) != own and _token(pid).decode(errors="replace") not in others:
                     yield pid
 
     def _has_token(self, pid: int) -> bool:
@@ -143,8 +143,8 @@ class _Living(NamedTuple):
 def _processes() -> Iterator[_Living]:
     """Each living process; none where the system does not tell."""
     for name in os.listdir(_PROCESSES) if _PROCESSES.is_dir() else ():
-        if name.isdigit() and (found := _living(int(name))) is not None:
-            yield found
+        if name.isdigit() and (process := _living(int(name))) is not None:
+            yield process
 
 
 def _living(pid: int) -> _Living | None:

@@ -239,15 +239,15 @@ def every_code(dtype: str) -> Tensor:
 def nearest(dtype: str, *numbers: float | Fraction) -> Tensor:
     """The numbers of `dtype` nearest to each of `numbers`, with the next one below and above."""
     format_ = float_format(dtype)
-    found: list[int] = []
+    neighbours: list[int] = []
     for number in numbers:
         code = format_.encode(Fraction(number))
-        found += [
+        neighbours += [
             neighbour
             for neighbour in (code - 1, code, code + 1)
             if (neighbour & (format_.sign_bit - 1)) <= format_.largest_code
         ]
-    return codes(dtype, (len(found),), found)
+    return codes(dtype, (len(neighbours),), neighbours)
 
 
 def joined(*tensors: Tensor) -> Tensor:
@@ -291,7 +291,7 @@ class SourceTopic:
     cases: tuple[SourceCase, ...]
 
 
-def load_sources(folders: Mapping[str, Path], wanted: tuple[str, ...] = ()) -> Iterator[SourceTopic]:
+def load_sources(folders: Mapping[str, Path], topics: tuple[str, ...] = ()) -> Iterator[SourceTopic]:
     """Every topic of the folders in order of its path; only those that `wanted` names, when it names any.
 
     A topic is called after its chapter, the key of its folder, and its place there: `ir/matmul`.
@@ -302,18 +302,18 @@ def load_sources(folders: Mapping[str, Path], wanted: tuple[str, ...] = ()) -> I
     for chapter, folder in folders.items():
         for path in sorted(folder.rglob("*.py")):
             name = (PurePosixPath(chapter) / path.relative_to(folder).with_suffix("").as_posix()).as_posix()
-            if concerns(name, wanted):
+            if concerns(name, topics):
                 yield _load(name, path)
 
 
-def concerns(topic: str, wanted: tuple[str, ...]) -> bool:
+def concerns(topic: str, topics: tuple[str, ...]) -> bool:
     """True if a topic, or a case of it, or a chapter with it, is among the names; no names mean all."""
-    return not wanted or any(_within(topic, name) or _within(name, topic) for name in wanted)
+    return not topics or any(_within(topic, name) or _within(name, topic) for name in topics)
 
 
-def matches(case: str, wanted: tuple[str, ...]) -> bool:
+def matches(case: str, names: tuple[str, ...]) -> bool:
     """True if a case is named, itself or by a beginning of its path."""
-    return not wanted or any(_within(case, name) for name in wanted)
+    return not names or any(_within(case, name) for name in names)
 
 
 def _within(name: str, beginning: str) -> bool:
@@ -331,8 +331,8 @@ def _load(name: str, path: Path) -> SourceTopic:
         raise BrokenSource(f"{type(error).__name__}: {error}", where, "correct the source") from error
     for case in cases:
         if case.question.check.function not in FUNCTIONS:
-            known = ", ".join(FUNCTIONS)
-            raise BrokenSource(f"{case.name}: no check {case.question.check.function}", where, f"one of {known}")
+            names = ", ".join(FUNCTIONS)
+            raise BrokenSource(f"{case.name}: no check {case.question.check.function}", where, f"one of {names}")
     return SourceTopic(name, topic.documentation, cases)
 
 
@@ -700,9 +700,9 @@ def collective(
     name: str, algorithm: str, inputs: Sequence[Tensor], *clauses: str, op: str | None = None, feature: str = ""
 ) -> Question:
     """`collectives.run`: a collective by an algorithm of its own; the oracle function has its name."""
-    given = {"algorithm": algorithm} if op is None else {"op": op, "algorithm": algorithm}
-    call = Call("collectives.run", {"operation": name, "inputs": list(inputs), **given})
-    check = Check(f"oracle.{name}", tuple(map(str, range(len(inputs)))), given)
+    options = {"algorithm": algorithm} if op is None else {"op": op, "algorithm": algorithm}
+    call = Call("collectives.run", {"operation": name, "inputs": list(inputs), **options})
+    check = Check(f"oracle.{name}", tuple(map(str, range(len(inputs)))), options)
     return Question(call, check, clauses, (ACCESS, "algorithm-control", *([feature] if feature else [])))
 
 

@@ -75,9 +75,9 @@ def recompute_on_workers(engine: Engine, files: Sequence[VectorFile], least: flo
     seconds = {
         vector.id: SECONDS.get(file.topic, OTHERS) / len(file.vectors) for file in files for vector in file.vectors
     }
-    found = dict(engine.results(units_of(list(seconds), seconds.__getitem__, engine.slots, least)))
+    rows_of = dict(engine.results(units_of(list(seconds), seconds.__getitem__, engine.slots, least)))
     for name in seconds:
-        rows = found[name]
+        rows = rows_of[name]
         if isinstance(rows, Lost):
             reason = "the process that computed it died" if rows.by_task else rows.reason
             yield Unanswerable(f"it was not computed again: {reason}", name, "run it again, without --executor")

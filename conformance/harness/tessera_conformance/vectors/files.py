@@ -68,8 +68,8 @@ class Check:
 
     def answers(self, inputs: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
         """Return the oracle's answer."""
-        found = FUNCTIONS[self.function](*(inputs[name] for name in self.operands), **self.arguments)
-        return found if isinstance(found, tuple) else (found,)
+        result = FUNCTIONS[self.function](*(inputs[name] for name in self.operands), **self.arguments)
+        return result if isinstance(result, tuple) else (result,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,11 +267,11 @@ def _vector(path: str, number: int, topic: str, case: Mapping[str, Any], read: R
     params, origin = dict(case["call"]["params"]), case["provenance"]
     if "input" in params:
         params["input"] = tensor(params["input"])
-    given = params.get("inputs", ())
-    if isinstance(given, Mapping):
-        params["inputs"] = {name: tensor(message) for name, message in given.items()}
+    inputs = params.get("inputs", ())
+    if isinstance(inputs, Mapping):
+        params["inputs"] = {name: tensor(message) for name, message in inputs.items()}
     elif "inputs" in params:
-        params["inputs"] = [tensor(message) for message in given]
+        params["inputs"] = [tensor(message) for message in inputs]
     check = Check(origin["independent"], tuple(origin["operands"]), origin["arguments"])
     return Vector(
         topic=topic,

@@ -72,12 +72,12 @@ def recognize(
     if function == "oracle.all_reduce" and arguments["op"] in ("max", "min"):
         recognize_extremes(check, [values_of(operand) for operand in inputs], arguments["op"], found, frozen)
         return
-    known = ALTERNATIVES.get(function.removeprefix("oracle."), {})
-    if not known or not isinstance(found, Tensor) or (found.dtype, found.shape) != (frozen.dtype, frozen.shape):
+    alternatives = ALTERNATIVES.get(function.removeprefix("oracle."), {})
+    if not alternatives or not isinstance(found, Tensor) or (found.dtype, found.shape) != (frozen.dtype, frozen.shape):
         return
     decision, actual = values_of(frozen), values_of(found)
     departing = [place for place, value in enumerate(actual) if not _are_equal(value, decision[place])]
-    for alternative, compute in known.items():
+    for alternative, compute in alternatives.items():
         other = compute(inputs[0], arguments) if departing else ()
         follows = bool(other) and all(_are_equal(actual[place], other[place]) for place in departing)
         if alternative in CASTS:
@@ -86,7 +86,7 @@ def recognize(
             check.reading("AMB-LANG-134", alternative, follows)
 
 
-def recognize_saturation(check: Check, inputs: Sequence[Tensor], found: Any, frozen: Tensor) -> None:
+def recognize_saturation(check: Check, inputs: Sequence[Tensor], actual: Any, frozen: Tensor) -> None:
     """End the case as another reading where a product of int8 has the nearest int8 in each place.
 
     Raises:
@@ -97,20 +97,20 @@ def recognize_saturation(check: Check, inputs: Sequence[Tensor], found: Any, fro
     a, b = inputs
     exact = values_of(products.matmul(a, b, out="int32"))
     nearest = [min(max(value, Fraction(-128)), Fraction(127)) for value in exact if isinstance(value, Fraction)]
-    follows = isinstance(found, Tensor) and found.dtype == "int8" and values_of(found) == nearest
+    follows = isinstance(actual, Tensor) and actual.dtype == "int8" and values_of(actual) == nearest
     check.reading("AMB-LANG-40", "int8 saturating", follows and nearest != values_of(frozen))
 
 
-def recognize_extremes(check: Check, rows: Sequence[Sequence[Value]], op: str, found: Any, frozen: Tensor) -> None:
+def recognize_extremes(check: Check, rows: Sequence[Sequence[Value]], op: str, actual_row: Any, frozen: Tensor) -> None:
     """Judge as `recognize` does, for extremes over ranks, each of which brings a row.
 
     Raises:
         OtherReading: every element that departs from the decision follows an alternative of AMB-LANG-134.
     """
-    if not isinstance(found, Tensor) or (found.dtype, found.shape) != (frozen.dtype, frozen.shape):
+    if not isinstance(actual_row, Tensor) or (actual_row.dtype, actual_row.shape) != (frozen.dtype, frozen.shape):
         return
     followed: list[str | None] = []
-    for decision, actual, column in zip(values_of(frozen), values_of(found), zip(*rows, strict=True), strict=True):
+    for decision, actual, column in zip(values_of(frozen), values_of(actual_row), zip(*rows, strict=True), strict=True):
         if decision == actual:
             continue
         numbers = _numbers(column)
@@ -242,12 +242,12 @@ class Result:
 
 def judge_flushing(result: Result, why: str) -> None:
     """Each element has the frozen bits, or those with its subnormal operands, its result or both made zeros."""
-    found, frozen = result.found, result.frozen
+    actual, frozen = result.found, result.frozen
     words = frozen.words().copy()
-    if isinstance(found, Tensor) and (found.dtype, found.shape) == (frozen.dtype, frozen.shape):
+    if isinstance(actual, Tensor) and (actual.dtype, actual.shape) == (frozen.dtype, frozen.shape):
         computed = _computed(result.function, [flushed(x) for x in result.inputs], result.arguments)
         for other in (flushed(frozen), computed, flushed(computed)):
-            words = np.where(found.words() == other.words(), found.words(), words)
+            words = np.where(actual.words() == other.words(), actual.words(), words)
     result.judge_words(words, f"{why}, subnormals kept or flushed")
 
 
@@ -283,7 +283,7 @@ def judge_special(result: Result, enclosures: Sequence[Enclosure | None]) -> Non
     at least one is not finite.
     """
     open_ = np.array([enclosure is None for enclosure in enclosures], bool)
-    name, inputs, found, frozen = result.name, result.inputs, result.found, result.frozen
+    name, inputs, actual, frozen = result.name, result.inputs, result.found, result.frozen
     if not open_.any() or not any(_are_special(x).any() for x in inputs):
         return
     tame = bounds.enclose(
@@ -296,11 +296,11 @@ def judge_special(result: Result, enclosures: Sequence[Enclosure | None]) -> Non
     what = f"{result.level}: special values of {name}"
     special = settles & _are_special(frozen)
     if frozen.format.words > 1 and name not in COMPONENTWISE:
-        lost = special.reshape(-1, 2).any(axis=1) & ~_are_special(found).reshape(-1, 2).any(axis=1)
+        lost = special.reshape(-1, 2).any(axis=1) & ~_are_special(actual).reshape(-1, 2).any(axis=1)
         result.check.true(not lost.any(), f"{what}: what is made of NaN or infinities is not finite")
         return
-    result.judge_words(np.where(special, frozen.words(), found.words()), what)
-    result.check.enclosed(found, _beside_special(result, settles & ~special), what)
+    result.judge_words(np.where(special, frozen.words(), actual.words()), what)
+    result.check.enclosed(actual, _beside_special(result, settles & ~special), what)
 
 
 MOVED = frozenset(reductions.MOVEMENT_RULES) - {"scatter_add"}
@@ -369,11 +369,13 @@ LONGEST_TREE = 60
 Replay = Callable[[Sequence[Tensor], Mapping[str, Any], Tree, NodeArithmetic], Tensor]
 
 REPLAYED: Mapping[str, Replay] = {
-    "matmul": lambda inputs, given, tree, model: replay.matmul(inputs[0], inputs[1], tree, model, given.get("out")),
-    "sum": lambda inputs, given, tree, model: replay.sum(
-        inputs[0], given.get("axis", -1), tree, model, keepdims=given.get("keepdims", False)
+    "matmul": lambda inputs, arguments, tree, model: replay.matmul(
+        inputs[0], inputs[1], tree, model, arguments.get("out")
     ),
-    "all_reduce": lambda inputs, given, tree, model: replay.all_reduce(inputs, tree, model),
+    "sum": lambda inputs, arguments, tree, model: replay.sum(
+        inputs[0], arguments.get("axis", -1), tree, model, keepdims=arguments.get("keepdims", False)
+    ),
+    "all_reduce": lambda inputs, arguments, tree, model: replay.all_reduce(inputs, tree, model),
 }
 """The reductions whose bits follow from a declared tree and arithmetic alone."""
 
@@ -412,13 +414,13 @@ class Declaration:
         return f"the declared tree {shown} ({', '.join(parts)})"
 
 
-def judge_declared(impl: Implementation, check: Check, question: Question, found: Any) -> None:
+def judge_declared(impl: Implementation, check: Check, question: Question, actual: Any) -> None:
     """The result has the bits that the declaration gives, replayed; elements may be declared to differ in order."""
     declared = declaration(impl, check, question)
     expected = replayed(check, question, declared)
-    if isinstance(found, Tensor) and (found.dtype, found.shape) == (expected.dtype, expected.shape):
-        expected = _by_element(impl, check, question, found, declared, expected)
-    check.bits(found, expected, f"{impl.level}: {declared}, replayed")
+    if isinstance(actual, Tensor) and (actual.dtype, actual.shape) == (expected.dtype, expected.shape):
+        expected = _by_element(impl, check, question, actual, declared, expected)
+    check.bits(actual, expected, f"{impl.level}: {declared}, replayed")
 
 
 def declaration(impl: Implementation, check: Check, question: Question, element: int = 0) -> Declaration:
@@ -479,22 +481,22 @@ def replayed(check: Check, question: Question, declared: Declaration) -> Tensor:
 
 
 def _by_element(
-    impl: Implementation, check: Check, question: Question, found: Tensor, first: Declaration, expected: Tensor
+    impl: Implementation, check: Check, question: Question, actual: Tensor, first: Declaration, expected: Tensor
 ) -> Tensor:
     """`expected`, an element that differs replaced by what its own declaration gives.
 
     Stops at the first element that is declared as element 0 is: that one differs from its declaration.
     """
     words = expected.words().copy()
-    known = {first: expected}
-    both_nan = are_nan(found) & are_nan(expected)
-    for place in np.flatnonzero((found.words() != words) & ~both_nan).tolist():
+    replays = {first: expected}
+    both_nan = are_nan(actual) & are_nan(expected)
+    for place in np.flatnonzero((actual.words() != words) & ~both_nan).tolist():
         own = declaration(impl, check, question, place)
         if own == first:
             break
-        if own not in known:
-            known[own] = replayed(check, question, own)
-        words[place] = known[own].words()[place]
+        if own not in replays:
+            replays[own] = replayed(check, question, own)
+        words[place] = replays[own].words()[place]
     return Tensor(expected.dtype, expected.shape, words.tobytes())
 
 
@@ -607,8 +609,8 @@ def judge(impl: Implementation, check: Check, vector: Vector) -> None:
     outputs = evaluate(impl, check, vector)
     judge_outputs(impl, check, vector, outputs)
     if impl.level == "deterministic" and _name(vector) not in MESSAGES:
-        for found, again in zip(outputs, evaluate(impl, check, vector), strict=True):
-            check.bits(again, found, "deterministic: the same bits when asked again")
+        for output, again in zip(outputs, evaluate(impl, check, vector), strict=True):
+            check.bits(again, output, "deterministic: the same bits when asked again")
 
 
 def judge_outputs(impl: Implementation, check: Check, vector: Vector, outputs: Sequence[Any]) -> None:
@@ -617,11 +619,11 @@ def judge_outputs(impl: Implementation, check: Check, vector: Vector, outputs: S
     if oracle.function == "oracle.matmul":
         recognize_saturation(check, _inputs(vector), outputs[0], vector.expected[0])
     if impl.level == "strict" or _name(vector) in MESSAGES:
-        for found, expected in zip(outputs, vector.expected, strict=True):
-            check.bits(found, expected, f"{impl.level}: the frozen bits")
+        for output, expected in zip(outputs, vector.expected, strict=True):
+            check.bits(output, expected, f"{impl.level}: the frozen bits")
         return
-    for found, expected in zip(outputs, vector.expected, strict=True):
-        _judge_below_strict(impl, check, vector, found, expected)
+    for output, expected in zip(outputs, vector.expected, strict=True):
+        _judge_below_strict(impl, check, vector, output, expected)
 
 
 def evaluate(impl: Implementation, check: Check, vector: Vector) -> list[Any]:
@@ -649,23 +651,23 @@ def _operation(impl: Implementation, check: Check, step: Step, operands: Sequenc
     return outputs
 
 
-def _judge_below_strict(impl: Implementation, check: Check, vector: Vector, found: Any, expected: Tensor) -> None:
+def _judge_below_strict(impl: Implementation, check: Check, vector: Vector, actual: Any, expected: Tensor) -> None:
     oracle = vector.provenance.check
-    result = Result(check, impl.level, oracle.function, _inputs(vector), oracle.arguments, found, expected)
+    result = Result(check, impl.level, oracle.function, _inputs(vector), oracle.arguments, actual, expected)
     deterministic = impl.level == "deterministic"
     flushes = impl.arithmetic.flushes or not deterministic
     one_answer = not _is_float(vector) or (deterministic and _has_one_answer(vector))
     question = Question(result.name, result.inputs, result.arguments)
-    recognize(check, oracle.function, result.inputs, oracle.arguments, found, expected)
+    recognize(check, oracle.function, result.inputs, oracle.arguments, actual, expected)
     if one_answer:
         rounded = result.name in ROUNDED_ONCE and _is_float(vector)
         why = f"{impl.level}: {'one rounding' if rounded else 'one right answer'}"
         if flushes and any(x.format.is_float for x in result.inputs):
             judge_flushing(result, why)
         else:
-            check.bits(found, expected, why)
+            check.bits(actual, expected, why)
     elif deterministic and question.is_replayed:
-        judge_declared(impl, check, question, found)
+        judge_declared(impl, check, question, actual)
     elif result.name in OPERATIONS:
         _judge_function(result, impl.arithmetic.accuracy(result.name), flushes)
     else:
@@ -693,8 +695,8 @@ def _judge_bound(result: Result) -> None:
 
 
 def _require_form(result: Result) -> None:
-    found, frozen = result.found, result.frozen
-    form = (found.dtype, found.shape) if isinstance(found, Tensor) else None
+    actual, frozen = result.found, result.frozen
+    form = (actual.dtype, actual.shape) if isinstance(actual, Tensor) else None
     result.check.equal(form, (frozen.dtype, frozen.shape), "dtype and shape")
 
 

@@ -17,16 +17,16 @@ def compute(settings: Mapping[str, Any], names: Sequence[str], answers: AnswerWr
     """Compute the answers of these vectors again; without any, only look whether all files are here."""
     folder = Path(settings["folder"] or vectors_directory())
     for path, expected in settings["digests"].items():
-        found = folder / path
-        if not found.is_file() or digest(found.read_bytes()) != expected:
-            answers.refuses(f"has no {found}, or another one than this machine")
+        file = folder / path
+        if not file.is_file() or digest(file.read_bytes()) != expected:
+            answers.refuses(f"has no {file}, or another one than this machine")
             return
-    wanted, read = set(names), reader(folder)
+    identifiers, read = set(names), reader(folder)
     for path in settings["digests"]:
         if not _may_hold(path, names):
             continue
         for vector in parse(path, read).vectors:
-            if vector.id in wanted:
+            if vector.id in identifiers:
                 answers.begins(vector.id)
                 answers.gives(
                     vector.id, [(finding.what, finding.where, finding.remedy) for finding in recompute([vector])]

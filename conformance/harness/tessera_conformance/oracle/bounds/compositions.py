@@ -171,10 +171,10 @@ def _flash_attention(
     q: Tensor, k: Tensor, v: Tensor, *, scale: float | None = None, causal: bool = False, block: int | None = None
 ) -> Enclosures:
     factor = image("rsqrt", Interval.around(q.shape[-1])) if scale is None else Interval.around(Fraction(scale))
-    found: Enclosures = []
+    enclosures: Enclosures = []
     for queries, keys, values in zip(*map(matrices, (q, k, v)), strict=True):
-        found += _of_matrix(queries, keys, values, factor, causal, q.dtype)
-    return found
+        enclosures += _of_matrix(queries, keys, values, factor, causal, q.dtype)
+    return enclosures
 
 
 def _attention(q: Tensor, k: Tensor, v: Tensor, *, factor: str) -> Enclosures:
@@ -188,20 +188,20 @@ def _of_matrix(
     count, columns = k.shape[-2], v.shape[-1]
     products, elements = inner_products(q, transpose(k)), [point(value) for value in operands(v)]
     rounded = f"weights rounded to {dtype}," if wide_scores else f"its steps rounded to {dtype}"
-    found: Enclosures = []
+    enclosures: Enclosures = []
     for row in range(q.shape[-2]):
-        taken = row + 1 if causal else count
-        terms, values = products[row * count : row * count + taken], elements[: taken * columns]
+        attended = row + 1 if causal else count
+        terms, values = products[row * count : row * count + attended], elements[: attended * columns]
         try:
             ideal, actual = (
                 _attended(steps, terms, factor, values, columns, dtype, wide_scores) for steps in (EXACT, FAST)
             )
         except Unpromised:
-            found += [None] * columns
+            enclosures += [None] * columns
             continue
-        rule = f"attention over {taken} keys, {rounded} in any order"
-        found += [enclosure(x, y, rule) for x, y in zip(ideal, actual, strict=True)]
-    return found
+        rule = f"attention over {attended} keys, {rounded} in any order"
+        enclosures += [enclosure(x, y, rule) for x, y in zip(ideal, actual, strict=True)]
+    return enclosures
 
 
 def _attended(
@@ -227,14 +227,14 @@ def _attended(
     weights = weights if result == inner else [steps.rounded(weight, result) for weight in weights]
     if dtype == "tf32":
         weights = [steps.rounded(weight, TF32_OPERAND) for weight in weights]
-    found = []
+    enclosures = []
     for column in range(columns):
-        known = [value for value in values[column::columns] if value is not None]
-        if len(known) < len(weights):
+        values_known = [value for value in values[column::columns] if value is not None]
+        if len(values_known) < len(weights):
             raise Unpromised("a value that is not finite")
-        parts = [weight * steps.operand(value, result) for weight, value in zip(weights, known, strict=True)]
-        found.append(steps.rounded(steps.sum(parts, inner, 1), result))
-    return found
+        parts = [weight * steps.operand(value, result) for weight, value in zip(weights, values_known, strict=True)]
+        enclosures.append(steps.rounded(steps.sum(parts, inner, 1), result))
+    return enclosures
 
 
 ATTENTION_RULES: Mapping[str, Callable[..., Enclosures]] = {
@@ -251,19 +251,19 @@ TWO_PI = Interval(DOWN.mul(2, DOWN.const_pi()), UP.mul(2, UP.const_pi()))
 
 
 def _uniform(**arguments: object) -> Enclosures:
-    drawn = compositions.uniform(**arguments)  # type: ignore[arg-type]
-    return unchanged(values_of(drawn), float_format(drawn.dtype))
+    tensor = compositions.uniform(**arguments)  # type: ignore[arg-type]
+    return unchanged(values_of(tensor), float_format(tensor.dtype))
 
 
 def _normal(*, seed: int, stream: int = 0, shape: tuple[int, ...], dtype: str = "fp32", offset: int = 0) -> Enclosures:
     """In the accumulator type or wider; the smaller -2 log(u1), the more the rounding of u1 shows."""
     inner, result = float_format(ACCUMULATORS[dtype]), float_format(dtype)
     rule = f"normal: logarithm, root and cosine within {FUNCTION_ULPS} ulp"
-    found: Enclosures = []
+    enclosures: Enclosures = []
     for place in range(prod(shape)):
         sources = [Interval.around(part) for part in compositions.normal_sources(seed, stream, offset + place)]
-        found.append(composed(_box_muller, sources, inner, inner, result, rule))
-    return found
+        enclosures.append(composed(_box_muller, sources, inner, inner, result, rule))
+    return enclosures
 
 
 def _box_muller(steps: Steps, format_: FloatFormat, first: Interval, second: Interval) -> Interval:
@@ -327,14 +327,14 @@ def _transform(inverse: bool, x: Tensor, *, norm: str = "ortho") -> Enclosures:
     factor = _factor(n, norm) if scaled else Interval.around(1)
     turns = [_turn(m if inverse else -m, n) for m in range(n)]
     elements = elements_of(x)
-    found: Enclosures = []
+    enclosures: Enclosures = []
     for places in rows:
         row = [elements[place] for place in places]
         try:
-            found += _row(row, turns, factor, format_)
+            enclosures += _row(row, turns, factor, format_)
         except Unpromised:
-            found += [None] * (2 * n)
-    return found
+            enclosures += [None] * (2 * n)
+    return enclosures
 
 
 def _row(
@@ -352,7 +352,7 @@ def _row(
     if UP.add(moduli, radius) > format_.largest:
         raise Unpromised("some order may overflow")
     rule = f"a transform of {n} by any algorithm, gamma({units})"
-    found: Enclosures = []
+    enclosures: Enclosures = []
     for k in range(n):
         pairs = [(x, turns[j * k % n]) for j, x in enumerate(parts)]
         for exact in (
@@ -360,8 +360,8 @@ def _row(
             total([part for (a, b), (c, s) in pairs for part in (a * s, b * c)]),
         ):
             actual = FAST.relative(exact.widened(radius) * factor, SCALING_UNITS, format_)
-            found.append(enclosure(exact * factor, actual, rule))
-    return found
+            enclosures.append(enclosure(exact * factor, actual, rule))
+    return enclosures
 
 
 def _factor(n: int, norm: str) -> Interval:

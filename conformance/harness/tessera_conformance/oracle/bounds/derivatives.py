@@ -64,8 +64,8 @@ class Number:
     def beside(self, value: Fraction | int) -> Number:
         """A literal, rounded once where its format does not hold it."""
         interval, format_ = Interval.around(value), self.arithmetic.format
-        held = format_.round(Fraction(value)) == value
-        return self.made(interval, interval if held else self.arithmetic.steps.rounded(interval, format_))
+        is_exact = format_.round(Fraction(value)) == value
+        return self.made(interval, interval if is_exact else self.arithmetic.steps.rounded(interval, format_))
 
     def made(self, ideal: Interval, actual: Interval, *operands: Number, adjoint: Adjoint | None = None) -> Number:
         """The result of a step; without an adjoint it depends on nothing."""
@@ -124,10 +124,10 @@ def function(name: str, *operands: Number) -> Number:
     actual = first.arithmetic.steps.function(name, format_, *(operand.actual for operand in operands))
 
     def adjoint(dy: Number) -> tuple[Number, ...]:
-        return tuple(dy * slope.spread for slope in SLOPES[name](made, *operands))
+        return tuple(dy * slope.spread for slope in SLOPES[name](number, *operands))
 
-    made = first.made(ideal, actual, *operands, adjoint=adjoint)
-    return made
+    number = first.made(ideal, actual, *operands, adjoint=adjoint)
+    return number
 
 
 def sigmoid(x: Number) -> Number:
@@ -136,8 +136,8 @@ def sigmoid(x: Number) -> Number:
         operations.sigmoid(steps, x.arithmetic.format, interval)
         for steps, interval in ((EXACT, x.ideal), (x.arithmetic.steps, x.actual))
     )
-    made = x.made(ideal, actual, x, adjoint=lambda dy: (dy * (made * (made.beside(1) - made)).spread,))
-    return made
+    number = x.made(ideal, actual, x, adjoint=lambda dy: (dy * (number * (number.beside(1) - number)).spread,))
+    return number
 
 
 def total(terms: Sequence[Number]) -> Number:
@@ -185,11 +185,11 @@ SLOPES: Mapping[str, Callable[..., tuple[Number, ...]]] = {
 
 def gradient(ys: Sequence[Number], seeds: Sequence[Number], xs: Sequence[Number]) -> list[Number]:
     """The derivative of the sum of seeds times ys with respect to each of xs."""
-    given: dict[int, Number] = {}
+    adjoints: dict[int, Number] = {}
     behind: dict[int, Number] = {}
 
     def give(target: Number, dy: Number) -> None:
-        given[target.serial] = given[target.serial] + dy if target.serial in given else dy
+        adjoints[target.serial] = adjoints[target.serial] + dy if target.serial in adjoints else dy
         behind[target.serial] = target
 
     for y, seed in zip(ys, seeds, strict=True):
@@ -197,9 +197,9 @@ def gradient(ys: Sequence[Number], seeds: Sequence[Number], xs: Sequence[Number]
     serials = {x.serial for x in xs}
     while rest := behind.keys() - serials:
         target = behind.pop(max(rest))
-        for operand, dy in zip(target.operands, target.adjoint(given[target.serial]), strict=True):
+        for operand, dy in zip(target.operands, target.adjoint(adjoints[target.serial]), strict=True):
             give(operand, dy)
-    return [given.get(x.serial) or x.beside(0) for x in xs]
+    return [adjoints.get(x.serial) or x.beside(0) for x in xs]
 
 
 def numbers_of(tensor: Tensor, arithmetic: Arithmetic) -> list[Number]:
@@ -208,13 +208,13 @@ def numbers_of(tensor: Tensor, arithmetic: Arithmetic) -> list[Number]:
     Raises:
         Unpromised: one of them is no number.
     """
-    found = []
+    numbers = []
     for value in values_of(tensor):
         interval = operations.point(value)
         if interval is None:
             raise Unpromised("an operand that is not finite")
-        found.append(Number(interval, arithmetic.steps.operand(interval, arithmetic.format), arithmetic))
-    return found
+        numbers.append(Number(interval, arithmetic.steps.operand(interval, arithmetic.format), arithmetic))
+    return numbers
 
 
 def enclosed(
@@ -231,15 +231,15 @@ def enclosed(
     """
     arithmetic = Arithmetic(float_format(operands[which].dtype), Fast(ulps))
     try:
-        given = [numbers_of(operand, arithmetic) for operand in operands]
-        ys = model(*given)
+        numbers = [numbers_of(operand, arithmetic) for operand in operands]
+        ys = model(*numbers)
         seeds = [ys[0].beside(finite(value)) for value in values_of(weights)]
-        found = gradient(ys, seeds, given[which])
+        derivatives = gradient(ys, seeds, numbers[which])
     except Unpromised:
         return [None] * operands[which].size
-    return [_within_budget(enclosure) for enclosure in found]
+    return [_within_budget(enclosure) for enclosure in derivatives]
 
 
-def _within_budget(found: Number) -> Enclosure | None:
-    single = enclosure(found.ideal, found.actual, "the textbook adjoint, its error twice")
+def _within_budget(number: Number) -> Enclosure | None:
+    single = enclosure(number.ideal, number.actual, "the textbook adjoint, its error twice")
     return None if single is None else Enclosure(single.exact, BUDGET * single.error, single.rule)

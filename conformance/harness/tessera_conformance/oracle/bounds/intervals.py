@@ -206,14 +206,14 @@ class Fast(Steps):
 
     def function(self, name: str, format_: FloatFormat, *operands: Interval) -> Interval:
         """Off by some units in the last place of the larger end."""
-        found = image(name, *operands)
-        off = found.widened(UP.mul(self.ulps, _ulp(found.magnitude, format_)))
+        result = image(name, *operands)
+        off = result.widened(UP.mul(self.ulps, _ulp(result.magnitude, format_)))
         return _in_range(_possible(name, flushed(off, format_) if self.flushes else off), format_)
 
     def cosine(self, angle: Interval, format_: FloatFormat) -> Interval:
         """Off by units in the last place of 1, since the interval may hold an extreme."""
-        found = super().cosine(angle, format_)
-        return flushed(found.widened(UP.mul(FUNCTION_ULPS, _ulp(found.magnitude, format_))), format_)
+        result = super().cosine(angle, format_)
+        return flushed(result.widened(UP.mul(FUNCTION_ULPS, _ulp(result.magnitude, format_))), format_)
 
     def sum(self, terms: Sequence[Interval], format_: FloatFormat, roundings: int = 0) -> Interval:
         """Higham, 4.2: any order of n terms errs by at most gamma(n-1) times the sum of the magnitudes."""
@@ -444,10 +444,10 @@ def finished(
     """The enclosure of a sum: None where some order may overflow, and the final rounding where the types differ."""
     if terms.magnitude + error > accumulator.largest:
         return None
-    found = Interval.around(terms.exact, error)
+    reached = Interval.around(terms.exact, error)
     if result != accumulator:
-        found = FAST.rounded(found, result)
+        reached = FAST.rounded(reached, result)
     if abs(terms.exact) + error > result.largest:
         return None
-    answer = enclosure(Interval.around(terms.exact), found, rule)
+    answer = enclosure(Interval.around(terms.exact), reached, rule)
     return answer and Enclosure(terms.exact, max(answer.error, error), rule)

@@ -88,12 +88,12 @@ def composed(
     steps: Steps = FAST,
 ) -> Enclosure | None:
     """The enclosure of a composition: evaluated exactly, and with the errors of the level fast and a final rounding."""
-    known = [operand for operand in operands if operand is not None]
-    if len(known) < len(operands):
+    finite = [operand for operand in operands if operand is not None]
+    if len(finite) < len(operands):
         return None
     try:
-        ideal = composition(EXACT, inner, *known)
-        actual = composition(steps, inner, *(steps.operand(operand, source) for operand in known))
+        ideal = composition(EXACT, inner, *finite)
+        actual = composition(steps, inner, *(steps.operand(operand, source) for operand in finite))
         return enclosure(ideal, actual if result == inner else steps.rounded(actual, result), rule)
     except Unpromised:
         return None
@@ -106,20 +106,20 @@ def composed_along(
     result = float_format(x.dtype)
     inner = float_format(ACCUMULATORS[x.dtype])
     elements, beside = points(x), [points(vector) for vector in vectors]
-    found: Enclosures = [None] * x.size
+    enclosures: Enclosures = [None] * x.size
     for places in along(x.shape, axis).places:
         rows = [[elements[place] for place in places], *beside]
-        known = [[value for value in row if value is not None] for row in rows]
-        if not places or [len(row) for row in known] != [len(row) for row in rows]:
+        finite = [[value for value in row if value is not None] for row in rows]
+        if not places or [len(row) for row in finite] != [len(row) for row in rows]:
             continue
         try:
-            ideal = composition(EXACT, inner, *known)
-            actual = composition(FAST, inner, *([FAST.operand(value, result) for value in row] for row in known))
+            ideal = composition(EXACT, inner, *finite)
+            actual = composition(FAST, inner, *([FAST.operand(value, result) for value in row] for row in finite))
         except Unpromised:
             continue
         for place, exact, reached in zip(places, ideal, actual, strict=True):
-            found[place] = enclosure(exact, reached if result == inner else FAST.rounded(reached, result), rule)
-    return found
+            enclosures[place] = enclosure(exact, reached if result == inner else FAST.rounded(reached, result), rule)
+    return enclosures
 
 
 def rounded_once(operation: Callable[..., Interval]) -> Composition:
@@ -132,8 +132,8 @@ def unary(composition: Composition, rule: str, x: Tensor) -> Enclosures:
     result = float_format(x.dtype)
     inner = float_format(ACCUMULATORS[x.dtype])
     values = values_of(x)
-    known = {value: composed(composition, [point(value)], result, inner, result, rule) for value in set(values)}
-    return [known[value] for value in values]
+    by_value = {value: composed(composition, [point(value)], result, inner, result, rule) for value in set(values)}
+    return [by_value[value] for value in values]
 
 
 def sigmoid(steps: Steps, format_: FloatFormat, x: Interval) -> Interval:
@@ -194,11 +194,11 @@ def function(
         return steps.function(name, format_, *operands)
 
     rule, fast = f"{ulps:g} ulp of {name}", Fast(ulps, flushes)
-    known = {
+    by_group = {
         group: composed(evaluate, [point(value) for value in group], format_, format_, format_, rule, fast)
         for group in set(groups)
     }
-    return [known[group] for group in groups]
+    return [by_group[group] for group in groups]
 
 
 def _binary(operation: Callable[[Interval, Interval], Interval], a: Tensor, b: Tensor) -> Enclosures:
@@ -218,16 +218,18 @@ def _complex(operation: Callable[[Interval, Interval], Interval], a: Tensor, b: 
         return steps.rounded(left + right, format_)
 
     single = rounded_once(operation)
-    found: Enclosures = []
+    enclosures: Enclosures = []
     for x, y in paired(a, b)[1]:
         (p, q), (r, s) = map(point, x), map(point, y)
         if operation is not Interval.__mul__:
-            found += [composed(single, pair, format_, format_, format_, ONE_ROUNDING) for pair in ((p, r), (q, s))]
+            enclosures += [composed(single, pair, format_, format_, format_, ONE_ROUNDING) for pair in ((p, r), (q, s))]
             continue
         minus_q = -q if q is not None else None
         for factors in ((p, r, minus_q, s), (p, s, q, r)):
-            found.append(composed(part, factors, format_, format_, format_, "a complex product, every step rounded"))
-    return found
+            enclosures.append(
+                composed(part, factors, format_, format_, format_, "a complex product, every step rounded")
+            )
+    return enclosures
 
 
 def _scale(a: Tensor, *, factor: str) -> Enclosures:
@@ -318,8 +320,8 @@ def settled(name: str, *inputs: Tensor, ulps: float, flushes: bool) -> list[bool
     """
     format_ = float_format(inputs[0].dtype)
     groups = [(value,) for value in values_of(inputs[0])] if len(inputs) == 1 else paired(*inputs)[1]
-    known = {group: _is_settled(name, group, format_, ulps, flushes and may_flush(format_)) for group in set(groups)}
-    return [known[group] for group in groups]
+    by_group = {group: _is_settled(name, group, format_, ulps, flushes and may_flush(format_)) for group in set(groups)}
+    return [by_group[group] for group in groups]
 
 
 def _is_settled(name: str, group: Sequence[Value], format_: FloatFormat, ulps: float, flushes: bool) -> bool:
@@ -349,15 +351,15 @@ def inner_products(a: Tensor, b: Tensor) -> list[Terms | None]:
     columns = b.shape[-1]
     format_ = component_format(a.dtype)
     lefts, rights = operands(a), operands(b)
-    found: list[Terms | None] = []
+    products: list[Terms | None] = []
     for which, row, column in product(range(prod(batch)), range(rows), range(columns)):
         left = lefts[(which * rows + row) * inner :][:inner]
         right = rights[which * inner * columns + column : (which + 1) * inner * columns : columns]
         if a.dtype in COMPONENTS:
-            found.extend(_terms(*pair, format_) for pair in _parts(left, right))
+            products.extend(_terms(*pair, format_) for pair in _parts(left, right))
         else:
-            found.append(_terms(left, right, format_))
-    return found
+            products.append(_terms(left, right, format_))
+    return products
 
 
 def _parts(left: Sequence[Complex], right: Sequence[Complex]) -> list[tuple[list[Value], list[Value]]]:
@@ -414,11 +416,11 @@ def matmul(
     starts: list[Value] | None = None if addend is None else values_of(addend)
     if known_order and a.dtype not in COMPONENTS:
         return _matmul_along(order if tree is None else tree, a, b, starts, inner, result)
-    found: Enclosures = []
+    enclosures: Enclosures = []
     for place, terms in enumerate(inner_products(a, b)):
         start = None if starts is None else starts[place]
-        found.append(_inner_product(terms, start, inner, result))
-    return found
+        enclosures.append(_inner_product(terms, start, inner, result))
+    return enclosures
 
 
 def _inner_product(
@@ -444,26 +446,26 @@ def _matmul_along(
     *batch, rows, depth = a.shape
     columns = b.shape[-1]
     lefts, rights = operands(a), operands(b)
-    found: Enclosures = []
+    enclosures: Enclosures = []
     for which, row, column in pairs_of(range(product_of(batch)), range(rows), range(columns)):
         left = lefts[(which * rows + row) * depth :][:depth]
         right = rights[which * depth * columns + column : (which + 1) * depth * columns : columns]
         factors = [(point(x), point(y)) for x, y in zip(left, right, strict=True)]
-        start = Fraction(0) if starts is None else starts[len(found)]
+        start = Fraction(0) if starts is None else starts[len(enclosures)]
         if any(None in pair for pair in factors) or point(start) is None:
-            found.append(None)
+            enclosures.append(None)
             continue
         products = [finite(x) * finite(y) for x, y in zip(left, right, strict=True)]
         terms = intervals.terms_of([*products, finite(start)], inner)
         error = intervals.along_tree(tree, products, inner, products=True, start=finite(start)) + terms.flushed
-        found.append(intervals.finished(terms, error, inner, result, "a known tree of products, depth-weighted"))
-    return found
+        enclosures.append(intervals.finished(terms, error, inner, result, "a known tree of products, depth-weighted"))
+    return enclosures
 
 
 def _add_to_product(a: Tensor, b: Tensor, c: Tensor) -> Enclosures:
     """The product is rounded before c is added, or c starts the accumulator."""
     format_, inner = float_format(a.dtype), accumulator_of(a.dtype)
-    found: Enclosures = []
+    enclosures: Enclosures = []
     places = paired(
         c, Tensor(c.dtype, (a.shape[-2], b.shape[-1]), bytes(a.shape[-2] * b.shape[-1] * c.format.word_bytes))
     )[1]
@@ -471,12 +473,12 @@ def _add_to_product(a: Tensor, b: Tensor, c: Tensor) -> Enclosures:
         apart = _inner_product(terms, None, inner, format_)
         together = _inner_product(terms, start, inner, format_)
         if apart is None or together is None:
-            found.append(None)
+            enclosures.append(None)
             continue
         rounded = FAST.rounded(Interval.around(apart.exact, apart.error) + Interval.around(finite(start)), format_)
         whole = rounded.hull(Interval.around(together.exact, together.error))
-        found.append(enclosure(Interval.around(together.exact), whole, f"{apart.rule}, and a sum rounded once"))
-    return found
+        enclosures.append(enclosure(Interval.around(together.exact), whole, f"{apart.rule}, and a sum rounded once"))
+    return enclosures
 
 
 PRODUCT_RULES: Mapping[str, Callable[..., Enclosures]] = {"matmul": matmul, "add_to_product": _add_to_product}

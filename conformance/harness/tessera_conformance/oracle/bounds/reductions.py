@@ -79,18 +79,18 @@ def _large_sums(x: Tensor, axis: int, inner: FloatFormat, result: FloatFormat) -
     count = x.shape[axis]
     flushed = count * fraction(underflow(inner))
     totals, sizes = exact_sum(x, axis).fractions(), exact_sum(x, axis, magnitudes=True).fractions()
-    found: Enclosures = []
+    enclosures: Enclosures = []
     for total, size in zip(totals, sizes, strict=True):
         if total is None or size is None:
-            found.append(None)
+            enclosures.append(None)
             continue
         terms = intervals.Terms(total, size, count, flushed)
         rule = f"any order of {count} terms, gamma({count - 1})"
         try:
-            found.append(intervals.finished(terms, intervals.any_order(terms, inner), inner, result, rule))
+            enclosures.append(intervals.finished(terms, intervals.any_order(terms, inner), inner, result, rule))
         except Unpromised:
-            found.append(None)
-    return found
+            enclosures.append(None)
+    return enclosures
 
 
 def sum_of(row: list[Value], inner: FloatFormat, result: FloatFormat, order: Tree | None = None) -> Enclosure | None:
@@ -123,18 +123,18 @@ def _sum_error(
 def _mean(x: Tensor, axis: int = -1, *, keepdims: bool = False, known_order: bool = False, **order: Any) -> Enclosures:
     inner, result = accumulator_of(x.dtype), component_format(x.dtype)
     chosen = order.get("order", order.get("tree", "pairwise")) if known_order else None
-    found: Enclosures = []
+    enclosures: Enclosures = []
     for row in _rows(x, axis):
         terms = sum_of(row, inner, inner, chosen) if row else None
         if terms is None:
-            found.append(None)
+            enclosures.append(None)
             continue
         count = Interval.around(len(row))
         ideal = Interval.around(terms.exact / len(row))
         actual = FAST.quotient(Interval.around(terms.exact, terms.error), FAST.rounded(count, inner), inner)
         actual = actual if result == inner else FAST.rounded(actual, result)
-        found.append(enclosure(ideal, actual, f"{terms.rule}, and a quotient"))
-    return found
+        enclosures.append(enclosure(ideal, actual, f"{terms.rule}, and a quotient"))
+    return enclosures
 
 
 def _prod(x: Tensor, axis: int = -1, *, keepdims: bool = False, known_order: bool = False, **tree: Any) -> Enclosures:
@@ -168,11 +168,11 @@ def _complex_prod(x: Tensor, axis: int) -> Enclosures:
     """Each complex product errs by less than 4 units of roundoff of its modulus (Higham, 3.6)."""
     format_ = component_format(x.dtype)
     elements = elements_of(x)
-    found: Enclosures = []
+    enclosures: Enclosures = []
     for places in along(x.shape, axis).places:
         factors = [elements[place] for place in places]
         if any(point(part) is None for factor in factors for part in factor):
-            found += [None, None]
+            enclosures += [None, None]
             continue
         real, imaginary = Fraction(1), Fraction(0)
         most = least = modulus = Fraction(1)
@@ -185,11 +185,11 @@ def _complex_prod(x: Tensor, axis: int) -> Enclosures:
             least *= min(size, Fraction(1)) if size else 1
         error = gamma(4 * len(factors), format_) * modulus
         if 2 * most > format_.largest or least < 2 * format_.smallest_normal:
-            found += [None, None]
+            enclosures += [None, None]
             continue
         rule = f"any order of {len(factors)} complex factors, gamma({4 * len(factors)})"
-        found += [Enclosure(part, error, rule) for part in (real, imaginary)]
-    return found
+        enclosures += [Enclosure(part, error, rule) for part in (real, imaginary)]
+    return enclosures
 
 
 def _extreme(function: Callable[..., Tensor]) -> Callable[..., Enclosures]:
@@ -247,7 +247,7 @@ def _blockwise(
     """Enclosures of what `finish` makes of the codes and scales of the sum of the inputs."""
     collectives.quantize(inputs[0], wire=wire, block=block)
     terms = [points(x) for x in inputs]
-    found: Enclosures = [None] * inputs[0].size
+    enclosures: Enclosures = [None] * inputs[0].size
     for places in collectives.blocks(inputs[0].shape, block):
         rows = [[term[place] for place in places] for term in terms]
         try:
@@ -255,8 +255,8 @@ def _blockwise(
         except Unpromised:
             continue
         for place, exact, sent in zip(places, ideal, actual, strict=True):
-            found[place] = enclosure(exact, sent, rule)
-    return found
+            enclosures[place] = enclosure(exact, sent, rule)
+    return enclosures
 
 
 def _codes(
@@ -269,19 +269,19 @@ def _codes(
     whole = [_payloads_sum(steps, parts) for parts in zip(*rows, strict=True)]
     scale = _scale(steps, whole, wire, target)
     largest = gmpy2.mpfr(gmpy2.mpq(target.largest))
-    found = []
+    codes = []
     for value in whole:
         quotient = steps.quotient(value, scale, SINGLE) if wire != "bf16" else value
         code = steps.rounded(quotient.clipped(-largest, largest), target).clipped(-largest, largest)
-        found.append(finish(steps, code, scale))
-    return found
+        codes.append(finish(steps, code, scale))
+    return codes
 
 
 def _payloads_sum(steps: Steps, parts: tuple[Interval | None, ...]) -> Interval:
-    known = [steps.operand(part, SINGLE) for part in parts if part is not None]
-    if len(known) < len(parts):
+    finite = [steps.operand(part, SINGLE) for part in parts if part is not None]
+    if len(finite) < len(parts):
         raise Unpromised("an operand that is not finite")
-    return known[0] if len(known) == 1 else steps.rounded(known[0] + known[1], SINGLE)
+    return finite[0] if len(finite) == 1 else steps.rounded(finite[0] + finite[1], SINGLE)
 
 
 def _scale(steps: Steps, whole: list[Interval], wire: str, target: FloatFormat) -> Interval:
@@ -301,13 +301,13 @@ def _scale(steps: Steps, whole: list[Interval], wire: str, target: FloatFormat) 
 
 def _dequantize(codes: Tensor, scales: Tensor, *, block: int) -> Enclosures:
     elements, factors = points(codes), points(scales)
-    found: Enclosures = [None] * codes.size
+    enclosures: Enclosures = [None] * codes.size
     product = rounded_once(Interval.__mul__)
     for scale, places in zip(factors, collectives.blocks(codes.shape, block), strict=True):
         for place in places:
             operands = [elements[place], scale]
-            found[place] = composed(product, operands, SINGLE, SINGLE, SINGLE, ONE_ROUNDING)
-    return found
+            enclosures[place] = composed(product, operands, SINGLE, SINGLE, SINGLE, ONE_ROUNDING)
+    return enclosures
 
 
 def _all_reduce(*inputs: Tensor, op: str = "sum", tree: Tree = "pairwise", algorithm: str | None = None) -> Enclosures:
@@ -340,8 +340,8 @@ PAYLOADS_RULES: Mapping[str, Callable[..., Enclosures]] = {
 
 
 def _moved(function: Callable[..., Tensor], *inputs: Tensor, **arguments: Any) -> Enclosures:
-    found = function(*inputs, **arguments)
-    return unchanged(values_of(found), component_format(found.dtype))
+    tensor = function(*inputs, **arguments)
+    return unchanged(values_of(tensor), component_format(tensor.dtype))
 
 
 def _scatter_add(x: Tensor, indices: Tensor, updates: Tensor, *, axis: int) -> Enclosures:

@@ -41,15 +41,15 @@ class HostMemory:
         """The address of so many bytes, zeros. Raises `Refusal`."""
         if not 0 <= count <= LARGEST:
             self._refuse(f"tessxHostMemory: bytes = {count}: allowed: 0 to {LARGEST}", "TESS_ERR_OUT_OF_MEMORY")
-        taken = -(-max(count, 1) // ALIGNMENT) * ALIGNMENT
-        pages = -(-taken // mmap.PAGESIZE) * mmap.PAGESIZE
+        reserved = -(-max(count, 1) // ALIGNMENT) * ALIGNMENT
+        pages = -(-reserved // mmap.PAGESIZE) * mmap.PAGESIZE
         begin = _libc.mmap(
             None, pages + mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0
         )
         if begin is None or begin == FAILED:
             self._refuse(f"tessxHostMemory: no memory for {count} bytes", "TESS_ERR_OUT_OF_MEMORY")
         _libc.munmap(begin + pages, mmap.PAGESIZE)
-        address = int(begin + pages - taken)
+        address = int(begin + pages - reserved)
         self._pages[address], self._sizes[address] = (begin, pages), count
         return address
 
@@ -80,8 +80,8 @@ class HostMemory:
         ctypes.memmove(address, data, len(data))
 
     def _require(self, address: int, count: int, function: str) -> None:
-        found = any(base <= address and address + count <= base + size for base, size in self._sizes.items())
-        if count < 0 or not found:
+        is_inside = any(base <= address and address + count <= base + size for base, size in self._sizes.items())
+        if count < 0 or not is_inside:
             allowed = "what tessxHostMemory or tessHostAlloc gave"
             self._refuse(f"{function}: hostPtr = {address:#x}, {count} bytes: allowed: {allowed}")
 
@@ -138,12 +138,12 @@ class LiveObjects:
                     notes[f"runtime_{function}"] = _noting(method, kind, note)
         return notes
 
-    def _made(self, kind: Kind, given: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+    def _made(self, kind: Kind, arguments: Mapping[str, Any], result: Mapping[str, Any]) -> None:
         if handle := result[kind.name]:
-            self._owners[kind.name][handle] = given.get(kind.owner, 0)
+            self._owners[kind.name][handle] = arguments.get(kind.owner, 0)
 
-    def _ended(self, kind: Kind, given: Mapping[str, Any], result: Mapping[str, Any]) -> None:
-        self._forget(kind, given[kind.name])
+    def _ended(self, kind: Kind, arguments: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+        self._forget(kind, arguments[kind.name])
 
     def _forget(self, kind: Kind, handle: int) -> None:
         """An object ended, and with it all that it owns; events and host memory, which name no context, may have."""
@@ -243,8 +243,10 @@ class CabiAdapter:
             methods["abi_header"] = lambda **_: {"text": self._header}
             methods["abi_constants"] = lambda **_: {"constants": constants(self._header or "")}
         methods.update(self._live.watched(methods))
-        self._watch("runtime_tessHostAlloc", lambda given, result: self._memory.add(result["hostPtr"], given["bytes"]))
-        self._watch("runtime_tessHostFree", lambda given, result: self._memory.remove(given["hostPtr"]))
+        self._watch(
+            "runtime_tessHostAlloc", lambda arguments, result: self._memory.add(result["hostPtr"], arguments["bytes"])
+        )
+        self._watch("runtime_tessHostFree", lambda arguments, result: self._memory.remove(arguments["hostPtr"]))
 
     def _watch(self, name: str, effect: Callable[[Mapping[str, Any], Mapping[str, Any]], Any]) -> None:
         """After each success of a method, remember its effect."""

@@ -50,7 +50,7 @@ class CMethod:
                 self._steps.append(_carrier(self._ffi, position, before if not function.extension else None))
                 before = position.name
 
-    def __call__(self, *, null: Sequence[str] = (), **given: Any) -> Any:
+    def __call__(self, *, null: Sequence[str] = (), **request: Any) -> Any:
         """The result; outputs named in `null` are NULL pointers, and 0 in the result.
 
         Raises:
@@ -66,7 +66,7 @@ class CMethod:
                 pointers.append((step, pointer))
                 arguments.append(pointer)
             else:
-                arguments.extend(step(given))
+                arguments.extend(step(request))
         if self._buffered:
             return self._through_a_buffer(arguments)
         status = self._library.call(self._name, arguments)
@@ -111,12 +111,12 @@ def _outcome(library: Library, code: str) -> Refusal | NotSupported | None:
     status, text = library.call_for_text("tessxOutcome", ())
     if status != 0:
         return None
-    told = decoded("tessxOutcome", text)
-    if first_problem("tessera:protocol/messages", "outcome", told) is not None or "returned" in told:
+    outcome = decoded("tessxOutcome", text)
+    if first_problem("tessera:protocol/messages", "outcome", outcome) is not None or "returned" in outcome:
         raise MalformedAnswer(f"tessxOutcome gave no outcome of a call that failed: {text[:120]!r}")
-    if "unsupported" in told:
-        return NotSupported(told["unsupported"]["feature"]) if code == "TESS_ERR_UNSUPPORTED" else None
-    rejected = told["rejected"]
+    if "unsupported" in outcome:
+        return NotSupported(outcome["unsupported"]["feature"]) if code == "TESS_ERR_UNSUPPORTED" else None
+    rejected = outcome["rejected"]
     statuses = library.ffi.typeof("tessStatus_t").relements
     if code != (rejected["code"] if rejected["code"] in statuses else "TESS_ERR_INVALID_VALUE"):
         return None
@@ -150,13 +150,13 @@ def _carrier(ffi: Any, position: Input, before: str | None) -> Carrier:
     sized = len(position.parameters) == 2
     absent = _absent(ffi, position, c_type, sized)
 
-    def carry(given: Mapping[str, Any]) -> Arguments:
-        if name not in given:
-            return (ffi.cast(c_type, _length(given.get(before))),) if before is not None else absent
-        value = given[name]
+    def carry(request: Mapping[str, Any]) -> Arguments:
+        if name not in request:
+            return (ffi.cast(c_type, _length(request.get(before))),) if before is not None else absent
+        value = request[name]
         try:
-            found = read(value)
-            return (found, len(value) // 2 if isinstance(value, str) else 0) if sized else (found,)
+            carried = read(value)
+            return (carried, len(value) // 2 if isinstance(value, str) else 0) if sized else (carried,)
         except (TypeError, ValueError, KeyError, AttributeError):
             raise NotSupported(f"{name} = {value!r}: in C it is a {c_type}") from None
 
@@ -219,8 +219,8 @@ def _structure(ffi: Any, c_type: str) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         if value is None and not by_value:
             return ffi.NULL
-        made = ffi.new(f"{bare}*", {name: _fitted(ffi, members[name].type, member) for name, member in value.items()})
-        return made[0] if by_value else made
+        data = ffi.new(f"{bare}*", {name: _fitted(ffi, members[name].type, member) for name, member in value.items()})
+        return data[0] if by_value else data
 
     return read
 

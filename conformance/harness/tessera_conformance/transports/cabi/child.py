@@ -104,11 +104,11 @@ def _serve_in_forks(options: CabiOptions, files: Files, requests: BinaryIO, resp
             _end_with_the_parent()
             _serve_case(options, files, requests, responses, due, writing)
         os.close(writing)
-        told = os.read(reading, 64)
+        message = os.read(reading, 64)
         os.close(reading)
         _, status = os.waitpid(process, 0)
-        if told:
-            due = int(told)
+        if message:
+            due = int(message)
             continue
         if os.WIFSIGNALED(status):
             _end_by(os.WTERMSIG(status))

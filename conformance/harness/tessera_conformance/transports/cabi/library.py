@@ -70,7 +70,7 @@ class Library:
         exported = ctypes.CDLL(path)
         self.functions: Mapping[str, CFunction] = {c_function.name: c_function for c_function in c_functions().values()}
         extensions = [function.name for function in self.functions.values() if function.extension]
-        found = {name for name in (*extensions, *SESSION) if hasattr(exported, name)}
+        names = {name for name in (*extensions, *SESSION) if hasattr(exported, name)}
         self.ffi = loaded(types)
         self._library = self.ffi.dlopen(path)
         self._record = record
@@ -81,7 +81,7 @@ class Library:
         else:
             own = {name: getattr(self._library, name) for name in runtime if hasattr(exported, name)}
         self._callables = {name: function for name, function in own.items() if function is not None}
-        self._callables |= {name: getattr(self._library, name) for name in found}
+        self._callables |= {name: getattr(self._library, name) for name in names}
         self._records = {name: INSIDE + name.encode().ljust(SIZE - 1, b"\0") for name in self._callables}
         self._buffer = self.ffi.new("char[]", FIRST_CAPACITY)
 

@@ -29,21 +29,21 @@ class BadDescription(Exception):
 def read_description(path: str) -> dict[str, Any]:
     """The members of the Hello, and `devices`, that a file gives. Raises `BadDescription`."""
     try:
-        told = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        description = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise BadDescription(f"{path}: {error.strerror}") from None
     except ValueError as error:
         raise BadDescription(f"{path}: {error}") from None
-    problem = first_problem(SCHEMA, "description", told)
+    problem = first_problem(SCHEMA, "description", description)
     if problem is not None:
         raise BadDescription(f"{path}: {problem}")
-    return told
+    return description
 
 
-def laid_over(hello: Mapping[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:
+def laid_over(hello: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
     """A Hello with the changes of a description: objects member by member, anything else instead of what was there."""
     merged = dict(hello)
-    for name, value in told.items():
+    for name, value in table.items():
         under = merged.get(name)
         merged[name] = {**under, **value} if isinstance(under, dict) and isinstance(value, dict) else value
     return merged
@@ -81,55 +81,55 @@ def found_header(library: str) -> Path | None:
 def constants(text: str) -> dict[str, int]:
     """The enumerators and macros `TESS_...` that are whole numbers; what cannot be read is left out."""
     plain = COMMENT.sub(" ", text.replace("\\\n", " "))
-    known: dict[str, int] = {}
+    defined: dict[str, int] = {}
     for name, value in MACRO.findall(plain):
-        _define(known, name, value)
+        _define(defined, name, value)
     for body in ENUMERATION.findall(plain):
-        for name, value in _enumerators(body, known):
-            known[name] = value
-    return known
+        for name, value in _enumerators(body, defined):
+            defined[name] = value
+    return defined
 
 
-def _enumerators(body: str, known: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+def _enumerators(body: str, names: Mapping[str, int]) -> Iterator[tuple[str, int]]:
     """Each enumerator with its value: one more than the one before, where none is given."""
     following = 0
     for entry in body.split(","):
         name, _, stated = (part.strip() for part in entry.partition("="))
         if not name:
             continue
-        value = _value(stated, known) if stated else following
+        value = _value(stated, names) if stated else following
         if value is None:
             return
         yield name, value
         following = value + 1
 
 
-def _define(known: dict[str, int], name: str, text: str) -> None:
-    value = _value(text, known)
+def _define(names: dict[str, int], name: str, text: str) -> None:
+    value = _value(text, names)
     if value is not None:
-        known[name] = value
+        names[name] = value
 
 
-def _value(text: str, known: Mapping[str, int]) -> int | None:
+def _value(text: str, names: Mapping[str, int]) -> int | None:
     """The value of a constant expression of whole numbers, None where it is none."""
     try:
-        return _evaluated(ast.parse(NUMBER.sub(r"\1", text).strip(), mode="eval").body, known)
+        return _evaluated(ast.parse(NUMBER.sub(r"\1", text).strip(), mode="eval").body, names)
     except (SyntaxError, ValueError, KeyError, TypeError):
         return None
 
 
-def _evaluated(node: ast.expr, known: Mapping[str, int]) -> int:
+def _evaluated(node: ast.expr, names: Mapping[str, int]) -> int:
     match node:
         case ast.Constant(value=int(value)):
             return value
         case ast.Name(id=name):
-            return known[name]
+            return names[name]
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_evaluated(operand, known)
+            return -_evaluated(operand, names)
         case ast.UnaryOp(op=ast.Invert(), operand=operand):
-            return ~_evaluated(operand, known)
+            return ~_evaluated(operand, names)
         case ast.BinOp(left=left, op=op, right=right):
-            return int(OPERATORS[type(op)](_evaluated(left, known), _evaluated(right, known)))
+            return int(OPERATORS[type(op)](_evaluated(left, names), _evaluated(right, names)))
     raise ValueError("no constant")
 
 

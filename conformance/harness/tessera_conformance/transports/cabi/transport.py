@@ -56,8 +56,8 @@ def exported_by(library: str, label: str) -> frozenset[str]:
     return exported
 
 
-def _exported(library: str, label: str, wanted: list[str]) -> frozenset[str]:
-    command = [sys.executable, "-I", str(Path(__file__).with_name("load_check.py")), library, *wanted]
+def _exported(library: str, label: str, names: list[str]) -> frozenset[str]:
+    command = [sys.executable, "-I", str(Path(__file__).with_name("load_check.py")), library, *names]
     remedy = f"load it by hand until it works: python3 -c \"import ctypes; ctypes.CDLL('{library}')\""
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE, check=False)
@@ -83,11 +83,11 @@ def _what_to_link(library: str) -> str:
 
 def _require_this_machine(library: str, label: str) -> None:
     """An ELF file is for the machine that this Python runs on; another kind of file is the loader's to judge."""
-    found, own = _machine(library), _machine(sys.executable)
-    if found is not None and own is not None and found != own:
+    machine, own = _machine(library), _machine(sys.executable)
+    if machine is not None and own is not None and machine != own:
         raise ImplementationUnavailable(
             label,
-            f"{library} is for {_machine_name(*found)}; this machine is {_machine_name(*own)}",
+            f"{library} is for {_machine_name(*machine)}; this machine is {_machine_name(*own)}",
             "build the library for the machine that runs the suite",
         )
 
