@@ -153,7 +153,7 @@ def test_what_one_step_would_lose_arrives_in_time(impl, check, wire):
 @pytest.mark.parametrize("scheme", [{}, {"qscheme": "blockwise", "block": 2}], ids=["cast", "blockwise"])
 @pytest.mark.parametrize("bad", [NAN, INFINITY], ids=["nan", "inf"])
 def test_a_gradient_that_is_not_finite_is_refused(impl, check, wire, scheme, bad):
-    """In the residual it would stay for ever."""
+    """In the residual it would stay forever."""
     good = of_values("fp32", [Fraction(1), Fraction(2), Fraction(3)])
     check.returns(impl.collectives.feedback(gradients=[good, good], dtype=wire, **scheme))
     spoiled = of_values("fp32", [Fraction(1), bad, Fraction(3)])

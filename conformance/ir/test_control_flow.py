@@ -236,7 +236,7 @@ def test_a_range_may_be_computed_at_run_time(impl, check, start, stop, step):
 
 @clause("LANG-02-10", "LANG-02.3-27")
 def test_a_step_of_zero_at_run_time_is_an_error(impl, check):
-    """The loop does not start, let alone run for ever (AMB-LANG-29); any other step is legal."""
+    """The loop does not start, let alone run forever (AMB-LANG-29); any other step is legal."""
     source = program("let d: int32 = 0;", "for (k in a:b:s) { d = d + k; }", "return d;", parameters=SCALARS)
     returns(impl, check, source, [3], **integers(a=0, b=3, s=1))
     observation = impl.language.execute(source=source, function="f", inputs=integers(a=0, b=3, s=0))

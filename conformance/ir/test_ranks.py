@@ -467,7 +467,7 @@ def choosing(*choices):
     "choices", [(1, 0, 0, 0), (0, 1, 1, 1), (1, 1, 1, 0), (1, 0, 0, 1)], ids=["one", "three", "last", "crossed"]
 )
 def test_ranks_that_reach_different_collectives_are_refused(impl, check, kind, choices):
-    """Another axis, another op, or none at all: nobody waits for ever, and nobody is given a result (AMB-LANG-142)."""
+    """Another axis, another op, or none at all: nobody waits forever, and nobody is given a result (AMB-LANG-142)."""
     source = branching(kind)
     check.returns(asked(impl, source, choosing(0, 0, 0, 0)))
     refused(impl, check, source, choosing(1, 1, 1, 1), choosing(*choices))

@@ -2,7 +2,7 @@
 
 Whatever the container is: an image is refused, when it is loaded, asked for its kernel or launched, or its kernel does
 what it did. That an image without a checksum does what its bytes say now is another reading. It is no reason to end the
-process, or to wait for ever.
+process, or to wait forever.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """`tessera-reference`: check, format, print, explain and run programs of the language.
 
-Results go to stdout and to files, diagnostics to stderr. Exit codes: 0 done; 2 bad input (a program that is illegal or
-fails while running, inputs that do not fit, files that cannot be read) or a tool that is not installed; 3 a legal
-program beyond this reference; of `fmt --check` 1 for a file that is not in canonical form, of `compare-levels` 1 for
-levels that differ.
+Results go to stdout and to files, diagnostics to stderr. Exit codes: 0 done; 2 bad input or a tool that is not
+installed; 3 a legal program beyond this reference. Bad input is a program that is illegal or fails while running,
+inputs that do not fit, or files that cannot be read. `fmt --check` exits with 1 for a file that is not in canonical
+form, `compare-levels` with 1 for levels that differ.
 """
 
 from __future__ import annotations

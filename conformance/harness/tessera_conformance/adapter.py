@@ -1,6 +1,6 @@
 """The base of Python adapters, and the way a call reaches one.
 
-An adapter is an object with `hello()` and one method for each protocol method it implements, named with an underscore
+An adapter is an object with `hello()` and one method for each protocol method it implements. Its name has an underscore
 for the point: `language.execute` is `language_execute(self, *, source, function, inputs, level="strict")`. It returns
 the result of that method as the protocol describes it, with `Tensor` objects for tensors, or raises `Refusal` or
 `NotSupported`. A result without members may be None. A method that it does not have reads as unsupported.

@@ -1,8 +1,8 @@
 """The only way to judge: every assertion of a test goes through a `Check`, which counts and records it.
 
-A check that cannot pass raises. What it raises decides the verdict: `CheckFailed` for a wrong answer, `OtherReading`
-for one that a listed alternative of an interpretation allows, `Presumption` where the machine lacks what the case
-presumes, `Unanswered` where the implementation did not support the request or went wrong.
+A check that cannot pass raises. The exception decides the verdict. `CheckFailed` is a wrong answer, `OtherReading` one
+that a listed alternative of an interpretation allows. `Presumption` says that the machine lacks what the case presumes,
+`Unanswered` that the implementation did not support the request or failed.
 """
 
 from __future__ import annotations

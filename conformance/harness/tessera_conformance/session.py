@@ -1,8 +1,8 @@
 """A conversation with one implementation: it is opened, asked, reset between cases, and restarted after a fault.
 
 Every call gives an observation, whatever the implementation does. After a crash the session starts the implementation
-again and replays the calls made since the last reset, the crashed one included, so that the report can tell a crash
-that comes back from one that does not.
+again and replays the calls made since the last reset, the crashed one included. So the report can tell a crash that
+comes back from one that does not.
 """
 
 from __future__ import annotations

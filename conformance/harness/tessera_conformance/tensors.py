@@ -1,9 +1,9 @@
 """Tensors as they travel: a dtype name, a shape and the bits of every element.
 
-On the wire a tensor is `{"$tensor": {"dtype": ..., "shape": [...], "bits": "..."}}`. `bits` holds the storage codes
-in row-major order, each word as a fixed number of hexadecimal digits with the most significant digit first, so that
-fp32 1.0 reads `3f800000`. A complex element is two words, real then imaginary. Large tensors may instead name a file
-of the same words in little-endian bytes, with its SHA-256.
+On the wire a tensor is `{"$tensor": {"dtype": ..., "shape": [...], "bits": "..."}}`. `bits` holds the storage codes in
+row-major order. Each word is a fixed number of hexadecimal digits, the most significant first: fp32 1.0 reads
+`3f800000`. A complex element is two words, real then imaginary. Large tensors may instead name a file of the same words
+in little-endian bytes, with its SHA-256.
 """
 
 from __future__ import annotations

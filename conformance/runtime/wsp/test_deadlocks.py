@@ -243,7 +243,7 @@ def test_the_same_program_completes_with_a_window_that_suffices(impl, check):
 @feature("wsp-expressions", "wsp-slots")
 @clause("WSP-03.3-01", "WSP-03.3-07")
 def test_a_circle_beside_a_process_that_spins_is_found(impl, check):
-    """Three wait for each other while a fourth loads an element for ever, which is no progress (AMB-WSP-80)."""
+    """Three wait for each other while a fourth loads an element forever, which is no progress (AMB-WSP-80)."""
     waiters = {"a": ("ca", "cb"), "b": ("cb", "cc"), "c": ("cc", "ca")}
     stated = program(
         *(process(name, receive(own, "x"), send(other)) for name, (own, other) in waiters.items()),

@@ -1,8 +1,8 @@
 """The reference as an implementation: the one bridge between it and the conformance harness.
 
-Each protocol method is a method here, by area. What it takes and returns is declared in the `interface.toml` of its
-chapter, by which arguments are read (`messages.py`); most methods of the runtime are made from it (`runtime.py`). The
-module of an area is imported when the first of its methods is asked for.
+Each protocol method is a method here, by area. The `interface.toml` of its chapter declares what it takes and returns.
+Arguments are read by that declaration (`messages.py`), and most methods of the runtime are made from it (`runtime.py`).
+The module of an area is imported when the first of its methods is asked for.
 """
 
 from __future__ import annotations

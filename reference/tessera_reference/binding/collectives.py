@@ -1,8 +1,8 @@
 """Collectives (runtime spec 4.6, 5; RT-05-06): in place, on arrays of devices and of the caller.
 
-All ranks share an array of the caller, so that reducing one multiplies it by the number of ranks; ranks with data of
-their own have it in a `DeviceArray`. An array that is read-only, as those of JAX are, is first copied to one. Each
-function queues the work and returns the array that will hold the result.
+All ranks share an array of the caller, so reducing one multiplies it by the number of ranks. Ranks with data of their
+own have it in a `DeviceArray`. An array that is read-only, as those of JAX are, is first copied to one. Each function
+queues the work and returns the array that will hold the result.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The messages of a collective, carried out on data in an order that a seed chooses (AMB-COLL-65).
 
-A message leaves with what its sender holds once everything that earlier steps bring there has been combined; it arrives
-whenever the seed says so; and it waits for its turn, so that the order of combining is the algorithm's and not that of
-arrival (RT-06-03, RT-06-04, LANG-09-05). Under strict what travels are contributions, which every rank combines along
-the canonical tree when it has all of them (LANG-09-06).
+A message leaves with its sender's values once everything that earlier steps bring there has been combined. It arrives
+when the seed says so, and waits for its turn: the order of combining is the algorithm's and not that of arrival
+(RT-06-03, RT-06-04, LANG-09-05). Under strict what travels are contributions, which every rank combines along the
+canonical tree when it has all of them (LANG-09-06).
 """
 
 from __future__ import annotations

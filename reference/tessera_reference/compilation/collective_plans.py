@@ -1,7 +1,7 @@
 """The plans of a module, from the collectives of its functions (runtime spec 8.1, collectives spec 3.1, 8).
 
-RT-08.1-10, RT-17-09, COLL-08-12; AMB-COLL-85, -86. What a program says of a collective is in its plan; the algorithm
-that it leaves open is that of the table by size, or the runtime's choice where the size is known only at launch.
+RT-08.1-10, RT-17-09, COLL-08-12; AMB-COLL-85, -86. The plan of a collective has what the program says of it. If the
+program leaves the algorithm open, the table by size decides, or the runtime where the size is known only at launch.
 """
 
 from __future__ import annotations

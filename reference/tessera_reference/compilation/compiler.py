@@ -1,9 +1,9 @@
 """A compiler that keeps what it made: programs, texts, images and kernels, by the content that they come from.
 
-What it keeps is immutable and depends on the arguments alone. Two compilers share nothing: code that replaces functions
-of this package, as the suite's violators do, makes a compiler after that, which never meets results of the functions
-that were replaced, nor do other compilers meet its own. Refusals are not kept. Each stage is imported when it is first
-asked for: a session that launches nothing needs none of them.
+What it keeps is immutable and depends on the arguments alone. Two compilers share nothing. Code that replaces functions
+of this package, as the suite's violators do, makes a compiler after that: neither it nor another compiler sees the
+other's results. Refusals are not kept. Each stage is imported when it is first asked for: a session that launches
+nothing needs none of them.
 """
 
 from __future__ import annotations

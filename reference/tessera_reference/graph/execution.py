@@ -42,7 +42,7 @@ BOTH_ENDS = (
     "AMB-COLL-59",
     "issue sends and recvs before awaiting any of them",
 )
-"""The rule that is broken where ranks wait for ever: requirement, clause, remedy."""
+"""The rule that is broken where ranks wait forever: requirement, clause, remedy."""
 
 
 class Disagreement(Rejection):
@@ -178,7 +178,7 @@ def _ranks(ranks: Sequence[int]) -> str:
 # The ranks of a mesh side by side: one function, inputs of their own, collectives between them (spec section 9).
 #
 # Each rank runs as a coroutine until it arrives at a collective or ends. A collective is executed when every rank of
-# its group has arrived, and only if all arrived at the same one; a rank that waits for ever is found and named
+# its group has arrived, and only if all arrived at the same one; a rank that waits forever is found and named
 # (LANG-09-04, LANG-11-11, LANG-15-12, AMB-RT-13). The n-th collective of one rank of a group meets the n-th of the
 # others. A rank that issues one with a future goes on and waits where it awaits it (COLL-02.1-02); until then it has
 # a number for it. The two ends of a message are a group of their own (AMB-COLL-59). Results and diagnostics are those

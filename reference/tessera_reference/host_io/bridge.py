@@ -1,7 +1,7 @@
 """A host that expresses the runtime's memory and launch operations by the three messages (D2; AMB-HIO-63 to -66).
 
 Device n of the runtime is the n-th PE of the endpoint. An allocation has one physical address, the same on every PE of
-its mesh; a copy to or from a device is a write or a read for each rank, a copy on a device a read and then a write, and
+its mesh. A copy to or from a device is a write or a read for each rank. A copy on a device is a read and then a write;
 a module is a write of its image. Each operation has a correlation id of its own, each of its messages a request id.
 """
 

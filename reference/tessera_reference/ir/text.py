@@ -1,8 +1,8 @@
 """Printing IR in MLIR's generic form (spec section 13.1; AMB-LANG-66: quoted operation names).
 
 At home types read as in the spec, `tensor<128x64xbf16>`. For export they become `!tessera.tensor<128x64xbf16>`, so that
-`mlir-opt --allow-unregistered-dialect` takes the text, every operation carries its location, and a function the names
-of its parameters, which other tools do not keep. `text_reader` reads both.
+`mlir-opt --allow-unregistered-dialect` takes the text. Every operation then carries its location, and a function the
+names of its parameters, which other tools do not keep. `text_reader` reads both.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """Many blocks at once, as a fast path beside running one block after another (spec sections 8.1, 8.3).
 
-Blocks of one kernel mostly do the same on different data. Here several blocks run in lockstep: a value that is the
-same in all of them is held once, `[lanes]`; one that differs is held for all, `[blocks * lanes]`, the lanes of one
-block after those of another. Addresses in shared memory are the same in all blocks, so that its access stamps are kept
-for one block. An element of global memory is read by any number of blocks, or written once.
+Blocks of one kernel mostly do the same on different data. Here several blocks run in lockstep. A value that is the same
+in all of them is stored once, `[lanes]`. One that differs is stored for all, `[blocks * lanes]`, the lanes of one block
+after those of another. Addresses in shared memory are the same in all blocks, so that its access stamps are kept for
+one block. An element of global memory is read by any number of blocks, or written once.
 
-Anything else raises `Diverged`: masks, bounds or shared addresses that differ between blocks, global elements that are
-written twice or read as well as written, and every fault. The launch then starts again with one block after another,
-which judges and reports it. TESSERA_PLAIN_NUMERICS=1 does without lockstep; `tests/tile/test_lockstep.py` holds both
-to the same bits and faults.
+Anything else raises `Diverged`: masks, bounds or shared addresses that differ between blocks, and every fault. So do
+global elements that are written twice or read as well as written. The launch then starts again with one block after
+another, which judges and reports it. TESSERA_PLAIN_NUMERICS=1 does without lockstep; `tests/tile/test_lockstep.py`
+holds both to the same bits and faults.
 """
 
 from __future__ import annotations

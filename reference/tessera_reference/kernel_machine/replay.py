@@ -1,16 +1,16 @@
 """Launches that repeat, as a fast path beside running a kernel instruction by instruction (spec sections 7, 8).
 
 In most kernels no address, condition or bound depends on the data. The second launch of such a kernel on arguments of
-the same shapes is recorded: the kernel runs with all its checks, but every element of data is represented by a number,
-held in the bits of the carrier. Instructions that move elements move numbers; each that computes is noted, and its
-results get new numbers. A `Plan` is what remains: which operation takes which elements. Operations of one kind that do
-not wait for each other are one call; a product that continues a sum, or shares rows and columns with others, is part of
-a larger product. Every element comes from the same operation on the same elements, so its bits are the same.
+the same shapes is recorded. The kernel runs with all its checks, but a number represents every element of data, in the
+bits of the carrier. Instructions that move elements move numbers; each that computes is noted, and its results get new
+numbers. A `Plan` is what remains: which operation takes which elements. Operations of one kind that do not wait for
+each other are one call. A product that continues a sum, or shares rows and columns with others, is part of a larger
+product. Every element comes from the same operation on the same elements, so its bits are the same.
 
-Not recorded are kernels that fail, that take an address or a choice from data, whose elements have no room for a number
-(complex, bool, int8), and those of too many elements. A replay in which an operation fails, such as a division by zero,
-is dropped. The launch then runs without a plan, which judges and reports it. TESSERA_PLAIN_NUMERICS=1 does without
-plans; `tests/tile/test_replay.py` holds both to the same bits and faults.
+Kernels that fail, or take an address or a choice from data, are not recorded. Neither are those of too many elements,
+or whose elements have no space for a number (complex, bool, int8). A replay in which an operation fails, such as a
+division by zero, is dropped. The launch then runs without a plan, which judges and reports it. TESSERA_PLAIN_NUMERICS=1
+does without plans; `tests/tile/test_replay.py` holds both to the same bits and faults.
 """
 
 from __future__ import annotations

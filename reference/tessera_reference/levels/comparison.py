@@ -1,8 +1,8 @@
 """Comparison of one program at every level: `tessera-reference compare-levels` (AMB-LANG-78).
 
 What parts is named by the level, the operations that computed it and their place, the element and both its bit
-patterns. In the functions of the host one instruction carries out each nest, at every level in the same order; what it
-gives is compared with the results of the nest's operations. Its inputs were alike, or an earlier one is named.
+patterns. In the functions of the host one instruction executes each nest, at every level in the same order. Its results
+are compared with those of the nest's operations. Its inputs were alike, or an earlier one is named.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """IR text of any level: reading and verifying it, and running what it defines (sections 6, 7, 8, 11).
 
-A text of a level holds operations of that level; those of Graph IR are there at each, and a kernel computes with its
-elementwise ones.
+A text of a level holds operations of that level. Operations of Graph IR may stand at every level; a kernel computes
+with the elementwise ones.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Vector clocks, and a log of accesses that finds two which nothing orders (runtime spec 12; design, section 6).
 
-The n-th operation of a stream has the stream's time n. An operation comes after another if its clock holds the other's
-time: through its own stream, through an event that it waited for, or through the host. Times count operations, not
+The n-th operation of a stream has the stream's time n. An operation comes after another if its clock has the other's
+time. It gets that time through its own stream, an event that it waited for, or the host. Times count operations, not
 picoseconds: unordered accesses are found on every run, whatever the schedule.
 """
 

@@ -1,7 +1,7 @@
 """The arithmetic of the reference: dtypes, rounding, exact storage, fixed orders, correctly rounded functions.
 
-Everything here follows the reference arithmetic: only operations that IEEE 754 defines exactly, in a defined order,
-so that the same operands give the same bits on every machine.
+Everything here follows the reference arithmetic. It uses only operations that IEEE 754 defines exactly, in a defined
+order: the same operands give the same bits on every machine.
 """
 
 from .array import Array

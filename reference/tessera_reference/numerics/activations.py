@@ -1,6 +1,6 @@
 """sigmoid, silu, gelu and relu: compositions in the accumulator type, with one final rounding (LANG-15-14).
 
-Every step is rounded in the accumulator type, in which exp, erf and tanh are correctly rounded; only the result is
+Every step is rounded in the accumulator type, in which exp, erf and tanh are correctly rounded. Only the result is
 rounded to the operand's dtype. The constants are rounded once, to the accumulator type.
 """
 

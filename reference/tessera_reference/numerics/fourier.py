@@ -1,9 +1,9 @@
 """The discrete Fourier transform in a fixed order (language spec sections 5 and 15; reference arithmetic, "fft").
 
-For each k, the canonical tree over j of x[j] * w[jk mod n], w[m] = exp(-2 pi i m / n) with both parts correctly
-rounded, or its conjugate for the inverse; the scale is multiplied last. Every length of 1 or more is taken, and costs
-n squared: the definition, not an algorithm of fewer steps, whose roundings would be others. A real operand is the
-complex one with imaginary parts +0 (AMB-LANG-116).
+For each k, the canonical tree over j of x[j] * w[jk mod n]. Here w[m] = exp(-2 pi i m / n) with both parts correctly
+rounded, or its conjugate for the inverse; the scale is multiplied last. Every length of 1 or more is taken, and costs n
+squared: the definition, not an algorithm of fewer steps, whose roundings would be others. A real operand is the complex
+one with imaginary parts +0 (AMB-LANG-116).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The matrix product.
 
-Language spec sections 5, 10 and 15; reference arithmetic ("matmul"): a left fold over k from +0, or from a C operand,
-each product and each sum rounded to the accumulator, and one final rounding. The tree, the accumulator and the
-arithmetic of a node are parameters. The plain fold below is the definition; `matmul_kernel` may be faster.
+Language spec sections 5, 10 and 15; reference arithmetic ("matmul"). It is a left fold over k from +0, or from a C
+operand. Each product and each sum is rounded to the accumulator, and the result once more. The tree, the accumulator
+and the arithmetic of a node are parameters. The plain fold below is the definition; `matmul_kernel` may be faster.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """An accelerated left fold for matmul, with the same bits as the plain one; used where llvmlite is installed.
 
-The definition stays the plain fold in numpy (`matmul`). The loops below are written as instructions of LLVM, which
+The definition stays the plain fold in numpy (`matmul`). The loops below are written as instructions of LLVM. It
 compiles them for this machine in a twentieth of a second, once in a process; nothing is kept on disk. Every product and
 every sum is an instruction of its own without fast-math flags, so that each is rounded as written;
 `tests/numerics/test_fast_paths.py` holds the bits equal. Set TESSERA_PLAIN_NUMERICS=1 to do without it.

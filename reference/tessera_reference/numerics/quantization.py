@@ -5,7 +5,7 @@ Data are fp32, blocks run along the last axis, the last one may be short. In a b
 
     scale = R32(m / max_finite(wire)), 1 if that is 0;   q = round(R32(x / scale)), saturating;   x' = R32(q * scale)
 
-A scale with which max_finite would overflow is the next smaller number instead, which fp16 needs for m near the end of
+A scale with which max_finite would overflow is the next smaller number instead. fp16 needs this for m near the end of
 fp32. bf16 has the range of fp32 and scale 1. An element is off by at most half a step of the wire format at m, times
 the scale, and rounding in fp32: m/28 in fp8_e4m3, m/14 in fp8_e5m2, m/4094 in fp16, 2**-8 of itself in bf16 unless
 subnormal. A subnormal scale, m < 2**-126 * max_finite, is itself off by up to 2**-150, and so an element by up to

@@ -1,8 +1,8 @@
 """Gradients written out: `grad` as the operations of the adjoints, scheduled as any others (sections 5.5, 8.2).
 
-What the interpreter does along its tape (`graph.differentiation`) is done here along the text of a function, in the
-same order, so that the bits are the same. It can be where a function is one path: no branch, loop, collective, draw,
-state or gradient between what is differentiated and what it is differentiated by; composites and calls there are
+The interpreter differentiates along its tape (`graph.differentiation`); here it is done along the text of a function.
+The order is the same, so that the bits are the same. It requires a function that is one path: no branch, loop,
+collective, draw, state or gradient between the output and the input of the derivative. Composites and calls there are
 written out first. Any other function that differentiates stays on the host (AMB-LANG-215).
 """
 

@@ -1,9 +1,9 @@
 """Specialization to input shapes: every dimension becomes an extent (sections 3.1, 11; LANG-03.1-04, -11-02).
 
 Result types are inferred again from the parameters on, through regions and calls; a function that is called with
-several shapes becomes several functions. An extent that does not follow from the shapes of the inputs, such as that of
-a slice between computed bounds or of a value that changes its shape in a loop, is refused: Tile IR has no unknown
-dimensions (AMB-LANG-49).
+several shapes becomes several functions. An extent that does not follow from the shapes of the inputs is refused, since
+Tile IR has no unknown dimensions (AMB-LANG-49). A slice between computed bounds has one, or a value that changes its
+shape in a loop.
 """
 
 from __future__ import annotations

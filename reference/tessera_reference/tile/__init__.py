@@ -1,7 +1,7 @@
 """Tile IR, `tessera.tile`: one module per family of operations, and the interpreter of kernels (spec sections 7, 8.3).
 
-Importing the package imports every module in it, and with that declares every operation; not the package `lowering`,
-which stands on it and on Schedule IR.
+Importing the package imports every module in it and declares every operation. It does not import the package
+`lowering`, which needs it and Schedule IR.
 """
 
 from importlib import import_module

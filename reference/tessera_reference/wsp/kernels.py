@@ -1,9 +1,9 @@
 """Kernels in the form `wsp-kernel`: straight-line instructions over whole tensors, and their report of cycles.
 
-A parameter is a tensor or a u64 scalar. An instruction works element by element on tensors of one dtype and one count;
-a scalar or a constant stands for a value of that dtype. Integers wrap, floats are IEEE and every NaN that arithmetic
-gives is the quiet one, `sum` adds in element order into the one element of its destination (AMB-WSP-62). A kernel
-takes `fixed + per_element * n` cycles, n the elements of its largest tensor (AMB-WSP-61).
+A parameter is a tensor or a u64 scalar. An instruction works element by element on tensors of one dtype and one count.
+A scalar or a constant stands for a value of that dtype. Integers wrap, floats are IEEE, and every NaN that arithmetic
+gives is the quiet one. `sum` adds in element order into the one element of its destination (AMB-WSP-62). A kernel takes
+`fixed + per_element * n` cycles, n the elements of its largest tensor (AMB-WSP-61).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Process networks: programs of section 2 and 3 in their own words, kernels by name, as `wsp.execute` takes them.
 
-A network becomes a program for `cpu_sim`: a kernel is one without instructions that reports the declared cycles,
-a token that a process forwards is in a slot of its own, and a tensor by name has one element. What comes of it is read
-off the run: arrivals and kernels by process, tasks in order of issue, the makespan, the report of a deadlock.
+A network becomes a program for `cpu_sim`. A kernel has no instructions and reports the declared cycles. A token that a
+process forwards has a slot of its own, and a tensor by name has one element. The result has arrivals and kernels by
+process, tasks in order of issue, the makespan, and the report of a deadlock.
 """
 
 from __future__ import annotations

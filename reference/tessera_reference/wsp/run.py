@@ -1,8 +1,8 @@
 """The executor: processes as generators, a run of a package, and its result (sections 1.2, 2, 3, 4, 6.2 and 7.1).
 
-At each instant, in this order and until nothing moves: kernels of tasks that end, by task number; tokens and closes
-that become visible, by channel; processes whose kernel ends; each process that can go on, by index, until it blocks or
-its time must pass; idle workers, by index, start the first task that is ready.
+At each instant, in this order and until nothing moves: kernels of tasks end, by task number. Tokens and closes become
+visible, by channel. Processes whose kernel ends continue. Each process that can go on runs, by index, until it blocks
+or its time must pass. Idle workers, by index, start the first task that is ready.
 """
 
 from __future__ import annotations

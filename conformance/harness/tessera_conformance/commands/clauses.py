@@ -1,7 +1,7 @@
 """The command line `tessera-conformance clauses`: list, show, check, lock, coverage, weaknesses, annotate, feedback.
 
-Exit codes: 0 when all is well, 1 when the registry or its tests have problems, 2 when the question cannot be answered
-(an unknown id, an unreadable directory). Every problem is printed with its place and its remedy.
+Exit codes: 0 on success, 1 if the registry or its tests have problems, 2 if the command cannot answer (an unknown id,
+an unreadable directory). Every problem is printed with its place and its remedy.
 """
 
 from __future__ import annotations

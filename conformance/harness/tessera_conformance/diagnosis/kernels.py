@@ -1,8 +1,8 @@
 """The operations of the language under a departure, each as a formula over `Steps`.
 
-A kernel yields the flat place and the code of each element of the result, so that a departure that does not fit is
-known after a few elements. Operations without a kernel are computed by the oracle; of those only the operands and the
-layout can depart.
+A kernel yields the flat place and the code of each element of the result. A departure that does not fit is known after
+a few elements. Operations without a kernel are computed by the oracle; of those only the operands and the layout can
+depart.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The process between a worker and the process that does a unit: nothing of the unit outlives the worker.
 
-It ends the unit, and every process that an implementation under test has started, when its standard input is closed:
-the worker died, or closed it to stop the unit. `python -m tessera_conformance.executor.supervisor MODULE FOLDER`.
+Its standard input is closed when the worker dies or stops the unit. It then ends the unit and every process that the
+implementation under test has started. `python -m tessera_conformance.executor.supervisor MODULE FOLDER`.
 """
 
 from __future__ import annotations

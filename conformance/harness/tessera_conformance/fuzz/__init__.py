@@ -1,7 +1,7 @@
 """Generated programs for fuzzing any front end through the protocol (docs/fuzzing.md).
 
-The generator decides through a `Chooser`, so that the command line replays it from a seed and hypothesis, which is
-needed for `programs` and `trials` only, draws and shrinks the same programs.
+The generator decides through a `Chooser`: the command line replays it from a seed, and hypothesis draws and shrinks the
+same programs. Only `programs` and `trials` need hypothesis.
 """
 
 from __future__ import annotations

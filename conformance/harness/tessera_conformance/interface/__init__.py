@@ -1,7 +1,7 @@
 """The protocol's methods, declared once: `interface.toml` of each chapter, and `session.toml` here for what all share.
 
-Generated from them are the JSON Schemas in `schemas/protocol/` and the tables of `docs/protocol.md`; read from them are
-the prototypes and the lists of handles, pointers and outputs of the suite, and the adapter of the reference.
+The JSON Schemas in `schemas/protocol/` and the tables of `docs/protocol.md` are generated from them. The suite reads
+its prototypes and its lists of handles, pointers and outputs from them, and the reference its adapter.
 `docs/protocol.md`, "Methods", explains the notation.
 """
 

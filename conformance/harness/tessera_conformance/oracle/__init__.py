@@ -1,13 +1,13 @@
 """The oracle: what the reference arithmetic demands, computed with exact rational numbers.
 
-It shares nothing with the reference implementation and uses no floating-point arithmetic of the machine: an operand
-is the Fraction it stands for, an operation is exact, and rounding is a division of integers. Functions that have no
+It shares nothing with the reference implementation and uses no floating-point arithmetic of the machine. An operand is
+the Fraction it stands for, an operation is exact, and rounding is a division of integers. Functions that have no
 rational value are enclosed by MPFR until the enclosure rounds one way. It is slow and meant to be read beside the
 reference arithmetic.
 
-A public function of one of `OPERATION_MODULES` that returns a `Tensor`, or a tuple of them where there are several
-results, is a function of the oracle: it takes `Tensor` objects, then keyword arguments, is called as `oracle.NAME`,
-and golden vectors name it as the check that confirmed them.
+The functions of the oracle are the public functions of `OPERATION_MODULES` that return a `Tensor` or a tuple of
+several. A function takes `Tensor` objects, then keyword arguments, and is called as `oracle.NAME`. Golden vectors name
+it as the check that confirmed them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Exact sums of many numbers, fast: integer sums in windows of 64 bits, after Kulisch.
 
-numpy does integer arithmetic here and nothing else. A number is a significand times a power of two; significands whose
-exponents fall into one window are shifted to its lower end and added as integers, which cannot overflow and so have no
-order; the windows are put together as Python integers.
+numpy does integer arithmetic here and nothing else. A number is a significand times a power of two. Significands whose
+exponents fall into one window are shifted to its lower end and added as integers. These cannot overflow, so their order
+does not matter. The windows are put together as Python integers.
 """
 
 from __future__ import annotations

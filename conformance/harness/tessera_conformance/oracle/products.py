@@ -1,9 +1,8 @@
 """Matrix product in the order the reference arithmetic fixes, one rounding a step.
 
-Reference, "matmul": the product folds to the left over ascending k from +0, rounding the product and then the
-sum in the accumulator type, and rounds once more at the end (LANG-10-02, LANG-10-06, LANG-15-04 to LANG-15-06,
-LANG-15-14). An addend is the start value. The other orders serve implementations that declare them, and to show that
-data tell them apart.
+Reference, "matmul": the product folds to the left over ascending k from +0. It rounds each product and then the sum in
+the accumulator type, and once more at the end (LANG-10-02, LANG-10-06, LANG-15-04 to LANG-15-06, LANG-15-14). An addend
+is the start value. The other orders serve implementations that declare them, and to show that data tell them apart.
 """
 
 from __future__ import annotations

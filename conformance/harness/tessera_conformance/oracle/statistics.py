@@ -1,16 +1,16 @@
 """A test that the errors of many inner products are those of roundings: bound, bias and variance, as TOSA has them.
 
 TOSA specification, "Dot product accuracy requirements", with the limits of its reference model of 2025. The error of
-each result is measured in units of u times the sum of the magnitudes of its products, u being the unit roundoff of the
-result type, or of the smallest normal number where that is more. With KS products, a start value counting as one more,
-and KSB = KS / 2**(difference of the fraction bits of accumulator and result), rounded up:
+each result is measured in units of u times the sum of the magnitudes of its products. Here u is the unit roundoff of
+the result type, or of the smallest normal number where that is more. With KS products, a start value counting as one
+more, and KSB = KS / 2**(difference of the fraction bits of accumulator and result), rounded up:
 
 - bound: no error is beyond 2 KSB;
 - variance: the mean of the squared errors is at most 1.6 KSB;
 - bias: the sum of T errors is at most sqrt(16 KSB T), for data whose products are not biased to one sign.
 
-The bound grows like the number of terms, and real errors only like its root: at KS = 512 operands that were
-rounded to tf32 still lie within it, and only the variance test refuses them.
+The bound grows like the number of terms, and real errors only like its root. At KS = 512, operands that were rounded to
+tf32 still lie within it, and only the variance test refuses them.
 """
 
 from __future__ import annotations

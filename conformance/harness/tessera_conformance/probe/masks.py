@@ -1,10 +1,10 @@
 """Masks: inputs whose sum shows in which subtree two terms meet.
 
 After FPRev (Revealing floating-point accumulation orders): +M stands at one leaf, -M at another, and units everywhere
-else. A unit that meets M or -M before these two meet is lost, so the sum counts the leaves outside the smallest subtree
-that holds both. M must absorb all units of one call together, in the widest accumulator that absorbs a single one, and
-the count must be exact in the narrowest format on its way. With more leaves than that, units are counted in several
-calls, with zeros at all other leaves.
+else. A unit that meets M or -M before these two meet is lost. So the sum counts the leaves outside the smallest subtree
+that holds both. M must absorb all units of one call together, in the widest accumulator that absorbs a single one. The
+count must be exact in the narrowest format on its way. With more leaves than that, units are counted in several calls,
+with zeros at all other leaves.
 """
 
 from __future__ import annotations

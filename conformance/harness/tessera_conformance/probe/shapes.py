@@ -1,7 +1,7 @@
 """The orders of every product and sum that the golden vectors ask for, as a file that declares them: `probe --write`.
 
-Of each shape the first element is probed in full, and all elements are replayed in its order; where some are not, the
-first of these is probed too, and so on. An element without a fixed tree leaves its shape undeclared.
+The first element of each shape is probed in full, and all elements are replayed in its order. The first element that
+has another order is probed too, and so on. An element without a fixed tree leaves its shape undeclared.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The index of cases: of each its pytest node, clauses, features and levels, so that the suite need not be collected.
 
-To collect the suite takes seconds. The index lies in the user's cache folder with the fingerprint of the sources it
-was made from: path, size and time of change of every file of the suite, its clauses, schemas and vectors, and the
-harness. A wheel brings one with a digest of their contents. Where a source differs, the suite is collected again, in a
-process of its own; where the cache cannot be written, each time.
+To collect the suite takes seconds. The index is kept in the user's cache folder with the fingerprint of its sources.
+That is the path, size and time of change of every file of the suite, its clauses, schemas and vectors, and the harness.
+A wheel brings one with a digest of their contents. Where a source differs, the suite is collected again, in a process
+of its own; where the cache cannot be written, each time.
 """
 
 from __future__ import annotations

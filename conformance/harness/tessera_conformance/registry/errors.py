@@ -1,6 +1,6 @@
 """Faults of the registry, one type for each.
 
-An error carries fields; its text is made where it is shown, by `explain`, and always says four things: what is wrong,
+An error carries fields; `explain` makes its text where it is shown. The text always says four things: what is wrong,
 where, what was expected, and what to do about it. A type states the four as templates over its fields.
 """
 
@@ -114,7 +114,7 @@ class DuplicateId(_RowError):
 
     what = "{id} is given to two rows"
     where = "{file}, {id}, field id (first given in {first_file})"
-    expected = "an id that names one row for ever"
+    expected = "an id that names one row forever"
     remedy = "give the newer row the next free number of its section"
 
 

@@ -105,7 +105,7 @@ class Clause:
 
     `lines` are the first and last source line, counted from one; `source` is the digest of their normalised text.
     `judged_by` is what a case has to judge that carries it, where that is no effect.
-    A clause that says what another says names it in `duplicate_of`. A withdrawn clause keeps its id for ever.
+    A clause that says what another says names it in `duplicate_of`. A withdrawn clause keeps its id forever.
     """
 
     document: str

@@ -1,9 +1,9 @@
 """Requests whose handles, addresses and images are references to earlier answers, and no numbers.
 
-Asked again, an implementation gives out other handles and other memory. A value of a request that an earlier answer
-gave under the same name, or that lies in memory which an earlier answer gave out, is bound to that answer: where it
-stood in the request stands `{"$from": [exchange, path], "$plus": offset}`. An address within the bytes of an argument
-buffer is named beside them: `{"$bytes": digits, "$addresses": [[place, source], ...]}`.
+Asked again, an implementation gives out other handles and other memory. A value of a request is bound to an earlier
+answer that gave it under the same name, or that gave out the memory it is in. In the request it is replaced by
+`{"$from": [exchange, path], "$plus": offset}`. An address within the bytes of an argument buffer is named beside them:
+`{"$bytes": digits, "$addresses": [[place, source], ...]}`.
 """
 
 from __future__ import annotations

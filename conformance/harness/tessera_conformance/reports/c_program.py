@@ -1,8 +1,9 @@
 """A C program that calls a library as one case did, from the functions of `tessera.h` alone, and judges what it gives.
 
-It needs the header and the library, and neither Python nor the suite. How a value is written in C follows from the
-declaration of its function (`interface/published.py`): nothing here knows a function, but for host memory, which
-the program allocates itself. Calls of a compiler are left out, since the image that came of them is in the program.
+It needs the header and the library, and neither Python nor the suite. The declaration of a function
+(`interface/published.py`) says how its values are written in C. Nothing here knows a function, except for host memory,
+which the program allocates itself. Calls of a compiler are left out, since the image that came of them is in the
+program.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Causes: the cases that count against a claim, in few groups, so that one sees what to mend first.
 
-Cases that went wrong in one way (a wrong value, the same refusal, the same status in the place of another, a crash in
-one function) are grouped by the trait that tells them best from the cases that pass: a value of an argument, a method,
-a clause, a test. How well a trait tells is its F2 measure: the share of these failures that have it, and the share of
-the judged cases with it that fail, the first counting more. The best trait takes its cases, then the next of the rest.
-Arithmetic that a hypothesis explains (`diagnosis`) is a cause of its own. The rest is fault localization by spectra as
-of Jones and Harrold, "Empirical evaluation of the Tarantula automatic fault-localization technique" (2005), with
-arguments of calls in the place of lines of code.
+Cases fail in one way if they have a wrong value, the same refusal, the same wrong status or a crash in one function.
+They are grouped by the trait that best separates them from the cases that pass: a value of an argument, a method, a
+clause, a test. A trait is graded by its F2 measure. It combines the share of these failures that have it with the share
+of the judged cases with it that fail; the first counts more. The best trait takes its cases, then the next of the rest.
+Arithmetic that a hypothesis explains (`diagnosis`) is a cause of its own. The rest is fault localization by spectra,
+with arguments of calls in the place of lines of code (Jones and Harrold, "Empirical evaluation of the Tarantula
+automatic fault-localization technique", 2005).
 """
 
 from __future__ import annotations

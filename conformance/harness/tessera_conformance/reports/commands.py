@@ -1,7 +1,7 @@
 """The command lines `tessera-conformance report`, `tessera-conformance merge` and `tessera-conformance compare`.
 
-Exit codes of `report`, and of `merge` for the joined report: 0 where the report claims success or partial success, 1
-for failure, 2 where a file cannot be read or is no whole report, or where the reports cannot be joined. `report` shows
+Exit codes of `report`, and of `merge` for the joined report: 0 if the report claims success or partial success, 1 for
+failure. 2 means that a file cannot be read or is no whole report, or that the reports cannot be joined. `report` shows
 what it can read of an unfinished report all the same. Of `compare`: 0 where nothing broke, 1 where a case broke or
 disappeared, 2 where one of the files is unreadable or invalid.
 """

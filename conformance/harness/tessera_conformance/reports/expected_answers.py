@@ -1,7 +1,7 @@
 """The answers of an endpoint with which a case that failed passes, found by judging the case again from changed ones.
 
 The messages of an endpoint say little: whether a request was done, a code, two ids. So a few changes of the recorded
-answers are enough to mend any of them: another outcome, another code, one response too many or too few, a member.
+answers are enough to correct any of them: another outcome, another code, one response too many or too few, a member.
 Changes are kept that bring the case further, until its failing check holds. Where the case would then send what it
 never sent, nobody knows the rest, and what was sent is expected to be answered so.
 """

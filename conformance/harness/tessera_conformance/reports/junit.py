@@ -1,9 +1,9 @@
 """The report as JUnit XML, for CI systems: one suite a chapter, clause ids and verdicts as properties.
 
-A wrong answer is a failure; a crash, a hang, a broken protocol, an error of the harness and a case that was not run
-are errors; what does not apply, is declared unsupported or is a known deviation is skipped with its reason. The
+A wrong answer is a failure. A crash, a hang, a broken protocol, an error of the harness and a case that was not run are
+errors. A case that does not apply, is declared unsupported or is a known deviation is skipped with its reason. The
 property `group` of a case that counts is its cause, as the summary has it. A file that is no whole report, and each
-problem of the run, is an error of its own in the suite `report`: none is overlooked.
+problem of the run, is an error of its own in the suite `report`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """A standalone script that asks an implementation again what one case asked it, and judges the answers.
 
-The script is `reproduce_template.py` with the case put in: its requests with whole tensors, and of its checks those
-that can be judged again from the answers alone. A check of bits or of a plain value is tied to the place in the answers
-where the value stood; a refusal, a status or a result to the exchange that gave it. What cannot be tied is shown, and
-judged by the suite alone; so is an answer to a request that stayed without one, as no check has ever seen it.
+The script is `reproduce_template.py` with the case put in: its requests with whole tensors, and the checks that can be
+judged again from the answers alone. A check of bits or of a plain value is tied to the place of the value in the
+answers. A refusal, a status or a result is tied to the exchange that gave it. Other checks are shown, and only the
+suite judges them. The same holds for an answer to a request that had none in the run, since no check has seen it.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
 
 Without an address the endpoint is asked for which the case was written down. Only the standard library is needed, and
 an endpoint that listens. The frames, and the answers with which the case passes, stand at the end of this file. Exit
-codes: 0 when the answers are those, 1 when a difference still shows, 2 when nobody listens, or the endpoint ends, hangs
-or sends what is no answer, 3 when only the suite can judge the answers.
+codes: 0 when the answers are as expected, 1 when a difference still shows, 3 when only the suite can judge the answers.
+2 means that nobody listens, or that the endpoint ends, hangs or sends something that is no answer.
 """
 
 from __future__ import annotations

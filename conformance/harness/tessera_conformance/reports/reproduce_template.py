@@ -2,13 +2,13 @@
 
     python THIS_FILE [--tries=N] [COMMAND [ARGUMENT ...]]
 
-COMMAND starts an implementation that speaks the line protocol on its standard input and output; without one, the
-implementation that the case was written down for is started, in the directory in which it was run then where that
-still exists. Only the standard library is needed, and what starts the implementation. The case itself, its requests and
-what was expected, stands at the end of this file. A difference that hangs on time need not show each time: the case is
-asked up to N times, until it does, by default once, or three times where it has streams. Exit codes:
-0 when the answers are as expected, 1 when a difference still shows, 2 when it does not start, crashes or hangs, 3 when
-the answers are others than then and only the suite can judge them.
+COMMAND starts an implementation of the line protocol on its standard input and output. Without one, the implementation
+of the recorded run is started, in the directory of that run if it still exists. Only the standard library is needed,
+and what starts the implementation. The case itself, its requests and what was expected, stands at the end of this file.
+A difference that depends on time need not show each time: the case is run up to N times, until it does. The default is
+once, or three times for a case with streams. Exit codes: 0 when the answers are as expected, 1 when a difference still
+shows, 2 when the implementation does not start, crashes or hangs. 3 means that the answers differ from the recorded
+ones and only the suite can judge them.
 """
 
 from __future__ import annotations

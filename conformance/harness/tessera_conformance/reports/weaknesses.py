@@ -1,8 +1,8 @@
 """Clauses whose cases may let a wrong implementation pass, by rules over what the cases ask.
 
-The facts come from reports of runs with `--evidence=all`: what each case that passed asked, of which dtypes and sizes;
-without a report from the index of cases, which has features alone.
-A rule marks a clause and proves nothing: `weaknesses.toml` has the reasons why clauses that a rule marks are judged.
+The facts come from reports of runs with `--evidence=all`: the requests of each case that passed, with their dtypes and
+sizes. Without a report they come from the index of cases, which has features alone. A rule marks a clause and proves
+nothing: `weaknesses.toml` has the reasons why clauses that a rule marks are judged.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The verdict of a case from its line in a report, without the implementation: what its checks and exchanges show.
 
-Each check is judged again from what was expected and found. What a line does not hold, a property in words or a long
-tensor that is known by its digest, is taken as the line says it, and counted; so is a pass that is kept as counts and
-a digest (`--evidence=digests`), of which only the counts can be wrong.
+Each check is judged again from what was expected and found. A line does not hold a property in words, or a long tensor
+that is known by its digest. These are accepted as the line says, and counted. So is a pass that is kept as counts and a
+digest (`--evidence=digests`), of which only the counts can be wrong.
 """
 
 from __future__ import annotations

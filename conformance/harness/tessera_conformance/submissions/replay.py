@@ -1,7 +1,7 @@
 """A case run again without the implementation: its test asks, and the exchanges of its line in a report answer.
 
-The test must ask what was asked, and its checks, verdict and reason must be those of the line. Long tensors and texts
-stand in a line by digest alone; those that the test itself sends, or that its golden vector has, are known by it.
+The test must ask what was asked, and its checks, verdict and reason must be those of the line. A line has long tensors
+and texts by digest alone. Those that the test itself sends, or that its golden vector has, are known by it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The compiler that makes module images for an implementation that has none: `--compiler`.
 
 A command with `{input}` and `{output}`, or an implementation of which nothing is asked but `abi.compile`. A request is
-compiled once. Images of the reference's compiler say nothing of the implementation: a case that judges a compiler or an
-image is inapplicable then, unless the vendor names a compiler. So is one whose image the runtime does not support.
+compiled once. Images of the reference's compiler say nothing about the implementation. With them a case that judges a
+compiler or an image is inapplicable, unless the vendor names a compiler. So is one whose image the runtime does not
+support.
 """
 
 from __future__ import annotations

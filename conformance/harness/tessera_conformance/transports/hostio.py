@@ -2,7 +2,8 @@
 
 A line is a frame. Nothing but frames crosses the wire, so that of the area `host_io` there are `exchange`, without
 buffers and seeds, and `describe`, which a description answers. Every case has a connection of its own. An endpoint that
-dies, hangs or sends what is no JSON object is a fault of its case; the next case connects again (AMB-HIO-58 to -62).
+dies, hangs or sends something else than JSON objects is a fault of its case. The next case connects again (AMB-HIO-58
+to -62).
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class Modelled:
 
     @property
     def completed(self) -> bool:
-        """True if no process waits for ever."""
+        """True if no process waits forever."""
         return not self.waiting
 
     @property

@@ -1,7 +1,7 @@
 """Elementary functions, correctly rounded in their result type (LANG-10-11, AMB-LANG-45).
 
-Each is approximated by IEEE-exact operations only, in pairs of float64, and then decided by Ziv's test; functions of
-8- and 16-bit types are tables made that way. So the bits are the same on every machine, and no mathematical library is
+Each is approximated by IEEE-exact operations only, in pairs of float64, and then decided by Ziv's test. Functions of 8-
+and 16-bit types are tables made that way. So the bits are the same on every machine, and no mathematical library is
 trusted. Special values are those of IEEE 754-2019, 9.2.1. In fp8 a result too large, or infinite, becomes the largest
 finite number of its sign, unless `overflow` is "nonfinite". tf32 is fp32 here.
 

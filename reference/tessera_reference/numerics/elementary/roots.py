@@ -1,9 +1,9 @@
 """sqrt, rsqrt and reciprocal.
 
 sqrt and reciprocal are IEEE 754 operations: in fp32 and fp64 numpy's own. A narrow type of p <= 11 significand bits
-takes the float64 result and rounds it again, which is innocuous (Figueroa, 1995): a quotient that is not exact lies at
-least 2**-(2p + 2) of itself from every midpoint between results, a square root 2**-(2p + 3), and float64 errs by
-2**-53. Subnormal results have fewer bits, hence fewer midpoints, and are normal numbers of float64.
+takes the float64 result and rounds it again, which is innocuous (Figueroa, 1995). A quotient that is not exact lies at
+least 2**-(2p + 2) of itself from every midpoint between results. A square root lies 2**-(2p + 3) away, and float64 errs
+by 2**-53. Subnormal results have fewer bits, hence fewer midpoints, and are normal numbers of float64.
 """
 
 from __future__ import annotations

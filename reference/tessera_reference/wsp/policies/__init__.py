@@ -1,9 +1,9 @@
 """Dispatch policies (section 3.1): every module here is one, found by looking; adding one edits nothing else.
 
-A module has `ID`, `PARAMETERS`, which says of each parameter `number` or `expression`, and `worker`, which returns the
-worker of a task as a ScalarExpr of the parameters, of `task` (the issue number) and `key`: the executor evaluates that
-expression, and the native program has it in C. Every policy has `workers`. A capability matrix states
-all policies as `dispatch.*`.
+A module has `ID`, `PARAMETERS`, which says of each parameter `number` or `expression`, and `worker`. That function
+returns the worker of a task as a ScalarExpr of the parameters, of `task` (the issue number) and `key`. The executor
+evaluates the expression, and the native program has it in C. Every policy has `workers`. A capability matrix states all
+policies as `dispatch.*`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Bounds on the distance of a result from the exact one, by which the level fast is judged.
 
-`enclose` gives, for every function of the oracle that yields floats, an enclosure for each element of the first result,
-row-major; a complex element has two, the real part first. None stands where nothing is promised: an operand is not
+For every function of the oracle that yields floats, `enclose` gives an enclosure for each element of the first result,
+row-major. A complex element has two, the real part first. None stands where nothing is promised: an operand is not
 finite, the exact result is no number, or some order of the steps may overflow.
 
 What is granted at every step, and nothing else:

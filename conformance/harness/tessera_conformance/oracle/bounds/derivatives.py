@@ -1,10 +1,10 @@
 """Enclosures of derivatives: reverse-mode differentiation of a program on intervals.
 
 LANG-05.5-01 says what a gradient is, and no text says in which steps it is computed. So a model of the function is run
-on `Number`s, which record their operands, and the textbook adjoint of each step builds its contribution, all in
-the operand's dtype. That is done exactly, which encloses the derivative itself, and with what every step may err by. A
-gradient may lie `BUDGET` times as far from the derivative as that textbook computation may; the slope of an elementary
-function, for which there are forms as different as 1 - tanh(x)**2 and 1 / cosh(x)**2, by some units more.
+on `Number`s, which record their operands. The textbook adjoint of each step builds its contribution, all in the
+operand's dtype. That is done exactly, which encloses the derivative itself, and with what every step may err by. A
+gradient may lie `BUDGET` times as far from the derivative as that textbook computation may. The slope of an elementary
+function may be off by some units more: it has forms as different as 1 - tanh(x)**2 and 1 / cosh(x)**2.
 
 Adjoints build numbers like any other program, so derivatives have derivatives.
 """

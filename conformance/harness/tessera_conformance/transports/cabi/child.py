@@ -1,7 +1,7 @@
 """The process that loads the library and speaks the line protocol: `python -m ...child OPTIONS TYPES CALL_RECORD`.
 
-The protocol has descriptors of its own: whatever the library reads from standard input is empty, and what it writes to
-standard output goes to standard error. The process ends with the one that started it.
+The protocol has descriptors of its own. The library's standard input is empty, and what it writes to standard output
+goes to standard error. The process ends with the one that started it.
 
 With `fresh=1` this process never loads the library: it forks one that does, for every case, and ends as that one ends.
 """

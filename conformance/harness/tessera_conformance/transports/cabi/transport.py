@@ -146,7 +146,7 @@ class CabiTransport(ProcessTransport):
             return super()._exchange_message(method, params, min(deadline, RESET_DEADLINE) if resets else deadline)
         except TransportFault as stop:
             where = stop.fault.detail + call_record.described(self._record)
-            if resets and stop.fault.kind == "hang":  # such as work that waits for ever; it says nothing of a case
+            if resets and stop.fault.kind == "hang":  # such as work that waits forever; it says nothing of a case
                 return {"rejected": {"code": "TESS_ERR_TIMEOUT", "phase": "call", "message": where}}
             stop.fault = replace(stop.fault, detail=where)
             raise
