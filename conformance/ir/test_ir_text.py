@@ -12,6 +12,7 @@ from tessera_conformance.chapters.ir.kit.graph_texts import branch, func, module
 from tessera_conformance.chapters.ir.kit.programs import SYNTAX
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
+from tessera_conformance.tensors import Tensor
 
 pytestmark = feature("graph-ir-text")
 
@@ -422,6 +423,33 @@ def test_a_constant_is_accepted_as_section_5_2_prints_it(impl, check, shape, zer
     check.equal(len(actual), 1, "the number of results")
     check.bits(actual[0], tensor_of(dtype, zeros))
     check.rejects(impl.language.verify_ir(text=illegal), category=SHAPES)
+
+
+BITS = {
+    "fp64": ("f64", [0xFFF0000000000000, 0x7FF0000000000000, 0x8000000000000000, 0x7FF8000000000000]),
+    "fp32": ("f32", [0xFF800000, 0x7F800000, 0x80000000, 0x7FC00000]),
+    "fp16": ("f16", [0xFC00, 0x7C00, 0x8000, 0x7E00]),
+    "bf16": ("bf16", [0xFF80, 0x7F80, 0x8000, 0x7FC0]),
+}
+"""By dtype its MLIR type, and the bits of both infinities, a zero and a NaN."""
+
+
+@clause("LANG-05.2-01", "LANG-13.1-04")
+@pytest.mark.parametrize("dtype", BITS)
+def test_a_constant_of_bits_has_those_bits(impl, check, dtype):
+    """As MLIR prints what no decimal stands for: infinities, and NaN in any bits of one."""
+    type_, words = BITS[dtype]
+    for word in words:
+        text = module(
+            func(
+                f'%k = "tessera.graph.constant"() {{value = 0x{word:X} : {type_}}} : () -> {dtype}',
+                f'"tessera.graph.return"(%k) : ({dtype}) -> ()',
+                takes="",
+                gives=dtype,
+            )
+        )
+        (actual,) = check.returns(impl.language.execute_ir(text=text, function="f", inputs={}, at="graph"))["outputs"]
+        check.bits(actual, Tensor.from_words(dtype, (), [word]), "the value of the attribute")
 
 
 MALFORMED = {

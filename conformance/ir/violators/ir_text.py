@@ -89,6 +89,10 @@ FORMS = [
 ]
 
 CONSTANTS = [
+    misreads(
+        "infinite_bits", "LANG-05.2-01", "reads infinity as the largest number", "FF0000000000000", "FEFFFFFFFFFFFFF"
+    ),
+    misreads("sign_of_bits", "LANG-05.2-01", "loses the sign of bits of bf16", "0xFF80 : bf16", "0x7F80 : bf16"),
     misreads("infinity", "LANG-05.2-01", "takes a float beyond all doubles for a large one", r"e(309|400)\b", "e0"),
     turns_down("constants_of_a_value", "LANG-05.2-01", "a constant of no value", r"const_tensor *:", "types"),
     misreads(

@@ -351,3 +351,20 @@ def test_a_task_takes_one_token_of_each_channel(impl, check):
     actual = statistics(impl, check, one)
     check.equal(actual["channels"]["a"], {"sent": 3, "taken": 3, "left": 0}, "the tokens")
     check.equal(actual["slots"]["x"], "3", "the token of the process")
+
+
+@feature("wsp-kernels", "wsp-packages", "wsp-statistics")
+@clause("WSP-07.1-07")
+def test_a_task_signals_each_channel_and_waits_for_each(impl, check):
+    """Five channels between two tasks on two workers; the third of five comes 20 cycles later by another process."""
+    names = "abcde"
+    one = program(
+        process("p", task("w3", signals=[*names[:2], *names[3:]]), task("w3", waits=[*names])),
+        process("late", run("w23"), send("c")),
+        channels=[channel(name) for name in names],
+        kernels=work(3, 23),
+        schedule=schedule("round_robin", 2, 3),
+    )
+    actual = statistics(impl, check, one)
+    check.equal(actual["channels"], {name: {"sent": 1, "taken": 1, "left": 0} for name in names}, "the tokens")
+    check.equal(actual["total_cycles"], 26, "the makespan")

@@ -210,3 +210,20 @@ def test_a_wait_for_tasks_is_no_stall(impl, check):
     actual = statistics(impl, check, one)
     check.equal(others(actual), {}, "the stalls")
     check.equal(actual["processes"], {"p": 16}, "the time of the process")
+
+
+@feature("wsp-resources")
+@clause("WSP-03.4.2-05", "WSP-03.4.2-02", "WSP-03.4-06")
+@pytest.mark.parametrize("worker", [1, 2, 4])
+def test_the_queue_of_every_worker_is_counted_alike(impl, check, worker):
+    """Six tasks in queues of three by a key: stalls, their cycles and the mark are those of the first worker."""
+
+    def queued(number):
+        tasks = [task("w7", key=number) for _ in range(6)]
+        return program(process("p", *tasks), kernels=work(7), schedule=schedule("affinity", 5, 16, ready_queue=3))
+
+    actual, first = (statistics(impl, check, queued(number)) for number in (worker, 0))
+    check.equal(actual["assignments"], [worker] * 6, "the workers of the tasks")
+    check.equal(stalls(actual, "READY_QUEUE_FULL"), stalls(first, "READY_QUEUE_FULL"), "the stalls")
+    check.equal(actual["high_water"], first["high_water"], "the marks")
+    check.equal(actual["high_water"]["ready_queue"], 3, "the mark of the fullest queue")

@@ -11,7 +11,10 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     FORMATS,
     channel,
     cond,
+    elements,
     filler,
+    instruction,
+    kernel,
     load,
     note,
     op,
@@ -169,6 +172,68 @@ def test_a_predicate_and_a_count_over_several_slots(impl, check):
         tensors=[tensor("t", "u8", [2, 7])],
     )
     check.equal(noted(under_seeds(impl, check, made)), "7775", "rounds of the loop, and the cond")
+
+
+LATE = {
+    "run": ([run("slow", "t", slot("x"))], [], lambda found: elements("i32", found["tensors"]["t"])[0]),
+    "load": ([task("count", "u", 40), load("y", "u", slot("x"))], [], lambda found: int(found["slots"]["y"]) - 40),
+    "task": (
+        [task("slow", "u", 9), task("slow", "t", slot("x"))],
+        [],
+        lambda found: elements("i32", found["tensors"]["t"])[0],
+    ),
+    "key": ([task("slow", "u", 9), task("slow", "t", 3, key=slot("x"))], [], lambda found: found["assignments"][1]),
+    "send": (
+        [send("c", 9), send("c", slot("x"))],
+        [run("w9"), receive("c", "y"), receive("c", "y")],
+        lambda found: int(found["slots"]["y"]),
+    ),
+}
+"""Statements that begin while x is 1 and go on after it is 2, what the other process does then, and what x they had."""
+
+
+@feature("wsp-expressions", "wsp-slots", "wsp-statistics")
+@clause("WSP-04.1-04", "WSP-04.2-07")
+@pytest.mark.parametrize(("late", "then", "observed"), LATE.values(), ids=LATE)
+def test_operands_are_evaluated_when_a_statement_begins(impl, check, late, then, observed):
+    """A kernel that runs, and what waits for a task, a window or a channel, has the slot as it was (AMB-WSP-47)."""
+    made = program(
+        process("p", load("x", "old"), *late),
+        process("q", run("w3"), load("x", "new"), *then),
+        channels=[channel("c")],
+        kernels=[
+            filler("slow", 9),
+            kernel("count", {"t": "tensor", "by": "scalar"}, [instruction("iota", "t", "by")], 9),
+            *work(3, 9),
+        ],
+        tensors=[
+            tensor("old", "u8", [1]),
+            tensor("new", "u8", [2]),
+            tensor("t", "i32", [0]),
+            tensor("u", "i32", [0] * 3),
+        ],
+        schedule=schedule("affinity", 3, 1),
+    )
+    actual = observed(statistics(impl, check, made))
+    check.reading("AMB-WSP-47", "no order but wait", actual == -40)
+    check.equal(actual, 1, "the value of the slot that the statement had")
+
+
+@feature("wsp-expressions", "wsp-slots", "wsp-statistics")
+@clause("WSP-04.2-01")
+def test_a_wait_is_for_the_tasks_of_its_own_process(impl, check):
+    """It ends at 5 while the task of another process, issued before, runs until 60, and that of a third until 5."""
+    made = program(
+        process("long", task("fill", "a", 7, key=1)),
+        process("p", task("short", "b", 8, key=2), wait(), load("x", "b"), note(slot("x")), run("w9")),
+        process("idle", wait(), note(1)),
+        kernels=[filler("fill", 60), filler("short", 5), *work(9)],
+        tensors=[tensor("a", "u8", [0]), tensor("b", "u8", [0])],
+        schedule=schedule("affinity", 3, 8),
+    )
+    actual = statistics(impl, check, made)
+    check.equal(noted(actual), "18", "what is noted")
+    check.equal(actual["processes"], {"long": 0, "p": 14, "idle": 0}, "the times of the processes")
 
 
 def searching():

@@ -23,7 +23,10 @@ from tessera_conformance.marks import clause, feature
 pytestmark = feature("wsp-kernels", "wsp-packages", "wsp-statistics")
 
 TOP = (1 << 64) - 1
-PAIRS = [(0, 0), (0, 1), (7, 3), (3, 7), (TOP, 1), (1, TOP), (TOP, TOP), (1 << 63, 2), (TOP - 4, 64), (5, 63), (12, 65)]
+PAIRS = [
+    *[(0, 0), (0, 1), (7, 3), (3, 7), (TOP, 1), (1, TOP), (TOP, TOP), (1 << 63, 2), (TOP - 4, 64), (5, 63), (12, 65)],
+    *[(12345678901234567890, 10), (12345678901234567890, 987654321), (10, 0xFF00FF00FF00FF00)],
+]
 
 MEANING = {
     "add": lambda a, b: (a + b) % (1 << 64),

@@ -35,6 +35,14 @@ def first_wait(self: Machine, process: ProcessState, site: CallSite, key: int, s
     return usual_issue(self, process, replace(site, waits=site.waits[:1]), key, scalars)
 
 
+def two_signals(self: Machine, process: ProcessState, site: CallSite, key: int, scalars: Sequence[int]) -> str | None:
+    return usual_issue(self, process, replace(site, signals=site.signals[:2]), key, scalars)
+
+
+def two_waits(self: Machine, process: ProcessState, site: CallSite, key: int, scalars: Sequence[int]) -> str | None:
+    return usual_issue(self, process, replace(site, waits=site.waits[:2]), key, scalars)
+
+
 def other_phase(document: dict[str, Any]) -> None:
     document["phase"] = 3 - document["phase"]
 
@@ -44,6 +52,8 @@ PHASES = [
     changed("WSP-07.1-06", "no_back_pressure", "the window holds nothing back", (Resources, "shortage", all_at_once)),
     changed("WSP-07.1-07", "no_waits", "tasks do not wait for tokens", (Machine, "issue", without_waits)),
     changed("WSP-07.1-07", "first_wait", "tasks wait for one channel", (Machine, "issue", first_wait)),
+    changed("WSP-07.1-07", "two_waits", "tasks wait for two channels at most", (Machine, "issue", two_waits)),
+    changed("WSP-07.1-07", "two_signals", "tasks signal two channels at most", (Machine, "issue", two_signals)),
     answered("WSP-07.1-03", "other_phase", "packages of the other phase", repackaged(other_phase), "compile"),
 ]
 

@@ -8,11 +8,13 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
+import numpy as np
+
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.adapter.wsp import WspMethods
-from tessera_reference.wsp import builder
+from tessera_reference.wsp import builder, kernels
 from tessera_reference.wsp import package as parts
 from tessera_reference.wsp.errors import PackageRefused, ProgramRefused
 from tessera_reference.wsp.package import Channel, Package, canonical_bytes, content_hash
@@ -420,15 +422,54 @@ def runs_what_was_built(self: ReferenceAdapter, *, package: str, **arguments: An
     return answer
 
 
+def computing(name: str, description: str, op: str, apply: Callable[..., None]) -> Violation:
+    """An instruction that computes something else."""
+    other = {**kernels.INSTRUCTIONS, op: replace(kernels.INSTRUCTIONS[op], apply=apply)}
+    return changed("WSP-07.2-16", name, description, (kernels, "INSTRUCTIONS", other))
+
+
+def without_signs(destination: Any, a: Any, b: Any) -> None:
+    def key(row: Any) -> Any:
+        return row.view(f"u{row.itemsize}") if row.dtype.kind == "i" else row
+
+    destination[:] = np.where(key(a) < key(b), a, b)
+
+
+def saturating(destination: Any, a: Any, b: Any) -> None:
+    usual_add(destination, a, b)
+    if destination.dtype.kind == "u":
+        destination[destination < a] = np.iinfo(destination.dtype).max
+
+
+def in_pairs(destination: Any, source: Any) -> None:
+    destination[0] = np.sum(source, dtype=source.dtype)
+
+
+def in_a_byte(destination: Any, first: Any) -> None:
+    destination[:] = np.arange(len(destination), dtype=np.uint8 if len(destination) < 256 else np.uint16) % 256
+    destination += first
+
+
+usual_add = kernels.INSTRUCTIONS["add"].apply
 usual_compile = ReferenceAdapter.wsp_compile
 KERNELS = [
+    computing("min_without_signs", "compares integers without their signs", "min", without_signs),
+    computing("saturating", "saturates sums of unsigned integers", "add", saturating),
+    computing("sum_in_pairs", "adds the elements of a sum in pairs", "sum", in_pairs),
+    computing("iota_of_a_byte", "counts to 255 in iota", "iota", in_a_byte),
+    changed(
+        "WSP-01.2-05",
+        "first_tensor",
+        "takes the cycles of the first tensor",
+        (kernels.Kernel, "cycles", lambda self, counts: self.fixed + self.per_element * next(iter(counts), 0)),
+    ),
     changed(
         "WSP-07.2-16",
         "built_kernels",
         "runs the kernels that were compiled, not those of the package",
         (ReferenceAdapter, "wsp_compile", built),
         (ReferenceAdapter, "wsp_run", runs_what_was_built),
-    )
+    ),
 ]
 
 

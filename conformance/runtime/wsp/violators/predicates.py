@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tessera_conformance.strength import Violation, violates
@@ -138,6 +139,45 @@ def at_first_here(self: Any, place: Any, evaluate: Callable[[], Any]) -> Any:
     return seen[id(place)]
 
 
+def late_run(self: Any, process: Any, site: Any) -> Iterator[None]:
+    yield from self.await_tensors(process, site.reads, site.writes)
+    yield from self.elapse(process, site.cycles)
+    yield from RUN(self, process, replace(site, cycles=0))
+
+
+def issued_late(attempt: Callable[..., Any]) -> Callable[..., Iterator[None]]:
+    """Tasks whose operands, or key, are those of the last attempt."""
+
+    def task(self: Any, process: Any, statement: Any) -> Iterator[None]:
+        issue = self.machine.issue
+        self.machine.issue = lambda *given: issue(*attempt(self, statement, *given))
+        try:
+            for _ in TASK(self, process, statement):
+                self.machine.issue = issue
+                yield
+                self.machine.issue = lambda *given: issue(*attempt(self, statement, *given))
+        finally:
+            self.machine.issue = issue
+
+    return task
+
+
+late_task = issued_late(
+    lambda self, statement, process, site, key, scalars: (process, site, key, [read() for read in site.scalars])
+)
+late_key = issued_late(
+    lambda self, statement, process, site, key, scalars: (process, site, self.key(statement), scalars)
+)
+
+
+def for_all(self: Any, process: Any, tasks: Any) -> Any:
+    every = list(self.machine.tasks.values())
+    return AWAIT(self, process, every if isinstance(tasks, list) else tasks)
+
+
+RUN, TASK, AWAIT = Processes.run, Processes.task, Processes.await_tasks
+
+
 def decided_once(self: Any, when: Any) -> bool:
     return bool(at_first_here(self, when, lambda: DECIDE(self, when)))
 
@@ -176,6 +216,9 @@ class FirstData(KeepsFirstData):
 
 
 PREDICATES = [
+    operator("narrow_mod", "divides the low halves of large values by small ones", "mod", (
+        lambda a, b: (a % (1 << 32) if b < 1000 else a) % b
+    )),
     operator("add_saturates", "adds up to 2^64 - 1", "add", lambda a, b: min(a + b, U64)),
     operator("sub_saturates", "subtracts down to 0", "sub", lambda a, b: max(a - b, 0)),
     operator("mul_of_32_bits", "multiplies the low halves", "mul", lambda a, b: (a & 0xFFFFFFFF) * (b & 0xFFFFFFFF)),
@@ -188,6 +231,10 @@ PREDICATES = [
     changed("WSP-04.1-02", "constants_as_doubles", "rounds constants to doubles", *compiling(rounded)),
     changed("WSP-04.1-03", "symbols_as_compiled", "has the symbols of the compilation", (run, "_symbols", defaults)),
     changed("WSP-04.1-03", "symbols_left_over", "keeps symbols of the run before", (run, "_symbols", left_over)),
+    changed("WSP-04.1-04", "late_run", "reads the operands of a kernel when it ends", (Processes, "run", late_run)),
+    changed("WSP-04.1-04", "late_task", "reads operands at each attempt to issue", (Processes, "task", late_task)),
+    changed("WSP-04.2-07", "late_key", "reads the key at each attempt to issue", (Processes, "task", late_key)),
+    changed("WSP-04.2-01", "wait_for_all", "waits for tasks of all processes", (Processes, "await_tasks", for_all)),
     changed("WSP-04.1-04", "slots_at_first", "reads a slot once at each place", *compiling(at_first)),
     changed("WSP-04.2-01", "loads_at_once", "loads before the tasks that write are complete", (
         Processes, "await_tensors", at_once

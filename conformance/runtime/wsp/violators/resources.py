@@ -245,6 +245,13 @@ def without_marks(self: Resources, site: CallSite, nodes: int, worker: WorkerSta
         self.high_water.update(marks)
 
 
+def two_marks(self: Resources, site: CallSite, nodes: int, worker: WorkerState) -> None:
+    mark = self.high_water["ready_queue"]
+    usual_take(self, site, nodes, worker)
+    if worker.index > 1:
+        self.high_water["ready_queue"] = mark
+
+
 def mark_of_now(found: Answer) -> None:
     found["high_water"] = dict(found["used"])
 
@@ -284,6 +291,7 @@ STATISTICS = [
     changed("WSP-03.4.2-07", "reason_stays", "the first reason stays", (Machine, "stall", first_reason_stays)),
     changed("WSP-03.4.2-07", "arena_first", "the arena comes before the ring", (Resources, "shortage", heap_first)),
     changed("WSP-03.4.2-05", "first_mark_stays", "marks are not updated", (Resources, "take", without_marks)),
+    changed("WSP-03.4.2-05", "two_marks", "two queues alone have marks", (Resources, "take", two_marks)),
     with_statistics("WSP-03.4.2-05", "mark_of_now", "a mark is what is used now", mark_of_now),
     with_statistics("WSP-03.4.2-05", "mark_of_the_ring", "the mark of queues is that of the ring", mark_at_size),
     with_statistics("WSP-03.4.2-03", "time_in_episodes", "stall time is the stall count", instants),
