@@ -313,7 +313,7 @@ class Processes:
 
 def _as_u64(value: bool | int | float, place: str) -> int:
     if isinstance(value, float) and not (0 <= value < 2.0**64 and value.is_integer()):
-        raise RunError("SLOT_VALUE", f"{place} is {value!r}, expected a whole number from 0 below 2^64")
+        raise RunError("SLOT_VALUE", f"{place} is {value:.17g}, expected a whole number from 0 below 2^64")
     return int(value) & ((1 << 64) - 1)
 
 

@@ -12,37 +12,31 @@ enum {
 };
 enum { STALL_REASONS = TASK_WAIT };
 
-/* A heap of entries, smallest (time, kind, number) first. */
-
+/* A list that grows. One of entries may be a heap, smallest (time, kind, number) first. */
+typedef struct { void *items; size_t count, room; } Vector;
 typedef struct { u64 time, number, value; void *subject; int kind; } Entry;
-typedef struct { Entry *entries; size_t count, room; } Heap;
 
 /* State of a run. */
 
 typedef struct { int reason; u64 since; const char *subject, *statement; } Waiting;
 
-/* Who waits at a channel; in this order those who came at one instant are served. */
-enum { PROCESS_PARTY, TASK_PARTY };
-typedef struct { int kind; u64 number; void *subject; } Party;
+/* The kinds of entries that wait at a channel; in this order those who came at one instant are served. */
+enum { OF_PROCESS, OF_TASK };
 
 /* What is taken from a channel. */
 enum { NOTHING, TOKEN, CLOSED };
-
-typedef struct { u64 seen, value; } Token;
 
 typedef struct {
     const ChannelInfo *info;
     u64 capacity;
     uint32_t index, producers;
-    Token *tokens;
-    size_t first, count, room;
-    Heap takers, senders;
+    Vector tokens, takers, senders; /* heaps */
     bool seen_closed;
     u64 sent, taken;
 } Channel;
 
-/* A scope, and what it holds of complete tasks while it is open; `tasks` in flight refer to it. */
-typedef struct Scope { struct Scope *outer; bool open; u64 tasks, slots, entries, heap; } Scope;
+/* A scope, and what it holds of complete tasks; `serial` tells it from others of its depth. */
+typedef struct { u64 serial, slots, entries, heap; } Scope;
 
 struct Process {
     const ProcessInfo *info;
@@ -55,24 +49,18 @@ struct Process {
     u64 *operands; /* the key of a task, then the scalars of a call */
     u64 awaited, in_flight;
     u64 *rounds, *counts;
-    Scope *scope;
+    Vector scopes;
     u64 *signalling;
     bool *closed;
 };
 
 typedef struct {
     uint32_t index;
-    Heap ready;
+    Vector ready; /* a heap */
     u64 places, busy, tasks, time;
     Task *task;
     bool startable;
 } Worker;
-
-/* A node of a list of tasks that depend on one, or of processes that wait for it. */
-typedef struct Node { struct Node *next; void *subject; } Node;
-
-/* A task among the readers of a tensor. */
-typedef struct Reader { struct Reader *before, *after; Task *task; bool listed; } Reader;
 
 struct Task {
     Task *before, *after; /* in flight, by number */
@@ -81,15 +69,18 @@ struct Task {
     const char *statement;
     Process *process;
     Worker *worker;
-    Scope *scope;
-    u64 nodes, missing, time_started;
+    size_t scope_depth; /* 0 is none */
+    u64 scope_serial, nodes, missing, time_started;
     bool started;
     uint32_t sent;
     Waiting waiting;
-    Node *dependents, *watchers;
-    Reader *readers;
+    Vector dependents, watchers; /* tasks that depend on this one, processes that wait for it */
     u64 *scalars;
 };
+#define NO_NUMBER UINT64_MAX /* of a task that is complete */
+
+/* A tensor was read or written by a task, which may be complete by now. */
+typedef struct { Task *task; u64 number; } Use;
 
 typedef struct Block { struct Block *after; } Block;
 
@@ -108,12 +99,10 @@ struct Machine {
     jmp_buf failed;
     Failure failure;
     u64 now;
-    Heap events, sweeps[2], startable;
+    Vector events, sweeps[2], startable; /* heaps */
     int sweep; /* of the two, the one that is served */
     int64_t current_index;
     Process *current;
-    Entry *due;
-    size_t due_room;
     u64 *symbols, *slots;
     uint8_t **tensors;
     u64 stall_count[STALL_REASONS], stall_cycles[STALL_REASONS];
@@ -121,17 +110,11 @@ struct Machine {
     Process *processes;
     Channel *channels;
     Worker *workers;
-    Process **stalled;
-    size_t stalled_count;
-    Task *first_task, *last_task;
-    void *free_tasks, *free_nodes, *free_scopes;
-    Task **writers;
-    Reader **readers;
-    Task **found;
-    size_t found_count, found_room;
-    u64 mark, task_input, key_input;
-    uint32_t *assignments;
-    size_t issued, assignment_room;
+    Task tasks; /* the head of the list of those in flight */
+    Vector due, stalled, free_tasks, found, assignments;
+    Use *writers;
+    Vector *readers; /* of uses */
+    u64 mark, scopes, task_input, key_input;
     u64 *kernel_runs, *kernel_cycles;
 };
 
@@ -139,44 +122,41 @@ struct Machine {
 
 static void *wsp_allocate(Machine *m, size_t count, size_t size) {
     bool fits = size == 0 || count <= (SIZE_MAX / 2) / size;
-    Block *found = fits ? calloc(1, sizeof(Block) + count * size) : NULL;
-    if (found == NULL) {
+    Block *block = fits ? calloc(1, sizeof(Block) + count * size) : NULL;
+    if (block == NULL) {
         fprintf(stderr, "error: no memory for %zu times %zu bytes\n", count, size);
         exit(70);
     }
-    found->after = m->blocks;
-    m->blocks = found;
-    return found + 1;
-}
-
-/* A larger place for `used` elements. */
-static void *wsp_grow(Machine *m, const void *old, size_t used, size_t room, size_t size) {
-    void *found = wsp_allocate(m, room, size);
-    if (old != NULL) memcpy(found, old, used * size);
-    return found;
-}
-
-/* A struct that was given back, or a new one of zeros; those that were given back form a list by their first bytes. */
-static void *wsp_take(Machine *m, void **pool, size_t size) {
-    void *found = *pool;
-    if (found == NULL) return wsp_allocate(m, 1, size);
-    memcpy(pool, found, sizeof *pool);
-    return found;
-}
-
-static void wsp_give_back(void **pool, void *used) {
-    memcpy(used, pool, sizeof *pool);
-    *pool = used;
+    block->after = m->blocks;
+    m->blocks = block;
+    return block + 1;
 }
 
 static void wsp_release_all(Machine *m) {
-    for (Block *each = m->blocks, *next; each != NULL; each = next) {
-        next = each->after;
-        free(each);
+    for (Block *block = m->blocks, *next; block != NULL; block = next) {
+        next = block->after;
+        free(block);
     }
 }
 
-/* A binary heap of entries, smallest (time, kind, number) first. */
+static void wsp_reserve(Machine *m, Vector *list, size_t room, size_t size) {
+    void *items = wsp_allocate(m, room, size);
+    if (list->count > 0) memcpy(items, list->items, list->count * size);
+    list->items = items;
+    list->room = room;
+}
+
+/* The place of a new element at the end of a list. */
+static void *wsp_add(Machine *m, Vector *list, size_t size) {
+    if (list->count == list->room) wsp_reserve(m, list, list->room > 0 ? 2 * list->room : 4, size);
+    return (char *)list->items + size * list->count++;
+}
+
+static void wsp_add_pointer(Machine *m, Vector *list, void *item) { *(void **)wsp_add(m, list, sizeof item) = item; }
+
+static void *wsp_pointer(const Vector *list, size_t place) { return ((void **)list->items)[place]; }
+
+/* A binary heap of entries. */
 
 static bool is_before(const Entry *a, const Entry *b) {
     if (a->time != b->time) return a->time < b->time;
@@ -184,31 +164,30 @@ static bool is_before(const Entry *a, const Entry *b) {
     return a->number < b->number;
 }
 
-static void wsp_push(Machine *m, Heap *heap, Entry entry) {
-    if (heap->count == heap->room) {
-        heap->room = heap->room ? 2 * heap->room : 4;
-        heap->entries = wsp_grow(m, heap->entries, heap->count, heap->room, sizeof(Entry));
+static const Entry *wsp_first(const Vector *heap) { return heap->items; }
+
+static void wsp_push(Machine *m, Vector *heap, Entry entry) {
+    wsp_add(m, heap, sizeof entry);
+    Entry *entries = heap->items;
+    size_t place = heap->count - 1;
+    while (place > 0 && is_before(&entry, &entries[(place - 1) / 2])) {
+        entries[place] = entries[(place - 1) / 2];
+        place = (place - 1) / 2;
     }
-    size_t place = heap->count++;
-    while (place > 0) {
-        size_t parent = (place - 1) / 2;
-        if (!is_before(&entry, &heap->entries[parent])) break;
-        heap->entries[place] = heap->entries[parent];
-        place = parent;
-    }
-    heap->entries[place] = entry;
+    entries[place] = entry;
 }
 
-static Entry wsp_pop(Heap *heap) {
-    Entry first = heap->entries[0], last = heap->entries[--heap->count];
+static Entry wsp_pop(Vector *heap) {
+    Entry *entries = heap->items;
+    Entry first = entries[0], last = entries[--heap->count];
     size_t place = 0, child;
     while ((child = 2 * place + 1) < heap->count) {
-        if (child + 1 < heap->count && is_before(&heap->entries[child + 1], &heap->entries[child])) child++;
-        if (!is_before(&heap->entries[child], &last)) break;
-        heap->entries[place] = heap->entries[child];
+        if (child + 1 < heap->count && is_before(&entries[child + 1], &entries[child])) child++;
+        if (!is_before(&entries[child], &last)) break;
+        entries[place] = entries[child];
         place = child;
     }
-    if (heap->count > 0) heap->entries[place] = last;
+    if (heap->count > 0) entries[place] = last;
     return first;
 }
 
@@ -220,10 +199,10 @@ enum { KERNEL_ENDS, TOKEN_SEEN, CLOSE_SEEN, PROCESS_GOES_ON };
 
 /* An error of the program ends its run. Without a process it is that of the process that is going on, if any. */
 static void wsp_fail(Machine *m, const char *code, const char *process, const char *statement, const char *format, ...) {
-    va_list given;
-    va_start(given, format);
-    vsnprintf(m->failure.message, sizeof m->failure.message, format, given);
-    va_end(given);
+    va_list values;
+    va_start(values, format);
+    vsnprintf(m->failure.message, sizeof m->failure.message, format, values);
+    va_end(values);
     m->failure.code = code;
     m->failure.process = process;
     m->failure.statement = statement;
@@ -237,26 +216,14 @@ static void wsp_after(Machine *m, u64 cycles, int kind, u64 number, void *subjec
     wsp_push(m, &m->events, (Entry){m->now + cycles, number, 0, subject, kind});
 }
 
-/* The events of this instant, in order, in `due`. */
-static size_t wsp_collect_due(Machine *m) {
-    size_t count = 0;
-    while (m->events.count > 0 && m->events.entries[0].time == m->now) {
-        if (count == m->due_room) {
-            m->due_room = m->due_room ? 2 * m->due_room : 16;
-            m->due = wsp_grow(m, m->due, count, m->due_room, sizeof(Entry));
-        }
-        m->due[count++] = wsp_pop(&m->events);
-    }
-    return count;
-}
+static bool wsp_is_due(const Machine *m) { return m->events.count > 0 && wsp_first(&m->events)->time == m->now; }
 
 /* How far a run has come: the tasks that it issued, the kernels that ran, and the tokens sent and taken. */
 static u64 wsp_progress(const Machine *m) {
-    u64 found = m->issued;
-    for EACH(each, m->info->kernel_count) found += m->kernel_runs[each];
-    for EACH(each, m->info->channel_count)
-        found += m->channels[each].sent + m->channels[each].taken;
-    return found;
+    u64 progress = m->assignments.count;
+    for EACH(kernel, m->info->kernel_count) progress += m->kernel_runs[kernel];
+    for EACH(channel, m->info->channel_count) progress += m->channels[channel].sent + m->channels[channel].taken;
+    return progress;
 }
 
 /* At the bound the run ends; a process that takes a 200th of it twice in a row without progress spins. */
@@ -281,35 +248,30 @@ static void wsp_make_runnable(Machine *m, Process *p) {
     if (p->queued || p->done) return;
     p->queued = true;
     int sweep = (int64_t)p->index > m->current_index ? m->sweep : 1 - m->sweep;
-    wsp_push(m, &m->sweeps[sweep], (Entry){0, p->index, 0, p, 0});
+    wsp_push(m, &m->sweeps[sweep], (Entry){.number = p->index, .subject = p});
 }
 
 /* The process whose turn is next in this sweep; NULL ends it. */
 static Process *wsp_next_runnable(Machine *m) {
-    Heap *heap = &m->sweeps[m->sweep];
-    if (heap->count == 0) {
+    Vector *sweep = &m->sweeps[m->sweep];
+    if (sweep->count == 0) {
         m->sweep = 1 - m->sweep;
         m->current_index = -1;
         return NULL;
     }
-    Process *p = wsp_pop(heap).subject;
+    Process *p = wsp_pop(sweep).subject;
     m->current_index = p->index;
     return p;
-}
-
-/* Whether nothing is left to do at this instant. */
-static bool wsp_is_settled(const Machine *m) {
-    return m->sweeps[m->sweep].count == 0 && !(m->events.count > 0 && m->events.entries[0].time == m->now);
 }
 
 /* Print a piece of JSON, after a comma where it is a member or an element that follows another one. */
 static void wsp_print(const char *format, ...) {
     static bool follows;
     if (follows && *format != ']' && *format != '}') putchar(',');
-    va_list given;
-    va_start(given, format);
-    vprintf(format, given);
-    va_end(given);
+    va_list values;
+    va_start(values, format);
+    vprintf(format, values);
+    va_end(values);
     follows = strchr("[{\n", format[strlen(format) - 1]) == NULL;
 }
 
@@ -343,8 +305,8 @@ static void wsp_charge(Machine *m, const Site *site, u64 nodes, Worker *worker) 
     m->used[TENSORMAP_POOL] += site->writes.count;
     m->used[DEPLIST_POOL] += nodes;
     m->used[HEAP_ARENA] += site->heap;
-    for (int each = 0; each < READY_QUEUE; each++)
-        if (m->used[each] > m->high_water[each]) m->high_water[each] = m->used[each];
+    for EACH(resource, READY_QUEUE)
+        if (m->used[resource] > m->high_water[resource]) m->high_water[resource] = m->used[resource];
     if (worker->places > m->high_water[READY_QUEUE]) m->high_water[READY_QUEUE] = worker->places;
 }
 
@@ -357,67 +319,56 @@ static void wsp_free(Machine *m, u64 slots, u64 entries, u64 heap) {
 
 /* Dependency inference (section 3.4): the task in flight that wrote each tensor last, and those that read it since. */
 
-static void find(Machine *m, Task *task) {
-    if (task == NULL || task->mark == m->mark) return;
-    task->mark = m->mark;
-    if (m->found_count == m->found_room) {
-        m->found_room = m->found_room ? 2 * m->found_room : 16;
-        m->found = wsp_grow(m, m->found, m->found_count, m->found_room, sizeof(Task *));
-    }
-    m->found[m->found_count++] = task;
+static bool is_in_flight(Use use) { return use.task != NULL && use.task->number == use.number; }
+
+static void find(Machine *m, Use use) {
+    if (!is_in_flight(use) || use.task->mark == m->mark) return;
+    use.task->mark = m->mark;
+    wsp_add_pointer(m, &m->found, use.task);
 }
 
 /* In `found`, each once, the tasks that must be complete before these tensors are read and written. */
 static void wsp_find_dependencies(Machine *m, List reads, List writes) {
     const uint32_t *read = m->info->numbers + reads.first, *written = m->info->numbers + writes.first;
     m->mark++;
-    m->found_count = 0;
-    for EACH(each, reads.count) find(m, m->writers[read[each]]);
-    for EACH(each, writes.count) {
-        find(m, m->writers[written[each]]);
-        for (Reader *reader = m->readers[written[each]]; reader != NULL; reader = reader->after) find(m, reader->task);
+    m->found.count = 0;
+    for EACH(place, reads.count) find(m, m->writers[read[place]]);
+    for EACH(place, writes.count) {
+        const Vector *readers = &m->readers[written[place]];
+        find(m, m->writers[written[place]]);
+        for (size_t reader = 0; reader < readers->count; reader++) find(m, ((Use *)readers->items)[reader]);
     }
+}
+
+/* Add a reader; where the list is full, forget those that are complete. */
+static void add_reader(Machine *m, Vector *readers, Use use) {
+    if (readers->count == readers->room) {
+        Use *uses = readers->items;
+        size_t kept = 0;
+        for (size_t place = 0; place < readers->count; place++)
+            if (is_in_flight(uses[place])) uses[kept++] = uses[place];
+        readers->count = kept;
+        if (2 * kept >= readers->room) wsp_reserve(m, readers, 2 * readers->room + 4, sizeof use);
+    }
+    *(Use *)wsp_add(m, readers, sizeof use) = use;
 }
 
 /* A task is issued. */
 static void wsp_map_add(Machine *m, Task *task) {
     const Site *site = task->site;
     const uint32_t *reads = m->info->numbers + site->reads.first, *writes = m->info->numbers + site->writes.first;
-    for EACH(each, site->reads.count) {
-        Reader *reader = &task->readers[each], **list = &m->readers[reads[each]];
-        *reader = (Reader){NULL, *list, task, true};
-        if (*list != NULL) (*list)->before = reader;
-        *list = reader;
+    Use use = {task, task->number};
+    for EACH(place, site->reads.count) add_reader(m, &m->readers[reads[place]], use);
+    for EACH(place, site->writes.count) {
+        m->readers[writes[place]].count = 0;
+        m->writers[writes[place]] = use;
     }
-    for EACH(each, site->writes.count) {
-        uint32_t tensor = writes[each];
-        for (Reader *reader = m->readers[tensor]; reader != NULL; reader = reader->after) reader->listed = false;
-        m->readers[tensor] = NULL;
-        m->writers[tensor] = task;
-    }
-}
-
-/* A task is complete. */
-static void wsp_map_remove(Machine *m, Task *task) {
-    const Site *site = task->site;
-    const uint32_t *reads = m->info->numbers + site->reads.first, *writes = m->info->numbers + site->writes.first;
-    for EACH(each, site->reads.count) {
-        Reader *reader = &task->readers[each];
-        if (!reader->listed) continue;
-        if (reader->before != NULL)
-            reader->before->after = reader->after;
-        else
-            m->readers[reads[each]] = reader->after;
-        if (reader->after != NULL) reader->after->before = reader->before;
-    }
-    for EACH(each, site->writes.count)
-        if (m->writers[writes[each]] == task) m->writers[writes[each]] = NULL;
 }
 
 /* A channel (section 2.2): tokens from send to take, and who waits at both ends, first come, first served. */
 
 static void wsp_deliver(Machine *m, Entry taker, int what, u64 value);
-static void wsp_let_go(Machine *m, Entry sender);
+static void wsp_release(Machine *m, Entry sender);
 
 static void hand_over(Machine *m, Channel *c, u64 value) {
     c->sent++;
@@ -425,83 +376,67 @@ static void hand_over(Machine *m, Channel *c, u64 value) {
     wsp_deliver(m, wsp_pop(&c->takers), TOKEN, value);
 }
 
-static void append(Machine *m, Channel *c, u64 seen, u64 value) {
-    if (c->count == c->room) {
-        size_t room = c->room ? 2 * c->room : 4;
-        Token *tokens = wsp_allocate(m, room, sizeof(Token));
-        for (size_t each = 0; each < c->count; each++) tokens[each] = c->tokens[(c->first + each) % c->room];
-        c->tokens = tokens;
-        c->first = 0;
-        c->room = room;
-    }
-    c->tokens[(c->first + c->count++) % c->room] = (Token){seen, value};
-}
-
 /* A token is sent; there is room for it. */
 static void enter(Machine *m, Channel *c, u64 value) {
-    if (c->info->latency > 0) {
-        c->sent++;
-        append(m, c, m->now + c->info->latency, value);
-        wsp_after(m, c->info->latency, TOKEN_SEEN, c->index, c);
-    } else if (c->takers.count > 0) {
+    u64 latency = c->info->latency;
+    if (latency == 0 && c->takers.count > 0) {
         hand_over(m, c, value);
-    } else {
-        c->sent++;
-        append(m, c, m->now, value);
+        return;
     }
+    wsp_push(m, &c->tokens, (Entry){.time = m->now + latency, .number = c->sent++, .value = value});
+    if (latency > 0) wsp_after(m, latency, TOKEN_SEEN, c->index, c);
 }
 
 /* The first token, which is taken, if it is visible. */
 static bool visible_token(Machine *m, Channel *c, u64 *value) {
-    if (c->count > 0) {
-        if (c->tokens[c->first].seen > m->now) return false;
-        *value = c->tokens[c->first].value;
-        c->first = (c->first + 1) % c->room;
-        c->count--;
+    if (c->tokens.count > 0) {
+        if (wsp_first(&c->tokens)->time > m->now) return false;
+        *value = wsp_pop(&c->tokens).value;
         c->taken++;
         if (c->senders.count > 0) {
             Entry sender = wsp_pop(&c->senders);
             enter(m, c, sender.value);
-            wsp_let_go(m, sender);
+            wsp_release(m, sender);
         }
         return true;
     }
-    if (c->capacity == 0 && c->senders.count > 0 && c->senders.entries[0].time + c->info->latency <= m->now) {
-        Entry sender = wsp_pop(&c->senders);
-        *value = sender.value;
-        c->sent++;
-        c->taken++;
-        wsp_let_go(m, sender);
-        return true;
-    }
-    return false;
+    if (c->capacity > 0 || c->senders.count == 0 || wsp_first(&c->senders)->time + c->info->latency > m->now) return false;
+    Entry sender = wsp_pop(&c->senders);
+    *value = sender.value;
+    c->sent++;
+    c->taken++;
+    wsp_release(m, sender);
+    return true;
 }
 
-/* Whether the send is done; else the party waits, and is let go later. */
-static bool wsp_channel_send(Machine *m, Channel *c, Party party, u64 value) {
-    Entry entry = {m->now, party.number, value, party.subject, party.kind};
-    if (c->capacity == 0) {
-        if (c->takers.count > 0 && c->info->latency == 0) {
-            hand_over(m, c, value);
-            return true;
-        }
-        wsp_push(m, &c->senders, entry);
-        if (c->info->latency > 0) wsp_after(m, c->info->latency, TOKEN_SEEN, c->index, c);
-        return false;
+static Entry of_process(Process *p) { return (Entry){.kind = OF_PROCESS, .number = p->index, .subject = p}; }
+
+static Entry of_task(Task *task) { return (Entry){.kind = OF_TASK, .number = task->number, .subject = task}; }
+
+/* Whether the send is done; else the party waits, and is released later. */
+static bool wsp_channel_send(Machine *m, Channel *c, Entry party, u64 value) {
+    u64 latency = c->info->latency;
+    if (c->capacity == 0 && latency == 0 && c->takers.count > 0) {
+        hand_over(m, c, value);
+        return true;
     }
-    if (c->count < c->capacity) {
+    if (c->tokens.count < c->capacity) {
         enter(m, c, value);
         return true;
     }
-    wsp_push(m, &c->senders, entry);
+    party.time = m->now;
+    party.value = value;
+    wsp_push(m, &c->senders, party);
+    if (c->capacity == 0 && latency > 0) wsp_after(m, latency, TOKEN_SEEN, c->index, c);
     return false;
 }
 
 /* TOKEN, CLOSED, or NOTHING where the party waits, to whom one is delivered later. */
-static int wsp_channel_take(Machine *m, Channel *c, Party party, u64 *value) {
+static int wsp_channel_take(Machine *m, Channel *c, Entry party, u64 *value) {
     if (visible_token(m, c, value)) return TOKEN;
     if (c->seen_closed) return CLOSED;
-    wsp_push(m, &c->takers, (Entry){m->now, party.number, 0, party.subject, party.kind});
+    party.time = m->now;
+    wsp_push(m, &c->takers, party);
     return NOTHING;
 }
 
@@ -529,47 +464,45 @@ static void wsp_token_seen(Machine *m, Channel *c) {
 
 /* Processes and tasks that wait: episodes of stalls, and how they end. */
 
-static void begin(Machine *m, Waiting *waiting, int reason, const char *subject, const char *statement) {
+static void wsp_wait(Machine *m, Waiting *waiting, int reason, const char *subject, const char *statement) {
     *waiting = (Waiting){reason, m->now, subject, statement};
     if (reason < STALL_REASONS) m->stall_count[reason]++;
 }
 
-static void end(Machine *m, Waiting *waiting) {
+static void wsp_end_wait(Machine *m, Waiting *waiting) {
     if (waiting->reason < STALL_REASONS) m->stall_cycles[waiting->reason] += m->now - waiting->since;
     waiting->reason = NOT_WAITING;
 }
 
-static void wsp_wait(Machine *m, Process *p, int reason, const char *subject) {
-    begin(m, &p->waiting, reason, subject, m->info->steps[p->pc].path);
+static void wsp_process_waits(Machine *m, Process *p, int reason, const char *subject) {
+    wsp_wait(m, &p->waiting, reason, subject, m->info->steps[p->pc].path);
 }
-
-static void wsp_end_wait(Machine *m, Process *p) { end(m, &p->waiting); }
 
 /* What the process waited for is there. */
 static void wsp_wake(Machine *m, Process *p) {
-    wsp_end_wait(m, p);
+    wsp_end_wait(m, &p->waiting);
     wsp_make_runnable(m, p);
 }
 
 /* A task cannot be issued; a change of the reason is another episode. */
 static void wsp_stall(Machine *m, Process *p, int reason) {
     if (p->waiting.reason != reason) {
-        wsp_end_wait(m, p);
-        wsp_wait(m, p, reason, wsp_resource_names[reason]);
+        wsp_end_wait(m, &p->waiting);
+        wsp_process_waits(m, p, reason, wsp_resource_names[reason]);
     }
-    if (!p->stalled) {
-        p->stalled = true;
-        m->stalled[m->stalled_count++] = p;
-    }
+    if (p->stalled) return;
+    p->stalled = true;
+    wsp_add_pointer(m, &m->stalled, p);
 }
 
 /* Something was freed: whoever could not issue a task tries again, in its turn. */
 static void wsp_freed(Machine *m) {
-    for (size_t each = 0; each < m->stalled_count; each++) {
-        m->stalled[each]->stalled = false;
-        wsp_make_runnable(m, m->stalled[each]);
+    for (size_t place = 0; place < m->stalled.count; place++) {
+        Process *p = wsp_pointer(&m->stalled, place);
+        p->stalled = false;
+        wsp_make_runnable(m, p);
     }
-    m->stalled_count = 0;
+    m->stalled.count = 0;
 }
 
 /* The life of a task: issued, ready, started, its kernel ended, its signals sent, complete. */
@@ -578,101 +511,63 @@ static void wsp_apply(Machine *m, const Site *site, const u64 *scalars);
 static u64 wsp_worker(Machine *m, u64 task, u64 key);
 static void wsp_signal(Machine *m, Task *task);
 
-static void wsp_add_node(Machine *m, Node **list, void *subject) {
-    Node *node = wsp_take(m, &m->free_nodes, sizeof(Node));
-    *node = (Node){*list, subject};
-    *list = node;
-}
-
-static void *take_node(Machine *m, Node **list) {
-    Node *node = *list;
-    void *subject = node->subject;
-    *list = node->next;
-    wsp_give_back(&m->free_nodes, node);
-    return subject;
-}
-
+/* The memory of a task that is complete, or new memory. */
 static Task *new_task(Machine *m) {
-    Task *task = wsp_take(m, &m->free_tasks, sizeof(Task));
-    Reader *readers = task->readers ? task->readers : wsp_allocate(m, m->info->most_reads, sizeof(Reader));
-    u64 *scalars = task->scalars ? task->scalars : wsp_allocate(m, m->info->most_scalars, sizeof(u64));
-    *task = (Task){.readers = readers, .scalars = scalars, .before = m->last_task, .waiting = {.reason = NOT_WAITING}};
-    if (m->last_task != NULL)
-        m->last_task->after = task;
-    else
-        m->first_task = task;
-    m->last_task = task;
+    if (m->free_tasks.count > 0) return wsp_pointer(&m->free_tasks, --m->free_tasks.count);
+    Task *task = wsp_allocate(m, 1, sizeof(Task));
+    task->scalars = wsp_allocate(m, m->info->most_scalars, sizeof(u64));
     return task;
-}
-
-static void forget(Machine *m, Task *task) {
-    if (task->before != NULL)
-        task->before->after = task->after;
-    else
-        m->first_task = task->after;
-    if (task->after != NULL)
-        task->after->before = task->before;
-    else
-        m->last_task = task->before;
 }
 
 static void make_startable(Machine *m, Worker *worker) {
     if (worker->startable) return;
     worker->startable = true;
-    wsp_push(m, &m->startable, (Entry){0, worker->index, 0, worker, 0});
-}
-
-static void assign(Machine *m, uint32_t worker) {
-    if (m->issued == m->assignment_room) {
-        m->assignment_room = m->assignment_room ? 2 * m->assignment_room : 64;
-        m->assignments = wsp_grow(m, m->assignments, m->issued, m->assignment_room, sizeof(uint32_t));
-    }
-    m->assignments[m->issued++] = worker;
+    wsp_push(m, &m->startable, (Entry){.number = worker->index, .subject = worker});
 }
 
 static void take_tokens(Machine *m, Task *task) {
     u64 value;
-    for EACH(each, task->site->waits.count) {
-        Channel *c = &m->channels[m->info->numbers[task->site->waits.first + each]];
-        int found = wsp_channel_take(m, c, (Party){TASK_PARTY, task->number, task}, &value);
-        if (found == CLOSED)
-            wsp_deliver(m, (Entry){.kind = TASK_PARTY, .subject = task}, CLOSED, 0);
-        if (found == TOKEN) task->missing--;
+    for EACH(wait, task->site->waits.count) {
+        Channel *c = &m->channels[m->info->numbers[task->site->waits.first + wait]];
+        int taken = wsp_channel_take(m, c, of_task(task), &value);
+        if (taken == CLOSED) wsp_deliver(m, of_task(task), CLOSED, 0);
+        if (taken == TOKEN) task->missing--;
     }
 }
 
 /* A task waits for one thing less: a token, a task, or the end of its issue. */
 static void wsp_one_less(Machine *m, Task *task) {
     if (--task->missing > 0) return;
-    wsp_push(m, &task->worker->ready, (Entry){m->now, task->number, 0, task, 0});
+    wsp_push(m, &task->worker->ready, (Entry){.time = m->now, .number = task->number, .subject = task});
     if (task->worker->task == NULL) make_startable(m, task->worker);
 }
 
 /* Issue a task whose key and scalars are the operands of the process; else the reason why it cannot be issued. */
 static int wsp_issue(Machine *m, Process *p, const Site *site) {
-    u64 number = m->issued;
+    u64 number = m->assignments.count;
     wsp_find_dependencies(m, site->reads, site->writes);
     Worker *worker = &m->workers[wsp_worker(m, number, p->operands[0])];
-    u64 nodes = m->found_count;
+    u64 nodes = m->found.count;
     int reason = wsp_shortage(m, site, nodes, worker);
     if (reason != NOT_WAITING) return reason;
     wsp_charge(m, site, nodes, worker);
+    size_t depth = p->scopes.count;
     Task *task = new_task(m);
-    task->number = number;
-    task->site = site;
-    task->statement = m->info->steps[p->pc].path;
-    task->process = p;
-    task->worker = worker;
-    task->scope = p->scope;
-    task->nodes = nodes;
-    task->missing = nodes + site->waits.count + 1;
+    *task = (Task){
+        .before = m->tasks.before, .after = &m->tasks, .number = number, .site = site,
+        .statement = m->info->steps[p->pc].path, .process = p, .worker = worker, .scope_depth = depth,
+        .scope_serial = depth > 0 ? ((Scope *)p->scopes.items)[depth - 1].serial : 0, .nodes = nodes,
+        .missing = nodes + site->waits.count + 1, .waiting = {.reason = NOT_WAITING},
+        .dependents = task->dependents, .watchers = task->watchers, .scalars = task->scalars,
+    };
+    task->before->after = m->tasks.before = task;
     memcpy(task->scalars, p->operands + 1, site->scalars.count * sizeof(u64));
-    if (p->scope != NULL) p->scope->tasks++;
-    assign(m, worker->index);
-    for (size_t each = 0; each < m->found_count; each++) wsp_add_node(m, &m->found[each]->dependents, task);
+    *(uint32_t *)wsp_add(m, &m->assignments, sizeof(uint32_t)) = worker->index;
+    for (size_t place = 0; place < nodes; place++)
+        wsp_add_pointer(m, &((Task *)wsp_pointer(&m->found, place))->dependents, task);
     wsp_map_add(m, task);
     p->in_flight++;
-    for EACH(each, site->signals.count) p->signalling[m->info->numbers[site->signals.first + each]]++;
+    for EACH(signal, site->signals.count) p->signalling[m->info->numbers[site->signals.first + signal]]++;
     wsp_observe(m, "task", site->kernel, worker->index, site->cycles);
     take_tokens(m, task);
     wsp_one_less(m, task);
@@ -706,19 +601,25 @@ static void wsp_kernel_ends(Machine *m, Task *task) {
     wsp_signal(m, task);
 }
 
-/* What a complete task held; an open scope keeps all but DepList nodes. */
-static void free_held(Machine *m, Task *task) {
-    Scope *scope = task->scope;
+/* The scope in which a task was issued; NULL where it has none, or the scope has ended. */
+static Scope *open_scope(const Task *task) {
+    const Vector *scopes = &task->process->scopes;
+    if (task->scope_depth == 0 || task->scope_depth > scopes->count) return NULL;
+    Scope *scope = (Scope *)scopes->items + (task->scope_depth - 1);
+    return scope->serial == task->scope_serial ? scope : NULL;
+}
+
+/* What a complete task held; its scope keeps all but DepList nodes. */
+static void free_held(Machine *m, const Task *task) {
+    Scope *scope = open_scope(task);
     m->used[DEPLIST_POOL] -= task->nodes;
-    if (scope != NULL) scope->tasks--;
-    if (scope != NULL && scope->open) {
+    if (scope != NULL) {
         scope->slots++;
         scope->entries += task->site->writes.count;
         scope->heap += task->site->heap;
     } else {
         wsp_free(m, 1, task->site->writes.count, task->site->heap);
     }
-    if (scope != NULL && !scope->open && scope->tasks == 0) wsp_give_back(&m->free_scopes, scope);
     wsp_freed(m);
 }
 
@@ -726,23 +627,24 @@ static void wsp_complete(Machine *m, Task *task) {
     Worker *worker = task->worker;
     Process *p = task->process;
     const Site *site = task->site;
-    forget(m, task);
-    wsp_map_remove(m, task);
+    task->before->after = task->after;
+    task->after->before = task->before;
+    task->number = NO_NUMBER;
     worker->task = NULL;
     worker->busy += m->now - task->time_started;
     worker->tasks++;
     worker->time = m->now;
     if (worker->ready.count > 0) make_startable(m, worker);
-    while (task->dependents != NULL) wsp_one_less(m, take_node(m, &task->dependents));
-    while (task->watchers != NULL) {
-        Process *watcher = take_node(m, &task->watchers);
+    while (task->dependents.count > 0) wsp_one_less(m, wsp_pointer(&task->dependents, --task->dependents.count));
+    while (task->watchers.count > 0) {
+        Process *watcher = wsp_pointer(&task->watchers, --task->watchers.count);
         if (--watcher->awaited == 0) wsp_wake(m, watcher);
     }
     p->in_flight--;
     free_held(m, task);
-    wsp_give_back(&m->free_tasks, task);
-    for EACH(each, site->signals.count) {
-        uint32_t channel = m->info->numbers[site->signals.first + each];
+    wsp_add_pointer(m, &m->free_tasks, task);
+    for EACH(signal, site->signals.count) {
+        uint32_t channel = m->info->numbers[site->signals.first + signal];
         if (--p->signalling[channel] == 0 && p->closed[channel]) wsp_producer_closes(m, &m->channels[channel]);
     }
 }
@@ -756,7 +658,7 @@ static void wsp_close_channel(Machine *m, Process *p, uint32_t channel) {
 
 /* To a process or task that waits for a token. */
 static void wsp_deliver(Machine *m, Entry taker, int what, u64 value) {
-    if (taker.kind == PROCESS_PARTY) {
+    if (taker.kind == OF_PROCESS) {
         Process *p = taker.subject;
         p->delivered = what;
         p->token = value;
@@ -771,13 +673,13 @@ static void wsp_deliver(Machine *m, Entry taker, int what, u64 value) {
 }
 
 /* The token of a process or task that waited for room is sent. */
-static void wsp_let_go(Machine *m, Entry sender) {
-    if (sender.kind == PROCESS_PARTY) {
+static void wsp_release(Machine *m, Entry sender) {
+    if (sender.kind == OF_PROCESS) {
         wsp_wake(m, sender.subject);
         return;
     }
     Task *task = sender.subject;
-    end(m, &task->waiting);
+    wsp_end_wait(m, &task->waiting);
     task->sent++;
     wsp_signal(m, task);
 }
@@ -787,8 +689,8 @@ static void wsp_signal(Machine *m, Task *task) {
     const Site *site = task->site;
     while (task->sent < site->signals.count) {
         Channel *c = &m->channels[m->info->numbers[site->signals.first + task->sent]];
-        if (!wsp_channel_send(m, c, (Party){TASK_PARTY, task->number, task}, task->number)) {
-            begin(m, &task->waiting, CHANNEL_FULL_WAIT, c->info->name, task->statement);
+        if (!wsp_channel_send(m, c, of_task(task), task->number)) {
+            wsp_wait(m, &task->waiting, CHANNEL_FULL_WAIT, c->info->name, task->statement);
             return;
         }
         task->sent++;

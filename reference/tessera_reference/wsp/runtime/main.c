@@ -9,131 +9,129 @@ static void refuse(const char *what, const char *name, const char *problem) {
     exit(2);
 }
 
-/* Whether an argument is `prefix name suffix = ...`. */
-static bool is_named(const char *argument, const char *prefix, const char *name, const char *suffix) {
-    const char *pieces[] = {prefix, name, suffix};
-    for (int each = 0; each < 3; each++) {
-        size_t length = strlen(pieces[each]);
-        if (strncmp(argument, pieces[each], length) != 0) return false;
+/* The text after `prefix name suffix =` of an argument; NULL where it does not begin so. */
+static const char *value_of(const char *argument, const char *prefix, const char *name, const char *suffix) {
+    const char *pieces[] = {prefix, name, suffix, "="};
+    for EACH(piece, 4) {
+        size_t length = strlen(pieces[piece]);
+        if (strncmp(argument, pieces[piece], length) != 0) return NULL;
         argument += length;
     }
-    return *argument == '=';
+    return argument;
 }
 
-static u64 number(const char *what, const char *argument) {
-    const char *text = strchr(argument, '=') + 1;
-    u64 value = 0;
-    if (*text == 0) refuse(what, argument, "expected decimal digits");
-    for (; *text != 0; text++) {
-        if (*text < '0' || *text > '9') refuse(what, argument, "expected decimal digits");
-        unsigned digit = (unsigned)(*text - '0');
-        if (value > (UINT64_MAX - digit) / 10) refuse(what, argument, "is beyond 64 bits");
-        value = 10 * value + digit;
-    }
+/* A number from `least` to `most`. */
+static u64 number(const char *what, const char *argument, const char *text, u64 least, u64 most, const char *problem) {
+    if (*text == 0 || text[strspn(text, "0123456789")] != 0) refuse(what, argument, "expected decimal digits");
+    errno = 0;
+    u64 value = strtoull(text, NULL, 10);
+    if (errno != 0) refuse(what, argument, "is beyond 64 bits");
+    if (value < least || value > most) refuse(what, argument, problem);
     return value;
 }
 
 static void set_symbol(Machine *m, const char *argument) {
-    for EACH(each, m->info->symbol_count) {
-        const SymbolInfo *symbol = &m->info->symbols[each];
-        if (!is_named(argument, "", symbol->name, "")) continue;
-        m->symbols[each] = number("symbol", argument);
-        if (symbol->width < 64 && m->symbols[each] >> symbol->width != 0)
-            refuse("symbol", argument, "does not fit its width");
+    for EACH(symbol, m->info->symbol_count) {
+        const char *text = value_of(argument, "", m->info->symbols[symbol].name, "");
+        if (text == NULL) continue;
+        u64 most = UINT64_MAX >> (64 - m->info->symbols[symbol].width);
+        m->symbols[symbol] = number("symbol", argument, text, 0, most, "does not fit its width");
         return;
     }
     refuse("symbol", argument, "the program has no such symbol");
 }
 
-static u64 size(const char *argument, u64 least) {
-    u64 value = number("resource", argument);
-    if (value < least || value > UINT32_MAX) refuse("resource", argument, "is no size, expected 1 to 4294967295");
-    return value;
+static u64 size(const char *argument, const char *text, u64 least) {
+    return number("resource", argument, text, least, UINT32_MAX, "is no size, expected 1 to 4294967295");
 }
 
 /* A knob: the size of a resource, the capacity of a channel, or a process without its scopes. */
 static void set_knob(Machine *m, const char *argument) {
-    for EACH(each, RESOURCES)
-        if (is_named(argument, "", each == TASK_RING ? "task_window" : wsp_resource_names[each], "")) {
-            m->sizes[each] = size(argument, 1);
-            return;
-        }
-    for EACH(each, m->info->channel_count)
-        if (is_named(argument, "channel.", m->info->channels[each].name, ".capacity")) {
-            m->channels[each].capacity = size(argument, 0);
-            return;
-        }
-    for EACH(each, m->info->process_count)
-        if (is_named(argument, "scope.", m->info->processes[each].name, "")) {
-            m->processes[each].without_scopes = size(argument, 1) > 0;
-            return;
-        }
+    const char *text;
+    for EACH(resource, RESOURCES) {
+        text = value_of(argument, "", resource == TASK_RING ? "task_window" : wsp_resource_names[resource], "");
+        if (text == NULL) continue;
+        m->sizes[resource] = size(argument, text, 1);
+        return;
+    }
+    for EACH(channel, m->info->channel_count) {
+        text = value_of(argument, "channel.", m->info->channels[channel].name, ".capacity");
+        if (text == NULL) continue;
+        m->channels[channel].capacity = size(argument, text, 0);
+        return;
+    }
+    for EACH(process, m->info->process_count) {
+        text = value_of(argument, "scope.", m->info->processes[process].name, "");
+        if (text == NULL) continue;
+        m->processes[process].without_scopes = size(argument, text, 1) > 0;
+        return;
+    }
     refuse("resource", argument, "there is no such resource");
 }
 
 /* The bytes of a tensor, little-endian, from a file. */
 static void set_tensor(Machine *m, const char *argument) {
-    for EACH(each, m->info->tensor_count) {
-        const TensorInfo *tensor = &m->info->tensors[each];
-        if (!is_named(argument, "", tensor->name, "")) continue;
-        FILE *file = fopen(strchr(argument, '=') + 1, "rb");
+    for EACH(place, m->info->tensor_count) {
+        const TensorInfo *tensor = &m->info->tensors[place];
+        const char *path = value_of(argument, "", tensor->name, "");
+        if (path == NULL) continue;
+        FILE *file = fopen(path, "rb");
         if (file == NULL) refuse("tensor", argument, "its file cannot be read");
-        if (fread(m->tensors[each], 1, (size_t)tensor->bytes, file) != tensor->bytes || fgetc(file) != EOF)
+        if (fread(m->tensors[place], 1, (size_t)tensor->bytes, file) != tensor->bytes || fgetc(file) != EOF)
             refuse("tensor", argument, "its file has another number of bytes than the tensor");
         for (u64 byte = 0; tensor->dtype == BOOL && byte < tensor->bytes; byte++)
-            if (m->tensors[each][byte] > 1) refuse("tensor", argument, "has a byte that is no bool, expected 00 or 01");
+            if (m->tensors[place][byte] > 1) refuse("tensor", argument, "has a byte that is no bool, expected 00 or 01");
         fclose(file);
         return;
     }
     refuse("tensor", argument, "the program has no such tensor");
 }
 
-/* An option of the run itself; false where it is another one. `value` is NULL where nothing follows. */
-static bool set_bound(Machine *m, const char *option, const char *value) {
-    u64 *bound = strcmp(option, "--max-steps") == 0  ? &m->max_steps
-                 : strcmp(option, "--enough") == 0   ? &m->enough
-                 : strcmp(option, "--instants") == 0 ? &m->instants
-                                                     : NULL;
-    if (bound == NULL) return false;
-    bool digits = value != NULL && value[0] != 0 && value[strspn(value, "0123456789")] == 0 && strlen(value) <= 19;
-    *bound = digits ? strtoull(value, NULL, 10) : 0;
-    if (!digits || (bound == &m->max_steps && *bound == 0))
-        refuse("argument", option, "expected a whole number from 1 after it");
-    return true;
+static u64 count_after(const char *option, const char *value, u64 least) {
+    return number("argument", option, value, least, UINT64_MAX, "expected a whole number from 1 after it");
 }
 
-static bool run(const ProgramInfo *info, int count, char **given) {
+/* An option and its value. */
+static void set(Machine *m, const char *option, const char *value) {
+    if (strcmp(option, "--max-steps") == 0)
+        m->max_steps = count_after(option, value, 1);
+    else if (strcmp(option, "--enough") == 0)
+        m->enough = count_after(option, value, 0);
+    else if (strcmp(option, "--instants") == 0)
+        m->instants = count_after(option, value, 0);
+    else if (strchr(value, '=') == NULL)
+        refuse("argument", option, "expected NAME=VALUE after it");
+    else if (strcmp(option, "--symbol") == 0)
+        set_symbol(m, value);
+    else if (strcmp(option, "--resource") == 0)
+        set_knob(m, value);
+    else if (strcmp(option, "--tensor") == 0)
+        set_tensor(m, value);
+    else
+        refuse("argument", option,
+               "expected --symbol NAME=VALUE, --resource NAME=SIZE, --tensor NAME=FILE, --max-steps N, --instants N, "
+               "--enough N or --observe");
+}
+
+static bool run(const ProgramInfo *info, int count, char **arguments) {
     Machine *m = wsp_prepared(info);
-    for (int each = 1; each < count; each += 2) {
-        const char *value = each + 1 < count ? given[each + 1] : NULL;
-        if (strcmp(given[each], "--observe") == 0) {
+    for (int place = 1; place < count; place++) {
+        if (strcmp(arguments[place], "--observe") == 0) {
             m->observed = true;
-            each--;
-            continue;
+        } else {
+            set(m, arguments[place], place + 1 < count ? arguments[place + 1] : "");
+            place++;
         }
-        if (set_bound(m, given[each], value)) continue;
-        if (value == NULL || strchr(value, '=') == NULL)
-            refuse("argument", given[each], "expected NAME=VALUE after it");
-        if (strcmp(given[each], "--symbol") == 0)
-            set_symbol(m, value);
-        else if (strcmp(given[each], "--resource") == 0)
-            set_knob(m, value);
-        else if (strcmp(given[each], "--tensor") == 0)
-            set_tensor(m, value);
-        else
-            refuse("argument", given[each],
-                   "expected --symbol NAME=VALUE, --resource NAME=SIZE, --tensor NAME=FILE, --max-steps N, "
-                   "--instants N, --enough N or --observe");
     }
     return wsp_run(m);
 }
 
 /* All programs in turn, or the one whose number is given by `--only N` before all other arguments. */
-int main(int count, char **given) {
-    bool completed = true, chosen = count > 2 && strcmp(given[1], "--only") == 0;
-    size_t first = chosen ? strtoul(given[2], NULL, 10) : 0, end = chosen ? first + 1 : wsp_program_count;
+int main(int count, char **arguments) {
+    bool completed = true, chosen = count > 2 && strcmp(arguments[1], "--only") == 0;
+    size_t first = chosen ? strtoul(arguments[2], NULL, 10) : 0, end = chosen ? first + 1 : wsp_program_count;
     if (end > wsp_program_count) refuse("argument", "--only", "there is no such program");
-    for (size_t each = first; each < end; each++)
-        completed &= run(wsp_programs[each], chosen ? count - 2 : count, chosen ? given + 2 : given);
+    for (size_t program = first; program < end; program++)
+        completed &= run(wsp_programs[program], chosen ? count - 2 : count, chosen ? arguments + 2 : arguments);
     return completed ? 0 : 1;
 }

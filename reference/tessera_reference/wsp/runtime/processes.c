@@ -50,7 +50,7 @@ static u64 wsp_worker(Machine *m, u64 task, u64 key) {
     return worker;
 }
 
-/* The instructions of a kernel call, over tensors whose dtype and count are known.
+/* The instructions of a kernel call, over tensors whose dtype and count are known, those of one instruction equal.
  *
  * Integers are computed without signs, which wrap as two's complement does; only orders look at the sign bit. Floats are
  * computed as double and rounded once: sums and products of two fp32 are the same so.
@@ -63,9 +63,6 @@ static Elements elements_of(Machine *m, uint32_t tensor) {
     return (Elements){info, m->tensors[tensor], (unsigned)(info->bytes / info->count)};
 }
 
-/* An operand: elements of a tensor, or one value as bits and as a number. */
-typedef struct { bool is_tensor; Elements tensor; u64 bits; double number; } Source;
-
 static Elements elements(Machine *m, const Site *site, u64 place) {
     return elements_of(m, m->info->numbers[site->tensors.first + place]);
 }
@@ -75,25 +72,22 @@ static bool is_float(const Elements *e) { return e->info->dtype == FP32 || e->in
 static u64 bits_at(const Elements *e, u64 place) {
     const uint8_t *at = e->data + place * e->width;
     u64 bits = 0;
-    for (unsigned each = 0; each < e->width; each++) bits |= (u64)at[each] << 8 * each;
+    for EACH(byte, e->width) bits |= (u64)at[byte] << 8 * byte;
     return bits;
 }
 
 static void set_bits(const Elements *e, u64 place, u64 bits) {
     uint8_t *at = e->data + place * e->width;
-    for (unsigned each = 0; each < e->width; each++) at[each] = (uint8_t)(bits >> 8 * each);
+    for EACH(byte, e->width) at[byte] = (uint8_t)(bits >> 8 * byte);
 }
 
 static double number_of(const Elements *e, u64 bits) {
-    if (e->info->dtype == FP32) {
-        uint32_t narrow = (uint32_t)bits;
-        float value;
-        memcpy(&value, &narrow, sizeof value);
-        return value;
-    }
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
+    uint32_t narrow = (uint32_t)bits;
+    float single;
+    double wide;
+    memcpy(&single, &narrow, sizeof single);
+    memcpy(&wide, &bits, sizeof wide);
+    return e->info->dtype == FP32 ? single : wide;
 }
 
 /* The bits of a number, rounded to the dtype; every NaN is the quiet one. */
@@ -116,23 +110,15 @@ static u64 element_bits(const Elements *e, u64 value) {
     return e->info->dtype == FP64 ? bits_of_number(e, (double)value) : value;
 }
 
+/* An operand: the elements of a tensor, or one value as the bits of an element. */
+typedef struct { bool is_tensor; Elements tensor; u64 bits; } Source;
+
 static Source source(Machine *m, const Site *site, const u64 *scalars, const Operand *operand, const Elements *like) {
-    Source found = {.is_tensor = operand->kind == OF_TENSOR};
-    if (found.is_tensor) {
-        found.tensor = elements(m, site, operand->value);
-        return found;
-    }
-    u64 value = operand->kind == OF_SCALAR ? scalars[operand->value] : operand->value;
-    found.bits = element_bits(like, value);
-    if (is_float(like)) found.number = number_of(like, found.bits);
-    return found;
+    if (operand->kind == OF_TENSOR) return (Source){.is_tensor = true, .tensor = elements(m, site, operand->value)};
+    return (Source){.bits = element_bits(like, operand->kind == OF_SCALAR ? scalars[operand->value] : operand->value)};
 }
 
 static u64 bits_from(const Source *s, u64 place) { return s->is_tensor ? bits_at(&s->tensor, place) : s->bits; }
-
-static double number_from(const Source *s, u64 place) {
-    return s->is_tensor ? number_of(&s->tensor, bits_at(&s->tensor, place)) : s->number;
-}
 
 static double float_result(int op, double a, double b) {
     switch (op) {
@@ -166,28 +152,26 @@ static u64 sum(const Elements *d, const Elements *terms) {
     return is_float(d) ? bits_of_number(d, number_of(d, total)) : total;
 }
 
+static u64 result(const Elements *d, int op, u64 place, u64 a, u64 b) {
+    switch (op) {
+    case FILL:
+    case COPY: return a;
+    case IOTA: return is_float(d) ? bits_of_number(d, number_of(d, element_bits(d, place)) + number_of(d, a)) : place + a;
+    }
+    if (is_float(d)) return bits_of_number(d, float_result(op, number_of(d, a), number_of(d, b)));
+    return integer_result(d, op, a, b);
+}
+
 static void apply(Machine *m, const Site *site, const u64 *scalars, const Instruction *instruction) {
     Elements d = elements(m, site, instruction->destination);
-    int op = instruction->op;
     Source a = source(m, site, scalars, &instruction->operands[0], &d);
-    if (op == SUM) {
+    Source b = source(m, site, scalars, &instruction->operands[1], &d);
+    if (instruction->op == SUM) {
         set_bits(&d, 0, sum(&d, &a.tensor));
         return;
     }
-    Source b = {0};
-    if (op >= KERNEL_ADD) b = source(m, site, scalars, &instruction->operands[1], &d);
-    for (u64 each = 0; each < d.info->count; each++) {
-        u64 bits;
-        if (op == FILL || op == COPY)
-            bits = bits_from(&a, each);
-        else if (op == IOTA)
-            bits = is_float(&d) ? bits_of_number(&d, number_of(&d, element_bits(&d, each)) + a.number) : each + a.bits;
-        else if (is_float(&d))
-            bits = bits_of_number(&d, float_result(op, number_from(&a, each), number_from(&b, each)));
-        else
-            bits = integer_result(&d, op, bits_from(&a, each), bits_from(&b, each));
-        set_bits(&d, each, bits);
-    }
+    for (u64 place = 0; place < d.info->count; place++)
+        set_bits(&d, place, result(&d, instruction->op, place, bits_from(&a, place), bits_from(&b, place)));
 }
 
 /* What a kernel does to its tensors. */
@@ -197,28 +181,6 @@ static void wsp_apply(Machine *m, const Site *site, const u64 *scalars) {
         apply(m, site, scalars, &m->info->instructions[instructions.first + each]);
 }
 
-/* An element as a value of a slot. */
-
-/* Shortest digits that read back as the value, as Python writes a float. */
-static void shortest(char *text, size_t room, double value) {
-    char digits[40];
-    int precision = 0;
-    if (isnan(value) || isinf(value)) {
-        snprintf(text, room, "%s", isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
-        return;
-    }
-    do snprintf(digits, sizeof digits, "%.*e", precision, value);
-    while (strtod(digits, NULL) != value && ++precision < 17);
-    int exponent = atoi(strchr(digits, 'e') + 1);
-    if (exponent < -4 || exponent >= 16) {
-        *strchr(digits, 'e') = 0;
-        snprintf(text, room, "%se%c%02d", digits, exponent < 0 ? '-' : '+', abs(exponent));
-        return;
-    }
-    int decimals = precision > exponent ? precision - exponent : 1;
-    snprintf(text, room, "%.*f", decimals, value);
-}
-
 /* An element as u64: integers extend in two's complement, floats must be whole. */
 static u64 as_u64(Machine *m, const Elements *e, u64 place) {
     u64 bits = bits_at(e, place), sign = UINT64_C(1) << (8 * e->width - 1);
@@ -226,8 +188,8 @@ static u64 as_u64(Machine *m, const Elements *e, u64 place) {
     if (!is_float(e)) return bits;
     double value = number_of(e, bits);
     if (!(value >= 0 && value < 18446744073709551616.0 && (double)(u64)value == value)) {
-        char text[64];
-        shortest(text, sizeof text, value);
+        char text[40] = "nan"; /* whose sign printf would show */
+        if (!isnan(value)) snprintf(text, sizeof text, "%.17g", value);
         wsp_fail(m, "SLOT_VALUE", NULL, NULL, "%s[%" PRIu64 "] is %s, expected a whole number from 0 below 2^64",
                  e->info->name, place, text);
     }
@@ -243,9 +205,9 @@ static int take(Machine *m, Process *p, uint32_t channel, uint32_t slot) {
     Channel *c = &m->channels[channel];
     if (p->delivered == NOTHING) {
         wsp_count_step(m);
-        p->delivered = wsp_channel_take(m, c, (Party){PROCESS_PARTY, p->index, p}, &p->token);
+        p->delivered = wsp_channel_take(m, c, of_process(p), &p->token);
         if (p->delivered == NOTHING) {
-            wsp_wait(m, p, CHANNEL_EMPTY_WAIT, c->info->name);
+            wsp_process_waits(m, p, CHANNEL_EMPTY_WAIT, c->info->name);
             return NOTHING;
         }
     }
@@ -262,8 +224,8 @@ static bool send(Machine *m, Process *p, uint32_t channel, uint32_t value) {
     Channel *c = &m->channels[channel];
     if (p->closed[channel])
         wsp_fail(m, "SEND_AFTER_CLOSE", NULL, NULL, "%s has closed %s", p->info->name, c->info->name);
-    if (wsp_channel_send(m, c, (Party){PROCESS_PARTY, p->index, p}, wsp_value(m, value))) return true;
-    wsp_wait(m, p, CHANNEL_FULL_WAIT, c->info->name);
+    if (wsp_channel_send(m, c, of_process(p), wsp_value(m, value))) return true;
+    wsp_process_waits(m, p, CHANNEL_FULL_WAIT, c->info->name);
     return false;
 }
 
@@ -289,7 +251,7 @@ static bool task(Machine *m, Process *p, const Site *site, uint32_t key) {
         wsp_stall(m, p, reason);
         return false;
     }
-    wsp_end_wait(m, p);
+    wsp_end_wait(m, &p->waiting);
     p->time = m->now;
     return true;
 }
@@ -297,21 +259,22 @@ static bool task(Machine *m, Process *p, const Site *site, uint32_t key) {
 /* Whether the process need not wait for these tasks. */
 static bool await(Machine *m, Process *p, size_t tasks) {
     p->awaited = tasks;
-    if (tasks > 0) wsp_wait(m, p, TASK_WAIT, "tasks");
+    if (tasks > 0) wsp_process_waits(m, p, TASK_WAIT, "tasks");
     return tasks == 0;
 }
 
 static bool await_tensors(Machine *m, Process *p, List reads, List writes) {
     wsp_find_dependencies(m, reads, writes);
-    for (size_t each = 0; each < m->found_count; each++) wsp_add_node(m, &m->found[each]->watchers, p);
-    return await(m, p, m->found_count);
+    for (size_t place = 0; place < m->found.count; place++)
+        wsp_add_pointer(m, &((Task *)wsp_pointer(&m->found, place))->watchers, p);
+    return await(m, p, m->found.count);
 }
 
 static bool await_own(Machine *m, Process *p) {
     size_t own = 0;
-    for (Task *task = p->in_flight > 0 ? m->first_task : NULL; task != NULL; task = task->after)
+    for (Task *task = m->tasks.after; own < p->in_flight; task = task->after)
         if (task->process == p) {
-            wsp_add_node(m, &task->watchers, p);
+            wsp_add_pointer(m, &task->watchers, p);
             own++;
         }
     return await(m, p, own);
@@ -332,23 +295,16 @@ static void load(Machine *m, Process *p, uint32_t slot, uint32_t tensor) {
 }
 
 static void begin_scope(Machine *m, Process *p) {
-    if (p->without_scopes) return;
-    Scope *scope = wsp_take(m, &m->free_scopes, sizeof(Scope));
-    *scope = (Scope){.outer = p->scope, .open = true};
-    p->scope = scope;
+    if (!p->without_scopes) *(Scope *)wsp_add(m, &p->scopes, sizeof(Scope)) = (Scope){.serial = ++m->scopes};
 }
 
 /* What complete tasks of the scope held is free; no barrier. */
 static void end_scope(Machine *m, Process *p) {
     if (p->without_scopes) return;
-    Scope *scope = p->scope;
-    p->scope = scope->outer;
-    scope->open = false;
-    if (scope->slots > 0) {
-        wsp_free(m, scope->slots, scope->entries, scope->heap);
-        wsp_freed(m);
-    }
-    if (scope->tasks == 0) wsp_give_back(&m->free_scopes, scope);
+    Scope scope = ((Scope *)p->scopes.items)[--p->scopes.count];
+    if (scope.slots == 0) return;
+    wsp_free(m, scope.slots, scope.entries, scope.heap);
+    wsp_freed(m);
 }
 
 /* The process ends, and closes what it produces. */

@@ -6,6 +6,7 @@
 #ifndef WSP_PROGRAM_H
 #define WSP_PROGRAM_H
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <setjmp.h>

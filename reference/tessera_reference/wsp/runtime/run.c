@@ -10,13 +10,16 @@ enum { COMPLETED, DEADLOCK, ERROR, RUNNING };
 
 static u64 larger(u64 a, u64 b) { return a > b ? a : b; }
 
+static void print_number(const char *name, u64 value) { wsp_print("\"%s\":" NUMBER, name, value); }
+
 static void print_times(const Machine *m) {
     const ProgramInfo *info = m->info;
     u64 makespan = 0;
     for EACH(p, info->process_count) makespan = larger(makespan, m->processes[p].time);
     for EACH(w, info->workers) makespan = larger(makespan, m->workers[w].time);
-    wsp_print("\"total_cycles\":" NUMBER ",\"processes\":{", makespan);
-    for EACH(p, info->process_count) wsp_print("\"%s\":" NUMBER, info->processes[p].name, m->processes[p].time);
+    print_number("total_cycles", makespan);
+    wsp_print("\"processes\":{");
+    for EACH(p, info->process_count) print_number(info->processes[p].name, m->processes[p].time);
     wsp_print("},\"workers\":[");
     for EACH(w, info->workers) wsp_print("{\"busy\":" NUMBER ",\"tasks\":" NUMBER "}", m->workers[w].busy, m->workers[w].tasks);
     wsp_print("],\"kernels\":{");
@@ -37,8 +40,8 @@ static void print_stalls(const Machine *m) {
     u64 cycles[STALL_REASONS];
     memcpy(cycles, m->stall_cycles, sizeof cycles);
     wsp_print("\"current_stalls\":[");
-    for EACH(each, m->info->process_count) {
-        const Process *p = &m->processes[each];
+    for EACH(process, m->info->process_count) {
+        const Process *p = &m->processes[process];
         if (p->waiting.reason >= STALL_REASONS) continue;
         wsp_print("{\"process\":\"%s\"", p->info->name);
         print_current(m, &p->waiting, cycles);
@@ -56,24 +59,24 @@ static void print_stalls(const Machine *m) {
     wsp_print("}");
 }
 
-static void print_resources(const char *title, const u64 *values, u64 ready_queue) {
+static void print_resources(const char *title, const u64 *values) {
     wsp_print("\"%s\":{", title);
-    for EACH(each, RESOURCES)
-        wsp_print("\"%s\":" NUMBER, wsp_resource_names[each], each == READY_QUEUE ? ready_queue : values[each]);
+    for EACH(resource, RESOURCES) print_number(wsp_resource_names[resource], values[resource]);
     wsp_print("}");
 }
 
 static void print_values(const Machine *m) {
     const ProgramInfo *info = m->info;
-    u64 fullest = 0;
-    for EACH(w, info->workers) fullest = larger(fullest, m->workers[w].places);
-    print_resources("used", m->used, fullest);
-    print_resources("high_water", m->high_water, m->high_water[READY_QUEUE]);
+    u64 used[RESOURCES];
+    memcpy(used, m->used, sizeof used);
+    for EACH(w, info->workers) used[READY_QUEUE] = larger(used[READY_QUEUE], m->workers[w].places);
+    print_resources("used", used);
+    print_resources("high_water", m->high_water);
     wsp_print("\"channels\":{");
-    for EACH(each, info->channel_count) {
-        const Channel *c = &m->channels[each];
+    for EACH(channel, info->channel_count) {
+        const Channel *c = &m->channels[channel];
         wsp_print("\"%s\":{\"sent\":" NUMBER ",\"taken\":" NUMBER ",\"left\":%zu}", c->info->name, c->sent, c->taken,
-                  c->count);
+                  c->tokens.count);
     }
     wsp_print("},\"slots\":{");
     for EACH(slot, info->slot_count) wsp_print("\"%s\":\"" NUMBER "\"", info->slots[slot], m->slots[slot]);
@@ -87,17 +90,12 @@ static void print_values(const Machine *m) {
         putchar('"');
     }
     wsp_print("},\"assignments\":[");
-    for (size_t task = 0; task < m->issued; task++) wsp_print("%" PRIu32, m->assignments[task]);
+    for (size_t task = 0; task < m->assignments.count; task++)
+        wsp_print("%" PRIu32, ((uint32_t *)m->assignments.items)[task]);
     wsp_print("]");
 }
 
 /* Who waits for whom, by numbers. */
-
-static void print_scopes(const Scope *scope) {
-    if (scope == NULL) return;
-    print_scopes(scope->outer);
-    wsp_print("[" NUMBER "," NUMBER "," NUMBER "]", scope->slots, scope->entries, scope->heap);
-}
 
 static void print_process(const Machine *m, const Process *p) {
     wsp_print("{\"done\":%s", p->done ? "true" : "false");
@@ -110,15 +108,20 @@ static void print_process(const Machine *m, const Process *p) {
     for EACH(channel, m->info->channel_count)
         if (p->closed[channel]) wsp_print("%" PRIu32, channel);
     wsp_print("],\"scopes\":[");
-    print_scopes(p->scope);
+    for (size_t depth = 0; depth < p->scopes.count; depth++) {
+        const Scope *scope = (Scope *)p->scopes.items + depth;
+        wsp_print("[" NUMBER "," NUMBER "," NUMBER "]", scope->slots, scope->entries, scope->heap);
+    }
     wsp_print("]}");
 }
 
 static void print_channel(const Channel *c) {
     wsp_print("{\"capacity\":" NUMBER ",\"tokens\":%zu,\"senders\":%zu,\"producers\":%" PRIu32 ",\"takers\":%zu,\"tasks\":[",
-              c->capacity, c->count, c->senders.count, c->producers, c->takers.count);
-    for EACH(taker, c->takers.count)
-        if (c->takers.entries[taker].kind == TASK_PARTY) wsp_print(NUMBER, c->takers.entries[taker].number);
+              c->capacity, c->tokens.count, c->senders.count, c->producers, c->takers.count);
+    for EACH(place, c->takers.count) {
+        const Entry *taker = wsp_first(&c->takers) + place;
+        if (taker->kind == OF_TASK) wsp_print(NUMBER, taker->number);
+    }
     wsp_print("]}");
 }
 
@@ -133,11 +136,10 @@ static void print_task(const Machine *m, const Task *task) {
     wsp_print("\"holds\":[1,%" PRIu32 "," NUMBER "," NUMBER "],\"signals\":[", site->writes.count, task->nodes, site->heap);
     for EACH(signal, site->signals.count) wsp_print("%" PRIu32, m->info->numbers[site->signals.first + signal]);
     wsp_print("],\"dependents\":[");
-    for (const Node *node = task->dependents; node != NULL; node = node->next)
-        wsp_print(NUMBER, ((Task *)node->subject)->number);
+    for EACH(place, task->dependents.count) wsp_print(NUMBER, ((Task *)wsp_pointer(&task->dependents, place))->number);
     wsp_print("],\"watchers\":[");
-    for (const Node *node = task->watchers; node != NULL; node = node->next)
-        wsp_print("%" PRIu32, ((Process *)node->subject)->index);
+    for EACH(place, task->watchers.count)
+        wsp_print("%" PRIu32, ((Process *)wsp_pointer(&task->watchers, place))->index);
     wsp_print("]}");
 }
 
@@ -151,7 +153,7 @@ static void print_waiting(const Machine *m) {
     wsp_print("],\"channels\":[");
     for EACH(channel, m->info->channel_count) print_channel(&m->channels[channel]);
     wsp_print("],\"tasks\":[");
-    for (const Task *task = m->first_task; task != NULL; task = task->after) print_task(m, task);
+    for (const Task *task = m->tasks.after; task != &m->tasks; task = task->after) print_task(m, task);
     wsp_print("],\"workers\":[");
     for EACH(w, m->info->workers) wsp_print("%" PRId64, m->workers[w].task ? (int64_t)m->workers[w].task->number : -1);
     wsp_print("]}");
@@ -179,7 +181,6 @@ static void wsp_print_result(Machine *m, int outcome) {
 static void prepare_processes(Machine *m) {
     const ProgramInfo *info = m->info;
     m->processes = wsp_allocate(m, info->process_count, sizeof(Process));
-    m->stalled = wsp_allocate(m, info->process_count, sizeof(Process *));
     for EACH(each, info->process_count) {
         Process *p = &m->processes[each];
         p->info = &info->processes[each];
@@ -201,8 +202,8 @@ static void prepare_values(Machine *m) {
     m->symbols = wsp_allocate(m, info->symbol_count, sizeof(u64));
     m->slots = wsp_allocate(m, info->slot_count, sizeof(u64));
     m->tensors = wsp_allocate(m, info->tensor_count, sizeof(uint8_t *));
-    m->writers = wsp_allocate(m, info->tensor_count, sizeof(Task *));
-    m->readers = wsp_allocate(m, info->tensor_count, sizeof(Reader *));
+    m->writers = wsp_allocate(m, info->tensor_count, sizeof(Use));
+    m->readers = wsp_allocate(m, info->tensor_count, sizeof(Vector));
     m->kernel_runs = wsp_allocate(m, info->kernel_count, sizeof(u64));
     m->kernel_cycles = wsp_allocate(m, info->kernel_count, sizeof(u64));
     memcpy(m->sizes, info->sizes, sizeof m->sizes);
@@ -226,6 +227,7 @@ static Machine *wsp_prepared(const ProgramInfo *info) {
     m->max_steps = 100000000;
     m->enough = m->instants = UINT64_MAX;
     m->current_index = -1;
+    m->tasks.before = m->tasks.after = &m->tasks;
     prepare_values(m);
     m->workers = wsp_allocate(m, info->workers, sizeof(Worker));
     for EACH(each, info->workers) m->workers[each].index = each;
@@ -263,11 +265,12 @@ static void go_on(Machine *m, Process *p) {
 /* All that happens at one instant. */
 static void instant(Machine *m) {
     do {
-        size_t due = wsp_collect_due(m);
-        for (size_t each = 0; each < due; each++) happen(m, &m->due[each]);
+        m->due.count = 0;
+        while (wsp_is_due(m)) *(Entry *)wsp_add(m, &m->due, sizeof(Entry)) = wsp_pop(&m->events);
+        for (size_t place = 0; place < m->due.count; place++) happen(m, wsp_first(&m->due) + place);
         for (Process *p; (p = wsp_next_runnable(m)) != NULL;) go_on(m, p);
         wsp_start_tasks(m);
-    } while (!wsp_is_settled(m));
+    } while (m->sweeps[m->sweep].count > 0 || wsp_is_due(m));
 }
 
 static void blame(Machine *m) {
@@ -292,10 +295,10 @@ static int finish(Machine *m) {
     }
     for (u64 instants = 0; instants == 0 || m->events.count > 0; instants++) {
         if (instants == m->instants) return RUNNING;
-        if (m->events.count > 0) m->now = m->events.entries[0].time;
+        if (m->events.count > 0) m->now = wsp_first(&m->events)->time;
         instant(m);
     }
-    if (m->first_task != NULL) return DEADLOCK;
+    if (m->tasks.after != &m->tasks) return DEADLOCK;
     for EACH(each, m->info->process_count)
         if (!m->processes[each].done) return DEADLOCK;
     return COMPLETED;
