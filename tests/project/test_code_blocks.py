@@ -202,6 +202,34 @@ def test_data_is_accepted(name: str, tmp_path: Path) -> None:
     assert READERS[name](path)
 
 
+PACKAGES = {
+    r"--impl=cabi:|smoke cabi:|build-c-library": "cffi",
+    r"--executor=dask:|^dask ": "distributed",
+    r"--sign\b|--signed-by\b|--key\b": "cryptography",
+    r"--to ptx": "llvmlite",
+    r"tessera-reference lsp": "pygls",
+    r"tessera-\w+ completion": "shtab",
+}
+"""Packages that a plain installation lacks, by the commands that need them."""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_pages_name_the_extra_of_their_commands(page: Path) -> None:
+    """A page tells its reader to install what its commands need; an image for podman has every extra."""
+    text = page.read_text(encoding="utf-8")
+    blocks = "".join(re.findall(r"^```sh\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)).replace("\\\n", " ")
+    commands = [line for line in blocks.splitlines() if not line.startswith("podman")]
+    commands += re.findall(r"`(tessera-[a-z]+ [^`]+)`", text)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = {name: needed for name, needed in project["optional-dependencies"].items() if name != "test"}
+    for pattern, package in PACKAGES.items():
+        needing = [command for command in commands if re.search(pattern, command)]
+        names = [name for name, needed in extras.items() if any(re.match(rf"{package}\b", entry) for entry in needed)]
+        choice = "|".join(names)
+        named = rf"\[[a-z,-]*\b({choice})\b[a-z,-]*\]|extra `?({choice})\b"
+        assert not needing or re.search(named, text), f"{needing[0]}: name one of the extras {', '.join(names)}"
+
+
 def test_every_block_is_judged_or_stands_in_the_table() -> None:
     assert {language for language, _ in BLOCKS.values()} == {
         "sh",
