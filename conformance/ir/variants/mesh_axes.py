@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tessera_conformance.strength import altered
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.ir.operation import require
+from tessera_reference.ir.operation import Refusal
 from tessera_reference.ir.types import Mesh
 from tessera_reference.language import modules, syntax
 from tessera_reference.language import values as types_of_texts
@@ -17,7 +17,8 @@ RESOLVE = types_of_texts.resolve_mesh
 def of_the_runtime(type_: syntax.MeshType) -> Mesh:
     """A mesh of these axes."""
     mesh = RESOLVE(type_)
-    require({*mesh.axes} <= {*AXES}, "distributed", f"axes {', '.join(mesh.axes)}", ", ".join(AXES), "LANG-09-01")
+    if not {*mesh.axes} <= {*AXES}:
+        raise Refusal("distributed", f"axes {', '.join(mesh.axes)}", ", ".join(AXES), "LANG-09-01")
     return mesh
 
 

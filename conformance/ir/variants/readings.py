@@ -18,7 +18,8 @@ from tessera_reference.graph import control
 from tessera_reference.graph.control import Assert, For
 from tessera_reference.graph.grad import Grad
 from tessera_reference.graph.matmul import MatMul
-from tessera_reference.ir.operation import Operation, require
+from tessera_reference.ir.operation import Operation
+from tessera_reference.ir.operation import Refusal as IllegalOperands
 from tessera_reference.ir.types import Tensor
 from tessera_reference.language import expressions, grammar, values
 from tessera_reference.language import expressions as calls
@@ -338,7 +339,8 @@ INFER = Grad.infer
 
 def of_scalars(self: Grad) -> Any:
     """One gradient for each operand, of a scalar."""
-    require(not isinstance(self.y, Tensor), "shapes", "a gradient of a tensor", "a scalar", "LANG-05.2-06")
+    if isinstance(self.y, Tensor):
+        raise IllegalOperands("shapes", "a gradient of a tensor", "a scalar", "LANG-05.2-06")
     return INFER(self)
 
 

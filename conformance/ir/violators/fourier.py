@@ -9,7 +9,7 @@ import numpy as np
 
 from tessera_conformance.strength import Violation
 from tessera_reference.graph.reductions import FourierTransform
-from tessera_reference.ir.operation import require
+from tessera_reference.ir.operation import Refusal
 from tessera_reference.numerics import arithmetic, fourier
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES, DType
@@ -145,7 +145,8 @@ ALGORITHMS = [
 
 
 def refusing_floats(self: FourierTransform) -> Any:
-    require(self.x.dtype.kind == "complex", "types", f"is not defined on {self.x.dtype}", "a complex dtype")
+    if self.x.dtype.kind != "complex":
+        raise Refusal("types", f"is not defined on {self.x.dtype}", "a complex dtype")
     return INFER(self)
 
 

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tessera_conformance.strength import Violation, replaced
+from tessera_conformance.strength import Violation, replaced, without_refusals
 from tessera_reference.adapter import make
 from tessera_reference.graph import elementwise
 from tessera_reference.graph.elementwise import Abs, Clamp, Maximum, Minimum, Select
@@ -162,10 +162,6 @@ def any_dtypes(a: Any, b: Any) -> None:
     """Operands of two dtypes go together."""
 
 
-def any_condition(condition: bool, category: str, *rest: Any) -> None:
-    """Nothing is refused."""
-
-
 def first_shape(dtype: Any, *operands: Any) -> Any:
     try:
         return USUAL_SHAPE(dtype, *operands)
@@ -178,8 +174,8 @@ USUAL_SHAPE = elementwise.elementwise
 LENIENT = [
     replaced("LANG-03.1-05", "chooses from two dtypes", make, (elementwise, "require_one_dtype", any_dtypes),
              name="choice_of_dtypes"),
-    replaced("LANG-11-01", "takes any number for a condition", make, (elementwise, "require", any_condition),
-             name="any_condition"),
+    replaced("LANG-11-01", "takes any number for a condition", make,
+             *without_refusals(elementwise, lambda source: "the condition is" in source), name="any_condition"),
     replaced("LANG-03.2-03", "chooses from shapes that do not fit", make, (elementwise, "elementwise", first_shape),
              name="choice_of_shapes"),
 ]  # fmt: skip

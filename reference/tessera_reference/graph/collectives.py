@@ -37,39 +37,23 @@ def resolve_axis(meshes: Mapping[str, Mesh], axis: str, mesh: str | None) -> tup
     Raises `Refusal` of category distributed.
     """
     if not meshes:
-        raise Refusal(
-            "distributed",
-            f"axis {axis} is of no mesh: the module declares none",
-            f"a mesh with an axis {axis}",
-            "LANG-05.4-04",
-            f"declare one: mesh g = mesh<axes=[{axis}], shape=[2]>;",
-        )
+        message = f"axis {axis} is of no mesh: the module declares none"
+        requirement = f"a mesh with an axis {axis}"
+        remedy = f"declare one: mesh g = mesh<axes=[{axis}], shape=[2]>;"
+        raise Refusal("distributed", message, requirement, "LANG-05.4-04", remedy)
     if mesh is None and len(meshes) != 1:
-        raise Refusal(
-            "distributed",
-            f"which mesh has the axis {axis}? There are {', '.join(meshes)}",
-            "a mesh by name, where the module declares several",
-            "AMB-LANG-108",
-            f"name it: mesh={next(iter(meshes), '')}",
-        )
+        message = f"which mesh has the axis {axis}? There are {', '.join(meshes)}"
+        requirement = "a mesh by name, where the module declares several"
+        raise Refusal("distributed", message, requirement, "AMB-LANG-108", f"name it: mesh={next(iter(meshes), '')}")
     name = next(iter(meshes)) if mesh is None else mesh
     if name not in meshes:
-        raise Refusal(
-            "distributed",
-            f"unknown mesh {name!r}",
-            f"one of {', '.join(meshes)}",
-            "AMB-LANG-108",
-            did_you_mean(name, meshes),
-        )
+        message = f"unknown mesh {name!r}"
+        raise Refusal("distributed", message, f"one of {', '.join(meshes)}", "AMB-LANG-108", did_you_mean(name, meshes))
     axes = dict(zip(meshes[name].axes, meshes[name].shape, strict=True))
     if axis not in axes:
-        raise Refusal(
-            "distributed",
-            f"mesh {name} has no axis {axis!r}",
-            f"one of its axes: {', '.join(axes)}",
-            "LANG-05.4-04",
-            did_you_mean(axis, axes),
-        )
+        message = f"mesh {name} has no axis {axis!r}"
+        requirement = f"one of its axes: {', '.join(axes)}"
+        raise Refusal("distributed", message, requirement, "LANG-05.4-04", did_you_mean(axis, axes))
     return name, axes[axis]
 
 
@@ -172,13 +156,10 @@ class Reducing(Collective):
     def infer(self) -> Numeric:
         """`op` is one of those that there are and defined on the operand's dtype."""
         if self.op not in self.operators:
-            raise Refusal(
-                "distributed",
-                f"op is {self.op!r}",
-                f"one of {', '.join(self.operators)}",
-                "AMB-LANG-76",
-                self._instead() or did_you_mean(self.op, self.operators),
-            )
+            message = f"op is {self.op!r}"
+            requirement = f"one of {', '.join(self.operators)}"
+            remedy = self._instead() or did_you_mean(self.op, self.operators)
+            raise Refusal("distributed", message, requirement, "AMB-LANG-76", remedy)
         instead = alternative(self.op, self.x.dtype)
         if instead is not None:
             raise Refusal("types", f"{self.op} is not defined on {self.x.dtype}", instead or "", "LANG-11-01")
@@ -343,12 +324,8 @@ class RootSum(Collective):
 
 def _require_root(root: int, collective: Collective) -> None:
     if not 0 <= root < collective.group:
-        raise Refusal(
-            "distributed",
-            f"root {root} is not along axis {collective.axis}",
-            f"0 <= root <= {collective.group - 1}",
-            "AMB-RT-02",
-        )
+        message = f"root {root} is not along axis {collective.axis}"
+        raise Refusal("distributed", message, f"0 <= root <= {collective.group - 1}", "AMB-RT-02")
 
 
 def _part(x: Tensor, dim: int, group: int) -> Tensor:
@@ -356,12 +333,8 @@ def _part(x: Tensor, dim: int, group: int) -> Tensor:
     require_axis(dim, x.rank)
     extent = x.shape[dim]
     if isinstance(extent, int) and extent % group != 0:
-        raise Refusal(
-            "distributed",
-            f"dimension {dim % x.rank} of {x} has no {group} equal parts",
-            f"an extent that the {group} ranks of the group divide",
-            "AMB-RT-04",
-        )
+        message = f"dimension {dim % x.rank} of {x} has no {group} equal parts"
+        raise Refusal("distributed", message, f"an extent that the {group} ranks of the group divide", "AMB-RT-04")
     return _with_extent(x, dim, extent // group if isinstance(extent, int) else extent if group == 1 else "?")
 
 

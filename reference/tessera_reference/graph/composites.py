@@ -70,12 +70,8 @@ class FlashAttention(Composite):
         require_held_as("v", v, q)
         ranks = {q.rank, k.rank, v.rank}
         if len(ranks) != 1 or min(ranks) < 2:
-            raise Refusal(
-                "shapes",
-                f"operands have ranks {q.rank}, {k.rank} and {v.rank}",
-                "one rank of at least 2",
-                "LANG-05.2-02",
-            )
+            message = f"operands have ranks {q.rank}, {k.rank} and {v.rank}"
+            raise Refusal("shapes", message, "one rank of at least 2", "LANG-05.2-02")
         self._require_shapes()
         if self.scale is not None and not math.isfinite(self.scale):
             raise Refusal("numerics", f"scale is {self.scale}", "a finite number", "LANG-02-04")
@@ -96,12 +92,8 @@ class FlashAttention(Composite):
         if k.shape[-2] == 0:
             raise Refusal("shapes", "there are no keys", "at least one key", "LANG-05.2-03")
         if self.causal and q.shape[-2] != k.shape[-2]:
-            raise Refusal(
-                "shapes",
-                f"causal: {show_dim(q.shape[-2])} queries and {show_dim(k.shape[-2])} keys",
-                "as many queries as keys",
-                "LANG-03.2-03",
-            )
+            message = f"causal: {show_dim(q.shape[-2])} queries and {show_dim(k.shape[-2])} keys"
+            raise Refusal("shapes", message, "as many queries as keys", "LANG-03.2-03")
 
     def decompose(self, build: Builder, *operands: Value) -> Value:
         q, k, v = (Term(operand, build) for operand in operands)

@@ -23,7 +23,6 @@ from ..ir.operation import (
     Refusal,
     Shown,
     operation,
-    require,
 )
 from ..ir.types import LAYOUTS, Layout, Scalar, Tensor, Type, Value, dtype_of, is_layout, layout_of
 from ..numerics.array import Array
@@ -41,13 +40,9 @@ def known_layout(text: str) -> Layout:
         layout = layout_of(text)
     except ValueError:
         layout = Layout(text)
-    require(
-        is_layout(layout),
-        "layouts",
-        f"{text!r} is no layout",
-        f"one of {', '.join(LAYOUTS)}, blocked with bm and bn",
-        "LANG-02.3-39",
-    )
+    if not is_layout(layout):
+        message = f"{text!r} is no layout"
+        raise Refusal("layouts", message, f"one of {', '.join(LAYOUTS)}, blocked with bm and bn", "LANG-02.3-39")
     return layout
 
 
@@ -89,14 +84,11 @@ class Constant(Operation):
     @classmethod
     def hidden(cls, shown: Shown) -> dict[str, Any]:
         types = shown.results or ()
-        require(
-            len(types) == 1 and isinstance(types[0], Scalar),
-            "types",
-            "the result of a constant is not stated to be a scalar",
-            ": () -> fp32",
-            "LANG-02.3-42",
-            "a tensor of numbers is a tessera.graph.const_tensor",
-        )
+        if len(types) != 1 or not isinstance(types[0], Scalar):
+            message = "the result of a constant is not stated to be a scalar"
+            requirement = ": () -> fp32"
+            remedy = "a tensor of numbers is a tessera.graph.const_tensor"
+            raise Refusal("types", message, requirement, "LANG-02.3-42", remedy)
         return {"dtype": dtype_of(types[0])}
 
     def infer(self) -> Scalar:
@@ -144,20 +136,13 @@ class ConstTensor(Operation):
         require_extents("shape", self.shape)
         if isinstance(self.value, tuple):
             shape = _shape_of(self.value)
-            require(
-                shape in (self.shape, (prod(self.shape),)),
-                "shapes",
-                f"value has shape {list(shape) if shape is not None else 'of no tensor'}",
-                f"one number, or {prod(self.shape)} of them in shape {list(self.shape)}",
-                "LANG-05.2-01",
-            )
-        require(
-            all(_is_held(number, self.dtype) for number in _leaves(self.value)),
-            "types",
-            f"value holds what is no value of {self.dtype}",
-            f"numbers that {self.dtype} holds exactly",
-            "LANG-05.2-01",
-        )
+            if shape not in (self.shape, (prod(self.shape),)):
+                message = f"value has shape {list(shape) if shape is not None else 'of no tensor'}"
+                requirement = f"one number, or {prod(self.shape)} of them in shape {list(self.shape)}"
+                raise Refusal("shapes", message, requirement, "LANG-05.2-01")
+        if any(not _is_held(number, self.dtype) for number in _leaves(self.value)):
+            message = f"value holds what is no value of {self.dtype}"
+            raise Refusal("types", message, f"numbers that {self.dtype} holds exactly", "LANG-05.2-01")
         layout = known_layout(self.layout)
         return Tensor(self.shape, self.dtype, layout) if self.shape else Scalar(self.dtype)
 

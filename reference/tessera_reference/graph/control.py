@@ -252,12 +252,8 @@ class Call(Stepwise):
         types = tuple(parameter.type for parameter in callee.parameters)
         dims: dict[str, Dim] = {}
         if len(types) != len(shown.operands) or not all(map(lambda w, o: fits(w, o, dims), types, shown.operands)):
-            raise Refusal(
-                "types",
-                f"the arguments are ({', '.join(map(str, shown.operands))})",
-                f"those of @{name}: ({', '.join(map(str, types))})",
-                "LANG-11-01",
-            )
+            message = f"the arguments are ({', '.join(map(str, shown.operands))})"
+            raise Refusal("types", message, f"those of @{name}: ({', '.join(map(str, types))})", "LANG-11-01")
         results = tuple(substituted(type_, dims) for type_ in callee.results)
         return {"returns": loosened_all(results, shown.results)}
 
@@ -331,12 +327,8 @@ class CallValue(Stepwise):
         """The result of the function's type, whose parameters the arguments are."""
         parameters = self.function.parameters
         if self.arguments != parameters:
-            raise Refusal(
-                "types",
-                f"the arguments are ({', '.join(map(str, self.arguments))})",
-                f"({', '.join(map(str, parameters))})",
-                "LANG-11-01",
-            )
+            message = f"the arguments are ({', '.join(map(str, self.arguments))})"
+            raise Refusal("types", message, f"({', '.join(map(str, parameters))})", "LANG-11-01")
         return self.function.result
 
     def steps(self, function: Array, *arguments: Array, env: StepEnvironment) -> Steps:

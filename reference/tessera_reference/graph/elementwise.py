@@ -18,7 +18,6 @@ from ..ir.operation import (
     Refusal,
     Unimplemented,
     operation,
-    require,
 )
 from ..ir.types import LAYOUTS, Dim, Layout, Numeric, Scalar, Tensor, Value, show_dim
 from ..numerics import arithmetic, movement
@@ -73,13 +72,9 @@ class ElementwiseBinary(Elementwise):
 def require_one_dtype(a: Numeric, b: Numeric) -> None:
     """Nothing is cast implicitly. Raises `Refusal`."""
     if a.dtype != b.dtype:
-        raise Refusal(
-            "types",
-            f"operands have dtypes {a.dtype} and {b.dtype}",
-            "a.dtype == b.dtype, since nothing is cast implicitly",
-            "LANG-03.1-05",
-            "cast one operand with op.cast",
-        )
+        message = f"operands have dtypes {a.dtype} and {b.dtype}"
+        requirement = "a.dtype == b.dtype, since nothing is cast implicitly"
+        raise Refusal("types", message, requirement, "LANG-03.1-05", "cast one operand with op.cast")
 
 
 def elementwise(dtype: DType, *operands: Numeric) -> Numeric:
@@ -94,13 +89,8 @@ def elementwise(dtype: DType, *operands: Numeric) -> Numeric:
 def _one_layout(layouts: list[Layout]) -> Layout | None:
     for layout in layouts[1:]:
         if layout != layouts[0]:
-            raise Refusal(
-                "layouts",
-                f"operands have layouts {layouts[0]} and {layout}",
-                "a.layout == b.layout",
-                "LANG-11-05",
-                "cast one layout: op.layout_cast",
-            )
+            message = f"operands have layouts {layouts[0]} and {layout}"
+            raise Refusal("layouts", message, "a.layout == b.layout", "LANG-11-05", "cast one layout: op.layout_cast")
     return layouts[0] if layouts else None
 
 
@@ -266,14 +256,9 @@ class Select(Elementwise):
 
     def infer(self) -> Numeric:
         """A bool condition, and two operands of one dtype."""
-        require(
-            self.condition.dtype.kind == "bool",
-            "types",
-            f"the condition is {self.condition}, not bool",
-            "bool",
-            "LANG-11-01",
-            "compare it: {condition} != 0",
-        )
+        if self.condition.dtype.kind != "bool":
+            message = f"the condition is {self.condition}, not bool"
+            raise Refusal("types", message, "bool", "LANG-11-01", "compare it: {condition} != 0")
         require_one_dtype(self.a, self.b)
         return elementwise(self.a.dtype, self.condition, self.a, self.b)
 
@@ -372,20 +357,11 @@ class Cast(Elementwise):
 
     def infer(self) -> Numeric:
         """The operand's type with the other dtype; a complex number does not become a real one."""
-        require(
-            self.x.dtype.kind != "complex" or self.dtype.kind in ("complex", "bool"),
-            "types",
-            f"{self.x.dtype} does not become {self.dtype}",
-            "a complex dtype",
-            "LANG-03.1-05",
-        )
-        require(
-            self.overflow in get_args(Overflow),
-            "numerics",
-            f"there is no overflow mode {self.overflow!r}",
-            " or ".join(get_args(Overflow)),
-            "LANG-11-13",
-        )
+        if self.x.dtype.kind == "complex" and self.dtype.kind not in ("complex", "bool"):
+            raise Refusal("types", f"{self.x.dtype} does not become {self.dtype}", "a complex dtype", "LANG-03.1-05")
+        if self.overflow not in get_args(Overflow):
+            message = f"there is no overflow mode {self.overflow!r}"
+            raise Refusal("numerics", message, " or ".join(get_args(Overflow)), "LANG-11-13")
         return self.x.with_dtype(self.dtype)
 
     def execute(self, x: Array, env: Environment) -> Array:

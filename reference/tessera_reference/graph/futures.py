@@ -48,13 +48,9 @@ LARGEST_CHUNK = 2**63 - 1
 def require_known(name: str, actual: str | None, names: Sequence[str], clause: str) -> None:
     """Refuse a value that an attribute does not have, with the nearest one that it has."""
     if actual is not None and actual not in names:
-        raise Refusal(
-            "distributed",
-            f"there is no {name} {str(actual)[:40]!r}",
-            f"{name} = one of {', '.join(names)}",
-            clause,
-            did_you_mean(actual or "", names),
-        )
+        message = f"there is no {name} {str(actual)[:40]!r}"
+        requirement = f"{name} = one of {', '.join(names)}"
+        raise Refusal("distributed", message, requirement, clause, did_you_mean(actual or "", names))
 
 
 def require_chunk(chunk: ByteCount | None, chunk_bytes: ByteCount | None) -> None:
@@ -63,13 +59,9 @@ def require_chunk(chunk: ByteCount | None, chunk_bytes: ByteCount | None) -> Non
         if value is not None and not 1 <= value <= LARGEST_CHUNK:
             raise Refusal("distributed", f"{name} is {value}", f"1 <= {name} <= {LARGEST_CHUNK} bytes", "COLL-02.3-01")
     if chunk is not None and chunk_bytes is not None and chunk != chunk_bytes:
-        raise Refusal(
-            "distributed",
-            f"chunk is {chunk} and chunk_bytes is {chunk_bytes}",
-            "one of them, or the same number of bytes",
-            "AMB-COLL-01",
-            "leave one out",
-        )
+        message = f"chunk is {chunk} and chunk_bytes is {chunk_bytes}"
+        requirement = "one of them, or the same number of bytes"
+        raise Refusal("distributed", message, requirement, "AMB-COLL-01", "leave one out")
 
 
 def require_wire(wire: str | None, scheme: str | None, x: Numeric) -> None:
@@ -77,19 +69,11 @@ def require_wire(wire: str | None, scheme: str | None, x: Numeric) -> None:
     require_known("dtype", wire, tuple(WIRES), "COLL-02.5-01")
     require_known("qscheme", scheme, SCHEMES, "COLL-02.5-02")
     if scheme is not None and (wire is None or x.dtype.name != "fp32"):
-        raise Refusal(
-            "distributed",
-            f"qscheme is {scheme!r}, dtype is {wire!r}, the data are {x.dtype}",
-            "no qscheme, or a dtype and data of fp32",
-            "COLL-02.5-02",
-        )
+        message = f"qscheme is {scheme!r}, dtype is {wire!r}, the data are {x.dtype}"
+        raise Refusal("distributed", message, "no qscheme, or a dtype and data of fp32", "COLL-02.5-02")
     if wire is not None and x.dtype.kind != "float":
-        raise Refusal(
-            "distributed",
-            f"dtype is {wire!r}, the data are {x.dtype}",
-            "no dtype, or data of a float dtype",
-            "COLL-02.5-01",
-        )
+        message = f"dtype is {wire!r}, the data are {x.dtype}"
+        raise Refusal("distributed", message, "no dtype, or data of a float dtype", "COLL-02.5-01")
 
 
 def loses(wire: str | None, data: DType) -> bool:
@@ -157,13 +141,8 @@ class FutureCollective(Collective):
         """The ranks of the axis, of the subgroup, or of the only axis that has several (AMB-COLL-02)."""
         axis, subgroup, mesh = (shown.attributes.get(name) for name in ("axis", "subgroup", "mesh"))
         if axis is not None and subgroup is not None:
-            raise Refusal(
-                "distributed",
-                f"axis is {axis} and subgroup is {subgroup}",
-                "one of them",
-                "AMB-COLL-02",
-                "leave one out",
-            )
+            message = f"axis is {axis} and subgroup is {subgroup}"
+            raise Refusal("distributed", message, "one of them", "AMB-COLL-02", "leave one out")
         name = None if mesh is None else str(mesh)
         if axis is None and subgroup is None:
             axis = _only_axis(shown.meshes, name)
@@ -334,12 +313,8 @@ def _size_of(met: Shard, meshes: Mapping[str, Mesh], mesh: str | None) -> tuple[
         grid, _ = resolve_axis(meshes, some.axes[0], mesh)
         most = max(max(group) for group in met.groups)
         if most >= meshes[grid].size:
-            raise Refusal(
-                "distributed",
-                f"there is no rank {most}",
-                f"ranks 0 to {meshes[grid].size - 1} of mesh {grid}",
-                "COLL-02.2-03",
-            )
+            message = f"there is no rank {most}"
+            raise Refusal("distributed", message, f"ranks 0 to {meshes[grid].size - 1} of mesh {grid}", "COLL-02.2-03")
         return grid, len(met.groups[0])
     grid, group = "", 1
     for axis in met.axes:
@@ -374,13 +349,10 @@ class PointToPoint(FutureCollective):
     def infer(self) -> Future:  # type: ignore[override]  # a future, as of every collective of the dialect
         """A future of the operand's type; the other rank is in the group, and not the own one."""
         if (self.peer is None) == (self.shift is None):
-            raise Refusal(
-                "distributed",
-                f"peer is {self.peer} and shift is {self.shift}",
-                "one of peer and shift",
-                "AMB-COLL-59",
-                "say which rank is the other end: peer = 0, or shift = 1 for the next one",
-            )
+            message = f"peer is {self.peer} and shift is {self.shift}"
+            requirement = "one of peer and shift"
+            remedy = "say which rank is the other end: peer = 0, or shift = 1 for the next one"
+            raise Refusal("distributed", message, requirement, "AMB-COLL-59", remedy)
         group = self.group
         if group <= 1:
             raise Refusal(
@@ -417,13 +389,9 @@ class PointToPoint(FutureCollective):
         place = ranks.index(rank)
         other = self.peer if self.peer is not None else (place + (self.shift or 0)) % len(ranks)
         if other == place:
-            raise Refusal(
-                "distributed",
-                f"rank {rank} is its own peer",
-                f"another rank {super().where()}",
-                "AMB-COLL-59",
-                "keep the value: it is there already",
-            )
+            message = f"rank {rank} is its own peer"
+            requirement = f"another rank {super().where()}"
+            raise Refusal("distributed", message, requirement, "AMB-COLL-59", "keep the value: it is there already")
         return (rank, ranks[other]) if self.sends else (ranks[other], rank)
 
 

@@ -22,7 +22,7 @@ from ..ir.module import (
     Stepwise,
     fields_of,
 )
-from ..ir.operation import Applied, Operand, Operands, Operation, Refusal, diagnostic_of, operation, require
+from ..ir.operation import Applied, Operand, Operands, Operation, Refusal, diagnostic_of, operation
 from ..ir.types import LAYOUTS, ROW_MAJOR, Future, Numeric, Scalar, Tensor, Type, Value, dtype_of
 from ..numerics.array import Array
 from .collectives import Collective
@@ -44,15 +44,11 @@ class Grad(Stepwise):
 
     def infer(self) -> tuple[Type, ...]:
         """One gradient for each operand; only floats have any."""
-        require(len(self.wrt) > 0, "types", "differentiates by nothing", "op.grad(y, x, ...)", "LANG-05.2-06")
+        if not self.wrt:
+            raise Refusal("types", "differentiates by nothing", "op.grad(y, x, ...)", "LANG-05.2-06")
         for name, type_ in self.operand_types:
-            require(
-                type_.dtype.kind == "float",  # type: ignore[union-attr]  # kinds are checked before
-                "types",
-                f"{name} is {type_}, which has no derivative",
-                "a float dtype",
-                "LANG-05.2-06",
-            )
+            if type_.dtype.kind != "float":  # type: ignore[union-attr]  # kinds are checked before
+                raise Refusal("types", f"{name} is {type_}, which has no derivative", "a float dtype", "LANG-05.2-06")
         return self.wrt
 
     def steps(self, y: Array, *wrt: Array, env: StepEnvironment) -> Steps:

@@ -44,13 +44,8 @@ class MatMul(Operation):
         """Equal inner dimensions, equal batch dimensions (AMB-LANG-42), one dtype."""
         a, b = self.a, self.b
         if a.dtype != b.dtype:
-            raise Refusal(
-                "types",
-                f"operands have dtypes {a.dtype} and {b.dtype}",
-                "a.dtype == b.dtype",
-                "LANG-05.2-02",
-                "cast one operand with op.cast",
-            )
+            message = f"operands have dtypes {a.dtype} and {b.dtype}"
+            raise Refusal("types", message, "a.dtype == b.dtype", "LANG-05.2-02", "cast one operand with op.cast")
         require_numeric(a.dtype)
         if min(a.rank, b.rank) < 2:
             raise Refusal("shapes", f"operands have ranks {a.rank} and {b.rank}", "rank at least 2", "LANG-05.2-02")
@@ -72,12 +67,8 @@ class MatMul(Operation):
             )
         out = self.out or a.dtype
         if out.kind == "bool" or (a.dtype.kind == "complex" and out.kind != "complex"):
-            raise Refusal(
-                "types",
-                f"a product of {a.dtype} does not become {out}",
-                "a result dtype that the product can be rounded to",
-                "LANG-05.2-02",
-            )
+            message = f"a product of {a.dtype} does not become {out}"
+            raise Refusal("types", message, "a result dtype that the product can be rounded to", "LANG-05.2-02")
         require_accumulator(a.dtype, self.accum)
         if a.dtype.kind == "complex" and self.accum != a.dtype.accumulator:
             raise Unimplemented("op.matmul.accum")

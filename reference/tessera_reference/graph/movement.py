@@ -19,9 +19,9 @@ from ..ir.operation import (
     Operand,
     Operands,
     Operation,
+    Refusal,
     derived,
     operation,
-    require,
 )
 from ..ir.types import LAYOUTS, ROW_MAJOR, Dim, Numeric, Scalar, Tensor, Value, is_unknown, show_dim
 from ..numerics import arithmetic, movement
@@ -86,23 +86,15 @@ class Reshape(Movement):
     def infer(self) -> Numeric:
         """Return the type with the given extents and the operand's number of elements."""
         require_extents("shape", self.shape, -1)
-        require(
-            self.shape.count(-1) < 2,
-            "shapes",
-            f"shape {list(self.shape)} leaves several extents open",
-            "-1 at most once",
-            "LANG-03.2-01",
-        )
+        if self.shape.count(-1) >= 2:
+            message = f"shape {list(self.shape)} leaves several extents open"
+            raise Refusal("shapes", message, "-1 at most once", "LANG-03.2-01")
         count, requested = Count.of(self.x.shape), prod(extent for extent in self.shape if extent != -1)
         remainder = count.without(requested) if -1 in self.shape and requested else None
         fits = remainder is not None if -1 in self.shape else count.may_be(requested)
-        require(
-            fits,
-            "shapes",
-            f"{self.x} does not become shape {list(self.shape)}",
-            "as many elements as before",
-            "LANG-03.2-01",
-        )
+        if not fits:
+            message = f"{self.x} does not become shape {list(self.shape)}"
+            raise Refusal("shapes", message, "as many elements as before", "LANG-03.2-01")
         shape = tuple(remainder if extent == -1 and remainder is not None else extent for extent in self.shape)
         return of_shape(shape, self.x)
 
@@ -130,13 +122,9 @@ class Broadcast(Movement):
             not isinstance(have, int) or have in (1, want)
             for have, want in zip(reversed(x), reversed(shape), strict=False)
         )
-        require(
-            fits,
-            "shapes",
-            f"{self.x} does not broadcast to shape {list(shape)}",
-            "each dimension equal, or 1",
-            "LANG-03.2-03",
-        )
+        if not fits:
+            message = f"{self.x} does not broadcast to shape {list(shape)}"
+            raise Refusal("shapes", message, "each dimension equal, or 1", "LANG-03.2-03")
         return of_shape(shape, self.x)
 
     def execute(self, x: Array, env: Environment) -> Array:
@@ -161,13 +149,9 @@ class Transpose(Movement):
     def infer(self) -> Tensor:
         """`perm` names every axis once."""
         axes = list(range(self.x.rank))
-        require(
-            sorted(self.perm) == axes,
-            "shapes",
-            f"perm {list(self.perm)} is no permutation of {axes}",
-            f"every axis of {self.x} once",
-            "LANG-03.2-01",
-        )
+        if sorted(self.perm) != axes:
+            message = f"perm {list(self.perm)} is no permutation of {axes}"
+            raise Refusal("shapes", message, f"every axis of {self.x} once", "LANG-03.2-01")
         return Tensor(tuple(self.x.shape[axis] for axis in self.perm), self.x.dtype, self.x.layout)
 
     def execute(self, x: Array, env: Environment) -> Array:
@@ -191,9 +175,11 @@ class Concat(Movement):
 
     def infer(self) -> Tensor:
         """The sum of the extents along the axis."""
-        require(len(self.parts) > 0, "types", "joins nothing", "op.concat(a, b, ..., axis=...)", "LANG-11-01")
+        if not self.parts:
+            raise Refusal("types", "joins nothing", "op.concat(a, b, ..., axis=...)", "LANG-11-01")
         for name, part in self.operand_types:
-            require(isinstance(part, Tensor), "types", f"{name} is {part}, not a tensor", "a tensor", "LANG-11-01")
+            if not isinstance(part, Tensor):
+                raise Refusal("types", f"{name} is {part}, not a tensor", "a tensor", "LANG-11-01")
         first, *others = self.parts
         require_axis(self.axis, first.rank)
         at = self.axis % first.rank
@@ -205,30 +191,21 @@ class Concat(Movement):
         return Tensor((*first.shape[:at], joined, *first.shape[at + 1 :]), first.dtype)
 
     def _require_alike(self, first: Tensor, part: Tensor, at: int) -> None:
-        require(
-            part.dtype == first.dtype,
-            "types",
-            f"operands have dtypes {first.dtype} and {part.dtype}",
-            "one dtype, since nothing is cast implicitly",
-            "LANG-03.1-05",
-            "cast one operand with op.cast",
-        )
-        require(
-            part.rank == first.rank,
-            "shapes",
-            f"operands have ranks {first.rank} and {part.rank}",
-            "one rank",
-            "LANG-03.2-01",
-        )
+        if part.dtype != first.dtype:
+            message = f"operands have dtypes {first.dtype} and {part.dtype}"
+            requirement = "one dtype, since nothing is cast implicitly"
+            raise Refusal("types", message, requirement, "LANG-03.1-05", "cast one operand with op.cast")
+        if part.rank != first.rank:
+            raise Refusal("shapes", f"operands have ranks {first.rank} and {part.rank}", "one rank", "LANG-03.2-01")
         for axis, (x, y) in enumerate(zip(first.shape, part.shape, strict=True)):
             fixed = isinstance(x, int) and isinstance(y, int)
-            require(
-                axis == at or x == y,
-                "shapes",
-                f"dimensions {'differ' if fixed else 'are not known to be equal'}: {show_dim(x)} and {show_dim(y)}",
-                f"equal extents along every axis but {at}",
-                "LANG-03.2-01",
-            )
+            if axis != at and x != y:
+                raise Refusal(
+                    "shapes",
+                    f"dimensions {'differ' if fixed else 'are not known to be equal'}: {show_dim(x)} and {show_dim(y)}",
+                    f"equal extents along every axis but {at}",
+                    "LANG-03.2-01",
+                )
 
     def execute(self, *parts: Array, env: Environment) -> Array:
         return movement.concatenated(parts, self.axis)
@@ -259,20 +236,11 @@ class Pad(Movement):
         x = self.x
         for name, widths in (("low", self.low), ("high", self.high)):
             require_extents(name, widths)
-            require(
-                len(widths) == x.rank,
-                "shapes",
-                f"{name} has {len(widths)} numbers for rank {x.rank}",
-                f"{x.rank} numbers",
-                "LANG-03.2-01",
-            )
-        require(
-            held_in(x.dtype, self.value) is not None,
-            "types",
-            f"{self.value} is no {x.dtype}",
-            f"a value of {x.dtype}",
-            "LANG-03.1-05",
-        )
+            if len(widths) != x.rank:
+                message = f"{name} has {len(widths)} numbers for rank {x.rank}"
+                raise Refusal("shapes", message, f"{x.rank} numbers", "LANG-03.2-01")
+        if held_in(x.dtype, self.value) is None:
+            raise Refusal("types", f"{self.value} is no {x.dtype}", f"a value of {x.dtype}", "LANG-03.1-05")
         return Tensor(
             tuple(_grown(dim, low + high) for dim, low, high in zip(x.shape, self.low, self.high, strict=True)), x.dtype
         )
@@ -319,13 +287,8 @@ class Iota(Movement):
         require_axis(self.axis, len(self.shape))
         require_kind(self.dtype, "int", "float")
         last = self.shape[self.axis] - 1
-        require(
-            self.dtype.kind == "float" or last <= self.dtype.int_max,
-            "types",
-            f"{last} is no {self.dtype}",
-            "a dtype that holds every position",
-            "AMB-LANG-124",
-        )
+        if self.dtype.kind != "float" and last > self.dtype.int_max:
+            raise Refusal("types", f"{last} is no {self.dtype}", "a dtype that holds every position", "AMB-LANG-124")
         return Tensor(self.shape, self.dtype)
 
     def execute(self, env: Environment) -> Array:
@@ -345,14 +308,10 @@ INDEX_DTYPES = ("int32", "int64")
 def slices_shape(x: Tensor, indices: Numeric, axis: int) -> tuple[Dim, ...]:
     """The shape of the slices of `x` at `indices`, whose dimensions replace the axis. Raises `Refusal`."""
     require_axis(axis, x.rank)
-    require(
-        indices.dtype.name in INDEX_DTYPES,
-        "types",
-        f"the indices are {indices.dtype}",
-        " or ".join(INDEX_DTYPES),
-        "LANG-11-01",
-        "cast them with op.cast(..., dtype=int32)",
-    )
+    if indices.dtype.name not in INDEX_DTYPES:
+        message = f"the indices are {indices.dtype}"
+        requirement = " or ".join(INDEX_DTYPES)
+        raise Refusal("types", message, requirement, "LANG-11-01", "cast them with op.cast(..., dtype=int32)")
     at = axis % x.rank
     return (*x.shape[:at], *indices.shape, *x.shape[at + 1 :])
 
@@ -398,22 +357,14 @@ class ScatterAdd(Operation):
         """x's type; the updates have its dtype and the shape that gathering would give."""
         x, updates = self.x, self.updates
         require_numeric(x.dtype)
-        require(
-            updates.dtype == x.dtype,
-            "types",
-            f"operands have dtypes {x.dtype} and {updates.dtype}",
-            "updates.dtype == x.dtype",
-            "LANG-03.1-05",
-            "cast one operand with op.cast",
-        )
+        if updates.dtype != x.dtype:
+            message = f"operands have dtypes {x.dtype} and {updates.dtype}"
+            raise Refusal("types", message, "updates.dtype == x.dtype", "LANG-03.1-05", "cast one operand with op.cast")
         shape = slices_shape(x, self.indices, self.axis)
-        require(
-            updates.shape == shape,
-            "shapes",
-            f"the updates are {updates}, not of shape {', '.join(map(show_dim, shape))}",
-            "the shape of x with the axis replaced by the dimensions of the indices",
-            "LANG-03.2-01",
-        )
+        if updates.shape != shape:
+            message = f"the updates are {updates}, not of shape {', '.join(map(show_dim, shape))}"
+            requirement = "the shape of x with the axis replaced by the dimensions of the indices"
+            raise Refusal("shapes", message, requirement, "LANG-03.2-01")
         return x
 
     def execute(self, x: Array, indices: Array, updates: Array, env: Environment) -> Array:
@@ -445,13 +396,8 @@ class Bound:
     @classmethod
     def read(cls, text: str) -> Bound:
         """Raises `Refusal` for text that is none."""
-        require(
-            _PART.fullmatch(text) is not None,
-            "types",
-            f"{text!r} is no part of a slice",
-            "an integer, $k or nothing",
-            "LANG-02.3-20",
-        )
+        if _PART.fullmatch(text) is None:
+            raise Refusal("types", f"{text!r} is no part of a slice", "an integer, $k or nothing", "LANG-02.3-20")
         return cls(operand=int(text[1:])) if text.startswith("$") else cls(int(text) if text else None)
 
     @property
@@ -473,15 +419,11 @@ class Entry:
     @classmethod
     def read(cls, text: str) -> Entry:
         """Raises `Refusal` for what is no index and no slice."""
-        require(isinstance(text, str), "types", f"{text!r} is no text", "an index or a slice", "LANG-02.3-20")
+        if not isinstance(text, str):
+            raise Refusal("types", f"{text!r} is no text", "an index or a slice", "LANG-02.3-20")
         parts = tuple(Bound.read(part) for part in text.split(":"))
-        require(
-            len(parts) <= 3 and not (len(parts) == 1 and parts[0].is_left_out),
-            "types",
-            f"{text!r} is no index and no slice",
-            "an index, a:b or a:b:s",
-            "LANG-02.3-20",
-        )
+        if len(parts) > 3 or (len(parts) == 1 and parts[0].is_left_out):
+            raise Refusal("types", f"{text!r} is no index and no slice", "an index, a:b or a:b:s", "LANG-02.3-20")
         return cls(parts)
 
     @property
@@ -529,41 +471,25 @@ _read = lru_cache(maxsize=4096)(Entry.read)
 
 def read_entries(spec: tuple[str, ...], x: Tensor, bounds: tuple[object, ...]) -> tuple[Entry, ...]:
     """A specification, checked against what it selects from. Raises `Refusal`."""
-    require(
-        len(spec) <= x.rank,
-        "shapes",
-        f"{len(spec)} indices for rank {x.rank}",
-        f"at most {x.rank}, one a dimension",
-        "LANG-02.3-20",
-    )
+    if len(spec) > x.rank:
+        message = f"{len(spec)} indices for rank {x.rank}"
+        raise Refusal("shapes", message, f"at most {x.rank}, one a dimension", "LANG-02.3-20")
     entries = tuple(Entry.read(text) for text in spec)
     used = [part.operand for entry in entries for part in entry.parts if part.operand is not None]
-    require(
-        set(used) == set(range(len(bounds))),
-        "types",
-        f"{len(bounds)} bounds are given, and the specification uses {sorted(set(used))}",
-        "every bound used, and no other",
-        "LANG-02.3-20",
-    )
+    if set(used) != set(range(len(bounds))):
+        message = f"{len(bounds)} bounds are given, and the specification uses {sorted(set(used))}"
+        raise Refusal("types", message, "every bound used, and no other", "LANG-02.3-20")
     for bound in bounds:
-        require(
-            bound == Scalar(dtype("int32")),
-            "types",
-            f"an index or bound is {bound}, not int32",
-            "int32 scalars",
-            "AMB-LANG-96",
-            "cast it with op.cast(..., dtype=int32)",
-        )
+        if bound != Scalar(dtype("int32")):
+            message = f"an index or bound is {bound}, not int32"
+            raise Refusal("types", message, "int32 scalars", "AMB-LANG-96", "cast it with op.cast(..., dtype=int32)")
     for dimension, (entry, dim) in enumerate(zip(entries, x.shape, strict=False)):
         problem = entry.problem(dim if isinstance(dim, int) else None)
-        require(
-            not problem,
-            "shapes",
-            f"dimension {dimension}: {problem}",
-            _allowed(entry, dim),
-            "AMB-LANG-96",
-            "positions count from the start" if "-" in problem else "",
-        )
+        if problem:
+            message = f"dimension {dimension}: {problem}"
+            requirement = _allowed(entry, dim)
+            remedy = "positions count from the start" if "-" in problem else ""
+            raise Refusal("shapes", message, requirement, "AMB-LANG-96", remedy)
     return entries
 
 
@@ -627,13 +553,9 @@ class StridedSlice(Movement):
 
     def infer(self) -> Numeric:
         """The rest of each dimension after slicing; dimensions left out at the end are taken whole."""
-        require(
-            len(self.starts) == len(self.stops) == len(self.steps),
-            "shapes",
-            f"there are {len(self.starts)} starts, {len(self.stops)} stops and {len(self.steps)} steps",
-            "as many starts as stops and steps",
-            "LANG-02.3-20",
-        )
+        if not len(self.starts) == len(self.stops) == len(self.steps):
+            message = f"there are {len(self.starts)} starts, {len(self.stops)} stops and {len(self.steps)} steps"
+            raise Refusal("shapes", message, "as many starts as stops and steps", "LANG-02.3-20")
         return selected(self.x, read_entries(self._spec, self.x, ()))
 
     @property
@@ -668,21 +590,12 @@ class Update(Movement):
     def infer(self) -> Tensor:
         """x's type. An extent that is unknown on either side is compared at run time."""
         part = selected(self.x, read_entries(self.spec, self.x, self.bounds))
-        require(
-            self.value.dtype == self.x.dtype,
-            "types",
-            f"the value is {self.value.dtype}, the tensor {self.x.dtype}",
-            "value.dtype == x.dtype",
-            "LANG-03.1-05",
-            "cast the value with op.cast",
-        )
-        require(
-            isinstance(self.value, Scalar) or _may_be_equal(self.value.shape, part.shape),
-            "shapes",
-            f"the value is {self.value}, the slice {part}",
-            "a value of the slice's shape, or a scalar",
-            "LANG-03.2-03",
-        )
+        if self.value.dtype != self.x.dtype:
+            message = f"the value is {self.value.dtype}, the tensor {self.x.dtype}"
+            raise Refusal("types", message, "value.dtype == x.dtype", "LANG-03.1-05", "cast the value with op.cast")
+        if not isinstance(self.value, Scalar) and not _may_be_equal(self.value.shape, part.shape):
+            message = f"the value is {self.value}, the slice {part}"
+            raise Refusal("shapes", message, "a value of the slice's shape, or a scalar", "LANG-03.2-03")
         return self.x
 
     def execute(self, x: Array, value: Array, *bounds: Array, env: Environment) -> Array:

@@ -170,12 +170,9 @@ class ArgMax(Reduction):
         """The operand's shape without the axis, of int32, which has to hold every index."""
         extent = self.x.shape[self.axis] if -self.x.rank <= self.axis < self.x.rank else 0
         if isinstance(extent, int) and extent > self.result_dtype.int_max + 1:
-            raise Refusal(
-                "types",
-                f"{extent} elements lie along axis {self.axis}",
-                f"at most {self.result_dtype.int_max + 1}, whose indices are {self.result_dtype}",
-                "AMB-LANG-134",
-            )
+            message = f"{extent} elements lie along axis {self.axis}"
+            requirement = f"at most {self.result_dtype.int_max + 1}, whose indices are {self.result_dtype}"
+            raise Refusal("types", message, requirement, "AMB-LANG-134")
         return super().infer()
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
@@ -282,13 +279,9 @@ class FourierTransform(Operation):
         """The operand's shape, of at least one element along the last axis, complex."""
         x = self.x
         if x.dtype.kind not in ("complex", "float"):
-            raise Refusal(
-                "types",
-                f"is not defined on {x.dtype}",
-                "a float or a complex dtype",
-                "LANG-05.2-04",
-                "cast the operand with op.cast",
-            )
+            message = f"is not defined on {x.dtype}"
+            requirement = "a float or a complex dtype"
+            raise Refusal("types", message, requirement, "LANG-05.2-04", "cast the operand with op.cast")
         if x.shape[-1] == 0:
             raise Refusal("shapes", "the last axis has no elements", "at least 1 element", "LANG-05.2-04")
         norms = get_args(fourier.Norm)

@@ -146,24 +146,15 @@ def positions_along(axis: int, like: Term) -> Term:
 def require_axis(axis: int, rank: int, clause: str = "LANG-03.2-01") -> None:
     """An axis from -rank to rank - 1. Raises `Refusal`."""
     if not -rank <= axis < rank:
-        raise Refusal(
-            "shapes",
-            f"axis {axis} is out of range for rank {rank}",
-            f"{-rank} <= axis <= {rank - 1}",
-            clause,
-            "the last axis is -1",
-        )
+        message = f"axis {axis} is out of range for rank {rank}"
+        raise Refusal("shapes", message, f"{-rank} <= axis <= {rank - 1}", clause, "the last axis is -1")
 
 
 def require_extents(name: str, extents: Sequence[int], least: int = 0) -> None:
     """None of them below `least`. Raises `Refusal`."""
     if not all(extent >= least for extent in extents):
-        raise Refusal(
-            "shapes",
-            f"{name} {list(extents)} has an extent below {least}",
-            f"extents of at least {least}",
-            "LANG-05.3-01",
-        )
+        message = f"{name} {list(extents)} has an extent below {least}"
+        raise Refusal("shapes", message, f"extents of at least {least}", "LANG-05.3-01")
 
 
 # What operations require of the dtypes of their operands.
@@ -227,12 +218,8 @@ def require_vector_along(name: str, vector: Tensor, x: Tensor, axis: int, *, wid
     require_held_as(name, vector, x, wide=wide)
     extent = x.shape[axis]
     if vector.shape != (extent,):
-        raise Refusal(
-            "shapes",
-            f"{name} is {vector}, and axis {axis} of {x} has extent {show_dim(extent)}",
-            f"{name}.shape == [x.shape[{axis}]]",
-            "LANG-03.2-03",
-        )
+        message = f"{name} is {vector}, and axis {axis} of {x} has extent {show_dim(extent)}"
+        raise Refusal("shapes", message, f"{name}.shape == [x.shape[{axis}]]", "LANG-03.2-03")
 
 
 def require_like(name: str, value: Numeric, x: Numeric, *, wide: bool = False) -> None:
@@ -246,13 +233,9 @@ def require_held_as(name: str, value: Numeric, x: Numeric, *, wide: bool = False
     """The dtype of another operand; `wide`: or its accumulator's. Raises `Refusal`."""
     dtypes = dict.fromkeys((x.dtype, *([x.dtype.accumulator] if wide else [])))
     if value.dtype not in dtypes:
-        raise Refusal(
-            "types",
-            f"{name} is {value.dtype}, beside {x.dtype}",
-            f"{name}.dtype in {{{', '.join(map(str, dtypes))}}}, since nothing is cast implicitly",
-            "LANG-03.1-05",
-            "cast one operand with op.cast",
-        )
+        message = f"{name} is {value.dtype}, beside {x.dtype}"
+        requirement = f"{name}.dtype in {{{', '.join(map(str, dtypes))}}}, since nothing is cast implicitly"
+        raise Refusal("types", message, requirement, "LANG-03.1-05", "cast one operand with op.cast")
 
 
 def require_number(name: str, value: float, *, below: float | None = None, most: float | None = None) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from ..numerics.array import Array
 from ..numerics.formats import DTYPES, DType, NumericsFailure
 from .diagnostics import did_you_mean
-from .operation import AttributeValue, Refusal, require
+from .operation import AttributeValue, Refusal
 from .types import Mesh, Shard, Tensor, Type, dtype_of
 
 # Numbers of bytes with a unit, `512KiB` or `1MiB`, as attributes of collectives have them (AMB-COLL-01).
@@ -191,13 +191,8 @@ def of_kind(value: object, kind: Any) -> Any:
 def dtype_named(name: str) -> DType:
     """A dtype by its name. Raises `Refusal`."""
     if name not in DTYPES:
-        raise Refusal(
-            "types",
-            f"unknown dtype {name[:40]!r}",
-            f"one of {', '.join(DTYPES)}",
-            "LANG-02.3-38",
-            did_you_mean(name, DTYPES),
-        )
+        message = f"unknown dtype {name[:40]!r}"
+        raise Refusal("types", message, f"one of {', '.join(DTYPES)}", "LANG-02.3-38", did_you_mean(name, DTYPES))
     return DTYPES[name]
 
 
@@ -264,14 +259,10 @@ def check_common(values: Mapping[str, Any], results: Sequence[Type], meshes: Map
     _check_numerics(values)
     axes = [axis for mesh in meshes.values() for axis in mesh.axes]
     for axis in values.get("mesh_axes", ()):
-        require(
-            axis in axes,
-            "distributed",
-            f"no mesh has the axis {axis!r}",
-            f"one of {', '.join(axes)}" if axes else "a mesh in the module",
-            "LANG-05.3-04",
-            did_you_mean(axis, axes),
-        )
+        if axis not in axes:
+            message = f"no mesh has the axis {axis!r}"
+            requirement = f"one of {', '.join(axes)}" if axes else "a mesh in the module"
+            raise Refusal("distributed", message, requirement, "LANG-05.3-04", did_you_mean(axis, axes))
     if values.keys() & {"shape", "dtype", "layout"}:
         _check_result(values, results[0] if results else None)
 
@@ -290,28 +281,16 @@ def _check_numerics(values: Mapping[str, Any]) -> None:
 def _check_result(values: Mapping[str, AttributeValue], result: Type | None) -> None:
     shape, dtype_, layout = values.get("shape"), values.get("dtype"), values.get("layout")
     actual = result.shape if isinstance(result, Tensor) else ()
-    require(
-        shape is None or (isinstance(shape, tuple) and _is_shape(shape, actual)),
-        "shapes",
-        f"shape={list(shape) if isinstance(shape, tuple) else shape} is stated, the result is {result}",
-        "the shape that the result has",
-        "LANG-05.3-01",
-    )
-    require(
-        dtype_ is None or dtype_ == dtype_of(result),
-        "types",
-        f"dtype={dtype_} is stated, the result is {result}",
-        "the dtype that the result has",
-        "LANG-05.3-02",
-    )
-    require(
-        layout is None or (isinstance(result, Tensor) and result.layout.text == layout),
-        "layouts",
-        f"layout={layout} is stated, the result is {result}",
-        "the layout that the result has",
-        "LANG-05.3-03",
-        "cast it: op.layout_cast(..., to=...)",
-    )
+    if shape is not None and (not isinstance(shape, tuple) or not _is_shape(shape, actual)):
+        message = f"shape={list(shape) if isinstance(shape, tuple) else shape} is stated, the result is {result}"
+        raise Refusal("shapes", message, "the shape that the result has", "LANG-05.3-01")
+    if dtype_ is not None and dtype_ != dtype_of(result):
+        message = f"dtype={dtype_} is stated, the result is {result}"
+        raise Refusal("types", message, "the dtype that the result has", "LANG-05.3-02")
+    if layout is not None and (not isinstance(result, Tensor) or result.layout.text != layout):
+        message = f"layout={layout} is stated, the result is {result}"
+        requirement = "the layout that the result has"
+        raise Refusal("layouts", message, requirement, "LANG-05.3-03", "cast it: op.layout_cast(..., to=...)")
 
 
 def _is_shape(stated: Sequence[Any], actual: Sequence[int | str]) -> bool:

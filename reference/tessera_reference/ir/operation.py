@@ -56,7 +56,10 @@ AttributeValue = int | float | bool | str | DType | Shard | tuple[Any, ...]
 
 
 class Refusal(Exception):
-    """An operation does not take these operands or attributes; `refusals.diagnostic_of` adds the place."""
+    """An operation does not take these operands or attributes; `diagnostic_of` adds the place.
+
+    In a remedy, {a} stands for the source text of operand a.
+    """
 
     def __init__(
         self, category: Category, message: str, requirement: str = "", clause: str = "", remedy: str = ""
@@ -80,14 +83,6 @@ class Unimplemented(Exception):
     def __init__(self, feature: str) -> None:
         self.feature = feature
         super().__init__(feature)
-
-
-def require(
-    condition: bool, category: Category, message: str, requirement: str = "", clause: str = "", remedy: str = ""
-) -> None:
-    """Refuse unless `condition` holds. In a remedy, {a} stands for the source text of operand a."""
-    if not condition:
-        raise Refusal(category, message, requirement, clause, remedy)
 
 
 class Environment(Protocol):
@@ -270,13 +265,10 @@ class Operation:
                 expected = f"a {' or '.join(kind.__name__.lower() for kind in kinds)}"
                 raise Refusal("types", f"{name} is {type_}, not {expected}", expected, "LANG-11-01", "")
             if isinstance(type_, Tensor) and type_.layout.name not in self.layouts:
-                raise Refusal(
-                    "layouts",
-                    f"{name} has layout {type_.layout}",
-                    f"{name}.layout in {{{', '.join(sorted(self.layouts))}}}",
-                    "LANG-03.3-02",
-                    "cast the layout at Schedule IR: schedule.layout_cast",
-                )
+                message = f"{name} has layout {type_.layout}"
+                requirement = f"{name}.layout in {{{', '.join(sorted(self.layouts))}}}"
+                remedy = "cast the layout at Schedule IR: schedule.layout_cast"
+                raise Refusal("layouts", message, requirement, "LANG-03.3-02", remedy)
         inferred = self.infer()
         return inferred if isinstance(inferred, tuple) else (inferred,)
 

@@ -454,25 +454,15 @@ class FunctionReader:
         if declared.handle and named == 1 and stated_types is None:
             named = 0
         if stated_types is not None and len(stated_types) != named:
-            raise Refusal(
-                "types",
-                f"{counted(named, 'result')}, {counted(len(stated_types), 'type')}",
-                "a type for each result",
-                "LANG-11-01",
-                "",
-            )
+            message = f"{counted(named, 'result')}, {counted(len(stated_types), 'type')}"
+            raise Refusal("types", message, "a type for each result", "LANG-11-01", "")
         hidden = declared.hidden(Shown(types, own, stated_types, regions, self.functions, self.meshes))
         built: Operation = declared(**fields_of(declared, types), **own, **hidden)
         refuse_narrow_accumulation(built, profile)
         inferred = built.results()
         if len(inferred) != named:
-            raise Refusal(
-                "types",
-                f"{counted(named, 'result')} named, it has {len(inferred)}",
-                "a name for each",
-                "LANG-11-01",
-                "",
-            )
+            message = f"{counted(named, 'result')} named, it has {len(inferred)}"
+            raise Refusal("types", message, "a name for each", "LANG-11-01", "")
         for type_, stated in zip(inferred, inferred if stated_types is None else stated_types, strict=True):
             if type_ != stated and shown(type_) != stated:
                 raise other_type("the result", stated, type_)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from ..numerics.formats import DType
 from .attributes import dtype_named
 from .diagnostics import did_you_mean
-from .operation import require
+from .operation import Refusal
 from .types import (
     LAYOUTS,
     ROW_MAJOR,
@@ -53,14 +53,10 @@ def read_type(text: str) -> Type:
     if match is None:
         return Scalar(dtype_named(text.removeprefix(DIALECT)))
     name, inside, space = match[1], "".join(match[2].split()), match[3]
-    require(
-        name in _READERS and (space is None or name == "memref"),
-        "types",
-        f"{text[:60]} is no type",
-        f"a dtype, or one of {', '.join(_READERS)}, fn",
-        "LANG-02.2-01",
-        did_you_mean(name, _READERS),
-    )
+    if name not in _READERS or (space is not None and name != "memref"):
+        message = f"{text[:60]} is no type"
+        requirement = f"a dtype, or one of {', '.join(_READERS)}, fn"
+        raise Refusal("types", message, requirement, "LANG-02.2-01", did_you_mean(name, _READERS))
     return _READERS[name](inside if space is None else f"{inside};addrspace={space}")
 
 
@@ -79,31 +75,22 @@ def _shaped(text: str) -> tuple[tuple[Dim, ...], DType]:
     match = _SHAPED.fullmatch(text)
     assert match is not None, "the last component matches whatever is left"
     dims = match[1].split("x")[:-1]
-    require(bool(dims), "shapes", f"a shape without dimensions in {text[:40]!r}", "a scalar type", "AMB-LANG-27")
+    if not dims:
+        raise Refusal("shapes", f"a shape without dimensions in {text[:40]!r}", "a scalar type", "AMB-LANG-27")
     return tuple(map(_dim, dims)), dtype_named(match[2])
 
 
 def _dim(text: str) -> Dim:
-    require(
-        _DIM.fullmatch(text) is not None,
-        "shapes",
-        f"{text[:40]!r} is no dimension",
-        "an extent, a name or ?",
-        "LANG-02.3-37",
-    )
+    if _DIM.fullmatch(text) is None:
+        raise Refusal("shapes", f"{text[:40]!r} is no dimension", "an extent, a name or ?", "LANG-02.3-37")
     return read_extent(text) if text[0].isdecimal() else text
 
 
 def read_extent(text: str) -> int:
     """The extent that decimal digits say. Raises `Refusal`."""
     digits = text.lstrip("0") or "0"
-    require(
-        len(digits) <= 19 and int(digits) <= LARGEST_EXTENT,
-        "shapes",
-        "an extent is too large",
-        f"extents up to {LARGEST_EXTENT}",
-        "LANG-02.3-37",
-    )
+    if len(digits) > 19 or int(digits) > LARGEST_EXTENT:
+        raise Refusal("shapes", "an extent is too large", f"extents up to {LARGEST_EXTENT}", "LANG-02.3-37")
     return int(digits)
 
 
@@ -113,21 +100,18 @@ def read_layout(text: str) -> Layout:
         layout = layout_of(text)
     except ValueError:
         layout = Layout(text[:40])
-    require(
-        is_layout(layout),
-        "layouts",
-        f"{layout.text!r} is no layout",
-        f"one of {', '.join(LAYOUTS)}; blocked with bm and bn",
-        "LANG-02.3-39",
-        did_you_mean(layout.name, LAYOUTS),
-    )
+    if not is_layout(layout):
+        message = f"{layout.text!r} is no layout"
+        requirement = f"one of {', '.join(LAYOUTS)}; blocked with bm and bn"
+        raise Refusal("layouts", message, requirement, "LANG-02.3-39", did_you_mean(layout.name, LAYOUTS))
     return layout
 
 
 def _setting(text: str, name: str) -> str:
     """The value of `name=value`."""
     key, equals, value = text.partition("=")
-    require(key == name and bool(equals), "types", f"{text[:40]!r} stands in a type", f"{name}=...", "LANG-02.2-01")
+    if key != name or not bool(equals):
+        raise Refusal("types", f"{text[:40]!r} stands in a type", f"{name}=...", "LANG-02.2-01")
     return value
 
 
@@ -139,56 +123,41 @@ def _tensor(inside: str) -> Tensor:
 def _memref(inside: str) -> Memref:
     shape, semicolon, setting = inside.partition(";")
     space = _setting(setting, "addrspace") if semicolon else "global"
-    require(
-        space in ADDRESS_SPACES,
-        "types",
-        f"a memref does not lie in address space {space[:40]!r}",
-        f"addrspace={' or '.join(ADDRESS_SPACES)}",
-        "LANG-02.2-19",
-        did_you_mean(space, ADDRESS_SPACES),
-    )
+    if space not in ADDRESS_SPACES:
+        message = f"a memref does not lie in address space {space[:40]!r}"
+        requirement = f"addrspace={' or '.join(ADDRESS_SPACES)}"
+        raise Refusal("types", message, requirement, "LANG-02.2-19", did_you_mean(space, ADDRESS_SPACES))
     return Memref(*_shaped(shape), space)
 
 
 def _fragment(inside: str) -> Fragment:
     parts = re.split(r"[,;](?![^(]*\))", inside)
-    require(
-        len(parts) in (4, 5) and all(size.isdecimal() and size.isascii() for size in parts[:3]),
-        "types",
-        f"fragment<{inside[:40]}> is no fragment type",
-        "fragment<m,n,k,dtype> or fragment<m,n,k,dtype,layout=...>",
-        "LANG-02.2-15",
-    )
+    if len(parts) not in (4, 5) or any(not size.isdecimal() or not size.isascii() for size in parts[:3]):
+        message = f"fragment<{inside[:40]}> is no fragment type"
+        raise Refusal("types", message, "fragment<m,n,k,dtype> or fragment<m,n,k,dtype,layout=...>", "LANG-02.2-15")
     m, n, k = map(read_extent, parts[:3])
-    require(min(m, n, k) > 0, "tile", "a fragment has an extent of 0", "extents of at least 1", "LANG-02.2-15")
+    if min(m, n, k) <= 0:
+        raise Refusal("tile", "a fragment has an extent of 0", "extents of at least 1", "LANG-02.2-15")
     layout = read_layout(_setting(parts[4], "layout")) if len(parts) == 5 else None
     return Fragment(m, n, k, dtype_named(parts[3]), layout)
 
 
 def _mesh(inside: str) -> Mesh:
     match = _MESH.fullmatch(inside)
-    require(
-        match is not None,
-        "distributed",
-        f"mesh<{inside[:40]}> is no mesh type",
-        "mesh<axes=[dp], shape=[4]>",
-        "LANG-09-01",
-    )
-    assert match is not None
+    if match is None:
+        raise Refusal("distributed", f"mesh<{inside[:40]}> is no mesh type", "mesh<axes=[dp], shape=[4]>", "LANG-09-01")
     return sound_mesh(tuple(match[1].split(",")), tuple(map(read_extent, match[2].split(","))))
 
 
 def sound_mesh(axes: tuple[str, ...], shape: tuple[int, ...]) -> Mesh:
     """A mesh with one extent of at least 1 for each of its axes (LANG-09-01, AMB-LANG-82). Raises `Refusal`."""
-    require(
-        len(shape) == len(axes) > 0,
-        "distributed",
-        f"a mesh of {len(axes)} axes has {len(shape)} extents",
-        "one extent for each axis",
-        "LANG-09-01",
-    )
-    require(len(set(axes)) == len(axes), "distributed", "an axis stands twice", "axes of different names", "LANG-09-01")
-    require(min(shape) > 0, "distributed", "an axis has no extent", "extents of at least 1", "LANG-09-01")
+    if not len(shape) == len(axes) > 0:
+        message = f"a mesh of {len(axes)} axes has {len(shape)} extents"
+        raise Refusal("distributed", message, "one extent for each axis", "LANG-09-01")
+    if len(set(axes)) != len(axes):
+        raise Refusal("distributed", "an axis stands twice", "axes of different names", "LANG-09-01")
+    if min(shape) <= 0:
+        raise Refusal("distributed", "an axis has no extent", "extents of at least 1", "LANG-09-01")
     return Mesh(axes, shape)
 
 
@@ -198,71 +167,52 @@ def _pointer(inside: str) -> Pointer:
         **{name: number for number, name in POINTER_SPACES.items()},
     }
     spaces["private"] = spaces["local"]
-    require(
-        inside in spaces,
-        "types",
-        f"{inside[:40]!r} is no address space of a pointer",
-        f"one of {', '.join(f'{number} ({name})' for number, name in POINTER_SPACES.items())}",
-        "LANG-08.3-01",
-        did_you_mean(inside, spaces),
-    )
+    if inside not in spaces:
+        message = f"{inside[:40]!r} is no address space of a pointer"
+        requirement = f"one of {', '.join(f'{number} ({name})' for number, name in POINTER_SPACES.items())}"
+        raise Refusal("types", message, requirement, "LANG-08.3-01", did_you_mean(inside, spaces))
     return Pointer(spaces[inside])
 
 
 def _vector(inside: str) -> Vector:
     shape, element = _shaped(inside)
     extent = shape[0]
-    require(
-        len(shape) == 1 and isinstance(extent, int) and extent > 0,
-        "types",
-        f"vector<{inside[:40]}> is no vector type",
-        "one extent of at least 1: vector<4xfp32>",
-        "LANG-11-01",
-    )
-    assert isinstance(extent, int)
+    if len(shape) != 1 or not isinstance(extent, int) or extent <= 0:
+        message = f"vector<{inside[:40]}> is no vector type"
+        raise Refusal("types", message, "one extent of at least 1: vector<4xfp32>", "LANG-11-01")
     return Vector(extent, element)
 
 
 def _future(inside: str) -> Future:
     value = read_type(inside)
-    require(
-        isinstance(value, Tensor | Scalar),
-        "types",
-        f"a future of {inside[:40]}",
-        "a future of a tensor or scalar: !tessera.future<tensor<4xfp32>>",
-        "COLL-02.1-01",
-    )
-    assert isinstance(value, Tensor | Scalar)
+    if not isinstance(value, Tensor | Scalar):
+        message = f"a future of {inside[:40]}"
+        requirement = "a future of a tensor or scalar: !tessera.future<tensor<4xfp32>>"
+        raise Refusal("types", message, requirement, "COLL-02.1-01")
     return Future(value)
 
 
 def _shard(inside: str) -> Shard:
     axes, groups = _AXES.fullmatch(inside), _GROUPS.fullmatch(inside)
-    require(
-        axes is not None or groups is not None,
-        "distributed",
-        f"shard<{inside[:40]}> is no shard type",
-        "!tessera.shard<axes=[dp, tp]> or !tessera.shard<groups=[[0, 2], [1, 3]]>",
-        "COLL-02.2-03",
-    )
+    if axes is None and groups is None:
+        message = f"shard<{inside[:40]}> is no shard type"
+        requirement = "!tessera.shard<axes=[dp, tp]> or !tessera.shard<groups=[[0, 2], [1, 3]]>"
+        raise Refusal("distributed", message, requirement, "COLL-02.2-03")
     if axes is not None:
         return _sound_axes(tuple(axes[1].split(",")))
     assert groups is not None
     rank_groups = tuple(tuple(map(read_extent, group.split(","))) for group in groups[1].strip("[]").split("],["))
     ranks = [rank for group in rank_groups for rank in group]
-    require(len(set(ranks)) == len(ranks), "distributed", "a rank stands in two groups", "each once", "COLL-02.2-03")
-    require(
-        len({len(group) for group in rank_groups}) == 1,
-        "distributed",
-        "groups have different sizes",
-        "as many ranks in each group",
-        "COLL-02.2-03",
-    )
+    if len(set(ranks)) != len(ranks):
+        raise Refusal("distributed", "a rank stands in two groups", "each once", "COLL-02.2-03")
+    if len({len(group) for group in rank_groups}) != 1:
+        raise Refusal("distributed", "groups have different sizes", "as many ranks in each group", "COLL-02.2-03")
     return Shard(groups=rank_groups)
 
 
 def _sound_axes(axes: tuple[str, ...]) -> Shard:
-    require(len(set(axes)) == len(axes), "distributed", "an axis stands twice", "each axis once", "COLL-02.2-03")
+    if len(set(axes)) != len(axes):
+        raise Refusal("distributed", "an axis stands twice", "each axis once", "COLL-02.2-03")
     return Shard(axes)
 
 

@@ -10,7 +10,7 @@ from ..numerics.formats import DType
 from .attributes import PROFILES, check_common
 from .diagnostics import Diagnostic, Location, Rejection, UnsupportedConstruct, counted
 from .module import Block, Exit, Function, Instruction, Module, Walk, trampoline
-from .operation import Operation, Refusal, Shown, Unimplemented, diagnostic_of, other_type, recursion, require
+from .operation import Operation, Refusal, Shown, Unimplemented, diagnostic_of, other_type, recursion
 from .type_text import sound_mesh
 from .types import ROW_MAJOR, Dims, Scalar, Tensor, Type, Value, agrees, dtype_of, fits, own_dims
 
@@ -56,28 +56,20 @@ def refuse_narrow_accumulation(operation: Operation, profile: str | None) -> Non
     if not operands or operands[0] is None:
         return  # beside a fragment it says for what, not in what is added
     canonical = operands[0].accumulator
-    require(
-        not _is_narrower(accumulator, canonical),
-        "numerics",
-        f"accumulates in {accumulator}, which is narrower than {canonical}",
-        f"accum={canonical}, or numerics_profile fast",
-        "LANG-11-13",
-        "leave accum out",
-    )
+    if _is_narrower(accumulator, canonical):
+        message = f"accumulates in {accumulator}, which is narrower than {canonical}"
+        requirement = f"accum={canonical}, or numerics_profile fast"
+        raise Refusal("numerics", message, requirement, "LANG-11-13", "leave accum out")
 
 
 def _refuse_looser(name: str, theirs: str | None, ours: str | None) -> None:
     """Raise `Refusal` where a function of profile `ours` calls `name`, which runs under a looser one."""
     if ours not in PROFILES or theirs not in PROFILES:
         return
-    require(
-        PROFILES.index(theirs) >= PROFILES.index(ours),
-        "numerics",
-        f"a {ours} function calls {name}, which is {theirs}",
-        "callees at least as strict as their callers",
-        "LANG-11-16",
-        f"declare {name} as {ours}",
-    )
+    if not PROFILES.index(theirs) >= PROFILES.index(ours):
+        message = f"a {ours} function calls {name}, which is {theirs}"
+        requirement = "callees at least as strict as their callers"
+        raise Refusal("numerics", message, requirement, "LANG-11-16", f"declare {name} as {ours}")
 
 
 def _is_narrower(dtype: DType, canonical: DType) -> bool:
@@ -133,22 +125,14 @@ class FunctionVerifier:
             expected = types.get(name)
             layout = expected.layout if isinstance(expected, Tensor) else ROW_MAJOR
             actual = Tensor(array.shape, array.dtype, layout) if array.shape else Scalar(array.dtype)
-            require(
-                expected is not None and fits(expected, actual, {}) and not function.kernel,
-                "types",
-                f"the default of {name} is {actual}",
-                f"{expected}, of a parameter of a func",
-                "AMB-LANG-74",
-            )
+            if expected is None or not fits(expected, actual, {}) or function.kernel:
+                message = f"the default of {name} is {actual}"
+                raise Refusal("types", message, f"{expected}, of a parameter of a func", "AMB-LANG-74")
         if function.kernel:
             buffers = tuple(value.type for value in function.parameters if isinstance(value.type, Tensor))
-            require(
-                function.results == buffers,
-                "types",
-                f"the kernel @{function.name} has other results than its tensor parameters",
-                "what the tensor parameters hold at the end",
-                "AMB-LANG-98",
-            )
+            if function.results != buffers:
+                message = f"the kernel @{function.name} has other results than its tensor parameters"
+                raise Refusal("types", message, "what the tensor parameters hold at the end", "AMB-LANG-98")
 
     # Blocks
 
@@ -228,13 +212,15 @@ class FunctionVerifier:
         """Operands, results, hidden fields, common attributes. Raises `Refusal`."""
         types = _types(instruction.operands)
         declared = tuple([type_ for _, type_ in operation.operand_types])
-        require(
-            types == declared,
-            "types",
-            f"the operands are ({_listed(types)}), it is made for ({_listed(declared)})" if types != declared else "",
-            "operands of the types that it is made for",
-            "LANG-11-01",
-        )
+        if types != declared:
+            raise Refusal(
+                "types",
+                f"the operands are ({_listed(types)}), it is made for ({_listed(declared)})"
+                if types != declared
+                else "",
+                "operands of the types that it is made for",
+                "LANG-11-01",
+            )
         inferred = operation.results()
         results = _types(instruction.results)
         if inferred != results:
@@ -253,13 +239,9 @@ class FunctionVerifier:
         functions, meshes = self.module.functions, self.module.meshes
         shown = Shown(_types(instruction.operands), attributes, results, instruction.regions, functions, meshes)
         for name, value in type(operation).hidden(shown).items():
-            require(
-                getattr(operation, name) == value,
-                "types",
-                f"its {name} are not what follows from its place" if getattr(operation, name) != value else "",
-                f"{name}: {value}",
-                "LANG-11-01",
-            )
+            if getattr(operation, name) != value:
+                message = f"its {name} are not what follows from its place" if getattr(operation, name) != value else ""
+                raise Refusal("types", message, f"{name}: {value}", "LANG-11-01")
 
     # Values
 
@@ -304,13 +286,9 @@ class FunctionVerifier:
 
 def _check_results(inferred: tuple[Type, ...], results: tuple[Type, ...]) -> None:
     """Refuse results of other types than the operation gives."""
-    require(
-        len(inferred) == len(results),
-        "types",
-        f"it has {counted(len(results), 'result')}, it gives {len(inferred)}",
-        f"({_listed(inferred)})",
-        "LANG-11-01",
-    )
+    if len(inferred) != len(results):
+        message = f"it has {counted(len(results), 'result')}, it gives {len(inferred)}"
+        raise Refusal("types", message, f"({_listed(inferred)})", "LANG-11-01")
     for expected, actual in zip(inferred, results, strict=True):
         if not agrees(expected, actual):
             raise other_type("the result", actual, expected)

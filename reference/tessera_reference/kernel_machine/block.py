@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ..graph.interpreter import divided_by_zero
 from ..ir.diagnostics import Diagnostic, Location, Rejection, Span, UnsupportedConstruct
 from ..ir.module import Function, Instruction
-from ..ir.operation import Operation, Refusal, require
+from ..ir.operation import Operation, Refusal
 from ..ir.targets import Target
 from ..ir.types import Fragment, Memref, Scalar, Value
 from ..numerics.array import Array
@@ -602,13 +602,10 @@ def identity(operation: Operation) -> tuple[type[Operation], str]:
 
 def require_indices(indices: tuple[Scalar, ...], places: int, optional: bool = False) -> None:
     """Refuse unless there is an int32 index for each place, or, where they are `optional`, none at all."""
-    require(
-        len(indices) == places or (optional and not indices),
-        "types",
-        f"{len(indices)} indices given",
-        f"{places} of them" + (", or none for the beginning" if optional else ""),
-        "LANG-11-01",
-    )
+    if len(indices) != places and (not optional or indices):
+        message = f"{len(indices)} indices given"
+        requirement = f"{places} of them" + (", or none for the beginning" if optional else "")
+        raise Refusal("types", message, requirement, "LANG-11-01")
     for index in indices:
         if index != INDEX_TYPE:
             raise Refusal("types", f"an index is {index}, not int32", "int32 scalars", "LANG-11-01", "")

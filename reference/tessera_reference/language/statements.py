@@ -297,13 +297,10 @@ def read_settings(findings: Findings, call: s.Call) -> Settings | None:
     """The settings of a schedule directive, each of its kind; None after a reported error."""
     try:
         if len(call.callee) != 2 or call.callee[1] not in SETTINGS:
-            raise Refusal(
-                "schedule",
-                f"unknown directive {'.'.join(call.callee)}",
-                f"schedule.{', schedule.'.join(SETTINGS)}",
-                "LANG-02.3-43",
-                did_you_mean(".".join(call.callee[1:]), SETTINGS, "schedule.{}"),
-            )
+            message = f"unknown directive {'.'.join(call.callee)}"
+            requirement = f"schedule.{', schedule.'.join(SETTINGS)}"
+            remedy = did_you_mean(".".join(call.callee[1:]), SETTINGS, "schedule.{}")
+            raise Refusal("schedule", message, requirement, "LANG-02.3-43", remedy)
         return _settings(call.named, SETTINGS[call.callee[1]], ".".join(call.callee))
     except Refusal as refusal:
         findings.refused(refusal, call.span)
@@ -314,13 +311,9 @@ def _settings(entries: Sequence[s.Keyword | s.Attribute], choices: dict[str, Any
     values: dict[str, AttributeValue] = {}
     for key in entries:
         if key.name not in choices:
-            raise Refusal(
-                "schedule",
-                f"{name} has no setting {key.name!r}",
-                f"one of {', '.join(choices)}" if choices else "no settings",
-                "LANG-02.3-43",
-                did_you_mean(key.name, choices),
-            )
+            message = f"{name} has no setting {key.name!r}"
+            requirement = f"one of {', '.join(choices)}" if choices else "no settings"
+            raise Refusal("schedule", message, requirement, "LANG-02.3-43", did_you_mean(key.name, choices))
         value = attribute_value(key.value, choices[key.name])
         if values.setdefault(key.name, value) != value:
             raise Refusal(

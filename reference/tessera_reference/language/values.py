@@ -13,7 +13,7 @@ from typing import Any, get_args, get_origin
 from ..graph.constant import known_layout
 from ..ir.attributes import PROFILES
 from ..ir.diagnostics import Span, did_you_mean
-from ..ir.operation import AttributeValue, Refusal, require
+from ..ir.operation import AttributeValue, Refusal
 from ..ir.type_text import ADDRESS_SPACES, read_extent
 from ..ir.types import LAYOUTS, ROW_MAJOR, Dim, Fragment, FunctionType, Layout, Memref, Mesh, Scalar, Tensor, Type
 from ..numerics.formats import DTYPES, DType, dtype
@@ -62,26 +62,18 @@ def integer(text: str, negative: bool, dtype: DType) -> int:
     digits = text.lstrip("0") or "0"
     value = int(digits) if len(digits) <= 20 else 10**20
     value = -value if negative else value
-    require(
-        dtype.int_min <= value <= dtype.int_max,
-        "types",
-        f"{shown(text, negative)} does not fit {dtype}",
-        f"a value from {dtype.int_min} to {dtype.int_max}",
-        "AMB-LANG-54",
-    )
+    if not dtype.int_min <= value <= dtype.int_max:
+        message = f"{shown(text, negative)} does not fit {dtype}"
+        raise Refusal("types", message, f"a value from {dtype.int_min} to {dtype.int_max}", "AMB-LANG-54")
     return value
 
 
 def floating(text: str, negative: bool, dtype: DType) -> float:
     """A literal as a float dtype, rounded once. Refuses what rounds beyond the largest finite value."""
     value = round_exact(exact(text), dtype, overflow="nonfinite")
-    require(
-        math.isfinite(value),
-        "types",
-        f"{shown(text, negative)} does not fit {dtype}",
-        f"a magnitude up to {dtype.storage.max_finite!r}",
-        "AMB-LANG-54",
-    )
+    if not math.isfinite(value):
+        message = f"{shown(text, negative)} does not fit {dtype}"
+        raise Refusal("types", message, f"a magnitude up to {dtype.storage.max_finite!r}", "AMB-LANG-54")
     return -value if negative else value
 
 
@@ -89,14 +81,11 @@ def number(text: str, negative: bool, is_float: bool, dtype: DType) -> int | flo
     """A numeric literal as `dtype`. Refuses a dtype that such a literal does not become."""
     if dtype.kind == "float":
         return floating(text, negative, dtype)
-    require(
-        dtype.kind == "int" and not is_float,
-        "types",
-        f"{'a float' if is_float else 'an integer'} literal stands where {dtype} is wanted",
-        "a literal of the kind that its place asks for",
-        "AMB-LANG-54",
-        "did you mean true or false?" if dtype.kind == "bool" else "",
-    )
+    if dtype.kind != "int" or is_float:
+        message = f"{'a float' if is_float else 'an integer'} literal stands where {dtype} is wanted"
+        requirement = "a literal of the kind that its place asks for"
+        remedy = "did you mean true or false?" if dtype.kind == "bool" else ""
+        raise Refusal("types", message, requirement, "AMB-LANG-54", remedy)
     return integer(text, negative, dtype)
 
 
@@ -148,20 +137,17 @@ def _resolve_name(name: str, aliases: Aliases) -> Type:
 
 def _resolve_memref(type_: s.MemrefType) -> Memref:
     space = type_.address_space or "global"
-    require(
-        space in ADDRESS_SPACES,
-        "types",
-        f"a memref does not lie in address space {space!r}",
-        f"addrspace={' or '.join(ADDRESS_SPACES)}",
-        "LANG-02.2-19",
-        did_you_mean(space, ADDRESS_SPACES),
-    )
+    if space not in ADDRESS_SPACES:
+        message = f"a memref does not lie in address space {space!r}"
+        requirement = f"addrspace={' or '.join(ADDRESS_SPACES)}"
+        raise Refusal("types", message, requirement, "LANG-02.2-19", did_you_mean(space, ADDRESS_SPACES))
     return Memref(tuple(resolve_dim(dim) for dim in type_.shape), resolve_dtype(type_.dtype), space)
 
 
 def _resolve_fragment(type_: s.FragmentType) -> Fragment:
     m, n, k = (read_extent(text) for text in (type_.m, type_.n, type_.k))
-    require(min(m, n, k) > 0, "tile", "a fragment has an extent of 0", "extents of at least 1", "LANG-02.2-15")
+    if not min(m, n, k) > 0:
+        raise Refusal("tile", "a fragment has an extent of 0", "extents of at least 1", "LANG-02.2-15")
     return Fragment(m, n, k, resolve_dtype(type_.dtype), resolve_layout(type_.layout) if type_.layout else None)
 
 
@@ -169,15 +155,13 @@ def resolve_mesh(type_: s.MeshType) -> Mesh:
     """A mesh with one extent for each of its distinct axes (LANG-09-01, AMB-LANG-82)."""
     shape = tuple(read_extent(text) for text in type_.shape)
     repeated = next((axis for axis in type_.axes if type_.axes.count(axis) > 1), "")
-    require(
-        len(shape) == len(type_.axes),
-        "distributed",
-        f"a mesh of {len(type_.axes)} axes has {len(shape)} extents",
-        "one extent for each axis",
-        "LANG-09-01",
-    )
-    require(not repeated, "distributed", f"axis {repeated!r} stands twice", "axes of different names", "LANG-09-01")
-    require(0 not in shape, "distributed", "an axis has extent 0", "extents of at least 1", "LANG-09-01")
+    if len(shape) != len(type_.axes):
+        message = f"a mesh of {len(type_.axes)} axes has {len(shape)} extents"
+        raise Refusal("distributed", message, "one extent for each axis", "LANG-09-01")
+    if repeated:
+        raise Refusal("distributed", f"axis {repeated!r} stands twice", "axes of different names", "LANG-09-01")
+    if 0 in shape:
+        raise Refusal("distributed", "an axis has extent 0", "extents of at least 1", "LANG-09-01")
     return Mesh(type_.axes, shape)
 
 
@@ -190,29 +174,27 @@ def resolve_layout(spec: s.LayoutSpec) -> Layout:
     """A known layout with exactly its parameters (LANG-02.3-39, -40, -81, -82)."""
     names = [name for name, _ in spec.parameters]
     repeated = next((name for name in names if names.count(name) > 1), "")
-    require(not repeated, "layouts", f"{repeated} is given twice", "each parameter once", "LANG-02.3-82")
+    if repeated:
+        raise Refusal("layouts", f"{repeated} is given twice", "each parameter once", "LANG-02.3-82")
     return make_layout(spec.name, {name: read_extent(text) for name, text in spec.parameters})
 
 
 def make_layout(name: str, sizes: Mapping[str, int]) -> Layout:
     """A layout by its name and parameters."""
-    require(
-        name in LAYOUTS,
-        "layouts",
-        f"unknown layout {name!r}",
-        f"one of {', '.join(LAYOUTS)}",
-        "LANG-02.3-39",
-        did_you_mean(name, LAYOUTS),
-    )
+    if name not in LAYOUTS:
+        message = f"unknown layout {name!r}"
+        raise Refusal("layouts", message, f"one of {', '.join(LAYOUTS)}", "LANG-02.3-39", did_you_mean(name, LAYOUTS))
     parameters = LAYOUTS[name]
-    require(
-        sorted(sizes) == sorted(parameters),
-        "layouts",
-        f"layout {name} has parameters ({', '.join(sizes)})",
-        f"{name}({', '.join(f'{key}=...' for key in sorted(parameters))})" if parameters else "no parameters",
-        "LANG-02.3-82",
-    )
-    require(0 not in sizes.values(), "layouts", "a block has size 0", "block sizes of at least 1", "LANG-02.3-82")
+    if sorted(sizes) != sorted(parameters):
+        message = f"layout {name} has parameters ({', '.join(sizes)})"
+        raise Refusal(
+            "layouts",
+            message,
+            f"{name}({', '.join(f'{key}=...' for key in sorted(parameters))})" if parameters else "no parameters",
+            "LANG-02.3-82",
+        )
+    if 0 in sizes.values():
+        raise Refusal("layouts", "a block has size 0", "block sizes of at least 1", "LANG-02.3-82")
     return Layout(name, tuple(sorted(sizes.items())))
 
 
@@ -356,13 +338,12 @@ def read_common(entries: Sequence[s.Keyword | s.Attribute], span: Span) -> dict[
     for key in entries:
         if key.name in COMMON_ATTRIBUTES:
             value = _read(key)
-            require(
-                values.setdefault(key.name, value) == value,
-                "numerics" if key.name == "numerics_profile" else "types",
-                f"{key.name} is given twice and differs",
-                "one value of an attribute",
-                "LANG-02.3-32",
-            )
+            if values.setdefault(key.name, value) != value:
+                message = f"{key.name} is given twice and differs"
+                requirement = "one value of an attribute"
+                raise Refusal(
+                    "numerics" if key.name == "numerics_profile" else "types", message, requirement, "LANG-02.3-32"
+                )
     return values
 
 
@@ -387,14 +368,9 @@ def _read(entry: s.Keyword | s.Attribute) -> AttributeValue:
 def profile(value: s.Expr | s.ListValue) -> str:
     """A numerics profile by its name (LANG-10-04). Raises `Refusal`."""
     word = word_of(value)
-    require(
-        word in PROFILES,
-        "numerics",
-        f"{word!r} is no numerics profile" if word else "this is no numerics profile",
-        f"one of {', '.join(PROFILES)}",
-        "LANG-10-04",
-        did_you_mean(word, PROFILES),
-    )
+    if word not in PROFILES:
+        message = f"{word!r} is no numerics profile" if word else "this is no numerics profile"
+        raise Refusal("numerics", message, f"one of {', '.join(PROFILES)}", "LANG-10-04", did_you_mean(word, PROFILES))
     return word
 
 
@@ -404,5 +380,6 @@ def precision(value: s.Expr | s.ListValue) -> str:
         dtype = resolve_dtype(word_of(value))
     except Refusal as refusal:
         raise Refusal("numerics", "this is no precision", "a float dtype", "LANG-02-09", refusal.remedy) from None
-    require(dtype.kind in ("float", "complex"), "numerics", f"{dtype} is no precision", "a float dtype", "LANG-02-09")
+    if dtype.kind not in ("float", "complex"):
+        raise Refusal("numerics", f"{dtype} is no precision", "a float dtype", "LANG-02-09")
     return dtype.name

@@ -16,9 +16,9 @@ from ..ir.operation import (
     Operand,
     Operands,
     Operation,
+    Refusal,
     derived,
     operation,
-    require,
 )
 from ..ir.types import LAYOUTS, Dim, Numeric, Scalar, Tensor, Type, Value, show_dim
 from ..numerics.array import Array
@@ -60,14 +60,10 @@ def require_cover(position: int, size: int, extent: Dim, pad: Padding) -> None:
     name, padding = SIZES[position], padding_of(pad, position, size, extent)
     missing = -extent % size
     beside = f" with padding {padding}" if padding else ""
-    require(
-        (extent + padding) % size == 0,
-        "schedule",
-        f"tiles of {name}={size} do not cover the extent {show_dim(extent)}{beside}",
-        f"{name} divides the extent, or the extent and its padding",
-        "LANG-06.3-01",
-        f"pad by {missing}",
-    )
+    if (extent + padding) % size != 0:
+        message = f"tiles of {name}={size} do not cover the extent {show_dim(extent)}{beside}"
+        requirement = f"{name} divides the extent, or the extent and its padding"
+        raise Refusal("schedule", message, requirement, "LANG-06.3-01", f"pad by {missing}")
 
 
 def needed_padding(sizes: tuple[int, ...], extents: tuple[int, ...]) -> tuple[int, ...]:
@@ -125,21 +121,11 @@ class Tile(ScheduleOperation):
     def check(self) -> None:
         """Sizes of at least 1 that cover what is known of the value's shape."""
         for name, size in zip(SIZES, (self.m, self.n, self.k), strict=True):
-            require(
-                size is None or size >= 1,
-                "schedule",
-                f"{name} is {size}",
-                f"{name} >= 1",
-                "LANG-06.3-01",
-            )
-        require(
-            self.k is None or self.x.rank >= 2,
-            "schedule",
-            f"k tiles a contraction, and {self.x} is none",
-            "k on the result of a matmul only",
-            "LANG-06.1-01",
-            "leave out k",
-        )
+            if size is not None and size < 1:
+                raise Refusal("schedule", f"{name} is {size}", f"{name} >= 1", "LANG-06.3-01")
+        if self.k is not None and self.x.rank < 2:
+            message = f"k tiles a contraction, and {self.x} is none"
+            raise Refusal("schedule", message, "k on the result of a matmul only", "LANG-06.1-01", "leave out k")
         self._check_padding()
         for position, (size, extent) in enumerate(zip((self.m, self.n), matrix_of(self.x), strict=True)):
             require_cover(position, size, extent, self.pad)
@@ -147,20 +133,12 @@ class Tile(ScheduleOperation):
     def _check_padding(self) -> None:
         numbers = (self.pad,) if isinstance(self.pad, int) else self.pad or ()
         most = 2 if self.k is None else 3
-        require(
-            all(number >= 0 for number in numbers),
-            "schedule",
-            f"pad is {self.pad}",
-            "numbers of at least 0",
-            "LANG-06.3-01",
-        )
-        require(
-            not isinstance(self.pad, tuple) or 2 <= len(numbers) <= most,
-            "schedule",
-            f"pad has {len(numbers)} numbers",
-            f"one number, or one for each of {', '.join(SIZES[:most])}",
-            "LANG-06.3-01",
-        )
+        if any(number < 0 for number in numbers):
+            raise Refusal("schedule", f"pad is {self.pad}", "numbers of at least 0", "LANG-06.3-01")
+        if isinstance(self.pad, tuple) and not 2 <= len(numbers) <= most:
+            message = f"pad has {len(numbers)} numbers"
+            requirement = f"one number, or one for each of {', '.join(SIZES[:most])}"
+            raise Refusal("schedule", message, requirement, "LANG-06.3-01")
 
 
 @operation("tessera.schedule.fuse", clauses=("LANG-06.1-02", "LANG-06.2-01"))
@@ -170,21 +148,12 @@ class Fuse(ScheduleOperation):
     parts: Operands[Tensor | Scalar]
 
     def check(self) -> None:
-        require(
-            len(self.parts) >= 2,
-            "schedule",
-            f"fuses {len(self.parts)} value{'s' * (len(self.parts) != 1)}",
-            "at least two values",
-            "LANG-06.1-02",
-        )
+        if len(self.parts) < 2:
+            message = f"fuses {len(self.parts)} value{'s' * (len(self.parts) != 1)}"
+            raise Refusal("schedule", message, "at least two values", "LANG-06.1-02")
         for name, type_ in self.operand_types:
-            require(
-                isinstance(type_, Tensor | Scalar),
-                "types",
-                f"{name} is {type_}, not a tensor or scalar",
-                "a tensor or scalar",
-                "LANG-11-01",
-            )
+            if not isinstance(type_, Tensor | Scalar):
+                raise Refusal("types", f"{name} is {type_}, not a tensor or scalar", "a tensor or scalar", "LANG-11-01")
 
 
 @operation("tessera.schedule.pipeline", clauses=("LANG-06.1-03", "LANG-06.2-04", "LANG-06.2-05", "LANG-04-11"))
@@ -202,30 +171,18 @@ class Pipeline(ScheduleOperation):
 
     def check(self) -> None:
         """A depth of at least 1, two buffers for double buffering, stages in some order."""
-        require(self.depth >= 1, "schedule", f"depth is {self.depth}", "depth >= 1", "LANG-06.2-05")
-        require(
-            not self.double_buffer or self.depth >= 2,
-            "schedule",
-            f"double_buffer with depth {self.depth}",
-            "depth >= 2 with double_buffer=true",
-            "LANG-06.2-05",
-            "depth=2",
-        )
-        require(
-            len(set(self.stages)) == len(self.stages),
-            "schedule",
-            f"a stage is named twice among {', '.join(self.stages)}",
-            "stages of different names",
-            "LANG-06.2-04",
-        )
+        if self.depth < 1:
+            raise Refusal("schedule", f"depth is {self.depth}", "depth >= 1", "LANG-06.2-05")
+        if self.double_buffer and self.depth < 2:
+            message = f"double_buffer with depth {self.depth}"
+            raise Refusal("schedule", message, "depth >= 2 with double_buffer=true", "LANG-06.2-05", "depth=2")
+        if len(set(self.stages)) != len(self.stages):
+            message = f"a stage is named twice among {', '.join(self.stages)}"
+            raise Refusal("schedule", message, "stages of different names", "LANG-06.2-04")
         for stage in (stage for edge in self.edges for stage in edge):
-            require(
-                not self.stages or stage in self.stages,
-                "schedule",
-                f"an edge names {stage!r}, which is no stage",
-                f"one of {', '.join(self.stages)}",
-                "LANG-06.2-04",
-            )
+            if self.stages and stage not in self.stages:
+                message = f"an edge names {stage!r}, which is no stage"
+                raise Refusal("schedule", message, f"one of {', '.join(self.stages)}", "LANG-06.2-04")
         self._check_order()
 
     def _check_order(self) -> None:
@@ -236,14 +193,9 @@ class Pipeline(ScheduleOperation):
             TopologicalSorter(before).prepare()
         except CycleError as error:
             circle = " -> ".join(error.args[1])
-            require(
-                False,
-                "schedule",
-                f"the stages form a cycle: {circle}",
-                "stages without a cycle",
-                "LANG-06.2-04",
-                "take an edge of the cycle away",
-            )
+            message, requirement = f"the stages form a cycle: {circle}", "stages without a cycle"
+            remedy = "take an edge of the cycle away"
+            raise Refusal("schedule", message, requirement, "LANG-06.2-04", remedy) from None
 
 
 @operation("tessera.schedule.prefetch", clauses=("LANG-06.1-04", "LANG-06.2-02", "LANG-06.2-03"))
@@ -259,20 +211,11 @@ class Prefetch(ScheduleOperation):
 
     def check(self) -> None:
         """A known scope, a power of two of at least 16 (AMB-LANG-36)."""
-        require(
-            self.scope in SCOPES,
-            "schedule",
-            f"there is no scope {self.scope!r}",
-            " or ".join(SCOPES),
-            "LANG-06.2-02",
-        )
-        require(
-            self.align >= LEAST_ALIGNMENT and self.align & (self.align - 1) == 0,
-            "schedule",
-            f"align is {self.align}",
-            f"a power of two of at least {LEAST_ALIGNMENT}",
-            "LANG-06.1-04",
-        )
+        if self.scope not in SCOPES:
+            raise Refusal("schedule", f"there is no scope {self.scope!r}", " or ".join(SCOPES), "LANG-06.2-02")
+        if self.align < LEAST_ALIGNMENT or self.align & self.align - 1 != 0:
+            message = f"align is {self.align}"
+            raise Refusal("schedule", message, f"a power of two of at least {LEAST_ALIGNMENT}", "LANG-06.1-04")
 
 
 # `tessera.schedule.layout_cast`: a value in another layout (spec sections 3.3, 6.1, 6.3).

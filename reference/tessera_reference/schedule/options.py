@@ -57,13 +57,8 @@ def annotated(options: Options, function: Function) -> Options:
     if settings.get("double_buffer") is True:
         depth = changes.setdefault("depth", max(options.depth or 2, 2))
         if depth == 1:
-            raise Refusal(
-                "schedule",
-                "double_buffer with depth 1",
-                "depth >= 2 with double_buffer=true",
-                "LANG-06.2-05",
-                "depth=2",
-            )
+            message = "double_buffer with depth 1"
+            raise Refusal("schedule", message, "depth >= 2 with double_buffer=true", "LANG-06.2-05", "depth=2")
     if not isinstance(changes.get("fuse", True), bool):
         raise Refusal("schedule", f"fuse is {changes.get('fuse')}", "true or false", "LANG-02-06")
     return replace(options, **changes)

@@ -81,12 +81,8 @@ class _Specializer:
         for parameter, type_ in zip(function.parameters, types, strict=True):
             _require_known(f"the parameter {parameter.name}", type_)
             if not fits(parameter.type, type_, dims):
-                raise Refusal(
-                    "shapes",
-                    f"{parameter.name} is {type_}",
-                    f"{parameter.type}, a name standing for one extent",
-                    "LANG-11-03",
-                )
+                message = f"{parameter.name} is {type_}"
+                raise Refusal("shapes", message, f"{parameter.type}, a name standing for one extent", "LANG-11-03")
         around, self._returned = self._returned, []
         body = yield self._block(function.body, types, {})
         results, self._returned = self._results(function, dims), around
@@ -99,12 +95,8 @@ class _Specializer:
         """The result types of a function, in which every return now has known extents."""
         for types in self._returned:
             if types != self._returned[0]:
-                raise Refusal(
-                    "shapes",
-                    f"@{function.name} returns {_listed(self._returned[0])} and {_listed(types)}",
-                    "one shape of each result",
-                    "LANG-03.1-04",
-                )
+                message = f"@{function.name} returns {_listed(self._returned[0])} and {_listed(types)}"
+                raise Refusal("shapes", message, "one shape of each result", "LANG-03.1-04")
         return self._returned[0] if self._returned else tuple(substituted(type_, dims) for type_ in function.results)
 
     def _clone(self, name: str) -> str:
@@ -159,12 +151,8 @@ class _Specializer:
 
 def _require_known(subject: str, type_: Type) -> None:
     if isinstance(type_, Tensor) and not is_known(type_):
-        raise Refusal(
-            "shapes",
-            f"{subject} is {type_}, of which the inputs do not show a dimension",
-            "extents that are known before Tile IR",
-            "LANG-03.1-04",
-        )
+        message = f"{subject} is {type_}, of which the inputs do not show a dimension"
+        raise Refusal("shapes", message, "extents that are known before Tile IR", "LANG-03.1-04")
 
 
 def _require_same_shapes(operation: Operation, regions: list[Block]) -> None:
@@ -172,12 +160,8 @@ def _require_same_shapes(operation: Operation, regions: list[Block]) -> None:
     for region, gives in zip(regions, operation.region_results(), strict=True):
         yields = tuple(value.type for value in region.results)
         if region.exit == "yield" and yields != gives:
-            raise Refusal(
-                "shapes",
-                f"a region yields {_listed(yields)}, and {_listed(gives)} is wanted",
-                "values of one shape, however often a loop turns",
-                "LANG-03.1-04",
-            )
+            message = f"a region yields {_listed(yields)}, and {_listed(gives)} is wanted"
+            raise Refusal("shapes", message, "values of one shape, however often a loop turns", "LANG-03.1-04")
 
 
 def _listed(types: tuple[Type, ...]) -> str:

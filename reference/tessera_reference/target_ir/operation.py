@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol, cast
 import numpy as np
 
 from ..ir.module import Block
-from ..ir.operation import Hidden, Operand, Refusal, Shown, require
+from ..ir.operation import Hidden, Operand, Refusal, Shown
 from ..ir.types import Pointer, Scalar, Type, Value, Vector
 from ..kernel_machine.block import KernelOperation
 from ..numerics.array import Array
@@ -231,13 +231,8 @@ class Conversion(TargetOperation):
 def scalar_shown(name: str, shown: Shown) -> Scalar:
     """The one result that the text states, a scalar. Raises `Refusal`."""
     results = shown.results or ()
-    require(
-        len(results) == 1 and isinstance(results[0], Scalar),
-        "types",
-        f"the result of {name} is not stated to be a scalar",
-        ": (...) -> fp32",
-        "LANG-11-01",
-    )
+    if len(results) != 1 or not isinstance(results[0], Scalar):
+        raise Refusal("types", f"the result of {name} is not stated to be a scalar", ": (...) -> fp32", "LANG-11-01")
     (result,) = results
     assert isinstance(result, Scalar)
     return result
@@ -246,13 +241,9 @@ def scalar_shown(name: str, shown: Shown) -> Scalar:
 def held_shown(name: str, shown: Shown) -> Scalar | Vector:
     """The one result that the text states, a scalar or a vector. Raises `Refusal`."""
     results = shown.results or ()
-    require(
-        len(results) == 1 and isinstance(results[0], Scalar | Vector),
-        "types",
-        f"the result of {name} is not stated to be a scalar or a vector",
-        ": (...) -> vector<4xfp32>",
-        "LANG-11-01",
-    )
+    if len(results) != 1 or not isinstance(results[0], Scalar | Vector):
+        message = f"the result of {name} is not stated to be a scalar or a vector"
+        raise Refusal("types", message, ": (...) -> vector<4xfp32>", "LANG-11-01")
     (result,) = results
     assert isinstance(result, Scalar | Vector)
     return result

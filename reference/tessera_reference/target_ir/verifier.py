@@ -9,7 +9,7 @@ from functools import partial
 
 from ..ir.diagnostics import Location
 from ..ir.module import Function, Instruction
-from ..ir.operation import Refusal, require
+from ..ir.operation import Refusal
 from ..ir.targets import Target
 from ..ir.types import Pointer
 from ..numerics.formats import DType
@@ -49,32 +49,20 @@ def _checks(function: Function, target: Target) -> Iterator[tuple[Check, Locatio
 def _verify_shared(function: Function) -> None:
     """The declared size covers the globals; beyond it lies a dynamic segment only (LANG-08.1-05, -06)."""
     declared, bound = function.attributes.get("smem_bytes"), shared_bound(function)
-    require(
-        not isinstance(declared, int) or bound <= declared,
-        "tile",
-        f"its globals take {bound} bytes of shared memory, it declares {declared}",
-        f"smem_bytes of at least {bound}",
-        "LANG-07.3-04",
-    )
+    if isinstance(declared, int) and bound > declared:
+        message = f"its globals take {bound} bytes of shared memory, it declares {declared}"
+        raise Refusal("tile", message, f"smem_bytes of at least {bound}", "LANG-07.3-04")
 
 
 def _verify_global(operation: AddressOf, instruction: Instruction, function: Function, names: set[str]) -> None:
     """Shared memory is declared once, for the whole kernel."""
-    require(
-        operation.global_name not in names,
-        "tile",
-        f"@{operation.global_name} is declared twice",
-        "one llvm.mlir.addressof for each global",
-        "LANG-08.1-05",
-    )
+    if operation.global_name in names:
+        message = f"@{operation.global_name} is declared twice"
+        raise Refusal("tile", message, "one llvm.mlir.addressof for each global", "LANG-08.1-05")
     names.add(operation.global_name)
-    require(
-        any(instruction is candidate for candidate in function.body.instructions),
-        "tile",
-        f"@{operation.global_name} is declared inside a region",
-        "shared memory declared in the body of the kernel",
-        "LANG-08.1-05",
-    )
+    if not any(instruction is candidate for candidate in function.body.instructions):
+        message = f"@{operation.global_name} is declared inside a region"
+        raise Refusal("tile", message, "shared memory declared in the body of the kernel", "LANG-08.1-05")
 
 
 def _verify_instruction(instruction: Instruction, target: Target) -> None:
@@ -95,17 +83,13 @@ def _verify_instruction(instruction: Instruction, target: Target) -> None:
         _require_unit(target, operation.a.dtype)
     if isinstance(operation, Mfma):
         kind = operation.kind
-        require(
-            target.name in kind.targets, "tile", f"{operation.name} on {target.name}", "its intrinsics", "LANG-11-10"
-        )
+        if target.name not in kind.targets:
+            raise Refusal("tile", f"{operation.name} on {target.name}", "its intrinsics", "LANG-11-10")
 
 
 def _require_unit(target: Target, dtype: DType) -> None:
     """An mma.sync of a dtype that the target multiplies."""
-    require(
-        bool(target.shapes_of(dtype)),
-        "tile",
-        f"{target.name} has no mma.sync of {dtype}",
-        f"one of {', '.join(dict.fromkeys(shape.dtype.name for shape in target.mma))}",
-        "LANG-11-10",
-    )
+    if not target.shapes_of(dtype):
+        message = f"{target.name} has no mma.sync of {dtype}"
+        requirement = f"one of {', '.join(dict.fromkeys(shape.dtype.name for shape in target.mma))}"
+        raise Refusal("tile", message, requirement, "LANG-11-10")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.module import Function, Instruction
-from ..ir.operation import Attribute, Hidden, Operand, Operands, Shown, derived, operation, require
+from ..ir.operation import Attribute, Hidden, Operand, Operands, Refusal, Shown, derived, operation
 from ..ir.types import Fragment, Memref, Scalar, Value
 from ..kernel_machine.block import BlockState, FragmentUse, KernelOperation, by_warp, require_indices
 from ..kernel_machine.storage import Address, Misaligned, Offsets, OutOfBounds, Storage, Values
@@ -93,25 +93,18 @@ ALIGNMENT = 16
 def _stated_fragment(shown: Shown, name: str, clause: str) -> dict[str, Any]:
     """The hidden type of an operation whose result is a fragment. Raises `Refusal`."""
     types = shown.results or ()
-    require(
-        len(types) == 1 and isinstance(types[0], Fragment),
-        "types",
-        f"the result of {name} is not stated to be a fragment",
-        "fragment<16,16,16,bf16>",
-        clause,
-    )
+    if len(types) != 1 or not isinstance(types[0], Fragment):
+        message = f"the result of {name} is not stated to be a fragment"
+        raise Refusal("types", message, "fragment<16,16,16,bf16>", clause)
     return {"returns": types[0]}
 
 
 def _require_accumulator(accum: DType, fragment: Fragment) -> None:
     canonical = fragment.dtype.accumulator
-    require(
-        accum.kind == canonical.kind and accum.storage_bytes >= min(2, canonical.storage_bytes),
-        "numerics",
-        f"{fragment.dtype} does not accumulate in {accum}",
-        f"{canonical}, or another {canonical.kind} dtype of at least 16 bits",
-        "LANG-07.2-03",
-    )
+    if accum.kind != canonical.kind or accum.storage_bytes < min(2, canonical.storage_bytes):
+        message = f"{fragment.dtype} does not accumulate in {accum}"
+        requirement = f"{canonical}, or another {canonical.kind} dtype of at least 16 bits"
+        raise Refusal("numerics", message, requirement, "LANG-07.2-03")
 
 
 @operation("tessera.tile.ldmatrix", clauses=("LANG-07.2-02", "LANG-07.3-01"))
@@ -135,31 +128,19 @@ class LoadMatrix(KernelOperation):
     def infer(self) -> Fragment:
         """The fragment; its dtype is that of the memory, of an accumulator that of the accumulation."""
         memory, dtype = self.memory, self.returns.dtype
-        require(
-            memory.space == "shared",
-            "types",
-            f"it reads {memory}",
-            "a memref in addrspace=shared",
-            "LANG-07.2-02",
-            "stage the tile in shared memory",
-        )
-        require(
-            memory.dtype in (dtype, dtype.accumulator),
-            "types",
-            f"it reads {memory.dtype} into {self.returns}",
-            f"memory of {dtype}",
-            "LANG-11-01",
-        )
-        require(len(memory.shape) >= 2, "shapes", f"{memory} has no rows", "at least two dimensions", "LANG-07.2-02")
+        if memory.space != "shared":
+            message = f"it reads {memory}"
+            requirement = "a memref in addrspace=shared"
+            raise Refusal("types", message, requirement, "LANG-07.2-02", "stage the tile in shared memory")
+        if memory.dtype not in (dtype, dtype.accumulator):
+            raise Refusal("types", f"it reads {memory.dtype} into {self.returns}", f"memory of {dtype}", "LANG-11-01")
+        if len(memory.shape) < 2:
+            raise Refusal("shapes", f"{memory} has no rows", "at least two dimensions", "LANG-07.2-02")
         require_indices(self.indices, len(memory.shape), optional=True)
-        require(
-            self.stride >= 1 and self.stride * memory.dtype.storage_bytes % ALIGNMENT == 0,
-            "tile",
-            f"rows of {memory.dtype} lie {self.stride} elements apart",
-            f"rows that begin at multiples of {ALIGNMENT} bytes",
-            "LANG-07.3-01",
-            "pad the rows of the shared tile",
-        )
+        if self.stride < 1 or self.stride * memory.dtype.storage_bytes % ALIGNMENT != 0:
+            message = f"rows of {memory.dtype} lie {self.stride} elements apart"
+            requirement = f"rows that begin at multiples of {ALIGNMENT} bytes"
+            raise Refusal("tile", message, requirement, "LANG-07.3-01", "pad the rows of the shared tile")
         return self.returns
 
     def run(self, block: BlockState, memory: Storage, *indices: Array) -> Array:
@@ -210,21 +191,13 @@ class MmaSync(KernelOperation):
 
     def infer(self) -> Fragment:
         """The type of all three."""
-        require(
-            self.a == self.b == self.c,
-            "types",
-            f"the fragments are {self.a}, {self.b} and {self.c}",
-            "three fragments of one type",
-            "LANG-07.2-03",
-        )
+        if not self.a == self.b == self.c:
+            message = f"the fragments are {self.a}, {self.b} and {self.c}"
+            raise Refusal("types", message, "three fragments of one type", "LANG-07.2-03")
         stated, actual = (self.m, self.n, self.k), (self.c.m, self.c.n, self.c.k)
-        require(
-            stated == actual,
-            "shapes",
-            f"m, n and k are {', '.join(map(str, stated))}, the fragments {self.c}",
-            "the m, n and k of the fragments",
-            "LANG-07.2-03",
-        )
+        if stated != actual:
+            message = f"m, n and k are {', '.join(map(str, stated))}, the fragments {self.c}"
+            raise Refusal("shapes", message, "the m, n and k of the fragments", "LANG-07.2-03")
         _require_accumulator(self.accum, self.c)
         return self.c
 
@@ -247,9 +220,8 @@ class FragmentStore(KernelOperation):
 
     def infer(self) -> tuple[()]:
         """Nothing results."""
-        require(
-            len(self.memory.shape) >= 2, "shapes", f"{self.memory} has no rows", "at least two dimensions", "LANG-11-01"
-        )
+        if len(self.memory.shape) < 2:
+            raise Refusal("shapes", f"{self.memory} has no rows", "at least two dimensions", "LANG-11-01")
         require_indices(self.indices, len(self.memory.shape), optional=True)
         return ()
 

@@ -14,18 +14,7 @@ from ..graph import elementwise
 from ..graph.constant import Constant
 from ..ir.diagnostics import Rejection, UnsupportedConstruct, did_you_mean
 from ..ir.module import Block, Function, Instruction, Module
-from ..ir.operation import (
-    Attribute,
-    Environment,
-    Hidden,
-    Operands,
-    Operation,
-    Refusal,
-    Shown,
-    Signature,
-    operation,
-    require,
-)
+from ..ir.operation import Attribute, Environment, Hidden, Operands, Operation, Refusal, Shown, Signature, operation
 from ..ir.targets import Target, target_of
 from ..ir.types import LAYOUTS, Memref, Numeric, Pointer, Scalar, Tensor, Type, Value, dtype_of
 from ..kernel_machine.block import (
@@ -410,28 +399,23 @@ class Launch(Operation):
             raise Refusal("types", f"there is no kernel @{name}", "a kernel of this module", "LANG-05-03", remedy)
         buffers = _buffers(kernel)
         count = len(kernel.parameters) - len(shown.operands)
-        require(
-            0 <= count <= len(buffers),
-            "types",
-            f"{len(shown.operands)} arguments given",
-            f"those of @{name}: buffers but the ones it returns, then scalars",
-            "LANG-16-02",
-        )
+        if not 0 <= count <= len(buffers):
+            message = f"{len(shown.operands)} arguments given"
+            requirement = f"those of @{name}: buffers but the ones it returns, then scalars"
+            raise Refusal("types", message, requirement, "LANG-16-02")
         parameters = buffers[: len(buffers) - count] + [
             parameter.type for parameter in kernel.parameters[len(buffers) :]
         ]
         for given, wanted in zip(shown.operands, parameters, strict=True):
-            require(_passes(given, wanted), "types", f"an argument is {given}", f"what fits {wanted}", "LANG-08.1-01")
+            if not _passes(given, wanted):
+                raise Refusal("types", f"an argument is {given}", f"what fits {wanted}", "LANG-08.1-01")
         returned = buffers[len(buffers) - count :]
         results = shown.results or tuple(_held(result) for result in returned if isinstance(result, Memref))
-        require(
-            len(results) == count
-            and all(_passes(given, wanted) for given, wanted in zip(results, returned, strict=True)),
-            "types",
-            f"the results are ({', '.join(map(str, results))})",
-            f"what @{name} leaves in ({', '.join(map(str, returned))})",
-            "LANG-08.1-01",
-        )
+        if len(results) != count or any(
+            not _passes(given, wanted) for given, wanted in zip(results, returned, strict=True)
+        ):
+            message = f"the results are ({', '.join(map(str, results))})"
+            raise Refusal("types", message, f"what @{name} leaves in ({', '.join(map(str, returned))})", "LANG-08.1-01")
         return {"returns": results}
 
     def execute(self, *arguments: Array, env: LaunchEnvironment) -> tuple[Array, ...]:

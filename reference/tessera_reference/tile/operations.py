@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..graph.control import ZeroStep
-from ..ir.operation import Attribute, Hidden, Operand, Operands, Shown, operation, require
+from ..ir.operation import Attribute, Hidden, Operand, Operands, Refusal, Shown, operation
 from ..ir.types import LAYOUTS, Memref, Scalar, Type, is_unknown, joined_all, loosened_all
 from ..kernel_machine.block import INDEX_TYPE, BlockState, KernelOperation, require_indices
 from ..kernel_machine.storage import NotUniform, Storage
@@ -38,7 +38,8 @@ class AlongAxis(KernelOperation):
 
     def infer(self) -> Scalar:
         """An int32."""
-        require(self.axis in AXES, "types", f"there is no axis {self.axis!r}", "x, y or z", "LANG-11-01")
+        if self.axis not in AXES:
+            raise Refusal("types", f"there is no axis {self.axis!r}", "x, y or z", "LANG-11-01")
         return INDEX_TYPE
 
     @property
@@ -127,14 +128,10 @@ class Part(KernelOperation):
 
     def infer(self) -> Scalar:
         """The component of the operand's dtype."""
-        require(self.which in PARTS, "types", f"there is no part {self.which!r}", " or ".join(PARTS), "LANG-11-01")
-        require(
-            self.x.dtype.kind == "complex",
-            "types",
-            f"is not defined on {self.x.dtype}",
-            "a complex dtype",
-            "LANG-11-01",
-        )
+        if self.which not in PARTS:
+            raise Refusal("types", f"there is no part {self.which!r}", " or ".join(PARTS), "LANG-11-01")
+        if self.x.dtype.kind != "complex":
+            raise Refusal("types", f"is not defined on {self.x.dtype}", "a complex dtype", "LANG-11-01")
         return Scalar(self.x.dtype.component)
 
     def run(self, block: BlockState, x: Array) -> Array:
@@ -151,13 +148,9 @@ class Complex(KernelOperation):
 
     def infer(self) -> Scalar:
         """The complex dtype of which both parts are components."""
-        require(
-            self.real == self.imaginary and self.real.dtype.name in _WHOLE,
-            "types",
-            f"the parts are {self.real} and {self.imaginary}",
-            "both fp32 or both fp64",
-            "LANG-11-01",
-        )
+        if self.real != self.imaginary or self.real.dtype.name not in _WHOLE:
+            message = f"the parts are {self.real} and {self.imaginary}"
+            raise Refusal("types", message, "both fp32 or both fp64", "LANG-11-01")
         return Scalar(DTYPES[_WHOLE[self.real.dtype.name]])
 
     def run(self, block: BlockState, real: Array, imaginary: Array) -> Array:
@@ -173,14 +166,11 @@ _WHOLE = {"fp32": "complex64", "fp64": "complex128"}
 
 def require_known(memory: Memref) -> None:
     """Every extent of memory is a number at Tile IR. Raises `Refusal`."""
-    require(
-        all(isinstance(dim, int) for dim in memory.shape),
-        "shapes",
-        f"{memory} has {'unknown' if any(map(is_unknown, memory.shape)) else 'named'} dimensions",
-        "extents that are numbers",
-        "LANG-11-02",
-        "specialize the function to the shapes that it runs on",
-    )
+    if any(not isinstance(dim, int) for dim in memory.shape):
+        message = f"{memory} has {'unknown' if any(map(is_unknown, memory.shape)) else 'named'} dimensions"
+        requirement = "extents that are numbers"
+        remedy = "specialize the function to the shapes that it runs on"
+        raise Refusal("shapes", message, requirement, "LANG-11-02", remedy)
 
 
 @operation("tessera.tile.load", clauses=("LANG-08.3-01",))
@@ -214,14 +204,9 @@ class Store(KernelOperation):
     def infer(self) -> tuple[()]:
         """Nothing results; nothing is cast."""
         require_indices(self.indices, len(self.memory.shape))
-        require(
-            self.value.dtype == self.memory.dtype,
-            "types",
-            f"the value is {self.value}, the memory {self.memory}",
-            "one dtype",
-            "LANG-03.1-05",
-            "cast the value: tessera.graph.cast",
-        )
+        if self.value.dtype != self.memory.dtype:
+            message = f"the value is {self.value}, the memory {self.memory}"
+            raise Refusal("types", message, "one dtype", "LANG-03.1-05", "cast the value: tessera.graph.cast")
         return ()
 
     def run(self, block: BlockState, value: Array, memory: Storage, *indices: Array) -> tuple[()]:
@@ -242,24 +227,15 @@ class SharedAlloc(KernelOperation):
     def hidden(cls, shown: Shown) -> dict[str, Any]:
         """The type is that of the result."""
         types = shown.results or ()
-        require(
-            len(types) == 1 and isinstance(types[0], Memref),
-            "types",
-            "the result of shared.alloc is not stated to be a memref",
-            ": () -> memref<128x64xbf16>[addrspace=shared]",
-            "LANG-07.2-01",
-        )
+        if len(types) != 1 or not isinstance(types[0], Memref):
+            message = "the result of shared.alloc is not stated to be a memref"
+            raise Refusal("types", message, ": () -> memref<128x64xbf16>[addrspace=shared]", "LANG-07.2-01")
         return {"returns": types[0]}
 
     def infer(self) -> Memref:
         """The memref, in shared memory."""
-        require(
-            self.returns.space == "shared",
-            "types",
-            f"it allocates {self.returns}",
-            "a memref in addrspace=shared",
-            "LANG-07.2-01",
-        )
+        if self.returns.space != "shared":
+            raise Refusal("types", f"it allocates {self.returns}", "a memref in addrspace=shared", "LANG-07.2-01")
         require_known(self.returns)
         return self.returns
 
@@ -297,29 +273,16 @@ class CopyAsync(KernelOperation):
     def infer(self) -> tuple[()]:
         """Nothing results."""
         source, destination = self.source, self.destination
-        require(
-            (source.space, destination.space) == ("global", "shared"),
-            "types",
-            f"it copies from {source.space} to {destination.space} memory",
-            "from global to shared memory",
-            "LANG-07.2-04",
-        )
-        require(
-            source.dtype == destination.dtype,
-            "types",
-            f"it copies {source.dtype} to {destination.dtype}",
-            "one dtype",
-            "LANG-03.1-05",
-        )
+        if (source.space, destination.space) != ("global", "shared"):
+            message = f"it copies from {source.space} to {destination.space} memory"
+            raise Refusal("types", message, "from global to shared memory", "LANG-07.2-04")
+        if source.dtype != destination.dtype:
+            raise Refusal("types", f"it copies {source.dtype} to {destination.dtype}", "one dtype", "LANG-03.1-05")
         require_indices(self.indices, len(source.shape) + len(destination.shape), optional=True)
         size = source.dtype.storage_bytes
-        require(
-            self.bytes in SIZES and self.bytes % size == 0,
-            "tile",
-            f"it copies {self.bytes} bytes of elements of {size}",
-            "4, 8 or 16 bytes, whole elements",
-            "LANG-07.2-04",
-        )
+        if self.bytes not in SIZES or self.bytes % size != 0:
+            message = f"it copies {self.bytes} bytes of elements of {size}"
+            raise Refusal("tile", message, "4, 8 or 16 bytes, whole elements", "LANG-07.2-04")
         return ()
 
     def run(self, block: BlockState, source: Storage, destination: Storage, *indices: Array) -> tuple[()]:
@@ -362,7 +325,8 @@ class CopyWait(KernelOperation):
 
     def infer(self) -> tuple[()]:
         """Nothing results."""
-        require(self.pending >= 0, "types", f"pending is {self.pending}", "at least 0", "LANG-07.2-04")
+        if self.pending < 0:
+            raise Refusal("types", f"pending is {self.pending}", "at least 0", "LANG-07.2-04")
         return ()
 
     def run(self, block: BlockState) -> tuple[()]:
@@ -416,14 +380,10 @@ class ShuffleSync(KernelOperation):
 
     def infer(self) -> Scalar:
         """The operand's type."""
-        require(self.delta >= 0, "types", f"delta is {self.delta}", "at least 0", "LANG-07.2-06")
-        require(
-            self.mask is None or 0 <= self.mask <= WIDEST,
-            "types",
-            f"the mask is {self.mask}",
-            "a bit for each lane of a warp",
-            "LANG-07.2-06",
-        )
+        if self.delta < 0:
+            raise Refusal("types", f"delta is {self.delta}", "at least 0", "LANG-07.2-06")
+        if self.mask is not None and not 0 <= self.mask <= WIDEST:
+            raise Refusal("types", f"the mask is {self.mask}", "a bit for each lane of a warp", "LANG-07.2-06")
         return self.value
 
     def run(self, block: BlockState, value: Array) -> Array:
@@ -439,14 +399,9 @@ class ShuffleSync(KernelOperation):
 def _refuse_memory(types: tuple[Type, ...]) -> None:
     """Refuse memrefs as results of control flow: every access names its memory statically."""
     for type_ in types:
-        require(
-            not isinstance(type_, Memref),
-            "types",
-            f"a region hands on {type_}",
-            "values other than memory",
-            "LANG-11-01",
-            "choose the indices instead",
-        )
+        if isinstance(type_, Memref):
+            message = f"a region hands on {type_}"
+            raise Refusal("types", message, "values other than memory", "LANG-11-01", "choose the indices instead")
 
 
 @operation("tessera.tile.for", clauses=("LANG-08.2-03", "LANG-01-06"))
@@ -467,13 +422,8 @@ class For(KernelOperation):
     def infer(self) -> tuple[Type, ...]:
         """The carried values, of unchanged types (AMB-LANG-92)."""
         for name, type_ in (("start", self.start), ("stop", self.stop), ("step", self.step)):
-            require(
-                type_ == INDEX_TYPE,
-                "types",
-                f"the range's {name} is {type_}, not int32",
-                "an int32 scalar",
-                "LANG-11-01",
-            )
+            if type_ != INDEX_TYPE:
+                raise Refusal("types", f"the range's {name} is {type_}, not int32", "an int32 scalar", "LANG-11-01")
         _refuse_memory(self.carried)
         return self.carried
 
@@ -521,13 +471,8 @@ class If(KernelOperation):
 
     def infer(self) -> tuple[Type, ...]:
         """The types that both regions yield."""
-        require(
-            self.condition.dtype.kind == "bool",
-            "types",
-            f"the condition is {self.condition}, not bool",
-            "a scalar bool",
-            "LANG-11-01",
-        )
+        if self.condition.dtype.kind != "bool":
+            raise Refusal("types", f"the condition is {self.condition}, not bool", "a scalar bool", "LANG-11-01")
         _refuse_memory(self.returns)
         return self.returns
 
@@ -539,8 +484,8 @@ class If(KernelOperation):
     def hidden(cls, shown: Shown) -> dict[str, Any]:
         """The results are what the regions yield."""
         both = joined_all([tuple(value.type for value in block.results) for block in shown.regions])
-        require(both is not None, "types", "its regions yield different types", "regions that agree", "LANG-01-06")
-        assert both is not None
+        if both is None:
+            raise Refusal("types", "its regions yield different types", "regions that agree", "LANG-01-06")
         return {"returns": loosened_all(both, shown.results)}
 
     def run(self, block: BlockState, condition: Array) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from ..graph.constant import Constant
 from ..ir.diagnostics import Diagnostic, Location, Rejection
 from ..ir.module import Function, Instruction
-from ..ir.operation import Refusal, diagnostic_of, require
+from ..ir.operation import Refusal, diagnostic_of
 from ..ir.targets import Target
 from ..ir.types import Fragment, Memref, Scalar, Tensor, Type, Value
 from ..kernel_machine.block import KernelOperation
@@ -97,113 +97,75 @@ def _checks(function: Function, target: Target) -> Iterator[tuple[Check, Locatio
 
 def _verify_target(function: Function, target: Target) -> None:
     stated = function.attributes.get("target", target.name)
-    require(
-        stated == target.name,
-        "tile",
-        f"@{function.name} is made for {stated}",
-        f"a kernel for {target.name}",
-        "LANG-11-10",
-        "lower it for that target",
-    )
+    if stated != target.name:
+        message = f"@{function.name} is made for {stated}"
+        raise Refusal("tile", message, f"a kernel for {target.name}", "LANG-11-10", "lower it for that target")
 
 
 def _verify_extents(function: Function, name: str, clause: str, most: tuple[int, ...] | None, target: Target) -> None:
     """A grid or block of three positive extents, and no more of them than the target takes."""
     extents = function.attributes.get(name)
-    require(extents is not None, "tile", f"@{function.name} states no {name}", f"{name} = [x, y, z]", clause)
+    if extents is None:
+        raise Refusal("tile", f"@{function.name} states no {name}", f"{name} = [x, y, z]", clause)
     positive = isinstance(extents, tuple) and all(isinstance(size, int) and size >= 1 for size in extents)
-    require(
-        isinstance(extents, tuple) and len(extents) == 3 and positive,
-        "tile",
-        f"its {name} is {_listed(extents)}",
-        "three extents of at least 1",
-        {"grid": "LANG-08.1-07", "block": "LANG-08.1-08"}[name],
-    )
-    assert isinstance(extents, tuple)
+    if not isinstance(extents, tuple) or len(extents) != 3 or not positive:
+        message = f"its {name} is {_listed(extents)}"
+        requirement = "three extents of at least 1"
+        raise Refusal("tile", message, requirement, {"grid": "LANG-08.1-07", "block": "LANG-08.1-08"}[name])
     if most is None:
-        require(
-            prod(extents) <= target.threads_per_block,
-            "tile",
-            f"its block has {prod(extents)} threads",
-            f"at most {target.threads_per_block} on {target.name}",
-            "LANG-11-15",
-            "use a smaller block",
-        )
+        if prod(extents) > target.threads_per_block:
+            message = f"its block has {prod(extents)} threads"
+            requirement = f"at most {target.threads_per_block} on {target.name}"
+            raise Refusal("tile", message, requirement, "LANG-11-15", "use a smaller block")
     else:
-        require(
-            all(extent <= limit for extent, limit in zip(extents, most, strict=True)),
-            "tile",
-            f"its {name} is {_listed(extents)}",
-            f"at most {_listed(most)}",
-            "LANG-08.1-04",
-        )
+        if any(extent > limit for extent, limit in zip(extents, most, strict=True)):
+            raise Refusal("tile", f"its {name} is {_listed(extents)}", f"at most {_listed(most)}", "LANG-08.1-04")
 
 
 def _verify_shared_size(function: Function, target: Target) -> None:
     declared = function.attributes.get("smem_bytes")
-    require(
-        declared is not None,
-        "tile",
-        f"@{function.name} does not declare its shared memory",
-        "smem_bytes = N",
-        "LANG-08.1-05",
-    )
-    require(
-        isinstance(declared, int) and declared >= 0,
-        "tile",
-        f"smem_bytes is {declared}",
-        "a number of bytes",
-        "LANG-08.1-09",
-    )
-    assert isinstance(declared, int)
-    require(
-        declared <= target.shared_bytes,
-        "tile",
-        f"it declares {declared} bytes of shared memory",
-        f"at most {target.shared_bytes} in a block of {target.name}",
-        "LANG-07.3-03",
-        "use smaller tiles, or fewer stages",
-    )
+    if declared is None:
+        raise Refusal("tile", f"@{function.name} does not declare its shared memory", "smem_bytes = N", "LANG-08.1-05")
+    if not isinstance(declared, int) or declared < 0:
+        raise Refusal("tile", f"smem_bytes is {declared}", "a number of bytes", "LANG-08.1-09")
+    if declared > target.shared_bytes:
+        message = f"it declares {declared} bytes of shared memory"
+        requirement = f"at most {target.shared_bytes} in a block of {target.name}"
+        raise Refusal("tile", message, requirement, "LANG-07.3-03", "use smaller tiles, or fewer stages")
 
 
 def _verify_bound(function: Function) -> None:
     declared = function.attributes.get("smem_bytes")
     bound = shared_bound(function)
-    require(
-        not isinstance(declared, int) or bound <= declared,
-        "tile",
-        f"its allocations take {bound} bytes of shared memory, it declares {declared}",
-        f"smem_bytes of at least {bound}",
-        "LANG-07.3-04",
-    )
+    if isinstance(declared, int) and bound > declared:
+        message = f"its allocations take {bound} bytes of shared memory, it declares {declared}"
+        raise Refusal("tile", message, f"smem_bytes of at least {bound}", "LANG-07.3-04")
 
 
 def _verify_signature(function: Function, buffer: type[Type]) -> None:
     """Buffers in global memory, then scalars of 32 or 64 bits; no results (LANG-08.1-02, -03, LANG-16-01 to -03)."""
-    require(
-        function.name.startswith(SYMBOL) and len(function.name) > len(SYMBOL) and function.name.isidentifier(),
-        "tile",
-        f"the symbol is {function.name}",
-        f"{SYMBOL} and a mangled name",
-        "LANG-16-01",
-    )
-    require(not function.results, "types", f"@{function.name} returns values", "buffers that it writes", "LANG-08.1-01")
+    if not function.name.startswith(SYMBOL) or len(function.name) <= len(SYMBOL) or not function.name.isidentifier():
+        raise Refusal("tile", f"the symbol is {function.name}", f"{SYMBOL} and a mangled name", "LANG-16-01")
+    if function.results:
+        raise Refusal("types", f"@{function.name} returns values", "buffers that it writes", "LANG-08.1-01")
     scalar = ""
     for parameter in function.parameters:
         type_ = parameter.type
         if isinstance(type_, buffer):
-            require(not scalar, "tile", f"%{parameter.name} stands behind %{scalar}", "buffers first", "LANG-16-02")
+            if scalar:
+                raise Refusal("tile", f"%{parameter.name} stands behind %{scalar}", "buffers first", "LANG-16-02")
             space = getattr(type_, "space", "global")
-            require(space in ("global", 1), "tile", f"%{parameter.name} is {type_}", "global memory", "LANG-08.1-02")
+            if space not in ("global", 1):
+                raise Refusal("tile", f"%{parameter.name} is {type_}", "global memory", "LANG-08.1-02")
             continue
         scalar = parameter.name
-        require(
-            isinstance(type_, Scalar) and type_.dtype.kind in ("int", "float") and type_.dtype.bits in (32, 64),
-            "types",
-            f"%{parameter.name} is {type_}",
-            "a buffer, or a scalar of 32 or 64 bits",
-            "LANG-08.1-03",
-        )
+        if (
+            not isinstance(type_, Scalar)
+            or type_.dtype.kind not in ("int", "float")
+            or type_.dtype.bits not in (32, 64)
+        ):
+            message = f"%{parameter.name} is {type_}"
+            raise Refusal("types", message, "a buffer, or a scalar of 32 or 64 bits", "LANG-08.1-03")
 
 
 # Instructions
@@ -212,13 +174,14 @@ def _verify_signature(function: Function, buffer: type[Type]) -> None:
 def _verify_instruction(instruction: Instruction, target: Target, constants: dict[Value, int]) -> None:
     operation = instruction.operation
     lanewise = operation.lanewise
-    require(
-        lanewise or (isinstance(operation, KernelOperation) and operation.name.startswith("tessera.tile.")),
-        "tile",
-        f"a kernel cannot hold {operation.name}" + (", which the host runs" if isinstance(operation, Launch) else ""),
-        "operations of Tile IR, and of Graph IR those that work lane by lane",
-        "LANG-08.2-03",
-    )
+    if not lanewise and (not isinstance(operation, KernelOperation) or not operation.name.startswith("tessera.tile.")):
+        raise Refusal(
+            "tile",
+            f"a kernel cannot hold {operation.name}"
+            + (", which the host runs" if isinstance(operation, Launch) else ""),
+            "operations of Tile IR, and of Graph IR those that work lane by lane",
+            "LANG-08.2-03",
+        )
     for value in (*instruction.operands, *instruction.results):
         _verify_type(value, lanewise)
     if isinstance(operation, MmaSync):
@@ -242,14 +205,11 @@ def _verify_type(value: Value, lanewise: bool) -> None:
 def _verify_shape(operation: MmaSync, target: Target) -> None:
     fragment: Fragment = operation.c
     shapes = ", ".join(f"{shape.m}x{shape.n}x{shape.k}" for shape in target.shapes_of(fragment.dtype))
-    require(
-        target.has_mma(fragment.dtype, operation.m, operation.n, operation.k),
-        "tile",
-        f"{target.name} has no mma.sync of {operation.m}x{operation.n}x{operation.k} on {fragment.dtype}",
-        shapes or f"a dtype that {target.name} has matrix instructions for",
-        "LANG-07.3-02",
-        "choose another shape" if shapes else "compute it without matrix instructions",
-    )
+    if not target.has_mma(fragment.dtype, operation.m, operation.n, operation.k):
+        message = f"{target.name} has no mma.sync of {operation.m}x{operation.n}x{operation.k} on {fragment.dtype}"
+        requirement = shapes or f"a dtype that {target.name} has matrix instructions for"
+        remedy = "choose another shape" if shapes else "compute it without matrix instructions"
+        raise Refusal("tile", message, requirement, "LANG-07.3-02", remedy)
 
 
 def _offset(memory: Memref, indices: tuple[Value, ...], constants: dict[Value, int]) -> int | None:
@@ -268,14 +228,10 @@ def _offset(memory: Memref, indices: tuple[Value, ...], constants: dict[Value, i
 def _verify_alignment(instruction: Instruction, memory: Memref, stride: int, constants: dict[Value, int]) -> None:
     """Rows of ldmatrix begin at multiples of 16 bytes, as far as constants show (LANG-07.3-01)."""
     offset = _offset(memory, instruction.operands[1:], constants)
-    require(
-        offset is None or offset % ALIGNMENT == 0,
-        "tile",
-        f"the corner lies at byte {offset} of a row",
-        f"a multiple of {ALIGNMENT}",
-        "LANG-07.3-01",
-        "move the corner to an aligned column",
-    )
+    if offset is not None and offset % ALIGNMENT != 0:
+        message = f"the corner lies at byte {offset} of a row"
+        requirement = f"a multiple of {ALIGNMENT}"
+        raise Refusal("tile", message, requirement, "LANG-07.3-01", "move the corner to an aligned column")
 
 
 def _verify_copy(instruction: Instruction, operation: CopyAsync, constants: dict[Value, int]) -> None:
@@ -284,13 +240,9 @@ def _verify_copy(instruction: Instruction, operation: CopyAsync, constants: dict
     indices = instruction.operands[2:]
     for memory, used in ((operation.source, indices[:rank]), (operation.destination, indices[rank:])):
         offset = _offset(memory, used, constants)
-        require(
-            offset is None or offset % operation.bytes == 0,
-            "tile",
-            f"it copies {operation.bytes} bytes at byte {offset}",
-            f"a multiple of {operation.bytes}",
-            "LANG-11-14",
-        )
+        if offset is not None and offset % operation.bytes != 0:
+            message = f"it copies {operation.bytes} bytes at byte {offset}"
+            raise Refusal("tile", message, f"a multiple of {operation.bytes}", "LANG-11-14")
 
 
 def _allocations_inside(function: Function) -> list[Instruction]:
@@ -313,33 +265,21 @@ def _left_early(function: Function) -> Iterator[Location]:
 
 
 def _refuse_early_end() -> None:
-    raise Refusal(
-        "tile",
-        "a region does not come back: its threads would leave the others alone",
-        "regions that yield, and a kernel that returns at its end",
-        "LANG-08.3-02",
-        "put the rest of the kernel into a branch",
-    )
+    message = "a region does not come back: its threads would leave the others alone"
+    requirement = "regions that yield, and a kernel that returns at its end"
+    raise Refusal("tile", message, requirement, "LANG-08.3-02", "put the rest of the kernel into a branch")
 
 
 def _refuse_inner_allocation() -> None:
-    raise Refusal(
-        "tile",
-        "shared.alloc stands in a region",
-        "allocations at the top of the kernel, of which a static bound is the sum",
-        "LANG-07.3-04",
-        "move it out of the loop or branch",
-    )
+    message = "shared.alloc stands in a region"
+    requirement = "allocations at the top of the kernel, of which a static bound is the sum"
+    raise Refusal("tile", message, requirement, "LANG-07.3-04", "move it out of the loop or branch")
 
 
 def _refuse_clash(first: str, second: str) -> None:
-    raise Refusal(
-        "tile",
-        f"one fragment is {first} and {second}",
-        "one use of a fragment: A, B, or an accumulator of one dtype",
-        "LANG-07.1-01",
-        "load it twice",
-    )
+    message = f"one fragment is {first} and {second}"
+    requirement = "one use of a fragment: A, B, or an accumulator of one dtype"
+    raise Refusal("tile", message, requirement, "LANG-07.1-01", "load it twice")
 
 
 def _listed(extents: object) -> str:

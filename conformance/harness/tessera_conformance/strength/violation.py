@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
+import inspect
 import sys
 import types
 from collections.abc import Callable, Iterator, Sequence
@@ -139,8 +141,52 @@ def substituted(make: Callable[[], Adapter], substitutions: Sequence[tuple[Any, 
     load_whole(make())
     with ExitStack() as stack:
         for owner, attribute, value in substitutions:
-            stack.enter_context(mock.patch.object(owner, attribute, value))
+            if attribute == "__code__":  # which no patch can take away again
+                stack.callback(setattr, owner, attribute, owner.__code__)
+                owner.__code__ = value
+            else:
+                stack.enter_context(mock.patch.object(owner, attribute, value))
         yield make()
+
+
+def without_refusals(module: types.ModuleType, chosen: Callable[[str], bool]) -> list[tuple[Any, str, Any]]:
+    """Substitutions by which the functions of a module pass over the chosen refusals.
+
+    A refusal is an `if` without `else` whose body ends in a `raise`; `chosen` gets the source of the statement.
+    """
+
+    class Removal(ast.NodeTransformer):
+        def visit_If(self, node: ast.If) -> ast.AST:
+            self.generic_visit(node)
+            refuses = not node.orelse and isinstance(node.body[-1], ast.Raise)
+            return ast.copy_location(ast.Pass(), node) if refuses and chosen(ast.unparse(node)) else node
+
+    tree = Removal().visit(ast.parse(inspect.getsource(module)))
+    changed = {code.co_qualname: code for code in _codes_in(compile(tree, str(module.__file__), "exec"))}
+    substitutions = [
+        (function, "__code__", code)
+        for function in _functions_of(module)
+        if (code := changed.get(function.__qualname__)) is not None and code.co_code != function.__code__.co_code
+    ]
+    assert substitutions, f"nothing in {module.__name__} is refused so"
+    return substitutions
+
+
+def _codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield constant
+            yield from _codes_in(constant)
+
+
+def _functions_of(module: types.ModuleType) -> Iterator[types.FunctionType]:
+    """Every function that the module defines, also behind decorators that keep what they wrap."""
+    classes = [value for value in vars(module).values() if isinstance(value, type)]
+    values = [value for owner in (module, *classes) for value in vars(owner).values()]
+    for value in values:
+        function = inspect.unwrap(getattr(value, "fget", None) or getattr(value, "__func__", None) or value)
+        if isinstance(function, types.FunctionType) and function.__module__ == module.__name__:
+            yield function
 
 
 def load_violations(directory: Path | None = None) -> list[Violation]:

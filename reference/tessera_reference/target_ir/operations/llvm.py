@@ -11,7 +11,7 @@ import numpy as np
 
 from ...graph.constant import Constant as GraphConstant
 from ...ir.diagnostics import did_you_mean
-from ...ir.operation import Attribute, Hidden, Operand, Operands, Shown, operation, require
+from ...ir.operation import Attribute, Hidden, Operand, Operands, Refusal, Shown, operation
 from ...ir.types import Scalar, Vector
 from ...kernel_machine.block import BlockState
 from ...numerics import activations, arithmetic, elementary
@@ -241,13 +241,9 @@ class Comparison(TargetOperation):
         """A bool for each lane."""
         require_alike(self.a, self.b)
         require_dtype(self.a.dtype, self.dtypes)
-        require(
-            self.predicate in self.predicates,
-            "types",
-            f"there is no predicate {self.predicate!r}",
-            f"one of {', '.join(self.predicates)}",
-            "LANG-11-01",
-        )
+        if self.predicate not in self.predicates:
+            message = f"there is no predicate {self.predicate!r}"
+            raise Refusal("types", message, f"one of {', '.join(self.predicates)}", "LANG-11-01")
         return Scalar(BOOL)
 
     def run(self, block: BlockState, a: Array, b: Array) -> Array:
@@ -328,13 +324,8 @@ class Cast(Conversion):
         require_dtype(self.to, self.targets, "result")
         before, after = self.x.dtype.bits, self.to.bits
         grows, shrinks = self.growth != "fewer" and before < after, self.growth != "more" and before > after
-        require(
-            self.growth is None or grows or shrinks,
-            "types",
-            f"{before} bits become {after}",
-            f"{self.growth} bits",
-            "LANG-11-01",
-        )
+        if self.growth is not None and not grows and not shrinks:
+            raise Refusal("types", f"{before} bits become {after}", f"{self.growth} bits", "LANG-11-01")
         return Scalar(self.to)
 
     def run(self, block: BlockState, x: Array) -> Array:
@@ -515,23 +506,16 @@ class Call(TargetOperation):
 
     def infer(self) -> Scalar:
         """The function's result type; checks the operands against its declaration."""
-        require(
-            self.callee in CALLEES,
-            "types",
-            f"there is no function @{self.callee}",
-            "a function of the library",
-            "LANG-08-01",
-            did_you_mean(self.callee, CALLEES),
-        )
+        if self.callee not in CALLEES:
+            message = f"there is no function @{self.callee}"
+            requirement = "a function of the library"
+            raise Refusal("types", message, requirement, "LANG-08-01", did_you_mean(self.callee, CALLEES))
         callee = CALLEES[self.callee]
         types = tuple(type_.dtype.storage for type_ in self.arguments)
-        require(
-            types == callee.operands and self.returns.storage == callee.result,
-            "types",
-            f"@{self.callee} is given ({', '.join(map(str, types))}) for {self.returns}",
-            f"({', '.join(map(str, callee.operands))}) -> {callee.result}",
-            "LANG-11-01",
-        )
+        if types != callee.operands or self.returns.storage != callee.result:
+            message = f"@{self.callee} is given ({', '.join(map(str, types))}) for {self.returns}"
+            requirement = f"({', '.join(map(str, callee.operands))}) -> {callee.result}"
+            raise Refusal("types", message, requirement, "LANG-11-01")
         return Scalar(self.returns)
 
     def run(self, block: BlockState, *arguments: Array) -> Array:

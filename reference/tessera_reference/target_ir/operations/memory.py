@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ...ir.operation import Attribute, Hidden, Operand, Refusal, Shown, operation, require
+from ...ir.operation import Attribute, Hidden, Operand, Refusal, Shown, operation
 from ...ir.types import Memref, Pointer, Scalar, Vector
 from ...kernel_machine.block import BlockState
 from ...kernel_machine.storage import KernelFault, Misaligned, Offsets, Storage
@@ -158,14 +158,10 @@ class AddressOf(TargetOperation):
 
     def infer(self) -> Pointer:
         """A pointer to shared memory."""
-        require(self.elements >= 1, "shapes", f"{self.elements} elements", "at least 1", "LANG-08.1-05")
-        require(
-            self.alignment >= 1 and self.alignment & (self.alignment - 1) == 0,
-            "tile",
-            f"an alignment of {self.alignment}",
-            "a power of two",
-            "LANG-16-05",
-        )
+        if self.elements < 1:
+            raise Refusal("shapes", f"{self.elements} elements", "at least 1", "LANG-08.1-05")
+        if self.alignment < 1 or self.alignment & self.alignment - 1 != 0:
+            raise Refusal("tile", f"an alignment of {self.alignment}", "a power of two", "LANG-16-05")
         return Pointer(SHARED)
 
     @property
@@ -281,13 +277,9 @@ def alignment_of(type_: Scalar | Vector) -> int:
 
 
 def _require_position(position: int, vector: Vector) -> None:
-    require(
-        0 <= position < vector.extent,
-        "shapes",
-        f"position {position} of {vector}",
-        f"a position from 0 to {vector.extent - 1}",
-        "LANG-11-03",
-    )
+    if not 0 <= position < vector.extent:
+        message = f"position {position} of {vector}"
+        raise Refusal("shapes", message, f"a position from 0 to {vector.extent - 1}", "LANG-11-03")
 
 
 @operation("llvm.mlir.zero", clauses=CLAUSES)
@@ -303,7 +295,8 @@ class Zero(TargetOperation):
 
     def infer(self) -> Vector:
         """The vector."""
-        require(isinstance(self.returns, Vector), "types", f"makes {self.returns}", "a vector", "LANG-11-01")
+        if not isinstance(self.returns, Vector):
+            raise Refusal("types", f"makes {self.returns}", "a vector", "LANG-11-01")
         return self.returns
 
     def run(self, block: BlockState) -> Array:
@@ -377,7 +370,8 @@ class ShuffleVector(TargetOperation):
 
     def infer(self) -> Vector:
         """Return a vector with an element for each position of the mask."""
-        require(bool(self.mask), "shapes", "the mask is empty", "at least one position", "LANG-11-03")
+        if not self.mask:
+            raise Refusal("shapes", "the mask is empty", "at least one position", "LANG-11-03")
         for position in self.mask:
             _require_position(position, self.vector)
         return Vector(len(self.mask), self.vector.dtype)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ...ir.operation import Attribute, Hidden, Operand, Shown, operation, require
+from ...ir.operation import Attribute, Hidden, Operand, Refusal, Shown, operation
 from ...ir.types import Pointer, Scalar, Vector
 from ...kernel_machine.block import INDEX_TYPE, BlockState, exchanged, shuffled
 from ...numerics.array import Array
@@ -270,7 +270,8 @@ class CopyAsync(TargetOperation):
         """Nothing results."""
         require_space(self.destination, (SHARED,), "destination")
         require_space(self.source, (GLOBAL,), "source")
-        require(self.size in SIZES, "tile", f"it copies {self.size} bytes", "4, 8 or 16", "LANG-07.2-04")
+        if self.size not in SIZES:
+            raise Refusal("tile", f"it copies {self.size} bytes", "4, 8 or 16", "LANG-07.2-04")
         return ()
 
     def run(self, block: BlockState, destination: Pointers, source: Pointers) -> tuple[()]:
@@ -311,7 +312,8 @@ class CopyWait(TargetOperation):
 
     def infer(self) -> tuple[()]:
         """Nothing results."""
-        require(self.n >= 0, "types", f"n is {self.n}", "at least 0", "LANG-07.2-04")
+        if self.n < 0:
+            raise Refusal("types", f"n is {self.n}", "at least 0", "LANG-07.2-04")
         return ()
 
     def run(self, block: BlockState) -> tuple[()]:
@@ -338,8 +340,10 @@ class ShuffleDown(TargetOperation):
 
     def infer(self) -> Scalar:
         """The operand's type."""
-        require(0 <= self.delta < 32, "types", f"delta is {self.delta}", "from 0 to 31", "LANG-07.2-06")
-        require(0 <= self.mask <= FULL, "types", f"the mask is {self.mask}", "32 bits", "LANG-07.2-06")
+        if not 0 <= self.delta < 32:
+            raise Refusal("types", f"delta is {self.delta}", "from 0 to 31", "LANG-07.2-06")
+        if not 0 <= self.mask <= FULL:
+            raise Refusal("types", f"the mask is {self.mask}", "32 bits", "LANG-07.2-06")
         return self.value
 
     def run(self, block: BlockState, value: Array) -> Array:
@@ -420,8 +424,10 @@ class LoadMatrix(TargetOperation):
     def infer(self) -> Vector:
         """Two elements of each matrix."""
         require_space(self.address, (SHARED,))
-        require(self.num in (1, 2, 4), "tile", f"{self.num} matrices", "1, 2 or 4", "LANG-08.2-06")
-        require(self.layout in ("row", "col"), "tile", f"layout {self.layout!r}", "row or col", "LANG-08.2-06")
+        if self.num not in (1, 2, 4):
+            raise Refusal("tile", f"{self.num} matrices", "1, 2 or 4", "LANG-08.2-06")
+        if self.layout not in ("row", "col"):
+            raise Refusal("tile", f"layout {self.layout!r}", "row or col", "LANG-08.2-06")
         require_dtype(self.returns.dtype, ("fp16", "bf16", "int16"), "element")
         require_type(self.returns, Vector(2 * self.num, self.returns.dtype), "the result")
         return self.returns
@@ -467,13 +473,10 @@ class MmaSync(TargetOperation):
         """The accumulator's type; every operand holds as many elements as the layout spreads to a lane."""
         dtype = self.a.dtype
         shape = (self.m, self.n, self.k)
-        require(
-            shape in SHAPES.get(dtype.name, ()),
-            "tile",
-            f"there is no mma.sync m{self.m}n{self.n}k{self.k} of {dtype}",
-            ", ".join(f"m{m}n{n}k{k}" for m, n, k in SHAPES.get(dtype.name, ())) or "another dtype",
-            "LANG-11-10",
-        )
+        if shape not in SHAPES.get(dtype.name, ()):
+            message = f"there is no mma.sync m{self.m}n{self.n}k{self.k} of {dtype}"
+            requirement = ", ".join(f"m{m}n{n}k{k}" for m, n, k in SHAPES.get(dtype.name, ())) or "another dtype"
+            raise Refusal("tile", message, requirement, "LANG-11-10")
         for role, actual in (("a", self.a), ("b", self.b), ("c", self.c)):
             expected = dtype.accumulator if role == "c" else dtype
             require_type(actual, Vector(nvidia(role, *shape, dtype).held, expected), role)
@@ -618,7 +621,8 @@ class BPermute(TargetOperation):
     def infer(self) -> Scalar:
         """The value's type."""
         require_type(self.index, INDEX_TYPE, "the index")
-        require(isinstance(self.value, Scalar), "types", f"moves {self.value}", "a scalar", "LANG-11-01")
+        if not isinstance(self.value, Scalar):
+            raise Refusal("types", f"moves {self.value}", "a scalar", "LANG-11-01")
         return self.value
 
     def run(self, block: BlockState, index: Array, value: Array) -> Array:

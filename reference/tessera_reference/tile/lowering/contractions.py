@@ -11,7 +11,7 @@ from math import inf, prod
 
 from ...graph.matmul import MatMul
 from ...graph.term import Term
-from ...ir.operation import require
+from ...ir.operation import Refusal
 from ...ir.targets import MmaShape, Target
 from ...ir.types import Fragment, Value
 from ...numerics.formats import DTYPES, DType
@@ -452,11 +452,7 @@ def require_accumulator(operation: MatMul) -> None:
         and accum.min_subnormal <= dtype.min_subnormal
         and accum.bits > 8
     )
-    require(
-        holds,
-        "numerics",
-        f"a product of {operation.a.dtype} accumulates in {accum}",
-        f"an accumulator that holds every {operation.a.dtype}",
-        "LANG-10-01",
-        f"accumulate in {operation.a.dtype.accumulator}",
-    )
+    if not holds:
+        message = f"a product of {operation.a.dtype} accumulates in {accum}"
+        requirement = f"an accumulator that holds every {operation.a.dtype}"
+        raise Refusal("numerics", message, requirement, "LANG-10-01", f"accumulate in {operation.a.dtype.accumulator}")

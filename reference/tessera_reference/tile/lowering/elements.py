@@ -106,13 +106,9 @@ class NestKernel(KernelBuilder):
         """The kernel. Raises `Refusal` where it does not fit the target."""
         room = self.target.shared_bytes
         if self.shared_bytes > room:
-            raise Refusal(
-                "schedule",
-                f"its tiles take {self.shared_bytes} bytes of shared memory",
-                f"at most {room} bytes, which a block of {self.target.name} has",
-                "LANG-07.3-03",
-                "choose smaller tiles or a smaller depth",
-            )
+            message = f"its tiles take {self.shared_bytes} bytes of shared memory"
+            requirement = f"at most {room} bytes, which a block of {self.target.name} has"
+            raise Refusal("schedule", message, requirement, "LANG-07.3-03", "choose smaller tiles or a smaller depth")
         return self.function(name, self.parameters, grid, threads, self.target)
 
     def launch(self, name: str, names: Names) -> tuple[Instruction, ...]:
@@ -194,13 +190,9 @@ class Reading:
 @singledispatch
 def reading(operation: Operation, instruction: Instruction, at: Position, kernel: NestKernel) -> Reading:
     """Return the reading of an operation's element at a position of its result. Raises `Refusal`."""
-    raise Refusal(
-        "tile",
-        f"no kernel holds {operation.short_name}",
-        "operations on elements, products, and operations on rows",
-        "LANG-08.2-03",
-        "leave it in the host function",
-    )
+    message = f"no kernel holds {operation.short_name}"
+    requirement = "operations on elements, products, and operations on rows"
+    raise Refusal("tile", message, requirement, "LANG-08.2-03", "leave it in the host function")
 
 
 def _of_elements(operation: Operation, instruction: Instruction, at: Position, kernel: NestKernel) -> Reading:
@@ -401,13 +393,10 @@ def _index_of(entry: Entry, bounds: list[Value], kernel: NestKernel) -> Index:
 def _positions(entry: Entry, extent: int) -> range:
     """Return the positions that a slice takes of a dimension; an empty one begins anywhere. Raises `Refusal`."""
     if not entry.is_constant:
-        raise Refusal(
-            "shapes",
-            "the bounds of a slice are not known",
-            "known extents before Tile IR",
-            "LANG-11-02",
-            "write the bounds as integers, or leave the operation in the host function",
-        )
+        message = "the bounds of a slice are not known"
+        requirement = "known extents before Tile IR"
+        remedy = "write the bounds as integers, or leave the operation in the host function"
+        raise Refusal("shapes", message, requirement, "LANG-11-02", remedy)
     stretch = entry.given(())
     assert isinstance(stretch, Stretch)
     positions = stretch.over(extent)
