@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tessera_conformance.chapters.runtime.kit.policies import set_policy
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.tensors import Tensor
@@ -76,7 +77,7 @@ def test_a_lossy_wire_is_refused_where_the_policy_is_deterministic(impl, check, 
     """fp32 data over a narrower wire would lose bits, which deterministic and strict do not allow (AMB-RT-27)."""
     context = check.returns(impl.runtime.tessInit())["context"]
     given = dict(zip(FIELDS, policy, strict=True))
-    check.returns(impl.runtime.tessSetNumericsPolicy(context=context, policy=given))
+    set_policy(impl, check, context, given)
     inputs = [counted("fp32", (8,), seed=341 + rank) for rank in range(2)]
     check.returns(impl.collectives.all_reduce(inputs=inputs, op="sum", context=context))
     check.status(
@@ -107,7 +108,7 @@ def test_a_wire_that_holds_the_data_is_allowed_under_every_policy(impl, check, p
     """The data's own dtype, or a wider one: nothing is quantized, and no bit changes (AMB-COLL-54)."""
     context = check.returns(impl.runtime.tessInit())["context"]
     given = dict(zip(FIELDS, policy, strict=True))
-    check.returns(impl.runtime.tessSetNumericsPolicy(context=context, policy=given))
+    set_policy(impl, check, context, given)
     spread = {} if dtype.startswith("int") else {"exponents": (-6, 6)}
     inputs = [counted(dtype, (23,), seed=381 + rank, **spread) for rank in range(5)]
     call = {"inputs": inputs, "op": "sum", "context": context}
@@ -124,7 +125,7 @@ def test_a_wire_that_lacks_a_value_of_the_data_is_lossy_whatever_its_width(impl,
     """fp16 has fewer binades than bf16, bf16 fewer digits than fp16: neither holds the other (AMB-COLL-54)."""
     context = check.returns(impl.runtime.tessInit())["context"]
     given = dict(zip(FIELDS, policy, strict=True))
-    check.returns(impl.runtime.tessSetNumericsPolicy(context=context, policy=given))
+    set_policy(impl, check, context, given)
     call = {"inputs": [tensor_of(dtype, [1, 2, 0, 4])] * 2, "op": "sum", "context": context}
     check.returns(impl.collectives.all_reduce(**call))
     check.status(impl.collectives.all_reduce(**call, wire=wire), "TESS_ERR_DETERMINISM_VIOLATION")
@@ -136,7 +137,7 @@ def test_nothing_is_lost_on_the_wire_where_the_policy_is_strict(impl, check):
     """Numbers that fp8 and bf16 do not have arrive whole: their sum with zero has all their bits."""
     context = check.returns(impl.runtime.tessInit())["context"]
     given = dict(zip(FIELDS, POLICIES["strict"], strict=True))
-    check.returns(impl.runtime.tessSetNumericsPolicy(context=context, policy=given))
+    set_policy(impl, check, context, given)
     x = tensor_of("fp32", [1 + 2.0**-23, 3 - 2.0**-22, 2.0**-100, 16777215])
     zero = tensor_of("fp32", [0, 0, 0, 0])
     for output in check.returns(impl.collectives.all_reduce(inputs=[x, zero], op="sum", context=context))["outputs"]:

@@ -109,7 +109,7 @@ def test_a_hint_wins_over_the_environment(impl, check, variables):
 @feature("env-vars", "env-overrides")
 @clause("COLL-03.2-06", "COLL-08-17")
 def test_the_algorithm_of_the_environment_goes_before_its_table(impl, check):
-    """Both are set; auto and an empty value say nothing."""
+    """Both are set; auto and an empty value say nothing to a later context (AMB-RT-71)."""
     session = under(impl, check, **{ALGO: "tree", TABLE: ":direct"})
     check.equal(planned(session), ("tree", "environment"), "the plan with both")
     for nothing in ("auto", ""):
@@ -122,7 +122,7 @@ def test_the_algorithm_of_the_environment_goes_before_its_table(impl, check):
 @feature("env-vars", "env-overrides")
 @clause("COLL-03.2-06")
 def test_a_context_keeps_the_algorithm_that_it_found(impl, check):
-    """Variables that change later are those of later contexts (AMB-RT-181)."""
+    """Variables that change later are those of later contexts (AMB-RT-71, AMB-RT-181)."""
     first = under(impl, check, **{ALGO: "tree"})
     second = under(impl, check, **{ALGO: "ring"})
     third = under(impl, check)

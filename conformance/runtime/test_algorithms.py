@@ -6,7 +6,7 @@ import pytest
 
 from tessera_conformance.arithmetic import Tree, canonical, replay
 from tessera_conformance.chapters.runtime.kit.algorithms import NAMES, choose, planned
-from tessera_conformance.chapters.runtime.kit.mesh_session import DTYPE_IDS, SUM, opened
+from tessera_conformance.chapters.runtime.kit.mesh_session import DTYPE_IDS, SUM, opened, two_contexts
 from tessera_conformance.chapters.runtime.kit.planned_modules import load_hinting, module_text
 from tessera_conformance.chapters.runtime.kit.policies import STRICT
 from tessera_conformance.marks import clause, feature, level
@@ -128,7 +128,7 @@ def test_without_both_a_default_decides(impl, check, ranks, collective):
 @pytest.mark.parametrize("source", ["hint", "autotuner"])
 def test_a_choice_is_for_one_collective_of_one_context(impl, check, source):
     """The others keep their default."""
-    session, other = opened(impl, check, 8), opened(impl, check, 8)
+    session, other = two_contexts(impl, check, 8)
     choose(session, "tree", source, "all_gather")
     check.equal(planned(session, "all_gather"), ("tree", source), "the collective of the choice")
     check.equal(planned(session, "all_reduce")[1], "default", "who decides for another collective")

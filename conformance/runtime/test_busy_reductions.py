@@ -12,7 +12,13 @@ from tessera_conformance.chapters.runtime.kit.long_reductions import (
     launched,
     of_each,
 )
-from tessera_conformance.chapters.runtime.kit.mesh_session import COUNT, DETERMINISTIC, MeshSession, opened
+from tessera_conformance.chapters.runtime.kit.mesh_session import (
+    COUNT,
+    DETERMINISTIC,
+    MeshSession,
+    opened,
+    two_contexts,
+)
 from tessera_conformance.chapters.runtime.kit.policies import FAST, LEVELS, LOOSE, STRICT
 from tessera_conformance.marks import clause
 
@@ -102,7 +108,7 @@ def test_a_later_policy_leaves_queued_launches_alone(impl, check, reduction, lat
 @pytest.mark.parametrize("field", ["deterministic", "stableReductions", "all"])
 def test_the_policy_is_read_by_the_call(impl, check, field):
     """The structure behind the pointer to const is the caller's again: policies of other contexts may lie there."""
-    session, other = opened(impl, check), opened(impl, check)
+    session, other = two_contexts(impl, check)
     reduction = REDUCTIONS["product"]
     kernel = session.kernel(reduction.kernel, REDUCING)
     policy = deterministic_policy(impl.level)

@@ -169,7 +169,7 @@ def altered(data: bytes, place: int, bits: int = 255) -> bytes:
 @clause("RT-19.A-11")
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_a_damaged_entry_is_reported(impl, check, tmp_path, damage):
-    """The call that reads it says TESS_ERR_CACHE_CORRUPT; once the file is gone, all is well (AMB-RT-12)."""
+    """The call that reads it says TESS_ERR_CACHE_CORRUPT; once the file is gone, all is well (AMB-RT-12, AMB-RT-71)."""
     image = image_of(impl, check)
     session = caching(impl, check, tmp_path)
     check.equal(filled(session, image), 7, "the first result")

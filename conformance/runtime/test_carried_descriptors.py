@@ -17,6 +17,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     DTYPE_IDS,
     SUM,
     opened,
+    two_contexts,
 )
 from tessera_conformance.chapters.runtime.kit.policies import FAST, REDUCTION_ORDERS, STRICT
 from tessera_conformance.marks import clause, feature, level
@@ -255,7 +256,7 @@ def test_what_is_set_is_carried_by_later_work_alone(impl, check, field, values):
 @clause("RT-11-01")
 def test_a_descriptor_is_set_for_one_context(impl, check):
     """Work of another context carries seed 0."""
-    first, second = opened(impl, check), opened(impl, check)
+    first, second = two_contexts(impl, check)
     set_descriptor(first, seed=9, stream=4)
     for session, expected in ((first, (9, 4)), (second, (0, 0))):
         fill(session, session.kernel("fill"), session.upload(bytes(BYTES)))

@@ -6,7 +6,15 @@ import pytest
 
 from tessera_conformance.chapters.runtime.kit.calls import HANDLES, legal_call
 from tessera_conformance.chapters.runtime.kit.encoding import elements, values_of
-from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, compiled, opened, refused
+from tessera_conformance.chapters.runtime.kit.mesh_session import (
+    BYTES,
+    COUNT,
+    compiled,
+    judge_contexts,
+    opened,
+    refused,
+    two_contexts,
+)
 from tessera_conformance.chapters.runtime.kit.readings import ended_with_contents, rejected
 from tessera_conformance.marks import clause
 from tessera_conformance.protocol import Returned
@@ -28,7 +36,7 @@ PARTS = ("major", "minor", "patch")
 def test_a_new_context_is_accepted(impl, check, function):
     """By every call that takes a context, and beside other contexts."""
     others = [check.returns(impl.runtime.tessInit())["context"] for _ in range(2)]
-    check.reading("AMB-RT-71", "second call returns the same context", others[0] == others[1])
+    judge_contexts(check, *others)
     session = opened(impl, check)
     check.true(0 not in (*others, session.context), "no context is NULL")
     session.ask(function, **legal_call(session, function))
@@ -39,8 +47,7 @@ def test_a_new_context_is_accepted(impl, check, function):
 @clause("RT-04.1-19", "RT-04.1-20")
 def test_contexts_are_independent(impl, check):
     """tessInit may be called again, and the end of one context is not that of another (AMB-RT-71)."""
-    first, second = opened(impl, check), opened(impl, check)
-    check.reading("AMB-RT-71", "second call returns the same context", first.context == second.context)
+    first, second = two_contexts(impl, check)
     check.true(first.context != second.context, "two contexts have two handles")
     data = elements("int32", *range(COUNT))
     pointer = second.upload(data)

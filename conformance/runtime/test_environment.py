@@ -59,7 +59,7 @@ def test_a_context_finds_the_value_of_a_variable(impl, check, variable, setting,
 
 @clause("RT-19.C-01", "RT-19.C-04", "RT-19.C-05")
 def test_a_context_keeps_what_it_found(impl, check):
-    """Variables that change later are those of later contexts."""
+    """Variables that change later are those of later contexts (AMB-RT-71)."""
     first = under(impl, check, TESS_NUMERICS="promote", TESS_AUTOTUNE="1", TESS_LOG_LEVEL="info")
     second = under(impl, check, TESS_NUMERICS="downcast", TESS_AUTOTUNE="0", TESS_LOG_LEVEL="debug")
     third = under(impl, check)
@@ -177,7 +177,7 @@ def test_the_nearest_source_of_a_policy_wins(impl, check, environment, module, p
 @feature("cache-probe")
 @clause("RT-19.C-03")
 def test_results_are_kept_in_the_directory_that_is_named(impl, check, tmp_path):
-    """Each of two contexts writes its own; the setting says which, and files of the one are not in the other."""
+    """Each of two contexts writes its own, which its setting names; no file of the one is in the other (AMB-RT-71)."""
     image = image_of(impl, check)
     first, second = tmp_path / "first", tmp_path / "second"
     for directory in (first, second):
@@ -196,7 +196,7 @@ def test_results_are_kept_in_the_directory_that_is_named(impl, check, tmp_path):
 @feature("cache-probe")
 @clause("RT-19.C-03")
 def test_a_directory_that_is_not_named_is_left_alone(impl, check, tmp_path):
-    """Once the variable is unset, a launch adds nothing to it."""
+    """Once the variable is unset, a launch of a later context adds nothing to it (AMB-RT-71)."""
     image = image_of(impl, check)
     session = caching(impl, check, tmp_path)
     filled(session, image)

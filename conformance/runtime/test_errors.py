@@ -19,7 +19,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     refused,
 )
 from tessera_conformance.chapters.runtime.kit.mesh_session import devices as devices_of
-from tessera_conformance.chapters.runtime.kit.readings import no_kernel, wrong_argument
+from tessera_conformance.chapters.runtime.kit.readings import no_kernel, wrong_argument, wrong_configuration
 from tessera_conformance.marks import clause
 
 INVALID = "TESS_ERR_INVALID_VALUE"
@@ -50,11 +50,13 @@ REFUSED_LAUNCHES: dict[str, dict[str, Any]] = {
 @clause("RT-07-02")
 @pytest.mark.parametrize("wrong", REFUSED_LAUNCHES.values(), ids=REFUSED_LAUNCHES)
 def test_a_launch_that_is_refused_does_not_run(impl, check, wrong):
-    """The memory it would have written is as it was; without the mistake it is written."""
+    """The memory it would have written is as it was; without the mistake it is written (AMB-RT-10, AMB-RT-61)."""
     session = opened(impl, check)
     kernel, pointer = session.kernel("fill"), of_ones(session)
     arguments = packed(("int32", 5), ("ptr", pointer))
-    refused(check, session.launching(kernel, arguments, **wrong), INVALID)
+    answer = session.launching(kernel, arguments, **wrong)
+    wrong_configuration(session, wrong, answer)
+    refused(check, answer, INVALID)
     check.equal(session.integers(pointer), ONES, "the memory")
     session.launch(kernel, arguments)
     check.equal(session.integers(pointer), [5] * COUNT, "the memory")
@@ -149,7 +151,7 @@ def test_a_launch_that_fails_leaves_other_streams_alone(impl, check):
 
 @clause("RT-07-07")
 def test_a_launch_that_fails_leaves_other_meshes_alone(impl, check):
-    """Another mesh over the same device is left alone, too."""
+    """Another mesh over the same device is left alone, too (AMB-RT-14)."""
     session = opened(impl, check)
     other = meshed(impl, check, session.context, devices_of(impl, check, 1))
     failing_launch(session, session.kernel("divide"), session.allocate(BYTES))

@@ -44,7 +44,7 @@ STREAMS = {"divided": ("divide",), "indexed": ("fill", "index", "index"), "good"
 @clause("RT-07-07", "RT-06-06")
 @pytest.mark.parametrize("order", list(permutations(STREAMS)), ids="-".join)
 def test_each_stream_reports_its_own_error(impl, check, order):
-    """Two of three streams fail, all are synchronized in some order: two errors, each once, and one success."""
+    """Two of three streams fail, all are synchronized in some order: two errors, each once, one success (AMB-RT-14)."""
     session = opened(impl, check)
     module = session.load()
     streams = {name: session.another_stream() for name in STREAMS}
@@ -61,7 +61,7 @@ def test_each_stream_reports_its_own_error(impl, check, order):
 @clause("RT-07-07", "RT-06-06")
 @pytest.mark.parametrize("reports_first", [0, 1, 2])
 def test_an_error_that_was_reported_leaves_those_of_other_streams(impl, check, reports_first):
-    """Three streams fail; one reports and fails again, and every other error is still there, once."""
+    """Three streams fail; one reports and fails again, and every other error is still there, once (AMB-RT-14)."""
     session = opened(impl, check)
     module = session.load()
     streams = [session.another_stream() for _ in FAILING]
@@ -81,7 +81,7 @@ def test_an_error_that_was_reported_leaves_those_of_other_streams(impl, check, r
 @clause("RT-07-07")
 @pytest.mark.parametrize("first", [0, 1])
 def test_streams_of_several_meshes_report_their_own_errors(impl, check, first):
-    """Two meshes of one context over the same device, and one of another context: two fail, one does not."""
+    """Two meshes of one context over one device, and one of another context: two fail, one does not (AMB-RT-14)."""
     session = opened(impl, check)
     ids = devices_of(impl, check, 1)
     beside, apart = meshed(impl, check, session.context, ids), opened(impl, check)
@@ -98,7 +98,7 @@ def test_streams_of_several_meshes_report_their_own_errors(impl, check, first):
 @clause("RT-07-07")
 @pytest.mark.parametrize("waits", [1, 2])
 def test_an_error_does_not_travel_along_an_event(impl, check, waits):
-    """A stream that waits for one that failed has no error of its own to report, nor has the next."""
+    """A stream that waits for one that failed has no error of its own to report, nor has the next (AMB-RT-14)."""
     session = opened(impl, check)
     module = session.load()
     queue(session, module, "divide")
@@ -116,7 +116,7 @@ def test_an_error_does_not_travel_along_an_event(impl, check, waits):
 
 @clause("RT-07-07")
 def test_a_stream_that_is_destroyed_leaves_the_errors_of_others(impl, check):
-    """One of two failed streams is destroyed without a synchronization; the other one still reports."""
+    """One of two failed streams is destroyed without a synchronization; the other one still reports (AMB-RT-14)."""
     session = opened(impl, check)
     module = session.load()
     gone, good = session.another_stream(), session.another_stream()
@@ -136,7 +136,7 @@ def test_a_stream_that_is_destroyed_leaves_the_errors_of_others(impl, check):
 @clause("RT-07-07", "RT-07-08", "RT-07-09")
 @pytest.mark.parametrize("order", list(permutations(range(3))), ids=lambda order: "".join(map(str, order)))
 def test_streams_report_errors_of_different_kinds(impl, check, order):
-    """A failed launch, ranks that issue different counts, and different seeds: each status on its own stream."""
+    """A failed launch, ranks that issue other counts, and other seeds: each status on its own stream (AMB-RT-14)."""
     session = opened(impl, check, ranks=2)
     module = session.load()
     streams = [session, session.another_stream(), session.another_stream()]

@@ -13,6 +13,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     MeshSession,
     meshed,
     opened,
+    two_contexts,
 )
 from tessera_conformance.chapters.runtime.kit.mesh_session import devices as devices_of
 from tessera_conformance.marks import clause, feature
@@ -92,7 +93,7 @@ def test_a_trap_affects_its_kernel_only(impl, check):
 @clause("RT-07-07")
 def test_a_fault_affects_its_context_only(impl, check):
     """The same kernel runs in another one."""
-    session, other = opened(impl, check), opened(impl, check)
+    session, other = two_contexts(impl, check)
     plan(session, {"kind": "kernel_trap", "kernel": "fill"}, {"kind": "out_of_memory"})
     kernel, pointer = other.kernel("fill"), other.allocate(BYTES)
     fill(other, kernel, pointer, 3)

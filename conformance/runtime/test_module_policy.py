@@ -20,6 +20,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     compiled,
     opened,
     refused,
+    two_contexts,
 )
 from tessera_conformance.chapters.runtime.kit.policies import STRICT
 from tessera_conformance.marks import clause, feature
@@ -99,7 +100,7 @@ def test_a_module_is_signed_by_a_key_that_is_trusted(impl, check, signer, truste
 def test_the_keys_are_those_of_one_context(impl, check):
     """Another context loads what this one refuses."""
     image = signed(impl, check, "second")
-    session, other = opened(impl, check), opened(impl, check)
+    session, other = two_contexts(impl, check)
     trusting(session, "first")
     refused(check, loading(session, image), "TESS_ERR_INVALID_VALUE")
     check.returns(loading(other, image), "another context loads the module")
@@ -162,7 +163,7 @@ def test_a_module_with_fast_math_is_refused_where_it_is_forbidden(impl, check):
 
 @clause("RT-15-02")
 def test_a_launch_with_fast_math_is_refused_where_it_is_forbidden(impl, check):
-    """Also where the policy was set, or the module loaded, before it was forbidden."""
+    """Also where the policy was set, or the module loaded, before it was forbidden in its context (AMB-RT-71)."""
     session = opened(impl, check)
     loose, fast = session.kernel("nothing"), session.kernel("nothing", policy=FAST)
     trusting(session, forbid_fast_math=True)
@@ -180,7 +181,7 @@ def test_a_launch_with_fast_math_is_refused_where_it_is_forbidden(impl, check):
 @clause("RT-15-02")
 def test_fast_math_is_forbidden_in_one_context(impl, check):
     """Another one takes the policy, and so does this one once it is allowed again."""
-    session, other = opened(impl, check), opened(impl, check)
+    session, other = two_contexts(impl, check)
     trusting(session, forbid_fast_math=True)
     other.set_policy(FAST)
     refused(
@@ -257,7 +258,7 @@ def test_a_collective_without_determinism_is_refused_where_it_is_enforced(impl, 
 @clause("RT-15-07")
 def test_determinism_is_enforced_in_one_context(impl, check):
     """Another one launches without it, and so does this one once it is not enforced."""
-    session, other = opened(impl, check), opened(impl, check)
+    session, other = two_contexts(impl, check)
     trusting(session, enforce_determinism=True)
     for owner in (session, other):
         owner.set_policy(LOOSE)

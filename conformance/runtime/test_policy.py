@@ -14,9 +14,8 @@ from tessera_conformance.chapters.runtime.kit.long_reductions import (
     question_of,
     vectors_of,
 )
-from tessera_conformance.chapters.runtime.kit.mesh_session import opened
-from tessera_conformance.chapters.runtime.kit.policies import FAST, LEVELS, POLICY_FIELDS, STRICT
-from tessera_conformance.chapters.runtime.kit.readings import rejected
+from tessera_conformance.chapters.runtime.kit.mesh_session import judge_contexts, opened
+from tessera_conformance.chapters.runtime.kit.policies import FAST, LEVELS, POLICY_FIELDS, STRICT, set_policy
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle import bounds
@@ -31,7 +30,7 @@ def context_with(impl, check, policy=None):
     """A new context, under a policy where one is given."""
     context = check.returns(impl.runtime.tessInit())["context"]
     if policy is not None:
-        check.returns(impl.runtime.tessSetNumericsPolicy(context=context, policy=policy))
+        set_policy(impl, check, context, policy)
     return context
 
 
@@ -49,10 +48,7 @@ def test_the_policy_that_was_set_is_the_one_that_is_read(impl, check, bits):
     """Every combination of the four switches is accepted and read back (AMB-RT-47)."""
     policy = {name: bits >> place & 1 for place, name in enumerate(POLICY_FIELDS)}
     context = check.returns(impl.runtime.tessInit(), "tessInit succeeds")["context"]
-    answer = impl.runtime.tessSetNumericsPolicy(context=context, policy=policy)
-    both = policy["deterministic"] and policy["allowFastMath"] and rejected(answer, "TESS_ERR_INVALID_VALUE")
-    check.reading("AMB-RT-47", "the combination is INVALID_VALUE", bool(both))
-    check.returns(answer, "tessSetNumericsPolicy succeeds")
+    set_policy(impl, check, context, policy)
     check.equal(check.returns(impl.runtime.tessGetNumericsPolicy(context=context))["policy"], policy, "the policy")
 
 
@@ -60,6 +56,7 @@ def test_the_policy_that_was_set_is_the_one_that_is_read(impl, check, bits):
 def test_the_last_policy_counts_and_only_for_its_context(impl, check):
     """A second policy replaces the first; other contexts keep their own, set or not."""
     first, second, unset = (context_with(impl, check, policy) for policy in (FAST, FAST, None))
+    judge_contexts(check, first, second, unset)
     before = impl.runtime.tessGetNumericsPolicy(context=unset)
     check.returns(impl.runtime.tessSetNumericsPolicy(context=first, policy=FAST))
     between = impl.runtime.tessGetNumericsPolicy(context=unset)

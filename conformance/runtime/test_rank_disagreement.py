@@ -182,6 +182,7 @@ def test_ranks_with_different_descriptors_or_policies_are_reported(impl, check, 
         mismatch = isinstance(observed, Rejected) and observed.code == MISMATCH
         check.reading("AMB-RT-13", "either code passes for a policy difference", mismatch)
         check.status(observed, VIOLATION)
+        session.errors[session.stream] = VIOLATION
     else:
         session.reports(VIOLATION)
     takes_work_again(session)
@@ -287,7 +288,7 @@ def test_the_first_of_two_errors_is_reported(impl, check, first):
 @clause("RT-07-08", "RT-07-09")
 @pytest.mark.parametrize("status", [MISMATCH, VIOLATION])
 def test_an_error_is_not_reported_by_other_streams(impl, check, status):
-    """The error belongs to the stream of the collective."""
+    """The error belongs to the stream of the collective (AMB-RT-14)."""
     session = opened(impl, check, ranks=2)
     other = session.another_stream()
     pointer = session.upload(elements("int32", *range(COUNT)))
@@ -303,7 +304,7 @@ def test_an_error_is_not_reported_by_other_streams(impl, check, status):
 @seeded
 @clause("RT-07-08", "RT-07-09")
 def test_disagreement_is_found_under_seeded_schedules(impl, check, block, untimed):
-    """A mismatch, then a violation, then an agreement, whichever rank arrives first."""
+    """A mismatch, then a violation, then an agreement, whichever rank arrives first (AMB-RT-14)."""
     under_seeds(by_launches(impl, check), three_rounds, [MISMATCH, VIOLATION, ""], block, untimed, ranks=2)
 
 

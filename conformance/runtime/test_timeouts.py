@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tessera_conformance.chapters.runtime.kit.graphs import digit_stream
-from tessera_conformance.chapters.runtime.kit.mesh_session import D2H, DTYPE_IDS, SUM, opened, refused
+from tessera_conformance.chapters.runtime.kit.mesh_session import D2H, DTYPE_IDS, SUM, opened, two_contexts
 from tessera_conformance.marks import clause, feature
 
 MILLISECOND = 1_000_000
@@ -27,8 +27,7 @@ def faulty(session, **fault):
 
 def late(session):
     """The stream reports a timeout, once."""
-    answer = session.attempt("tessStreamSynchronize", stream=session.stream)
-    refused(session.check, answer, "TESS_ERR_TIMEOUT")
+    session.reports("TESS_ERR_TIMEOUT")
     session.synchronize()
 
 
@@ -80,7 +79,8 @@ def test_a_slow_kernel_within_its_timeout_succeeds(impl, check, allowed):
 @feature("fault-injection")
 def test_a_timeout_is_for_one_context_and_one_stream(impl, check):
     """A timeout on one stream leaves the other streams alone, and another context has no timeout."""
-    session, second = allowing(opened(impl, check), ENOUGH), opened(impl, check)
+    session, second = two_contexts(impl, check)
+    allowing(session, ENOUGH)
     other = session.another_stream()
     nothing = session.kernel("nothing")
     faulty(session, kind="kernel_hang", kernel="nothing")

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from tessera_conformance.chapters.runtime.kit.encoding import packed
-from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, D2D, D2H, H2D, opened
+from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, D2D, D2H, H2D, opened, two_contexts
 from tessera_conformance.chapters.runtime.kit.traces import PHASES, number, overlapping, slices, started, stopped
 from tessera_conformance.marks import clause
 
@@ -136,7 +136,7 @@ def test_the_times_of_a_stream_keep_its_order(impl, check, tmp_path, time):
 @clause("RT-17-01", "RT-17-04", "RT-17-05")
 def test_a_profile_holds_what_was_done_meanwhile(impl, check, tmp_path):
     """It has no launches before tessProfilerStart and none of another context."""
-    session, other = opened(impl, check), opened(impl, check)
+    session, other = two_contexts(impl, check)
     kernel, pointer = session.kernel("fill"), session.allocate(BYTES)
     arguments = packed(("int32", 1), ("ptr", pointer))
     session.launch(kernel, arguments)

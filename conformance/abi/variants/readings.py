@@ -40,7 +40,7 @@ class BuffersFirst(ReferenceAdapter):
         return super().abi_compile(source=source, **options)
 
 
-@varies("AMB-RT-17", "refuses scalars of fewer than 32 bits", *KERNELS, taken_for=["AMB-RT-19"])
+@varies("AMB-RT-17", "refuses scalars of fewer than 32 bits", *KERNELS)
 class WideScalars(ReferenceAdapter):
     """Scalars have 32 or 64 bits."""
 

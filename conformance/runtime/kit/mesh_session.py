@@ -16,6 +16,7 @@ from tessera_conformance.session import Implementation
 
 from .encoding import values_of
 from .parameter_readings import judge_extents, judge_refusal
+from .policies import set_policy
 
 H2D, D2H, D2D = 0, 1, 2
 """tessCopyKind."""
@@ -67,6 +68,8 @@ class MeshSession:
     """Those of the mesh that cases have opened so far."""
     uploads: list[tuple[int, bytes]] = field(default_factory=list, compare=False)
     """The device memory that cases have filled so far, and the bytes that they wrote there."""
+    errors: dict[int, str] = field(default_factory=dict, compare=False)
+    """The statuses that streams of the mesh have reported of their work."""
 
     def attempt(self, function: str, **arguments: Any) -> Observation:
         """Call a function of the runtime and leave the verdict to the caller."""
@@ -75,7 +78,17 @@ class MeshSession:
 
     def ask(self, function: str, **arguments: Any) -> Any:
         """Call a function of the runtime, which has to succeed; gives what it returns."""
-        return self.check.returns(self.attempt(function, **arguments), f"{function} succeeds")
+        return self.succeeds(self.attempt(function, **arguments), function)
+
+    def succeeds(self, answer: Observation, function: str) -> Any:
+        """Return what a call returned; a status that a stream has reported and still reports is another reading."""
+        if isinstance(answer, Rejected) and answer.code in self.errors.values():
+            failed = [stream for stream, status in self.errors.items() if status == answer.code]
+            again = [self.attempt("tessStreamSynchronize", stream=stream) for stream in failed]
+            lasts = any(isinstance(status, Rejected) and status.code == answer.code for status in again)
+            self.check.reading("AMB-RT-14", "poisons the stream", lasts and self.stream in failed)
+            self.check.reading("AMB-RT-14", "sticky until the context is destroyed", lasts)
+        return self.check.returns(answer, f"{function} succeeds")
 
     def another_stream(self, priority: int = 0) -> Self:
         """The same with a new stream of the mesh."""
@@ -94,10 +107,11 @@ class MeshSession:
             unclaimed = isinstance(self.attempt("tessxSetFaults", context=self.context, faults=[]), Unsupported)
             self.check.reading("AMB-RT-127", "only where fault-injection is claimed", unclaimed)
         self.check.status(answer, status)
+        self.errors[self.stream] = status
 
     def set_policy(self, policy: Mapping[str, int]) -> None:
         """Set the numerics policy of the context."""
-        self.ask("tessSetNumericsPolicy", context=self.context, policy=policy)
+        set_policy(self.impl, self.check, self.context, policy)
 
     def destroy_mesh(self) -> None:
         """Destroy the mesh, with its streams and memory."""
@@ -229,7 +243,7 @@ class MeshSession:
 
     def launch(self, kernel: int, arguments: bytes = b"", **stated: Any) -> None:
         """Queue a launch on the stream."""
-        self.check.returns(self.launching(kernel, arguments, **stated), "tessLaunch succeeds")
+        self.succeeds(self.launching(kernel, arguments, **stated), "tessLaunch")
 
     def reducing(self, buffer: int, count: int = COUNT, dtype: str = "int32", axis: str = "dp") -> Observation:
         """The answer to a sum over the ranks along an axis."""
@@ -292,6 +306,18 @@ def meshed(impl: Implementation, check: Check, context: int, ids: Sequence[int],
     mesh = check.returns(created, "tessMeshCreate succeeds")["mesh"]
     stream = check.returns(impl.runtime.tessStreamCreate(mesh=mesh, priority=0), "tessStreamCreate succeeds")["stream"]
     return MeshSession(impl, check, context, mesh, stream, len(ids), [stream])
+
+
+def two_contexts(impl: Implementation, check: Check, ranks: int = 1) -> tuple[MeshSession, MeshSession]:
+    """Two contexts, each with a mesh of the first `ranks` devices and a stream."""
+    first, second = opened(impl, check, ranks), opened(impl, check, ranks)
+    judge_contexts(check, first.context, second.context)
+    return first, second
+
+
+def judge_contexts(check: Check, *contexts: int) -> None:
+    """End the case where tessInit returns a context that it returned before (AMB-RT-71)."""
+    check.reading("AMB-RT-71", "second call returns the same context", len(set(contexts)) < len(contexts))
 
 
 def compiled(impl: Implementation, check: Check, source: str = KERNELS, **options: Any) -> str:

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tessera_conformance.check import Check
+from tessera_conformance.protocol import Rejected
+from tessera_conformance.session import Implementation
+
 POLICY_FIELDS = ("stableReductions", "deterministic", "rngStateless", "allowFastMath")
 
 
@@ -18,6 +22,16 @@ LOOSE = policy(0, 0, 0, 0)
 FAST = policy(0, 0, 0, 1)
 LEVELS = {"strict": STRICT, "deterministic": policy(0, 1, 1, 0), "fast": policy(0, 0, 1, 1)}
 """The policy that asks for a level."""
+
+
+def set_policy(impl: Implementation, check: Check, context: int, policy: Mapping[str, int]) -> None:
+    """Set the numerics policy of a context; fast math beside determinism may be refused (AMB-RT-47)."""
+    answer = impl.runtime.tessSetNumericsPolicy(context=context, policy=policy)
+    refused = isinstance(answer, Rejected) and answer.code == "TESS_ERR_INVALID_VALUE"
+    both = refused and bool(policy["deterministic"] and policy["allowFastMath"])
+    check.reading("AMB-RT-47", "the combination is INVALID_VALUE", both)
+    check.returns(answer, "tessSetNumericsPolicy succeeds")
+
 
 REDUCTION_ORDERS: Mapping[str, Any] = {
     "fold": "fold",

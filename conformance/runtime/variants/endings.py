@@ -104,3 +104,34 @@ class RoomBehindAllocations(ReferenceAdapter):
         """More than was asked for, where there is so much."""
         room = bytes + SLACK if type(bytes) is int and 0 < bytes < 1 << 32 else bytes
         return super().runtime_tessMalloc(bytes=room, **arguments)
+
+
+@varies("AMB-RT-71", "has one context, which every tessInit gives and the last tessShutdown ends", *RUNTIME)
+class OneContext(ReferenceAdapter):
+    """Counts who uses the context."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.context: dict[str, Any] = {}
+        self.users = 0
+
+    def runtime_tessInit(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
+        """The context, made where there is none."""
+        if not self.users or arguments:
+            self.context = super().runtime_tessInit(**arguments)
+        self.users += 1
+        return self.context
+
+    def runtime_tessShutdown(self, *, context: Any) -> dict[str, Any]:  # noqa: N802
+        """End it after its last user."""
+        if context == self.context.get("context") and self.users > 1:
+            self.users -= 1
+            return {}
+        answer = super().runtime_tessShutdown(context=context)
+        self.users = 0
+        return answer
+
+    def session_reset(self) -> dict[str, Any]:
+        """Forget it."""
+        self.users = 0
+        return super().session_reset()

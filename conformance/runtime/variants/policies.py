@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import altered, varies
 from tessera_reference.abi.policy import NumericsPolicy, StableMath
 from tessera_reference.adapter import ReferenceAdapter
@@ -52,6 +53,17 @@ ENVIRONMENT = altered(
     (Context, "governing", environment_first),
     name="environment_first",
 )
+
+
+@varies("AMB-RT-47", "refuses fast math beside determinism", "runtime/policy/*", "runtime/busy*")
+class NoFastDeterminism(ReferenceAdapter):
+    """The two exclude each other."""
+
+    def runtime_tessSetNumericsPolicy(self, *, policy: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802
+        """Set a policy that has one of them at most."""
+        if policy and policy["deterministic"] == policy["allowFastMath"] == 1:
+            raise Refusal("TESS_ERR_INVALID_VALUE", "call", "tessSetNumericsPolicy: deterministic, allowFastMath")
+        return super().runtime_tessSetNumericsPolicy(policy=policy, **arguments)
 
 
 @varies("AMB-RT-48", "puts all that a stream has under the policy that is set last", *REACH)

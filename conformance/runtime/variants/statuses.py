@@ -12,6 +12,7 @@ from tessera_reference.runtime import arguments
 from tessera_reference.runtime.collectives import CollectiveWork
 from tessera_reference.runtime.launches import LaunchWork
 from tessera_reference.runtime.state import report
+from tessera_reference.runtime.streams import Stream
 
 from .reach import RUNTIME
 
@@ -42,6 +43,61 @@ STOPPED = altered(
     (LaunchWork, "run", unless_failed),
     name="stops_after_a_failure",
 )
+
+
+async def never_after_a_failure(work: LaunchWork, rank: int) -> None:
+    """Launch, where no launch of the stream has failed."""
+    if not work.stream.failures:  # type: ignore[attr-defined]
+        await LAUNCHED(work, rank)
+
+
+def keeping_the_failure(stream: Stream) -> None:
+    """Wait, and report the first failure, which stays."""
+    stream.drain()
+    if stream.error is not None:
+        raise stream.error
+
+
+ERRORS = tuple(f"runtime/{name}/*" for name in ("errors", "failing-streams", "rank-disagreement", "timeouts"))
+"""The cases of errors of running work."""
+
+POISONED = altered(
+    "AMB-RT-14",
+    "launches nothing on a stream that has failed, and reports the error at each synchronization",
+    ERRORS,
+    ReferenceAdapter,
+    (LaunchWork, "run", never_after_a_failure),
+    (Stream, "synchronize", keeping_the_failure),
+    name="poisons_the_stream",
+)
+
+
+@varies("AMB-RT-14", "reports an error on every stream until the context ends, once a stream has reported it", *ERRORS)
+class Sticky(ReferenceAdapter):
+    """Has one error for each context, as CUDA has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.errors: dict[Any, Refusal] = {}
+
+    def runtime_tessStreamSynchronize(self, *, stream: Any) -> dict[str, Any]:  # noqa: N802
+        """Wait, and report the first error of the context."""
+        streams = {handle: mesh for _, mesh in self.runtime.handles.live("mesh") for handle in mesh.streams}
+        context = streams[stream].context.handle if stream in streams else None
+        try:
+            answer = super().runtime_tessStreamSynchronize(stream=stream)
+        except Refusal as refusal:
+            if context is None or refusal.outcome.code == "TESS_ERR_INVALID_VALUE":
+                raise
+            self.errors.setdefault(context, refusal)
+        if context in self.errors:
+            raise self.errors[context]
+        return answer
+
+    def session_reset(self) -> dict[str, Any]:
+        """Forget the errors."""
+        self.errors.clear()
+        return super().session_reset()
 
 
 @varies("AMB-RT-38", "looks at the other arguments before the handles, from the last to the first", *RUNTIME)
