@@ -67,8 +67,7 @@ class AbiMethods(SessionState):
     @checked
     def abi_parameter_layout(self, *, signature: str) -> dict[str, Any]:
         """Return the offsets of a signature's arguments."""
-        with statuses():
-            layout = layout_of(parse_signature(signature).parameters)
+        layout = layout_of(parse_signature(signature).parameters)
         return {
             "parameters": _parameters(layout),
             "end_of_last_argument": layout.end_of_last_argument,
@@ -79,28 +78,26 @@ class AbiMethods(SessionState):
     @checked
     def abi_pack(self, *, signature: str, values: Sequence[Any]) -> dict[str, Any]:
         """The buffer of these values; one that is given by its bytes is taken as it is."""
-        with statuses():
-            layout = layout_of(parse_signature(signature).parameters)
-            exact = {place: _bits(value, f"values[{place}]") for place, value in enumerate(values) if _is_exact(value)}
-            types = [parameter.type for parameter in layout.parameters]
-            plain = [
-                ZEROS.get(types[place], 0) if place in exact and place < len(types) else value
-                for place, value in enumerate(values)
-            ]
-            buffer = bytearray(pack(layout, plain))
-            for place, bits in exact.items():
-                offset, size = layout.offsets[place], layout.sizes[place]
-                if len(bits) != size:
-                    raise InvalidArgument("abi.pack", f"values[{place}]", bits.hex(), f"{size} bytes")
-                buffer[offset : offset + size] = bits
+        layout = layout_of(parse_signature(signature).parameters)
+        exact = {place: _bits(value, f"values[{place}]") for place, value in enumerate(values) if _is_exact(value)}
+        types = [parameter.type for parameter in layout.parameters]
+        plain = [
+            ZEROS.get(types[place], 0) if place in exact and place < len(types) else value
+            for place, value in enumerate(values)
+        ]
+        buffer = bytearray(pack(layout, plain))
+        for place, bits in exact.items():
+            offset, size = layout.offsets[place], layout.sizes[place]
+            if len(bits) != size:
+                raise InvalidArgument("abi.pack", f"values[{place}]", bits.hex(), f"{size} bytes")
+            buffer[offset : offset + size] = bits
         return {"buffer": bytes(buffer).hex()}
 
     @checked
     def abi_unpack(self, *, signature: str, buffer: bytes) -> dict[str, Any]:
         """The bytes of each argument; of a bool, what it reads as."""
-        with statuses():
-            layout = layout_of(parse_signature(signature).parameters)
-            values = unpack(layout, buffer)
+        layout = layout_of(parse_signature(signature).parameters)
+        values = unpack(layout, buffer)
         decoded = []
         for parameter, value, offset, size in zip(layout.parameters, values, layout.offsets, layout.sizes, strict=True):
             bits = bytes([bool(value)]) if parameter.type == "bool" else buffer[offset : offset + size]
@@ -135,8 +132,7 @@ class AbiMethods(SessionState):
     @checked
     def abi_inspect(self, *, image: bytes) -> dict[str, Any]:
         """Return the contents of an image, whatever ABI version it is of."""
-        with statuses():
-            fatbin = read(image, runtime=None)
+        fatbin = read(image, runtime=None)
         metadata = fatbin.metadata
         return {
             "abi_version": list(fatbin.abi_version),

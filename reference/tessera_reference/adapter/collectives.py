@@ -50,7 +50,7 @@ from ..mesh.topology import Topology
 from ..numerics import formats
 from ..numerics.formats import shown
 from ..runtime.traces import chunk_trace
-from .messages import array, checked, function_message, outcomes, read_descriptor, statuses, tensor, unit_of, unit_told
+from .messages import array, checked, function_message, outcomes, read_descriptor, tensor, unit_of, unit_told
 from .session_state import SessionState
 
 # The collectives methods of the reference.
@@ -76,12 +76,11 @@ class CollectivesMethods(SessionState):
         descriptors: Sequence[Mapping[str, Any]] | None = None,
     ) -> dict[str, Any]:
         """The same bits on every rank; every level is given the strict ones."""
-        with statuses():
-            policy = None if context is None else self.policy(context, "tessAllReduce")
-            descriptions = None if descriptors is None else [read_descriptor(descriptor) for descriptor in descriptors]
-            result = all_reduce(
-                [array(operand) for operand in inputs], op, policy=policy, wire=wire, descriptors=descriptions
-            )
+        policy = None if context is None else self.policy(context, "tessAllReduce")
+        descriptions = None if descriptors is None else [read_descriptor(descriptor) for descriptor in descriptors]
+        result = all_reduce(
+            [array(operand) for operand in inputs], op, policy=policy, wire=wire, descriptors=descriptions
+        )
         return {"outputs": [tensor(result) for _ in inputs]}
 
     @checked
@@ -105,24 +104,23 @@ class CollectivesMethods(SessionState):
         partials: Sequence[int] | None = None,
     ) -> dict[str, Any]:
         """Return every rank's result and the messages by which it travelled; fast is given deterministic bits."""
-        with statuses():
-            chosen = _chosen(operation, inputs, groups) if algorithm == "auto" else algorithm
-            result = run(
-                operation,
-                [array(operand) for operand in inputs],
-                op=op,
-                root=root,
-                name=chosen,
-                groups=groups,
-                per_node=per_node,
-                chunk=chunk,
-                level=level,
-                wire=wire,
-                qscheme=qscheme,
-                block=block,
-                seed=seed,
-                partials=partials,
-            )
+        chosen = _chosen(operation, inputs, groups) if algorithm == "auto" else algorithm
+        result = run(
+            operation,
+            [array(operand) for operand in inputs],
+            op=op,
+            root=root,
+            name=chosen,
+            groups=groups,
+            per_node=per_node,
+            chunk=chunk,
+            level=level,
+            wire=wire,
+            qscheme=qscheme,
+            block=block,
+            seed=seed,
+            partials=partials,
+        )
         extra = {"messages": [_message(sent) for sent in result.sent]} if messages else {}
         return {"outputs": [tensor(output) for output in result.outputs], "algorithm": chosen, **extra}
 
@@ -136,8 +134,7 @@ class CollectivesMethods(SessionState):
         messages: bool = False,
     ) -> dict[str, Any]:
         """Return every rank's data after all pairs have met."""
-        with statuses():
-            result = send_recv([array(operand) for operand in inputs], pairs, chunk)
+        result = send_recv([array(operand) for operand in inputs], pairs, chunk)
         extra = {"messages": [_message(sent) for sent in result.sent]} if messages else {}
         return {"outputs": [tensor(output) for output in result.outputs], **extra}
 
@@ -146,8 +143,7 @@ class CollectivesMethods(SessionState):
     @checked
     def collectives_topology(self, *, topology: str) -> dict[str, Any]:
         """The graph."""
-        with statuses():
-            graph = topology_of(topology)
+        graph = topology_of(topology)
         ends = {
             "gpu": [str(device.id) for device in graph.devices],
             "nic": [nic.name for nic in graph.nics],
@@ -171,8 +167,7 @@ class CollectivesMethods(SessionState):
         environment: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
         """The transport between two devices."""
-        with statuses():
-            chosen_route = route(topology_of(topology), source, target, path, down, environment)
+        chosen_route = route(topology_of(topology), source, target, path, down, environment)
         return {"path": chosen_route.path, "links": list(chosen_route.links), "fallback": chosen_route.fallback}
 
     @checked
@@ -188,31 +183,27 @@ class CollectivesMethods(SessionState):
         environment: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
         """The algorithm, and why."""
-        with statuses():
-            machine = None if topology is None else topology_of(topology)
-            selection = select(collective, bytes, ranks, machine, algorithm, tuned, environment)
+        machine = None if topology is None else topology_of(topology)
+        selection = select(collective, bytes, ranks, machine, algorithm, tuned, environment)
         return asdict(selection) | {"table": [asdict(row) for row in selection.table]}
 
     @checked
     def collectives_check_chunks(self, *, topology: str, chunk_bytes: int, max_inflight: int) -> dict[str, Any]:
         """Return the limits of chunks on a topology."""
-        with statuses():
-            most = check_chunks(topology_of(topology), chunk_bytes, max_inflight)
+        most = check_chunks(topology_of(topology), chunk_bytes, max_inflight)
         return {name: {"least": 1, "most": value} for name, value in asdict(most).items()}
 
     @checked
     def collectives_estimate(self, *, alpha: int, hops: int, bytes: int, bandwidth: int) -> dict[str, Any]:
         """The duration of a chunk."""
-        with statuses():
-            return {"picoseconds": estimate(alpha, hops, bytes, bandwidth)}
+        return {"picoseconds": estimate(alpha, hops, bytes, bandwidth)}
 
     @checked
     def collectives_overlap_score(
         self, *, compute: Sequence[Sequence[int]], communication: Sequence[Sequence[int]]
     ) -> dict[str, Any]:
         """Return how well the queues overlap."""
-        with statuses():
-            score = overlap_score(compute, communication)
+        score = overlap_score(compute, communication)
         return {"score": {"numerator": score.numerator, "denominator": score.denominator}}
 
     @checked
@@ -224,9 +215,8 @@ class CollectivesMethods(SessionState):
         limits: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """The knobs after each measurement."""
-        with statuses():
-            measured = [Measurement(**measurement) for measurement in measurements]
-            steps = tune(measured, Knobs(**knobs), Limits(**limits or {}))
+        measured = [Measurement(**measurement) for measurement in measurements]
+        steps = tune(measured, Knobs(**knobs), Limits(**limits or {}))
         return {"steps": [asdict(step.knobs) | {"pinned": step.pinned} for step in steps]}
 
     # Methods that pass the messages of collectives over links (collectives spec 4 and 6).
@@ -249,27 +239,26 @@ class CollectivesMethods(SessionState):
         trace: bool = False,
     ) -> dict[str, Any]:
         """All transfers, in order of arrival or loss."""
-        with statuses():
-            require_known("collective", "operation", operation, OPERATIONS)
-            require_known("collective", "path", path, ("auto", *PATHS))
-            machine, cut = topology_of(topology), frozenset(down)
-            links = tuple(link.name for link in machine.links)
-            failing = [Cut(**members) for members in cuts]
-            for failure in failing:
-                require_within("collective", f"time of the cut of {failure.link}", failure.at, 0, _LATEST)
-            for name in (*down, *(failure.link for failure in failing)):
-                require_known("collective", "link", name, links)
-            used = [device.id for device in machine.devices] if devices is None else list(devices)
-            if len(set(used)) != len(used):
-                raise Failure(Status.TESS_ERR_INVALID_VALUE, "collective", f"devices {used}", "each once")
-            nodes = machine.by_node(used)
-            used = [transfer for node in nodes for transfer in node]
-            require_within("collective", "root", root, 0, len(used) - 1)
-            sent = messages(operation, algorithm, len(used), count, root=root, per_node=len(nodes[0]), chunk=chunk)
-            if algorithm not in (possible := algorithms(machine, used, cut)) and possible:
-                subject = f"algorithm {algorithm!r} for devices {used}"
-                raise Failure(Status.TESS_ERR_UNSUPPORTED, operation, subject, f"one of {', '.join(possible)}")
-            transfers = travel(machine, used, sent, element_bytes, chunk=chunk, down=cut, path=path, cuts=failing)
+        require_known("collective", "operation", operation, OPERATIONS)
+        require_known("collective", "path", path, ("auto", *PATHS))
+        machine, cut = topology_of(topology), frozenset(down)
+        links = tuple(link.name for link in machine.links)
+        failing = [Cut(**members) for members in cuts]
+        for failure in failing:
+            require_within("collective", f"time of the cut of {failure.link}", failure.at, 0, _LATEST)
+        for name in (*down, *(failure.link for failure in failing)):
+            require_known("collective", "link", name, links)
+        used = [device.id for device in machine.devices] if devices is None else list(devices)
+        if len(set(used)) != len(used):
+            raise Failure(Status.TESS_ERR_INVALID_VALUE, "collective", f"devices {used}", "each once")
+        nodes = machine.by_node(used)
+        used = [transfer for node in nodes for transfer in node]
+        require_within("collective", "root", root, 0, len(used) - 1)
+        sent = messages(operation, algorithm, len(used), count, root=root, per_node=len(nodes[0]), chunk=chunk)
+        if algorithm not in (possible := algorithms(machine, used, cut)) and possible:
+            subject = f"algorithm {algorithm!r} for devices {used}"
+            raise Failure(Status.TESS_ERR_UNSUPPORTED, operation, subject, f"one of {', '.join(possible)}")
+        transfers = travel(machine, used, sent, element_bytes, chunk=chunk, down=cut, path=path, cuts=failing)
         extra = {"trace": chunk_trace(operation, transfers, used, element_bytes, chunk, machine.links)} if trace else {}
         duration = max((transfer.end for transfer in transfers), default=0)
         return {"transfers": [_delivered_message(transfer) for transfer in transfers], "duration": duration, **extra}
@@ -277,23 +266,20 @@ class CollectivesMethods(SessionState):
     @checked
     def collectives_limiter(self, *, credits: Mapping[str, int]) -> dict[str, Any]:
         """A limiter of its own links."""
-        with statuses():
-            limiter = CreditLimiter(credits)
+        limiter = CreditLimiter(credits)
         self._limiters.append(limiter)
         return {"limiter": len(self._limiters)}
 
     @checked
     def collectives_acquire(self, *, limiter: int, ready: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """The chunk that may be issued."""
-        with statuses():
-            chunks = [ReadyChunk(row["id"], tuple(row["links"])) for row in ready]
-            return {"chunk": self._limiter("collectives.acquire", limiter).acquire(chunks)}
+        chunks = [ReadyChunk(row["id"], tuple(row["links"])) for row in ready]
+        return {"chunk": self._limiter("collectives.acquire", limiter).acquire(chunks)}
 
     @checked
     def collectives_release(self, *, limiter: int, chunk: str) -> dict[str, Any]:
         """A chunk has arrived."""
-        with statuses():
-            self._limiter("collectives.release", limiter).release(chunk)
+        self._limiter("collectives.release", limiter).release(chunk)
         return {}
 
     def _limiter(self, function: str, number: int) -> CreditLimiter:
@@ -312,10 +298,9 @@ class CollectivesMethods(SessionState):
         max_inflight: int = MAX_INFLIGHT,
     ) -> dict[str, Any]:
         """Return the times of each unit on each device."""
-        with statuses():
-            machine = topology_of(topology)
-            ranks = len(_used(machine, devices))
-            run = simulate([unit_of(unit, ranks) for unit in units], machine, devices, max_inflight)
+        machine = topology_of(topology)
+        ranks = len(_used(machine, devices))
+        run = simulate([unit_of(unit, ranks) for unit in units], machine, devices, max_inflight)
         return _run_message(run)
 
     @checked
@@ -330,12 +315,11 @@ class CollectivesMethods(SessionState):
         devices: Sequence[int] | None = None,
     ) -> dict[str, Any]:
         """The units of a pipeline, and when each ran."""
-        with statuses():
-            require_known("pipeline", "kind", kind, tuple(PIPELINES))
-            require_sizes(layers, bytes, picoseconds)
-            machine = topology_of(topology)
-            units = PIPELINES[kind](layers, bytes, picoseconds, range(len(_used(machine, devices))))
-            run = simulate(units, machine, devices, INFLIGHT)
+        require_known("pipeline", "kind", kind, tuple(PIPELINES))
+        require_sizes(layers, bytes, picoseconds)
+        machine = topology_of(topology)
+        units = PIPELINES[kind](layers, bytes, picoseconds, range(len(_used(machine, devices))))
+        run = simulate(units, machine, devices, INFLIGHT)
         return {"units": [unit_told(unit) for unit in units], **_run_message(run)}
 
     @checked
@@ -343,9 +327,8 @@ class CollectivesMethods(SessionState):
         self, *, inputs: Sequence[Tensor], experts: Sequence[Sequence[int]], count: int, dtype: str | None = None
     ) -> dict[str, Any]:
         """Return the results of the experts' ranks, bucket by bucket."""
-        with statuses():
-            wire = None if dtype is None else formats.dtype(dtype)
-            result = dispatch([array(operand) for operand in inputs], experts, count, wire)
+        wire = None if dtype is None else formats.dtype(dtype)
+        result = dispatch([array(operand) for operand in inputs], experts, count, wire)
         return {"buckets": [_bucket(bucket) for bucket in result]}
 
     # Texts of Graph IR in which collectives yield futures.
@@ -369,7 +352,7 @@ class CollectivesMethods(SessionState):
         level: str = "strict",
     ) -> dict[str, Any]:
         """The results of a function on every rank; fast is given the deterministic bits."""
-        with statuses(), outcomes():
+        with outcomes():
             module, callee = find_function(self.compiler.text("graph", text, TARGET), function)
             inputs = [{key: array(value) for key, value in rank.items()} for rank in ranks]
             results = run_program(module, callee, inputs, mesh, level)
@@ -386,7 +369,7 @@ class CollectivesMethods(SessionState):
         depth: int | None = None,
     ) -> dict[str, Any]:
         """The units of a function, in order."""
-        with statuses(), outcomes():
+        with outcomes():
             module, callee = find_function(self.compiler.text("graph", text, TARGET), function)
             return {
                 "units": [
@@ -411,7 +394,7 @@ class CollectivesMethods(SessionState):
         picoseconds: int = 0,
     ) -> dict[str, Any]:
         """The results of the units of a plan on every rank, what happened in which order, and when."""
-        with statuses(), outcomes():
+        with outcomes():
             module, callee = find_function(self.compiler.text("graph", text, TARGET), function)
             require_runnable(module, callee, lossy=level == "fast")
             inputs = [{key: array(value) for key, value in rank.items()} for rank in ranks]
@@ -441,10 +424,9 @@ class CollectivesMethods(SessionState):
     ) -> dict[str, Any]:
         """Return the elements of each chunk."""
         function = "collectives.chunks"
-        with statuses():
-            size = read_chunk_size(function, chunk, chunk_bytes)
-            rows, columns = _tile(function, tile)
-            chunks = chunks_of(function, shape, formats.dtype(dtype), size, (rows, columns))
+        size = read_chunk_size(function, chunk, chunk_bytes)
+        rows, columns = _tile(function, tile)
+        chunks = chunks_of(function, shape, formats.dtype(dtype), size, (rows, columns))
         return {"chunks": [asdict(piece) for piece in chunks]}
 
     @checked
@@ -453,9 +435,8 @@ class CollectivesMethods(SessionState):
     ) -> dict[str, Any]:
         """Return the payload of a tensor, and the tensor that arrives."""
         function = "collectives.compress"
-        with statuses():
-            compression = read_compression(function, dtype, qscheme, block)
-            compressed = compress(function, array(input), compression)
+        compression = read_compression(function, dtype, qscheme, block)
+        compressed = compress(function, array(input), compression)
         answer: dict[str, Any] = {"payload": tensor(compressed.payload), "restored": tensor(compressed.restored)}
         if compressed.scales is not None:
             answer |= {"scales": tensor(compressed.scales), "block": compression.block}
@@ -466,9 +447,8 @@ class CollectivesMethods(SessionState):
         self, *, inputs: Sequence[Tensor], dtype: Any = None, qscheme: Any = None, block: Any = None
     ) -> dict[str, Any]:
         """The bytes of a buffer of tensors."""
-        with statuses():
-            compression = _compression("collectives.pack", dtype, qscheme, block)
-            return {"wire": pack([array(operand) for operand in inputs], compression).hex()}
+        compression = _compression("collectives.pack", dtype, qscheme, block)
+        return {"wire": pack([array(operand) for operand in inputs], compression).hex()}
 
     @checked
     def collectives_unpack(
@@ -481,10 +461,9 @@ class CollectivesMethods(SessionState):
         block: Any = None,
     ) -> dict[str, Any]:
         """The tensors of a buffer."""
-        with statuses():
-            compression = _compression("collectives.unpack", dtype, qscheme, block)
-            types = [TensorType(formats.dtype(stated["dtype"]), tuple(stated["shape"])) for stated in tensors]
-            return {"outputs": [tensor(output) for output in unpack(wire, types, compression)]}
+        compression = _compression("collectives.unpack", dtype, qscheme, block)
+        types = [TensorType(formats.dtype(stated["dtype"]), tuple(stated["shape"])) for stated in tensors]
+        return {"outputs": [tensor(output) for output in unpack(wire, types, compression)]}
 
     @checked
     def collectives_feedback(
@@ -492,9 +471,8 @@ class CollectivesMethods(SessionState):
     ) -> dict[str, Any]:
         """Return what is sent and kept at each step."""
         function = "collectives.feedback"
-        with statuses():
-            compression = read_compression(function, dtype, qscheme, block)
-            steps = feed_back(function, [array(gradient) for gradient in gradients], compression)
+        compression = read_compression(function, dtype, qscheme, block)
+        steps = feed_back(function, [array(gradient) for gradient in gradients], compression)
         return {
             "sent": [tensor(step.sent) for step in steps],
             "residuals": [tensor(step.residual) for step in steps],
@@ -503,15 +481,13 @@ class CollectivesMethods(SessionState):
     @checked
     def collectives_sparsify(self, *, input: Tensor, k: Any) -> dict[str, Any]:
         """The largest elements, and what stays behind."""
-        with statuses():
-            sparse = sparsify("collectives.sparsify", array(input), k)
+        sparse = sparsify("collectives.sparsify", array(input), k)
         return {"indices": tensor(sparse.indices), "values": tensor(sparse.values), "rest": tensor(sparse.rest)}
 
     @checked
     def collectives_densify(self, *, indices: Tensor, values: Tensor, shape: Sequence[int]) -> dict[str, Any]:
         """A tensor of some elements."""
-        with statuses():
-            return {"output": tensor(densify("collectives.densify", array(indices), array(values), shape))}
+        return {"output": tensor(densify("collectives.densify", array(indices), array(values), shape))}
 
 
 def _chosen(operation: str, inputs: Sequence[Tensor], groups: Sequence[Sequence[int]] | None) -> str:

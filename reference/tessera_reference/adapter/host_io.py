@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tessera_conformance.adapter import Refusal
-
-from ..abi.status import Failure
 from ..host_io.endpoint import MOST_SUNK, Endpoint, timeline
 from ..host_io.errors import RequestFailed
 from ..host_io.machine import MOST_PLACES, Hop, MachineSize, Place, components, description, traced
@@ -31,7 +28,9 @@ class HostIoMethods(SessionState):
         """An endpoint of another size."""
         size = MachineSize(**machine)
         if min(machine.values()) < 1 or size.sips * size.cubes * size.pes > MOST_PLACES:
-            raise _refused("open", "machine", dict(machine), f"at least one of each, and at most {MOST_PLACES} PEs")
+            raise InvalidArgument(
+                "host_io.open", "machine", dict(machine), f"at least one of each, and at most {MOST_PLACES} PEs"
+            )
         self.endpoint = Endpoint(size)
         return {}
 
@@ -60,9 +59,11 @@ class HostIoMethods(SessionState):
         try:
             machine.require(place, pa, nbytes)
         except RequestFailed as failure:
-            raise _refused("memory", "pa", pa, f"bytes of one memory of a PE: {failure.reason}") from None
+            raise InvalidArgument(
+                "host_io.memory", "pa", pa, f"bytes of one memory of a PE: {failure.reason}"
+            ) from None
         if nbytes > MOST_SUNK:
-            raise _refused("memory", "nbytes", nbytes, f"at most {MOST_SUNK}")
+            raise InvalidArgument("host_io.memory", "nbytes", nbytes, f"at most {MOST_SUNK}")
         return {"data": machine.space(place).read(pa, nbytes).hex()}
 
     @checked
@@ -71,7 +72,7 @@ class HostIoMethods(SessionState):
         machine = self.endpoint.machine
         for number, target in enumerate(places):
             if not machine.has(target):
-                raise _refused("fail", f"places[{number}]", target._asdict(), "a PE of the machine")
+                raise InvalidArgument("host_io.fail", f"places[{number}]", target._asdict(), "a PE of the machine")
         machine.failing = frozenset(places)
         return {}
 
@@ -80,7 +81,9 @@ class HostIoMethods(SessionState):
         """The hops of an answered request."""
         answered = self.endpoint.journal.get((correlation_id, request_id))
         if answered is None:
-            raise _refused("trace", "request_id", request_id, "that of an answered request of the correlation_id")
+            raise InvalidArgument(
+                "host_io.trace", "request_id", request_id, "that of an answered request of the correlation_id"
+            )
         trace = traced(answered.journey)
         return {
             "path": [_hop(hop) for hop in trace.path],
@@ -107,10 +110,7 @@ class HostIoMethods(SessionState):
     @checked
     def host_io_runtime_frames(self, *, program: str) -> dict[str, Any]:
         """The frames of an example, sent to the endpoint, and whether both ways brought the same bytes."""
-        try:
-            comparison = run_example(program, self.endpoint)
-        except Failure as failure:
-            raise Refusal(failure.status.name, "call", str(failure)) from None
+        comparison = run_example(program, self.endpoint)
         return {"frames": [exchange.frame for exchange in comparison.exchanges], "outputs_equal": comparison.equal}
 
 
@@ -121,8 +121,3 @@ def _pair(buffer: Mapping[str, Any]) -> tuple[str, str]:
 def _hop(hop: Hop) -> dict[str, Any]:
     message = {"component": hop.component, "bytes": hop.bytes, "start": hop.start, "end": hop.end}
     return message if hop.place is None else {**message, "place": hop.place._asdict()}
-
-
-def _refused(method: str, name: str, value: Any, allowed: str) -> Refusal:
-    problem = InvalidArgument(f"host_io.{method}", name, value, allowed)
-    return Refusal("TESS_ERR_INVALID_VALUE", "call", str(problem))

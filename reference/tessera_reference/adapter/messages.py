@@ -341,7 +341,7 @@ def checked(method: Method) -> Method:
     """Read the parameters of an adapter's method by their types, but those annotated `Any`, which it checks itself.
 
     A parameter whose default is None may be given as None. The method raises `Refusal` for a parameter that is missing
-    or malformed, and `NotSupported` for what is too large for this machine.
+    or malformed and for a failure of the runtime, and `NotSupported` for what is too large for this machine.
     """
     area = next(name for name in interface().areas if method.__name__.startswith(f"{name}_"))
     function = method.__name__.removeprefix(f"{area}_")
@@ -365,24 +365,22 @@ def reading(
         (parameter.name, readers.get(parameter.name), parameter.default is None) for parameter in parameters
     ]
 
-    def answer(self: Any, **request: Any) -> dict[str, Any]:
+    def answer(self: Any, **given: Any) -> dict[str, Any]:
         arguments = {}
-        try:
-            for member, reader, optional in readers_by_name:
-                if member in request:
-                    value = request[member]
+        with statuses():
+            for parameter, reader, optional in readers_by_name:
+                if parameter in given:
+                    value = given[parameter]
                     if reader is not None and not (optional and value is None):
-                        value = reader(name, member, value)
-                    arguments[member] = value
+                        value = reader(name, parameter, value)
+                    arguments[parameter] = value
             for key in required:
-                if key not in request:
+                if key not in given:
                     raise InvalidArgument(name, key, None, "a value, since it has no default")
-        except InvalidArgument as problem:
-            raise Refusal("TESS_ERR_INVALID_VALUE", "call", str(problem)) from None
-        try:
-            return method(self, **arguments)
-        except MemoryError:
-            raise NotSupported("memory") from None
+            try:
+                return method(self, **arguments)
+            except MemoryError:
+                raise NotSupported("memory") from None
 
     return answer
 

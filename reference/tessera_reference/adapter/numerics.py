@@ -22,7 +22,7 @@ from ..numerics.catalogue import OPERATIONS, evaluate, read_attributes
 from ..numerics.formats import UnsupportedDType
 from ..numerics.node_arithmetic import NodeArithmetic
 from ..numerics.trees import FOLD, PAIRWISE, Tree
-from .messages import array, checked, outcomes, read_descriptor, statuses, tensor
+from .messages import array, checked, outcomes, read_descriptor, tensor
 from .session_state import SessionState
 
 # Operations of the language by name, without a program of the asker's: the reference writes the program of one line.
@@ -130,12 +130,11 @@ class NumericsMethods(SessionState):
         """One operation by name; no policy, flag or level loosens it here."""
         if operation not in OPERATIONS and is_of_language(operation):
             return self._by_program(operation, inputs, attributes)
-        with statuses():
-            if context is not None:
-                self.policy(context, "tessLaunch")
-            policy = read_descriptor(descriptor or {})
-            arguments = _under(policy, operation, attributes)
-            results = evaluate(operation, [array(operand) for operand in inputs], arguments)
+        if context is not None:
+            self.policy(context, "tessLaunch")
+        policy = read_descriptor(descriptor or {})
+        arguments = _under(policy, operation, attributes)
+        results = evaluate(operation, [array(operand) for operand in inputs], arguments)
         used = {
             "reduction_order": _order_taken(operation, policy, arguments),
             "seed": arguments.get("seed", policy.seed),
@@ -168,16 +167,14 @@ class NumericsMethods(SessionState):
         """
         if operation not in DECLARED:
             raise NotSupported(f"numerics.declared.{operation}")
-        with statuses():
-            arguments = {} if operation == "all_reduce" else read_attributes(operation, attributes or {})
-            operands = formats.dtype(dtype)
-            if operands.kind not in KINDS[operation]:
-                raise UnsupportedDType(operation, operands)
+        arguments = {} if operation == "all_reduce" else read_attributes(operation, attributes or {})
+        operands = formats.dtype(dtype)
+        if operands.kind not in KINDS[operation]:
+            raise UnsupportedDType(operation, operands)
         if arguments.get("order", "tree") != "tree":
             raise NotSupported(f"numerics.declared.{operation}.{arguments['order']}")
         if operation == "all_reduce" and "algorithm" in (requested := attributes or {}):
-            with statuses():
-                arguments = {"tree": _order_by_algorithm(requested, shapes, element or 0)}
+            arguments = {"tree": _order_by_algorithm(requested, shapes, element or 0)}
         tree, accumulator = arguments.get("tree", DECLARED[operation]), arguments.get("accum", operands.accumulator)
         return {"tree": tree.to_json(), "arithmetic": NodeArithmetic(accumulator).to_json()}
 

@@ -28,7 +28,7 @@ from ..runtime.calls import read_policy
 from ..runtime.contexts import ModulePolicy
 from ..runtime.launches import LaunchConfig
 from ..runtime.streams import Carried
-from .messages import checked, is_scalar, read_descriptor, reader_of, reading, statuses
+from .messages import checked, is_scalar, read_descriptor, reader_of, reading
 from .session_state import SessionState
 
 # The functions of the runtime as the protocol has them, and how they become methods of the adapter.
@@ -71,8 +71,7 @@ class RuntimeMethods(SessionState):
         null: tuple[str, ...] = (),
     ) -> dict[str, Any]:
         """A mesh of some axes, of as many devices as there are ids."""
-        with statuses():
-            arranged = MeshAxes(**axes)
+        arranged = MeshAxes(**axes)
         counted = len(deviceIds) if isinstance(deviceIds, list | tuple) else 1
         count = counted if nDevices is None else nDevices
         return {"mesh": self.output(self.runtime.tessMeshCreate(context, deviceIds, count, arranged, null=null))}
@@ -154,11 +153,10 @@ class RuntimeMethods(SessionState):
         policy: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """A collective of one rank."""
-        with statuses():
-            under: dict[str, Any] = {
-                "descriptor": None if descriptor is None else read_descriptor(descriptor),
-                "policy": None if policy is None else read_policy("tessxIssue", policy),
-            }
+        under: dict[str, Any] = {
+            "descriptor": None if descriptor is None else read_descriptor(descriptor),
+            "policy": None if policy is None else read_policy("tessxIssue", policy),
+        }
         where = {"op": op, "axis": axis, "root": root, "algorithm": algorithm}
         return self.done(
             self.runtime.tessxIssue(mesh, rank, collective, buffer, count, dtype, stream, **where, **under)
@@ -167,8 +165,7 @@ class RuntimeMethods(SessionState):
     @checked
     def runtime_tessxSetDescriptor(self, *, context: Any, descriptor: Mapping[str, Any]) -> dict[str, Any]:  # noqa: N802
         """Set the descriptor that later work carries."""
-        with statuses():
-            context_ = read_descriptor(descriptor)
+        context_ = read_descriptor(descriptor)
         return self.done(self.runtime.tessxSetDescriptor(context, context_))
 
     @checked

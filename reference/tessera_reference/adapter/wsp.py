@@ -135,7 +135,7 @@ class WspMethods(SessionState):
 
     def _run(self, method: str, number: int) -> Run | NativeRun:
         if number not in self._runs:
-            raise _refused(method, "run", number, "a run that wsp.start gave")
+            raise InvalidArgument(f"wsp.{method}", "run", number, "a run that wsp.start gave")
         return self._runs[number]
 
 
@@ -161,18 +161,18 @@ def _target(method: str, name: str) -> Target:
     match = target(name)
     if match is not None:
         return match
-    raise _refused(method, "target", name, f"one of {', '.join(NAMES)}")
+    raise InvalidArgument(f"wsp.{method}", "target", name, f"one of {', '.join(NAMES)}")
 
 
 def _by_name(method: str, parameter: str, value: Any) -> Iterable[tuple[str, Any]]:
     if value is not None and not isinstance(value, dict):
-        raise _refused(method, parameter, value, "an object")
+        raise InvalidArgument(f"wsp.{method}", parameter, value, "an object")
     return (value or {}).items()
 
 
 def _size(method: str, name: str, size: Any) -> int:
     if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-        raise _refused(method, f"resources.{name}", size, "a whole number from 1")
+        raise InvalidArgument(f"wsp.{method}", f"resources.{name}", size, "a whole number from 1")
     return size
 
 
@@ -186,7 +186,7 @@ def _bytes(package: str) -> bytes:
 
 def _number(method: str, name: str, digits: Any) -> int:
     if not isinstance(digits, str) or not digits.isascii() or not digits.isdigit() or len(digits) > 20:
-        raise _refused(method, f"symbols.{name}", digits, "decimal digits")
+        raise InvalidArgument(f"wsp.{method}", f"symbols.{name}", digits, "decimal digits")
     return int(digits)
 
 
@@ -194,7 +194,7 @@ def _data(method: str, name: str, digits: Any) -> bytes:
     try:
         return bytes.fromhex(digits)
     except (TypeError, ValueError):
-        raise _refused(method, f"tensors.{name}", digits, "two hexadecimal digits a byte") from None
+        raise InvalidArgument(f"wsp.{method}", f"tensors.{name}", digits, "two hexadecimal digits a byte") from None
 
 
 @contextmanager
@@ -212,8 +212,3 @@ def _refusals() -> Iterator[None]:
         raise Refusal("DEVICE_NEEDED", "call", str(problem)) from None
     except ArgumentRefused as problem:
         raise Refusal("TESS_ERR_INVALID_VALUE", "call", str(problem)) from None
-
-
-def _refused(method: str, name: str, value: Any, allowed: str) -> Refusal:
-    problem = InvalidArgument(f"wsp.{method}", name, value, allowed)
-    return Refusal("TESS_ERR_INVALID_VALUE", "call", str(problem))
