@@ -1,7 +1,7 @@
 """The reference implementation of the Tessera specifications: small, readable, bit-exact.
 
 The names of the Python binding are here too (runtime spec 5), each loaded when it is first asked for: `ts.init()`.
-`ts.mesh` and `ts.collectives` are those of the binding; the rooms that bear these names are reached by
+`ts.mesh` and `ts.collectives` are those of the binding; the packages of these names are reached by
 `from tessera_reference.mesh.topology import ...`.
 """
 
@@ -69,7 +69,7 @@ def __getattr__(name: str) -> Any:
 
 
 class _Package(ModuleType):
-    """This package. Importing a room sets an attribute of its name here, which must not hide the binding's."""
+    """This package. Importing a package sets an attribute of its name here, which must not hide the binding's."""
 
     @property
     def mesh(self) -> Any:

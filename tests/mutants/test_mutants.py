@@ -196,7 +196,7 @@ def in_a_child(act: Callable[[], bool]) -> bool:
 
 def test_a_mutant_says_where_it_is(package: ModuleType) -> None:
     actual = mutant("Box.half/operator")
-    assert (actual.room, actual.module) == ("room", "mutable.room.things")
+    assert (actual.package, actual.module) == ("room", "mutable.room.things")
     assert actual.description == "line 30: 'self.size / 2' becomes 'self.size * 2'"
     assert actual.clauses == {"RT-04.1-16", "LANG-15-05"}
 
@@ -315,7 +315,7 @@ def test_mutants_are_killed_survive_or_are_explained(tmp_path: Path) -> None:
     ended = run("--output", str(tmp_path))
     assert ended.returncode in (0, 1), ended.stderr
     document = json.loads((tmp_path / "mutants.json").read_text())
-    counts, left = document["rooms"]["abi"], document["survivors"]
+    counts, left = document["packages"]["abi"], document["survivors"]
     assert counts["killed"] > 0
     assert counts["mutants"] == counts["killed"] + counts["survived"] + counts["not executed"]
     assert len((tmp_path / "mutants.jsonl").read_text().splitlines()) == counts["mutants"]

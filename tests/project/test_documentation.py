@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tessera_conformance.cases import clauses_directory, rooms
+from tessera_conformance.cases import chapter_files, clauses_directory
 from tessera_conformance.cli import main
 from tessera_conformance.commands.adapters import KINDS, LANGUAGES, skeleton
 from tessera_conformance.commands.interface import core_methods
@@ -102,8 +102,10 @@ def test_the_picture_is_current(root: Path) -> None:
 
 def test_every_room_of_the_reference_is_described(root: Path) -> None:
     page = (root / "docs" / "architecture.md").read_text(encoding="utf-8")
-    rooms = [path.parent.name for path in sorted((root / "reference" / "tessera_reference").glob("*/__init__.py"))]
-    assert [room for room in rooms if f"`{room}`" not in page] == []
+    chapter_files = [
+        path.parent.name for path in sorted((root / "reference" / "tessera_reference").glob("*/__init__.py"))
+    ]
+    assert [room for room in chapter_files if f"`{room}`" not in page] == []
 
 
 # The pages of the chapters list every statement, directive, instruction and function of the reference.
@@ -139,9 +141,9 @@ def test_the_page_of_the_runtime_lists_every_function(root: Path) -> None:
 
 NAMED = ("test_*.py", "kit/**/*.py", "vector_sources/*.py", "rejections/*.toml")
 FILE_NAME = re.compile(r"`([\w*/]+\.(?:py|toml))`")
-"""A file, or a glob, in backticks; files of other rooms are linked instead."""
+"""A file, or a glob, in backticks; files of other chapter_files are linked instead."""
 
-CHAPTERS = rooms("interface.toml")
+CHAPTERS = chapter_files("interface.toml")
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)

@@ -45,7 +45,7 @@ def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A suite of two tests whose cases stand in a vector file and in a file of rejections."""
     made = tmp_path / "suite"
     shutil.copytree(cases.clauses_directory(), made / "clauses")
-    for chapter, declared in cases.rooms("interface.toml").items():
+    for chapter, declared in cases.chapter_files("interface.toml").items():
         (made / chapter).mkdir(parents=True, exist_ok=True)
         shutil.copy(declared, made / chapter)
     for folder in ("vectors", "schemas"):
@@ -156,7 +156,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 def test_a_checkout_keeps_its_data_in_top_level_folders():
     assert cases.suite_directory() == CHECKOUT / "conformance"
     assert cases.clauses_directory() == CHECKOUT / "conformance" / "clauses"
-    assert cases.rooms("violators")["ir"] == CHECKOUT / "conformance" / "ir" / "violators"
+    assert cases.chapter_files("violators")["ir"] == CHECKOUT / "conformance" / "ir" / "violators"
     assert cases.schemas_directory() == CHECKOUT / "schemas"
     assert cases.vectors_directory() == CHECKOUT / "vectors"
 

@@ -23,7 +23,7 @@ _CONFIGURATION = "[pytest]\naddopts = --import-mode=importlib --strict-markers -
 _UNUSED = ("hypothesispytest", "logging", "doctest", "legacypath", "unraisableexception", "threadexception")
 """Plugins that no case needs, and that take a twentieth of a run: what an implementation logs is kept as output."""
 _PLUGINS = ("--noconftest", "-p", "tessera_conformance.plugin", *(f"-pno:{name}" for name in _UNUSED))
-"""The options of the suite are known whatever paths are given; no other plugin need be imported."""
+"""The options of the suite are known for any paths; no other plugin need be imported."""
 
 
 def suite_directory() -> Path:
@@ -34,7 +34,7 @@ def suite_directory() -> Path:
 def pytest_options(scratch: Path) -> list[str]:
     """The options with which pytest runs the suite by itself; its configuration is written into a folder.
 
-    Its cases lie in the suite's folder, so that `-k` is not asked about the folders above.
+    Its cases are in the suite's folder, so that `-k` is not asked about the folders above.
     """
     configuration, suite = scratch / "pytest.ini", suite_directory()
     configuration.write_text(_CONFIGURATION, encoding="utf-8")
@@ -46,10 +46,10 @@ def clauses_directory() -> Path:
     return suite_directory() / "clauses"
 
 
-def rooms(name: str) -> dict[str, Path]:
+def chapter_files(name: str) -> dict[str, Path]:
     """The files or folders of this name, `violators` or `interface.toml`, by the path of the chapter that holds each.
 
-    A chapter may lie in another: `runtime/wsp`.
+    A chapter may be in another: `runtime/wsp`.
     """
     suite = suite_directory()
     paths = [path for chapter in CHAPTERS for path in sorted((suite / chapter).rglob(name))]

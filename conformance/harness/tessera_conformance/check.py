@@ -46,7 +46,7 @@ class Figure:
 
 
 class Enclosure(Protocol):
-    """An interval in which a result may lie."""
+    """An interval of allowed results."""
 
     @property
     def exact(self) -> Fraction:
@@ -118,7 +118,7 @@ class Check:
     def reading(self, interpretation: str, alternative: str, condition: bool) -> None:
         """End the case as another reading where the answer follows a listed alternative of an interpretation.
 
-        Stands before the check that judges the decision. `alternative` is one of the interpretation's `alternatives`,
+        Place it before the check that judges the decision. `alternative` is one of the interpretation's `alternatives`,
         letter for letter. Where `condition` is false, nothing is recorded.
 
         Raises:
@@ -195,7 +195,7 @@ class Check:
         self._judge(CheckRecord("within", True, what, f"{len(exact)} elements within their bounds", "all"))
 
     def enclosed(self, actual: Any, enclosures: Sequence[Enclosure | None], what: str = "the error bound") -> None:
-        """Every element lies in its enclosure; None is not judged."""
+        """Every element is in its enclosure; None is not judged."""
         exact = [None if enclosure is None else enclosure.exact for enclosure in enclosures]
         self.within(
             actual, exact, [Fraction(0) if enclosure is None else enclosure.error for enclosure in enclosures], what

@@ -57,7 +57,7 @@ COMMANDS = {name: command for commands in TASKS.values() for name, command in co
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one subcommand; 0 is success, 1 a failed judgement, 2 a request that cannot be met."""
+    """Run one subcommand; 0 is success, 1 a failed judgement, 2 a request that cannot be served."""
     arguments = sys.argv[1:] if arguments is None else arguments
     parser, subparsers = _parser(arguments[:1])  # the other modules need not be imported
     parsed, rest = parser.parse_known_args(arguments)

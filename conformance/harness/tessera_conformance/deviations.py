@@ -36,7 +36,7 @@ class Deviation:
     clause: str | None = None
 
     def matches(self, case: str, clauses: Sequence[str]) -> bool:
-        """True if this entry speaks of the case."""
+        """True if this entry is about the case."""
         return fnmatchcase(case, self.cases) and (self.clause is None or self.clause in clauses)
 
 
@@ -96,7 +96,7 @@ class Deviations:
         ]
 
     def unmatched(self, cases: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
-        """One sentence for each entry that speaks of none of the cases."""
+        """One sentence for each entry that is about none of the cases."""
         return [
             f"deviation {entry.cases!r}{f' with clause {entry.clause}' if entry.clause else ''} matches no case: "
             "remove or correct it"

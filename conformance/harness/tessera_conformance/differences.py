@@ -1,6 +1,7 @@
 """The first difference of two values: of tensors in bits and in units in the last place, with their kinds.
 
-Of bytes, texts, lists and structures: the first place that differs, how many do, and what stands there on either side.
+Of bytes, texts, lists and structures: the first place that differs, the number of them, and the values there on either
+side.
 """
 
 from __future__ import annotations
@@ -182,11 +183,11 @@ class _Absent:
 
 
 ABSENT = _Absent()
-"""Stands for what one side lacks."""
+"""A value that one side lacks."""
 
 
 def same(actual: Any, expected: Any) -> bool:
-    """Tell whether two plain values are equal and of the same types: 1, 1.0 and true are three values."""
+    """Return whether two plain values are equal and of the same types: 1, 1.0 and true are three values."""
     if isinstance(actual, list | tuple) and isinstance(expected, list | tuple):
         return len(actual) == len(expected) and all(map(same, actual, expected))
     if isinstance(actual, dict) and isinstance(expected, dict):

@@ -1,4 +1,4 @@
-"""JSON and TOML from files and messages of others: whatever is wrong with one, its size too, is one error."""
+"""JSON and TOML from files and messages of others: every defect of one, its size too, is one error."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Short programs of the DSL as text, and the tensors that they take (language spec, sections 2.1 to 2.3).
 
-A program is one module with one function. Its first statement stands on line `FIRST_STATEMENT`, one statement a line: a
+A program is one module with one function. Its first statement is on line `FIRST_STATEMENT`, one statement a line: a
 test can say where a diagnostic belongs.
 """
 

@@ -16,7 +16,7 @@ feature = pytest.mark.feature
 """`@feature("tensor-ops")`: what the implementation must claim beyond the features of the clauses."""
 
 judges = pytest.mark.judges
-"""`@judges("refusal")`: what the test judges of its clauses, where its checks tell it wrong: see `registry.judged`."""
+"""`@judges("refusal")`: what the test judges of its clauses, if its checks do not show it; see `registry.judged`."""
 
 title = pytest.mark.title
 """`title("...")`: what one case of a parametrized test is about, where its docstring cannot say."""

@@ -67,7 +67,7 @@ LAST_FAILED = pytest.StashKey[bool]()
 CHOSEN = pytest.StashKey[Set[str] | None]()
 """The ids of the cases that the options choose, where they do."""
 WARNINGS_ARE_NO_ERRORS = pytest.mark.filterwarnings("default")
-"""Whatever `filterwarnings` the configuration has: in this process a warning of the vendor's code would be a crash."""
+"""With any `filterwarnings` of the configuration: in this process a warning of the vendor's code would be a crash."""
 
 _UNANSWERABLE = (
     ImplementationUnavailable,
@@ -193,7 +193,7 @@ def _find_earlier_report(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Tell a worker of xdist which reports the run reads and writes."""
+    """Send a worker of xdist the paths of the reports that the run reads and writes."""
     option = node.config.option
     node.workerinput[EARLIER] = (str(option.report_dir), *(str(path or "") for path in (option.failed, option.resume)))
 

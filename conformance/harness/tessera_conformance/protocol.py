@@ -148,7 +148,7 @@ def read_hello(message: Any) -> Hello:
     """The Hello of `session.open`.
 
     Raises:
-        ProtocolViolation: a field is missing or wrong, or the protocol ranges do not meet.
+        ProtocolViolation: a field is missing or wrong, or the protocol ranges do not overlap.
     """
     problem = first_problem("tessera:protocol/session", "open.result", message)
     if problem is not None:

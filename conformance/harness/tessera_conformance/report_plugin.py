@@ -31,7 +31,7 @@ PROPERTY = "tessera_observation"
 PLANNED = "tessera_planned"
 """The user property under which a setup report carries what is known of its case beforehand, as JSON."""
 LOST = "tessera_lost"
-"""The user property of a case that no process brought to its end: verdict and reason, where it is no crash."""
+"""The user property of a case that no process completed: verdict and reason, where it is no crash."""
 PROCESS_DIED = "the process that ran the case died"
 NO_ANSWER = "nothing answers"
 NARROWING = (

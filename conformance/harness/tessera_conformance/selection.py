@@ -27,7 +27,7 @@ from tessera_conformance.terminal import error_text, meant
 
 
 class NothingChosen(ValueError):
-    """A selection that no case can meet; says which part of it, and what may have been meant."""
+    """A selection that no case can match; says which part of it, and what may have been meant."""
 
 
 class NothingFailed(NothingChosen):
@@ -41,7 +41,7 @@ class Choice:
     reproduced: str | None = None
     """One case by its id."""
     cases: Sequence[str] = ()
-    """Patterns of ids, in which `*` stands for any text."""
+    """Patterns of ids, in which `*` is any text."""
     clauses: Sequence[str] = ()
     """Ids, or patterns of ids."""
     features: Sequence[str] = ()
@@ -61,7 +61,7 @@ class Choice:
         return {name: part for name, part in parts.items() if part} | failed
 
     def of(self, index: CaseIndex, registry: Registry) -> CaseIndex:
-        """The cases that meet every part of it.
+        """The cases that match every part of it.
 
         Raises:
             NothingChosen: a pattern, clause, feature or report has no case, or all of them together have none.
@@ -99,7 +99,7 @@ def _matching(pattern: str, index: CaseIndex) -> list[str]:
 
 
 def _patterns(index: CaseIndex) -> set[str]:
-    """The ids, and a pattern for each part of an id with all that lies below it."""
+    """The ids, and a pattern for each part of an id with everything below it."""
     parts = [identifier.split("/") for identifier in index]
     folders = {"/".join([*part[:count], "*"]) for part in parts for count in range(1, len(part))}
     return {*index, *folders}
@@ -405,7 +405,7 @@ def narrow(config: pytest.Config, registry: Registry) -> Set[str] | None:
 
 
 def _named_by_keyword(config: pytest.Config, named: Sequence[Place]) -> list[str]:
-    """The places, narrowed to the functions or files that `-k` means where the index of cases tells."""
+    """The places, narrowed to the functions or files that `-k` means, by the index of cases."""
     arguments = [place.argument for place in named]
     if not getattr(config.option, "keyword", "") or any(place.outside for place in named):
         return arguments

@@ -1,8 +1,8 @@
 """A conversation with one implementation: it is opened, asked, reset between cases, and restarted after a fault.
 
-Every call gives an observation, whatever the implementation does. After a crash the session starts the implementation
-again and replays the calls made since the last reset, the crashed one included. So the report can tell a crash that
-comes back from one that does not.
+Every call gives an observation, also when the implementation fails. After a crash the session starts the implementation
+again and replays the calls made since the last reset, the crashed one included. So the report can distinguish a crash
+that comes back from one that does not.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ START_ATTEMPTS = 2
 
 @dataclass(frozen=True)
 class Exchange:
-    """One request and what came of it; `seconds` is the time the call took."""
+    """One request and its outcome; `seconds` is the time the call took."""
 
     method: str
     params: Mapping[str, Any]
@@ -116,7 +116,7 @@ class Session:
         return isinstance(self._observe(method, params), Fault)
 
     def reset(self) -> Fault | None:
-        """Forget the calls made so far and bring the implementation back to its first state.
+        """Forget the calls made so far and reset the implementation to its first state.
 
         One that refuses, or does not within the deadline, is stopped, and started anew for the next call: nothing of
         this case stays. So is one that went wrong: its calls were replayed with handles of the process before.

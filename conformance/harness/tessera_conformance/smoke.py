@@ -224,7 +224,7 @@ def _smoke(session: Session, via: str) -> int:
 
 
 def _ask(session: Session, implementation: Implementation, question: Question) -> bool:
-    """Ask one question and say what came of it; whether it is no wrong answer."""
+    """Ask one question and return the outcome; whether it is no wrong answer."""
     check, error = Check(), None
     try:
         question.ask(implementation, check)

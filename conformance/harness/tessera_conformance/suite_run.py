@@ -163,13 +163,13 @@ class SuiteRun:
         return feature if feature and not self.hello.has(feature) else ""
 
     def problems(self) -> list[str]:
-        """Return the faults of the run itself: deviations that have expired, claims that nobody can make."""
+        """Return the faults of the run itself: deviations that have expired, claims that are impossible."""
         strange = strange_claims(self.hello, self.registry) if isinstance(self.hello, Hello) else []
         broken_off = [f"the run was broken off: {self.broken_off}"] if self.broken_off else []
         return broken_off + self.deviations.expired(self.today) + strange
 
     def settle(self, case: Case, judgement: Judgement) -> str:
-        """Give the case its verdict and disposition; returns the deviation's reason, if one speaks of it."""
+        """Give the case its verdict and disposition; returns the deviation's reason, if one is about it."""
         case.judgement = judgement
         if judgement.interpretation:
             case.disposition = "other_reading"

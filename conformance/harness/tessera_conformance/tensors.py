@@ -27,7 +27,7 @@ MOST_ELEMENTS = 1 << 48
 MOST_DIMENSIONS = 256
 """A shape of more dimensions is malformed; of so many with extents of 64 bits the product takes microseconds."""
 MOST_FILE_BYTES = 1 << 30
-"""A larger file is not read: one with holes takes no room on a disk, and all the memory here."""
+"""A larger file is not read: one with holes takes no space on a disk, and all the memory here."""
 
 
 @dataclass(frozen=True)

@@ -236,7 +236,7 @@ PYTEST = len(" [100%]")
 class Progress:
     """A plugin that writes `[ 43%, 210/s, 1:10 left]` at the end of each line of dots.
 
-    `seconds` tells about how long each case takes by the node ids of the run, or nothing where some test of the run is
+    `seconds` estimates the time of each case by the node ids of the run, or nothing where some test of the run is
     no case. A case that turns out not to apply takes no time, and no longer counts.
     """
 

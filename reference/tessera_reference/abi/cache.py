@@ -312,7 +312,7 @@ class CacheStore:
 
 
 def _require_own(directory: Path) -> None:
-    """Raise `Failure` unless the directory is this user's, and nobody else may write it."""
+    """Raise `Failure` unless the directory is this user's, and no other user may write it."""
     status = directory.stat()
     if status.st_uid != os.geteuid() or status.st_mode & 0o022:
         where = f"the cache directory {directory}, which others may write"

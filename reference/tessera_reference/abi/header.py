@@ -1,4 +1,4 @@
-"""The C headers `tessera.h` and `tessera_ext.h`, which stand beside this file."""
+"""The C headers `tessera.h` and `tessera_ext.h`, which are beside this file."""
 
 from __future__ import annotations
 

@@ -249,7 +249,7 @@ class ParameterLayout:
 
     @cached_property
     def padding(self) -> bytes:
-        """The bytes behind the last argument: zero, and nobody reads them (RT-10.1-12, AMB-RT-55)."""
+        """The bytes behind the last argument: zero, and never read (RT-10.1-12, AMB-RT-55)."""
         return bytes(self.size - self.end_of_last_argument)
 
 
@@ -335,7 +335,7 @@ _FORM = "name(parameter, ...), each parameter being `X*`, `T* x` or `T x` with T
 
 
 def parse_signature(text: str) -> Signature:
-    """Read a signature. Raises `Failure` with TESS_ERR_INVALID_VALUE for whatever is none.
+    """Read a signature. Raises `Failure` with TESS_ERR_INVALID_VALUE for a text that is none.
 
     A name that is given twice is refused by `layout_of`.
     """

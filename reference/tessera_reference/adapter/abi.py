@@ -131,7 +131,7 @@ class AbiMethods(SessionState):
 
     @checked
     def abi_inspect(self, *, image: bytes) -> dict[str, Any]:
-        """Return the contents of an image, whatever ABI version it is of."""
+        """Return the contents of an image of any ABI version."""
         fatbin = read(image, runtime=None)
         metadata = fatbin.metadata
         return {

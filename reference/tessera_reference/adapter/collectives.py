@@ -133,7 +133,7 @@ class CollectivesMethods(SessionState):
         chunk: int | None = None,
         messages: bool = False,
     ) -> dict[str, Any]:
-        """Return every rank's data after all pairs have met."""
+        """Return every rank's data after all pairs have communicated."""
         result = send_recv([array(operand) for operand in inputs], pairs, chunk)
         extra = {"messages": [_message(sent) for sent in result.sent]} if messages else {}
         return {"outputs": [tensor(output) for output in result.outputs], **extra}

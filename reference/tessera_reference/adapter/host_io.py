@@ -42,7 +42,7 @@ class HostIoMethods(SessionState):
         buffers: Sequence[Mapping[str, Any]] | None = None,
         seed: int | None = None,
     ) -> dict[str, Any]:
-        """The answers to some frames, and the bytes that reads brought."""
+        """The answers to some frames, and the bytes of reads."""
         endpoint = self.endpoint
         buffers_by_pair = endpoint.share({_pair(buffer): buffer["data"] for buffer in buffers or ()})
         answers = endpoint.exchange(frames, None if seed is None else Seeded(seed))
@@ -109,7 +109,7 @@ class HostIoMethods(SessionState):
 
     @checked
     def host_io_runtime_frames(self, *, program: str) -> dict[str, Any]:
-        """The frames of an example, sent to the endpoint, and whether both ways brought the same bytes."""
+        """The frames of an example, sent to the endpoint, and whether both ways give the same bytes."""
         comparison = run_example(program, self.endpoint)
         return {"frames": [exchange.frame for exchange in comparison.exchanges], "outputs_equal": comparison.equal}
 

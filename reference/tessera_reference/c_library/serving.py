@@ -172,7 +172,7 @@ class Functions:
         return self._call("tessShutdown", ctx)
 
     def tessGetVersion(self, major: Any, minor: Any, patch: Any) -> int:
-        """Tell the version."""
+        """Write the version."""
         runtime = self._session.runtime
         if not (major and minor and patch):
             version = {"major": major, "minor": minor, "patch": patch}
@@ -294,7 +294,7 @@ class Functions:
         return self._call("tessSetNumericsPolicy", ctx, switches)
 
     def tessGetNumericsPolicy(self, ctx: int, policy: Any) -> int:
-        """Tell the policy."""
+        """Write the policy."""
         current: NumericsPolicy | None
         status, current = self._session.runtime.tessGetNumericsPolicy(ctx, null=() if policy else ("policy",))
         if current is not None:
@@ -364,14 +364,14 @@ class Extensions:
         return Status.TESS_OK
 
     def tessxHello(self, *buffer: Any) -> int:
-        """Tell who answers."""
+        """Write the Hello of the implementation."""
         answer = self._session.adapter.hello()
         hello = {name: answer[name] for name in HELLO}
         hello["capabilities"] = {name: state for name, state in answer["capabilities"].items() if name not in WITHOUT_C}
         return self._told("tessxHello", hello, buffer)
 
     def tessxOutcome(self, *buffer: Any) -> int:
-        """Tell how the last call that failed did."""
+        """Write the error of the last call that failed."""
         return self._told("tessxOutcome", self._session.outcome, buffer)
 
     def _told(self, name: str, value: Any, buffer: Sequence[Any]) -> int:
@@ -451,7 +451,7 @@ class Extensions:
             self._fill(values, value.encode("utf-8", "backslashreplace") + b"\0")
 
     def _fill(self, buffer: Sequence[Any], data: bytes) -> None:
-        """Write bytes into a buffer of the caller's that has room for them, and how many they are."""
+        """Write bytes into a buffer of the caller that is large enough, and their number."""
         out, capacity, needed = buffer
         needed[0] = len(data)
         if len(data) <= capacity and data:

@@ -159,7 +159,7 @@ class ChunkLimits:
 
 
 def check_chunks(topology: Topology, chunk_bytes: int, max_inflight: int) -> ChunkLimits:
-    """Return the allowed limits: chunks in flight have a credit of every link, and room together on every device.
+    """Return the allowed limits: chunks in flight have a credit of every link, and fit together on every device.
 
     Raises `Failure` with TESS_ERR_INVALID_VALUE, naming the allowed range (AMB-COLL-46).
     """

@@ -1,6 +1,6 @@
 """The messages of a collective, carried out on data in an order that a seed chooses (AMB-COLL-65).
 
-A message leaves with its sender's values once everything that earlier steps bring there has been combined. It arrives
+A message leaves with its sender's values once all messages of earlier steps to it have been combined. It arrives
 when the seed says so, and waits for its turn: the order of combining is the algorithm's and not that of arrival
 (RT-06-03, RT-06-04, LANG-09-05). Under strict what travels are contributions, which every rank combines along the
 canonical tree when it has all of them (LANG-09-06).
@@ -123,7 +123,7 @@ def _order(moves: tuple[Move, ...]) -> _Order:
 
 
 def _leaves_after(move: Move, earlier: Move) -> bool:
-    """True if a message sends on what an earlier step brings to its sender."""
+    """True if a message forwards data that an earlier step delivers to its sender."""
     here = earlier.step < move.step and earlier.target == move.source
     return here and _overlap(earlier.write, earlier.count, move.read, move.count)
 
@@ -204,7 +204,7 @@ def _accumulators(first: Array, flat: Values, op: str, ranks: int) -> tuple[Valu
 
 
 def _contributions(flat: Values) -> Values:
-    """(ranks, contributions, places): what each rank knows of what the others bring, and whether it does."""
+    """(ranks, contributions, places): each rank's contributions of the others, and a flag for those that it has."""
     ranks, count = flat.shape
     buffers = np.zeros((ranks, ranks, count), [("value", flat.dtype), ("known", np.bool_)])
     for rank in range(ranks):

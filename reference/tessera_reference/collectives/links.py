@@ -153,7 +153,7 @@ def _carrying(topology: Topology, path: str) -> Iterator[Link]:
 
 
 def _mixed(topology: Topology, source: int, target: int, down: frozenset[str]) -> tuple[Link, ...]:
-    """The shortest way over links of whichever kinds. Raises `Failure`."""
+    """The shortest way over links of any kind. Raises `Failure`."""
     links = topology.route(source, target, down)
     if links is None:
         cut = f" while {', '.join(sorted(down))} are down" if down else ""

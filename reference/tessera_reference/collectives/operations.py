@@ -308,7 +308,7 @@ def run(
 
 
 def _has_pattern(inputs: Sequence[Array], partials: Sequence[int] | None) -> bool:
-    """True if the ranks of a group are many, and bring no partial values."""
+    """True if a group has many ranks and no partial values."""
     return len(inputs) >= PATTERNS_FROM and partials is None
 
 
@@ -397,7 +397,7 @@ def _pieces(whole: Sent, chunk: int) -> Iterator[Sent]:
 
 
 def _groups(groups: Sequence[Sequence[int]] | None, ranks: int) -> Sequence[Sequence[int]]:
-    """The groups, in which every rank has to stand once (AMB-COLL-32)."""
+    """The groups, in which every rank must occur once (AMB-COLL-32)."""
     if groups is None:
         return [range(ranks)]
     if sorted(rank for group in groups for rank in group) != list(range(ranks)) or not all(groups):
@@ -450,7 +450,7 @@ _NAME = "send_recv"
 def send_recv(buffers: Sequence[Array], pairs: Sequence[Sequence[int]], chunk: int | None = None) -> Result:
     """Send the buffer of the first rank of each pair to the second, all at once, `chunk` elements at a time.
 
-    What is sent is what a rank brings, whatever it receives. A rank that receives nothing keeps what it has.
+    A rank sends its own data, whatever it receives. A rank that receives nothing keeps what it has.
 
     Raises `Failure`: TESS_ERR_INVALID_VALUE for a rank that is not there, that sends to itself or receives twice,
     TESS_ERR_COLLECTIVE_MISMATCH where a receiver's buffer has another dtype or shape.

@@ -38,7 +38,7 @@ from .selection import select
 Places: TypeAlias = npt.NDArray[np.int64]
 
 Order: TypeAlias = Mapping[Tree, Places]
-"""The places of the elements that are combined over each tree; every place stands once."""
+"""The places of the elements that are combined over each tree; every place occurs once."""
 
 
 def ordered(operation: Collective, level: str) -> bool:
@@ -101,7 +101,7 @@ def _by_algorithm(operation: Collective, contributions: Sequence[Array]) -> Sequ
 
 
 def _order(operation: Collective, operand: Numeric, ranks: int) -> Order:
-    """The order of a reduction of the dialect whose ranks bring tensors of a type.
+    """The order of a reduction of the dialect whose ranks have operands of a type.
 
     The share of a rank is what an all-reduce shares out, of a reduce-scatter the part that the rank is given.
     """

@@ -306,7 +306,7 @@ class _Queues:
             state.ended.update(unit.ranks)
 
     def _issue_one(self, now: int) -> bool:
-        """Issue the first chunk that can be: of a collective whose values are there, with room and credits for it."""
+        """Issue the first chunk that can be: of a collective whose values are there, if it fits and has credits."""
         for unit in self._ready_collectives():
             state, chunks = self._states[unit.id], self._chunks[unit.id]
             if not chunks:
@@ -463,7 +463,7 @@ def require_sizes(layers: int, size: int, picoseconds: int) -> None:
 
 
 def in_sequence(units: Sequence[Unit]) -> list[Unit]:
-    """The same work with a barrier after every unit, to compare with; each has to stand after what it awaits."""
+    """The same work with a barrier after every unit, to compare with; each must follow the units that it awaits."""
     before = ((), *((unit.id,) for unit in units))
     return [replace(unit, after=after) for unit, after in zip(units, before, strict=False)]
 
@@ -501,7 +501,7 @@ def dispatch(
     """The tokens of every rank (tokens, features), each with its expert, as the ranks of those experts get them.
 
     A token is cast to the wire's dtype as it is packed. Raises `Failure`: TESS_ERR_INVALID_VALUE for experts that are
-    not there or do not divide among ranks, TESS_ERR_COLLECTIVE_MISMATCH where ranks bring other features.
+    not there or do not divide among ranks, TESS_ERR_COLLECTIVE_MISMATCH where the ranks' features differ.
     """
     ranks = len(inputs)
     _require_buckets_fit(inputs, experts, count)

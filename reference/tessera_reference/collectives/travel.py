@@ -73,7 +73,7 @@ class _Lane:
     waiting: dict[int, _Unit] = field(default_factory=dict)
 
     ordered: bool = True
-    """True if those that wait stand in order of their numbers."""
+    """True if those that wait are in order of their numbers."""
 
     def hold(self, unit: _Unit) -> None:
         """Let a message wait."""
@@ -186,7 +186,7 @@ def travel(
     """The messages of ranks on these devices, in the order in which they arrive; chunks do not wait for one another.
 
     `sent` is in order of steps. Links that are `down` were never up, those of `cuts` fail midway; messages lost on them
-    are told beside those sent again. Raises `Failure` with TESS_ERR_LAUNCH_FAILED where devices are cut off.
+    are listed beside those sent again. Raises `Failure` with TESS_ERR_LAUNCH_FAILED where devices are cut off.
     """
     engine, done = Engine(), list[Transfer]()
     progress = Progress(engine, topology, lambda part, transfer: done.append(transfer), down, path, cuts)
@@ -457,7 +457,7 @@ def _duration(
     path: str,
     cuts: tuple[Cut, ...],
 ) -> int:
-    """The ranks are taken node by node, since those of a hierarchy stand together; `make` is part of the key."""
+    """The ranks are taken node by node, since those of a hierarchy are adjacent; `make` is part of the key."""
     nodes = topology.by_node(devices)
     together = tuple(device for node in nodes for device in node)
     if VECTORS and len(together) > FEW and path == "auto" and not cuts:  # only the engine follows a path, and cuts

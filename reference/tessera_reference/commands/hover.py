@@ -1,4 +1,4 @@
-"""The documentation of what stands at a place: an operation, a directive, a keyword."""
+"""The documentation of the word at a place: an operation, a directive, a keyword."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..language.grammar import Lexer, span_of
 
 IR_NAME = re.compile(r"[A-Za-z_][\w.]*")
 BRACKETS = frozenset({"<", ">", "<=", ">="})
-"""Marks that compare values, or stand around the parts of a type."""
+"""Marks that compare values, or enclose the parts of a type."""
 
 
 class Hover(NamedTuple):

@@ -113,7 +113,7 @@ def inspect(options: argparse.Namespace) -> int:
 
 
 def inspect_image(image: bytes) -> Iterator[str]:
-    """Yield an image's description line by line, whatever ABI version it is of. Raises `Failure`."""
+    """Yield an image's description line by line, of any ABI version. Raises `Failure`."""
     fatbin = read(image, runtime=None)
     major, minor = fatbin.abi_version
     yield f"ABI {major}.{minor}" + ("" if is_compatible(fatbin.abi_version) else ", which this runtime does not load")
@@ -166,7 +166,7 @@ def register_explain(subparsers: Any) -> None:
 
 
 def explain_file(options: argparse.Namespace) -> int:
-    """Explain the file, whichever of the two it is."""
+    """Explain the file, an image or IR text."""
     data = read_bytes(options)
     if data.startswith(MAGIC):
         print(explain_image(data, options), end="")

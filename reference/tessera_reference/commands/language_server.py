@@ -142,7 +142,7 @@ def _is_ir(path: str) -> bool:
 
 
 def _shown(document: TextDocument, text: str, diagnostic: Diagnostic) -> lsp.Diagnostic:
-    """A diagnostic in the protocol's terms; one about another file, which IR may come from, stands at the beginning."""
+    """A diagnostic in the protocol's terms; one about another file is shown at the beginning."""
     message, span = diagnostic.message, diagnostic.span
     if diagnostic.filename != document.path:
         message, span = f"{diagnostic.filename}:{span.line}:{span.column}: {message}", Span(1, 1, 1, 1)

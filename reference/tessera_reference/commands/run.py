@@ -174,7 +174,7 @@ def event_tracer(write: Callable[[str], None]) -> Callable[[Event], None]:
 
 
 def digest(array: Array) -> str:
-    """Sixteen hexadecimal digits that tell arrays with different bits apart."""
+    """Sixteen hexadecimal digits that differ between arrays with different bits."""
     return hashlib.sha256(array.to_bits()).hexdigest()[:16]
 
 

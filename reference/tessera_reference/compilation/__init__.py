@@ -1,4 +1,4 @@
 """Compilation: a program becomes a module image, and a loaded image becomes what runs (runtime spec 8, 10, 17).
 
-It stands on the levels of IR and on the container of the ABI; devices, memory and time are the runtime's.
+It uses the levels of IR and the container of the ABI; devices, memory and time are the runtime's.
 """

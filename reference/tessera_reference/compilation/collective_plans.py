@@ -40,7 +40,7 @@ NAMES: Mapping[type[Collective], str] = {
 
 
 def plans_of(modules: Sequence[Module]) -> tuple[CollectivePlan, ...]:
-    """A plan of every collective, in the order of the text; those of a function that are alike stand once."""
+    """A plan of every collective, in the order of the text; equal plans of a function are listed once."""
     return tuple(
         dict.fromkeys(
             _plan(instruction.operation, function.name, module.meshes)
@@ -78,7 +78,7 @@ def _plan(operation: Collective, function: str, meshes: Mapping[str, Mesh]) -> C
 
 
 def _place(met: Shard, mesh: Mesh) -> tuple[str | None, str | None]:
-    """The axis along which ranks meet, neither for the whole mesh, or the subgroup."""
+    """The axis of the collective, its subgroup, or neither for the whole mesh."""
     if len(met.axes) == 1:
         return met.axes[0], None
     whole = set(met.axes) == set(mesh.axes) or met.groups == (tuple(range(mesh.size)),)

@@ -49,11 +49,11 @@ class Executable(ABC):
 
     @property
     def needs_mesh(self) -> bool:
-        """True if it meets the other ranks of a mesh, so that it runs by `run_on_mesh`."""
+        """True if it communicates with the other ranks of a mesh, so that it runs by `run_on_mesh`."""
         return False
 
     def groups_met(self) -> Sequence[tuple[int, ...]]:
-        """The groups of ranks that may meet in it; none for one that needs no mesh."""
+        """The groups of ranks of its collectives; none for one that needs no mesh."""
         return ()
 
     @property
@@ -295,7 +295,7 @@ class ProgramExecutable(Executable):
     def run_on_mesh(
         self, arguments: Sequence[Arguments], mesh: str | None = None, source: RandomSource = FROM_ZERO
     ) -> tuple[dict[str, Array], ...]:
-        """Run the host function on every rank, row-major over the mesh; collectives are where they meet.
+        """Run the host function on every rank, row-major over the mesh; collectives synchronize them.
 
         Raises as `run`, and `Rejection` where ranks do not come together, or a mesh is not the module's.
         """
@@ -370,7 +370,7 @@ def _key(inputs: Iterable[Array], source: RandomSource) -> Key | None:
 
 
 Reading: TypeAlias = Callable[[Level, str, Target, str], tuple[Module, ...]]
-"""`read_at`, or what keeps its results: the kernels of a module stand in one text."""
+"""`read_at`, or what keeps its results: the kernels of a module share one text."""
 
 
 def executables_of(

@@ -55,7 +55,7 @@ def untellable(function: Function) -> Iterator[Diagnostic]:
 
 
 def named_dimensions(entry: KernelEntry) -> tuple[str, ...]:
-    """The names that stand in the shapes of a kernel's parameters, in their order."""
+    """The names in the shapes of a kernel's parameters, in their order."""
     names = [extent for parameter in entry.parameters for extent in parameter.shape or () if isinstance(extent, str)]
     return tuple(dict.fromkeys(names))
 

@@ -33,7 +33,7 @@ from .kernels import Offered, canonical_text, entry_of, offered, require_kernels
 
 
 Start = Literal["dsl", "graph", "tile", "target"]
-"""The level at which a source stands."""
+"""The level of a source."""
 
 SETTINGS = tuple(field.name for field in fields(Options))
 """Names of options, which are those of the annotations too."""
@@ -68,7 +68,7 @@ def made_for(module: Module, target: Target) -> Module:
 def with_options(modules: Sequence[Module], options: Options) -> tuple[Module, ...]:
     """Graph IR that says itself how it is to be scheduled, so that kernels specialised at launch are made alike.
 
-    A function's own annotation stands before the options, as it does for the lowering. Raises `Rejection`.
+    A function's own annotation comes before the options, as it does for the lowering. Raises `Rejection`.
     """
     if options == Options():
         return tuple(modules)
@@ -160,7 +160,7 @@ def _tile(nest: Nest) -> tuple[tuple[str, int], ...]:
 
 
 def merged(explanations: Sequence[Explanation]) -> Explanation:
-    """Several explanations as one; what targets decide alike stands once."""
+    """Several explanations as one; equal decisions of targets are listed once."""
     groups = dict.fromkeys(group for explanation in explanations for group in explanation.fusion_groups)
     tiles = dict.fromkeys(tile for explanation in explanations for tile in explanation.tile_shapes)
     return Explanation(tuple(groups), tuple(tiles))

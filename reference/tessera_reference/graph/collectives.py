@@ -101,7 +101,7 @@ class Collective(Stepwise):
 
     @classmethod
     def hidden(cls, shown: Shown) -> dict[str, Any]:
-        """The group lies along the axis of the mesh in force."""
+        """The group is along the axis of the mesh in force."""
         mesh = shown.attributes.get("mesh")
         _, group = resolve_axis(shown.meshes, str(shown.attributes["axis"]), None if mesh is None else str(mesh))
         return {"group": group}
@@ -186,7 +186,7 @@ class Reducing(Collective):
     clauses=("LANG-05.2-05", "LANG-05.4-04", "LANG-09-03", "LANG-09-05", "LANG-09-06", "LANG-15-13"),
 )
 class AllReduce(Reducing):
-    """Every rank of the group is given the combination of what all bring, with the same bits."""
+    """Every rank of the group gets the combination of all operands, with the same bits."""
 
     orders = ("pairwise",)
 
@@ -212,7 +212,7 @@ class AllReduce(Reducing):
     clauses=("LANG-09-02", "LANG-09-03", "LANG-09-05", "LANG-09-06"),
 )
 class ReduceScatter(Reducing):
-    """Rank i of the group is given the i-th of equal parts, along `dim`, of the combination of what all bring."""
+    """Rank i of the group gets the i-th of equal parts, along `dim`, of the combination of all operands."""
 
     x: Operand[Tensor]
     dim: Attribute[int] = 0
@@ -240,7 +240,7 @@ class ReduceScatter(Reducing):
 
 @operation("tessera.graph.all_gather", spellings=("dist.all_gather",), clauses=("LANG-09-02",))
 class AllGather(Collective):
-    """Every rank of the group is given what all bring, put together along `dim`."""
+    """Every rank of the group gets all operands, concatenated along `dim`."""
 
     x: Operand[Tensor]
     dim: Attribute[int] = 0
@@ -258,7 +258,7 @@ class AllGather(Collective):
 
 @operation("tessera.graph.all_to_all", spellings=("dist.all_to_all",), clauses=("LANG-09-02",))
 class AllToAll(Collective):
-    """Part s, along `split`, of what rank r brings becomes part r, along `concat`, of what rank s is given."""
+    """Part s, along `split`, of the operand of rank r becomes part r, along `concat`, of the result of rank s."""
 
     x: Operand[Tensor]
     split: Attribute[int] = 0
@@ -283,7 +283,7 @@ class AllToAll(Collective):
 
 @operation("tessera.graph.root_broadcast", spellings=("dist.broadcast",), clauses=("LANG-09-02",))
 class RootBroadcast(Collective):
-    """Every rank of the group is given what the root brings; `root` is its axis coordinate."""
+    """Every rank of the group gets the operand of the root; `root` is its axis coordinate."""
 
     root: Attribute[int] = 0
 
@@ -301,7 +301,7 @@ class RootBroadcast(Collective):
 
 @operation("tessera.graph.root_sum", clauses=("LANG-09-02",))
 class RootSum(Collective):
-    """The root is given the sum of what all bring, the others zeros: the adjoint of a broadcast."""
+    """The root gets the sum of all operands, the others zeros: the adjoint of a broadcast."""
 
     root: Attribute[int] = 0
 

@@ -392,7 +392,7 @@ class BatchNorm(Stateful):
     In the accumulator type, each step rounded: m = mean(x) and v = mean(c * c), c = x - m, of each channel, its
     elements taken in row-major order; y = ((c * rsqrt(v + eps)) * gamma) + beta. A running statistic r becomes
     (r * (1 - momentum)) + (s * momentum), s being m or v and 1 - momentum rounded once. Without `training` the running
-    statistics stand for m and v, and stay as they are. Results are rounded once: y to x's dtype, a statistic to its
+    statistics are used for m and v, and stay as they are. Results are rounded once: y to x's dtype, a statistic to its
     own, which is x's or its accumulator's.
     """
 

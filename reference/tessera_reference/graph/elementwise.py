@@ -273,7 +273,7 @@ class Select(Elementwise):
 
 @operation("tessera.graph.maximum", spellings=("op.maximum",), clauses=_CLAUSES)
 class Maximum(Arithmetic):
-    """The larger of two elements; a NaN wins, -0 lies below +0."""
+    """The larger of two elements; a NaN wins, -0 is below +0."""
 
     defined_on: ClassVar[tuple[str, ...]] = ("float", "int")
     compute = staticmethod(arithmetic.maximum)
@@ -285,7 +285,7 @@ class Maximum(Arithmetic):
 
 @operation("tessera.graph.minimum", spellings=("op.minimum",), clauses=_CLAUSES)
 class Minimum(Arithmetic):
-    """The smaller of two elements; a NaN wins, -0 lies below +0."""
+    """The smaller of two elements; a NaN wins, -0 is below +0."""
 
     defined_on: ClassVar[tuple[str, ...]] = ("float", "int")
     compute = staticmethod(arithmetic.minimum)
@@ -378,7 +378,7 @@ class Cast(Elementwise):
 
 @operation("tessera.graph.identity", clauses=("LANG-05-01", "LANG-05.5-01"))
 class Identity(Operation):
-    """Its operand. On the tape of a differentiation it tells two values apart that happen to be one array."""
+    """Its operand. On the tape of a differentiation it distinguishes two values that happen to be one array."""
 
     x: Operand[Tensor | Scalar]
 

@@ -67,7 +67,7 @@ def spelled(arrival: Arrival) -> str:
 
 
 def shown(arrival: Arrival) -> str:
-    """A collective with what a rank brings to it, and its place."""
+    """A collective with a rank's operand, and its place."""
     attributes = ", ".join(f"{name}={value}" for name, value in arrival.operation.attributes.items())
     types = ", ".join(describe(operand) for operand in arrival.operands)
     return f"{spelled(arrival)}({types}, {attributes}) in {arrival.location}"
@@ -250,7 +250,7 @@ class Group:
     axis: str
     ranks: tuple[int, ...]
     turn: int = 0
-    """The number of collectives for which they have met before."""
+    """The number of their earlier collectives."""
 
     def __hash__(self) -> int:
         """Hash the ends of `ranks` alone, since a mesh may have thousands of them and each looks its group up."""
@@ -286,7 +286,7 @@ class Group:
 
 
 def _stride(mesh: Mesh, index: int) -> int:
-    """Return how many ranks lie between neighbours along an axis; ranks count row-major."""
+    """Return the distance in ranks of neighbours along an axis; ranks count row-major."""
     return prod(mesh.shape[index + 1 :])
 
 
@@ -303,7 +303,7 @@ def _along(name: str, mesh: Mesh, varying: tuple[int, ...], axis: str, first: in
 
 
 def groups_met(module: Module, function: Function) -> Sequence[tuple[int, ...]]:
-    """The groups in which ranks may meet in a function, along the axes of its collectives.
+    """The groups of ranks of a function's collectives, along their axes.
 
     Raises `Rejection` where it is unclear which mesh runs it.
     """
@@ -374,11 +374,11 @@ class Ranks:
         self.failed: dict[int, Rejection | UnsupportedConstruct] = {}
         self.mismatched: list[Group] = []
         self.broken: set[Group] = set()
-        """Groups that meet no more, since what their ranks brought did not match."""
+        """Groups that never complete, since the operands of their ranks did not match."""
         self.turns: dict[tuple[Group, int], int] = {}
         """The number of times that each rank has come to a collective of each of its groups."""
         self.futures: list[dict[int, Group | Array]] = [{} for _ in arguments]
-        """The futures that each rank has issued, by number: where it is to be met for, or its value."""
+        """The futures that each rank has issued, by number: the rendezvous of its group, or its value."""
         self.issued: dict[tuple[Group, int], int] = {}
         """The number of the future that a rank has issued for a meeting of a group."""
         self.awaited: dict[int, int] = {}
@@ -496,17 +496,17 @@ class Ranks:
         return waits
 
     def _number(self, rank: int, group: Group) -> int | None:
-        """The future of a rank that a group meets for; nothing where it waits for the collective itself."""
+        """The future of a rank that its group computes; nothing where it waits for the collective itself."""
         return self.issued.get((group, rank))
 
     def _fail(self, rank: int, failure: Rejection | UnsupportedConstruct, number: float | None = None) -> None:
-        """Keep the first failure of a rank in the order of its program, in which a future stands where it is issued."""
+        """Keep the first failure of a rank in the order of its program, in which a future counts where it is issued."""
         since = inf if number is None else number
         if rank not in self.failed or since < self._since[rank]:
             self.failed[rank], self._since[rank] = failure, since
 
     def _group(self, rank: int, arrival: Arrival) -> Group:
-        """Whom a rank meets. Raises `Refusal` where an operation fits no mesh of these ranks."""
+        """The ranks that a rank communicates with. Raises `Refusal` where an operation fits no mesh of these ranks."""
         operation = arrival.operation
         assert isinstance(operation, Collective)
         ranks = len(self.running)
@@ -575,7 +575,7 @@ def execute(
 ) -> tuple[Array, ...]:
     """Run a function on named inputs; its results in order, of a kernel its tensor parameters as it leaves them.
 
-    A function that meets other ranks runs on every rank of its mesh, on the same inputs; the results are rank 0's.
+    A function with collectives runs on every rank of its mesh, on the same inputs; the results are rank 0's.
 
     Raises `UnknownFunction`, `InputMismatch`, `Rejection` with phase execute for an error of the running program, or
     `UnsupportedConstruct` where it goes beyond this interpreter.

@@ -37,7 +37,7 @@ from .collectives import (
 SCOPES = ("intra_sm", "intra_gpu", "node", "rack")
 ALGORITHMS = ("auto", "ring", "tree", "halving_doubling", "hierarchical", "direct")
 ALL_TO_ALL_ALGORITHMS = ("ring", "direct")
-"""Those that bring each block straight to its rank (AMB-COLL-34)."""
+"""Those that send each block straight to its rank (AMB-COLL-34)."""
 PATHS = ("auto", "nvlink", "pcie", "rdma", "network")
 WIRES = {"bf16": "bf16", "fp16": "fp16", "fp8": "fp8_e4m3", "fp8_e4m3": "fp8_e4m3", "fp8_e5m2": "fp8_e5m2"}
 """The dtypes on a wire by their names (AMB-COLL-07)."""
@@ -114,7 +114,7 @@ _TERMS = ("op", "root", "dim", "split", "concat", "algo", "dtype", "qscheme")
 
 @dataclass(frozen=True)
 class FutureCollective(Collective):
-    """The base of collectives with a future: attributes, the ranks that meet, and a handle as their value."""
+    """The base of collectives with a future: attributes, the ranks that take part, and a handle as their value."""
 
     axis: Attribute[str | None] = None  # type: ignore[assignment]  # may be left out (AMB-COLL-02)
     subgroup: Attribute[Shard | None] = field(default=None, kw_only=True)
@@ -131,7 +131,7 @@ class FutureCollective(Collective):
     grid: Hidden[str] = field(default="", kw_only=True)
     """The mesh of its ranks."""
     met: Hidden[Shard] = field(default=NOTHING, kw_only=True)
-    """The ranks that meet."""
+    """The ranks that take part."""
 
     nonblocking = True
     lone_type = "operand"
@@ -208,7 +208,7 @@ class ReduceScatterOfAny(ReduceScatter):
 
 @operation("tessera.collective.all_reduce", clauses=(*COMMON_CLAUSES, "COLL-02.3-07", "COLL-09.1-01"))
 class IssueAllReduce(GroupCollective):
-    """Every rank of the group will have the combination of what all bring."""
+    """Every rank of the group will have the combination of all operands."""
 
     op: Attribute[str] = field(default="sum", kw_only=True)
 
@@ -230,7 +230,7 @@ class IssueReduceScatter(GroupCollective):
 
 @operation("tessera.collective.all_gather", clauses=(*COMMON_CLAUSES, "COLL-09.2-02"))
 class IssueAllGather(GroupCollective):
-    """Every rank of the group will have what all bring, put together along `dim`."""
+    """Every rank of the group will have all operands, concatenated along `dim`."""
 
     x: Operand[Tensor]
     dim: Attribute[int] = field(default=0, kw_only=True)
@@ -241,7 +241,7 @@ class IssueAllGather(GroupCollective):
 
 @operation("tessera.collective.broadcast", clauses=COMMON_CLAUSES)
 class IssueBroadcast(GroupCollective):
-    """Every rank of the group will have what the root brings; `root` is its place in the group."""
+    """Every rank of the group will have the operand of the root; `root` is its place in the group."""
 
     root: Attribute[int] = field(default=0, kw_only=True)
 
@@ -251,7 +251,7 @@ class IssueBroadcast(GroupCollective):
 
 @operation("tessera.collective.all_to_all", clauses=COMMON_CLAUSES)
 class IssueAllToAll(GroupCollective):
-    """Part s, along `split`, of what rank r brings will be part r, along `concat`, of what rank s has."""
+    """Part s, along `split`, of the operand of rank r will be part r, along `concat`, of the result of rank s."""
 
     x: Operand[Tensor]
     split: Attribute[int] = field(default=0, kw_only=True)
@@ -377,7 +377,7 @@ class PointToPoint(FutureCollective):
         return self.x
 
     def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
-        """Return the sender's data at both ends; the receiver brings a buffer, whose values are not looked at."""
+        """Return the sender's data at both ends; the receiver's operand is a buffer, whose values are not read."""
         sent, _ = contributions
         return (sent, sent)
 
@@ -397,7 +397,7 @@ class PointToPoint(FutureCollective):
 
 @operation("tessera.collective.send", clauses=COMMON_CLAUSES)
 class Send(PointToPoint):
-    """The peer will have what this rank brings; the future has it too, once the peer has issued its recv."""
+    """The peer will have this rank's operand; the future has it too, once the peer has issued its recv."""
 
     x: Operand[Tensor | Scalar]
 

@@ -261,7 +261,7 @@ class Interpreter:
     def _record(
         self, operation: Operation, operands: tuple[Array, ...], results: tuple[Array, ...], location: Location
     ) -> tuple[Array, ...]:
-        """Note what was executed; differentiation tells arrays apart as objects, so a result is never an operand."""
+        """Note what was executed; differentiation distinguishes arrays as objects, so a result is never an operand."""
         if isinstance(operation, Stepwise) and operation.transparent:
             return self._renewed(results)
         assert self.tape is not None
@@ -319,7 +319,7 @@ class Within:
         return list(self.interpreter.module.functions)[int(number.values)]
 
     def expand(self, operation: Composite, operands: tuple[Array, ...]) -> Steps:
-        """Run the operations that a composite stands for, built once for each instruction and shapes."""
+        """Run the operations of a composite, built once for each instruction and shapes."""
         key = (self.instruction, tuple([operand.shape for operand in operands]))
         block = self.interpreter.expansions.get(key)
         if block is None:

@@ -97,7 +97,7 @@ def _transposed(x: Term) -> Term:
 
 
 def _remedy(a: Tensor, b: Tensor) -> str:
-    """Return the remedy where K differs: the transpose that makes it fit, or where K stands."""
+    """Return the remedy where K differs: the transpose that makes it fit, or the position of K."""
     if b.rank == 2 and a.shape[-1] == b.shape[-1]:
         return "did you mean op.matmul({a}, op.transpose({b}))?"
     if a.rank == 2 and a.shape[-2] == b.shape[-2]:

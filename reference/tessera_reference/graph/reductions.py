@@ -140,7 +140,7 @@ class Mean(DifferentiableReduction):
 
 @operation("tessera.graph.max", spellings=("op.max",), clauses=_CLAUSES)
 class Max(DifferentiableReduction):
-    """The largest element; NaN propagates, -0 lies below +0."""
+    """The largest element; NaN propagates, -0 is below +0."""
 
     compute = staticmethod(reductions.max)
 
@@ -151,7 +151,7 @@ class Max(DifferentiableReduction):
 
 @operation("tessera.graph.min", spellings=("op.min",), clauses=_CLAUSES)
 class Min(DifferentiableReduction):
-    """The smallest element; NaN propagates, -0 lies below +0."""
+    """The smallest element; NaN propagates, -0 is below +0."""
 
     compute = staticmethod(reductions.min)
 
@@ -198,7 +198,7 @@ class LogSumExp(DifferentiableReduction):
 
 
 def _at_first_largest(dy: Term, x: Term, keys: Term, axis: int) -> Term:
-    """dy where the first of the largest keys stands."""
+    """dy at the first of the largest keys."""
     return dy.where(positions_along(axis, x).equal(keys.argmax(axis=axis, keepdims=True)))
 
 

@@ -206,7 +206,7 @@ def number(value: float) -> Fraction:
 
 
 def along_axis(vector: Term, axis: int, rank: int) -> Term:
-    """A vector whose elements stand along one axis of a tensor of that rank."""
+    """A vector whose elements are along one axis of a tensor of that rank."""
     return vector.shaped(tuple(vector.shape[0] if place == axis % rank else 1 for place in range(rank)))
 
 

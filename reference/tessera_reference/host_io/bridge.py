@@ -183,7 +183,7 @@ class Bridge:
         return b"".join(parts)
 
     def _send(self, requests: Sequence[Request], buffers: Mapping[Pair, bytes] | None = None) -> Mapping[Pair, bytes]:
-        """Send requests without waiting, as many at a time as the endpoint keeps; what reads brought, by ids."""
+        """Send requests without waiting, as many at a time as the endpoint keeps; the data of reads, by ids."""
         shared = self.endpoint.share(buffers or {})
         depth = self.endpoint.machine.size.queue_depth
         for first in range(0, len(requests), depth):

@@ -99,7 +99,7 @@ def timeline(machine: Machine, answered: Iterable[Answered]) -> str:
 MOST_BYTES = 1 << 20
 """Bytes of a frame; after a longer one a connection is closed (AMB-HIO-55)."""
 MOST_SUNK = 1 << 24
-"""Bytes that reads bring to the host together; what is beyond is modelled and not brought."""
+"""Bytes that reads transfer to the host together; reads beyond are modelled and not transferred."""
 LONGEST_ID = 256
 
 
@@ -128,8 +128,8 @@ class Endpoint:
     def share(self, buffers: Mapping[Pair, bytes]) -> Mapping[Pair, bytes]:
         """Share what requests with `host_buffer_ref` write from now on, by their ids (AMB-HIO-41).
 
-        Returns what reads into `host_sink` bring from now on, which grows as they are completed, in that order. Without
-        `share`, an endpoint brings nothing.
+        Returns the data of reads into `host_sink` from now on, which grows as they are completed, in that order.
+        Without `share`, an endpoint transfers nothing.
         """
         self._buffers, self._sinks, self._room_in_sinks = buffers, {}, MOST_SUNK
         return self._sinks
@@ -180,7 +180,7 @@ class Endpoint:
         return _response(pair, pending.failure)
 
     def _require_room(self, pair: Pair) -> None:
-        """The ids are not in use and the queue has room. Raises `RequestFailed`."""
+        """The ids are not in use and the queue is not full. Raises `RequestFailed`."""
         if pair in self._pending:
             reason = f"{pair[1]!r:.100} of {pair[0]!r:.100} is not answered yet"
             raise RequestFailed(ErrorCode.DUPLICATE_REQUEST, reason, "request_id", "HIO-D3-06")
@@ -232,7 +232,7 @@ class Endpoint:
         return data
 
     def _read(self, read: MemoryRead) -> tuple[Journey, RequestFailed | None, bytes | None]:
-        """Bring memory to the host, which keeps or drops it. Raises `RequestFailed` for what is refused."""
+        """Transfer memory to the host, which keeps or drops it. Raises `RequestFailed` for what is refused."""
         place = Place(read.src_sip, read.src_cube, read.src_pe)
         self.machine.require(place, read.src_pa, read.nbytes, field="src_pa")
         if failure := self._failure(place):

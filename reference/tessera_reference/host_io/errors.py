@@ -19,7 +19,7 @@ class ErrorCode(StrEnum):
     UNKNOWN_PLACE = "UNKNOWN_PLACE"
     """No device has such a SIP, cube and PE."""
     ADDRESS_OUT_OF_RANGE = "ADDRESS_OUT_OF_RANGE"
-    """The bytes do not lie within one memory of the PE, or not within the one that was named."""
+    """The bytes are not within one memory of the PE, or not within the one that was named."""
     UNKNOWN_KERNEL = "UNKNOWN_KERNEL"
     """No kernel of that name is built in, or in the binary."""
     KERNEL_NOT_DEPLOYED = "KERNEL_NOT_DEPLOYED"

@@ -114,7 +114,7 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _require_shallow(value: Any) -> None:
-    """Nothing lies deeper than any message needs. Raises `ValueError`."""
+    """No value is nested deeper than any message needs. Raises `ValueError`."""
     level = [value]
     for _ in range(_DEEPEST):
         inner = [node.values() if isinstance(node, dict) else node for node in level]
@@ -268,7 +268,7 @@ def _clause(schema: Mapping[str, Any], path: Path) -> str:
 
 
 def _part(schema: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
-    """The definition of the value at a path; nothing is known of what lies in a free-form object."""
+    """The definition of the value at a path; the contents of a free-form object are unknown."""
     for part in path:
         inner = schema.get("items", {}) if isinstance(part, int) else schema.get("properties", {}).get(part, {})
         schema = {**inner.get("then", {}), **inner}

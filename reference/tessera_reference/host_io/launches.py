@@ -28,7 +28,7 @@ PROBLEMS = (Failure, Rejection, UnsupportedConstruct, NumericsFailure)
 
 
 def deployed_kernel(machine: Machine, reference: KernelRef) -> Kernel:
-    """The kernel whose binary lies where a launch says.
+    """The kernel whose binary is where a launch says.
 
     Raises `RequestFailed`: UNKNOWN_PLACE, ADDRESS_OUT_OF_RANGE, KERNEL_NOT_DEPLOYED where not all of it was written,
     or it is a broken image, UNKNOWN_KERNEL for a name that the image has not.
@@ -124,7 +124,7 @@ class _ImageKernel:
 
 @lru_cache(maxsize=64)
 def _executable(fatbin: Fatbin, name: str, extents: tuple[tuple[str, int], ...]) -> Executable:
-    """A kernel for the first target of its image. Raises `RequestFailed` where ranks meet in it, and `PROBLEMS`."""
+    """A kernel for the first target of its image. Raises `RequestFailed` for collectives, and `PROBLEMS`."""
     executable = executables_of(fatbin, name, fatbin.targets[0], dict(extents))
     if executable.needs_mesh:
         raise RequestFailed(ErrorCode.UNSUPPORTED, f"kernel {name} meets other ranks", "kernel_ref.name")

@@ -73,7 +73,7 @@ class SparseMemory:
         return self._written.covers(pa, pa + nbytes)
 
     def _mark(self, pa: int, nbytes: int) -> None:
-        """Take bytes as written; images that lie wholly within them are replaced."""
+        """Take bytes as written; images that are wholly within them are replaced."""
         self._written.add(pa, pa + nbytes)
         self._images = {first: size for first, size in self._images.items() if first < pa or first + size > pa + nbytes}
 
@@ -194,7 +194,7 @@ def _scale(arguments: Sequence[Given]) -> None:
 
 
 ANY = Kernel(None, _nothing, _nothing)
-"""Computes nothing, whatever it is given."""
+"""Computes nothing."""
 BUILTINS: Mapping[str, Kernel] = {
     "nop": ANY,
     "copy": Kernel(("tensor", "tensor"), _elements(1), _copy),
@@ -255,7 +255,7 @@ class Machine:
         self.size = size or MachineSize(**described()["size"])
         self.memories = tuple(MemoryRange(**row) for row in described()["memory"])
         self.failing: frozenset[Place] = frozenset()
-        """The PEs that fail whatever they are given."""
+        """The PEs that fail every request."""
         self._spaces: dict[Place, SparseMemory] = {}
 
     def devices(self) -> Mapping[str, int]:
@@ -281,7 +281,7 @@ class Machine:
         return space
 
     def require(self, place: Place, pa: int, nbytes: int, kind: str = "AUTO", field: str = "") -> None:
-        """The bytes lie within one memory of a PE that exists, of the kind named (AMB-HIO-44, AMB-HIO-46).
+        """The bytes are within one memory of a PE that exists, of the kind named (AMB-HIO-44, AMB-HIO-46).
 
         Raises `RequestFailed` with UNKNOWN_PLACE or ADDRESS_OUT_OF_RANGE.
         """

@@ -31,7 +31,7 @@ FLOATS = {"fp16": DTYPES["fp16"], "fp32": DTYPES["fp32"]}
 _BEYOND = 64
 """A power of ten that passes every fp32, and whose inverse is nearest to zero."""
 _SHORT = Context(prec=200, rounding=ROUND_05UP, Emax=MAX_EMAX, Emin=MIN_EMIN)
-"""More digits than a value halfway between two elements has; the last one tells whether any were dropped."""
+"""More digits than a value halfway between two elements has; the last one says whether any were dropped."""
 
 
 class MinusZero(int):
@@ -55,7 +55,7 @@ def overflows(value: int | Decimal, dtype: str) -> bool:
 
 
 def bytes_of(value: int | Decimal | bool, dtype: str) -> bytes:
-    """The element as it lies in memory, little-endian; a bool is one byte."""
+    """The element as it is in memory, little-endian; a bool is one byte."""
     if dtype in FLOATS:
         return np.array(rounded(value, dtype), FLOATS[dtype].storage.carrier).astype(f"<f{_SIZES[dtype]}").tobytes()
     return int(value).to_bytes(_SIZES[dtype], "little", signed=dtype.startswith("i"))

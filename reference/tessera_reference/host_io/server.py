@@ -66,7 +66,7 @@ async def connect(address: Address) -> tuple[StreamReader, StreamWriter]:
 
 
 async def closed(writer: StreamWriter) -> None:
-    """Close a connection once everything is sent, or the other side is gone."""
+    """Close a connection once everything is sent, or the peer has closed it."""
     writer.close()
     with contextlib.suppress(ConnectionError):
         await writer.wait_closed()
@@ -128,7 +128,7 @@ def _identity(path: str) -> tuple[int, int]:
 
 
 def _remove_stale(path: str) -> None:
-    """Remove a socket file on which nobody listens. Raises `AddressProblem` for any other file."""
+    """Remove a socket file without a listener. Raises `AddressProblem` for any other file."""
     if not os.path.lexists(path):
         return
     if not stat.S_ISSOCK(os.lstat(path).st_mode):
@@ -177,7 +177,7 @@ LINGER = 2.0
 class Server:
     """Serves one machine to many connections.
 
-    With a `seed` answers come out of order. What reads bring is appended to `reads`, a line of JSON for each.
+    With a `seed` answers come out of order. The data of reads are appended to `reads`, a line of JSON for each.
     """
 
     def __init__(self, machine: Machine, seed: int | None = None, reads: TextIO | None = None) -> None:
@@ -253,7 +253,7 @@ class Server:
             await _send(writer, [write_frame({"refused": "the connection ended within a frame"})])
 
     def _completed(self, endpoint: Endpoint, choices: Choices, most: int) -> list[str]:
-        """The responses of requests until at most so many wait; what reads bring goes to the file."""
+        """The responses of requests until at most so many wait; the data of reads go to the file."""
         if self._reads is None:
             return endpoint.drain(choices, most)
         buffers = endpoint.share({})

@@ -205,7 +205,7 @@ def kind_text(kind: Any) -> str:
 
 
 def _of_any(value: object, kinds: tuple[Any, ...]) -> Any:
-    """The first kind that the value is as it stands; else the first that it can become."""
+    """The first kind that the value is as written; else the first that it can become."""
     for kind in sorted(kinds, key=lambda kind: kind in (float, DType, ByteCount)):
         try:
             return of_kind(value, kind)

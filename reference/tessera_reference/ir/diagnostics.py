@@ -73,7 +73,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Location:
-    """A span and the file it lies in."""
+    """A span and its file."""
 
     filename: str
     span: Span

@@ -224,13 +224,13 @@ class StepEnvironment(Environment, Protocol):
         """Run another function of the module."""
 
     def number_of(self, function: str) -> Array:
-        """Return the value that stands for a function of the module."""
+        """Return the value that represents a function of the module."""
 
     def function_of(self, number: Array) -> str:
-        """The function that such a value stands for."""
+        """The function that such a value represents."""
 
     def expand(self, operation: Composite, operands: tuple[Array, ...]) -> Steps:
-        """Run the operations that a composite stands for."""
+        """Run the operations of a composite."""
 
     def differentiate(self, y: Array, wrt: tuple[Array, ...]) -> Steps:
         """The gradients of the sum of y's elements, computed back along what was executed so far."""
@@ -261,7 +261,7 @@ class Composite(Stepwise):
 
     @abstractmethod
     def decompose(self, build: Builder, *operands: Value) -> Value | tuple[Value, ...]:
-        """Build the operations that it stands for; its result or results."""
+        """Build the operations of its formula; its result or results."""
 
     def steps(self, *operands: Array, env: StepEnvironment) -> Steps:
         return env.expand(self, operands)

@@ -58,7 +58,7 @@ AttributeValue = int | float | bool | str | DType | Shard | tuple[Any, ...]
 class Refusal(Exception):
     """An operation does not take these operands or attributes; `diagnostic_of` adds the place.
 
-    In a remedy, {a} stands for the source text of operand a.
+    In a remedy, {a} is replaced by the source text of operand a.
     """
 
     def __init__(
@@ -213,7 +213,7 @@ class Operation:
     lone_type: ClassVar[Literal["operand", "result"]] = "result"
     """The meaning of a single type behind its colon (AMB-COLL-15)."""
     handle: ClassVar[bool] = False
-    """True if a text may name a result that it has not, which stands for no value (AMB-LANG-280)."""
+    """True if printed IR may bind a name to an operation without results (AMB-LANG-280)."""
     calls: ClassVar[str] = ""
     """The attribute that names the function it runs, if it runs one (LANG-05-03)."""
     nest: ClassVar[Literal["map", "rows", "contract"] | None] = None

@@ -123,7 +123,7 @@ class _Printer:
         return f'{results}{results and " = "}"{instruction.operation.name}"({operands})'
 
     def tail(self, instruction: Instruction) -> str:
-        """Attributes, types and location; those that any operation may carry stand behind its own."""
+        """Attributes, types and location; those that any operation may carry follow its own."""
         own, common = instruction.operation.attributes, instruction.attributes
         if self.export:  # other tools know no unit of bytes
             own = {name: int(value) if isinstance(value, ByteCount) else value for name, value in own.items()}

@@ -82,7 +82,7 @@ class Tokens:
             self.refuse(f"expected {mark!r} {where}, found {self.shown()}", f"{mark!r} {where}")
 
     def on_same_line(self) -> bool:
-        """True if the current token stands on the line on which the one before ended."""
+        """True if the current token is on the line on which the one before ended."""
         return "\n" not in self.source[self.previous_end : self.start]
 
     def shown(self) -> str:
@@ -155,7 +155,7 @@ FLOAT_TYPES = {
     "f8E4M3FN": "fp8_e4m3",
     "f8E5M2": "fp8_e5m2",
 }
-"""MLIR's float types that may stand behind a number, each with its dtype."""
+"""MLIR's float types that may follow a number, each with its dtype."""
 
 
 def number(tokens: Tokens) -> int | float | ByteCount:
@@ -250,7 +250,7 @@ def string(tokens: Tokens) -> str:
 
 
 def _is_unit(tokens: Tokens) -> bool:
-    """True if a word stands right behind a number."""
+    """True if a word follows a number immediately."""
     return tokens.kind == "word" and tokens.start == tokens.previous_end
 
 
@@ -282,7 +282,7 @@ def _suffix(tokens: Tokens) -> str:
 
 @dataclass(slots=True)
 class Name:
-    """A value's name, without its `%`, and where it stands."""
+    """A value's name, without its `%`, and its place."""
 
     text: str
     start: int
@@ -296,7 +296,7 @@ class Name:
 
 @dataclass(slots=True)
 class Given:
-    """An attribute's value and where the attribute stands."""
+    """An attribute's value and the attribute's place."""
 
     value: Any
     start: int
@@ -323,7 +323,7 @@ class TextBlock:
 
 @dataclass(slots=True)
 class TextOperation:
-    """An operation as it is written; `start` and `end` enclose what stands before its regions."""
+    """An operation as it is written; `start` and `end` enclose the text before its regions."""
 
     name: str
     start: int
@@ -466,7 +466,7 @@ MOST_REGIONS = 4000
 
 
 def parse_text(source: str, filename: str) -> tuple[list[TextOperation], Tokens]:
-    """The operations at the top of a text, and its tokens, which know where everything stands.
+    """The operations at the top of a text, and its tokens, which know the places.
 
     Raises `Rejection` with phase lex or parse, `UnsupportedConstruct` for lists nested too deep.
     """

@@ -113,7 +113,7 @@ class TextScope:
             self.defined += keys
 
     def use(self, name: Name, operation: TextOperation) -> Value | None:
-        """The value that a name stands for; nothing after a reported error."""
+        """The value of a name; nothing after a reported error."""
         value = self.visible.get(name.text)
         if name.text in self.handles:
             message, remedy = "is the name of an operation without a result", "use what the operation writes"
@@ -153,7 +153,7 @@ class TextScope:
 
 
 class MisplacedAttribute(Exception):
-    """An attribute is unknown, missing or of another kind; `place` is where it stands, if it does."""
+    """An attribute is unknown, missing or of another kind; `place` is its place, if it is written."""
 
     def __init__(self, refusal: Refusal, place: tuple[int, int] | None) -> None:
         self.refusal = refusal
@@ -282,7 +282,7 @@ class FunctionReader:
     # The signature
 
     def _parameters(self, block: TextBlock, signature: Signature, attributes: dict[str, Given]) -> tuple[Value, ...]:
-        """The parameters; their own names, where a tool has renamed them, stand in the attribute `parameters`."""
+        """The parameters; their own names, where a tool has renamed them, are in the attribute `parameters`."""
         types = tuple(argument.type for argument in block.arguments if argument.type is not None)
         if types != signature.operands:
             self.findings.report(
@@ -509,7 +509,7 @@ def _check_counts(operation: TextOperation, declared: type[Operation]) -> None:
 
 
 DEFINITIONS = (FUNCTION, KERNEL, MESH, *DEVICE_KERNELS.values())
-"""The operations that stand in a module."""
+"""The operations in a module."""
 
 
 def read_module(source: str, filename: str = "<ir>") -> Module:

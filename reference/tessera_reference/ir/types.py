@@ -190,7 +190,7 @@ class Future:
 
 @dataclass(frozen=True)
 class Shard:
-    """On which ranks of a mesh a collective acts, as groups that each meet for themselves (AMB-COLL-51).
+    """The ranks of a mesh on which a collective acts, as groups that each communicate among themselves (AMB-COLL-51).
 
     Either axes, whose groups are the ranks that differ along no other axis, or the groups themselves.
     """
@@ -244,7 +244,7 @@ class Value:
 
 
 Dims = MutableMapping[str, Dim]
-"""Extents by the names and marks that stand for them."""
+"""Extents by their names and marks."""
 
 
 def own_dims(types: Iterable[Type]) -> dict[str, Dim]:
@@ -255,7 +255,7 @@ def own_dims(types: Iterable[Type]) -> dict[str, Dim]:
 
 
 def fits(expected: Type, actual: Type, dims: Dims) -> bool:
-    """True if a value of type `given` may stand where `wanted` is; notes in `dims` what names stand for."""
+    """True if a value of type `given` may stand where `wanted` is; notes in `dims` the extents of names."""
     if not isinstance(expected, Tensor) or not isinstance(actual, Tensor):
         if isinstance(expected, Future) and isinstance(actual, Future):
             return fits(expected.value, actual.value, dims)

@@ -34,7 +34,7 @@ from .block import BlockState, Code, Program, Step, identity
 from .storage import KernelFault, Values
 
 Ids: TypeAlias = npt.NDArray[Any]
-"""The numbers of elements; number 0 stands for whatever inactive lanes hold."""
+"""The numbers of elements; number 0 represents the values of inactive lanes."""
 
 Carrier: TypeAlias = np.dtype[Any]
 
@@ -61,7 +61,7 @@ class Traced(Array):
 
 
 def _numbering(dtype: DType) -> Carrier:
-    """The carrier of a dtype. Raises `DependsOnData` where it has no room for a number."""
+    """The carrier of a dtype. Raises `DependsOnData` where it has no space for a number."""
     if dtype.carrier.kind not in "fi" or dtype.carrier.itemsize < 4:
         raise DependsOnData
     return dtype.carrier
@@ -107,7 +107,7 @@ class Recorder:
         self.room = MOST_ELEMENTS
 
     def fresh(self, dtype: DType, shape: tuple[int, ...]) -> Traced:
-        """Elements with new numbers. Raises `DependsOnData` where there is no room for them."""
+        """Elements with new numbers. Raises `DependsOnData` where there is no space for them."""
         carrier, count = _numbering(dtype), prod(shape)
         self.room -= count
         if self.room < 0:

@@ -40,7 +40,7 @@ SPACE, BREAK, SOFT, LINE, GAP, APART = Mark.SPACE, Mark.BREAK, Mark.SOFT, Mark.L
 OPEN, CLOSE, INDENT, DEDENT = Mark.OPEN, Mark.CLOSE, Mark.INDENT, Mark.DEDENT
 
 Part = str | Mark
-"""A token or what stands between tokens."""
+"""A token or the text between tokens."""
 
 Spelling = list[Any]
 """Parts, and nodes that are yet to be spelled."""
@@ -365,7 +365,7 @@ SPELLINGS: dict[type[s.Node], Callable[[Any], Spelling]] = {
 
 
 CLOSING = frozenset({")", "]", "}", ",", ";", ":", ">", ".", ""})
-"""A comment on their line belongs to what stands before them."""
+"""A comment on their line belongs to the text before them."""
 
 
 @dataclass(frozen=True)

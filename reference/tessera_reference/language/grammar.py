@@ -98,8 +98,8 @@ def deep_recursion() -> Iterator[None]:
     """While it lasts, functions may call themselves once for each level of a tree, with a few more calls at each.
 
     Python keeps the frames of its own functions on the heap, so that only calls through C (`map`, `sorted`, `tuple`
-    of a generator) need the machine's stack: they may lie inside one another as deep as `NESTING_LIMIT` lets a program
-    be nested, but not once for each operator of a chain.
+    of a generator) need the machine's stack: they may be nested as deep as `NESTING_LIMIT` allows, but not once for
+    each operator of a chain.
     """
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(before + FRAMES_PER_LEVEL * (CHAIN_LIMIT + 10 * NESTING_LIMIT))
@@ -160,7 +160,7 @@ def _grammar() -> str:
 
 
 ESCAPES = {"\\": "\\", '"': '"', "n": "\n", "r": "\r", "t": "\t"}
-"""The characters that may stand behind a backslash, and their meaning (AMB-LANG-05)."""
+"""The characters that may follow a backslash, and their meaning (AMB-LANG-05)."""
 
 Children = Sequence[Any]
 

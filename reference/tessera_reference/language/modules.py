@@ -112,7 +112,7 @@ class ModuleLowering:
         self.alias_spans[declaration.name] = declaration.span
 
     def _require_no_cycle(self, declaration: s.TypeDecl) -> None:
-        """Raise `Refusal` for a type that stands for itself, by way of others or not."""
+        """Raise `Refusal` for a type that is its own alias, directly or through others."""
         means = {
             declared.name: declared.type
             for declared in self.declaration.declarations

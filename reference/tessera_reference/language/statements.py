@@ -174,7 +174,7 @@ def _value(scope: Scope, name: str) -> Value:
 
 
 def _enter(inside: Scope, scope: Scope, names: Sequence[str]) -> tuple[Value, ...]:
-    """The arguments of a loop's region: each carried name stands for one of them there."""
+    """The arguments of a loop's region: each carried name is one of them there."""
     arguments = []
     for name in names:
         argument = Value(scope.frame.fresh(name), _value(scope, name).type)
@@ -205,7 +205,7 @@ def _check_unchanged(scope: Scope, inside: Scope, names: Sequence[str], span: Sp
 
 
 def _leave(scope: Scope, inside: Scope, names: Sequence[str], results: tuple[Value, ...] | None) -> None:
-    """After a loop the carried names stand for its results; others that it may assign have no certain value."""
+    """After a loop the carried names are its results; others that it may assign have no certain value."""
     for name, value in zip(names, results or (None,) * len(names), strict=True):
         scope.assign(name, value)
     for name in inside.rebound:
@@ -257,7 +257,7 @@ def lower_schedule(expressions: Expressions, call: s.Call) -> None:
 
 
 def _cast_layout(expressions: Expressions, call: s.Call, subject: Value, settings: dict[str, AttributeValue]) -> None:
-    """From here on the name that a layout cast is applied to stands for the cast value (LANG-03.3-02)."""
+    """From here on the name that a layout cast is applied to means the cast value (LANG-03.3-02)."""
     name = call.arguments[0]
     if not isinstance(name, s.Name) or "to" not in settings:
         message = "schedule.layout_cast takes a name and the layout that it is to have"

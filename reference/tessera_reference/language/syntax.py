@@ -333,7 +333,7 @@ class Annotation(Node):
 
 @dataclass(frozen=True, slots=True)
 class FunctionDecl(Node):
-    """A `func`; a `kernel` is its subclass. `name_span` is where its name stands."""
+    """A `func`; a `kernel` is its subclass. `name_span` is the span of its name."""
 
     name: str
     name_span: Span

@@ -29,7 +29,7 @@ _DECADES = 400
 """No format reaches 10**400, or rounds 10**-400 to anything but zero."""
 
 _DIGITS = 1200
-"""More digits than any midpoint between two values of fp64 has; one sticky digit stands for the rest."""
+"""More digits than any midpoint between two values of fp64 has; one sticky digit replaces the rest."""
 
 
 def exact(text: str) -> Fraction:

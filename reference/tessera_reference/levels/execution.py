@@ -142,7 +142,7 @@ def execute_on_mesh_at(
 ) -> tuple[tuple[Array, ...], ...]:
     """Run a function at a level on every rank of a mesh, inputs and results by rank.
 
-    Ranks run one program, specialized to the inputs of rank 0; what another rank brings does not fit if its shapes
+    Ranks run one program, specialized to the inputs of rank 0; another rank's operand does not fit if its shapes
     differ. At Schedule IR the observer gets a whole nest as one instruction. Raises as `execute_at`.
     """
     if level == "graph" or not inputs:

@@ -121,7 +121,7 @@ def run_text(
     inputs: Mapping[str, Array],
     target: Target,
 ) -> tuple[Array, ...]:
-    """Run what `name`, or `module.name`, stands for: a function's results, or a kernel's buffers afterwards.
+    """Run the function `name`, or `module.name`: a function's results, or a kernel's buffers afterwards.
 
     Raises `UnknownFunction`, `InputMismatch`, `Rejection` with phase execute and `UnsupportedConstruct`.
     """

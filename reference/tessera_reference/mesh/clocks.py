@@ -2,7 +2,7 @@
 
 The n-th operation of a stream has the stream's time n. An operation comes after another if its clock has the other's
 time. It gets that time through its own stream, an event that it waited for, or the host. Times count operations, not
-picoseconds: unordered accesses are found on every run, whatever the schedule.
+picoseconds: unordered accesses are found on every run and under every schedule.
 """
 
 from __future__ import annotations

@@ -461,7 +461,7 @@ class Capacity:
         self.host = Account(topology.host.memory_bytes)
 
     def require_on_devices(self, numbers: Sequence[int], size: int) -> None:
-        """Raise `Failure` with TESS_ERR_OUT_OF_MEMORY, naming the first device that has no room for so many bytes."""
+        """Raise `Failure` with TESS_ERR_OUT_OF_MEMORY, naming the first device without space for so many bytes."""
         for number in numbers:
             device = self._topology.device(number, "tessMalloc")
             lacking = self.devices[number].lacks(size)
@@ -470,7 +470,7 @@ class Capacity:
                 raise Failure(Status.TESS_ERR_OUT_OF_MEMORY, "tessMalloc", subject, "what is free on every device")
 
     def require_on_host(self, size: int) -> None:
-        """Raise `Failure` with TESS_ERR_OUT_OF_MEMORY unless the host has room for so many bytes."""
+        """Raise `Failure` with TESS_ERR_OUT_OF_MEMORY unless the host has space for so many bytes."""
         lacking = self.host.lacks(size)
         if lacking:
             subject = f"{size} bytes of {self._topology.host.name}, which has {lacking}"
@@ -512,7 +512,7 @@ class ProcessMemory(Protocol):
 
     @property
     def reserved(self) -> range:
-        """Addresses at which nothing lies but what `open` makes there."""
+        """Addresses that only `open` allocates at."""
 
     def open(self, address: int, size: int) -> None:
         """Let there be zeros at reserved addresses. Raises `MemoryError`."""
@@ -662,7 +662,7 @@ class AddressSpaceMemory:
         return allocation.bytes_with_gaps(copy, start, stop, allocation.unwritten(copy, start, stop))
 
     def write(self, region: Region, rank: int, data: BytesLike) -> None:
-        """Put bytes into a rank's copy. Raises `Failure` for read-only memory, and where the simulator has no room."""
+        """Put bytes into a rank's copy. Raises `Failure` for read-only memory, and where the simulator has no space."""
         view = data if type(data) is bytes else byte_view(data, "data to be written")
         allocation, start, stop, copy = self._placed(region, rank, len(view))
         if allocation.read_only:

@@ -325,7 +325,7 @@ def _with_meaning(document: Any, file: str) -> Topology:
 
 @lru_cache(maxsize=64)
 def _of_form(text: str, file: str) -> Any:
-    """The document of a text, which nobody changes: a validator takes milliseconds, and callers name few machines."""
+    """The document of a text, which is not changed: a validator takes milliseconds, and callers name few machines."""
     document = parse(text, file)
     _require_form(document, file)
     return document

@@ -123,7 +123,7 @@ READERS: Mapping[str, Reader] = {
     "rate": real,
     "shape": extents,
 }
-"""Readers of attributes, whichever operation they are of."""
+"""Readers of attributes of all operations."""
 
 OPERATIONS: Mapping[str, Callable[..., Array | Results]] = {
     **{name: partial(elementary.apply, name) for name in elementary.FUNCTIONS},

@@ -1,4 +1,4 @@
-"""Collectives: what each rank of a group has of what all bring (runtime 4.6; collectives spec 2; language spec 9).
+"""Collectives: the data of each rank of a group after a collective (runtime 4.6; collectives spec 2; language spec 9).
 
 The reductions as data, and five functions of contributions in order of the axis coordinate, an operator, and the order
 of combination. Graph IR, the C API, `collectives.run` and plans of programs call them. Leaves out how data travel

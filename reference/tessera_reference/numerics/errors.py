@@ -144,7 +144,7 @@ class EmptyAxis(ShapeMismatch):
 
 @dataclass(eq=False, repr=False)
 class MalformedTree(NumericsFailure):
-    """`problem` stands at `column`, from 1, of `text`; or, in JSON, at `path`."""
+    """`problem` is at `column`, from 1, of `text`; or, in JSON, at `path`."""
 
     problem: str
     text: str = ""

@@ -15,7 +15,7 @@ _LONGEST_SHOWN = 200
 
 
 def shown(value: object) -> str:
-    """Return how a message quotes a value, whatever it is: its representation, shortened where it is long."""
+    """Return a value as messages quote it: its representation, shortened where it is long."""
     try:
         quoted = repr(value)
     except (ValueError, RecursionError):  # an integer of thousands of digits, lists a thousand deep

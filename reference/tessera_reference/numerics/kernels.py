@@ -1,4 +1,4 @@
-"""Loops compiled for this machine by LLVM, where llvmlite is installed; each stands beside its definition in numpy.
+"""Loops compiled for this machine by LLVM, where llvmlite is installed; each is beside its definition in numpy.
 
 Compiling takes a twentieth of a second, once in a process; nothing is kept on disk. No instruction has fast-math
 flags, so that each is rounded as written. TESSERA_PLAIN_NUMERICS=1 does without. Elementary functions are not written
@@ -133,7 +133,7 @@ def take(column: npt.NDArray[Number], places: Any) -> npt.NDArray[Number]:
 
 
 _KINDS = [np.dtype(kind) for kind in (np.bool_, np.int64, np.uint64, np.float32, np.float64)]
-"""The types of elements; operands of different types meet in the later one."""
+"""The types of elements; operands of different types are converted to the later one."""
 
 _INSTRUCTIONS = {
     "b": {"bitwise_and": "and_", "bitwise_or": "or_", "bitwise_xor": "xor", "invert": "not_"},
@@ -195,7 +195,7 @@ class _Element(np.lib.mixins.NDArrayOperatorsMixin):
         return _Element(self.trace, kind, getattr(build, _INSTRUCTIONS[kind.kind][name])(*values))
 
     def _meeting(self, operands: Sequence[Any]) -> tuple[Any, list[Any]]:
-        """Return the type in which operands meet, and their values in it; Python's numbers are int64 or float64."""
+        """Return the common type of operands, and their values in it; Python's numbers are int64 or float64."""
         elements = [operand if isinstance(operand, _Element) else np.asarray(operand) for operand in operands]
         kind = max((element.dtype for element in elements), key=_KINDS.index)
         convert: Any = float if kind.kind == "f" else int

@@ -1,7 +1,7 @@
 """Moving elements: slices and what replaces them, other shapes, concatenation, gathering, padding.
 
 Every result is a copy, so that an assignment to one name never changes another (AMB-LANG-95). Positions count from
-the start, and what lies outside is an error, never clamped and never counted from the end (AMB-LANG-96).
+the start, and a position outside is an error, never clamped and never counted from the end (AMB-LANG-96).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Stretch:
 
     @property
     def is_whole(self) -> bool:
-        """True if it takes every position, whatever the extent."""
+        """True if it takes every position of any extent."""
         return abs(self.step) == 1 and self.stop is None and self.start in (None, 0 if self.step > 0 else None)
 
 

@@ -90,7 +90,7 @@ def _whole(values: Float64s, rounding: Rounding) -> Float64s:
 
 
 def _goes_up(quotient: int, rest: int, half: int, negative: bool, rounding: Rounding) -> bool:
-    """True if the magnitude is rounded away from zero: `rest` of `2 * half` lies beyond `kept`."""
+    """True if the magnitude is rounded away from zero: `rest` of `2 * half` is beyond `kept`."""
     if rounding == "nearest_even":
         return rest > half or (rest == half and quotient % 2 == 1)
     if rounding == "nearest_away":
@@ -218,7 +218,7 @@ _ALLOWED: dict[str, tuple[str, ...]] = {
 }
 
 _NO_EXPONENT = -2000
-"""Stands for the exponent of a zero: below those of all products."""
+"""The exponent of a zero: below those of all products."""
 
 
 @dataclass(frozen=True, slots=True)

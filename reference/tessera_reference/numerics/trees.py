@@ -120,7 +120,7 @@ def _nested(value: object) -> Iterator[tuple[Token, _Place]]:
 
 
 def _checked(placed: Iterator[tuple[Token, _Place]]) -> tuple[Token, ...]:
-    """Check that the tokens are one nesting, in which every leaf of 0..n-1 stands once and c at most once."""
+    """Check that the tokens are one nesting, in which every leaf of 0..n-1 occurs once and c at most once."""
     tokens: list[Token] = []
     places: dict[Token, _Place] = {}
     children = [0]  # of the nodes that are open; the first entry counts whole trees

@@ -31,7 +31,7 @@ Float64s: TypeAlias = npt.NDArray[np.float64]
 Int64s: TypeAlias = npt.NDArray[np.int64]
 Pair: TypeAlias = tuple[Float64s, Float64s]
 PairLike: TypeAlias = tuple[Any, Any]
-"""A pair of arrays, or of two numbers that stand for as many elements as needed."""
+"""A pair of arrays, or of two numbers for as many elements as needed."""
 
 
 def two_sum(a: Any, b: Any) -> Pair:
@@ -142,7 +142,7 @@ _CHUNK = 1 << 13
 """Elements handled at once, so that the dozens of temporaries stay in cache; no result depends on it."""
 
 _SINGLE_MARGIN = 2.0**-50
-"""For results of at most 24 bits: room for an approximation's own margin and for three roundings of float64."""
+"""For results of at most 24 bits: space for an approximation's own margin and for three roundings of float64."""
 
 QUICK_MARGIN = 2.0**-44
 """For results in fp32: twice the bound of an estimate."""

@@ -1,4 +1,4 @@
-"""Checks of arguments, and the handles that stand for objects (runtime spec 4, 7; AMB-RT-38)."""
+"""Checks of arguments, and the handles of objects (runtime spec 4, 7; AMB-RT-38)."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class BridgedRuntime(Runtime):
         super().__init__()
         self.bridge = Bridge(endpoint)
         self.received: list[bytes] = []
-        """The bytes that messages brought for copies to the host."""
+        """The bytes that messages transferred for copies to the host."""
         self.gaps: list[str] = []
         self._code: dict[int, Code] = {}
 
@@ -209,7 +209,7 @@ class Comparison:
 
     @property
     def equal(self) -> bool:
-        """True if messages expressed every call and brought the bits of the runtime's own path."""
+        """True if messages expressed every call and gave the bits of the runtime's own path."""
         return not self.gaps and all(output.own == output.by_messages for output in self.outputs)
 
 
@@ -375,7 +375,7 @@ class _HostProgram:
         self.call("tessHostFree", host)
 
     def read_back(self, name: str, pointer: int, nbytes: int) -> None:
-        """Bring the bytes of every rank to the host."""
+        """Transfer the bytes of every rank to the host."""
         for rank, stream in enumerate(self._alone):
             host = self.call("tessHostAlloc", nbytes, int(MemKind.TESS_MEM_PINNED_HOST))
             self.call("tessMemcpyAsync", host, pointer, nbytes, int(CopyKind.TESS_COPY_D2H), stream)

@@ -225,11 +225,11 @@ class CollectiveWork(Work):
         return way_between(mesh.machine.topology, *ends, down, path).links[0]
 
     def _group(self, rank: int) -> tuple[int, ...]:
-        """The ranks that a rank meets, in order of the axis coordinate."""
+        """The ranks of a rank's group, in order of the axis coordinate."""
         return self.stream.mesh.group_of(self.call.axis, rank)
 
     def _require_one_axis(self, rank: int, rendezvous: Rendezvous) -> None:
-        """Let groups fail of which a rank has come along another axis: neither its group nor this one can meet."""
+        """Let groups fail of which a rank has come along another axis: neither its group nor this one can complete."""
         for other in self.rendezvous.values():
             for before, contribution in other.contributions.items() if other is not rendezvous else ():
                 if before in rendezvous.expected or rank in other.expected:

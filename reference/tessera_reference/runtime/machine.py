@@ -163,7 +163,7 @@ class Machine:
         return duration if self.timed else 0
 
     def settle(self, until: Callable[[], bool], workers: Iterable[Process] = ()) -> None:
-        """Run the engine until a condition holds, which these workers bring about.
+        """Run the engine until a condition holds that these workers cause.
 
         Waits of theirs that can never end are failed, so that this always returns.
         """

@@ -260,7 +260,7 @@ class Rendezvous:
 
     @classmethod
     def of(cls, work: Work, name: str, ranks: Sequence[int] | None = None) -> Rendezvous:
-        """A rendezvous of some ranks of the work's mesh, or of all, which its stream brings about."""
+        """A rendezvous of some ranks of the work's mesh, or of all, which its stream causes."""
         mesh = work.stream.mesh
         done = Signal(mesh.machine.engine, f"the ranks of {name}", work.stream.workers)
         return cls(name, done, range(len(mesh.devices)) if ranks is None else ranks)
@@ -414,7 +414,7 @@ class Stream:
     def synchronize(self) -> None:
         """Let all queued work finish. Raises the first `Failure` among it, once (RT-04.3-10, AMB-RT-14).
 
-        The first is that of the work queued first, on its lowest rank, whichever failed sooner.
+        The first is that of the work queued first, on its lowest rank, even if another failed sooner.
         """
         self.drain()
         error = self.error

@@ -87,7 +87,7 @@ def map_tile(type_: Type) -> TileSizes:
 
 
 def rows_tile(type_: Type, axis: int, dtype: DType, target: Target) -> TileSizes:
-    """Return rows together, and their elements at a time: all, where memory and registers have room."""
+    """Return rows together, and their elements at a time: all, where memory and registers suffice."""
     shape = extents(type_)
     length = max(shape[axis], 1)
     rows = max(prod(shape[:axis] + shape[axis + 1 :]), 1)
@@ -132,7 +132,7 @@ def is_known(type_: Type) -> bool:
 
 
 def row_axis(operation: Operation) -> int:
-    """The axis of the operand along which the rows of an operation on rows lie."""
+    """The axis of the operand that is along the rows of an operation on rows."""
     axis = operation.attributes.get("axis", -1)
     (_, type_), *_ = operation.operand_types
     assert isinstance(axis, int) and isinstance(type_, Tensor)
@@ -174,7 +174,7 @@ def _default(instruction: Instruction, target: Target) -> TileSizes:
 
 
 def _along(instruction: Instruction) -> str | None:
-    """Return the one of m and n that lies along the axis of the rows."""
+    """Return the one of m and n that is along the axis of the rows."""
     operation, type_ = instruction.operation, instruction.operands[0].type
     assert isinstance(type_, Tensor)
     if isinstance(operation, Reduction):

@@ -154,7 +154,7 @@ def shape_of(covered: tuple[slice, ...]) -> tuple[int, ...]:
 
 
 FILLER = -1
-"""The position that stands for the filler of a pad, which is no element of an operand."""
+"""The position of the filler of a pad, which is no element of an operand."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ PREFIX = "g"
 
 
 class _NotOnePath(Exception):
-    """A gradient that only what was executed tells."""
+    """A gradient that only an execution can compute."""
 
 
 def without_gradients(module: Module) -> Module:
@@ -36,7 +36,7 @@ def without_gradients(module: Module) -> Module:
 
 
 def _written(module: Module, function: Function) -> Function:
-    """A function without gradients; as it is where one of them is told only by what is executed."""
+    """A function without gradients; as it is where only an execution can compute one of them."""
     if not any(isinstance(step.operation, Grad) for step in function.body.walk()):
         return function
     instructions: list[Instruction] = []

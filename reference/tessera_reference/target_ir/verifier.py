@@ -47,7 +47,7 @@ def _checks(function: Function, target: Target) -> Iterator[tuple[Check, Locatio
 
 
 def _verify_shared(function: Function) -> None:
-    """The declared size covers the globals; beyond it lies a dynamic segment only (LANG-08.1-05, -06)."""
+    """The declared size covers the globals; beyond it there is a dynamic segment only (LANG-08.1-05, -06)."""
     declared, bound = function.attributes.get("smem_bytes"), shared_bound(function)
     if isinstance(declared, int) and bound > declared:
         message = f"its globals take {bound} bytes of shared memory, it declares {declared}"

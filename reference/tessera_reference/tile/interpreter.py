@@ -443,7 +443,7 @@ def _held(buffer: Memref) -> Numeric:
 
 
 def _passes(actual: Type, expected: Type) -> bool:
-    """True if a value of the host can be passed for a parameter of a kernel, whatever its layout."""
+    """True if a value of the host, of any layout, can be passed for a parameter of a kernel."""
     if isinstance(actual, Tensor | Scalar) and isinstance(expected, Memref):
         return (actual.shape, actual.dtype) == (expected.shape, expected.dtype)
     return isinstance(expected, Pointer) or actual == expected

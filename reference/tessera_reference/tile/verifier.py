@@ -50,7 +50,7 @@ def run_checks(checks: Iterable[tuple[Check, Location]]) -> None:
 def shared_bound(function: Function) -> int:
     """The most bytes of shared memory that a block can hold: the end of its last allocation (LANG-07.3-04).
 
-    Allocations lie one behind the other, each at a multiple of 16 bytes (AMB-LANG-200).
+    Allocations follow one another, each at a multiple of 16 bytes (AMB-LANG-200).
     """
     end = 0
     for instruction in function.body.walk():

@@ -353,7 +353,7 @@ class Program:
         self._state("close", channel=_name(channel, Channel, "close"))
 
     def load(self, slot: str, tensor: Tensor, element: Value = 0) -> Expr:
-        """Bring an element of a tensor into a slot."""
+        """Load an element of a tensor into a slot."""
         self._state("load", slot=slot, tensor=_name(tensor, Tensor, "load"), element=_form(element))
         return self.slot(slot)
 

@@ -1,6 +1,6 @@
 """Deadlocks: the report, the mitigations that are tried, and texts and drawings for people (sections 3.3, 3.4.3).
 
-An engine, the executor or the native program, tells the state in which a run ended; everything here follows from it.
+An engine, the executor or the native program, gives the state in which a run ended; everything here follows from it.
 """
 
 from __future__ import annotations

@@ -306,7 +306,7 @@ class ChannelState:
         return False
 
     def take(self, party: Party) -> int | None:
-        """A token, or CLOSED; None where the party waits, to whom one is delivered later."""
+        """A token, or CLOSED; None where the party waits; one is delivered to it later."""
         value = self._visible_token()
         if value is not None:
             return value
@@ -360,7 +360,7 @@ class ChannelState:
         return None
 
     def _enter(self, value: int) -> None:
-        """A token is sent; there is room for it."""
+        """A token is sent; it fits."""
         if self.latency:
             self.sent += 1
             self.tokens.append((self._agenda.now + self.latency, value))
@@ -533,7 +533,7 @@ class Machine:
         self.stalls.begin(reason)
 
     def wake(self, process: ProcessState) -> None:
-        """Resume a process whose reason to wait is gone."""
+        """Resume a process that need not wait any more."""
         self.end_wait(process)
         self.agenda.make_runnable(process)
 

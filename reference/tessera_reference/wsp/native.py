@@ -55,7 +55,7 @@ INSTRUCTIONS = {"fill": "FILL", "iota": "IOTA", "copy": "COPY", "sum": "SUM"}
 
 
 def c_program(packages: Sequence[Package]) -> str:
-    """A whole program in one text, whatever the number of packages."""
+    """A whole program in one text, for any number of packages."""
     return runtime_text() + c_tables(packages)
 
 
@@ -159,7 +159,7 @@ class Tables:
         return row(first, len(values))
 
     def _value(self, expression: Expression) -> int:
-        """The place of an expression, whose operands stand before it."""
+        """The place of an expression, whose operands come before it."""
         stated: list[int | str]
         match expression:
             case Constant(value):

@@ -102,7 +102,7 @@ class _Reading:
         raise ProgramRefused(f"{path}/op", f"is {value.get('op')!r:.120}, expected run, send, consume, close or task")
 
     def task(self, stated: Mapping[str, Any], path: str) -> dict[str, Any]:
-        """A task; one that only reads tensors writes one of its own, which nobody else uses."""
+        """A task; one that only reads tensors writes one of its own, which no other kernel uses."""
         reads, writes = [[name(item, path) for item in stated.get(part, ())] for part in ("reads", "writes")]
         if reads and not writes:
             writes = [f"own.{len(self.tensors)}"]
@@ -114,7 +114,7 @@ class _Reading:
         return {"op": "task", "kernel": kernel, "arguments": [{"tensor": write} for write in (*writes, *reads)], **more}
 
     def kernel(self, value: Any, path: str, reads: int, writes: int) -> str:
-        """The kernel of the program that stands for one of the network."""
+        """The kernel of the program for one of the network."""
         form = (name(value, f"{path}/kernel"), reads, writes)
         return self.kernels.setdefault(form, f"k{len(self.kernels)}")
 

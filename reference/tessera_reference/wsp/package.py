@@ -494,7 +494,7 @@ class Tables:
         return stated
 
     def resolve(self, kind: str, value: Any, path: str) -> int:
-        """The id of what stands for an entry; a slot is declared by being mentioned."""
+        """The id of an entry; a slot is declared by being mentioned."""
         names = self.ids[kind]
         if isinstance(value, str) and value in names:
             return names[value]

@@ -58,7 +58,7 @@ from .statements import (
 )
 
 Waits: TypeAlias = Generator[None, None, None]
-"""A process that goes on; it yields where it waits, and is resumed when its reason to wait may be gone."""
+"""A process that goes on; it yields where it waits, and is resumed when its reason to wait may have ended."""
 SPINS_IN_A_RUN = 200
 
 
@@ -248,7 +248,7 @@ class Processes:
             yield
 
     def load(self, slot: int, tensor: int, element: int) -> None:
-        """Bring an element of a tensor into a slot, as u64 (AMB-WSP-13)."""
+        """Load an element of a tensor into a slot, as u64 (AMB-WSP-13)."""
         stated = self.machine.package.tensors[tensor]
         if element >= stated.count:
             raise RunError("ELEMENT_OUT_OF_RANGE", f"{stated.name} has {stated.count} elements, and no {element}")

@@ -247,7 +247,7 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Bring an element of a tensor into a slot."""
+    """Load an element of a tensor into a slot."""
 
     slot: SlotId
     tensor: TensorId
@@ -283,7 +283,7 @@ STATEMENTS: dict[str, type[Statement]] = {
 
 
 Resolve: TypeAlias = Callable[[str, Any, str], int]
-"""The id for what stands for a kernel, channel, slot, symbol or tensor (the first argument) at a path (the last)."""
+"""The id of a kernel, channel, slot, symbol or tensor (the first argument) at a path (the last)."""
 
 Read: TypeAlias = Callable[[Any, str], Any]
 """The reader of a member: from its JSON and its path."""

@@ -30,7 +30,7 @@ from tessera_conformance.oracle.exact import (
 
 
 def rounded(value: Value, format_: Format, direction: Rounding = "nearest_even") -> Value:
-    """`value` in a format; integers wrap, whatever the direction."""
+    """`value` in a format; integers wrap in every direction."""
     if direction == "nearest_even" or not isinstance(format_, FloatFormat):
         return format_.round(value)
     return _directed(value, format_, direction)
@@ -110,7 +110,7 @@ class Pending:
 
 
 def reduce(terms: Sequence[Value], tree: Tree, model: NodeArithmetic, start: Value | None = None) -> Value:
-    """The sum of values in the order of the tree, in the accumulator; without a start value, `c` stands for +0.
+    """The sum of values in the order of the tree, in the accumulator; without a start value, `c` is +0.
 
     Raises:
         LeafCountError: the tree is not one over these terms.

@@ -163,7 +163,7 @@ class LeafCountError(TreeError):
 
 
 class LeafError(TreeError):
-    """A leaf stands in the tree twice, or is missing."""
+    """A leaf occurs twice in the tree, or is missing."""
 
     def __init__(self, leaf: int, problem: str) -> None:
         self.leaf = leaf

@@ -140,7 +140,7 @@ def known_options() -> list[str]:
 
 
 def main() -> int:
-    """Run pytest; the last of its output may be the first that nobody reads."""
+    """Run pytest; the reader of its output may end before the output does."""
     code = int(pytest.main(sys.argv[1:], plugins=[SuiteProcess()]))
     try:
         sys.stdout.flush()

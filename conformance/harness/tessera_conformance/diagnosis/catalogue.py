@@ -2,7 +2,7 @@
 
 A row says to which operations it applies, what it is called, what an implementer reads, what to do, and of which
 clause it speaks. Names are those of the violators in `conformance/ir/violators` where they mean the same. Of several
-hypotheses that fit, the first is named, so simple ones stand before special ones.
+hypotheses that fit, the first is named, so simple ones come before special ones.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CHOICES = frozenset({"max", "min", "maximum", "minimum", "relu"})
 STEPWISE = REDUCTIONS | ACTIVATIONS
 COMPUTED = STEPWISE | ROUNDED_ONCE
 ANY: frozenset[str] = frozenset()
-"""Stands for every operation of the oracle."""
+"""Every operation of the oracle."""
 
 FAMILIES: Mapping[str, frozenset[str]] = {
     "sums": SUMS,
@@ -43,7 +43,7 @@ SHAPES, APPROXIMATION = "LANG-02-04", "LANG-10-11"
 GEMM = "LANG-10-02"
 
 ACROSS_OPERATIONS = (ORDER, ACCUMULATION, MAXIMUM, APPROXIMATION, GEMM)
-"""Clauses that speak of many operations, whose cases need not be tagged with them."""
+"""Clauses about many operations, whose cases need not be tagged with them."""
 
 NARROWER = ("fp16", "bf16", "tf32", "fp8_e5m2", "fp8_e4m3")
 TILES = (4, 8, 16, 32, 64)
@@ -61,7 +61,7 @@ class Hypothesis:
     departure: Departure
     verb: str = "bits equal "
     only: str = ""
-    """The dtype of the operands that it speaks of, where that is one."""
+    """The dtype of its operands, where that is one."""
 
     def applies(self, operation: str) -> bool:
         """True if it says something of an operation."""

@@ -274,9 +274,9 @@ TRUNCATED = "tf32_truncated"
 """The name of operands of tf32 whose surplus bits are cut off."""
 
 WIDE = FloatFormat(exponent_bits=15, fraction_bits=160)
-"""Stands for the exact value of an elementary function, which is then rounded in another way.
+"""The exact value of an elementary function, to be rounded in another way.
 
-Its range lies within that of MPFR, so that an enclosure at its end is decided too.
+Its range is within that of MPFR, so that an enclosure at its end is decided too.
 """
 
 

@@ -1,4 +1,4 @@
-"""Questions that were answered wrongly, how far the answers are apart in bits, and where the differences lie."""
+"""Questions that were answered wrongly, the distance of the answers in bits, and the places of the differences."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tessera_conformance.tensors import MalformedTensor, Tensor, from_wire
 
 MOST_BITS = 4
 FEWEST_BITS = 16
-"""A hypothesis that the failing cases tell from the right answer by fewer bits is not named."""
+"""A hypothesis is not named if fewer bits of the failing cases distinguish it from the right answer."""
 FEWEST_BITS_OF_SOME = 48
 """The same of a hypothesis for some dtypes where nothing explains the others."""
 FEWEST_BITS_OF_TWO = 32
@@ -81,14 +81,14 @@ Differing: TypeAlias = tuple[Call, Tensor, Tensor]
 RANGES = ((1, "1"), (2, "2"), (4, "3 to 4"), (16, "5 to 16"), (256, "17 to 256"))
 """The upper ends of the ranges of a histogram, in units in the last place."""
 BY_CHANCE = 0.9
-"""The share of wrong elements in a tile that is not written: in the others stands what is right by chance."""
+"""The share of wrong elements in a tile that is not written: the others are right by chance."""
 MOST_ENCLOSED = 2048
 """Elements that are compared with their bounds."""
 TILES = (64, 32, 16, 8, 4)
 
 
 def description(questions: Sequence[Differing]) -> str:
-    """The end of a sentence: a histogram of distances, where the elements lie, the smallest shape; empty for none."""
+    """The end of a sentence: a histogram of distances, the places of the elements, the smallest shape; or ""."""
     if not questions:
         return ""
     smallest = min(questions, key=lambda question: sum(x.size for x in question[0].inputs))
@@ -97,7 +97,7 @@ def description(questions: Sequence[Differing]) -> str:
 
 
 def within_bounds(questions: Sequence[Differing]) -> bool:
-    """True if every answer lies within its bound at the level fast.
+    """True if every answer is within its bound at the level fast.
 
     False for many or large ones, which take long, and where NaN, an infinity or the sign of a zero is wrong.
     """
@@ -178,7 +178,7 @@ def _kind(actual: int, right: int, dtype: str) -> str:
 
 
 def _places(questions: Sequence[Differing]) -> str:
-    """Return where the differing elements lie, in all questions alike."""
+    """Return the places of the differing elements that all questions share."""
     masks = [_mask(found, right) for _, found, right in questions]
     kinds: list[tuple[str, Callable[[np.ndarray], bool]]] = [
         ("all elements", lambda mask: bool(mask.all())),

@@ -73,7 +73,7 @@ class Diagnosis:
 
     `says` is what people read, `clauses` begins with the clause that it speaks of, and `cases` are those that it
     explains, of so many that fail in the operation. `hypothesis` is a name of the catalogue, empty where none fits;
-    `evidence` is how many bits tell its answers from the right ones.
+    `evidence` is the number of bits that distinguish its answers from the right ones.
     """
 
     operation: str
@@ -108,7 +108,7 @@ def diagnose(lines: Sequence[Line], vectors: Vectors = golden_vector) -> list[Di
 
 
 def ordered_clauses(clauses: Sequence[str], diagnosis: Diagnosis) -> list[str]:
-    """The clauses of a case, that of which the diagnosis speaks first."""
+    """The clauses of a case, that of the diagnosis first."""
     return list(dict.fromkeys([*diagnosis.clauses[:1], *clauses]))
 
 
@@ -254,7 +254,7 @@ class _Cause:
         return self._diagnosis(f"other_{what}", says, ONE_ROUNDING, questions)
 
     def _faint(self, questions: Sequence[Compared]) -> Diagnosis:
-        """Cases that hypotheses fit, of which too few bits differ from the right ones to tell one."""
+        """Cases that hypotheses fit, with too few bits that differ from the right ones to name one."""
         fitting = [
             single.name for single in singles(self.operation) if all(one.fits(single.departure) for one in questions)
         ]
@@ -413,7 +413,7 @@ class Explained:
 
     @property
     def evidence(self) -> int:
-        """The bits that tell the answers from the right ones."""
+        """The bits that distinguish the answers from the right ones."""
         return sum(question.bits for question in self.questions)
 
 
@@ -504,7 +504,7 @@ def _of_group(operation: str, questions: Sequence[Compared]) -> Sequence[Explain
 def _covered(groups: Sequence[Explained]) -> Iterator[Explained]:
     """Groups by the hypothesis that fits most of them, then by that which fits most of the rest.
 
-    A group that few bits tell from the right answer counts with the others that the same hypothesis fits.
+    A group that few bits distinguish from the right answer counts with the others that the same hypothesis fits.
     """
     rest = list(groups)
     while True:
@@ -540,7 +540,7 @@ def _fitting(hypotheses: Iterable[Hypothesis], questions: Sequence[Compared], fe
 
 
 def _is_meant(hypothesis: Hypothesis, dtypes: set[str]) -> bool:
-    """False where a hypothesis speaks of another dtype, or names the right accumulator of all."""
+    """False where a hypothesis is about another dtype, or names the right accumulator of all."""
     departure = hypothesis.departure
     if hypothesis.only and dtypes != {hypothesis.only}:
         return False

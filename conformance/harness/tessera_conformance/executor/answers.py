@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tessera_conformance import __version__
-from tessera_conformance.cases import clauses_directory, rooms
+from tessera_conformance.cases import chapter_files, clauses_directory
 from tessera_conformance.documents import read_json
 from tessera_conformance.registry.case_index import digest_of_contents
 
@@ -26,7 +26,7 @@ DIGITS = 12
 
 def own_identity() -> dict[str, str]:
     """The version of this installation, and digests of what it is made of, by name."""
-    interfaces = [path for _, path in sorted(rooms("interface.toml").items())]
+    interfaces = [path for _, path in sorted(chapter_files("interface.toml").items())]
     return {
         VERSION: __version__,
         "clause registry (clauses.lock)": _digest([clauses_directory() / "clauses.lock"]),
@@ -65,7 +65,7 @@ def _digest(paths: list[Path]) -> str:
 
 
 ORDER, ANSWERS, OUTPUT = "order.json", "answers.jsonl", "output.txt"
-"""The files in the folder of a unit: what is to be done, what came of it, and what was printed."""
+"""The files in the folder of a unit: the work, its result, and its output."""
 TAIL = 2000
 """Characters of the output that are quoted."""
 
@@ -144,7 +144,7 @@ class NoAnswer(ValueError):
 
 
 def answer_bytes(folder: Path, worker: str) -> bytes:
-    """The answers in the folder of a unit whose process has ended, in whatever way: lines of JSON, the first of which
+    """The answers in the folder of a unit whose process has ended, normally or not: lines of JSON, the first of which
     names the worker. They travel so, for an object that is unpickled may be any code."""
     path = folder / ANSWERS
     return json.dumps(["worker", worker]).encode() + b"\n" + (path.read_bytes() if path.exists() else b"")

@@ -80,7 +80,7 @@ class SpreadCases:
     """Gives the cases to the workers in the place of pytest's own loop, and passes on what they report."""
 
     def __init__(self, config: pytest.Config, run: SuiteRun, case_of: Callable[[pytest.Item], Case | None]) -> None:
-        """`case_of` tells the case that an item is, None where it is none.
+        """`case_of` returns the case of an item, None where it is none.
 
         Raises:
             ExecutorUnavailable: the cluster cannot do the run, or another option forbids it.
@@ -151,7 +151,7 @@ class SpreadCases:
 
 
 def lost_report(item: pytest.Item, case: Case, lost: Lost) -> pytest.TestReport:
-    """Return the report for pytest of a case that no process brought to its end."""
+    """Return the report for pytest of a case that no process completed."""
     verdict, reason = ("crash", PROCESS_DIED) if lost.by_task else ("harness_error", lost.reason)
     properties: list[tuple[str, Any]] = [(PLANNED, json.dumps(planned_line(case))), (LOST, (verdict, reason))]
     return pytest.TestReport(item.nodeid, item.location, {}, "failed", reason, "???", user_properties=properties)  # type: ignore[arg-type]

@@ -190,7 +190,7 @@ class Engine:
         return json.dumps({"identity": self._identity, "settings": self._settings, "tasks": tasks})
 
     def _answers(self, units: Sequence[Unit]) -> Iterator[tuple[Unit, Answer]]:
-        """Each unit with what came of it, as they end; as many are asked for at a time as accepted workers can do."""
+        """Each unit with its result, as they end; as many are asked for at a time as accepted workers can do."""
         waiting, deaths, looked = deque(units), Counter[Unit](), time.monotonic()
         ended: SimpleQueue[Any] = SimpleQueue()
         while waiting or self._pending:
@@ -289,9 +289,9 @@ class Engine:
             raise ExecutorUnavailable(self._no_worker()) from None
 
     def _look_around(self) -> list[Unit]:
-        """Meet the workers that came, and withdraw and return the units whose workers are all gone.
+        """Accept new workers, and withdraw and return the units whose workers have all ended.
 
-        Raises `ExecutorLost` where the scheduler is gone, or there has been no worker for long.
+        Raises `ExecutorLost` where the scheduler has ended, or there has been no worker for long.
         """
         try:
             threads = _in_time(SCHEDULER_DEADLINE, self._client.nthreads)
@@ -346,7 +346,7 @@ def _connected(executor: str) -> tuple[Any, str]:
 
 
 def _silence(package: str) -> None:
-    """Let the loggers of a package, each of which has a level of its own, tell nothing."""
+    """Let the loggers of a package, each of which has a level of its own, print nothing."""
     for name in [package, *logging.root.manager.loggerDict]:
         if f"{name}.".startswith(f"{package}."):
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
@@ -369,7 +369,7 @@ def _first_difference(ours: Any, theirs: Any) -> tuple[str, str]:
 
 
 def _quietly(call: Callable[[], Any]) -> None:
-    """Make a call that may hang or fail, since what it talks to may be gone."""
+    """Make a call that may hang or fail, since its peer may have ended."""
     try:
         _in_time(STOPPING_DEADLINE, call)
     except Exception:

@@ -47,7 +47,7 @@ def main(module: str, folder: str) -> int:
 
 
 def _interrupt_at_end_of_input() -> None:
-    """Standard input has no content: it only tells that the worker lives."""
+    """Standard input has no content: it only shows that the worker is alive."""
     while os.read(0, 1):
         pass
     os.kill(os.getpid(), signal.SIGTERM)

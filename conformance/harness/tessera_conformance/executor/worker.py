@@ -42,7 +42,7 @@ def stop(run: str) -> None:
 
 @contextlib.contextmanager
 def _started(command: list[str], output: int, run: str) -> Iterator[subprocess.Popen[bytes] | None]:
-    """A process whose open standard input tells it that this one lives; None where the run was stopped."""
+    """A process whose open standard input shows that this one is alive; None where the run was stopped."""
     with _LOCK:
         if run in _STOPPED:
             process = None

@@ -1,6 +1,6 @@
 """Cases whose inputs follow from the seed of the run, and whose answers the oracle computes when they run.
 
-The answers of frozen vectors are public; those of a seed that nobody knew before are not.
+The answers of frozen vectors are public; those of a new seed are not.
 """
 
 from __future__ import annotations

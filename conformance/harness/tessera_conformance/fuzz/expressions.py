@@ -73,7 +73,7 @@ def is_row_major(type_: Type) -> bool:
 
 
 def literal(dtype: str, chooser: Chooser) -> str:
-    """A literal that the dtype can hold; an integer literal may stand where a float is asked for (AMB-LANG-54)."""
+    """A literal that the dtype can hold; an integer literal may be used where a float is expected (AMB-LANG-54)."""
     if dtype == "bool":
         return chooser.pick(("true", "false"))
     if chooser.chance(16):
@@ -190,7 +190,7 @@ class Scope:
         return self.around.names.fresh(words.VALUES)
 
     def parameter(self, type_: Type) -> Variable | None:
-        """A new parameter, unless there are enough; only parameters can bring a dimension that is no number."""
+        """A new parameter, unless there are enough; only parameters can have a dimension that is no number."""
         if len(self.parameters) >= MOST_PARAMETERS and type_.is_static:
             return None
         variable = Variable(self.fresh(), self.spelled(type_))
@@ -355,7 +355,7 @@ class Expressions:
         return sizes[extent]
 
     def index(self, extent: t.Extent) -> t.Expr:
-        """An index below the extent: a number, a loop's variable, or now and then whatever an int32 variable holds."""
+        """An index below the extent: a number, a loop's variable, or sometimes the value of an int32 variable."""
         limit = extent if isinstance(extent, int) else 1
         variables = [variable for variable in self.scope.visible().values() if variable.type == INT32]
         safe = [variable for variable in variables if variable.limit is not None and variable.limit <= limit]
@@ -367,7 +367,7 @@ class Expressions:
 
 
 def _expressions_word(value: object) -> str:
-    """A value of an attribute as it is written; text stands as it is."""
+    """A value of an attribute as it is written; text is written as it is."""
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_expressions_word, value))}]"
     return str(value).lower() if isinstance(value, bool) else str(value)

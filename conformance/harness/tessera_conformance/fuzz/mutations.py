@@ -59,7 +59,7 @@ class Slot:
 
 
 def slots_of(program: t.Program) -> list[Slot]:
-    """Every place where a statement can stand and be reached, in source order."""
+    """Every place where a statement can be and is reached, in source order."""
     walk = _Walk(None, ())
     walk.program(program)
     return walk.slots
@@ -312,7 +312,7 @@ def _word(program: GeneratedProgram, chooser: Chooser) -> Broken:
 
 
 def _twice(program: GeneratedProgram, chooser: Chooser) -> Broken:
-    """A declaration that stands in its module twice (AMB-LANG-86)."""
+    """A declaration that is in its module twice (AMB-LANG-86)."""
     module, *others = program.tree.modules
     again = chooser.pick(module.declarations)
     tree = t.Program((t.Module(module.name, (*module.declarations, again)), *others))

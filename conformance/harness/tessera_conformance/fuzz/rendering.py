@@ -24,14 +24,14 @@ TIGHT_AFTER = frozenset({"(", "[", ".", "<"})
 
 @dataclass(frozen=True)
 class Style:
-    """The spelling of a tree; without a chooser every attribute stands in a block, no parenthesis is needless."""
+    """The spelling of a tree; without a chooser every attribute is in a block, no parenthesis is needless."""
 
     names: Mapping[str, str] = field(default_factory=dict)
     chooser: Chooser | None = None
     parentheses: bool = False
     respelled: bool = False
     keywords: bool = False
-    """Attributes may stand among the arguments, which the printed grammar lacks."""
+    """Attributes may be among the arguments, which the printed grammar lacks."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class _Writer:
         self.tokens.extend(tokens)
 
     def join(self, *tokens: str) -> None:
-        """Append tokens that stand close to the ones before them."""
+        """Append tokens that directly follow the ones before them."""
         start = len(self.tokens)
         self.tokens.extend(tokens)
         self.tight.update(range(start, len(self.tokens)))
@@ -103,7 +103,7 @@ class _Writer:
         self.put("}")
 
     def declaration(self, declaration: t.Decl) -> None:
-        """Anything that stands in a module."""
+        """A declaration of a module."""
         match declaration:
             case t.Function():
                 self.function(declaration)
@@ -299,7 +299,7 @@ class _Writer:
         self.expr(right, level + 1)
 
     def call(self, call: t.Call) -> None:
-        """A call; its attributes stand among the arguments or in the block."""
+        """A call; its attributes are among the arguments or in the block."""
         if call.own:
             self.put(self.name(call.callee))
         else:
@@ -322,7 +322,7 @@ class _Writer:
             self.attribute_block(in_block)
 
     def argument(self, part: t.Expr | t.Attribute) -> None:
-        """An argument; one of a function that has a name is the last, and may stand without it."""
+        """An argument; one of a function that has a name is the last, and may be without it."""
         if not isinstance(part, t.Attribute):
             self.expr(part)
         elif part.fixed and not self.style.keywords and not isinstance(part.value, t.Word):
@@ -391,7 +391,7 @@ GAPS = (
     ' // /* " } \\ é\n',
     "\n/* two\n * lines **/\n",
 )
-"""Texts that may stand between two tokens; a comment never touches the token before it."""
+"""Texts that may be between two tokens; a comment never touches the token before it."""
 ENDINGS = ("", "\n", " // the end of the text ends a comment", "/* */")
 FUSING = frozenset({(">", "="), ("<", "="), ("=", "="), ("/", "/"), ("/", "*"), ("-", ">")})
 """Neighbours that would become another token."""

@@ -77,7 +77,7 @@ def pruned(
 
 
 SMALL_PARTS = 8
-"""Parts of at most so many items are tried wherever they may start."""
+"""Parts of at most so many items are tried at every start."""
 
 
 def shorter(items: Sequence[T], keeps: Callable[[list[T]], bool], attempts: int) -> list[T]:
@@ -242,7 +242,7 @@ class Outcome:
 
 
 def tried(session: Session, trial: Trial, tally: Tally) -> Problem | None:
-    """Make one trial, and bring the implementation back to its first state."""
+    """Make one trial, and reset the implementation to its first state."""
     problem = judge(session.call, trial, tally)
     fault = session.reset()
     return problem or (None if fault is None else Problem(f"{fault.kind} at reset", fault.detail))
@@ -389,7 +389,7 @@ def summary(outcome: Outcome, seconds: float) -> str:
 
 
 def replay(session: Session, finding: Finding) -> int:
-    """Try a finding again, whole and reduced; 0 where the problem is gone from both."""
+    """Try a finding again, whole and reduced; 0 where both have no problem any more."""
     has_problem = False
     for name, trial in (("whole", finding.trial), ("reduced", finding.minimal)):
         problem = tried(session, trial, Tally())

@@ -119,7 +119,7 @@ FORBIDDEN = frozenset(
 
 
 class Names:
-    """Names that have not been given yet; equal names never stand for two things, unless asked for."""
+    """Names that have not been given yet; equal names never mean two things, unless asked for."""
 
     def __init__(self, chooser: Chooser) -> None:
         self._chooser = chooser
@@ -150,7 +150,7 @@ def renaming(names: list[str], chooser: Chooser) -> dict[str, str]:
 
 
 Extent: TypeAlias = int | str
-"""A dimension: a number, a name, or `?` with a number that tells unknown dimensions apart (AMB-LANG-122)."""
+"""A dimension: a number, a name, or `?` with a number that distinguishes unknown dimensions (AMB-LANG-122)."""
 
 
 @dataclass(frozen=True)
@@ -374,7 +374,7 @@ Decl: TypeAlias = Alias | Let | Mesh | Function | Raw
 
 @dataclass(frozen=True)
 class Module:
-    """A module: what stands before the functions keeps its order, functions may stand in any (AMB-LANG-97)."""
+    """A module: declarations before the functions keep their order, functions may be in any (AMB-LANG-97)."""
 
     name: str
     declarations: tuple[Decl, ...]

@@ -54,7 +54,7 @@ class Subject:
 class Trial:
     """A question, and the facts known beforehand.
 
-    A `legal` program is accepted, declares `declared` and gives `outputs`; a `variant` stands beside its `twin`, which
+    A `legal` program is accepted, declares `declared` and gives `outputs`; a `variant` is beside its `twin`, which
     has the same meaning; an `illegal` one is refused with one of `categories`; of a `mutant` nothing is known; it
     is executed where it is accepted.
     """
@@ -268,7 +268,7 @@ class _Judge:
                 raise Wrong("other declarations", f"found {declared}, declared {trial.declared}")
 
     def illegal(self, trial: Trial) -> None:
-        """A program that must be refused, in whatever method it is first seen."""
+        """A program that must be refused by the first method that reads it."""
         answer = self.verify(trial.subject.source)
         if isinstance(answer, Unsupported):
             return
@@ -327,7 +327,7 @@ class _Judge:
         return self.call("execute", subject.source, function=subject.function, inputs=inputs)
 
     def call(self, method: str, source: str, **params: Any) -> Observation:
-        """One answer; a fault is a problem whatever was asked, and so is a diagnostic outside the text."""
+        """One answer; a fault is a problem for every request, and so is a diagnostic outside the text."""
         answer = self._call(f"language.{method}", {"source": source, **params})
         self._tally.add(method, answer)
         if isinstance(answer, Fault):
@@ -355,7 +355,7 @@ def _require(condition: bool, name: str, answer: Observation) -> None:
 
 
 def _require_places(source: str, diagnostics: Iterable[Diagnostic]) -> None:
-    """Categories are those of section 11, and places lie inside the text, ends behind starts.
+    """Categories are those of section 11, and places are inside the text, ends behind starts.
 
     The end of the text counts as a character that a diagnostic may be about.
     """

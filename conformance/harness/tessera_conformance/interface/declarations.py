@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from tessera_conformance.cases import rooms
+from tessera_conformance.cases import chapter_files
 
 # The types of an interface, and their notation: `[int>=0]`, `{name: text, kind?: func/kernel}`, `tensor or null`.
 
@@ -266,7 +266,7 @@ class NamedType:
 
 @dataclass(frozen=True)
 class Method:
-    """A method of the protocol; `c` are the parameters of the C function that it stands for."""
+    """A method of the protocol; `c` are the parameters of its C function."""
 
     area: str
     name: str
@@ -338,7 +338,7 @@ class Interface:
 @cache
 def interface() -> Interface:
     """The interface of this suite. Raises `InterfaceError`."""
-    return read_files([SESSION, *rooms("interface.toml").values()])
+    return read_files([SESSION, *chapter_files("interface.toml").values()])
 
 
 def feature_of(method: str, params: Mapping[str, Any] = MappingProxyType({})) -> str:

@@ -85,7 +85,7 @@ Position = Input | Output
 
 @dataclass(frozen=True)
 class CFunction:
-    """A C function, the method that it stands for, and its inputs and outputs in the order of the C parameters."""
+    """A C function, its method, and its inputs and outputs in the order of the C parameters."""
 
     name: str
     method: Method
@@ -375,7 +375,7 @@ class _Writer:
 
 
 def _laid_out(node: Any, indent: int = 0, indented: int = 0) -> str:
-    """JSON as a person would break it: what fits on a line stands on one."""
+    """JSON as a person would break it: a value that fits on a line is on one."""
     flat = _on_one_line(node)
     if not node or not isinstance(node, dict | list) or (indent > 2 and indent + indented + len(flat) < WIDTH):
         return flat

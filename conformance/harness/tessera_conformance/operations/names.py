@@ -67,7 +67,7 @@ OPERATIONS, DTYPES = _read()
 
 
 def nearest(name: str) -> Sequence[str]:
-    """The names of operations that a misspelt one may stand for."""
+    """The names of operations that a misspelt one may mean."""
     return difflib.get_close_matches(name, OPERATIONS, n=3, cutoff=0.6)
 
 

@@ -57,7 +57,7 @@ def array_of(tensor: Tensor) -> Array:
 def tensor_of(result: Any, tf32: bool = False) -> Tensor:
     """The tensor of what a callable gave: an array, a scalar of numpy, or what makes an array of itself.
 
-    With `tf32`, fp32 stands for tf32.
+    With `tf32`, fp32 means tf32.
 
     Raises:
         NoArray: it is none, or of a dtype that the language lacks.
@@ -412,7 +412,7 @@ def _number(text: str) -> int | float | str:
 
 
 def _result_dtype(inputs: Sequence[Tensor], attributes: Mapping[str, Any]) -> str:
-    """The dtype that an fp32 result may stand for: what an attribute says, else that of the first floats."""
+    """The dtype that an fp32 result may mean: what an attribute says, else that of the first floats."""
     for name in DTYPE_ATTRIBUTES:
         if name in attributes:
             return str(attributes[name])

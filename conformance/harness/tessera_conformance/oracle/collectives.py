@@ -182,12 +182,12 @@ def reduce_scatter(
 
 
 def all_gather(*inputs: Tensor, algorithm: str | None = None) -> tuple[Tensor, ...]:
-    """Every rank has what all bring, in order."""
+    """Every rank has the contributions of all, in order."""
     return (_joined(inputs),) * len(inputs)
 
 
 def all_to_all(*inputs: Tensor, algorithm: str | None = None) -> tuple[Tensor, ...]:
-    """Block s of what rank r brings is block r of what rank s has (AMB-COLL-10); blocks are of one size."""
+    """Block s of the input of rank r is block r of the output of rank s (AMB-COLL-10); blocks are of one size."""
     ranks, count = len(inputs), inputs[0].size
     if count % ranks:
         raise BadArgument("inputs", count, f"a multiple of {ranks} elements each")

@@ -147,7 +147,7 @@ def compare(x: Value, y: Value) -> int | None:
 
 
 def maximum(x: Value, y: Value) -> Value:
-    """The larger of two; NaN wins, and -0 lies below +0."""
+    """The larger of two; NaN wins, and -0 is below +0."""
     order = compare(x, y)
     if order is None:
         return NAN
@@ -157,7 +157,7 @@ def maximum(x: Value, y: Value) -> Value:
 
 
 def minimum(x: Value, y: Value) -> Value:
-    """The smaller of two; NaN wins, and -0 lies below +0."""
+    """The smaller of two; NaN wins, and -0 is below +0."""
     return negate(maximum(negate(x), negate(y)))
 
 

@@ -153,12 +153,12 @@ def select(condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
 
 
 def maximum(a: Tensor, b: Tensor) -> Tensor:
-    """The larger; NaN wins, -0 lies below +0."""
+    """The larger; NaN wins, -0 is below +0."""
     return _elementwise(exact.maximum, a, b)
 
 
 def minimum(a: Tensor, b: Tensor) -> Tensor:
-    """The smaller; NaN wins, -0 lies below +0."""
+    """The smaller; NaN wins, -0 is below +0."""
     return _elementwise(exact.minimum, a, b)
 
 
@@ -240,7 +240,7 @@ def _common_shape(*operands: Tensor) -> tuple[int, ...]:
 
 
 def _elementwise(function: Callable[..., Value], *operands: Tensor) -> Tensor:
-    """A function that rounds nothing, of the elements that meet."""
+    """An elementwise function that does not round."""
     shape = _common_shape(*operands)
     columns = [values_of(broadcast(operand, shape=shape)) for operand in operands]
     results = [function(*values) for values in zip(*columns, strict=True)]

@@ -1,6 +1,6 @@
 """Parameter buffers: the rule of the runtime specification, 10.1, and the bytes of arguments (RT-10.1-01 to -04).
 
-Each argument lies at the next multiple of the smaller of its size and eight; the whole is a multiple of eight. Integers
+Each argument is at the next multiple of the smaller of its size and eight; the whole is a multiple of eight. Integers
 and pointers are little-endian; numbers are rounded once from their exact value.
 """
 

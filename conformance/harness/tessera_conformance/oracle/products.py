@@ -2,7 +2,7 @@
 
 Reference, "matmul": the product folds to the left over ascending k from +0. It rounds each product and then the sum in
 the accumulator type, and once more at the end (LANG-10-02, LANG-10-06, LANG-15-04 to LANG-15-06, LANG-15-14). An addend
-is the start value. The other orders serve implementations that declare them, and to show that data tell them apart.
+is the start value. The other orders serve implementations that declare them, and show that the data distinguish them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def matmul(
     """(..., M, K) x (..., K, N) -> (..., M, N) in dtype `out`, by default that of the operands.
 
     `addend`, of the result's shape, is the start value instead of +0. `order` or `tree`, `fused` (a product enters its
-    node unrounded; of two that meet, the first is rounded) and `accumulator` depart from the reference on request.
+    node unrounded; of two that are added, the first is rounded) and `accumulator` depart from the reference on request.
     """
     *batch, rows, inner = a.shape
     *other, inner_too, columns = b.shape

@@ -265,7 +265,7 @@ def tree_sum(values: list[Value], format_: Format, tree: Tree) -> Value:
 
 
 def greatest(values: list[Value]) -> Value:
-    """The maximum; NaN propagates and -0 lies below +0."""
+    """The maximum; NaN propagates and -0 is below +0."""
     return reduce(exact.maximum, values)
 
 

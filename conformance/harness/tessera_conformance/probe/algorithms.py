@@ -1,4 +1,4 @@
-"""The orders in which algorithms of an all-reduce combine what ranks bring, as declared and as probed."""
+"""The orders in which algorithms of an all-reduce combine the ranks' contributions, as declared and as probed."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class Row:
     """Elements first..last, both included, of an all-reduce by one algorithm: the declared and the probed order.
 
     `declared` is None where nothing is declared; `probed` where the elements have no tree. A rank that is alone has a
-    tree of one leaf, and `probed` is None where it does not get back what it brings.
+    tree of one leaf, and `probed` is None where it does not get back its own input.
     """
 
     algorithm: str
@@ -197,7 +197,7 @@ def _probed(session: Session, dtype: str, ranks: int, level: str, request: Mappi
 
 
 def _alone(session: Session, dtype: str, level: str, request: Mapping[str, Any]) -> Tree | None:
-    """A rank that is alone has what it brings, bit by bit: small whole numbers."""
+    """A rank that is alone keeps its own input, bit by bit: small whole numbers."""
     words = words_of([Fraction(1), Fraction(-2), Fraction(3)], dtype)
     contribution = Tensor.from_words(dtype, (3,), words.tolist())
     params = {"operation": "all_reduce", "inputs": [contribution], "op": "sum", "level": level, **request}

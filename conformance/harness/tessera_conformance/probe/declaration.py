@@ -100,7 +100,7 @@ def _spelled(tree: Tree, box: Box) -> Tree:
 
 
 def order_departure(masks: Masks, declared: Tree) -> Departure | None:
-    """A pair of leaves that does not meet as declared; None where the declared order is proved."""
+    """A pair of leaves that is not joined as declared; None where the declared order is proved."""
     try:
         wrong = first_wrong_pair(masks, declared.without_start(), range(masks.terms))
     except NotATree as stop:

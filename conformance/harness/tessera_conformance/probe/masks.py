@@ -1,10 +1,10 @@
-"""Masks: inputs whose sum shows in which subtree two terms meet.
+"""Masks: inputs whose sum shows the subtree that joins two terms.
 
-After FPRev (Revealing floating-point accumulation orders): +M stands at one leaf, -M at another, and units everywhere
-else. A unit that meets M or -M before these two meet is lost. So the sum counts the leaves outside the smallest subtree
-that holds both. M must absorb all units of one call together, in the widest accumulator that absorbs a single one. The
-count must be exact in the narrowest format on its way. With more leaves than that, units are counted in several calls,
-with zeros at all other leaves.
+After FPRev (Revealing floating-point accumulation orders): +M is at one leaf, -M at another, and units everywhere else.
+A unit that is added to M or -M before these two are joined is lost. So the sum counts the leaves outside the smallest
+subtree that holds both. M must absorb all units of one call together, in the widest accumulator that absorbs a single
+one. The count must be exact in the narrowest format on its way. With more leaves than that, units are counted in
+several calls, with zeros at all other leaves.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ PRECISIONS = (53, 24, 11, 8)
 
 
 class Masks:
-    """Measures how pairs of leaves meet; `queries` counts the pairs asked for, each at most once."""
+    """Measures the subtrees that join pairs of leaves; `queries` counts the pairs asked for, each at most once."""
 
     def __init__(self, box: Box) -> None:
         self.box = box
@@ -118,7 +118,7 @@ class Masks:
             require_same(self.box, left, right, word)
 
     def absorbs_nothing(self) -> bool:
-        """True if no unit is absorbed, wherever it stands: as far as masks can tell, the sum is exact.
+        """True if no unit is absorbed, at any leaf: as far as masks show, the sum is exact.
 
         The paths from one leaf to all others pass every node, so one mask for each other leaf is enough. The first of
         them is known already, and shows an absorbed unit in nearly every other sum.
@@ -161,7 +161,7 @@ class Masks:
         return finite(total) / self.quantum
 
     def words(self, i: int, j: int, left: Words | None = None) -> tuple[Words, Words | None]:
-        """The mask of a pair, over units or what else stands at the other leaves."""
+        """The mask of a pair, over units or other values at the other leaves."""
         left = self._units.copy() if left is None else left
         left[i], left[j] = self._large, self._negative
         if self._rights is None or self._right_large == self._right_unit:

@@ -43,7 +43,7 @@ class Observed:
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """The model that replays everything, and others that no input tried can tell from it."""
+    """The model that replays everything, and others that no tried input distinguishes from it."""
 
     model: NodeArithmetic
     tree: Tree
@@ -175,7 +175,7 @@ def _holds(accumulator: str, box: Box, observed: Observed) -> bool:
 
 
 def _placements(box: Box, tree: Tree, products: str) -> list[Tree]:
-    """Return the trees that masks cannot tell apart: places of the start value, and orders of two fused leaves."""
+    """Return the trees that masks cannot distinguish: places of the start value, and orders of two fused leaves."""
     if tree.arity <= 2:
         return [tree, _with_pairs_swapped(tree)] if products == "fused" else [tree]
     widened = _with_start_in_first_node(tree)
@@ -239,7 +239,7 @@ def _roundings(box: Box) -> tuple[Rounding, ...]:
 def _alignment(box: Box, tree: Tree) -> int | None:
     """Return the bits below the largest term that a fused node keeps; None where it keeps all that can be sent.
 
-    A power of two and its negation cancel in the node, and a smaller one, 2^-g times theirs, stands beside them: it
+    A power of two and its negation cancel in the node, and a smaller one, 2^-g times theirs, is beside them: it
     survives as long as g is not more than the bits.
     """
     leaves = next(([leaf for leaf, _ in children] for children in tree.joints() if len(children) > 2), [])

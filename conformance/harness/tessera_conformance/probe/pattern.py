@@ -41,7 +41,7 @@ def _named(tree: Tree) -> str | None:
 
 
 def _chain(tree: Tree) -> str | None:
-    """A running sum to which one term at a time is added, in whatever order."""
+    """A running sum to which one term at a time is added, in any order."""
     terms = tree.leaves
     if tree.arity > 2 or tree.depth != terms - 1:
         return None

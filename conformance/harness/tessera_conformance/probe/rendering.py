@@ -104,7 +104,7 @@ def _height(root: _Part, closed: set[int]) -> int:
 
 
 def _level(part: _Part, closed: set[int], heights: dict[int, int]) -> int:
-    """Rows above the base line: a leaf stands on it, a triangle is one row high."""
+    """Rows above the base line: a leaf is on it, a triangle is one row high."""
     if id(part) in closed or not part.children:
         return 1 if part.children else 0
     return 1 + max(heights[id(child)] for child in part.children)

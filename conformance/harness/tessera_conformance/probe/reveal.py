@@ -60,7 +60,7 @@ class Sets(Protocol):
     terms: int
 
     def survivors(self, i: int, j: int) -> frozenset[int]:
-        """The leaves outside everything that met i or j before these two met."""
+        """The leaves that are added to neither i nor j before these two are joined."""
         ...
 
 
@@ -83,11 +83,11 @@ def reveal(masks: Measured, seed: int = 0) -> Tree:
 
 
 def first_wrong_pair(masks: Measured, tree: Tree, leaves: Sequence[int]) -> tuple[int, int, int] | None:
-    """A pair of leaves that does not meet as in the tree, and the size of the subtree in which it should.
+    """A pair of leaves that is not joined as in the tree, and the size of the subtree that should join it.
 
-    `leaves` are those that the tree's own numbers stand for. One pair for each two children of each node proves the
-    tree, from the leaves up: where two subtrees are right and two of their leaves meet in a subtree of exactly their
-    joint size, they are its two children.
+    `leaves` are those of the tree's own numbers. One pair for each two children of each node proves the
+    tree, from the leaves up: where two subtrees are right and two of their leaves are joined in a subtree of exactly
+    their joint size, they are its two children.
     """
     for children in tree.joints():
         size = sum(count for _, count in children)
@@ -105,7 +105,7 @@ class _Search:
         self.shapes: dict[int, Tree] = {}
 
     def revealed(self, leaves: Sequence[int]) -> tuple[list[Steps], int]:
-        """The children of the node in which these leaves meet, as far as they are among them, and that node's size."""
+        """The children of the node that joins these leaves, as far as they are among them, and that node's size."""
         guess = self.shapes.get(len(leaves))
         if guess is not None and self._fits(guess, leaves):
             return [[leaves[step] if step >= 0 else step for step in guess.steps]], len(leaves)

@@ -252,7 +252,7 @@ def _looked_at(box: Box, stated: Declaration | None, seed: int, in_full: bool) -
 
 
 def _exact(box: Box, masks: Masks, finding: Finding, seed: int) -> Finding:
-    """The finding where masks absorb nothing: only replays can tell a declared order from another."""
+    """The finding where masks absorb nothing: only replays can distinguish a declared order from another."""
     stated, tree = finding.declared, Tree.explicit([*range(masks.terms), -masks.terms])
     finding = replace(finding, tree=tree)
     try:

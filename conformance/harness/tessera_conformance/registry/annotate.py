@@ -41,7 +41,7 @@ _OURS = re.compile(
 
 
 def proposed_wording(row: Interpretation) -> str | None:
-    """The sentences that could stand in the section; None where the decision has none for it."""
+    """The sentences that could be in the section; None where the decision has none for it."""
     decision = _CROSS_REFERENCE.sub("", row.decision)
     ours = _OURS.search(decision) or INTERPRETATION_ID.search(decision)
     return row.wording or (None if ours else decision)
@@ -113,9 +113,9 @@ class Section:
 
 @dataclass(frozen=True)
 class Passage:
-    """Lines of which the same clauses speak, with the text beside them.
+    """Lines with the same clauses, with the text beside them.
 
-    `clauses` are all that speak of the lines, `begins` those of them that are shown here, at their first line.
+    `clauses` are all clauses of the lines, `begins` those of them that are shown here, at their first line.
     `gaps` are the interpretations shown here: at the first passage of a clause that depends on them, or at the head of
     their section. `sections` begin here.
     """
@@ -130,7 +130,7 @@ class Passage:
 
     @property
     def level(self) -> Level | None:
-        """The strongest level of the clauses that speak of the lines."""
+        """The strongest level of the clauses of the lines."""
         return min((clause.level for clause in self.clauses), key=LEVELS.index, default=None)
 
 
@@ -205,7 +205,7 @@ def _places_of_gaps(
 
 
 def _names_section_of(row: Interpretation, clause: Clause, registry: Registry) -> bool:
-    """True if the clause stands in a section that the interpretation names, by itself or as one of several."""
+    """True if the clause is in a section that the interpretation names, by itself or as one of several."""
     prefix = registry.documents[clause.document].prefix
     for name in row.sections:
         document, _, section = name.partition(" ")

@@ -20,13 +20,13 @@ def cache_folder() -> Path:
 
 
 def cache_file(kind: str, source: Path) -> Path:
-    """The file of what is made from a source: one for each place where such a source lies."""
+    """The file of what is made from a source: one for each place of such a source."""
     place = hashlib.sha256(str(source).encode()).hexdigest()[:16]
     return cache_folder() / f"{kind}-{place}.json"
 
 
 def write_whole(file: Path, text: str) -> None:
-    """Write a file, of which nobody sees half, and its folder. Raises `OSError`."""
+    """Write a file atomically, and its folder. Raises `OSError`."""
     file.parent.mkdir(parents=True, exist_ok=True)
     unfinished = file.with_suffix(f".{os.getpid()}")
     unfinished.write_text(text, encoding="utf-8")

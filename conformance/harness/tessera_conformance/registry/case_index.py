@@ -2,7 +2,7 @@
 
 To collect the suite takes seconds. The index is kept in the user's cache folder with the fingerprint of its sources.
 That is the path, size and time of change of every file of the suite, its clauses, schemas and vectors, and the harness.
-A wheel brings one with a digest of their contents. Where a source differs, the suite is collected again, in a process
+A wheel has one with a digest of their contents. Where a source differs, the suite is collected again, in a process
 of its own; where the cache cannot be written, each time.
 """
 
@@ -102,7 +102,7 @@ def collected() -> CaseIndex:
 
 
 def write(file: Path, fingerprint: str, index: CaseIndex) -> None:
-    """The index with the fingerprint of its sources; nobody sees half of the file. Raises `OSError`."""
+    """The index with the fingerprint of its sources; the file is written atomically. Raises `OSError`."""
     tags: dict[tuple[Sequence[str], ...], int] = {}
     cases = {
         identifier: [case.node, tags.setdefault((case.clauses, case.features, case.levels), len(tags))]
@@ -125,7 +125,7 @@ def read(file: Path, fingerprint: str | None = None) -> CaseIndex | None:
 
 
 def _fingerprint() -> str:
-    """A digest of the sources as the file system tells of them, which is fast."""
+    """A digest of the sources' metadata in the file system, which is fast."""
     digest = hashlib.sha256(f"{sys.version} {importlib.metadata.version('pytest')}".encode())
     for _, path in files():
         status = os.stat(path)
@@ -134,7 +134,7 @@ def _fingerprint() -> str:
 
 
 def digest_of_contents() -> str:
-    """A digest of what stands in the sources: the same in a checkout and in a wheel."""
+    """A digest of the contents of the sources: the same in a checkout and in a wheel."""
     digest = hashlib.sha256()
     for name, path in files():
         digest.update(f"{name}\0{hashlib.sha256(Path(path).read_bytes()).hexdigest()}\n".encode())

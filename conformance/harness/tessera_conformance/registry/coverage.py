@@ -82,7 +82,7 @@ def _cases_of(clause: Clause, tagged: Mapping[str, Sequence[str]]) -> tuple[str,
 
 
 def _waits(clause: Clause, cases: Mapping[str, Sequence[str]]) -> bool:
-    """True if a test is due that nobody wrote and nobody excused."""
+    """True if a required test is missing and not excused."""
     return clause.testable and not cases[clause.id] and clause.reason is None
 
 

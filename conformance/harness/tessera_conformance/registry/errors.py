@@ -36,7 +36,7 @@ class RegistryError(Exception):
     remedy: ClassVar[str]
 
     def words(self) -> dict[str, str]:
-        """The fields as text, by the names that stand for them in the templates."""
+        """The fields as text, by their names in the templates."""
         return {name: _in_words(name, value) for name, value in vars(self).items()}
 
     def explain(self) -> Explanation:
@@ -293,7 +293,7 @@ class SourceChanged(_SourceError):
 
 @dataclass(eq=False)
 class SourceMoved(_SourceError):
-    """The words a clause was read from stand, unchanged, at other lines."""
+    """The words of a clause are, unchanged, at other lines."""
 
     now: tuple[int, int]
 

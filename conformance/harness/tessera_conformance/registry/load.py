@@ -480,7 +480,7 @@ def load_registry(directory: Path) -> Registry:
 
 
 def read(directory: Path) -> Reading:
-    """Whatever can be read in a directory; a file that its schema refuses contributes no rows."""
+    """Everything that can be read in a directory; a file that its schema refuses contributes no rows."""
     return _Reader(directory, by_schema=True).read()
 
 

@@ -78,7 +78,7 @@ DOCUMENTS = ("runtime_abi", "language_ir", "host_io", "collectives", "wsp")
 """The keys of the five documents, in the documents' own order; each has a registry file of that name."""
 
 INTERPRETATION_ID = re.compile(r"\bAMB-[A-Z]+-[0-9]+\b")
-"""The id of an interpretation, wherever a text names it."""
+"""The id of an interpretation in a text."""
 
 INTERPRETATIONS = "interpretations.toml"
 PROFILES = "profiles.toml"
@@ -135,7 +135,7 @@ class Clause:
 
     @property
     def active(self) -> bool:
-        """True if the clause still stands."""
+        """True if the clause is still in force."""
         return self.status == "active"
 
     @property
@@ -144,7 +144,7 @@ class Clause:
         return self.verify in ("test", "static")
 
     def within(self, section: str) -> bool:
-        """True if the clause stands in a section or below it."""
+        """True if the clause is in a section or below it."""
         return f"{self.section}.".startswith(f"{section}.")
 
 
@@ -181,7 +181,7 @@ class Interpretation:
 
     @property
     def active(self) -> bool:
-        """True if the decision still stands."""
+        """True if the decision is still in force."""
         return self.status == "active"
 
 
@@ -328,7 +328,7 @@ IR_LEVELS = ("graph", "schedule", "tile", "target")
 
 @dataclass(frozen=True)
 class Feature:
-    """A feature, and what it stands for; `through` are shared methods, where it has none of its own."""
+    """A feature, and its meaning; `through` are shared methods, where it has none of its own."""
 
     id: str
     summary: str

@@ -114,7 +114,7 @@ def given_out(exchanges: Sequence[Exchange]) -> list[list[Path]]:
 
 
 def given_twice(exchanges: Sequence[Exchange]) -> bool:
-    """Tell whether a handle or memory was given out again before its end: no request says which of the two it means."""
+    """True if a handle or memory was given out twice: no request says which of the two it means."""
     live: set[int] = set()
     for exchange in exchanges:
         if isinstance(exchange.observation, Returned):

@@ -2,8 +2,7 @@
 
 It needs the header and the library, and neither Python nor the suite. The declaration of a function
 (`interface/published.py`) says how its values are written in C. Nothing here knows a function, except for host memory,
-which the program allocates itself. Calls of a compiler are left out, since the image that came of them is in the
-program.
+which the program allocates itself. Calls of a compiler are left out, since their image is in the program.
 """
 
 from __future__ import annotations
@@ -140,7 +139,7 @@ class _Writer:
             yield f"as_then(r{number}_{data}, then{number}, {len(then) // 2});"
 
     def _plain(self, value: Any) -> Any:
-        """A value that a request without a function gave stands in the program as it was."""
+        """A value from a request without a function is in the program as it was."""
         if isinstance(value, Mapping) and "$from" in value:
             number, path = value["$from"]
             if self._function_of(number) is None and not self._requests[number]["method"].startswith(
@@ -252,7 +251,7 @@ class _Writer:
 
 
 def _value_at(value: Any, path: Sequence[Any]) -> Any:
-    """Return what lies inside a nested value."""
+    """Return the values inside a nested value."""
     for key in path:
         value = value[key]
     return value

@@ -24,17 +24,17 @@ from tessera_conformance.reports.lines import digest, digests_of
 from tessera_conformance.reports.outcomes import did_not_start, in_order, missing_feature
 
 Form = tuple[str, ...]
-"""The form of a failure: `value`, or a kind with the part that tells it from others of its kind."""
+"""The form of a failure: `value`, or a kind with the part that distinguishes it from others of its kind."""
 Trait = tuple[str, str]
 """A kind of trait and its name."""
 
 WRONG_VALUE: Form = ("value",)
 KINDS = ("call", "clause", "test", "file")
-"""The kinds of traits; of two that tell equally well, the earlier kind counts."""
+"""The kinds of traits; of two with the same measure, the earlier kind counts."""
 RECALL = 4
 """The square of how much more the share of the failures counts than the share of the cases with the trait."""
 LEAST_TELLING = 1 / 3
-"""The share of the cases with a trait that fail, from which on it tells something, where it has enough of them."""
+"""The least share of failing cases that makes a trait count, where it has enough of them."""
 LEAST_PART = 1 / 5
 """The share of the failures that are enough."""
 NEARLY = 0.95
@@ -63,7 +63,7 @@ class Cause:
     diagnosis: str = ""
     """The operation, and what a hypothesis about its arithmetic says, where one fits."""
     speaks_of: tuple[str, ...] = ()
-    """The clauses that the hypothesis speaks of."""
+    """The clauses of the hypothesis."""
 
     @property
     def smallest(self) -> Line:
@@ -72,7 +72,7 @@ class Cause:
 
     @cached_property
     def clauses(self) -> tuple[str, ...]:
-        """The clause that the diagnosis speaks of, then those of the cases, the smallest first: it does little else."""
+        """The clause of the diagnosis, then those of the cases, the smallest first: it does little else."""
         named = (name for line in self.lines for name in line["clauses"])
         return tuple(dict.fromkeys([*self.speaks_of, *named]))
 
@@ -217,7 +217,8 @@ def _groups(form: Form, lines: Sequence[Line], passing: _Passing) -> list[_Group
 
 
 def _best(left: Sequence[tuple[Line, Mapping[Trait, None]]], passing: _Passing) -> Trait:
-    """Return the trait that tells the failures best; one whose cases mostly pass only where there is no other.
+    """Return the trait with the best measure for the failures; one whose cases mostly pass only where there is no
+    other.
 
     Of nearly as good ones with no fewer of them it is that of the call nearest to the end of the smallest case, which
     is the first: memory of some size is made before it is copied.

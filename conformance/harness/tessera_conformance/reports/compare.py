@@ -295,7 +295,7 @@ def _name(report: Report) -> str:
 
 
 def _notes(reports: Sequence[Report]) -> list[str]:
-    """Say where a difference may come of the runs alone."""
+    """Say where a difference may be due to the runs alone."""
     chosen = [report.header["selection"] for report in reports]
     notes = [
         f"{report.path.name} of {_name(report)} is invalid: {report.problem}" for report in reports if report.problem

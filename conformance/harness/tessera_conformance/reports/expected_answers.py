@@ -2,7 +2,7 @@
 
 The messages of an endpoint say little: whether a request was done, a code, two ids. So a few changes of the recorded
 answers are enough to correct any of them: another outcome, another code, one response too many or too few, a member.
-Changes are kept that bring the case further, until its failing check holds. Where the case would then send what it
+Changes are kept that let the case get further, until its failing check holds. Where the case would then send what it
 never sent, nobody knows the rest, and what was sent is expected to be answered so.
 """
 

@@ -70,7 +70,7 @@ def whole(line: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _by_folder(cases: Sequence[str]) -> dict[str, list[str]]:
-    """The last names of cases, by what stands before them: most tests have many cases."""
+    """The last names of cases, by the part before them: most tests have many cases."""
     names: dict[str, list[str]] = {}
     for case in cases:
         before, slash, last = case.rpartition("/")
@@ -98,7 +98,7 @@ class ObservedLine(Mapping[str, Any]):
     """The line of one case.
 
     `runs` are the places in the text where a field named run begins and ends, in turn; `long` is where the checks and
-    exchanges begin and end, which stand side by side; of a line with `evidence` both are the same place.
+    exchanges begin and end, which are adjacent; of a line with `evidence` both are the same place.
     """
 
     __slots__ = ("_long", "_parsed", "_runs", "_text")
@@ -324,7 +324,7 @@ def _of_size(path: str, size: int) -> Iterator[str]:
 
 @cache
 def digest(trait: str) -> str:
-    """Return the four characters that stand for a trait of a case that passes: 24 bits, of some thousand traits."""
+    """Return the four characters for a trait of a case that passes: 24 bits, of some thousand traits."""
     return base64.urlsafe_b64encode(hashlib.blake2b(trait.encode(), digest_size=3).digest()).decode()
 
 
@@ -358,7 +358,7 @@ WHOLE_TEXT = 8192
 """Texts of more characters than this, images of modules among them, are shown by their beginning and their SHA-256."""
 HEAD_TEXT = 256
 DIGEST_DIGITS = 24
-"""Hexadecimal digits kept of a SHA-256: 96 bits tell evidence apart, and thousands of digests are most of a report."""
+"""Hexadecimal digits kept of a SHA-256: 96 bits distinguish evidence, and thousands of digests are most of a report."""
 WHOLE_CASE = 128
 """So many checks and exchanges of a case that passes are shown: the first and the last ones."""
 

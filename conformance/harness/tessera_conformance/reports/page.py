@@ -41,7 +41,7 @@ def document(
     places: Mapping[str, str],
     details: Iterable[str] = (),
 ) -> Iterator[str]:
-    """Yield the document piece by piece; the details stand where the template says so and are never joined."""
+    """Yield the document piece by piece; the details are where the template says so and are never joined."""
     style, script = "".join(map(_asset, styles)), "".join(map(_asset, scripts))
     filled = {**places, "POLICY": _policy(script, style), "STYLE": style, "SCRIPT": script}
     before, _, after = _asset(template).partition("@@DETAILS@@")

@@ -42,7 +42,7 @@ Place = TypeVar("Place")
 TRIES = 3
 """The most times that a script asks a case with streams, whose work depends on time, until the difference shows."""
 LARGEST_SMALL = 255
-"""A number up to this stands in many answers by chance."""
+"""A number up to this is in many answers by chance."""
 _DIGITS = re.compile(r"(?:[0-9a-f]{2})+")
 _REJECTION = re.compile(r"a rejection of category (.+?)(?: in phase (.+?))?(?: at line (\d+))?")
 
@@ -57,7 +57,7 @@ def write_script(
 ) -> Path:
     """Write `reproduce-<case>.py` into the directory and return its path; `deadlines` of the start and of each call.
 
-    Of a library behind the C interface `reproduce-<case>.c` stands beside it. The script for an endpoint sends the
+    Of a library behind the C interface `reproduce-<case>.c` is beside it. The script for an endpoint sends the
     frames itself; `expected` has the summaries of the answers with which its case passes.
     """
     if implementation.startswith(ENDPOINT):
@@ -226,9 +226,9 @@ def _how(record: CheckRecord, exchanges: Sequence[Exchange]) -> dict[str, Any] |
 
 
 def _tied(record: CheckRecord, exchanges: Sequence[Exchange]) -> dict[str, Any] | None:
-    """The last place in the answers before the check where the judged value stood.
+    """The last place of the judged value in the answers before the check.
 
-    A plain value must stand in one place only, or in one of the last answer; a small number in both.
+    A plain value must be in one place only, or in one of the last answer; a small number in both.
     """
     places = [
         (number, ["returned", *path])
@@ -305,7 +305,7 @@ def _encodings(actual: Any, expected: Any) -> Iterator[tuple[str, str]]:
 
 
 def _places(value: Any, expected: Any) -> Iterator[list[Any]]:
-    """The paths inside a nested value at which the wanted value stands."""
+    """The paths of the expected value inside a nested value."""
     if type(value) is type(expected) and value == expected:
         yield []
     elif isinstance(value, dict):

@@ -3,7 +3,7 @@
     python THIS_FILE [unix:PATH | tcp:HOST:PORT]
 
 Without an address the endpoint is asked for which the case was written down. Only the standard library is needed, and
-an endpoint that listens. The frames, and the answers with which the case passes, stand at the end of this file. Exit
+an endpoint that listens. The frames, and the answers with which the case passes, are at the end of this file. Exit
 codes: 0 when the answers are as expected, 1 when a difference still shows, 3 when only the suite can judge the answers.
 2 means that nobody listens, or that the endpoint ends, hangs or sends something that is no answer.
 """
@@ -31,7 +31,7 @@ TYPES = {"ok": (bool,), "error_code": (str, type(None)), "error_message": (str, 
 """The members of a completion, and their types."""
 RESPONSE = ("correlation_id", "request_id", "completion")
 ANYTHING = None
-"""Stands in what is expected where the case does not look."""
+"""The expected value where the case does not look."""
 
 
 def is_response(answer: Any) -> bool:
@@ -63,7 +63,7 @@ def other_members(response: Any) -> list[str]:
 
 
 def summary(answers: Sequence[Any]) -> dict[str, Any]:
-    """Return the part of an exchange's answers that counts, in whatever order they came.
+    """Return the part of an exchange's answers that counts, in any order.
 
     `responses` has for each pair of ids the success, the error code and the wrong members of each response.
     """
@@ -81,7 +81,7 @@ def summary(answers: Sequence[Any]) -> dict[str, Any]:
 
 
 def differences(expected: dict[str, Any], now: dict[str, Any], codes: dict[str, Any]) -> Iterator[str]:
-    """Say where a summary is not as expected; `codes` has the code that stands for each expected one until now."""
+    """Say where a summary is not as expected; `codes` has the actual code for each expected one until now."""
     for name in ("refusals", "others"):
         if expected[name] is not ANYTHING and now[name] != expected[name]:
             yield f"{name}: expected {short(expected[name])}, found {short(now[name])}"

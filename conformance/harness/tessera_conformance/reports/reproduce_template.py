@@ -4,7 +4,7 @@
 
 COMMAND starts an implementation of the line protocol on its standard input and output. Without one, the implementation
 of the recorded run is started, in the directory of that run if it still exists. Only the standard library is needed,
-and what starts the implementation. The case itself, its requests and what was expected, stands at the end of this file.
+and what starts the implementation. The case itself, its requests and what was expected, is at the end of this file.
 A difference that depends on time need not show each time: the case is run up to N times, until it does. The default is
 once, or three times for a case with streams. Exit codes: 0 when the answers are as expected, 1 when a difference still
 shows, 2 when the implementation does not start, crashes or hangs. 3 means that the answers differ from the recorded
@@ -375,7 +375,7 @@ def conclude(wrong: bool, outcomes: list[Any]) -> tuple[int, str]:
 
 
 def essence(outcome: Any, paths: list[Any]) -> Any:
-    """Return the part of an outcome that tells two answers apart: the code and phase of a refusal, or the value.
+    """Return the part of an outcome that distinguishes two answers: the code and phase of a refusal, or the value.
 
     Of what it gave out under names of its own, the handles and addresses of this run, no more than an address's place
     in its 256 bytes counts.

@@ -134,7 +134,7 @@ def _stderr_of_the_start(report: Report) -> Iterator[str]:
 
 
 def _causes(causes: Sequence[Cause], registry: Registry) -> Iterator[str]:
-    """Each cause with its smallest case: what to mend first stands first."""
+    """Each cause with its smallest case: the first to correct comes first."""
     if causes:
         yield "  fix first" if len(causes) > 1 else "  to fix"
     for cause in causes[:SHOWN_CAUSES]:
@@ -173,7 +173,7 @@ def _pointers(report: Report, causes: Sequence[Cause]) -> Iterator[str]:
 
 
 def _near(path: Path) -> Path:
-    """The path as seen from here, where it lies below."""
+    """The path relative to this folder, where it is below."""
     absolute = path.resolve()
     return absolute.relative_to(Path.cwd()) if absolute.is_relative_to(Path.cwd()) else absolute
 

@@ -26,7 +26,7 @@ FILE_NAME = "weaknesses.toml"
 SMALL = 1000
 """Elements of a tensor from which on the kernels and copies of libraries are others."""
 NUMERIC = ("matmul", "numerics-policy", "determinism", "profiles", "copies", "allreduce", "softmax")
-"""Topics of clauses that speak of numbers or bytes whose count may matter."""
+"""Topics of clauses about numbers or bytes whose count may matter."""
 
 FAMILIES = {
     "collective": {
@@ -40,7 +40,7 @@ FAMILIES = {
 }
 """By family, its members by their names in requests."""
 SPEAKS_OF = {"collective": ("collective",), "message": ("request", "message")}
-"""The words by which the summary of a clause speaks of a whole family."""
+"""The words by which the summary of a clause names a whole family."""
 DTYPES = frozenset(
     ("fp64 fp32 tf32 fp16 bf16 fp8_e4m3 fp8_e5m2 int64 int32 int16 int8 bool complex64 complex128").split()
 )
@@ -78,7 +78,7 @@ class Facts:
 
     @property
     def largest(self) -> int:
-        """Elements of the largest tensor, of which the shape is sent or stands in a program."""
+        """Elements of the largest tensor, whose shape is sent or is in a program."""
         return max(map(prod, self.shapes), default=0)
 
     @property
@@ -169,7 +169,7 @@ def _one_member(clause: Clause, facts: Facts) -> str:
 
 
 def _names(clause: Clause, *members: str) -> bool:
-    """True if the summary of a clause speaks of one of these members, in whatever spelling."""
+    """True if the summary of a clause names one of these members, in any spelling."""
     text = re.sub(r"[\W_]", "", clause.summary).lower()
     return any(re.sub(r"[\W_]", "", member).lower() in text for member in members)
 

@@ -299,7 +299,7 @@ def problems_of(report: Report, registry: Registry) -> list[str]:
 
 
 def mended(cause: Cause, registry: Registry) -> list[str]:
-    """Return the clause that a cause speaks of, in words, and how many clauses hold as soon as it is mended."""
+    """Return the clause of a cause, in words, and the number of clauses that hold once it is corrected."""
     first = registry.clauses.get(cause.clauses[0]) if cause.clauses else None
     named = [f"{first.id}: {first.summary}"] if first is not None else [*cause.clauses[:1]]
     number = len(cause.mended)

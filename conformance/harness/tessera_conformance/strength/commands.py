@@ -238,7 +238,7 @@ def as_json(matrix: KillMatrix) -> dict[str, Any]:
 def markdown(matrix: KillMatrix, control: SuiteRun, suite: CollectedSuite, broken: Collection[str]) -> str:
     """The matrix for people, with the clauses that have cases but no violator: none of all there are `broken` by one.
 
-    Where the control does not claim a feature, no violator of it can be held against cases of that feature.
+    Where the control does not claim a feature, no violator of it can be judged by cases of that feature.
     """
     rows = [
         f"| {kill.violation.clause} | {kill.violation.name} | {kill.violation.description} | {kill.level} | "

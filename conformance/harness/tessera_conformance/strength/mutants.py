@@ -82,7 +82,7 @@ Rewrite = Callable[[Any], ast.AST]
 class Change:
     """One place of a function, the number of its node in a walk, and a rule that fits it.
 
-    A case can tell it only where it executes the line `reached`: of the branch that is dropped, or of the place itself.
+    A case can kill it only where it executes the line `reached`: of the branch that is dropped, or of the place itself.
     """
 
     rule: str
@@ -242,7 +242,7 @@ class Mutant:
 
     name: str
     module: str
-    room: str
+    package: str
     function: CodeKey
     change: Change
     clauses: frozenset[str] = field(repr=False)
@@ -250,7 +250,7 @@ class Mutant:
 
     @property
     def reached(self) -> Line:
-        """Return the line that a case must execute to tell it from the control."""
+        """Return the line that a case must execute to distinguish it from the control."""
         return self.function[0], self.change.reached
 
     @property
@@ -267,21 +267,21 @@ def mutants_of(package: str, parts: Sequence[str]) -> list[Mutant]:
         ValueError: no package of this name is in it.
     """
     mutants: list[Mutant] = []
-    for room in parts:
-        for name in _modules(f"{package}.{room}"):
-            mutants += _of_module(name, room)
+    for part in parts:
+        for name in _modules(f"{package}.{part}"):
+            mutants += _of_module(name, part)
     return mutants
 
 
-def _modules(room: str) -> list[str]:
+def _modules(package: str) -> list[str]:
     """A package and the modules below it, imported, in order of name."""
-    if importlib.util.find_spec(room) is None:
-        raise ValueError(f"--packages: {room.partition('.')[0]} has no package {room.partition('.')[2]!r}")
-    path = getattr(importlib.import_module(room), "__path__", [])
-    names = sorted(walk_package.name for walk_package in pkgutil.walk_packages(path, f"{room}."))
+    if importlib.util.find_spec(package) is None:
+        raise ValueError(f"--packages: {package.partition('.')[0]} has no package {package.partition('.')[2]!r}")
+    path = getattr(importlib.import_module(package), "__path__", [])
+    names = sorted(walk_package.name for walk_package in pkgutil.walk_packages(path, f"{package}."))
     for name in names:
         importlib.import_module(name)
-    return [room, *names]
+    return [package, *names]
 
 
 def sample(mutants: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
@@ -296,7 +296,7 @@ def sample(mutants: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
     return sorted(sorted(mutants, key=digest)[:count], key=lambda mutant: mutant.name)
 
 
-def _of_module(name: str, room: str) -> Iterator[Mutant]:
+def _of_module(name: str, package: str) -> Iterator[Mutant]:
     path = sys.modules[name].__file__
     if path is None:
         return
@@ -306,7 +306,7 @@ def _of_module(name: str, room: str) -> Iterator[Mutant]:
         key = path, qualified, _first_line(function)
         for change in changes(function):
             place = f"{name.partition('.')[2]}.{qualified}/{change.rule.replace(' ', '-')}/{change.place}"
-            yield Mutant(place, name, room, key, change, clauses)
+            yield Mutant(place, name, package, key, change, clauses)
 
 
 def _functions(tree: ast.AST, above: str = "") -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
@@ -532,11 +532,11 @@ def _spread(places: Sequence[int], most: int) -> list[int]:
 def read_equivalents(path: Path) -> Mapping[str, str]:
     """The reasons, of a file or of every `.toml` file of a folder.
 
-    An entry speaks of one mutant (`name`, and what its place `becomes`), of every mutant of a `function` whose result
-    no case may judge, such as a diagnostic's words, or of every mutant of a `module` of which no case can ask.
+    An entry is about one mutant (`name`, and what its place `becomes`), of every mutant of a `function` whose result
+    no case may judge, such as a diagnostic's words, or of every mutant of a `module` that no case can call.
 
     Raises:
-        ValueError: the file is no TOML, or an entry lacks what it speaks of or its reason.
+        ValueError: the file is no TOML, or an entry lacks its subject or its reason.
     """
     files = sorted(path.glob("*.toml")) if path.is_dir() else [path]
     return {about: reason for file in files for about, reason in _entries(file)}
@@ -556,12 +556,12 @@ def _entries(file: Path) -> Iterable[tuple[str, str]]:
 
 
 def explained(mutant: Mutant, equivalents: Mapping[str, str]) -> bool:
-    """True if an entry speaks of it."""
+    """True if an entry is about it."""
     return not equivalents.keys().isdisjoint(_known_by(mutant))
 
 
 def stale(equivalents: Mapping[str, str], mutants: Iterable[Mutant]) -> Sequence[str]:
-    """Entries that speak of no mutant: the code has changed since they were written."""
+    """Entries about no mutant: the code has changed since they were written."""
     names = {name for mutant in mutants for name in _known_by(mutant)}
     return [entry for entry in equivalents if entry not in names]
 
@@ -603,7 +603,7 @@ Judged = Sequence[tuple[Mutant, Result]]
 
 
 def survivors(judged: Judged, equivalents: Mapping[str, str]) -> list[tuple[Mutant, Result]]:
-    """Mutants that nothing caught and nobody explains."""
+    """Mutants that no case caught and no entry explains."""
     return [
         (mutant, result)
         for mutant, result in judged
@@ -618,12 +618,12 @@ def share_killed(judged: Judged, equivalents: Mapping[str, str]) -> float:
 
 
 def text(judged: Judged, equivalents: Mapping[str, str]) -> str:
-    """The figure of each room, and every survivor."""
+    """The figure of each package, and every survivor."""
     lines = [
-        f"{room:10} {figures['mutants']:5} mutants  {figures['killed']:5} killed ({figures['near']} near)  "
+        f"{package:10} {figures['mutants']:5} mutants  {figures['killed']:5} killed ({figures['near']} near)  "
         f"{figures['explained']:4} explained  {figures['survived']:4} survived  "
         f"{figures['not executed']:4} not executed  {100 * figures['share']:.1f} %"
-        for room, figures in _figures(judged, equivalents).items()
+        for package, figures in _figures(judged, equivalents).items()
     ]
     lines += [
         f"  {result.fate}: {mutant.name} {mutant.description}" for mutant, result in survivors(judged, equivalents)
@@ -636,7 +636,7 @@ def as_json(judged: Judged, equivalents: Mapping[str, str], seed: int) -> dict[s
     return {
         "format": 1,
         "seed": seed,
-        "rooms": {room: dict(figures) for room, figures in _figures(judged, equivalents).items()},
+        "packages": {package: dict(figures) for package, figures in _figures(judged, equivalents).items()},
         "survivors": [
             {
                 "name": mutant.name,
@@ -651,14 +651,14 @@ def as_json(judged: Judged, equivalents: Mapping[str, str], seed: int) -> dict[s
 
 
 def markdown(judged: Judged, equivalents: Mapping[str, str], seed: int) -> str:
-    """The figures by room, and the survivors."""
+    """The figures by package, and the survivors."""
     rows = [
-        f"| {room} | {figures['mutants']} | {figures['killed']} | {figures['near']} | {figures['explained']} | "
+        f"| {package} | {figures['mutants']} | {figures['killed']} | {figures['near']} | {figures['explained']} | "
         f"{figures['survived']} | {figures['not executed']} | {100 * figures['share']:.1f} % |"
-        for room, figures in _figures(judged, equivalents).items()
+        for package, figures in _figures(judged, equivalents).items()
     ]
     left = [f"- `{mutant.name}`, {mutant.description}" for mutant, _ in survivors(judged, equivalents)]
-    head = "| room | mutants | killed | by cases of the module's clauses | explained | survived | not executed |"
+    head = "| package | mutants | killed | by cases of the module's clauses | explained | survived | not executed |"
     return "\n".join(
         [
             "# Mutants",
@@ -678,9 +678,11 @@ def markdown(judged: Judged, equivalents: Mapping[str, str], seed: int) -> str:
 
 
 def _figures(judged: Judged, equivalents: Mapping[str, str]) -> Mapping[str, Mapping[str, Any]]:
-    """By room, and for all of them together."""
-    rooms = {mutant.room: [pair for pair in judged if pair[0].room == mutant.room] for mutant, _ in judged}
-    return {room: _counted(pairs, equivalents) for room, pairs in {**rooms, "all": list(judged)}.items()}
+    """By package, and for all of them together."""
+    by_package = {
+        mutant.package: [pair for pair in judged if pair[0].package == mutant.package] for mutant, _ in judged
+    }
+    return {package: _counted(pairs, equivalents) for package, pairs in {**by_package, "all": list(judged)}.items()}
 
 
 def _counted(judged: Judged, equivalents: Mapping[str, str]) -> Mapping[str, Any]:

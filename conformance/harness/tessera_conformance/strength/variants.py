@@ -51,10 +51,10 @@ class Variant:
     """The clause or the interpretation that leaves it."""
     description: str
     reach: tuple[str, ...]
-    """Patterns of the ids of cases that can show it, in which `*` stands for any text."""
+    """Patterns of the ids of cases that can show it, in which `*` is any text."""
     made: Callable[[], AbstractContextManager[Adapter]]
     taken_for: tuple[str, ...] = ()
-    """Other interpretations as whose alternatives an answer of it may be read, since a case cannot tell the two."""
+    """Other interpretations as whose alternatives an answer of it may be read, if cases cannot distinguish the two."""
 
 
 def varies(
@@ -398,7 +398,7 @@ def put_variants(
     registry: Registry,
     chosen_cases: Selection | None = None,
 ) -> int:
-    """0 where every variant passes, 1 where a case fails one or none can tell one from the control.
+    """0 where every variant passes, 1 where a case fails one or none can distinguish one from the control.
 
     The cases are those of the options, unless they are given.
     """

@@ -16,7 +16,7 @@ from unittest import mock
 
 from tessera_conformance import chapters
 from tessera_conformance.adapter import Adapter
-from tessera_conformance.cases import rooms
+from tessera_conformance.cases import chapter_files
 from tessera_conformance.transports import Transport
 
 # What the modules of the chapters declare: violators in their folders `violators`, variants in `variants`.
@@ -55,7 +55,7 @@ def load_declared(kind: type[Found], folder: str, mark: str, directory: Path | N
         ValueError: two share a name.
     """
     if directory is None:
-        declared = [(f"{name}/", _chapter_package(name, folder)) for name in rooms(folder)]
+        declared = [(f"{name}/", _chapter_package(name, folder)) for name in chapter_files(folder)]
     else:
         declared = [("", _package_of(directory, f"tessera_{folder}"))]
     violations: dict[str, Found] = {}

@@ -30,7 +30,7 @@ from tessera_conformance.reports.journal import FILE_NAME, Report, content
 from tessera_conformance.reports.known_failures import as_toml
 
 UTF_8 = ("utf-8", "backslashreplace")
-"""The encoding of texts of others, in which half of a surrogate pair may stand."""
+"""The encoding of texts of others, in which half of a surrogate pair may occur."""
 MANIFEST = "MANIFEST.json"
 CLAUSES_LOCK, VECTORS_LOCK = "locks/clauses.lock", "locks/vectors.json"
 FILES = (
@@ -103,7 +103,7 @@ def deviations_text(report: Report) -> str:
 
 
 def digest(data: bytes) -> str:
-    """The SHA-256 as it stands in the manifest."""
+    """The SHA-256 in the manifest."""
     return hashlib.sha256(data).hexdigest()
 
 

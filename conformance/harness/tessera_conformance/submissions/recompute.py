@@ -164,7 +164,7 @@ def _tensors(value: Any) -> Iterator[Any]:
 
 
 def unaccounted(lines: Sequence[Line], plan: Sequence[str], names: Collection[str]) -> Iterator[str]:
-    """Cases that are missing, that nobody knows, or that stand there twice."""
+    """Cases that are missing, unknown, or there twice."""
     cases: set[str] = set()
     for case in (line["case"] for line in lines):
         if case in cases:

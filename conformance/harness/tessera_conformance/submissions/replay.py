@@ -119,7 +119,7 @@ class RecordedSession(Session):
 
 
 class Reported:
-    """Stands for the implementation of a report, which is not there."""
+    """A session in the place of the implementation of a report, which is not there."""
 
     def hello(self) -> Mapping[str, Any]:
         """Nothing: the report has its Hello."""

@@ -1,6 +1,6 @@
 """Checks a submission without the implementation: nothing missing, unknown, twice or altered, every verdict recomputed.
 
-Whoever makes a submission can make its digests anew, so that these show accidents only. What an edit cannot escape is
+The author of a submission can make its digests anew, so that these show accidents only. What an edit cannot escape is
 the suite: its cases with their clauses, its golden vectors, and the verdicts that follow from what was observed.
 """
 

@@ -42,7 +42,7 @@ class Transport(Protocol):
         """Start afresh and return the Hello message.
 
         Raises:
-            TransportFault: it died, hung or spoke nonsense.
+            TransportFault: it died, hung or broke the protocol.
         """
         ...
 
@@ -50,7 +50,7 @@ class Transport(Protocol):
         """The outcome of one method within `deadline` seconds; tensors may be `Tensor` objects or messages.
 
         Raises:
-            TransportFault: it died, hung or spoke nonsense; the transport needs a new start.
+            TransportFault: it died, hung or broke the protocol; the transport needs a new start.
         """
         ...
 

@@ -28,7 +28,7 @@ COMPILE, INSPECT, DEVICES = "abi.compile", "abi.inspect", "runtime.tessxDevices"
 LOADING = ("runtime.tessModuleLoad", "runtime.tessKernelGet")
 """Refusals of images that the reference's compiler made: they say nothing of a runtime's own images."""
 PATIENCE = 60.0
-"""Seconds for the reference's compiler, whatever the deadline of the calls of the implementation."""
+"""Seconds for the reference's compiler, independent of the deadline for calls of the implementation."""
 PLACES = re.compile(r"\{(input|output|options)\}")
 DIAGNOSTIC = re.compile(r"^(?:.*\b)?error\[(\w+)\]: *(.*)$", re.M)
 LONGEST_MESSAGE = 2000

@@ -20,7 +20,7 @@ DELIVERY_ORDER = "delivery-order"
 
 
 class HostIoTransport:
-    """Speaks with the endpoint at `ADDRESS` or `ADDRESS,description=FILE`.
+    """Connects to the endpoint at `ADDRESS` or `ADDRESS,description=FILE`.
 
     Raises:
         ImplementationUnavailable: the address is none, or the description cannot be read.

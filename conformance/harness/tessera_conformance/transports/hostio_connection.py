@@ -1,4 +1,4 @@
-"""A connection to an endpoint on which a line is a frame; whatever happens to it is a fault with a name.
+"""A connection to an endpoint on which a line is a frame; every failure of it is a fault with a name.
 
 Needs the standard library alone: the scripts that `reproduce` writes contain this text.
 """
@@ -76,10 +76,10 @@ def read_address(text: str) -> Address:
 
 
 def connected(address: Address, limit: float) -> Connection:
-    """A new connection; where nobody listens, somebody may within a short time.
+    """A new connection; if there is no listener, one may start within a short time.
 
     Raises:
-        EndpointFault: nobody does, or nobody accepts until `limit`, a time of the monotonic clock.
+        EndpointFault: there is no listener, or none accepts until `limit`, a time of the monotonic clock.
     """
     patience = min(limit, time.monotonic() + RECONNECT)
     while True:

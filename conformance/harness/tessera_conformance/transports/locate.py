@@ -279,7 +279,7 @@ def load_adapter(implementation: str, compiler: str | None = None) -> Adapter:
 
 
 def via_of(implementation: str, via: str) -> str:
-    """The way in that a run takes: a table of operations has no programs, whatever `--via` says."""
+    """The way in that a run takes: a table of operations has no programs, with any `--via`."""
     return "operations" if implementation.startswith(TABLES) else via
 
 

@@ -102,7 +102,7 @@ class ProcessFamily:
         return members
 
     def _orphans(self, children: list[int]) -> Iterator[int]:
-        """Children that no family here has started: they came since, and stand in a session of their own."""
+        """Children that no family here has started: they started since, and are in a session of their own."""
         own = os.getsid(0)
         pids = self._children_before | {family.first for family in _LIVING.values()}
         others = _LIVING.keys() - {self.token}
@@ -141,7 +141,7 @@ class _Living(NamedTuple):
 
 
 def _processes() -> Iterator[_Living]:
-    """Each living process; none where the system does not tell."""
+    """Each living process; none where the system does not say."""
     for name in os.listdir(_PROCESSES) if _PROCESSES.is_dir() else ():
         if name.isdigit() and (process := _living(int(name))) is not None:
             yield process
@@ -181,13 +181,13 @@ STDERR_TAIL = 16 * 1024
 CLOSE_GRACE = 2.0
 EXCHANGE = "TESSERA_CONFORMANCE_EXCHANGE"
 """The environment variable naming the exchange directory of a process: one that starts others, as `serve` does, may be
-ended before it removes theirs, so that they lie in its own."""
+ended before it removes theirs, so that they are in its own."""
 LAST_WORDS_GRACE = 0.5
 """Seconds that a process has to end after it wrote what is no answer."""
 
 
 class ProcessTransport(ABC):
-    """Speaks the protocol with a process of its own, which is started anew after a fault."""
+    """Sends requests to a process of its own, which is started again after a fault."""
 
     def __init__(self, label: str) -> None:
         self.label = label
@@ -243,7 +243,7 @@ class ProcessTransport(ABC):
 
 
 class RpcTransport(ProcessTransport):
-    """Speaks the protocol with the process started by `command`.
+    """Sends requests to the process started by `command`.
 
     Raises:
         ImplementationUnavailable: the command is empty, badly quoted or names no program.
@@ -397,7 +397,7 @@ class _Process:
         return TransportFault("protocol_error", detail, self._stderr_tail())
 
     def _refuse_last_words(self, method: str, line: bytes) -> None:
-        """Refuse an error message that stands where answers belong, as those of launchers and virtual machines do."""
+        """Refuse an error message in the place of answers, as those of launchers and virtual machines do."""
         try:
             failed = self._popen.wait(timeout=LAST_WORDS_GRACE) != 0
         except subprocess.TimeoutExpired:

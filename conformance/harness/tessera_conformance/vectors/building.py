@@ -196,7 +196,7 @@ USUAL = 310
 
 
 def pairs(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """Two vectors in which every element of `a` meets every element of `b`."""
+    """Two vectors that pair every element of `a` with every element of `b`."""
     lefts, rights = a.words().tolist(), b.words().tolist()
     shape = (len(lefts) * len(rights),)
     return (
@@ -506,7 +506,7 @@ def applied(
 
 
 def call_text(name: str, inputs: Iterable[str], attributes: Mapping[str, Any]) -> str:
-    """`op.pad(A) @{low=[1, 0], value=0.5}`: attributes stand in a block, which the printed grammar has."""
+    """`op.pad(A) @{low=[1, 0], value=0.5}`: attributes are in a block, which the printed grammar has."""
     quoted = {key: f'"{value}"' if key in QUOTED else _written(value) for key, value in attributes.items()}
     block = f" @{{{', '.join(f'{key}={text}' for key, text in quoted.items())}}}" if quoted else ""
     return f"op.{name}({', '.join(inputs)}){block}"
@@ -645,7 +645,7 @@ STRETCHING = ("select", "maximum", "minimum", "clamp")
 
 
 def moved(name: str, *operands: Tensor, **attributes: Any) -> Question:
-    """`op.pad(A) @{low=[1, 0], high=[0, 2], value=0.5}` and its kin; a text among the attributes stands as it is."""
+    """`op.pad(A) @{low=[1, 0], high=[0, 2], value=0.5}`; a text among the attributes is written as it is."""
     function = oracle.FUNCTIONS[f"oracle.{name}"]
     answer = function(*operands, **attributes)
     inputs = dict(zip("ABCDEFGH", operands, strict=False))

@@ -341,7 +341,7 @@ def load_side(place: str, folder: Path) -> dict[str, Vector]:
 
 
 def _single(path: Path) -> dict[str, Vector]:
-    """The vectors of one file, wherever in the folder's tree its topic says it stands."""
+    """The vectors of one file, in the folder's tree by its topic."""
     header = path.read_text(encoding="utf-8").partition("\n")[0]
     for root in path.resolve().parents:
         relative = path.resolve().relative_to(root).as_posix()

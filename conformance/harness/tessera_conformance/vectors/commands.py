@@ -45,7 +45,7 @@ def configure_vectors(parser: argparse.ArgumentParser) -> None:
 
 def default_sources() -> Mapping[str, Path]:
     """The sources of this checkout's vectors, by chapter."""
-    return cases.rooms("vector_sources")
+    return cases.chapter_files("vector_sources")
 
 
 def _add(actions: Subparsers, name: str, help_text: str, handler: Handler) -> argparse.ArgumentParser:

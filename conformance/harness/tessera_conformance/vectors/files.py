@@ -106,7 +106,7 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """One case of a topic, as it stands in a line of a vector file."""
+    """One case of a topic, as in a line of a vector file."""
 
     topic: str
     name: str

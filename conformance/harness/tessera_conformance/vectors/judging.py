@@ -102,7 +102,7 @@ def recognize_saturation(check: Check, inputs: Sequence[Tensor], actual: Any, fr
 
 
 def recognize_extremes(check: Check, rows: Sequence[Sequence[Value]], op: str, actual_row: Any, frozen: Tensor) -> None:
-    """Judge as `recognize` does, for extremes over ranks, each of which brings a row.
+    """Judge as `recognize` does, for extremes over ranks, each of which has a row.
 
     Raises:
         OtherReading: every element that departs from the decision follows an alternative of AMB-LANG-134.
@@ -511,7 +511,7 @@ Evaluate = Callable[["Step", Sequence[Tensor]], Sequence[Tensor]]
 """Asks for one operation of these operands; its results."""
 
 LITERAL = "literal"
-"""Stands for the literal of the program as an operand."""
+"""The literal of the program as an operand."""
 
 
 @dataclass(frozen=True)

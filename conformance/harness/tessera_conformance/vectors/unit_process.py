@@ -34,7 +34,7 @@ def compute(settings: Mapping[str, Any], names: Sequence[str], answers: AnswerWr
 
 
 def _may_hold(path: str, names: Sequence[str]) -> bool:
-    """True if a vector of these names may stand in a file: they begin with its topic."""
+    """True if a vector of these names may be in a file: they begin with its topic."""
     topic = path.removesuffix(".jsonl")
     return any(name.startswith(f"{topic}/") for name in names)
 

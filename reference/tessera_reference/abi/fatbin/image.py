@@ -243,7 +243,7 @@ _KIND_NAMES = {number: name for name, number in KINDS.items()}
 
 
 def read(image: bytes, runtime: AbiVersion | None = ABI_VERSION) -> Fatbin:
-    """Read an image for a runtime of an ABI version; for None, of whatever version it is.
+    """Read an image for a runtime of an ABI version; for None, of any version.
 
     Raises `Failure` with TESS_ERR_INVALID_VALUE for what is no well-formed image, and otherwise with
     TESS_ERR_ABI_VERSION_MISMATCH for a module that such a runtime does not load (RT-16-02 to -04).

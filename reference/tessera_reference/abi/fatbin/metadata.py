@@ -23,7 +23,7 @@ _LARGEST = (1 << 63) - 1
 
 
 def malformed(actual: str, allowed: str) -> Failure:
-    """The failure of whatever is no module image (AMB-RT-43)."""
+    """The failure for data that are no module image (AMB-RT-43)."""
     return invalid("fatbin", actual, allowed)
 
 
@@ -78,7 +78,7 @@ class CollectivePlan:
     function: str | None = None
     """The function that it is in."""
     subgroup: str | None = None
-    """The ranks that meet, where they are neither those of an axis nor the whole mesh."""
+    """The ranks that take part, where they are neither those of an axis nor the whole mesh."""
     bytes: int | None = None
     """The size of the full buffer; None if an extent is unknown."""
     chunk_bytes: int | None = None
@@ -135,7 +135,7 @@ _SAID = ("collective", "axis", "algorithm", "source", "function", "subgroup")
 
 
 LEVELS = ("program", "tile")
-"""A program brings its own launches and computes the whole result on any grid; a tile kernel is one launch."""
+"""A program has its own launches and computes the whole result on any grid; a tile kernel is one launch."""
 
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
 ALGORITHMS = ("ring", "tree", "hierarchical")
@@ -176,7 +176,7 @@ class KernelParameter:
 class KernelEntry:
     """The entry descriptor of a kernel: where it is found, what it takes, and how it is launched.
 
-    `module` names the IR module it belongs to. `grid` None leaves the grid to the launch; `block` stands in where a
+    `module` names the IR module it belongs to. `grid` None leaves the grid to the launch; `block` is used where a
     launch gives zeros (AMB-RT-08). `shared_bytes` is the static shared memory, beside which `dynamic_shared` lets a
     launch add more (AMB-RT-09).
     """

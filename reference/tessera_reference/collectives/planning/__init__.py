@@ -2,8 +2,8 @@
 
 `plan_function` runs the passes in order. They find collectives and their awaits (`steps`), fold scalings and casts
 (`folding`), fuse small tensors (`fusion`), cut chunks (`slicing`), and assign queues and dependencies (`units`). No
-pass changes what is computed. `run_plan` executes the units on all ranks (`execution`, `exchange`), `time_plan` tells
-when they run (collectives spec 4.1).
+pass changes what is computed. `run_plan` executes the units on all ranks (`execution`, `exchange`), `time_plan` gives
+the times at which they run (collectives spec 4.1).
 """
 
 from .execution import Progress, groups_of, run_plan

@@ -174,7 +174,7 @@ def run_plan(
 ) -> tuple[list[tuple[Array, ...]], list[Progress]]:
     """The results of every rank, and the order of what happened: as it became possible, or as a seed chooses.
 
-    `arguments` are those of each rank, `groups` the ranks that meet for each collective; under another level than
+    `arguments` are those of each rank, `groups` the ranks that take part in each collective; under another level than
     strict what is reduced is reduced in the order of its algorithm (AMB-COLL-96).
 
     Raises `Failure` with TESS_ERR_UNSUPPORTED for derivatives and for returns within regions, `Rejection` for the
@@ -204,7 +204,7 @@ class _Rank:
         self.frame: Frame = dict(zip(function.body.arguments, arguments, strict=True))
         self.buffers: dict[tuple[Issue, int], Flat] = {}
         self.landed: dict[Value, Flat] = {}
-        """The part of each future that chunks have brought, flat, zeros elsewhere."""
+        """The part of each future that has arrived in chunks, flat, zeros elsewhere."""
         self.ended: set[int] = set()
 
     def compute(self, instruction: Instruction) -> None:

@@ -156,7 +156,7 @@ class Program:
 
 
 def steps_of(module: Module, function: Function) -> Program:
-    """The steps of a function whose collectives stand in its outermost block.
+    """The steps of a function whose collectives are in its outermost block.
 
     Raises `Failure` with TESS_ERR_UNSUPPORTED for a collective, or a future, within a region or a function it calls.
     """
@@ -250,7 +250,7 @@ def chunk_elements(operation: Collective, tile: int | None) -> int | None:
 
 
 def ranges(count: int, chunk: int | None) -> Iterator[tuple[int, int]]:
-    """First element and count of each chunk; one chunk of nothing for no elements, since the ranks still meet.
+    """First element and count of each chunk; one empty chunk for no elements, since the ranks still synchronize.
 
     Raises `TooLarge` for too many.
     """

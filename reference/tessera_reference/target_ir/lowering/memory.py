@@ -315,7 +315,7 @@ def _by_elements(source: _Matrix, unit: Unit, role: Role, corner: tuple[int, int
 
 
 def _by_ldmatrix(source: _Matrix, unit: Unit, role: Role, corner: tuple[int, int]) -> Value:
-    """By ldmatrix: the lane gives the address of the row of the 8x8 matrix that its number stands for.
+    """By ldmatrix: the lane gives the address of the row of the 8x8 matrix of its number.
 
     The registers hold pairs along k. Memory whose rows run the other way is read transposed.
     """

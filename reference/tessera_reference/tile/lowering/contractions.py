@@ -213,7 +213,7 @@ SCALES = range(-112, 113, 28)
 """Powers of two that bring the numbers of fp32, from the largest to the smallest, into the range of fp16."""
 
 BELOW = 15
-"""A scale is for numbers that it brings below this power of two, where fp16 has all that they may be rounded to."""
+"""A scale is for numbers that it maps below this power of two, where fp16 has all that they may be rounded to."""
 
 
 def rounded_to_tf32(kernel: KernelBuilder, x: Term) -> Term:
@@ -284,7 +284,7 @@ def matrix_units(work: Contraction, shape: MmaShape) -> int:
 def fitted(work: Contraction, shape: MmaShape) -> Contraction:
     """The work with its tile halved along k until the accumulators' buffers fit beside the stages (AMB-LANG-241).
 
-    Tiles are added in ascending order of k whatever their size, so no bit depends on it.
+    Tiles of any size are added in ascending order of k, so no bit depends on it.
     """
     target = work.kernel.target
     m, n, k = work.tile

@@ -145,7 +145,7 @@ class NestKernel(KernelBuilder):
 
 
 def _renamed(value: Value, type_: Tensor, names: Names) -> Value:
-    """The buffer that stands for a scalar."""
+    """The buffer of a scalar."""
     return Value(names.unique(f"{value.name}_buffer"), type_)
 
 

@@ -380,7 +380,7 @@ def rows_kernel(nest: Nest, target: Target) -> tuple[NestKernel, Extents, int]:
 
 
 def stage_rows(rows: RowBlocks, axis: int) -> None:
-    """Copy what is staged to shared memory, each row as a whole, where the block has room for it (AMB-LANG-242)."""
+    """Copy what is staged to shared memory, each row as a whole, where it fits the block (AMB-LANG-242)."""
     kernel, (x,) = rows.kernel, rows.kernel.nest.lead.operands
     dtype, count = dtype_of(x), rows.threads // rows.lanes
     size = count * rows.length * dtype.storage_bytes + 2 * rows.node_bytes(dtype.accumulator)

@@ -29,7 +29,7 @@ class Target:
     architecture: Mapping[str, Any]
 
     def __post_init__(self) -> None:
-        """Let `dispatch.*` stand for every policy."""
+        """Expand `dispatch.*` to every policy."""
         states = dict(self.directives)
         state = states.pop(ANY_POLICY)
         object.__setattr__(self, "directives", states | {f"dispatch.{policy}": state for policy in policies.found()})

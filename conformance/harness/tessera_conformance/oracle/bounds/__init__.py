@@ -1,12 +1,12 @@
 """Bounds on the distance of a result from the exact one, by which the level fast is judged.
 
 For every function of the oracle that yields floats, `enclose` gives an enclosure for each element of the first result,
-row-major. A complex element has two, the real part first. None stands where nothing is promised: an operand is not
+row-major. A complex element has two, the real part first. None means that nothing is promised: an operand is not
 finite, the exact result is no number, or some order of the steps may overflow.
 
 What is granted at every step, and nothing else:
 - one rounding to nearest of the step's type, or a wider one: an intermediate may be kept wider than the reference has
-  it, never narrower. So rounding twice, by way of a wider type, lies within the bound;
+  it, never narrower. So rounding twice, by way of a wider type, is within the bound;
 - subnormal operands and results may be flushed to zero, except in fp8;
 - an elementary function may be off by `FUNCTION_ULPS` units in the last place of the type;
 - sums and products may be taken in any order, fused or not; a quotient may be a product with a reciprocal.

@@ -310,7 +310,7 @@ SCALING_UNITS = 2
 
 
 def error_units(n: int) -> int:
-    """G: units of roundoff of the sum of the moduli, whatever the algorithm."""
+    """G: units of roundoff of the sum of the moduli, for every algorithm."""
     factors = _prime_factors(n)
     units = max(n + 4, sum(factor + 4 for factor in factors))
     if factors and factors[-1] > LARGEST_RADIX:

@@ -227,7 +227,7 @@ def enclosed(
 ) -> list[Enclosure | None]:
     """Enclose the gradient of the weighted sum of a model's results, for each element of one operand.
 
-    `ulps` says how far an elementary function may be off. None stands where nothing is promised.
+    `ulps` says how far an elementary function may be off. None means that nothing is promised.
     """
     arithmetic = Arithmetic(float_format(operands[which].dtype), Fast(ulps))
     try:

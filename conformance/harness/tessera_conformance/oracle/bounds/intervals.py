@@ -57,7 +57,7 @@ class Interval:
 
     @classmethod
     def around(cls, centre: Real, radius: Real = 0) -> Interval:
-        """The interval of a number and how far others may lie from it."""
+        """The interval of a number and the allowed distance of others."""
         if not radius:
             return cls(_directed(centre, DOWN), _directed(centre, UP))
         return cls(_directed(centre - radius, DOWN), _directed(centre + radius, UP))
@@ -130,7 +130,7 @@ def _directed(number: Real, context: Context) -> Number:
 
 
 def _product(x: Number, y: Number, context: Context) -> Number:
-    """Zero times an end at infinity is zero: the infinite end stands for numbers, however large."""
+    """Zero times an end at infinity is zero: the infinite end means numbers of any size."""
     return ZERO if x == 0 or y == 0 else context.mul(x, y)
 
 
@@ -311,7 +311,7 @@ def flushed(x: Interval, format_: FloatFormat) -> Interval:
 
 
 def _in_range(x: Interval, format_: FloatFormat) -> Interval:
-    """An end beyond the largest number stands for overflow."""
+    """An end beyond the largest number means overflow."""
     largest = _largest(format_)
     if -largest <= x.low and x.high <= largest:
         return x

@@ -315,7 +315,7 @@ def settled(name: str, *inputs: Tensor, ulps: float, flushes: bool) -> list[bool
     """For each element, whether its bits are settled (IEEE 754-2019, 9.2.1) although no enclosure holds it.
 
     So they are where an operand is infinite or NaN, where the function has no value or a pole, and where the exact
-    result is so large that no error of `ulps` brings it back into the range. With `flushes` a subnormal operand may be
+    result is so large that no error of `ulps` moves it back into the range. With `flushes` a subnormal operand may be
     taken for zero, which settles nothing.
     """
     format_ = float_format(inputs[0].dtype)

@@ -21,7 +21,7 @@ from tessera_conformance.transports.cabi.options import constants, laid_over
 
 LARGEST = 1 << 32
 ALIGNMENT = 16
-"""Bytes; so many at most lie between what was asked for and the page that is not mapped."""
+"""Bytes; at most so many are between the end of the buffer and the guard page."""
 FAILED = (1 << 8 * ctypes.sizeof(ctypes.c_void_p)) - 1
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -211,7 +211,7 @@ def _ask(methods: Mapping[str, Method], function: str, **arguments: Any) -> Refu
 HEADER = "c-abi"
 """The feature of a header that can be read."""
 HOST_MEMORY = "host-memory"
-"""The feature of what stands here for every library."""
+"""The feature of methods that the process provides for every library."""
 
 
 class CabiAdapter:

@@ -1,4 +1,4 @@
-"""The process that loads the library and speaks the line protocol: `python -m ...child OPTIONS TYPES CALL_RECORD`.
+"""The process that loads the library and serves the line protocol: `python -m ...child OPTIONS TYPES CALL_RECORD`.
 
 The protocol has descriptors of its own. The library's standard input is empty, and what it writes to standard output
 goes to standard error. The process ends with the one that started it.

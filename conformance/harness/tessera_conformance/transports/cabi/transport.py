@@ -1,4 +1,4 @@
-"""The transport `cabi:`: tries whether the library loads, then a process loads it and speaks the line protocol."""
+"""The transport `cabi:`: tries whether the library loads, then a process loads it and serves the line protocol."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class MyAdapter:
     """Answers for an implementation."""
 
     def hello(self) -> Mapping[str, Any]:
-        """Name the implementation and its claims. The clauses of an all-reduce stand in three documents."""
+        """Name the implementation and its claims. The clauses of an all-reduce are in three documents."""
         return {
             "protocol": {"minimum": 1, "maximum": 1},
             "implementation": {"name": "my-implementation", "version": "0.1"},
