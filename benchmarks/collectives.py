@@ -14,7 +14,7 @@ import numpy as np
 from measurement import Measurement, NotMeasured, Outcome, in_turns, seconds
 
 from tessera_reference.collectives.operations import messages, run
-from tessera_reference.collectives.planning import Options, plan_function
+from tessera_reference.collectives.planner import Options, plan_function
 from tessera_reference.collectives.travel import travel
 from tessera_reference.ir.targets import DEFAULT, target_of
 from tessera_reference.levels.texts import read_at

@@ -21,8 +21,7 @@ from tessera_reference.collectives.operations import run
 from tessera_reference.collectives.programs import run_program
 from tessera_reference.ir.targets import DEFAULT, target_of
 from tessera_reference.levels.texts import read_at
-from tessera_reference.mesh.axes import MeshAxes
-from tessera_reference.mesh.topology import uniform
+from tessera_reference.mesh.topology import MeshAxes, uniform
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
 from tessera_reference.runtime import Runtime

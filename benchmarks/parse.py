@@ -5,7 +5,7 @@ from __future__ import annotations
 from measurement import Measurement, in_turns
 
 from tessera_reference.language import parse
-from tessera_reference.language.grammar import Lexer
+from tessera_reference.language.parser import Lexer
 
 FUNCTION = """
   // Scaled dot-product attention, one head of block {number}.

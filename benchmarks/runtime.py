@@ -11,8 +11,8 @@ from measurement import Measurement, NotMeasured, Outcome, in_turns
 
 from tessera_reference.abi.status import Status
 from tessera_reference.compilation.images import compile_module
-from tessera_reference.mesh.axes import MeshAxes
 from tessera_reference.mesh.engine import Engine
+from tessera_reference.mesh.topology import MeshAxes
 from tessera_reference.runtime import Runtime
 from tessera_reference.runtime.launches import LaunchConfig
 

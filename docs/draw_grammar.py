@@ -13,7 +13,7 @@ from typing import Any
 
 import tessera_reference.language  # noqa: F401  # declares every operation
 from tessera_reference.ir.operation import SPELLINGS
-from tessera_reference.language.grammar import RESERVED
+from tessera_reference.language.parser import RESERVED
 from tessera_reference.language.statements import SETTINGS
 from tessera_reference.numerics.formats import DTYPES
 

@@ -13,7 +13,7 @@ from types import NoneType, UnionType
 from typing import Any, get_args, get_origin
 
 import tessera_reference.graph  # noqa: F401  # declares every operation
-from tessera_reference.graph import functions
+from tessera_reference.graph import elementwise
 from tessera_reference.ir.module import Composite, Stepwise
 from tessera_reference.ir.operation import OPERATIONS, Derived, Operation, Role
 from tessera_reference.ir.types import LAYOUTS
@@ -127,7 +127,7 @@ def gradient_text(declared: type[Operation]) -> str:
     """Return the words for the source of the derivative (AMB-LANG-59)."""
     if not declared.is_differentiable():
         return "none; a `grad` that would have to go through it is refused (LANG-05.5-02)"
-    if issubclass(declared, functions.ElementaryFunction):
+    if issubclass(declared, elementwise.ElementaryFunction):
         return f"`{formulas()[declared.name.rpartition('.')[2]]}`"
     if declared.adjoint is not Operation.adjoint:
         return sentence(getattr(declared, "pullback", declared.adjoint))
@@ -140,13 +140,13 @@ def gradient_text(declared: type[Operation]) -> str:
 @cache
 def formulas() -> Mapping[str, str]:
     """Return the gradient of each elementary function as its table writes it."""
-    source = ast.walk(ast.parse(inspect.getsource(functions)))
+    source = ast.walk(ast.parse(inspect.getsource(elementwise)))
     table = next(
         statement.value
         for statement in source
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.value, ast.Dict)
     )
-    rows = zip(functions.FUNCTIONS, table.values, strict=True)
+    rows = zip(elementwise.FUNCTIONS, table.values, strict=True)
     return {name: ast.unparse(row.elts[1].body) for name, row in rows}  # type: ignore[attr-defined]  # pairs, lambdas
 
 

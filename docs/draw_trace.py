@@ -11,7 +11,7 @@ from typing import Any
 
 from tessera_reference.abi.status import Status
 from tessera_reference.compilation.images import compile_module
-from tessera_reference.mesh.axes import MeshAxes
+from tessera_reference.mesh.topology import MeshAxes
 from tessera_reference.runtime import Runtime
 from tessera_reference.runtime.launches import LaunchConfig
 

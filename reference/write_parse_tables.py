@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tessera_reference.language import grammar
+from tessera_reference.language import parser
 
 if __name__ == "__main__":
-    file = Path(grammar.__file__).with_name(grammar.FILE)
-    file.write_bytes(grammar.written(grammar.new_parser(grammar.TreeBuilder())))
+    file = Path(parser.__file__).with_name(parser.FILE)
+    file.write_bytes(parser.written(parser.new_parser(parser.TreeBuilder())))
     print(f"{file.name}: {file.stat().st_size} bytes")

@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 
 from tessera_reference.collectives.links import topology_of
-from tessera_reference.collectives.queues import data_parallel, simulate
-from tessera_reference.runtime.traces import queue_trace
+from tessera_reference.collectives.queues import data_parallel, queue_trace, simulate
 
 
 def trace() -> str:

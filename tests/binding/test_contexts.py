@@ -114,8 +114,8 @@ def test_every_name_of_the_binding_is_one_of_the_package() -> None:
     "first",
     [
         "",
-        "import tessera_reference.mesh.axes, tessera_reference.collectives",
-        "from tessera_reference.mesh.axes import MeshAxes",
+        "import tessera_reference.mesh.topology, tessera_reference.collectives",
+        "from tessera_reference.mesh.topology import MeshAxes",
     ],
 )
 def test_rooms_do_not_hide_the_binding(first: str) -> None:

@@ -14,8 +14,14 @@ from tessera_conformance.protocol import Rejected
 from tessera_conformance.tensors import Tensor
 from tessera_reference.abi import Failure, Status
 from tessera_reference.adapter import ReferenceAdapter, make
-from tessera_reference.collectives.chunks import MOST_CHUNKS, ChunkSize, chunks_of
-from tessera_reference.collectives.compression import compress, feed_back, read_compression
+from tessera_reference.collectives.compression import (
+    MOST_CHUNKS,
+    ChunkSize,
+    chunks_of,
+    compress,
+    feed_back,
+    read_compression,
+)
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.errors import NonFinite, ShapeMismatch, TooLarge
 from tessera_reference.numerics.formats import DTYPES

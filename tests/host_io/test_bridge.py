@@ -17,7 +17,7 @@ from tessera_reference.host_io.bridge import Bridge, Exchange
 from tessera_reference.host_io.endpoint import MOST_SUNK, Endpoint
 from tessera_reference.host_io.errors import ErrorCode, RequestFailed
 from tessera_reference.host_io.machine import Place
-from tessera_reference.mesh.axes import MeshAxes
+from tessera_reference.mesh.topology import MeshAxes
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
 from tessera_reference.runtime.bridged import (

@@ -20,8 +20,8 @@ from tessera_reference.ir.attributes import (
     string_text,
 )
 from tessera_reference.ir.operation import Refusal
+from tessera_reference.ir.text import exported, read_type
 from tessera_reference.ir.text_parser import parse_text
-from tessera_reference.ir.type_text import exported, read_type
 from tessera_reference.ir.types import Fragment, Layout, Memref, Mesh, Scalar, Tensor, Type
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DType, dtype

@@ -13,7 +13,7 @@ from tessera_reference.graph.collectives import AllReduce
 from tessera_reference.graph.constant import Constant
 from tessera_reference.graph.control import Call, For, If
 from tessera_reference.graph.elementwise import Negate
-from tessera_reference.graph.matmul import MatMul
+from tessera_reference.graph.reductions import MatMul
 from tessera_reference.ir.diagnostics import Diagnostic, Location, Rejection, Span
 from tessera_reference.ir.module import Block, Exit, Function, Instruction, Module
 from tessera_reference.ir.operation import OPERATIONS, Operation, operation

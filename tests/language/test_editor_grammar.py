@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tessera_reference.ir.operation import SPELLINGS
-from tessera_reference.language.grammar import RESERVED, Lexer, Token
+from tessera_reference.language.parser import RESERVED, Lexer, Token
 from tessera_reference.numerics.formats import DTYPES
 
 from .textmate import Piece, Walk

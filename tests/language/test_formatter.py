@@ -13,7 +13,7 @@ import pytest
 from tessera_conformance.fuzz.trials import chooser_of, make_trial
 from tessera_reference.language import Rejection, parse
 from tessera_reference.language.formatter import format_program
-from tessera_reference.language.grammar import Lexer, Token, TreeBuilder
+from tessera_reference.language.parser import Lexer, Token, TreeBuilder
 from tessera_reference.language.syntax import print_tree
 
 Bare = Callable[[object], object]

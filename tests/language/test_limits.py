@@ -13,8 +13,7 @@ from tessera_reference.graph.execution import execute
 from tessera_reference.ir.diagnostics import Rejection, Span, UnsupportedConstruct
 from tessera_reference.language import Diagnostic, compile_source, parse
 from tessera_reference.language import syntax as s
-from tessera_reference.language.grammar import CHAIN_LIMIT, NESTING_LIMIT, deep_recursion, without_collection
-from tessera_reference.language.parser import decode
+from tessera_reference.language.parser import CHAIN_LIMIT, NESTING_LIMIT, decode, deep_recursion, without_collection
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
 

@@ -16,12 +16,12 @@ from lark import Lark, UnexpectedInput
 
 from tessera_conformance.cases import vectors_directory
 from tessera_reference.ir.diagnostics import Rejection
-from tessera_reference.language import grammar as lexer
-from tessera_reference.language import grammar as parse_tables
-from tessera_reference.language import grammar as tree
 from tessera_reference.language import parse
+from tessera_reference.language import parser as lexer
+from tessera_reference.language import parser as parse_tables
+from tessera_reference.language import parser as tree
 from tessera_reference.language import syntax as s
-from tessera_reference.language.grammar import RESERVED, spellings
+from tessera_reference.language.parser import RESERVED, spellings
 from tessera_reference.language.values import floating
 from tessera_reference.numerics.formats import dtype
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from tessera_reference.language import Diagnostic
-from tessera_reference.language.grammar import Lexer
+from tessera_reference.language.parser import Lexer
 
 Rejects = Callable[[str], Diagnostic]
 

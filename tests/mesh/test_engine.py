@@ -8,8 +8,9 @@ from itertools import permutations
 
 import pytest
 
-from tessera_reference.mesh.clocks import Access, AccessLog, VectorClock
 from tessera_reference.mesh.engine import (
+    Access,
+    AccessLog,
     Choices,
     Deadlock,
     Engine,
@@ -19,6 +20,7 @@ from tessera_reference.mesh.engine import (
     Resource,
     Seeded,
     Signal,
+    VectorClock,
 )
 
 

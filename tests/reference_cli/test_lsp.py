@@ -20,7 +20,7 @@ from tessera_reference.cli import main
 from tessera_reference.commands.hover import program_hover, words
 from tessera_reference.ir.operation import SPELLINGS
 from tessera_reference.language import format_program
-from tessera_reference.language.grammar import RESERVED
+from tessera_reference.language.parser import RESERVED
 
 LONGEST = 60  # seconds, after which the server is taken to hang
 

@@ -9,7 +9,7 @@ import pytest
 
 from tessera_reference.abi.status import Status
 from tessera_reference.compilation.images import compile_module
-from tessera_reference.mesh.axes import MeshAxes
+from tessera_reference.mesh.topology import MeshAxes
 from tessera_reference.runtime.api import Runtime
 from tessera_reference.runtime.launches import LaunchConfig
 

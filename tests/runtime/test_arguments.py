@@ -9,10 +9,10 @@ import pytest
 
 from tessera_reference.abi.policy import NumericsPolicy
 from tessera_reference.abi.status import Failure, Status
-from tessera_reference.mesh.axes import MeshAxes
-from tessera_reference.runtime.arguments import Handles
+from tessera_reference.mesh.topology import MeshAxes
 from tessera_reference.runtime.contexts import read_environment, read_faults
 from tessera_reference.runtime.launches import LaunchConfig
+from tessera_reference.runtime.machine import Handles
 
 
 def status_of_handle(handles: Handles, kind: str, handle: Any) -> Status:

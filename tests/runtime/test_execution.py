@@ -17,8 +17,8 @@ from tessera_reference.abi.status import Status
 from tessera_reference.adapter import make
 from tessera_reference.c_library.serving import Session
 from tessera_reference.compilation.images import compile_module
-from tessera_reference.mesh.axes import MeshAxes
 from tessera_reference.mesh.engine import Seeded
+from tessera_reference.mesh.topology import MeshAxes
 
 Maker = Callable[..., Any]
 

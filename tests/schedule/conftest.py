@@ -10,8 +10,7 @@ from tessera_reference.ir.module import Function, Module
 from tessera_reference.ir.targets import Target, target_of
 from tessera_reference.ir.text_reader import read_module
 from tessera_reference.language import compile_source
-from tessera_reference.schedule.nests import Nest, nests_of
-from tessera_reference.schedule.verifier import verify_schedule
+from tessera_reference.schedule.nests import Nest, nests_of, verify_schedule
 
 
 class Schedules:

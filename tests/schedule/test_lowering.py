@@ -10,9 +10,9 @@ import pytest
 from tessera_reference.ir.diagnostics import Rejection
 from tessera_reference.ir.module import Function, Instruction, Module
 from tessera_reference.ir.targets import TARGETS, target_of
+from tessera_reference.schedule.choices import Options
 from tessera_reference.schedule.lowering import to_schedule
 from tessera_reference.schedule.nests import nests_of
-from tessera_reference.schedule.options import Options
 
 
 def lowered(module: Module, options: Options | None = None, target: str = "sm_90") -> Function:

@@ -17,8 +17,8 @@ from tessera_reference.language import compile_source
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES
 from tessera_reference.numerics.rounding import cast
+from tessera_reference.schedule.choices import Options
 from tessera_reference.schedule.lowering import to_schedule
-from tessera_reference.schedule.options import Options
 from tessera_reference.tile.lowering import to_tile
 from tessera_reference.tile.verifier import verify_kernel
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tessera_reference.graph.matmul import MatMul
+from tessera_reference.graph.reductions import MatMul
 from tessera_reference.ir.operation import Refusal
 from tessera_reference.ir.targets import target_of
 from tessera_reference.ir.types import Tensor

@@ -7,7 +7,8 @@ from typing import Any
 
 from tessera_conformance.strength import Violation
 from tessera_reference.abi.fatbin import CollectivePlan
-from tessera_reference.compilation import collective_plans, images
+from tessera_reference.compilation import images
+from tessera_reference.compilation import images as collective_plans
 
 from ...ir.violators.changes import changed
 from .images import Said, said

@@ -13,8 +13,8 @@ from tessera_conformance.strength import altered, varies
 from tessera_conformance.tensors import Tensor
 from tessera_reference.adapter import ReferenceAdapter, collectives
 from tessera_reference.adapter import collectives as payloads
-from tessera_reference.collectives import all_reduce, groups
-from tessera_reference.collectives.chunks import ChunkSize, read_chunk_size
+from tessera_reference.collectives import all_reduce, operations
+from tessera_reference.collectives.compression import ChunkSize, read_chunk_size
 from tessera_reference.graph import futures
 from tessera_reference.graph.futures import FutureCollective, require_chunk
 from tessera_reference.numerics.array import Array
@@ -257,7 +257,7 @@ EXTREMES = altered(
     "saturates extremes of fp8_e5m2",
     REDUCED,
     ReferenceAdapter,
-    (groups, "all_reduce", saturating),
+    (operations, "all_reduce", saturating),
     (collectives, "all_reduce", saturating),
     name="saturating_extremes",
 )

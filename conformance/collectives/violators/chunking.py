@@ -10,9 +10,9 @@ from tessera_conformance.strength import Violation, violates
 from tessera_reference.abi.status import Failure
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.adapter import collectives as adapter
-from tessera_reference.collectives import chunks
-from tessera_reference.collectives import chunks as chunk_sizes
-from tessera_reference.collectives.chunks import Chunk, ChunkSize, chunks_of, read_chunk_size
+from tessera_reference.collectives import compression
+from tessera_reference.collectives import compression as chunk_sizes
+from tessera_reference.collectives.compression import Chunk, ChunkSize, chunks_of, read_chunk_size
 
 from ...ir.violators.changes import changed
 
@@ -73,7 +73,7 @@ ELEMENTS = [
 
 def stepped(clause: str, name: str, description: str, aligned: Callable[[int, int], int]) -> Violation:
     """Another size of chunks for an amount and a tile."""
-    return changed(clause, name, description, (chunks, "aligned", aligned))
+    return changed(clause, name, description, (compression, "aligned", aligned))
 
 
 BOUNDARIES = [

@@ -8,8 +8,7 @@ from typing import Any
 
 from tessera_conformance.strength import Violation
 from tessera_reference.abi import Failure, Status
-from tessera_reference.collectives.planning import planner
-from tessera_reference.collectives.planning import planner as folding
+from tessera_reference.collectives import planner
 from tessera_reference.graph import execution
 from tessera_reference.graph.execution import Group, Ranks
 from tessera_reference.graph.futures import FutureCollective, PointToPoint, Send
@@ -158,5 +157,5 @@ VIOLATIONS = [
     between("COLL-02.1-01", "any_chunk", "takes any chunk at the other end", (execution, "brought", alike("chunk"))),
     between("COLL-02.1-01", "any_peer", "takes any peer and tag", (PointToPoint, "infer", FutureCollective.infer)),
     between("COLL-02.3-01", "in_one_piece", "sends in one piece", (planner, "chunk_elements", in_one_piece)),
-    between("COLL-02.4-02", "folded", "folds scalings into a message", (folding, "PointToPoint", ())),
+    between("COLL-02.4-02", "folded", "folds scalings into a message", (planner, "PointToPoint", ())),
 ]

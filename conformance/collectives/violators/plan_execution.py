@@ -8,18 +8,18 @@ from typing import Any
 
 from tessera_conformance.strength import Violation
 from tessera_reference.adapter import collectives
-from tessera_reference.collectives.planning import execution, timeline
-from tessera_reference.collectives.planning.execution import Exchange
-from tessera_reference.collectives.planning.execution import _Run as Run
+from tessera_reference.collectives import plan_execution
+from tessera_reference.collectives.plan_execution import Exchange
+from tessera_reference.collectives.plan_execution import _Run as Run
 from tessera_reference.numerics.array import Array
 
 from ...ir.violators.changes import changed
 from .plans import Emitter, more_buffers, with_options
 
 RELEASE, START, EXCHANGE, COMPUTE = Run._release, Run._start, Run._exchange, Run._compute
-SLOT, FOLDED, CHUNK = execution._slot, execution._folded, execution._chunk
+SLOT, FOLDED, CHUNK = plan_execution._slot, plan_execution._folded, plan_execution._chunk
 BRING, MOVED, UNITS = Exchange.bring, Exchange._moved, Emitter.units
-GROUPS, SIMULATE = collectives.groups_of, timeline.simulate
+GROUPS, SIMULATE = collectives.groups_of, plan_execution.simulate
 
 
 def running(clause: str, name: str, description: str, method: str, change: Any) -> Violation:
@@ -43,7 +43,7 @@ def shared_by_ranks(self: Run, unit: Any, step: Any, rank: int) -> None:
 
 BUFFERS = [
     changed(clause, f"half_the_buffers_{clause[5:]}", "lays two buffers over each other",
-            (execution, "_slot", half_the_buffers))
+            (plan_execution, "_slot", half_the_buffers))
     for clause in ("COLL-02.3-04", "COLL-02.3-05")
 ] + [
     changed(clause, f"stale_buffer_{clause[5:]}", "puts a chunk into a buffer whose chunk is under way",
@@ -87,7 +87,7 @@ def not_waited(self: Run, rank: int, units: Any) -> None:
 
 def snapshot(self: Run, step: Any, rank: Any) -> None:
     COMPUTE(self, step, rank)
-    if not isinstance(step, execution.Compute) and step in rank.frame:
+    if not isinstance(step, plan_execution.Compute) and step in rank.frame:
         value = rank.frame[step]
         values = value.values.copy()
         values.reshape(-1)[values.size // 2 :] = 0
@@ -97,7 +97,7 @@ def snapshot(self: Run, step: Any, rank: Any) -> None:
 
 def undrawn(self: Any, *arguments: Any) -> Any:
     for step in self.program.steps:
-        if isinstance(step, execution.Compute):
+        if isinstance(step, plan_execution.Compute):
             object.__setattr__(step, "draws", False)
     return UNITS(self, *arguments)
 
@@ -198,12 +198,12 @@ def never(side: str, kind: str) -> Any:
 
 FUSED = [
     running("COLL-02.4-01", "run_split_early", "splits a tensor an element too early", "_exchange", whole_each),
-    changed("COLL-02.4-02", "scaled_twice", "does folds twice", (execution, "_folded", twice)),
+    changed("COLL-02.4-02", "scaled_twice", "does folds twice", (plan_execution, "_folded", twice)),
     *(changed("COLL-02.4-02", f"not_scaled_{side}", f"scales nothing {side} it",
-              (execution, "_folded", never(side, "scale")))
+              (plan_execution, "_folded", never(side, "scale")))
       for side in ("before", "after")),
     changed("COLL-02.4-04", "not_rounded", "casts to the dtype that travels without rounding",
-            (execution, "cast", lambda given, dtype: Array(dtype, given.values.astype(dtype.carrier)))),
+            (plan_execution, "cast", lambda given, dtype: Array(dtype, given.values.astype(dtype.carrier)))),
 ]  # fmt: skip
 
 
@@ -231,7 +231,7 @@ def waits_take_time(units: Any, *arguments: Any) -> Any:
 
 def timed(clause: str, name: str, description: str, change: Any) -> Violation:
     """Other times."""
-    return changed(clause, name, description, (timeline, "simulate", change))
+    return changed(clause, name, description, (plan_execution, "simulate", change))
 
 
 TIMES = [

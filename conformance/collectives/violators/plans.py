@@ -7,11 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from tessera_conformance.strength import Violation
-from tessera_reference.collectives.planning import Part, Unit, planner
-from tessera_reference.collectives.planning import planner as folding
-from tessera_reference.collectives.planning import planner as fusion
-from tessera_reference.collectives.planning.planner import Compute, Issue, Program
-from tessera_reference.collectives.planning.planner import _Emitter as Emitter
+from tessera_reference.collectives import planner
+from tessera_reference.collectives.planner import Compute, Issue, Part, Program, Unit
+from tessera_reference.collectives.planner import _Emitter as Emitter
 from tessera_reference.graph.futures import FutureCollective
 from tessera_reference.ir.types import Value
 
@@ -206,7 +204,7 @@ BUFFERS = [
 
 # Fusion
 
-USUAL_JOINED, USUAL_PARTS, USUAL_KEY, USUAL_FUSE = fusion._joined, planner._parts, fusion._key, fusion.fuse
+USUAL_JOINED, USUAL_PARTS, USUAL_KEY, USUAL_FUSE = planner._joined, planner._parts, planner._key, planner.fuse
 
 
 def mixed(step: Issue) -> tuple[Part, ...]:
@@ -241,14 +239,14 @@ FUSION = [
     changed("COLL-02.4-01", "not_fused", "sends each tensor by itself", (planner, "fuse", nothing)),
     changed("COLL-02.4-01", "mixed_parts", "mixes the tensors of a collective", (planner, "_parts", mixed)),
     changed("COLL-02.4-01", "overlapping_parts", "lays tensors over each other", (planner, "_parts", overlapping)),
-    changed("COLL-02.4-01", "any_op", "joins sums and maxima", (fusion, "_key", without_op)),
-    changed("COLL-02.4-01", "large_ends", "joins nothing across a large tensor", (fusion, "_key", of_any_size)),
-    changed("COLL-02.4-01", "any_size", "joins more than a chunk", (fusion, "_fits", lambda *arguments: True)),
+    changed("COLL-02.4-01", "any_op", "joins sums and maxima", (planner, "_key", without_op)),
+    changed("COLL-02.4-01", "large_ends", "joins nothing across a large tensor", (planner, "_key", of_any_size)),
+    changed("COLL-02.4-01", "any_size", "joins more than a chunk", (planner, "_fits", lambda *arguments: True)),
     changed(
         "COLL-02.4-01",
         "parts_joined",
         "joins collectives of parts",
-        (fusion, "ELEMENTWISE", (FutureCollective,)),
+        (planner, "ELEMENTWISE", (FutureCollective,)),
     ),
     changed("COLL-02.4-01", "after_a_use", "joins what is used before", (planner, "fuse", fuse_late)),
 ]
@@ -256,7 +254,7 @@ FUSION = [
 
 # Folding
 
-USUAL_FOLDABLE, USUAL_USES = folding._foldable, folding._uses
+USUAL_FOLDABLE, USUAL_USES = planner._foldable, planner._uses
 
 
 def folds_without(kind: str) -> Callable[..., Any]:
@@ -280,7 +278,7 @@ def used_once(program: Program) -> Any:
 def only(side: str) -> Violation:
     """Folds on one side are not made."""
     clause = "COLL-02.4-02" if side == "_behind" else "COLL-02.4-04"
-    return changed(clause, f"none{side}", f"folds nothing {side[1:]} a collective", (folding, side, nothing))
+    return changed(clause, f"none{side}", f"folds nothing {side[1:]} a collective", (planner, side, nothing))
 
 
 def narrow(operation: Any) -> str | None:
@@ -297,10 +295,10 @@ def lost_folds(unit: Any, *arguments: Any, **named: Any) -> Any:
 
 
 FOLDING = [
-    changed("COLL-02.4-02", "no_scale", "folds no scaling", (folding, "_foldable", folds_without("scale"))),
-    changed("COLL-02.4-04", "no_cast", "folds no cast", (folding, "_foldable", folds_without("cast"))),
-    changed("COLL-02.4-04", "any_cast", "folds a cast that widens", (folding, "_foldable", widening)),
-    changed("COLL-02.4-02", "used_twice", "folds what is used elsewhere", (folding, "_uses", used_once)),
+    changed("COLL-02.4-02", "no_scale", "folds no scaling", (planner, "_foldable", folds_without("scale"))),
+    changed("COLL-02.4-04", "no_cast", "folds no cast", (planner, "_foldable", folds_without("cast"))),
+    changed("COLL-02.4-04", "any_cast", "folds a cast that widens", (planner, "_foldable", widening)),
+    changed("COLL-02.4-02", "used_twice", "folds what is used elsewhere", (planner, "_uses", used_once)),
     only("_before"),
     only("_behind"),
     changed("COLL-02.4-03", "narrow_sum", "adds in the dtype that travels", (planner, "_accumulator", narrow)),

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from tessera_conformance.strength import Violation
-from tessera_reference.collectives import programs
+from tessera_reference.collectives import plan_execution, programs
 from tessera_reference.collectives import programs as program_orders
-from tessera_reference.collectives.planning import execution
 from tessera_reference.numerics.trees import FOLD, PAIRWISE
 
 from ...ir.violators.changes import changed
@@ -110,7 +109,7 @@ VIOLATIONS: list[Violation] = [
         programs, "as_sent", sent_whole
     )),
     changed("COLL-02.5-01", "plan_wires_unused", "ignores the wire of a plan under fast", (
-        execution, "as_sent", sent_whole
+        plan_execution, "as_sent", sent_whole
     )),
     changed("COLL-02.5-01", "program_moves_whole", "takes the wire of a program for what it combines alone", (
         programs, "as_sent", combined_alone
@@ -125,7 +124,7 @@ VIOLATIONS: list[Violation] = [
         programs, "combine_at", lambda level: program_orders.canonically
     )),
     changed("RT-06-04", "canonical_plans", "combines canonically in plans, by algorithms in programs", (
-        execution, "reduced", canonical_plans
+        plan_execution, "reduced", canonical_plans
     )),
     changed("LANG-09-06", "strict_programs_by_algorithm", "combines in the order of algorithms under strict", (
         programs, "combine_at", lambda level: BY_ALGORITHM
@@ -142,9 +141,9 @@ VIOLATIONS: list[Violation] = [
     orders("COLL-02.1-04", "programs_sums_alone", "combines products canonically", "reduced", sums_alone),
     orders("LANG-09-05", "programs_without_algorithm", "folds what names no algorithm", "_by_algorithm", folded),
     changed("COLL-02.3-01", "plan_chunks_anew", "lets shares begin anew in every chunk", (
-        execution, "reduced", in_chunks
+        plan_execution, "reduced", in_chunks
     )),
     changed("COLL-02.4-01", "plan_tensors_as_one", "gives fused tensors the order of one", (
-        execution, "joined_order", as_one
+        plan_execution, "joined_order", as_one
     )),
 ]  # fmt: skip

@@ -10,7 +10,8 @@ import numpy as np
 
 from tessera_conformance.strength import Violation
 from tessera_reference.adapter import collectives
-from tessera_reference.collectives import groups, operations
+from tessera_reference.collectives import operations
+from tessera_reference.collectives import operations as groups
 from tessera_reference.collectives import operations as orders
 from tessera_reference.collectives.operations import Result
 from tessera_reference.numerics.array import Array

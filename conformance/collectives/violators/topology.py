@@ -10,8 +10,8 @@ from typing import Any
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.protocol import Rejected
 from tessera_reference.adapter import collectives as adapter
-from tessera_reference.collectives import chunks
-from tessera_reference.collectives.chunks import ChunkLimits
+from tessera_reference.collectives import compression
+from tessera_reference.collectives.compression import ChunkLimits
 from tessera_reference.mesh.topology import Topology, load, named
 
 from ...ir.violators.changes import changed
@@ -115,7 +115,7 @@ def checking(
     """Other bounds."""
 
     def check(topology: Topology, chunk_bytes: int, max_inflight: int) -> ChunkLimits:
-        require = chunks.require_within
+        require = compression.require_within
         most = inflight(topology)
         require("check_chunks", "max_inflight", max_inflight, least, most)
         limit = largest(topology, max(max_inflight, 1))

@@ -17,11 +17,11 @@ from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.graph import control
 from tessera_reference.graph.control import Assert, For
 from tessera_reference.graph.grad import Grad
-from tessera_reference.graph.matmul import MatMul
+from tessera_reference.graph.reductions import MatMul
 from tessera_reference.ir.operation import Operation
 from tessera_reference.ir.operation import Refusal as IllegalOperands
 from tessera_reference.ir.types import Tensor
-from tessera_reference.language import expressions, grammar, values
+from tessera_reference.language import expressions, parser, values
 from tessera_reference.language import expressions as calls
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
@@ -72,12 +72,12 @@ DROPPED = altered(
     "reserves no word that the text uses in names",
     (*TEXTS, "ir/rejections/parse/*"),
     ReferenceAdapter,
-    (grammar, "RESERVED", grammar.RESERVED - IN_USE),
+    (parser, "RESERVED", parser.RESERVED - IN_USE),
     name="dropped_words",
 )
 
 GRAMMAR_WORDS = {"assert", "fn", "tensor", "memref", "fragment", "axes", "shape", "addrspace"}
-TYPES = grammar._types
+TYPES = parser._types
 
 
 def with_words() -> Mapping[str, str]:
@@ -90,8 +90,8 @@ MORE_WORDS = altered(
     "reserves every word of the grammar",
     (*TEXTS, "ir/rejections/parse/*"),
     ReferenceAdapter,
-    (grammar, "RESERVED", grammar.RESERVED | GRAMMAR_WORDS),
-    (grammar, "_types", with_words),
+    (parser, "RESERVED", parser.RESERVED | GRAMMAR_WORDS),
+    (parser, "_types", with_words),
     name="more_words",
 )
 

@@ -14,7 +14,8 @@ from tessera_conformance.strength import altered, without_refusals
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.graph import control, movement
 from tessera_reference.graph.collectives import Reducing
-from tessera_reference.ir import attributes, type_text, verifier
+from tessera_reference.ir import attributes, verifier
+from tessera_reference.ir import text as type_text
 from tessera_reference.ir.diagnostics import Span
 from tessera_reference.ir.operation import Refusal
 from tessera_reference.ir.types import Scalar, Tensor, Value
@@ -27,8 +28,8 @@ from tessera_reference.levels import texts
 from tessera_reference.numerics.formats import DTYPES
 from tessera_reference.numerics.rounding import round_exact
 from tessera_reference.schedule import operations as schedule_operations
+from tessera_reference.schedule.nests import Legality
 from tessera_reference.schedule.operations import Tile
-from tessera_reference.schedule.verifier import Legality
 from tessera_reference.target_ir import verifier as target_verifier
 
 from .substitutes import Substitution

@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tessera_reference.graph import collectives, elementwise, functions
+from tessera_reference.graph import collectives, elementwise
+from tessera_reference.graph import elementwise as functions
 from tessera_reference.graph.elementwise import Cast
 from tessera_reference.graph.reductions import ArgMax, Softmax
 from tessera_reference.ir.operation import Environment
@@ -24,7 +25,7 @@ from tessera_reference.numerics.trees import FOLD, Tree
 Substitution: TypeAlias = tuple[Any, str, Any]
 """An owner, the name of its attribute, and the substitute."""
 
-GRAPH_MATMUL = sys.modules["tessera_reference.graph.matmul"]
+GRAPH_MATMUL = sys.modules["tessera_reference.graph.reductions"]
 GRAPH_CAST = sys.modules["tessera_reference.graph.elementwise"]
 NUMERICS_SOFTMAX = sys.modules["tessera_reference.numerics.reductions"]
 MATMUL, OVER_TREE, MODEL = GRAPH_MATMUL.matmul, reductions._over_tree, reductions._model

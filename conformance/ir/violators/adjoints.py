@@ -7,12 +7,12 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from tessera_conformance.strength import Violation
-from tessera_reference.graph import elementwise, functions, reductions, term
+from tessera_reference.graph import elementwise, reductions, term
+from tessera_reference.graph import elementwise as functions
 from tessera_reference.graph import elementwise as selection
 from tessera_reference.graph.composites import AdamW, BatchNorm, Dropout, FlashAttention, LayerNorm, RmsNorm, Sgd
 from tessera_reference.graph.constant import LayoutCast
 from tessera_reference.graph.elementwise import Cast
-from tessera_reference.graph.matmul import MatMul
 from tessera_reference.graph.movement import (
     Broadcast,
     Concat,
@@ -26,7 +26,7 @@ from tessera_reference.graph.movement import (
     Update,
     put_back,
 )
-from tessera_reference.graph.reductions import Softmax
+from tessera_reference.graph.reductions import MatMul, Softmax
 from tessera_reference.graph.term import Term, terms
 from tessera_reference.ir.operation import OPERATIONS, Applied, Builder, Operation
 

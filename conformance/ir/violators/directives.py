@@ -7,7 +7,7 @@ from unittest import mock
 
 from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.adapter import ReferenceAdapter, make
-from tessera_reference.graph.matmul import MatMul
+from tessera_reference.graph.reductions import MatMul
 from tessera_reference.ir import attributes
 from tessera_reference.language import expressions, modules, statements
 from tessera_reference.numerics.array import Array

@@ -13,8 +13,7 @@ from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.adapter import ReferenceAdapter, make, messages
 from tessera_reference.adapter import language as adapter
 from tessera_reference.graph.interpreter import Interpreter
-from tessera_reference.graph.matmul import MatMul
-from tessera_reference.graph.reductions import Softmax
+from tessera_reference.graph.reductions import MatMul, Softmax
 from tessera_reference.ir import attributes as ir_attributes
 from tessera_reference.ir import verifier
 from tessera_reference.ir import verifier as ir_profiles

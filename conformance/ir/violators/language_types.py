@@ -12,8 +12,7 @@ from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
 from tessera_reference.graph import elementwise, interpreter
 from tessera_reference.graph.constant import Constant
-from tessera_reference.graph.matmul import MatMul
-from tessera_reference.graph.reductions import Softmax
+from tessera_reference.graph.reductions import MatMul, Softmax
 from tessera_reference.ir.operation import Refusal
 from tessera_reference.ir.types import ROW_MAJOR, Tensor
 from tessera_reference.language import expressions, scope, values

@@ -30,7 +30,7 @@ from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree
 Values = Any
 Substitution = tuple[Any, str, Any]
 
-GRAPH_MATMUL = sys.modules["tessera_reference.graph.matmul"]
+GRAPH_MATMUL = sys.modules["tessera_reference.graph.reductions"]
 GRAPH_CAST = sys.modules["tessera_reference.graph.elementwise"]
 MATMUL: Callable[..., Array] = GRAPH_MATMUL.matmul
 MODEL, OVER_TREE = reductions._model, reductions._over_tree

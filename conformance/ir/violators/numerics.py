@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from tessera_conformance.strength import Violation
-from tessera_reference.graph.matmul import MatMul
-from tessera_reference.graph.reductions import Softmax
+from tessera_reference.graph.reductions import MatMul, Softmax
 from tessera_reference.ir.operation import Environment
 from tessera_reference.numerics import arithmetic
 from tessera_reference.numerics.arithmetic import larger

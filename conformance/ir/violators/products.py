@@ -11,7 +11,7 @@ import numpy as np
 
 from tessera_conformance.strength import Violation
 from tessera_conformance.vectors import load
-from tessera_reference.graph import matmul as graph
+from tessera_reference.graph import reductions as graph
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES, DType, dtype
 from tessera_reference.numerics.matmul import matmul

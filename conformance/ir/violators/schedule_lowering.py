@@ -11,7 +11,8 @@ from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.ir.module import Function, Instruction
 from tessera_reference.ir.operation import Operation
 from tessera_reference.ir.types import Tensor, Type, Value
-from tessera_reference.schedule import choices, fusion, lowering, specialize
+from tessera_reference.schedule import choices, fusion, lowering
+from tessera_reference.schedule import lowering as specialize
 from tessera_reference.schedule.choices import Choices
 from tessera_reference.schedule.fusion import FusionGroups
 from tessera_reference.schedule.lowering import Scheduling

@@ -9,10 +9,9 @@ from typing import Any
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
 from tessera_reference.ir.targets import TARGETS
-from tessera_reference.schedule import fusion, operations, verifier
-from tessera_reference.schedule.nests import Nest, buffers, shared_bytes
+from tessera_reference.schedule import fusion, nests, operations
+from tessera_reference.schedule.nests import Legality, Nest, buffers, shared_bytes
 from tessera_reference.schedule.operations import require_cover
-from tessera_reference.schedule.verifier import Legality
 
 from .verifiers_of_text import overlooks, turns_down
 
@@ -21,7 +20,7 @@ from .verifiers_of_text import overlooks, turns_down
 
 def covering(name: str, description: str, cover: Any) -> Violation:
     """A verifier that compares tile sizes and extents otherwise."""
-    owners = [(owner, "require_cover", cover) for owner in (operations, verifier)]
+    owners = [(owner, "require_cover", cover) for owner in (operations, nests)]
     return replaced("LANG-06.3-01", description, make, *owners, name=name)
 
 
@@ -100,7 +99,7 @@ PREFETCHES = [
 
 def measuring(name: str, clause: str, description: str, what: str, measure: Any) -> Violation:
     """A verifier that counts a nest's resources wrongly."""
-    return replaced(clause, description, make, (verifier, what, measure), name=name)
+    return replaced(clause, description, make, (nests, what, measure), name=name)
 
 
 def _of_one_stage(nest: Nest) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
-from tessera_reference.language import grammar
+from tessera_reference.language import parser
 
 from .printed_ir import printing
 
@@ -19,13 +19,13 @@ def unescaped(name: str, clause: str, description: str, read: Callable[[str], st
     def string_of(token: Any) -> str | None:
         return None if token is None else read(token.value[1:-1])
 
-    return replaced(clause, description, make, (grammar, "_string", string_of), name=name)
+    return replaced(clause, description, make, (parser, "_string", string_of), name=name)
 
 
 def in_turn(order: str, text: str) -> str:
     """Each kind of escape replaced everywhere before the next one."""
     for letter in order:
-        text = text.replace(f"\\{letter}", grammar.ESCAPES[letter])
+        text = text.replace(f"\\{letter}", parser.ESCAPES[letter])
     return text
 
 

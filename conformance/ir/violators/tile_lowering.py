@@ -12,7 +12,7 @@ from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.ir.module import Instruction, Module, Names
 from tessera_reference.ir.operation import Operation
 from tessera_reference.ir.types import Value
-from tessera_reference.schedule import gradients
+from tessera_reference.schedule import lowering
 from tessera_reference.schedule import lowering as schedule
 from tessera_reference.schedule.fusion import expansion, is_expandable
 from tessera_reference.schedule.lowering import Scheduling
@@ -112,18 +112,18 @@ ELEMENTS = [
              (maps, "stage_elements", read_from_the_corner), name="stretched_from_the_corner"),
 ]  # fmt: skip
 
-TOTAL, FLAT = gradients._Backward.total, gradients._flat
+TOTAL, FLAT = lowering._Backward.total, lowering._flat
 GRADIENTS = [
     replaced(BLOCKS, "leaves gradients to the host", make, (schedule, "without_gradients", lambda module: module),
              name="gradients_on_the_host"),
     replaced("LANG-08.2-01", "adds the uses of a value backwards when lowered", make,
-             (gradients._Backward, "total", in_another_order), name="gradients_backwards"),
+             (lowering._Backward, "total", in_another_order), name="gradients_backwards"),
     replaced("LANG-08.2-01", "keeps one use of a value when lowered", make,
-             (gradients._Backward, "total", of_the_last_use), name="gradients_of_one_use"),
+             (lowering._Backward, "total", of_the_last_use), name="gradients_of_one_use"),
     replaced("LANG-08.2-01", "adds the uses within a composite one by one", make,
-             (gradients, "_flat", at_once), name="gradients_at_once"),
+             (lowering, "_flat", at_once), name="gradients_at_once"),
     replaced("LANG-08.2-01", "loses gradients through a branch within a branch when lowered", make,
-             (gradients, "used_by", used_at_the_top), name="gradients_of_outer_branches"),
+             (lowering, "used_by", used_at_the_top), name="gradients_of_outer_branches"),
 ]  # fmt: skip
 
 SAMPLE = [

@@ -8,10 +8,10 @@ from typing import Any
 from tessera_conformance.strength import Variant, altered
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.numerics.formats import DTYPES
-from tessera_reference.runtime import calls, extensions
+from tessera_reference.runtime import api, calls
 from tessera_reference.runtime import collectives as collective_arguments
-from tessera_reference.runtime.arguments import invalid
 from tessera_reference.runtime.collectives import CollectiveCall
+from tessera_reference.runtime.machine import invalid
 from tessera_reference.runtime.streams import Mesh
 
 REACH = (
@@ -35,7 +35,7 @@ def reading(freedom: str, name: str, description: str, read: Any) -> Variant:
         REACH,
         ReferenceAdapter,
         (calls, "read_call", read),
-        (extensions, "read_call", read),
+        (api, "read_call", read),
         name=name,
     )
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tessera_conformance.strength import altered
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.runtime.arguments import Handles
+from tessera_reference.runtime.machine import Handles
 
 from .reach import RUNTIME
 

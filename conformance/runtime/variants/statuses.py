@@ -8,7 +8,7 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import altered, varies
 from tessera_reference.abi.status import Failure, Status
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.runtime import arguments
+from tessera_reference.runtime import machine
 from tessera_reference.runtime.collectives import CollectiveWork
 from tessera_reference.runtime.launches import LaunchWork
 from tessera_reference.runtime.state import report
@@ -23,7 +23,7 @@ NULL_IS_A_VALUE = altered(
     "calls a NULL context or mesh an invalid value",
     RUNTIME,
     ReferenceAdapter,
-    (arguments, "WITHOUT", frozenset()),
+    (machine, "WITHOUT", frozenset()),
     name="null_is_a_value",
 )
 

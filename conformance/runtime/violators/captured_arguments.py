@@ -6,8 +6,8 @@ from typing import Any
 
 from tessera_conformance.strength import violates
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.runtime.events import Graph, capture_of
 from tessera_reference.runtime.launches import LaunchWork, scalars_of, tensors_of
+from tessera_reference.runtime.streams import Graph, capture_of
 
 
 class KeepsThePointer(ReferenceAdapter):

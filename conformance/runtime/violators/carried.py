@@ -14,8 +14,7 @@ from tessera_reference.graph import composites
 from tessera_reference.graph.interpreter import RandomSource
 from tessera_reference.numerics.trees import PAIRWISE
 from tessera_reference.runtime import collectives, launches
-from tessera_reference.runtime.events import Capture, GraphWork
-from tessera_reference.runtime.streams import Carried, Work
+from tessera_reference.runtime.streams import Capture, Carried, GraphWork, Work
 
 from .changes import in_every_context
 

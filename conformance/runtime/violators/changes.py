@@ -11,7 +11,7 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.compilation.compiler import Compiler
-from tessera_reference.mesh.axes import MeshAxes
+from tessera_reference.mesh.topology import MeshAxes
 from tessera_reference.runtime.streams import Mesh
 
 Given: TypeAlias = dict[str, Any]

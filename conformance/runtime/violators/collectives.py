@@ -9,8 +9,8 @@ import numpy as np
 
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
-from tessera_reference.collectives.groups import combine
-from tessera_reference.mesh.axes import MeshAxes
+from tessera_reference.collectives.operations import combine
+from tessera_reference.mesh.topology import MeshAxes
 from tessera_reference.numerics import reductions
 from tessera_reference.numerics.array import Array
 from tessera_reference.runtime import collectives

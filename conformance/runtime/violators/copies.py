@@ -7,7 +7,7 @@ from typing import Any
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced, violates
-from tessera_reference.runtime.memory import CopyWork
+from tessera_reference.runtime.streams import CopyWork
 
 from .changes import UNSUPPORTED, BuildsOnce, Call, Given, accepting, answering, refusing
 

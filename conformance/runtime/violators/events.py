@@ -8,8 +8,7 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation
 from tessera_reference.mesh.engine import Signal
 from tessera_reference.runtime import calls
-from tessera_reference.runtime.events import RecordWork, WaitWork
-from tessera_reference.runtime.memory import CopyWork
+from tessera_reference.runtime.streams import CopyWork, RecordWork, WaitWork
 
 from .changes import INVALID, Call, Given, answering
 from .order import both, broken, exchanging

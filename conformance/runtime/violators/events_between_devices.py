@@ -7,9 +7,7 @@ from typing import Any
 
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.runtime.collectives import CollectiveWork
-from tessera_reference.runtime.events import RecordWork, WaitWork
-from tessera_reference.runtime.memory import CopyWork
-from tessera_reference.runtime.streams import Stream, Work
+from tessera_reference.runtime.streams import CopyWork, RecordWork, Stream, WaitWork, Work
 
 from .changes import BuildsOnce
 from .events import first_rank_only, of_the_first

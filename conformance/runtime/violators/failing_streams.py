@@ -7,8 +7,7 @@ from typing import Any
 
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.abi.status import Failure
-from tessera_reference.runtime.events import WaitWork
-from tessera_reference.runtime.streams import Stream
+from tessera_reference.runtime.streams import Stream, WaitWork
 
 from .changes import BuildsOnce, Call, Given, answering
 

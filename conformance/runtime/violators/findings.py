@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tessera_conformance.strength import replaced
-from tessera_reference.runtime.events import GraphWork
 from tessera_reference.runtime.machine import Order
+from tessera_reference.runtime.streams import GraphWork
 
 from .changes import INVALID, BuildsOnce, Call, Given, answering, restating
 

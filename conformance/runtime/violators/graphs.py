@@ -12,10 +12,9 @@ from tessera_reference.abi.status import Failure, LaunchFlag
 from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.numerics.array import Array
 from tessera_reference.runtime import calls
-from tessera_reference.runtime.events import Capture, Graph, GraphWork, Node, begin_capture, capture_of
 from tessera_reference.runtime.launches import LaunchWork
 from tessera_reference.runtime.state import State
-from tessera_reference.runtime.streams import Stream, Work
+from tessera_reference.runtime.streams import Capture, Graph, GraphWork, Node, Stream, Work, begin_capture, capture_of
 
 END, ADD, RECORD = Capture.end, Capture.add, Capture.record
 QUEUE, RUN, REPLAY = calls.queue_launch, LaunchWork.run, GraphWork.run

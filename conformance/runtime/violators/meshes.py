@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tessera_conformance.adapter import Refusal
-from tessera_reference.mesh.axes import MeshAxes
+from tessera_reference.mesh.topology import MeshAxes
 
 from .changes import INVALID, Call, Given, accepting, answering, grouping, refusing, without_waiting
 

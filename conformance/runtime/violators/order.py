@@ -10,10 +10,8 @@ from typing import Any
 
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.runtime.collectives import CollectiveWork
-from tessera_reference.runtime.events import WaitWork
 from tessera_reference.runtime.launches import LaunchWork
-from tessera_reference.runtime.memory import CopyWork
-from tessera_reference.runtime.streams import Stream, Work
+from tessera_reference.runtime.streams import CopyWork, Stream, WaitWork, Work
 
 from .changes import BuildsOnce
 

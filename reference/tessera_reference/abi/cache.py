@@ -15,7 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
-from ..ir.documents import read_json
+from ..ir.diagnostics import read_json
 from ..numerics.formats import shown
 from .policy import NumericsPolicy
 from .status import Failure, Status, invalid

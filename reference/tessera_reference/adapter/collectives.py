@@ -11,14 +11,16 @@ from tessera_conformance.tensors import Tensor
 from ..abi import Failure, Status
 from ..abi.status import invalid
 from ..collectives import all_reduce, run
-from ..collectives.chunks import check_chunks, chunks_of, read_chunk_size
 from ..collectives.compression import (
     Compression,
     TensorType,
+    check_chunks,
+    chunks_of,
     compress,
     densify,
     feed_back,
     pack,
+    read_chunk_size,
     read_compression,
     sparsify,
     unpack,
@@ -26,7 +28,8 @@ from ..collectives.compression import (
 from ..collectives.delivery import Sent
 from ..collectives.links import PATHS, CreditLimiter, ReadyChunk, route, topology_of
 from ..collectives.operations import OPERATIONS, messages, send_recv
-from ..collectives.planning import Options, Unit, groups_of, plan_function, run_plan, time_plan
+from ..collectives.plan_execution import groups_of, run_plan, time_plan
+from ..collectives.planner import Options, Unit, plan_function
 from ..collectives.programs import find_function, require_runnable, run_program
 from ..collectives.queues import (
     INFLIGHT,
@@ -35,6 +38,7 @@ from ..collectives.queues import (
     Bucket,
     Run,
     Slot,
+    chunk_trace,
     dispatch,
     idle,
     require_sizes,
@@ -49,7 +53,6 @@ from ..ir.text import print_module
 from ..mesh.topology import Topology
 from ..numerics import formats
 from ..numerics.formats import shown
-from ..runtime.traces import chunk_trace
 from .messages import array, checked, function_message, outcomes, read_descriptor, tensor, unit_of, unit_told
 from .session_state import SessionState
 

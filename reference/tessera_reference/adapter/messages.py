@@ -30,7 +30,7 @@ from ..ir.module import Function, Instruction
 from ..ir.operation import AttributeValue
 from ..ir.targets import TARGETS, Target, target_of
 from ..ir.types import Shard
-from ..mesh.axes import MeshAxes
+from ..mesh.topology import MeshAxes
 from ..numerics.array import Array
 from ..numerics.attributes import Reader, extents, one_of, switch, text, tree, whole
 from ..numerics.errors import InvalidArgument, ShapeMismatch
@@ -38,7 +38,7 @@ from ..numerics.formats import DType, NumericsFailure, dtype
 
 if TYPE_CHECKING:
     from ..runtime.launches import LaunchConfig
-    from ..schedule.options import Options
+    from ..schedule.choices import Options
 
 # Reading the values that the protocol's messages have and JSON has not: bytes, versions, axes, launch configurations.
 #
@@ -234,7 +234,7 @@ def target(operation: str, name: str, value: Any) -> Target:
 
 def schedule(operation: str, name: str, value: Any) -> Options:
     """Read how to schedule: what is left out follows from the program."""
-    from ..schedule.options import Options
+    from ..schedule.choices import Options
 
     return Options(**_schedule(operation, name, value))
 

@@ -14,7 +14,7 @@ from tessera_conformance.tensors import Tensor
 
 from ..abi import Descriptor, Failure, Status
 from ..collectives import order_of
-from ..collectives.groups import require_stage_one
+from ..collectives.operations import require_stage_one
 from ..graph.execution import execute
 from ..ir.operation import SPELLINGS
 from ..numerics import formats

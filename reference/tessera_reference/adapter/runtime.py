@@ -21,8 +21,8 @@ from tessera_conformance.tensors import MalformedTensor, from_wire, to_wire
 
 from ..abi.cache import CacheEntry, name_of
 from ..abi.status import Status
-from ..ir.documents import read_json
-from ..mesh.axes import MeshAxes
+from ..ir.diagnostics import read_json
+from ..mesh.topology import MeshAxes
 from ..runtime import Runtime
 from ..runtime.calls import read_policy
 from ..runtime.contexts import ModulePolicy

@@ -14,7 +14,7 @@ from ..abi.fatbin import KernelEntry, KernelParameter, read
 from ..abi.parameters import Parameter, ParameterLayout, ParameterValue, layout_of, pack
 from ..abi.status import LaunchFlag
 from ..numerics.formats import DTYPES, shown
-from ..runtime.extensions import Explained
+from ..runtime.api import Explained
 from ..runtime.launches import LaunchConfig
 from .contexts import Context, current, failures_raised, invalid, locked, locked_class, require
 from .meshes import DefaultStream, DeviceArray, HostArray, Mesh, Stream, abi_dtype, host_array, is_array, stream_on

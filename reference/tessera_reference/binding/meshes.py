@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..abi.status import CopyKind, MemKind
-from ..mesh.axes import AXES, MeshAxes
+from ..mesh.topology import AXES, MeshAxes
 from ..numerics.formats import DTYPES, DType, UnknownDType, shown
 from ..numerics.formats import dtype as dtype_called
 from .contexts import Context, TesseraError, current, failures_raised, invalid, locked, locked_class, require

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..abi.policy import NumericsPolicy
 from ..abi.status import Failure, Status, invalid
 from ..compilation.compiler import Compiler
-from ..mesh.axes import MeshAxes
+from ..mesh.topology import MeshAxes
 from ..numerics.environment import check_environment
 from ..runtime import Runtime
 from ..runtime.launches import LaunchConfig

@@ -1,6 +1,7 @@
-"""Collectives over groups of ranks (collectives spec 2, 3; runtime spec 13).
+"""Collectives over groups of ranks (collectives spec 2, 3, 4.4; runtime spec 4.6, 13).
 
-The order of combination, the wire, results and messages."""
+All-reduce of the C API, stage one, the order of combination, the wire, results and messages.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +9,200 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from ..abi.policy import Descriptor, NumericsPolicy
 from ..abi.status import Failure, Status, invalid, mismatch, unsupported
 from ..graph.futures import ALL_TO_ALL_ALGORITHMS, holds
 from ..numerics.array import Array
-from ..numerics.collectives import REDUCTIONS, all_gather, all_reduce, all_to_all, broadcast, reduce_scatter, share_of
-from ..numerics.formats import DType, shown
+from ..numerics.collectives import (
+    REDUCTIONS,
+    all_gather,
+    all_to_all,
+    alternative,
+    broadcast,
+    reduce_scatter,
+    reduced,
+    share_of,
+)
+from ..numerics.collectives import all_reduce as reduce_everywhere
+from ..numerics.formats import DTYPES, DType, shown
 from ..numerics.rounding import cast
 from ..numerics.trees import PAIRWISE, Token, Tree
 from .compression import Compression, compress, read_compression, require_fp32
 from .delivery import Sent, delivered
-from .groups import partial_values, require_operator, require_stage_one, through_devices
 from .schedules import Algorithm, Maker, Step, algorithm, maker, powers, require_known, steps
+
+# All-reduce: every rank contributes a buffer, and every rank gets their combination, with the same bits.
+#
+# Contributions are combined in the accumulator type over the canonical tree, in order of the axis coordinate, and
+# rounded once (AMB-LANG-109, AMB-RT-57), so that the result is the same on every run and on every rank (RT-06-03,
+# RT-06-04, RT-13-01, LANG-15-10, LANG-15-16).
+
+
+Operator: TypeAlias = Literal["sum", "max", "min"]
+
+_ALL_REDUCE = "tessAllReduce"
+
+
+def all_reduce(
+    buffers: Sequence[Array],
+    op: Operator,
+    *,
+    policy: NumericsPolicy | None = None,
+    wire: str | None = None,
+    descriptors: Sequence[Descriptor] | None = None,
+) -> Array:
+    """Combine the buffers of all ranks, in order of the axis coordinate; every rank is given the result.
+
+    This machine never quantizes on the wire: where `policy` permits it, it is allowed, not demanded (RT-13-09).
+
+    Raises `Failure`: TESS_ERR_INVALID_VALUE for an unknown operator or wire, or no rank, TESS_ERR_COLLECTIVE_MISMATCH
+    where ranks differ in count or dtype, TESS_ERR_DETERMINISM_VIOLATION where they differ in descriptor or a wire that
+    lacks values of the data is asked for under a deterministic policy (AMB-RT-13, AMB-RT-27, AMB-COLL-54),
+    TESS_ERR_UNSUPPORTED where `op` is not defined.
+    """
+    _require_agreement(buffers, op, descriptors)
+    if wire is not None and (not isinstance(wire, str) or wire not in DTYPES):
+        raise invalid(_ALL_REDUCE, f"unknown dtype {shown(wire)} as wire", ", ".join(DTYPES))
+    dtype = buffers[0].dtype
+    lossy = wire is not None and not holds(DTYPES[wire], dtype)
+    if lossy and (policy or NumericsPolicy()).deterministic:
+        actual = f"wire {wire} of {dtype} under a deterministic policy"
+        allowed = f"no wire, one that holds every {dtype}, or deterministic = 0"
+        raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, _ALL_REDUCE, actual, allowed)
+    require_operator(op, dtype, _ALL_REDUCE)
+    tree = descriptors[0].reduction_order if descriptors else None
+    if tree is not None:
+        tree.require_leaves(len(buffers))
+    return reduced(op, buffers, None if tree is None else [(tree, slice(None))])
+
+
+def require_operator(op: str, dtype: DType, function: str) -> None:
+    """Raise `Failure` with TESS_ERR_UNSUPPORTED for an operator that a dtype does not have (AMB-RT-28, AMB-RT-57)."""
+    if (instead := alternative(op, dtype)) is not None:
+        raise unsupported(function, f"{op} of {dtype}", instead)
+
+
+def _require_agreement(buffers: Sequence[Array], op: str, descriptors: Sequence[Descriptor] | None) -> None:
+    if op not in get_args(Operator):
+        allowed = " or ".join(get_args(Operator))
+        raise invalid(_ALL_REDUCE, f"operator {shown(op)}", allowed)
+    if not buffers:
+        raise invalid(_ALL_REDUCE, "no rank takes part", "one buffer of each rank")
+    for rank, buffer in enumerate(buffers):
+        if (buffer.dtype, buffer.shape) != (buffers[0].dtype, buffers[0].shape):
+            actual = f"rank {rank} brings {buffer.dtype}{list(buffer.shape)}"
+            expected = f"{buffers[0].dtype}{list(buffers[0].shape)}, as rank 0 does"
+            raise mismatch(_ALL_REDUCE, actual, expected)
+    if descriptors is None:
+        return
+    if len(descriptors) != len(buffers):
+        actual = f"{len(descriptors)} descriptors of {len(buffers)} ranks"
+        raise invalid(_ALL_REDUCE, actual, "one of each rank")
+    for rank, descriptor in enumerate(descriptors):
+        if descriptor != descriptors[0]:
+            actual = f"rank {rank} brings another determinism descriptor than rank 0"
+            raise Failure(
+                Status.TESS_ERR_DETERMINISM_VIOLATION, _ALL_REDUCE, actual, "the same descriptor on every rank"
+            )
+
+
+# What each rank of a group has after a collective (runtime spec 4.6; AMB-RT-02, AMB-RT-04, AMB-RT-57).
+
+
+def combine(
+    collective: str,
+    buffers: Sequence[Array],
+    *,
+    op: Any = None,
+    root: int | None = None,
+    policy: NumericsPolicy | None = None,
+    descriptor: Descriptor | None = None,
+) -> list[Array]:
+    """The flat buffers of all ranks of a group afterwards, in order of the axis coordinate. Raises `Failure`.
+
+    A reduce-scatter gives each the whole combination, of which its own share counts.
+    """
+    ranks, count = len(buffers), buffers[0].values.size
+    if collective == "broadcast":
+        assert root is not None, "a broadcast has a root"
+        return broadcast(buffers, root)
+    if collective == "all_gather":
+        return all_gather([Array(x.dtype, x.values[share_of(count, rank, ranks)]) for rank, x in enumerate(buffers)])
+    descriptors = None if descriptor is None else [descriptor] * ranks
+    return [all_reduce(buffers, op, policy=policy, descriptors=descriptors)] * ranks
+
+
+# Stage one of a hierarchical collective: partial values of warps and blocks of a device (COLL-04.4-01; AMB-COLL-66).
+#
+# A device brings a partial value of each warp of each block. Under deterministic the warps of a block are combined
+# first, then the blocks of a device, each along adjacent pairs; then devices, as the algorithm has it. Under strict
+# the order is the canonical tree over all partial values. Nothing is rounded between stages, and stage one sends
+# nothing.
+
+
+ALGORITHM = "hierarchical"
+
+
+def require_stage_one(operation: str, name: str, partials: Sequence[int], travels: bool) -> None:
+    """Raise `Failure` where there is no stage one.
+
+    TESS_ERR_INVALID_VALUE for an operation that combines nothing and for other than two numbers from 1 on;
+    TESS_ERR_UNSUPPORTED for another algorithm, and where data travel compressed or in a seeded order (`travels`).
+    """
+    if operation not in ("all_reduce", "reduce_scatter"):
+        raise invalid(operation, "partial values", "all_reduce or reduce_scatter")
+    if len(partials) != 2 or min(partials) < 1:
+        expected = "blocks of a device and warps of a block, 1 or more"
+        raise invalid(operation, f"partials {shown(list(partials))}", expected)
+    if name != ALGORITHM:
+        actual = f"partial values with algorithm {name!r}"
+        raise unsupported(operation, actual, f"algorithm {ALGORITHM!r}")
+    if travels:
+        raise unsupported(operation, "partial values over a wire or by a seed", "neither")
+
+
+def partial_values(operation: str, buffers: Sequence[Array], partials: Sequence[int]) -> list[Array]:
+    """The partial values of all devices, in order of device, block and warp.
+
+    Raises `Failure` with TESS_ERR_INVALID_VALUE for a buffer that does not begin with axes of blocks and warps.
+    """
+    blocks, warps = partials
+    for rank, buffer in enumerate(buffers):
+        if buffer.shape[:2] != (blocks, warps):
+            actual = f"rank {rank} brings {buffer.dtype}{list(buffer.shape)}"
+            expected = f"[{blocks}, {warps}, ...], a partial value of each warp of each block"
+            raise invalid(operation, actual, expected)
+    places = [(block, warp) for block in range(blocks) for warp in range(warps)]
+    return [Array(part.dtype, part.values[place]) for part in buffers for place in places]
+
+
+def through_devices(tree: Tree, ranks: int, partials: Sequence[int]) -> Tree:
+    """The tree over all partial values, whose innermost levels are warps and blocks, from one over devices."""
+    blocks, warps = partials
+
+    def block(number: int) -> str:
+        return _tree_text(PAIRWISE, warps, lambda warp: str(number * warps + warp))
+
+    def device(rank: int) -> str:
+        return _tree_text(PAIRWISE, blocks, lambda number: block(rank * blocks + number))
+
+    return Tree.parse(_tree_text(tree, ranks, device))
+
+
+def _tree_text(tree: Tree, count: int, leaf: Callable[[int], str]) -> str:
+    """The text of a tree over so many leaves, each of which may be a tree."""
+    return tree.over(count).evaluate(leaf, lambda children: f"({' '.join(children)})", "c")
+
+
+# Collectives over groups of ranks (collectives spec 2, 3; runtime spec 13).
+#
+# The order of combination, the wire, results and messages.
+
 
 Values = npt.NDArray[Any]
 Ranks = npt.NDArray[np.int64]
@@ -336,7 +515,7 @@ def _afterwards(
     assert op is not None, "required before"
     order = [(tree, share_of(flat[0].values.size, rank, ranks)) for rank, tree in enumerate(trees)]
     order = [(trees[0], slice(None))] if all(tree == trees[0] for tree in trees) else order
-    return (reduce_scatter if operation == "reduce_scatter" else all_reduce)(inputs, op, order, ranks)
+    return (reduce_scatter if operation == "reduce_scatter" else reduce_everywhere)(inputs, op, order, ranks)
 
 
 def _by_leaf(
@@ -444,7 +623,7 @@ def _require_fit(operation: str, used: Algorithm, inputs: Sequence[Array], root:
 # Sends and receives: buffers that go from one rank to another, and no further (AMB-COLL-77).
 
 
-_NAME = "send_recv"
+_SEND_RECV = "send_recv"
 
 
 def send_recv(buffers: Sequence[Array], pairs: Sequence[Sequence[int]], chunk: int | None = None) -> Result:
@@ -461,14 +640,14 @@ def send_recv(buffers: Sequence[Array], pairs: Sequence[Sequence[int]], chunk: i
     for source, target in pairs:
         if not (0 <= source < len(buffers) and 0 <= target < len(buffers)) or source == target:
             expected = f"two different ranks of 0 to {len(buffers) - 1}"
-            raise invalid(_NAME, f"the pair {shown([source, target])}", expected)
+            raise invalid(_SEND_RECV, f"the pair {shown([source, target])}", expected)
         if received[target] > 1:
-            raise invalid(_NAME, f"{received[target]} sends to rank {target}", "one")
+            raise invalid(_SEND_RECV, f"{received[target]} sends to rank {target}", "one")
         payload, buffer = buffers[source], buffers[target]
         if (payload.dtype, payload.shape) != (buffer.dtype, buffer.shape):
             actual = f"rank {source} sends {payload.dtype}{list(payload.shape)}"
             expected = f"{buffer.dtype}{list(buffer.shape)}, which rank {target} receives"
-            raise mismatch(_NAME, actual, expected)
+            raise mismatch(_SEND_RECV, actual, expected)
         outputs[target] = payload
         count = payload.values.size
         length = chunk or max(count, 1)

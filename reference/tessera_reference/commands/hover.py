@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from ..ir.operation import OPERATIONS, SPELLINGS, Derived, Operation
-from ..language.grammar import Lexer, span_of
+from ..language.parser import Lexer, span_of
 
 IR_NAME = re.compile(r"[A-Za-z_][\w.]*")
 BRACKETS = frozenset({"<", ">", "<=", ">="})

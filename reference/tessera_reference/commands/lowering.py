@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..collectives.planning import Options, plan_function
+from ..collectives.planner import Options, plan_function
 from ..ir.module import Module
 from ..ir.text import print_module
 from ..language import parse, print_tree

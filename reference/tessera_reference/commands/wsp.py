@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..ir.documents import read_json
+from ..ir.diagnostics import read_json
 from ..wsp.deadlock import drawing, explanation
 from ..wsp.errors import WspFailure
 from ..wsp.native import NoCompiler, build, c_program, compiler, prepared

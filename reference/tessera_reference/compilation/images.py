@@ -1,4 +1,4 @@
-"""From a source to the image of a module, with explanations of what was decided (runtime spec 8.1, 16, 17)."""
+"""From a source to the image of a module, with collective plans and explanations (runtime spec 8.1, 16, 17)."""
 
 from __future__ import annotations
 
@@ -6,28 +6,135 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from math import prod
 from typing import Any, Literal
 
-from ..abi.fatbin import Explanation, Fatbin, FusionGroup, KernelEntry, Metadata, Section, TileShape, write
+from ..abi.fatbin import (
+    CollectivePlan,
+    Explanation,
+    Fatbin,
+    FusionGroup,
+    KernelEntry,
+    Metadata,
+    Section,
+    TileShape,
+    write,
+)
 from ..abi.policy import NumericsPolicy
 from ..abi.status import ABI_VERSION, AbiVersion, invalid
+from ..collectives.selection import row_of, tables
+from ..graph.collectives import AllGather, AllReduce, AllToAll, Collective, ReduceScatter, RootBroadcast
+from ..graph.futures import (
+    WIRES,
+    FutureCollective,
+    IssueAllGather,
+    IssueAllReduce,
+    IssueAllToAll,
+    IssueBroadcast,
+    IssueReduceScatter,
+)
+from ..ir.attributes import attribute_text
 from ..ir.diagnostics import MissingTool, Rejection, UnsupportedConstruct
 from ..ir.module import Function, Instruction, Module
 from ..ir.operation import Refusal
 from ..ir.targets import Target, UnknownTarget, target_of
-from ..ir.types import Tensor, Type
+from ..ir.types import Mesh, Shard, Tensor, Type
 from ..language import compile_source
 from ..levels.emission import bitcode, emit, joined
 from ..levels.execution import for_shapes, lower
 from ..levels.texts import read_at
-from ..schedule.lowering import to_schedule
+from ..schedule.choices import Options, annotated
+from ..schedule.lowering import lowering_refused, specialized_alone, to_schedule
 from ..schedule.nests import Nest, with_nests_replaced
-from ..schedule.options import Options, annotated
-from ..schedule.specialize import lowering_refused, specialized_alone
 from ..target_ir.lowering import to_target
-from .collective_plans import plans_of
 from .extents import named_dimensions
 from .kernels import Offered, canonical_text, entry_of, offered, require_kernels, with_resources
+
+# The plans of a module, from the collectives of its functions (runtime spec 8.1, collectives spec 3.1, 8).
+#
+# RT-08.1-10, RT-17-09, COLL-08-12; AMB-COLL-85, -86. The plan of a collective has what the program says of it. If the
+# program leaves the algorithm open, the table by size decides, or the runtime where the size is known only at launch.
+
+
+NAMES: Mapping[type[Collective], str] = {
+    AllReduce: "all_reduce",
+    ReduceScatter: "reduce_scatter",
+    AllGather: "all_gather",
+    RootBroadcast: "broadcast",
+    AllToAll: "all_to_all",
+    IssueAllReduce: "all_reduce",
+    IssueReduceScatter: "reduce_scatter",
+    IssueAllGather: "all_gather",
+    IssueBroadcast: "broadcast",
+    IssueAllToAll: "all_to_all",
+}
+
+
+def plans_of(modules: Sequence[Module]) -> tuple[CollectivePlan, ...]:
+    """A plan of every collective, in the order of the text; equal plans of a function are listed once."""
+    return tuple(
+        dict.fromkeys(
+            _plan(instruction.operation, function.name, module.meshes)
+            for module in modules
+            for function in module.functions.values()
+            for instruction in function.body.walk()
+            if isinstance(instruction.operation, Collective) and type(instruction.operation) in NAMES
+        )
+    )
+
+
+def _plan(operation: Collective, function: str, meshes: Mapping[str, Mesh]) -> CollectivePlan:
+    collective, size = NAMES[type(operation)], _bytes(operation)
+    if not isinstance(operation, FutureCollective):
+        algorithm = _by_size(collective, size)
+        return CollectivePlan(collective, operation.axis, algorithm, "default", function, bytes=size)
+    axis, subgroup = _place(operation.met, meshes[operation.grid])
+    hint = None if operation.algo == "auto" else operation.algo
+    return CollectivePlan(
+        collective,
+        axis,
+        hint or _by_size(collective, size),
+        "hint" if hint else "default",
+        function,
+        subgroup,
+        size,
+        None if operation.chunk_size is None else int(operation.chunk_size),
+        WIRES[operation.dtype] if operation.dtype else None,
+        operation.path,
+        operation.scope,
+        _kept(operation.priority),
+        _kept(operation.overlap),
+        _kept(operation.qos),
+    )
+
+
+def _place(met: Shard, mesh: Mesh) -> tuple[str | None, str | None]:
+    """The axis of the collective, its subgroup, or neither for the whole mesh."""
+    if len(met.axes) == 1:
+        return met.axes[0], None
+    whole = set(met.axes) == set(mesh.axes) or met.groups == (tuple(range(mesh.size)),)
+    return None, None if whole else str(met)
+
+
+def _bytes(operation: Collective) -> int | None:
+    """Return the size of the full buffer, for a gather that of its result; None if an extent is unknown."""
+    extents = [extent for extent in operation.x.shape if isinstance(extent, int)]
+    if len(extents) != len(operation.x.shape):
+        return None
+    parts = operation.group if isinstance(operation, AllGather | IssueAllGather) else 1
+    return prod(extents) * operation.x.dtype.storage_bytes * parts
+
+
+def _by_size(collective: str, size: int | None) -> str:
+    return "auto" if size is None else row_of(tables()[collective], size).algorithm
+
+
+def _kept(value: object) -> int | str | None:
+    """A number or a text as it is; anything else as a text of IR has it (AMB-COLL-19)."""
+    if value is None or isinstance(value, str) or (type(value) is int and -(1 << 63) <= value < 1 << 63):
+        return value
+    return attribute_text(value)  # type: ignore[arg-type]  # what the attributes of an operation are
+
 
 # The sources of compilation, programs and IR texts, as verified modules (language spec 4).
 

@@ -1,23 +1,243 @@
-"""Printing IR in MLIR's generic form (spec section 13.1; AMB-LANG-66: quoted operation names).
-
-At home types read as in the spec, `tensor<128x64xbf16>`. For export they become `!tessera.tensor<128x64xbf16>`, so that
-`mlir-opt --allow-unregistered-dialect` takes the text. Every operation then carries its location, and a function the
-names of its parameters, which other tools do not keep. `text_reader` reads both.
-"""
+"""Types in text, and printing IR in MLIR's generic form (spec 3, 13.1; AMB-LANG-66: quoted operation names)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from .attributes import COMMON_ATTRIBUTES, ByteCount, array_value, attribute_text, string_text
-from .diagnostics import Location
+from ..numerics.formats import DType
+from .attributes import COMMON_ATTRIBUTES, ByteCount, array_value, attribute_text, dtype_named, string_text
+from .diagnostics import Location, did_you_mean
 from .module import Block, Exit, Function, Instruction, Module, Names, Walk, trampoline
-from .operation import AttributeValue
-from .type_text import exported
-from .types import Type, Value
+from .operation import AttributeValue, Refusal
+from .types import (
+    LAYOUTS,
+    ROW_MAJOR,
+    Dim,
+    Fragment,
+    Future,
+    Layout,
+    Memref,
+    Mesh,
+    Pointer,
+    Scalar,
+    Shard,
+    Tensor,
+    Type,
+    Value,
+    Vector,
+    is_layout,
+    layout_of,
+)
 
-__all__ = ["attribute_text", "print_module"]
+# Reading types: `tensor<4x8xbf16; layout=col_major>` at home, `!tessera.tensor<...>` in exported text (section 13.1).
+#
+# Only types without types inside are read here; a function type is read by the parser of the text around it.
+
+
+DIALECT = "!tessera."
+LARGEST_EXTENT = 2**63 - 1
+"""Extents are 64-bit signed integers, as everywhere at the ABI."""
+ADDRESS_SPACES = ("shared", "global")
+"""The address spaces of a memref (AMB-LANG-35)."""
+POINTER_SPACES = {0: "generic", 1: "global", 3: "shared", 4: "constant", 5: "local"}
+"""The address spaces of pointers by number; local is private (LANG-08.3-01, AMB-LANG-35)."""
+
+_PARTS = re.compile(r"(?:!tessera\.)?(\w+|!llvm\.ptr)<(.*)>(?:\[addrspace=(\w*)\])?", re.DOTALL | re.ASCII)
+_SHAPED = re.compile(r"((?:[^x]*x)*?)(complex(?:64|128)|[^x]*)")  # no name in a shape contains an x (AMB-LANG-06)
+_DIM = re.compile(r"\?|[0-9]+|[A-Za-wyz_][A-Za-wyz0-9_]*")
+_AXES = re.compile(r"axes=\[([A-Za-z_]\w*(?:,[A-Za-z_]\w*)*)\]", re.ASCII)
+_GROUPS = re.compile(r"groups=\[(\[[0-9]+(?:,[0-9]+)*\](?:,\[[0-9]+(?:,[0-9]+)*\])*)\]", re.ASCII)
+_MESH = re.compile(r"axes=\[([A-Za-z_]\w*(?:,[A-Za-z_]\w*)*)\],shape=\[([0-9]+(?:,[0-9]+)*)\]", re.ASCII)
+
+
+def read_type(text: str) -> Type:
+    """The type that a text is, of the home form or the exported one. Raises `Refusal`."""
+    match = _PARTS.fullmatch(text)
+    if match is None:
+        return Scalar(dtype_named(text.removeprefix(DIALECT)))
+    name, inside, space = match[1], "".join(match[2].split()), match[3]
+    if name not in _READERS or (space is not None and name != "memref"):
+        message = f"{text[:60]} is no type"
+        requirement = f"a dtype, or one of {', '.join(_READERS)}, fn"
+        raise Refusal("types", message, requirement, "LANG-02.2-01", did_you_mean(name, _READERS))
+    return _READERS[name](inside if space is None else f"{inside};addrspace={space}")
+
+
+def exported(type_: Type) -> str:
+    """A type in exported text: all of it between the angle brackets of a dialect type."""
+    if isinstance(type_, Pointer | Future | Shard):
+        return str(type_)  # of a dialect as it is
+    if isinstance(type_, Memref):
+        return f"{DIALECT}{str(type_).replace('>[', '; ').rstrip(']')}>"
+    text = str(type_)
+    return f"{DIALECT}fn<{text.removeprefix('fn')}>" if text.startswith("fn(") else f"{DIALECT}{text}"
+
+
+def _shaped(text: str) -> tuple[tuple[Dim, ...], DType]:
+    """Extents and a dtype, joined by the letter x."""
+    match = _SHAPED.fullmatch(text)
+    assert match is not None, "the last component matches whatever is left"
+    dims = match[1].split("x")[:-1]
+    if not dims:
+        raise Refusal("shapes", f"a shape without dimensions in {text[:40]!r}", "a scalar type", "AMB-LANG-27")
+    return tuple(map(_dim, dims)), dtype_named(match[2])
+
+
+def _dim(text: str) -> Dim:
+    if _DIM.fullmatch(text) is None:
+        raise Refusal("shapes", f"{text[:40]!r} is no dimension", "an extent, a name or ?", "LANG-02.3-37")
+    return read_extent(text) if text[0].isdecimal() else text
+
+
+def read_extent(text: str) -> int:
+    """The extent that decimal digits say. Raises `Refusal`."""
+    digits = text.lstrip("0") or "0"
+    if len(digits) > 19 or int(digits) > LARGEST_EXTENT:
+        raise Refusal("shapes", "an extent is too large", f"extents up to {LARGEST_EXTENT}", "LANG-02.3-37")
+    return int(digits)
+
+
+def read_layout(text: str) -> Layout:
+    """A known layout with its parameters. Raises `Refusal`."""
+    try:
+        layout = layout_of(text)
+    except ValueError:
+        layout = Layout(text[:40])
+    if not is_layout(layout):
+        message = f"{layout.text!r} is no layout"
+        requirement = f"one of {', '.join(LAYOUTS)}; blocked with bm and bn"
+        raise Refusal("layouts", message, requirement, "LANG-02.3-39", did_you_mean(layout.name, LAYOUTS))
+    return layout
+
+
+def _setting(text: str, name: str) -> str:
+    """The value of `name=value`."""
+    key, equals, value = text.partition("=")
+    if key != name or not bool(equals):
+        raise Refusal("types", f"{text[:40]!r} stands in a type", f"{name}=...", "LANG-02.2-01")
+    return value
+
+
+def _tensor(inside: str) -> Tensor:
+    shape, semicolon, layout = inside.partition(";")
+    return Tensor(*_shaped(shape), read_layout(_setting(layout, "layout")) if semicolon else ROW_MAJOR)
+
+
+def _memref(inside: str) -> Memref:
+    shape, semicolon, setting = inside.partition(";")
+    space = _setting(setting, "addrspace") if semicolon else "global"
+    if space not in ADDRESS_SPACES:
+        message = f"a memref does not lie in address space {space[:40]!r}"
+        requirement = f"addrspace={' or '.join(ADDRESS_SPACES)}"
+        raise Refusal("types", message, requirement, "LANG-02.2-19", did_you_mean(space, ADDRESS_SPACES))
+    return Memref(*_shaped(shape), space)
+
+
+def _fragment(inside: str) -> Fragment:
+    parts = re.split(r"[,;](?![^(]*\))", inside)
+    if len(parts) not in (4, 5) or any(not size.isdecimal() or not size.isascii() for size in parts[:3]):
+        message = f"fragment<{inside[:40]}> is no fragment type"
+        raise Refusal("types", message, "fragment<m,n,k,dtype> or fragment<m,n,k,dtype,layout=...>", "LANG-02.2-15")
+    m, n, k = map(read_extent, parts[:3])
+    if min(m, n, k) <= 0:
+        raise Refusal("tile", "a fragment has an extent of 0", "extents of at least 1", "LANG-02.2-15")
+    layout = read_layout(_setting(parts[4], "layout")) if len(parts) == 5 else None
+    return Fragment(m, n, k, dtype_named(parts[3]), layout)
+
+
+def _mesh(inside: str) -> Mesh:
+    match = _MESH.fullmatch(inside)
+    if match is None:
+        raise Refusal("distributed", f"mesh<{inside[:40]}> is no mesh type", "mesh<axes=[dp], shape=[4]>", "LANG-09-01")
+    return sound_mesh(tuple(match[1].split(",")), tuple(map(read_extent, match[2].split(","))))
+
+
+def sound_mesh(axes: tuple[str, ...], shape: tuple[int, ...]) -> Mesh:
+    """A mesh with one extent of at least 1 for each of its axes (LANG-09-01, AMB-LANG-82). Raises `Refusal`."""
+    if not len(shape) == len(axes) > 0:
+        message = f"a mesh of {len(axes)} axes has {len(shape)} extents"
+        raise Refusal("distributed", message, "one extent for each axis", "LANG-09-01")
+    if len(set(axes)) != len(axes):
+        raise Refusal("distributed", "an axis stands twice", "axes of different names", "LANG-09-01")
+    if min(shape) <= 0:
+        raise Refusal("distributed", "an axis has no extent", "extents of at least 1", "LANG-09-01")
+    return Mesh(axes, shape)
+
+
+def _pointer(inside: str) -> Pointer:
+    spaces = {
+        **{str(number): number for number in POINTER_SPACES},
+        **{name: number for number, name in POINTER_SPACES.items()},
+    }
+    spaces["private"] = spaces["local"]
+    if inside not in spaces:
+        message = f"{inside[:40]!r} is no address space of a pointer"
+        requirement = f"one of {', '.join(f'{number} ({name})' for number, name in POINTER_SPACES.items())}"
+        raise Refusal("types", message, requirement, "LANG-08.3-01", did_you_mean(inside, spaces))
+    return Pointer(spaces[inside])
+
+
+def _vector(inside: str) -> Vector:
+    shape, element = _shaped(inside)
+    extent = shape[0]
+    if len(shape) != 1 or not isinstance(extent, int) or extent <= 0:
+        message = f"vector<{inside[:40]}> is no vector type"
+        raise Refusal("types", message, "one extent of at least 1: vector<4xfp32>", "LANG-11-01")
+    return Vector(extent, element)
+
+
+def _future(inside: str) -> Future:
+    value = read_type(inside)
+    if not isinstance(value, Tensor | Scalar):
+        message = f"a future of {inside[:40]}"
+        requirement = "a future of a tensor or scalar: !tessera.future<tensor<4xfp32>>"
+        raise Refusal("types", message, requirement, "COLL-02.1-01")
+    return Future(value)
+
+
+def _shard(inside: str) -> Shard:
+    axes, groups = _AXES.fullmatch(inside), _GROUPS.fullmatch(inside)
+    if axes is None and groups is None:
+        message = f"shard<{inside[:40]}> is no shard type"
+        requirement = "!tessera.shard<axes=[dp, tp]> or !tessera.shard<groups=[[0, 2], [1, 3]]>"
+        raise Refusal("distributed", message, requirement, "COLL-02.2-03")
+    if axes is not None:
+        return _sound_axes(tuple(axes[1].split(",")))
+    assert groups is not None
+    rank_groups = tuple(tuple(map(read_extent, group.split(","))) for group in groups[1].strip("[]").split("],["))
+    ranks = [rank for group in rank_groups for rank in group]
+    if len(set(ranks)) != len(ranks):
+        raise Refusal("distributed", "a rank stands in two groups", "each once", "COLL-02.2-03")
+    if len({len(group) for group in rank_groups}) != 1:
+        raise Refusal("distributed", "groups have different sizes", "as many ranks in each group", "COLL-02.2-03")
+    return Shard(groups=rank_groups)
+
+
+def _sound_axes(axes: tuple[str, ...]) -> Shard:
+    if len(set(axes)) != len(axes):
+        raise Refusal("distributed", "an axis stands twice", "each axis once", "COLL-02.2-03")
+    return Shard(axes)
+
+
+_READERS: dict[str, Callable[[str], Type]] = {
+    "tensor": _tensor,
+    "memref": _memref,
+    "fragment": _fragment,
+    "mesh": _mesh,
+    "!llvm.ptr": _pointer,
+    "vector": _vector,
+    "future": _future,
+    "shard": _shard,
+}
+
+# Printing IR in MLIR's generic form (spec section 13.1; AMB-LANG-66: quoted operation names).
+#
+# At home types read as in the spec, `tensor<128x64xbf16>`. For export they become `!tessera.tensor<128x64xbf16>`, so
+# that `mlir-opt --allow-unregistered-dialect` takes the text. Every operation then carries its location, and a
+# function the names of its parameters, which other tools do not keep. `text_reader` reads both.
+
 
 MODULE = "builtin.module"
 FUNCTION = "tessera.graph.func"

@@ -16,8 +16,7 @@ from .attributes import UNITS, ByteCount, float_of_bits, string_of
 from .diagnostics import Category, Diagnostic, Location, Phase, Rejection, Span, UnsupportedConstruct, did_you_mean
 from .module import Walk, trampoline
 from .operation import OPERATIONS, Operation, Refusal
-from .text import DEVICE_KERNELS, TERMINATORS
-from .type_text import DIALECT, read_type
+from .text import DEVICE_KERNELS, DIALECT, TERMINATORS, read_type
 from .types import FunctionType, Scalar, Type
 
 # The tokens of IR text, one at a time, and where they stand (spec section 13.1; AMB-LANG-31 for hexadecimal).

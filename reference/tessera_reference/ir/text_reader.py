@@ -13,9 +13,8 @@ from .attributes import COMMON_ATTRIBUTES, Mismatch, array_of, kind_text, of_kin
 from .diagnostics import Diagnostic, Location, Rejection, UnsupportedConstruct, counted, did_you_mean
 from .module import Block, Exit, Function, Instruction, Module, Names, Walk, fields_of, trampoline
 from .operation import OPERATIONS, Operation, Refusal, Shown, Unimplemented, diagnostic_of, other_type, recursion
-from .text import DEVICE_KERNELS, FUNCTION, KERNEL, MESH, MODULE, TERMINATORS
+from .text import DEVICE_KERNELS, FUNCTION, KERNEL, MESH, MODULE, TERMINATORS, sound_mesh
 from .text_parser import LONGEST_SHOWN, Given, Name, Signature, TextBlock, TextOperation, Tokens, parse_text
-from .type_text import sound_mesh
 from .types import Mesh, Scalar, Tensor, Type, Value, joined_all, marked, shown, with_marks
 from .verifier import refuse_narrow_accumulation, verify
 

@@ -11,7 +11,7 @@ from .attributes import PROFILES, check_common
 from .diagnostics import Diagnostic, Location, Rejection, UnsupportedConstruct, counted
 from .module import Block, Exit, Function, Instruction, Module, Walk, trampoline
 from .operation import Operation, Refusal, Shown, Unimplemented, diagnostic_of, other_type, recursion
-from .type_text import sound_mesh
+from .text import sound_mesh
 from .types import ROW_MAJOR, Dims, Scalar, Tensor, Type, Value, agrees, dtype_of, fits, own_dims
 
 # Numerics that agree with the profile in force (spec sections 10, 11; LANG-11-13, LANG-11-16, AMB-LANG-69).

@@ -12,8 +12,7 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 from . import syntax as s
-from .grammar import ESCAPES, Lexer, Token
-from .parser import parse
+from .parser import ESCAPES, Lexer, Token, parse
 from .syntax import Node, Program
 
 # The canonical spelling of a syntax tree (spec section 2.3): its tokens, and where a line may be broken between them.

@@ -40,8 +40,7 @@ from .expressions import (
     call_operation_in,
     evaluate,
 )
-from .grammar import deep_recursion, without_collection
-from .parser import parse
+from .parser import deep_recursion, parse, without_collection
 from .scope import Findings, Frame, Scope
 from .statements import Setting, Statements, read_annotations
 from .syntax import Program

@@ -1,37 +1,508 @@
-"""Parsing (spec sections 2.1, 2.3, 12).
-
-Text to `Program`, with errors in the words of the reader and recovery after them."""
+"""From text to syntax trees by `grammar.lark`, and parsing of whole programs (spec sections 2.1, 2.3, 12, 14)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import gc
+import gzip
+import hashlib
+import io
+import re
+import sys
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from operator import itemgetter
 from typing import Any, NamedTuple
 
+import lark
+from lark import Lark, Transformer
 from lark.exceptions import UnexpectedToken
+from lark.lexer import PatternStr
 
 from ..ir.diagnostics import Diagnostic, Rejection, Span
-from .grammar import (
-    CHAIN_LIMIT,
-    COUNTED,
-    END,
-    MOST_PROBLEMS,
-    NESTING_LIMIT,
-    RESERVED,
-    Lexer,
-    Nesting,
-    Token,
-    as_accepted,
-    span,
-    span_of,
-    spellings,
-    start_parser,
-    without_collection,
-)
+from . import syntax as s
 from .syntax import ModuleDecl, Program
 
-# Syntax errors in the reader's words (spec section 12).
+# How deep a program may be nested, and room for passes that follow it down (AMB-LANG-144).
+#
+# The grammar sets no limit, but a machine has one. The parser does not recurse and refuses a program beyond the
+# limits here; later passes recurse, within what `deep_recursion` allows them.
+
+
+NESTING_LIMIT = 500
+"""The most brackets, braces, signs and arrows that may be open in one place."""
+
+CHAIN_LIMIT = 10_000
+"""The most operators and subscripts inside one another in an expression, as they are in a + a + a."""
+
+FRAMES_PER_LEVEL = 8  # how many calls a pass may need for one level of the tree
+
+OPENING = frozenset("([{")
+CLOSING = frozenset(")]}")
+SEPARATORS = frozenset(",;:=")
+PREFIXES = frozenset({"+", "-", "->"})
+OPERATORS = frozenset({"+", "-", "*", "/", "@", "==", "!=", "<", ">", "<=", ">="})
+COUNTED = OPENING | CLOSING | SEPARATORS | PREFIXES | OPERATORS  # what changes how deep a place lies
+
+
+class Nesting:
+    """The depth of a place in a text, counted from the tokens before it."""
+
+    def __init__(self) -> None:
+        # In the innermost bracket: its level; the level with the signs and arrows whose operand or type goes on; the
+        # operators and subscripts since the last separator; the most of them in one of the brackets since then.
+        self._here = (0, 0, 0, 0)
+        self._outside: list[tuple[int, int, int, int]] = []  # the same for each bracket around it
+
+    def count(self, text: str, behind_operand: bool) -> str:
+        """Count one of the `COUNTED` tokens. Returns the limit that it exceeds, in words."""
+        bracket, level, links, inner = self._here
+        if text in SEPARATORS:
+            self._here = bracket, bracket, 0, 0
+            return ""
+        if text in OPENING:
+            if text == "{":
+                level, links, inner = bracket, 0, 0
+            self._outside.append((bracket, level, links + behind_operand, inner))
+            bracket, level, links, inner = level + 1, level + 1, 0, 0
+        elif text in CLOSING and self._outside:
+            inside = links + inner
+            bracket, level, links, inner = self._outside.pop()
+            inner = max(inner, inside)
+        elif text in PREFIXES and not behind_operand:
+            level += 1
+        elif text in OPERATORS:
+            level, links = bracket, links + behind_operand
+        self._here = bracket, level, links, inner
+        if level > NESTING_LIMIT:
+            return f"nested more than {NESTING_LIMIT} levels deep"
+        return f"a chain of more than {CHAIN_LIMIT} operators" if links + inner > CHAIN_LIMIT else ""
+
+
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """While it lasts, Python does not search for cycles: a tree that grows has none, and is walked at each search."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@contextmanager
+def deep_recursion() -> Iterator[None]:
+    """While it lasts, functions may call themselves once for each level of a tree, with a few more calls at each.
+
+    Python keeps the frames of its own functions on the heap, so that only calls through C (`map`, `sorted`, `tuple`
+    of a generator) need the machine's stack: they may be nested as deep as `NESTING_LIMIT` allows, but not once for
+    each operator of a chain.
+    """
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(before + FRAMES_PER_LEVEL * (CHAIN_LIMIT + 10 * NESTING_LIMIT))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
+
+
+# The LALR tables of `grammar.lark`, kept in the package by `Lark.save`: to compute them takes 0.15 s of each process.
+#
+# Before the tables the file names the version of Lark and the digest of the grammar that it was made from; where
+# either differs, the tables are computed as ever. `python reference/write_parse_tables.py` writes it again. What Lark
+# saves is a pickle, and as trustworthy as the code beside it: it is read from this package alone.
+
+
+FILE = "grammar.tables.gz"
+
+
+def made_from() -> bytes:
+    """The first line of a file that can be used: version of Lark, digest of the grammar."""
+    digest = hashlib.sha256(_grammar().encode()).hexdigest()
+    return f"lark {lark.__version__} grammar sha256:{digest}\n".encode()
+
+
+def kept_parser() -> Lark | None:
+    """The parser of the file, with its transformer; None where the file is of another grammar or Lark, or missing."""
+    file = files(__package__).joinpath(FILE)
+    if not file.is_file():
+        return None
+    content = io.BytesIO(gzip.decompress(file.read_bytes()))
+    return Lark.load(content) if content.readline() == made_from() else None
+
+
+def new_parser(transformer: Any) -> Lark:
+    """The parser with tables computed from the grammar; the transformer makes nodes of its rules."""
+    return Lark(
+        _grammar(), start="program", parser="lalr", lexer="basic", keep_all_tokens=True, transformer=transformer
+    )
+
+
+def written(parser: Lark) -> bytes:
+    """The content of the file for a parser of the grammar as it is."""
+    tables = io.BytesIO()
+    parser.save(tables)
+    return gzip.compress(made_from() + tables.getvalue(), mtime=0)
+
+
+def _grammar() -> str:
+    return files(__package__).joinpath("grammar.lark").read_text(encoding="utf-8")
+
+
+# The LALR parser that Lark makes of `grammar.lark`, and the node that each rule becomes.
+#
+# A method of `TreeBuilder` is named after its rule. It is called when the rule is complete, with the values of all
+# its symbols: a token for a terminal, what its own method made for a rule, and None for each symbol of an absent
+# `[...]`.
+
+
+ESCAPES = {"\\": "\\", '"': '"', "n": "\n", "r": "\r", "t": "\t"}
+"""The characters that may follow a backslash, and their meaning (AMB-LANG-05)."""
+
+Children = Sequence[Any]
+
+
+@dataclass(slots=True, eq=False)
+class Token:
+    """A token: the terminal of the grammar that it is, its text and its place, which ends before `end_column`."""
+
+    type: str
+    value: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+    @property
+    def span(self) -> Span:
+        """Its place."""
+        return Span(self.line, self.column, self.end_line, self.end_column)
+
+
+class Items(NamedTuple):
+    """A list of nodes or words, and its place."""
+
+    span: Span
+    items: tuple[Any, ...]
+
+
+NONE = Items(Span(1, 1, 1, 1), ())
+NO_ARGUMENTS: Any = ((), ())
+
+
+def span(children: Children) -> Span:
+    """From the first to the last symbol that is present."""
+    first, last = children[0], children[-1]
+    if first is None or last is None:
+        present = [child for child in children if child is not None]
+        first, last = present[0], present[-1]
+    start: Any = first if isinstance(first, Token) else first.span
+    end: Any = last if isinstance(last, Token) else last.span
+    return Span(start.line, start.column, end.end_line, end.end_column)
+
+
+def _listed(children: Children) -> tuple[Any, ...]:
+    """The items of a list without the commas, words as their text."""
+    return tuple(item.value if isinstance(item, Token) else item for item in children[::2])
+
+
+def _string(token: Token | None) -> str | None:
+    """The value of a string; an unknown escape is reported by the lexer."""
+    return None if token is None else re.sub(r"\\(.)", lambda escape: ESCAPES.get(escape[1], ""), token.value[1:-1])
+
+
+def _call(children: Children) -> s.Call:
+    callee, _, arguments, _, attributes = children
+    positional, keywords = arguments or NO_ARGUMENTS
+    return s.Call(span(children), callee.items, positional, keywords, (attributes or NONE).items)
+
+
+def _misplaced(children: Children) -> s.Expr:
+    message, remedy = "a positional argument stands after a keyword argument", "positional arguments come first"
+    place, requirement = children[0].span, "the grammar of section 2.3"
+    raise Rejection([Diagnostic("syntax", "parse", message, place, "", (), requirement, "AMB-LANG-14", remedy)])
+
+
+def _function(kind: type[s.FunctionDecl], children: Children) -> s.FunctionDecl:
+    before, _, name, _, parameters, _, result, between, attributes, after, body = children
+    annotations = (before or NONE).items + (between or NONE).items + (after or NONE).items
+    attributes = (attributes or NONE).items
+    return kind(span(children), name.value, name.span, parameters or (), result, attributes, annotations, body)
+
+
+class TreeBuilder(Transformer[Any, Any]):
+    """The builder of the syntax tree from the rules of the grammar."""
+
+    program = staticmethod(tuple)
+    module_decl = staticmethod(lambda c: s.ModuleDecl(span(c), c[1].value, tuple(c[3:-1])))
+    type_decl = staticmethod(lambda c: s.TypeDecl(span(c), c[1].value, c[3]))
+    const_decl = var_decl = staticmethod(lambda c: s.Let(span(c), c[1].value, c[3], c[5]))
+    mesh_decl = staticmethod(lambda c: s.MeshDecl(span(c), c[1].value, c[3]))
+
+    func_decl = staticmethod(lambda c: _function(s.FunctionDecl, c))
+    kernel_decl = staticmethod(lambda c: _function(s.KernelDecl, c))
+    annotations = staticmethod(lambda c: Items(span(c), tuple(c)))
+    annotation = staticmethod(lambda c: s.Annotation(span(c), *(c[3] or NO_ARGUMENTS)))
+    param = staticmethod(lambda c: s.Parameter(span(c), c[0].value, c[2], c[4]))
+    param_list = iter_decl = slice_list = type_list = axes = extents = staticmethod(_listed)
+    keywords = layout_arguments = staticmethod(_listed)
+    ret_ann = staticmethod(itemgetter(1))
+    attr_block = staticmethod(lambda c: Items(span(c), tuple(c[2:-1:2])))
+    attr = staticmethod(lambda c: s.Attribute(span(c), c[0].value, c[2]))
+    value_list = staticmethod(lambda c: s.ListValue(span(c), tuple(c[1:-1:2])))
+
+    block = staticmethod(lambda c: s.Block(span(c), tuple(c[1:-1])))
+    stmt = staticmethod(itemgetter(0))
+    assign = staticmethod(lambda c: s.Assign(span(c), c[0].value, c[2], c[5]))
+    if_stmt = staticmethod(lambda c: s.If(span(c), c[2], c[4], c[6]))
+    for_stmt = staticmethod(lambda c: s.For(span(c), c[2], c[4], c[6], c[8], c[10]))
+    while_stmt = staticmethod(lambda c: s.While(span(c), c[2], c[4]))
+    return_stmt = staticmethod(lambda c: s.Return(span(c), tuple(c[1::2])))
+    call_stmt = staticmethod(lambda c: s.CallStatement(span(c), c[0]))
+    barrier_stmt = staticmethod(lambda c: s.Barrier(span(c), _string(c[2])))
+    assert_stmt = staticmethod(lambda c: s.Assert(span(c), c[2], _string(c[4])))
+
+    binary = staticmethod(lambda c: s.Binary(span(c), c[1].value, c[0], c[2]))
+    unary = staticmethod(lambda c: s.Unary(span(c), c[0].value, c[1]))
+    index = staticmethod(lambda c: s.Index(span(c), c[0], c[2]))
+    group = staticmethod(lambda c: s.Group(span(c), c[1]))
+    call_expr = staticmethod(_call)
+    qual_ident = staticmethod(lambda c: Items(span(c), _listed(c)))
+    arg_list = staticmethod(lambda c: (tuple(c[:-1:2]), c[-1] or ()))
+    keyword = staticmethod(lambda c: s.Keyword(span(c), c[0].value, c[2]))
+    misplaced = staticmethod(_misplaced)
+    slice_range = staticmethod(lambda c: s.SliceRange(span(c), c[0], c[2], c[4]))
+    tensor_expr = staticmethod(lambda c: s.TensorExpr(span(c), c[0]))
+    name = staticmethod(lambda c: s.Name(span(c), c[0].value))
+    integer = staticmethod(lambda c: s.IntLiteral(span(c), "".join([token.value for token in c])))
+    float = staticmethod(lambda c: s.FloatLiteral(span(c), "".join([token.value for token in c])))
+    string = staticmethod(lambda c: s.StringLiteral(span(c), _string(c[0]) or ""))
+    boolean = staticmethod(lambda c: s.BoolLiteral(span(c), c[0].value == "true"))
+
+    tensor_type = staticmethod(lambda c: s.TensorType(span(c), tuple(c[2:-4:2]), c[-4].value, c[-2]))
+    memref_type = staticmethod(lambda c: s.MemrefType(span(c), tuple(c[2:-7:2]), c[-7].value, c[-2] and c[-2].value))
+    scalar_type = staticmethod(lambda c: s.NamedType(span(c), c[0].value))
+    fragment_type = staticmethod(
+        lambda c: s.FragmentType(span(c), c[2].value, c[4].value, c[6].value, c[8].value, c[10])
+    )
+    mesh_type = staticmethod(lambda c: s.MeshType(span(c), c[5], c[11]))
+    fn_type = staticmethod(lambda c: s.FunctionType(span(c), c[2] or (), c[5]))
+    dim = staticmethod(lambda c: s.Dimension(span(c), c[0].value))
+    layout = staticmethod(itemgetter(2))
+    layout_spec = staticmethod(lambda c: s.LayoutSpec(span(c), c[0].value, c[2] or ()))
+    layout_argument = staticmethod(lambda c: (c[0].value, c[2].value))
+
+
+@cache
+def lalr_parser() -> Lark:
+    """Lark with the grammar, its tables from the package."""
+    return kept_parser() or new_parser(TreeBuilder())
+
+
+def start_parser() -> Any:
+    """Lark's `InteractiveParser`, which has read nothing; it asks of a token what `Token` has."""
+    return lalr_parser().parse_interactive("")
+
+
+# Text to tokens (spec sections 2.1 and 14.1).
+#
+# The type of a token is a terminal of `grammar.lark`. A text that is no token is recorded as a problem, and reading
+# goes on behind it: a word with a stray character becomes a token of type `ERROR`, a string in the wrong quotes a
+# token of type `STRING`.
+
+
+RESERVED = frozenset(
+    "module func kernel let return if else for while in schedule dist op mesh type dtype layout precision numerics "
+    "pipeline barrier shared align asm import from as".split()
+)
+"""The reserved words of section 2.1."""
+
+END = "$END"  # the type of the token behind the last one
+ERROR = "$ERROR"  # the type of a token that is none; the problem is already recorded
+MOST_PROBLEMS = 10  # after so many the rest of the text is not read
+
+STRAY = r"""(?:(?!!=)[^A-Za-z0-9_\s{}()\[\];:,.=<>+\-*/@?"])"""  # a character of no token
+
+READ_AS = {"wrong_escape": "STRING", "wrong_quotes": "STRING", "stray": ERROR}
+"""The type of the token that takes the place of a mistake; other mistakes leave no token."""
+
+TYPES = ("tensor", "memref", "fragment", "mesh")
+"""Words of types that angle brackets follow."""
+
+CONTEXTUAL = {"tensor": "<", "memref": "<", "fragment": "<", "fn": r"\(", "assert": r"\("}
+"""These words are keywords only before this, a regular expression; elsewhere they are names."""
+
+HINTS = {
+    **dict.fromkeys("'`\u201c\u201d", 'strings stand in double quotes: "text"'),
+    **dict.fromkeys("\u2212\u2013", "did you mean '-'?"),
+    "\u00d7": "did you mean '*'?",
+    "!": "did you mean '!='?",
+    "&&": "there is no logical 'and': nest two ifs",
+    "||": "there is no logical 'or': nest two ifs",
+    "%": "there is no remainder operator",
+    "#": "comments begin with // or stand between /* and */",
+    "\0": "a NUL byte: is this a text file?",
+    "\u00a0": "a no-break space: type a plain one",
+    "\ufeff": "a byte order mark: save the file without it",
+}
+"""Remedies for characters that belong to no token."""
+
+
+@cache
+def spellings() -> dict[str, str]:
+    """The spelling of each terminal that the grammar quotes, by its name."""
+    return {
+        terminal.name: terminal.pattern.value
+        for terminal in lalr_parser().terminals
+        if isinstance(terminal.pattern, PatternStr)
+    }
+
+
+@cache
+def _types() -> dict[str, str]:
+    """The type of each word and mark that the grammar knows; other words are names."""
+    quoted = {spelling: name for name, spelling in spellings().items() if spelling not in CONTEXTUAL}
+    return dict.fromkeys(RESERVED, "WORD") | quoted
+
+
+@cache
+def _scanner() -> re.Pattern[str]:
+    """One alternative for each kind of token, named by its type in capitals, and for each kind of mistake."""
+    names = ("IDENT", "WS", "COMMENT", "FLOAT", "INT", "STRING")
+    rules = {name: lalr_parser().get_terminal(name).pattern.to_regexp() for name in names}
+    gap = f"(?:{rules['WS']}|{rules['COMMENT']})*+"
+    marks = sorted((text for text in _types() if not text.isidentifier()), key=len, reverse=True)
+    alternatives = {
+        **{word.upper(): f"{word}(?={gap}{following})" for word, following in CONTEXTUAL.items()},
+        "word": rf"(?>{rules['IDENT']})(?!{STRAY})",
+        "newline": r"\n[ \t\r\n]*",
+        "COMMENT": rules["COMMENT"],
+        "open_comment": r"/\*",
+        "_ATTRIBUTES": rf"@(?={gap}\{{)",  # AMB-LANG-17
+        "mark": "|".join(map(re.escape, marks)),
+        **{name: rules[name] for name in ("FLOAT", "INT", "STRING")},
+        "end": r"\Z",
+        "wrong_escape": r'"[^"\\]*+(?:\\[\s\S][^"\\]*+)*+"',
+        "open_string": r'"',
+        "wrong_quotes": r"'[^'\n]*'|`[^`\n]*`|[\u201c\u201d][^\u201c\u201d\n]*[\u201c\u201d]",
+        "wrong_comment": r"#(?=[\s#!])[^\n]*",
+        "wrong_space": r"\A\ufeff|[\s\u200b\u2060\ufeff]++",
+        "stray": rf"[A-Za-z0-9_]*+(?:{STRAY}[A-Za-z0-9_]*+)++|[\s\S]",
+    }
+    return re.compile(r"[ \t\r]*+(?:" + "|".join(f"(?P<{name}>{rule})" for name, rule in alternatives.items()) + ")")
+
+
+_PIECES = re.compile(r"complex(?:64|128)(?![A-Za-z0-9_])|x|[0-9]+|[A-Za-wyz_][A-Za-wyz0-9_]*")
+
+
+def as_accepted(word: Token, accepted: Collection[str]) -> Token:
+    """A word as the parser accepts it: one of the grammar that is not reserved is a name elsewhere (AMB-LANG-02)."""
+    if word.type in accepted:
+        return word
+    others = ("WORD",) if word.value in RESERVED else ("IDENT",) if word.type == "X" else ("IDENT", "SHAPE_NAME")
+    return next((replace(word, type=kind) for kind in others if kind in accepted), word)
+
+
+class Lexer:
+    """The tokens of a text, read once, the last of type `END`; what was wrong is found in `problems`."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.problems: list[Diagnostic] = []
+        self.comments: list[Token] = []
+        self.cut_short = False
+        """True if reading ended before the text: something is never closed, or too much is wrong."""
+        self.doubtful_line: int | None = None
+        """The line of the first string that spans lines or is never closed: quotes may be out of step from there."""
+
+    def __iter__(self) -> Iterator[Token]:
+        types = _types()
+        line, before_line = 1, -1  # the number of the line, and the index of the character before it
+        in_shape = False  # of a tensor or memref
+        in_type = False  # between the angle brackets of a type
+        before = ""  # the word or mark before
+        for match in _scanner().finditer(self.source):
+            kind = match.lastgroup or ""
+            text, end = match[kind], match.end()
+            start = end - len(text)
+            first_line, column = line, start - before_line
+            if "\n" in text:
+                line += text.count("\n")
+                before_line = start + text.rindex("\n")
+                if kind == "newline":
+                    continue
+            end_column = end - before_line
+            if kind == "mark" and in_type and text == ">=":  # the end of a type, and what a declaration gives
+                in_type = in_shape = False
+                yield Token(types[">"], ">", first_line, column, line, column + 1)
+                yield Token(types["="], "=", first_line, column + 1, line, end_column)
+            elif kind == "mark" or (kind == "word" and not in_shape):
+                in_shape = in_shape and text in "<?"
+                in_type = (in_type and text not in (">", "{", "}")) or (text == "<" and before in TYPES)
+                before = text
+                yield Token(types.get(text, "IDENT"), text, first_line, column, line, end_column)
+            elif kind == "word":
+                yield from _pieces(text, line, column)
+            elif kind == "COMMENT":
+                self.comments.append(Token(kind, text, first_line, column, line, end_column))
+            elif kind.isupper():
+                in_shape = kind in ("TENSOR", "MEMREF") or (in_shape and kind == "INT")
+                before = text
+                if kind == "STRING" and line > first_line:
+                    self.doubtful_line = self.doubtful_line or first_line
+                yield Token(kind, text, first_line, column, line, end_column)
+            elif kind != "end":
+                self._report(kind, text, start)
+                if kind in READ_AS:
+                    yield Token(READ_AS[kind], text, first_line, column, line, end_column)
+                if self.cut_short:
+                    break
+        yield Token(END, "", line, end - before_line, line, end - before_line)
+
+    def _report(self, kind: str, text: str, start: int) -> None:
+        """Record what is wrong with a text that is no token, by its kind."""
+        if kind == "open_comment":
+            self._problem("this comment is never closed", start, 1, "LANG-14.1-10", "close it with */")
+        elif kind == "open_string":
+            first = self.doubtful_line
+            remedy = 'close it with "' + (f", or the one that begins in line {first}" if first else "")
+            self._problem("this string is never closed", start, 1, "LANG-14.1-04", remedy)
+            self.doubtful_line = first or self.problems[-1].span.line
+        elif kind == "wrong_escape":
+            for match in re.finditer(r"\\([\s\S])", text):
+                if match[1] not in ESCAPES:
+                    message = f"unknown escape {match[0] if match[0].isprintable() else repr(match[0])} in a string"
+                    self._problem(message, start + match.start(), 2, "LANG-14.1-04", r"escapes: \\ \" \n \r \t")
+        else:
+            stray = re.search(STRAY, text)
+            at = stray.start() if stray else 0
+            remedy = HINTS.get(text[at : at + 2], HINTS.get(text[at], ""))
+            self._problem(f"unexpected character {text[at]!r}", start + at, 1, "LANG-14.1-01", remedy)
+        self.cut_short = kind in ("open_comment", "open_string") or len(self.problems) >= MOST_PROBLEMS
+
+    def _problem(self, message: str, start: int, length: int, clause: str, remedy: str) -> None:
+        """Record what is wrong with some characters of the text."""
+        span, requirement = span_of(self.source, start, length), "a token of section 14.1"
+        self.problems.append(Diagnostic("syntax", "lex", message, span, "", (), requirement, clause, remedy))
+
+
+def _pieces(word: str, line: int, column: int) -> Iterator[Token]:
+    """A word of a shape, split at each x (AMB-LANG-06)."""
+    types = _types()
+    for match in _PIECES.finditer(word):
+        text, start = match[0], column + match.start()
+        kind = "INT" if text.isdigit() else types.get(text, "SHAPE_NAME")
+        yield Token(kind, text, line, start, line, start + len(text))
+
+
+def span_of(text: str, start: int, length: int) -> Span:
+    """The place of some characters of a line."""
+    line, column = text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
+    return Span(line, column, line, column + length)
 
 
 # What a set of expected kinds means, tried in order: a phrase stands for its kinds wherever all are expected.

@@ -14,7 +14,7 @@ from ..graph.constant import known_layout
 from ..ir.attributes import PROFILES
 from ..ir.diagnostics import Span, did_you_mean
 from ..ir.operation import AttributeValue, Refusal
-from ..ir.type_text import ADDRESS_SPACES, read_extent
+from ..ir.text import ADDRESS_SPACES, read_extent
 from ..ir.types import LAYOUTS, ROW_MAJOR, Dim, Fragment, FunctionType, Layout, Memref, Mesh, Scalar, Tensor, Type
 from ..numerics.formats import DTYPES, DType, dtype
 from ..numerics.rounding import round_exact

@@ -18,7 +18,7 @@ from ..graph.interpreter import Observer, bind, reachable
 from ..ir.module import Function, Module
 from ..ir.targets import Target
 from ..numerics.array import Array
-from ..schedule.options import Options
+from ..schedule.choices import Options
 
 if TYPE_CHECKING:
     from ..schedule.execution import Observer as EventObserver
@@ -170,7 +170,7 @@ def _entry(module: Module, function: str) -> Function:
 
 def for_shapes(module: Module, entry: Function, shapes: Mapping[str, tuple[int, ...]]) -> Module:
     """A function and what it runs, for parameters of these shapes. Raises `Rejection`."""
-    from ..schedule.specialize import specialize
+    from ..schedule.lowering import specialize
 
     return specialize(_only(module, entry), entry.name, shapes)
 

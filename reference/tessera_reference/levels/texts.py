@@ -18,7 +18,7 @@ from ..ir.targets import Target
 from ..ir.text_reader import read_modules
 from ..ir.types import Memref, Pointer, Scalar, Value
 from ..numerics.array import Array
-from ..schedule.verifier import verify_schedule
+from ..schedule.nests import verify_schedule
 from ..target_ir.verifier import verify_target_kernel
 from ..tile.interpreter import Argument, Uninitialised, run_kernel
 from ..tile.verifier import verify_kernel

@@ -24,14 +24,13 @@ from ..ir.targets import DEFAULT
 from ..ir.types import Scalar, Tensor
 from ..language import compile_source
 from ..levels.execution import for_shapes
-from ..mesh.axes import MeshAxes
+from ..mesh.topology import MeshAxes
 from ..numerics.array import Array
 from ..numerics.formats import dtype
-from ..schedule.options import Options
+from ..schedule.choices import Options
 from .api import Runtime
-from .events import capture_of
 from .launches import Kernel, LaunchConfig, argument_bytes, extents_of, scalars_of, tensors_of
-from .memory import host_bytes
+from .streams import capture_of, host_bytes
 
 # A runtime whose calls reach an endpoint as messages, too (Host - IO_CPU document, D2; AMB-HIO-63 to -66).
 #

@@ -11,26 +11,12 @@ from ..abi.fatbin import read, verify
 from ..abi.policy import NumericsPolicy
 from ..abi.status import RUNTIME_VERSION, CopyKind, Failure, LaunchFlag, MemKind, Status
 from ..ir.diagnostics import Rejection, UnsupportedConstruct
-from ..mesh.axes import MeshAxes
 from ..mesh.memory import Wanted
+from ..mesh.topology import MeshAxes
 from ..mesh.trace import Names, Profiler, write_trace
 from ..numerics.formats import shown
-from .arguments import INT, SIZE, integer, invalid, one_of, reported_by, required
 from .collectives import FUNCTIONS, collective_work, read_call
 from .contexts import Context, read_environment
-from .events import (
-    Capture,
-    Event,
-    Graph,
-    GraphWork,
-    Node,
-    Recording,
-    RecordWork,
-    WaitWork,
-    begin_capture,
-    capture_of,
-    recording_on,
-)
 from .launches import (
     Kernel,
     LaunchConfig,
@@ -47,9 +33,26 @@ from .launches import (
     scalars_of,
     tensors_of,
 )
-from .memory import CopyWork, host_bytes, region_of
+from .machine import INT, SIZE, integer, invalid, one_of, reported_by, required
 from .state import State, entry, submit
-from .streams import Mesh, Stream
+from .streams import (
+    Capture,
+    CopyWork,
+    Event,
+    Graph,
+    GraphWork,
+    Mesh,
+    Node,
+    Recording,
+    RecordWork,
+    Stream,
+    WaitWork,
+    begin_capture,
+    capture_of,
+    host_bytes,
+    recording_on,
+    region_of,
+)
 
 if TYPE_CHECKING:
     from ..compilation.executables import Executable

@@ -12,19 +12,17 @@ from typing import Any
 from ..abi.cache import CacheKey
 from ..abi.policy import Descriptor, NumericsPolicy
 from ..abi.status import CollOp, Failure, Status, mismatch
-from ..collectives.groups import combine, require_operator
 from ..collectives.links import way_between
+from ..collectives.operations import combine, require_operator
 from ..collectives.selection import choose, followed, require_followed
 from ..collectives.travel import collective_duration
 from ..mesh.memory import Region
 from ..numerics.array import Array
 from ..numerics.collectives import share_of
 from ..numerics.formats import DTYPES, DType, shown
-from .arguments import INT, SIZE, integer, invalid, one_of, required
 from .launches import CodeCache
-from .machine import Access
-from .memory import region_of, require_aligned
-from .streams import Carried, Mesh, Rendezvous, Stream, Work, require_connected
+from .machine import INT, SIZE, Access, integer, invalid, one_of, required
+from .streams import Carried, Mesh, Rendezvous, Stream, Work, region_of, require_aligned, require_connected
 
 # Which algorithm a collective runs by, and why (runtime spec 13; AMB-RT-180, AMB-RT-181).
 #

@@ -16,7 +16,7 @@ from ..collectives.selection import Overrides, read_overrides
 from ..collectives.travel import Cut
 from ..mesh.trace import Profiler
 from ..numerics.formats import shown
-from .arguments import SIZE, integer, invalid
+from .machine import SIZE, integer, invalid
 
 # The environment variables that a context finds when it is made (runtime spec, Appendix C; collectives spec 3.2, 8).
 #

@@ -26,12 +26,20 @@ from ..mesh.topology import kernel_duration, occupancy
 from ..numerics.array import Array
 from ..numerics.formats import DType, NumericsFailure, dtype, shown
 from ..numerics.trees import Tree
-from .arguments import INT, SIZE, UNSIGNED, integer, invalid, required
 from .contexts import Context, Fault
-from .events import GraphWork
-from .machine import KERNELS_AT_ONCE, Access, Machine
-from .memory import host_bytes, region_of, require_aligned
-from .streams import Carried, Mesh, Rendezvous, Stream, Work, require_connected
+from .machine import INT, KERNELS_AT_ONCE, SIZE, UNSIGNED, Access, Machine, integer, invalid, required
+from .streams import (
+    Carried,
+    GraphWork,
+    Mesh,
+    Rendezvous,
+    Stream,
+    Work,
+    host_bytes,
+    region_of,
+    require_aligned,
+    require_connected,
+)
 
 if TYPE_CHECKING:
     from ..compilation.executables import Executable

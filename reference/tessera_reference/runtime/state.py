@@ -16,13 +16,11 @@ from ..mesh.engine import Choices
 from ..mesh.memory import ProcessMemory
 from ..mesh.topology import Topology, default
 from ..numerics.formats import NumericsFailure
-from .arguments import Handles, invalid
 from .collectives import Issued
 from .contexts import Context
-from .events import Capture, capture_of
 from .launches import CodeCache, LoadedModule
-from .machine import Machine
-from .streams import Mesh, Stream, Work
+from .machine import Handles, Machine, invalid
+from .streams import Capture, Mesh, Stream, Work, capture_of
 
 # The log of a runtime: the lines up to the level of TESS_LOG_LEVEL (runtime spec, Appendix C).
 

@@ -1,23 +1,23 @@
-"""Meshes, and the streams that hold their work (runtime spec 4.2, 4.3, 6, 11, 12)."""
+"""Meshes and streams, captures and events, memory and copies (runtime spec 4.2 to 4.4, 6, 9, 11, 12)."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import coroutine
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, cast
 
 from ..abi.policy import Descriptor, NumericsPolicy
-from ..abi.status import Failure, Status, within
-from ..mesh.axes import MeshAxes
-from ..mesh.engine import Mailbox, Process, Signal
-from ..mesh.memory import Region
+from ..abi.status import CopyKind, Failure, Status, within
+from ..mesh.engine import Mailbox, Process, Signal, VectorClock
+from ..mesh.memory import AddressSpaceMemory, Region, Wanted, byte_view
+from ..mesh.topology import Device, MeshAxes, copy_duration
 from ..mesh.trace import Record, RecordKind
-from ..numerics.formats import NumericsFailure
+from ..numerics.formats import DType, NumericsFailure
 from .contexts import Context
-from .machine import Access, Machine, Pending, SimulatedDevice
+from .machine import SIZE, Access, Machine, Pending, SimulatedDevice, integer, invalid
 
 # Meshes of devices: ranks row-major over (tp, pp, dp, ep) (runtime spec 4.2; AMB-RT-01, AMB-RT-02).
 
@@ -442,3 +442,278 @@ class Stream:
 def _begun(serve: Callable[[int], Coroutine[Any, Any, None]], rank: int) -> Generator[Any, Any, None]:
     """The coroutine of `serve`, made when it begins to run: Python warns of one that never does."""
     yield from serve(rank).__await__()
+
+
+# Capture of a stream's work as a graph, and its replay (runtime spec 6, 12; AMB-RT-11, AMB-RT-64, AMB-RT-86).
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """Work of a graph, and the indices of the nodes that it directly follows."""
+
+    work: Work
+    after: tuple[int, ...]
+
+
+@dataclass(eq=False)
+class Capture:
+    """A capture on one stream or, joined by events, on several."""
+
+    running: list[Capture]
+    """The captures of the runtime that have not ended."""
+    before: dict[Queue, frozenset[int]]
+    """For each captured stream, the nodes that its next node follows."""
+    nodes: list[Node] = field(default_factory=list)
+    recorded: dict[int, frozenset[int]] = field(default_factory=dict)
+    """For each recording, by number, the nodes captured on its stream before it."""
+
+    def add(self, work: Work) -> None:
+        """Add work behind what its stream has."""
+        after = self.before.get(work.stream, frozenset())
+        self.nodes.append(Node(work, tuple(sorted(after))))
+        self.before[work.stream] = frozenset({len(self.nodes) - 1})
+
+    def record(self, recording: int, stream: Queue) -> None:
+        """An event is recorded on a stream."""
+        self.recorded[recording] = self.before.get(stream, frozenset())
+
+    def wait(self, recording: int, stream: Queue) -> None:
+        """A stream waits for a recording of this capture, and joins it."""
+        self.before[stream] = self.before.get(stream, frozenset()) | self.recorded[recording]
+
+    def end(self, stream: Queue) -> Graph:
+        """End the capture: its streams run their work again. Gives the graph of what was captured."""
+        self.running.remove(self)
+        return Graph(tuple(self.nodes), stream)
+
+
+def capture_of(captures: Iterable[Capture], stream: Queue) -> Capture | None:
+    """The capture that a stream is in, if it is in one."""
+    return next((capture for capture in captures if stream in capture.before), None)
+
+
+def begin_capture(captures: list[Capture], stream: Queue) -> None:
+    """Begin a capture on a stream that is in none."""
+    if capture_of(captures, stream) is None:
+        captures.append(Capture(captures, {stream: frozenset()}))
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Work that can be replayed, in an order that its edges allow: that of capture."""
+
+    nodes: tuple[Node, ...]
+    stream: Queue
+    """On which it was captured."""
+
+    @property
+    def context(self) -> Context:
+        """The context of its mesh."""
+        return self.stream.mesh.context
+
+
+@dataclass(eq=False, kw_only=True)
+class GraphWork(Work):
+    """One replay: the nodes one after the other, on every rank."""
+
+    kind = "graph"
+    function = "tessxGraphLaunch"
+
+    works: Sequence[Work]
+    """The work of the nodes, copied for this replay."""
+
+    def accesses(self) -> Sequence[Access]:
+        return [access for work in self.works for access in work.accesses()]
+
+    def carries(self) -> Sequence[Carried]:
+        return [carry for work in self.works for carry in work.carries()]
+
+    def when_queued(self) -> None:
+        for work in self.works:
+            work.when_queued()
+
+    async def run(self, rank: int) -> None:
+        """Replay on one rank. A node that fails leaves the others to run (AMB-RT-14)."""
+        for work in self.works:
+            work.enqueued, work.number = self.enqueued, self.number
+            try:
+                await work.run(rank)
+            except PROBLEMS as problem:
+                self.stream.fail(as_failure(problem, work.function), self.number, rank)
+
+
+# Events: recorded on one stream, waited for on others (runtime spec 4.3, 12; AMB-RT-45, AMB-RT-49).
+
+
+@dataclass(eq=False)
+class Recording:
+    """One recording of an event: reached when all earlier work is done on every rank of the stream."""
+
+    number: int
+    mesh: Mesh
+    reached: Signal
+    missing: int
+    captured_by: Capture | None = None
+    clock: VectorClock = field(default_factory=VectorClock)
+
+
+@dataclass(eq=False)
+class Event:
+    """An event: its last recording, which a wait refers to; a new one replaces it (AMB-RT-49)."""
+
+    handle: int
+    last: Recording | None = None
+
+
+@dataclass(eq=False, kw_only=True)
+class RecordWork(Work):
+    """Marks a place in the order of a stream."""
+
+    kind = "record"
+    function = "tessEventRecord"
+
+    recording: Recording
+
+    async def run(self, rank: int) -> None:
+        """Count one more rank that has reached it."""
+        self.recording.missing -= 1
+        if self.recording.missing == 0:
+            self.recording.reached.set()
+        self.profile(rank, self.stream.mesh.machine.engine.now, flow_out=self.recording.number)
+
+
+@dataclass(eq=False, kw_only=True)
+class WaitWork(Work):
+    """Keeps the stream from going on before a recording is reached (RT-12-03, RT-12-04)."""
+
+    kind = "wait"
+    function = "tessStreamWaitEvent"
+
+    recording: Recording
+
+    async def run(self, rank: int) -> None:
+        start = self.stream.mesh.machine.engine.now
+        await self.recording.reached
+        self.profile(rank, start, flow_in=self.recording.number)
+
+
+def recording_on(stream: Stream, number: int, capture: Capture | None) -> Recording:
+    """A recording on a stream, which none of its ranks has reached."""
+    name = f"recording {number} on stream {stream.handle}"
+    reached = Signal(stream.mesh.machine.engine, name, stream.workers)
+    return Recording(number, stream.mesh, reached, len(stream.mesh.devices), capture)
+
+
+# What a pointer argument points to: device or host memory that work uses, and bytes that a call reads (spec 4.4).
+
+
+def region_of(
+    function: str, argument: str, pointer: Any, size: int, space: Wanted, stream: Stream, written: bool = False
+) -> Region:
+    """The memory of a pointer, for work of a stream: on every device of its mesh (AMB-RT-05). Raises `Failure`."""
+    region = stream.mesh.machine.memory.find(pointer, size, function, argument, space)
+    devices = set(region.allocation.devices)
+    missing = [device for device in stream.mesh.devices if device not in devices]
+    if missing and region.allocation.space == "device":
+        subject = f"{argument} is memory of devices {list(region.allocation.devices)}, none of device {missing[0]}"
+        raise invalid(subject, "memory of every device of the stream's mesh")
+    if written and region.allocation.read_only:
+        raise invalid(f"{argument} is in {region.allocation}, which is read-only", "memory to write")
+    return region
+
+
+def require_aligned(argument: str, pointer: int, dtype: DType) -> None:
+    """A pointer to elements of a dtype is a multiple of their size, of 8 at most. Raises `Failure`."""
+    step = min(dtype.storage_bytes, 8)
+    if pointer % step:
+        raise invalid(f"{argument} is {pointer:#x}", f"a multiple of {step}, as {dtype} needs")
+
+
+def host_bytes(
+    memory: AddressSpaceMemory, function: str, argument: str, source: bytes | int, size: int, size_name: str
+) -> bytes:
+    """The first `size` bytes of host memory, given as they are or by their address. Raises `Failure`."""
+    count = integer(size_name, size, SIZE)
+    if isinstance(source, int):
+        region = memory.find(source, count, function, argument, "host")
+        return bytes(memory.read(region, 0, count, function))
+    data = byte_view(source, argument)
+    if count > len(data):
+        raise invalid(f"size {count} of {argument}, which has {len(data)} bytes", f"at most {len(data)}")
+    return bytes(data[:count])
+
+
+# Copies between host and device memory, and within devices (runtime spec 4.4; AMB-RT-05, AMB-RT-53).
+
+
+@dataclass(eq=False, kw_only=True)
+class CopyWork(Work):
+    """H2D writes the copy of every rank, D2H reads that of rank 0, D2D copies on each rank (AMB-RT-05)."""
+
+    kind = "copy"
+    function = "tessMemcpyAsync"
+
+    direction: CopyKind
+    destination: Region
+    source: Region
+    bytes: int
+    arrived: int = field(default=0, init=False)
+    """Ranks that have reached a copy to the host."""
+    signals: tuple[Signal, Signal] | None = field(default=None, init=False)
+    """The signals of a copy to the host: all ranks have arrived, and the copy is done."""
+
+    def accesses(self) -> Sequence[Access]:
+        return [(self.source, self.bytes, False), (self.destination, self.bytes, True)]
+
+    async def run(self, rank: int) -> None:
+        if self.direction is CopyKind.TESS_COPY_D2H and len(self.ranks()) > 1:
+            await self._to_the_host(rank)
+        else:
+            await self._copied(rank)
+
+    async def _to_the_host(self, rank: int) -> None:
+        """Rank 0 copies when all ranks have arrived, and they go on when it has: the copies of other ranks come before
+        or after it as their work in the stream does (RT-06-01)."""
+        engine = self.stream.mesh.machine.engine
+        if self.signals is None:
+            names = f"the ranks of {self.name}", f"the end of {self.name}"
+            self.signals = Signal(engine, names[0], self.stream.workers), Signal(engine, names[1], self.stream.workers)
+        arrived, done = self.signals
+        self.arrived += 1
+        if self.arrived == len(self.ranks()):
+            arrived.set()
+        if rank != 0:
+            await done
+            return
+        await arrived
+        try:
+            await self._copied(rank)
+        finally:
+            done.set()
+
+    async def _copied(self, rank: int) -> None:
+        """Read, let the time of the copy pass, write."""
+        mesh = self.stream.mesh
+        device = mesh.device(rank)
+        start = mesh.machine.engine.now
+        await device.copies.acquire(self.stream.priority)
+        try:
+            data = bytes(mesh.read(self.source, rank, self.bytes, self.function))
+            await self.spend(self._duration(device.description))
+            mesh.write(self.destination, rank, data)
+        finally:
+            device.copies.release()
+        self.profile(rank, start, over=lambda: self._link(device.description), bytes=self.bytes)
+
+    def _link(self, device: Device) -> str | None:
+        """The narrowest link between host and device; none within a device."""
+        topology = self.stream.mesh.machine.topology
+        if self.direction is CopyKind.TESS_COPY_D2D:
+            return None
+        way = topology.route(topology.host.name, device.id)
+        return min(way, key=lambda link: link.bandwidth).name if way else None
+
+    def _duration(self, device: Device) -> int:
+        """Memory of the host that is not pinned takes longer."""
+        pinned = self.source.allocation.pinned and self.destination.allocation.pinned
+        return copy_duration(self.stream.mesh.machine.topology, device, self.direction.name, self.bytes, pinned)

@@ -14,9 +14,8 @@ import numpy.typing as npt
 from ..graph import execution as graph_execution
 from ..graph.elementwise import Elementwise
 from ..graph.interpreter import failed
-from ..graph.matmul import MatMul
 from ..graph.movement import Concat, Gather, Iota, Pad, Slice, Update, held_in
-from ..graph.reductions import Reduction, Softmax
+from ..graph.reductions import MatMul, Reduction, Softmax
 from ..ir.diagnostics import Rejection
 from ..ir.module import Instruction, Module
 from ..ir.operation import Environment, Operation

@@ -1,26 +1,382 @@
-"""From Graph IR to Schedule IR: tiling, fusion, prefetch, pipelines (spec sections 6, 8.2)."""
+"""From Graph IR to Schedule IR: shapes, gradients written out, schedules (spec sections 3.1, 5.5, 6, 8.2)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ..graph.constant import Constant, ConstTensor
 from ..graph.constant import LayoutCast as GraphLayoutCast
-from ..graph.control import Directive
-from ..ir.diagnostics import Diagnostic, Rejection
-from ..ir.module import Block, Function, Instruction, Module, Walk, fields_of, trampoline
-from ..ir.operation import Operation, Refusal
+from ..graph.control import Call, Directive
+from ..graph.elementwise import Add, Identity
+from ..graph.grad import Grad
+from ..ir.diagnostics import Diagnostic, Location, Rejection
+from ..ir.module import (
+    Block,
+    BlockBuilder,
+    Composite,
+    Function,
+    Instruction,
+    Module,
+    Stepwise,
+    Walk,
+    fields_of,
+    trampoline,
+)
+from ..ir.operation import Applied, MissingAdjoint, Operation, Refusal, Role, Shown, diagnostic_of
 from ..ir.targets import Target
-from ..ir.types import Value
-from .choices import Choices
-from .fusion import FusionGroups, directed_fusions, expanded, names_of
-from .gradients import without_gradients
-from .nests import is_dropped
+from ..ir.types import ROW_MAJOR, Dims, Scalar, Tensor, Type, Value, dtype_of, fits, substituted
+from .choices import Choices, Options, annotated, is_known
+from .fusion import FusionGroups, directed_fusions, expanded, names_of, used_by
+from .nests import is_dropped, verify_schedule
 from .operations import Fuse, LayoutCast, Pipeline, Prefetch, Tile, host_functions
-from .options import Options, annotated
-from .specialize import lowering_refused
-from .verifier import verify_schedule
+
+# Specialization to input shapes: every dimension becomes an extent (sections 3.1, 11; LANG-03.1-04, -11-02).
+#
+# Result types are inferred again from the parameters on, through regions and calls; a function that is called with
+# several shapes becomes several functions. An extent that does not follow from the shapes of the inputs is refused,
+# since Tile IR has no unknown dimensions (AMB-LANG-49). A slice between computed bounds has one, or a value that
+# changes its shape in a loop.
+
+
+Shape = tuple[int, ...]
+Known = dict[Value, Value]
+"""The specialized value for each of a function."""
+
+
+def specialize(module: Module, function: str, input_shapes: Mapping[str, Shape]) -> Module:
+    """The module with a function, and what it calls, for parameters of these shapes.
+
+    Parameters that are not named have the shapes of their defaults or types. Functions that it does not call stay as
+    they are. Raises `Rejection` with phase lower.
+    """
+    entry = module.functions[function]
+    try:
+        types = tuple(_type_of(entry, parameter, input_shapes) for parameter in entry.parameters)
+        specialized = specialized_alone(module, {function: types})
+    except Refusal as refusal:
+        raise lowering_refused(refusal, entry.location) from refusal
+    return replace(module, functions={**module.functions, **specialized.functions})
+
+
+def specialized_alone(module: Module, types: Mapping[str, tuple[Type, ...]]) -> Module:
+    """The module with these functions, for parameters of these types, and what they call, and nothing else.
+
+    Raises `Refusal` and `Rejection`.
+    """
+    specializer = _Specializer(module)
+    for function, arguments in types.items():
+        trampoline(specializer.function(function, arguments))
+    return replace(module, functions=specializer.functions)
+
+
+def lowering_refused(refusal: Refusal, location: Location) -> Rejection:
+    """The rejection for a refusal while lowering, at its location."""
+    return Rejection([diagnostic_of(refusal, location, phase="lower")])
+
+
+def _type_of(function: Function, parameter: Value, shapes: Mapping[str, Shape]) -> Type:
+    """The type of a parameter with a given shape."""
+    default = function.defaults.get(parameter.name)
+    shape = shapes.get(parameter.name, default.shape if default is not None else None)
+    if not isinstance(parameter.type, Tensor) or shape is None:
+        return parameter.type
+    return replace(parameter.type, shape=shape)
+
+
+class _Specializer:
+    """Makes the functions of one specialization; `functions` holds them by name."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.functions: dict[str, Function] = {}
+        self._named: dict[tuple[str, tuple[Type, ...]], str] = {}
+        self._returned: list[tuple[Type, ...]] = []
+
+    def function(self, name: str, types: tuple[Type, ...]) -> Walk[str]:
+        """The name of a function for parameters of these types. Raises `Refusal` and `Rejection`."""
+        if (name, types) in self._named:
+            return self._named[name, types]
+        function = self.module.functions[name]
+        dims: dict[str, Any] = {}
+        for parameter, type_ in zip(function.parameters, types, strict=True):
+            _require_known(f"the parameter {parameter.name}", type_)
+            if not fits(parameter.type, type_, dims):
+                message = f"{parameter.name} is {type_}"
+                raise Refusal("shapes", message, f"{parameter.type}, a name standing for one extent", "LANG-11-03")
+        around, self._returned = self._returned, []
+        body = yield self._block(function.body, types, {})
+        results, self._returned = self._results(function, dims), around
+        free = name if name not in self.functions else self._clone(name)
+        self._named[name, types] = free
+        self.functions[free] = replace(function, name=free, body=body, results=results)
+        return free
+
+    def _results(self, function: Function, dims: Dims) -> tuple[Type, ...]:
+        """The result types of a function, in which every return now has known extents."""
+        for types in self._returned:
+            if types != self._returned[0]:
+                message = f"@{function.name} returns {_listed(self._returned[0])} and {_listed(types)}"
+                raise Refusal("shapes", message, "one shape of each result", "LANG-03.1-04")
+        return self._returned[0] if self._returned else tuple(substituted(type_, dims) for type_ in function.results)
+
+    def _clone(self, name: str) -> str:
+        names = self.module.functions.keys() | self.functions.keys() | self.module.meshes.keys()
+        return next(f"{name}_{count}" for count in range(1, len(names) + 2) if f"{name}_{count}" not in names)
+
+    def _block(self, block: Block, types: tuple[Type, ...], values: Known) -> Walk[Block]:
+        """A block whose arguments have these types."""
+        for argument, type_ in zip(block.arguments, types, strict=True):
+            values[argument] = Value(argument.name, type_)
+        instructions = []
+        for instruction in block.instructions:
+            try:
+                instructions.append((yield self._instruction(instruction, values)))
+            except Refusal as refusal:
+                raise lowering_refused(refusal.by(instruction.operation), instruction.location) from refusal
+        results = tuple(values[value] for value in block.results)
+        if block.exit == "return":
+            self._returned.append(tuple(value.type for value in results))
+        return Block(tuple(values[argument] for argument in block.arguments), tuple(instructions), results, block.exit)
+
+    def _instruction(self, instruction: Instruction, values: Known) -> Walk[Instruction]:
+        """An instruction on specialized operands. Raises `Refusal`."""
+        operation = instruction.operation
+        operands = tuple(values[value] for value in instruction.operands)
+        types = tuple(value.type for value in operands)
+        arguments, regions = type(operation).region_arguments(types), []
+        for region, takes in zip(instruction.regions, arguments, strict=True):
+            regions.append((yield self._block(region, takes, values)))
+        built: Operation = replace(operation, **fields_of(type(operation), types))  # type: ignore[type-var]  # a dataclass
+        if operation.calls:
+            argument_types = operation.arguments_of_callee(types)
+            callee = yield self.function(str(operation.attributes[operation.calls]), argument_types)
+            built = replace(built, **{operation.calls: callee})  # type: ignore[type-var]
+        if operation.roles.get("returns") is Role.HIDDEN:
+            shown = Shown(types, built.attributes, None, tuple(regions), self.functions, self.module.meshes)
+            built = replace(built, **type(built).hidden(shown))  # type: ignore[type-var]
+        results = built.results()
+        for type_ in results:
+            _require_known("the result", type_)
+        _require_same_shapes(built, regions)
+        for value, type_ in zip(instruction.results, results, strict=True):
+            values[value] = Value(value.name, type_)
+        return replace(
+            instruction,
+            operation=built,
+            operands=operands,
+            results=tuple(values[value] for value in instruction.results),
+            regions=tuple(regions),
+        )
+
+
+def _require_known(subject: str, type_: Type) -> None:
+    if isinstance(type_, Tensor) and not is_known(type_):
+        message = f"{subject} is {type_}, of which the inputs do not show a dimension"
+        raise Refusal("shapes", message, "extents that are known before Tile IR", "LANG-03.1-04")
+
+
+def _require_same_shapes(operation: Operation, regions: list[Block]) -> None:
+    """Require that regions yield the shapes that their operation states: a loop does not change a shape."""
+    for region, gives in zip(regions, operation.region_results(), strict=True):
+        yields = tuple(value.type for value in region.results)
+        if region.exit == "yield" and yields != gives:
+            message = f"a region yields {_listed(yields)}, and {_listed(gives)} is wanted"
+            raise Refusal("shapes", message, "values of one shape, however often a loop turns", "LANG-03.1-04")
+
+
+def _listed(types: tuple[Type, ...]) -> str:
+    return f"({', '.join(map(str, types))})"
+
+
+# Gradients written out: `grad` as the operations of the adjoints, scheduled as any others (sections 5.5, 8.2).
+#
+# The interpreter differentiates along its tape (`graph.differentiation`); here it is done along the text of a
+# function. The order is the same, so that the bits are the same. It requires a function that is one path: no branch,
+# loop, collective, draw, state or gradient between the output and the input of the derivative. Composites and calls
+# there are written out first. Any other function that differentiates stays on the host (AMB-LANG-215).
+
+
+PREFIX = "g"
+"""With which the names of values of adjoints begin."""
+
+
+class _NotOnePath(Exception):
+    """A gradient that only an execution can compute."""
+
+
+def without_gradients(module: Module) -> Module:
+    """The module, at Graph IR and with extents that are known, with the gradients written out of which that is done."""
+    return replace(module, functions={name: _written(module, function) for name, function in module.functions.items()})
+
+
+def _written(module: Module, function: Function) -> Function:
+    """A function without gradients; as it is where only an execution can compute one of them."""
+    if not any(isinstance(step.operation, Grad) for step in function.body.walk()):
+        return function
+    instructions: list[Instruction] = []
+    gradients: set[Value] = set()
+    try:
+        for instruction in function.body.instructions:
+            if any(isinstance(inner.operation, Grad) for region in instruction.regions for inner in region.walk()):
+                return function
+            if isinstance(instruction.operation, Grad):
+                instructions = _one_path(module, instructions, instruction, gradients)
+                instructions += _gradients(instructions, instruction)
+                gradients.update(instruction.results)
+            else:
+                instructions.append(instruction)
+    except (_NotOnePath, MissingAdjoint):
+        return function
+    return replace(function, body=replace(function.body, instructions=tuple(instructions)))
+
+
+# One path
+
+
+def _one_path(
+    module: Module, instructions: Sequence[Instruction], gradient: Instruction, gradients: set[Value]
+) -> list[Instruction]:
+    """The instructions with those composites and calls written out that a gradient goes through.
+
+    Raises `_NotOnePath` where it goes through one of `gradients`: on the tape the parts of an adjoint are another path.
+    """
+    y, *wrt = gradient.operands
+    ahead, behind = _ahead(wrt, instructions), {y}
+    for instruction in reversed(instructions):
+        if behind.intersection(instruction.results):
+            behind.update(used_by(instruction))
+    if ahead & behind & gradients:
+        raise _NotOnePath
+    made: list[Instruction] = []
+    for instruction in instructions:
+        between = ahead.intersection(used_by(instruction)) and behind.intersection(instruction.results)
+        made += _flat(module, instruction) if between else [instruction]
+    return made
+
+
+def _ahead(wrt: Sequence[Value], instructions: Sequence[Instruction]) -> set[Value]:
+    """The values computed from `wrt`, and `wrt`; only floats carry a derivative."""
+    values = set(wrt)
+    for instruction in instructions:
+        if values.intersection(used_by(instruction)):
+            values.update(value for value in instruction.results if _is_float(value))
+    return values
+
+
+def _is_float(value: Value) -> bool:
+    dtype = dtype_of(value.type)
+    return dtype is not None and dtype.kind == "float"
+
+
+def _flat(module: Module, instruction: Instruction) -> Iterator[Instruction]:
+    """Yield the instructions that a composite or a call runs, its arguments and results as values of their own."""
+    operation, at = instruction.operation, instruction.location
+    if isinstance(operation, Composite) and not operation.effects and all(map(_is_plain, instruction.operands)):
+        build = BlockBuilder(at, instruction.results[0].name + "_")
+        arguments = tuple(build.value(operand_.type) for operand_ in instruction.operands)
+        results = operation.decompose(build, *arguments)
+        inner = build.block(arguments, results if isinstance(results, tuple) else (results,))
+    elif isinstance(operation, Call) and operation.callee in module.functions:
+        inner = module.functions[operation.callee].body
+        if inner.exit != "return" or len(inner.arguments) != len(instruction.operands):
+            raise _NotOnePath
+    else:
+        yield instruction
+        return
+    values = {argument: Value(argument.name, argument.type) for argument in inner.arguments}
+    for argument, operand in zip(inner.arguments, instruction.operands, strict=True):
+        yield _copied(operand, values[argument], at)
+    for inner_step in inner.instructions:
+        if inner_step.regions:
+            raise _NotOnePath
+        operands = tuple(values[value] for value in inner_step.operands)
+        values |= {value: Value(value.name, value.type) for value in inner_step.results}
+        results = tuple(values[value] for value in inner_step.results)
+        yield from _flat(module, replace(inner_step, operands=operands, results=results))
+    for inside, outside in zip(inner.results, instruction.results, strict=True):
+        yield _copied(values[inside], outside, at)
+
+
+def _copied(value: Value, copy: Value, at: Location) -> Instruction:
+    if not isinstance(value.type, Tensor | Scalar):
+        raise _NotOnePath
+    return Instruction(Identity(x=value.type), (value,), (copy,), at)
+
+
+def _is_plain(value: Value) -> bool:
+    """True if a value has extents that are known and the layout that every operation takes."""
+    return is_known(value.type) and (not isinstance(value.type, Tensor) or value.type.layout == ROW_MAJOR)
+
+
+# Adjoints
+
+
+def _gradients(instructions: Sequence[Instruction], gradient: Instruction) -> list[Instruction]:
+    """Return the instructions that compute the results of a gradient, from instructions on one path before it."""
+    y, *wrt = gradient.operands
+    backward = _Backward(gradient.location)
+    ahead = _ahead(wrt, instructions)
+    if y in ahead:
+        backward.contributions[y] = [backward.filled(y, 1)]
+    for instruction in reversed(instructions):
+        if any(result in backward.contributions for result in instruction.results):
+            for operand, adjoint in backward.through(instruction):
+                if operand in ahead:
+                    backward.contributions.setdefault(operand, []).append(adjoint)
+    totals = [backward.total(x) for x in wrt]
+    ends = (_copied(total, result, gradient.location) for total, result in zip(totals, gradient.results, strict=True))
+    return [*backward.made, *ends]
+
+
+class _Backward:
+    """The way back: `contributions` has what each value is given by its uses, the last use first."""
+
+    def __init__(self, location: Location) -> None:
+        self.location = location
+        self.contributions: dict[Value, list[Value]] = {}
+        self.made: list[Instruction] = []
+
+    def through(self, instruction: Instruction) -> list[tuple[Value, Value]]:
+        """The gradients of the operands of an instruction, the last operand first."""
+        operation = instruction.operation
+        values = (*instruction.operands, *instruction.results)
+        if isinstance(operation, Stepwise) or operation.effects or not all(map(_is_plain, values)):
+            raise _NotOnePath
+        dys = tuple(self.total(result) for result in instruction.results)
+        build = BlockBuilder(instruction.location, PREFIX)
+        outgoing = operation.adjoint(Applied(instruction.operands, instruction.results, dys), build)
+        self.made += build.instructions
+        pairs = zip(instruction.operands, outgoing, strict=True)
+        return [(operand, gradient) for operand, gradient in reversed(list(pairs)) if gradient is not None]
+
+    def total(self, value: Value) -> Value:
+        """The contributions of all uses of a value, added in program order (AMB-LANG-117)."""
+        terms = self.contributions.get(value, [])
+        if not terms:
+            return self.filled(value, 0)
+        build = BlockBuilder(self.location, PREFIX)
+        total = terms[-1]
+        for term in reversed(terms[:-1]):
+            total = build(Add, total, term)
+        self.made += build.instructions
+        self.contributions[value] = [total]
+        return total
+
+    def filled(self, like: Value, number: int) -> Value:
+        """A constant of the shape and dtype of a value."""
+        type_ = like.type
+        if not _is_plain(like) or not isinstance(type_, Tensor | Scalar):
+            raise _NotOnePath
+        build = BlockBuilder(self.location, PREFIX)
+        if isinstance(type_, Tensor):
+            constant = build(ConstTensor, shape=type_.shape, dtype=type_.dtype, value=float(number))
+        else:
+            constant = build(Constant, value=float(number), dtype=type_.dtype)
+        self.made += build.instructions
+        return constant
+
 
 # From Graph IR to Schedule IR: tiling, fusion, prefetch, pipelines (sections 6, 8.2; LANG-08.2-01, -02, -13, -14).
 #

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import product
 from typing import Any, NoReturn, TypeVar
 
-from ..ir.documents import read_json
+from ..ir.diagnostics import read_json
 from ..numerics.formats import shown
 from . import policies
 from .errors import STATES, ArgumentRefused, PackageRefused, ProgramRefused, UnsupportedDirective, first_cycle

@@ -11,7 +11,7 @@ from typing import Any
 from claims_chosen import WithoutFeatures
 
 from tessera_reference.adapter import FEATURES
-from tessera_reference.collectives.groups import combine
+from tessera_reference.collectives.operations import combine
 from tessera_reference.numerics.array import Array
 from tessera_reference.runtime import collectives
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, TypeVar
 
-from ...ir.documents import read_json
+from ...ir.diagnostics import read_json
 from ...numerics.formats import DTYPES, shown
 from ..parameters import Parameter, ParameterLayout, is_c_identifier, layout_of
 from ..policy import NumericsPolicy

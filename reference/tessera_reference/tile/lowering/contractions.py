@@ -9,7 +9,7 @@ from fractions import Fraction
 from itertools import product
 from math import inf, prod
 
-from ...graph.matmul import MatMul
+from ...graph.reductions import MatMul
 from ...graph.term import Term
 from ...ir.operation import Refusal
 from ...ir.targets import MmaShape, Target

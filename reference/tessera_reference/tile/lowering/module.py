@@ -13,9 +13,9 @@ from ...ir.module import Function, Instruction, Module, Names
 from ...ir.operation import Refusal
 from ...ir.targets import Target
 from ...ir.types import own_dims
+from ...schedule.lowering import lowering_refused
 from ...schedule.nests import Nest, Plan, rewritten
 from ...schedule.operations import host_functions
-from ...schedule.specialize import lowering_refused
 from ..interpreter import Launch
 from . import elements  # noqa: F401  its rules register themselves
 from .contractions import contraction_kernel

@@ -1,6 +1,7 @@
 """The planner (collectives spec 2.1 to 2.4, 8).
 
-A function as steps, sliced, fused and folded, becomes units of two queues."""
+A function as steps, sliced, fused and folded, becomes units of two queues.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +11,15 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Literal, TypeAlias
 
-from ...abi.status import Failure, invalid
-from ...abi.status import unsupported as unsupported_call
-from ...graph.collectives import AllGather, AllReduce, AllToAll, Collective, ReduceScatter, Reducing, RootBroadcast
-from ...graph.elementwise import Cast, Multiply
-from ...graph.futures import WIRES, Await, FutureCollective, IssueAllReduce, IssueBroadcast, PointToPoint
-from ...graph.interpreter import reachable
-from ...ir.module import Block, Function, Instruction, Module
-from ...ir.types import Future, Numeric, Scalar, Tensor, Value
-from ..chunks import aligned, bands
+from ..abi.status import Failure, invalid
+from ..abi.status import unsupported as unsupported_call
+from ..graph.collectives import AllGather, AllReduce, AllToAll, Collective, ReduceScatter, Reducing, RootBroadcast
+from ..graph.elementwise import Cast, Multiply
+from ..graph.futures import WIRES, Await, FutureCollective, IssueAllReduce, IssueBroadcast, PointToPoint
+from ..graph.interpreter import reachable
+from ..ir.module import Block, Function, Instruction, Module
+from ..ir.types import Future, Numeric, Scalar, Tensor, Value
+from .compression import aligned, bands
 
 # The units of a plan: what stands in a queue, and which units must have ended before it starts (COLL-08-09, -10).
 
