@@ -81,7 +81,7 @@ def test_every_collective_of_a_program_has_its_plan(impl, check, helper, kernel,
 @feature("graph-ir-text")
 @pytest.mark.parametrize("algorithm", ALGORITHMS[1:])
 def test_a_plan_has_the_algorithm_that_the_program_says(impl, check, algorithm):
-    """For its collective alone."""
+    """The algorithm that a program states for a collective is in the plan of that collective alone."""
     other = "tree" if algorithm == "ring" else "ring"
     actual = text_plans(
         impl,

@@ -38,7 +38,7 @@ def text_of(chosen):
 
 @clause("RT-10.1-01", "RT-10.1-03", "RT-10.1-04")
 def test_a_drawn_signature_has_the_layout_of_the_rule(impl, check):
-    """Twelve signatures of all types."""
+    """Twelve drawn signatures of all types have the offsets and sizes of the rule."""
     choose = chooser_of(impl, "abi/layout")
     for _ in range(DRAWS):
         judge_question(impl, check, layout(text_of(types(choose, SIZES))))

@@ -357,7 +357,7 @@ def test_a_target_without_a_legal_name_is_refused(impl, check, name):
 
 @clause("RT-04.5-04", "RT-19.A-01")
 def test_a_target_named_twice_is_refused(impl, check):
-    """Names differ."""
+    """The targets of an image have different names."""
     session = opened(impl, check)
     image = image_of(session)
     fatbin = parsed(image)
@@ -388,7 +388,7 @@ def test_an_image_cut_within_its_header_is_refused(impl, check, kept):
 
 @clause("RT-04.5-04")
 def test_a_section_given_twice_is_refused(impl, check):
-    """No kind twice for one target."""
+    """An image has no two sections of one kind for one target."""
     session = opened(impl, check)
     image = image_of(session)
     fatbin = parsed(image)

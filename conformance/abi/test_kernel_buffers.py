@@ -125,7 +125,7 @@ def test_a_kernel_reads_every_argument_at_its_place(impl, check, order, fill):
 @pytest.mark.parametrize("type_", SIZES)
 @pytest.mark.parametrize("first", ["int8", "int16", "int32"])
 def test_a_kernel_reads_a_scalar_at_a_multiple_of_its_size(impl, check, first, type_):
-    """Behind a narrower one it lies at the next multiple of its own size, and no further."""
+    """Behind a narrower argument a scalar is at the next multiple of its own size, and no further."""
     judge_read(opened(impl, check), arguments_of(f"{first} {type_} {first} {type_} *"))
 
 
@@ -141,7 +141,7 @@ WIDTHS = {
     [pytest.param(f"{order} {more}", marks=clause(name), id=key) for key, (name, order, more) in WIDTHS.items()],
 )
 def test_an_argument_has_the_width_of_its_type(impl, check, order):
-    """An argument after a pointer lies eight bytes behind it; one after an int or a float lies four bytes behind."""
+    """An argument after a pointer is eight bytes behind it; one after an int or a float is four bytes behind."""
     judge_read(opened(impl, check), arguments_of(order))
 
 
@@ -188,7 +188,7 @@ class Arguments(ctypes.Structure):
 
 @clause("RT-18-03")
 def test_the_sample_structure_of_c_is_a_buffer(impl, check):
-    """`struct { void *Q, *K, *V, *O; int B, H, L, D; float scale; }` is launched as it lies in memory (AMB-RT-54)."""
+    """`struct { void *Q, *K, *V, *O; int B, H, L, D; float scale; }` is launched as it is in memory (AMB-RT-54)."""
     session = opened(impl, check)
     kernel = session.kernel("flash", SAMPLE)
     pointers = [session.upload(bytes(16)) for _ in "QKVO"]

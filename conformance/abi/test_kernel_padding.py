@@ -115,7 +115,7 @@ def left(session: MeshSession, kernel: int, buffer: bytes) -> list[float]:
 @clause("RT-10.1-12", "RT-19.B-11")
 @IN_PADDING
 def test_a_kernel_stores_any_byte_but_zero_as_true(impl, check, byte):
-    """A bool in memory is 0 or 1, whichever byte was the argument, and whatever lies in the seven bytes behind it.
+    """A bool in memory is 0 or 1 for any byte as the argument and any bytes in the seven behind it.
 
     As AMB-RT-56 has it.
     """
@@ -142,7 +142,7 @@ def test_a_kernel_reads_any_byte_but_zero_as_true(impl, check, kernel, false, tr
 @feature("tensor-ops")
 @clause("RT-10.1-12", "RT-19.B-11")
 def test_true_is_equal_to_true(impl, check):
-    """Any nonzero bytes are equal as truth values; two arguments of one byte lie side by side."""
+    """Any nonzero bytes are equal as truth values; two arguments of one byte are adjacent."""
     session = opened(impl, check)
     kernel = session.kernel("same", TRUTH)
     for values in ((1, 2), (0x80, 1), (0, 0xFF), (0, 0), (4, 0)):

@@ -206,8 +206,7 @@ def test_one_changed_number_changes_the_hash(impl, check):
 @clause("RT-08.1-05", "RT-08.1-06")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_an_image_has_code_for_each_of_its_targets(impl, check, name):
-    """A section beside metadata and IR, of whatever kind, that is not empty, also where a launch gives the extents
-    (AMB-RT-60)."""
+    """Beside metadata and IR there is a section with bytes, also where a launch gives the extents (AMB-RT-60)."""
     actual = said(impl, check, PROGRAMS[name][0])
     for target in actual["targets"]:
         code = [section["bytes"] for section in actual["sections"] if section["target"] == target]
@@ -298,7 +297,7 @@ def test_ptx_has_an_entry_for_each_kernel(impl, check, name):
 @feature("target-nvptx", "target-amdgcn")
 @clause("RT-08.1-05", "RT-08.1-06")
 def test_an_image_can_hold_both(impl, check):
-    """One image for devices of both vendors."""
+    """One image has code for devices of both vendors."""
     sections = said(impl, check, targets=["sm_90", "gfx942"])["sections"]
     actual = {(section["kind"], section["target"]) for section in sections}
     check.true(

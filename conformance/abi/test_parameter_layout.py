@@ -65,7 +65,7 @@ def test_the_arguments_of_the_sample_have_the_types_of_the_specification(impl, c
 @clause("RT-10.1-05")
 @pytest.mark.parametrize("declaration", ["x*", "float* x", "int64* x", "bf16* x"])
 def test_a_pointer_has_eight_bytes(impl, check, declaration):
-    """A pointer to any type has eight bytes; its name may stand before the star or behind it."""
+    """A pointer to any type has eight bytes; its name may come before the star or after it."""
     check.equal(places(impl, check, f"k({declaration})"), (Place("x", "ptr", 0, 8),), "the argument")
 
 
@@ -134,7 +134,7 @@ def test_the_size_is_rounded_up_to_eight(impl, check, count):
 
 @clause("RT-10.1-01", "RT-10.1-04")
 def test_a_kernel_without_arguments_has_an_empty_buffer(impl, check):
-    """No arguments, no bytes."""
+    """The buffer of a kernel without arguments has no bytes."""
     layout = layout_of(impl, check, "k()")
     check.equal((layout.places, layout.end_of_last_argument, layout.size), ((), 0, 0), "the layout")
 
@@ -142,7 +142,7 @@ def test_a_kernel_without_arguments_has_an_empty_buffer(impl, check):
 @clause("RT-09-07")
 @pytest.mark.parametrize("arguments", ["", "int8 a", "x*, int n", "complex128 z"])
 def test_the_buffer_is_aligned_to_eight(impl, check, arguments):
-    """Or to a multiple of eight, whatever it holds."""
+    """The alignment of every buffer is eight or a multiple of eight."""
     alignment = layout_of(impl, check, f"k({arguments})").alignment
     check.true(alignment >= 8 and alignment % 8 == 0, "a multiple of eight", alignment)
 
@@ -161,7 +161,7 @@ def test_arguments_keep_their_declared_order(impl, check, arguments):
 @clause("RT-10.1-01")
 @pytest.mark.parametrize("seed", range(8))
 def test_many_arguments_share_one_buffer(impl, check, seed):
-    """Forty arguments of mixed types: none overlap, none is left out, and nothing but padding lies between them."""
+    """Forty arguments of mixed types do not overlap, are all there, and have nothing but padding between them."""
     types = list(SIZES)
     arguments = [(f"a{i}", types[(i * i * 5 + 3 * i * (seed + 1) + seed) % len(types)]) for i in range(40)]
     layout, expected = layout_of(impl, check, signature(*arguments)), by_the_rule(arguments)

@@ -150,7 +150,7 @@ def test_any_byte_but_zero_is_true(impl, check, byte):
 
 @clause("RT-10.1-02")
 def test_a_number_is_rounded_once(impl, check):
-    """1 + 2**-24 lies halfway between two floats and goes to the even one; a little more goes up."""
+    """1 + 2**-24 is halfway between two floats and goes to the even one; a little more goes up."""
     check.equal(packed(impl, check, "k(float x)", [1 + 2.0**-24]), "0000803f00000000", "halfway")
     check.equal(packed(impl, check, "k(float x)", [1 + 2.0**-24 + 2.0**-40]), "0100803f00000000", "above halfway")
     check.equal(packed(impl, check, "k(bf16 x)", [1 + 2.0**-8 + 2.0**-40]), "813f000000000000", "not through fp32")

@@ -240,7 +240,7 @@ def test_a_tree_takes_as_many_steps_as_it_has_levels(impl, check):
 @clause("COLL-04.4-02", "COLL-04.4-03", "COLL-03.1-03")
 @pytest.mark.parametrize(("nodes", "per_node"), [(2, 4), (3, 3), (4, 2), (5, 1), (1, 6)])
 def test_hierarchical_exchanges_within_nodes_and_by_a_tree_between_them(impl, check, nodes, per_node):
-    """A rank sends to another node only what its own place in the node stands for, in a logarithm of steps.
+    """A rank exchanges with the ranks of other nodes that have its place in the node, in a logarithm of steps.
 
     The ranks of a node share out the buffer, so that no two of them send the same elements across.
     """
@@ -278,7 +278,7 @@ def test_direct_send_takes_one_step_each_way(impl, check):
 @feature("operation-access", "collective-messages", "algorithm-control")
 @clause("COLL-03.1-02")
 def test_halving_and_doubling_takes_a_logarithm_of_steps(impl, check):
-    """Two for each power of two among the ranks, and two more where ranks lie beyond it; few elements in the last."""
+    """Two for each power of two among the ranks, and two more where ranks are beyond it; few elements in the last."""
     for ranks in RANKS:
         count, levels = 16 * ranks, ranks.bit_length() - 1
         inputs = [tensor_of("int32", [1] * count) for _ in range(ranks)]

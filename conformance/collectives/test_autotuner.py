@@ -193,7 +193,7 @@ def test_pinned_knobs_stay_for_the_run(impl, check):
 @clause("COLL-05.3-03")
 @pytest.mark.parametrize("what", ["latency", "bandwidth"])
 def test_knobs_are_not_pinned_while_measurements_change(impl, check, what):
-    """By a factor of 16, each time."""
+    """While measurements change by a factor of 16 each time, the knobs are not pinned."""
     factors = [1 if index % 2 else 16 for index in range(96)]
     changing = [measured(**{what: (LATENCY if what == "latency" else BANDWIDTH) * factor}) for factor in factors]
     pinned = [step["pinned"] for step in tuned(check, impl, changing)]
@@ -207,7 +207,7 @@ def test_knobs_are_not_pinned_while_measurements_change(impl, check, what):
     ids=str,
 )
 def test_a_measurement_that_makes_no_sense_is_refused(impl, check, given):
-    """No bytes, a negative latency, no time for the bytes."""
+    """A measurement of no bytes, of a negative latency, or of no time for the bytes is refused."""
     answer = impl.collectives.tune(measurements=[measured(), measured() | given], knobs=START)
     check.status(answer, INVALID)
 

@@ -134,7 +134,7 @@ def test_the_block_is_declared_where_none_is_asked_for(impl, check, wire):
 @pytest.mark.parametrize("wire", ["fp8", "fp8_e5m2", "fp16", "bf16"])
 @pytest.mark.parametrize("bad", [NAN, INFINITY, NEGATIVE_INFINITY], ids=["nan", "inf", "-inf"])
 def test_a_block_that_has_no_scale_is_refused(impl, check, wire, bad):
-    """NaN and infinities are not lost in a scale, wherever they stand (AMB-COLL-38)."""
+    """NaN and infinities at any place of a block are not lost in a scale (AMB-COLL-38)."""
     for place in (0, 3, 6):
         values: list[Value] = [Fraction(i + 1) for i in range(7)]
         values[place] = bad

@@ -41,7 +41,7 @@ def test_a_chunk_takes_alpha_for_each_hop_and_its_bytes_by_the_bandwidth(impl, c
 @clause("COLL-05.2-01")
 @pytest.mark.parametrize(("name", "value"), [("alpha", -1), ("hops", -1), ("bytes", -1), ("bandwidth", 0)])
 def test_a_cost_of_nothing_sensible_is_refused_by_name(impl, check, name, value):
-    """No bandwidth, and less than nothing of the others."""
+    """No bandwidth, and negative values of the others, are refused by their name."""
     usual = {"alpha": 10, "hops": 2, "bytes": 8, "bandwidth": 10**9}
     check.returns(impl.collectives.estimate(**usual))
     refused(check, impl.collectives.estimate(**(usual | {name: value})), INVALID, name, str(value))
@@ -83,7 +83,7 @@ def test_more_idle_time_lowers_the_score(impl, check, compute, communication):
 @clause("COLL-05.2-02")
 @pytest.mark.parametrize(("compute", "communication"), FRAMES)
 def test_communication_that_goes_on_alone_lowers_the_score(impl, check, compute, communication):
-    """The longer, the lower."""
+    """The longer communication goes on alone, the lower the score."""
     scores = [score(check, impl, compute, [*communication, [200, 200 + more]]) for more in (0, 1, 50, 10**12)]
     check.true(all(a > b for a, b in pairwise(scores)), "the scores fall", scores)
 
@@ -91,7 +91,7 @@ def test_communication_that_goes_on_alone_lowers_the_score(impl, check, compute,
 @clause("COLL-05.2-03")
 @pytest.mark.parametrize(("compute", "communication"), FRAMES)
 def test_compute_that_goes_on_alone_lowers_the_score(impl, check, compute, communication):
-    """The longer, the lower."""
+    """The longer computation goes on alone, the lower the score."""
     scores = [score(check, impl, [*compute, [200, 200 + more]], communication) for more in (0, 1, 50, 10**12)]
     check.true(all(a > b for a, b in pairwise(scores)), "the scores fall", scores)
 
@@ -106,6 +106,6 @@ def test_the_score_is_of_the_time_and_not_of_how_it_is_told(impl, check):
 
 @clause("COLL-05.2-02", "COLL-05.2-03")
 def test_an_interval_that_ends_before_it_starts_is_refused(impl, check):
-    """On either queue."""
+    """On either queue, an interval that ends before it starts is refused."""
     refused(check, impl.collectives.overlap_score(compute=[[0, 1], [5, 4]], communication=[]), INVALID, "compute")
     refused(check, impl.collectives.overlap_score(compute=[], communication=[[5, 4]]), INVALID, "communication")

@@ -89,7 +89,7 @@ def test_under_strict_every_order_of_delivery_gives_the_canonical_bits(impl, che
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("operation", ["all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all"])
 def test_nothing_is_lost_doubled_or_stale_in_any_order_of_delivery(impl, check, operation, algorithm):
-    """Numbers whose sums tell which contributions are in them, in groups whose ranks are no neighbours."""
+    """Sums of such numbers show which contributions are in them, in groups whose ranks are no neighbours."""
     if operation == "all_to_all":
         algorithm = {"ring": "ring", "tree": "ring"}.get(algorithm, "direct")
     for groups in ([[0, 1, 2, 3, 4]], [[5, 0, 3], [1, 4, 2]], [[6, 2], [1, 0, 4, 5], [3]]):

@@ -136,7 +136,7 @@ def test_a_single_step_by_name_is_the_defined_one(impl, check, wire, block):
 @clause("COLL-02.5-04")
 @pytest.mark.parametrize("wire", CASTS)
 def test_what_one_step_would_lose_arrives_in_time(impl, check, wire):
-    """Beside 256, a 1000th of a step is 0 in its block; after enough steps it was sent all the same."""
+    """In the block of a 256 a 1000th of a step is 0; after enough steps it was sent all the same."""
     step = Fraction(1, 16)
     gradient = of_values("fp32", [Fraction(256), step, -step])
     given = [gradient] * 1500 if wire == "fp16" else [gradient] * 600
@@ -153,7 +153,7 @@ def test_what_one_step_would_lose_arrives_in_time(impl, check, wire):
 @pytest.mark.parametrize("scheme", [{}, {"qscheme": "blockwise", "block": 2}], ids=["cast", "blockwise"])
 @pytest.mark.parametrize("bad", [NAN, INFINITY], ids=["nan", "inf"])
 def test_a_gradient_that_is_not_finite_is_refused(impl, check, wire, scheme, bad):
-    """In the residual it would stay forever."""
+    """An infinity or a NaN would stay in the residual forever, so it is refused."""
     good = of_values("fp32", [Fraction(1), Fraction(2), Fraction(3)])
     check.returns(impl.collectives.feedback(gradients=[good, good], dtype=wire, **scheme))
     spoiled = of_values("fp32", [Fraction(1), bad, Fraction(3)])

@@ -69,7 +69,7 @@ def test_await_takes_a_future_and_yields_its_value(impl, check, type_text):
 
 @clause("COLL-02.1-05")
 def test_only_a_future_is_awaited(impl, check):
-    """A tensor is there already."""
+    """An await of a tensor, which is there already, is refused."""
     check.accepts(impl.language.verify_ir(text=awaited()))
     text = program(issue("%f", "%x", SUM), awaits("%y", "%x"), returns("%y"))
     check.rejects(impl.language.verify_ir(text=text), category="types", at_line=FIRST_LINE + 1)
@@ -265,7 +265,7 @@ HINTS |= {"dtype": ('"bf16"', "bf16"), "priority": ("3", 3), "overlap": ("true",
     ("collective", "own", "gives"), [collective.values for collective in COLLECTIVES.values()], ids=list(COLLECTIVES)
 )
 def test_every_collective_takes_the_attributes_of_the_list(impl, check, collective, own, gives):
-    """Each takes all of them together, beside the attributes of its own (AMB-COLL-19)."""
+    """Each collective takes all of them together, with the attributes of its own (AMB-COLL-19)."""
     hints = [f"{name}={text}" for name, (text, _) in HINTS.items() if f"{name}=" not in own]
     answer = told(impl, check, awaited(", ".join(filter(None, [own, *hints])), collective, gives))
     (issued,) = operations(answer, f"tessera.collective.{collective}")
@@ -322,7 +322,7 @@ def test_a_value_that_an_attribute_does_not_have_is_refused(impl, check, attribu
 
 @clause("COLL-08-01")
 def test_two_names_of_a_chunk_may_say_the_same(impl, check):
-    """1MiB is 1048576 bytes (AMB-COLL-01)."""
+    """`chunk` and `chunk_bytes` may both be given if they are equal: 1MiB is 1048576 bytes (AMB-COLL-01)."""
     answer = told(impl, check, awaited(f"{SUM}, chunk=1MiB, chunk_bytes=1048576"))
     (issued,) = operations(answer, "tessera.collective.all_reduce")
     given = {issued["attributes"].get(name, 1048576) for name in ("chunk", "chunk_bytes")}

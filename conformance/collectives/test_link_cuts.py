@@ -275,7 +275,7 @@ def test_a_collective_without_a_way_left_fails(impl, check, algorithm):
     ids=["cuts", "down", "path"],
 )
 def test_an_unknown_link_or_path_is_refused_with_the_nearest_one(impl, check, given, word, near):
-    """By name."""
+    """A link or path that is unknown is refused by name, with the nearest name."""
     usual = {"operation": "all_reduce", "algorithm": "ring", "count": 8, "element_bytes": 4}
     answer = impl.collectives.transfers(**usual, topology=text(nodes=1, per_node=2), **given)
     refused(check, answer, "TESS_ERR_INVALID_VALUE", word, near)

@@ -144,7 +144,7 @@ GROUPS = {
 @pytest.mark.parametrize("groups", GROUPS.values(), ids=GROUPS)
 @pytest.mark.parametrize("operation", ["all_reduce", "reduce_scatter", "broadcast", "all_gather"])
 def test_a_collective_acts_on_the_ranks_of_each_group_alone(impl, check, operation, groups):
-    """In the order in which the group lists them (AMB-COLL-32); what other groups bring has no part in it."""
+    """In the order in which the group lists its ranks (AMB-COLL-32); the operands of other groups have no effect."""
     op = "sum" if operation in ("all_reduce", "reduce_scatter") else ""
     rows = [[10**rank * (place + 1) for place in range(6)] for rank in range(5)]
     if operation == "all_gather":
@@ -172,7 +172,7 @@ def test_a_collective_acts_on_the_ranks_of_each_group_alone(impl, check, operati
     ids=["left_out", "in_two", "unknown", "twice"],
 )
 def test_groups_that_are_no_partition_are_refused(impl, check, groups):
-    """Every rank stands in one group, once (AMB-COLL-32)."""
+    """Every rank is in one group, once (AMB-COLL-32)."""
     inputs = [tensor_of("int32", [rank, 1]) for rank in range(3)]
     check.returns(impl.collectives.run(operation="all_reduce", inputs=inputs, op="sum", groups=[[0], [2, 1]]))
     observed = impl.collectives.run(operation="all_reduce", inputs=inputs, op="sum", groups=groups)

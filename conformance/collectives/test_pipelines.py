@@ -266,7 +266,7 @@ WRONG = {
 @clause("COLL-07.2-01")
 @pytest.mark.parametrize(("wrong", "status", "words"), WRONG.values(), ids=WRONG)
 def test_tokens_without_an_expert_are_refused(impl, check, wrong, status, words):
-    """Named with what is allowed."""
+    """Tokens for an expert that is not there are refused, with the allowed experts."""
     given = {"inputs": tokens([[0], [1]]), "experts": [[0], [1]], "count": 4, **wrong}
     refused(check, impl.collectives.dispatch(**given), status, *words)
 
@@ -278,6 +278,6 @@ def test_tokens_without_an_expert_are_refused(impl, check, wrong, status, words)
     [({"kind": "parallel"}, ["data_parallel"]), ({"layers": 0}, ["layers"]), ({"bytes": -1}, ["bytes"])],
 )
 def test_a_pipeline_that_is_not_there_is_refused(impl, check, wrong, words):
-    """Named with what is allowed."""
+    """A pipeline of another name is refused, with the allowed names."""
     given = {"kind": "prefetch", "layers": 2, "bytes": 8, "picoseconds": 1, "topology": topology(), **wrong}
     refused(check, impl.collectives.pipeline(**given), "TESS_ERR_INVALID_VALUE", *words)

@@ -280,7 +280,7 @@ def test_draws_are_those_of_the_program(impl, check):
 )
 @pytest.mark.parametrize("collective", ["all_reduce", "all_gather", "broadcast"])
 def test_each_group_meets_for_itself(impl, check, collective, where, groups):
-    """In the order of its ranks."""
+    """The ranks of each group communicate among themselves, in the order of the group."""
     size = len(groups[0])
     held, gives = vector(30), vector(30 * size if collective == "all_gather" else 30)
     operator = f"{SUM}, " if collective == "all_reduce" else "root=1, " if collective == "broadcast" else ""

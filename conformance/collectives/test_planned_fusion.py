@@ -144,7 +144,7 @@ def folds(unit):
     ],
 )
 def test_a_scaling_or_cast_beside_a_collective_is_folded(impl, check, before_it, behind_it, expected):
-    """It leaves the compute queue; the collective is given, and gives, what stood on its other side (AMB-COLL-57)."""
+    """It leaves the compute queue; operand and result of the collective are those beyond it (AMB-COLL-57)."""
     sent = "fp32" if before_it in (None, "scale") else before_it
     held, source, lines = f"tensor<8x{sent}>", "%x", []
     if before_it is not None:

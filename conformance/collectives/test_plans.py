@@ -68,7 +68,7 @@ def test_a_collective_is_sliced_at_tiles_with_a_short_tail(impl, check, shape, d
 @clause("COLL-08-09", "COLL-02.3-01")
 @pytest.mark.parametrize("collective", ["all_gather", "broadcast", "all_to_all"])
 def test_every_collective_is_sliced(impl, check, collective):
-    """By the elements that a rank brings."""
+    """The chunks of every collective cover the elements of a rank's operand."""
     units = planned(impl, check, sliced("600", "fp32", "1KiB", collective=collective), tile=64)
     check.equal(stretches(units, "%f"), [(0, 256), (256, 256), (512, 88)], "the elements of each chunk")
     names = {unit["op"] for unit in chunks(units)}
@@ -88,7 +88,7 @@ def test_without_a_chunk_a_collective_is_one(impl, check):
 @clause("COLL-02.3-03")
 @pytest.mark.parametrize("tile", [2, 6, 7])
 def test_a_tile_that_ends_within_an_element_is_refused(impl, check, tile):
-    """No boundary can lie on it; its twin of whole elements is taken."""
+    """No boundary of chunks can be at such a tile; its twin of whole elements is accepted."""
     text = sliced("1000", "fp32", "1KiB")
     planned(impl, check, text, tile=8)
     check.status(impl.collectives.plan(text=text, function="f", tile=tile), "TESS_ERR_INVALID_VALUE")
@@ -99,7 +99,7 @@ def test_a_tile_that_ends_within_an_element_is_refused(impl, check, tile):
 @pytest.mark.parametrize("tile", [None, 1, 3, 32])
 @pytest.mark.parametrize("chunk", [1, 4, 100, 128, 1000, 4096])
 def test_a_plan_slices_as_a_tensor_is_sliced(impl, check, chunk, tile):
-    """`collectives.chunks` tells the same chunks of bytes; tiles of so many fp32 numbers in a row (AMB-COLL-55)."""
+    """The plan has the chunks of `collectives.chunks`; tiles of so many fp32 numbers in a row (AMB-COLL-55)."""
     units = planned(impl, check, sliced("257", "fp32", str(chunk)), **({} if tile is None else {"tile": 4 * tile}))
     answer = impl.collectives.chunks(shape=[257], dtype="fp32", chunk=chunk, tile=[1, tile or 1])
     told = [(span["first"], span["count"]) for span in check.returns(answer)["chunks"]]

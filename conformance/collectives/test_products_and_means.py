@@ -232,7 +232,7 @@ def test_special_values_in_programs(impl, check, op, dtype):
 @pytest.mark.parametrize(("op", "dtype"), LACKING)
 @pytest.mark.parametrize("collective", ["all_reduce", "reduce_scatter"])
 def test_a_program_with_an_operator_that_a_dtype_lacks_is_refused(impl, check, collective, op, dtype):
-    """Before it runs."""
+    """A program with an operator that the dtype lacks is refused before it runs."""
     held = f"tensor<8x{dtype}>"
     gives = held if collective == "all_reduce" else f"tensor<2x{dtype}>"
     for said, legal in (("max" if dtype == "bool" else "sum", True), (op, False)):

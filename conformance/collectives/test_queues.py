@@ -285,7 +285,7 @@ REFUSED = {
 @clause("COLL-04.1-01", "COLL-04.1-02")
 @pytest.mark.parametrize(("units", "words"), REFUSED.values(), ids=REFUSED)
 def test_work_that_can_never_be_done_is_refused_by_name(impl, check, units, words):
-    """TESS_ERR_INVALID_VALUE."""
+    """Work that can never be done is TESS_ERR_INVALID_VALUE, which names it."""
     refused(check, impl.collectives.simulate(units=units, topology=topology()), "TESS_ERR_INVALID_VALUE", *words)
 
 
@@ -293,7 +293,7 @@ def test_work_that_can_never_be_done_is_refused_by_name(impl, check, units, word
 @clause("COLL-04.1-03")
 @pytest.mark.parametrize("most", [0, -1])
 def test_at_least_one_chunk_has_to_be_in_flight(impl, check, most):
-    """Else nothing would ever travel."""
+    """A limit of no chunks in flight is refused, since nothing could ever be sent."""
     observed = impl.collectives.simulate(units=[comm("x", 1, 1)], topology=topology(), max_inflight=most)
     refused(check, observed, "TESS_ERR_INVALID_VALUE", "max_inflight")
 

@@ -56,7 +56,7 @@ def test_the_choice_moves_from_direct_over_tree_to_ring(impl, check, collective,
 @clause("COLL-03.1-04")
 @pytest.mark.parametrize("size", [0, 1])
 def test_tiny_messages_are_sent_directly(impl, check, size):
-    """The smallest there are."""
+    """The smallest messages are sent by the algorithm direct."""
     for collective in [*SIZED, "all_to_all"]:
         check.equal(chosen(check, impl, size, collective)["algorithm"], "direct", f"the choice for {collective}")
 
@@ -130,7 +130,7 @@ def test_the_hierarchy_goes_by_nvlink_inside_a_node_and_by_rdma_between(impl, ch
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("size", [0, 1 << 17, LARGE])
 def test_a_hint_is_followed_at_every_size(impl, check, name, size):
-    """Over environment and autotuner too."""
+    """A hint comes before environment and autotuner at every size."""
     given = {"topology": text(), "algorithm": name}
     for more in ({}, {"tuned": "tree"}, {"tuned": "ring"}):
         actual = chosen(check, impl, size, **given, **more)
@@ -182,7 +182,7 @@ def test_an_algorithm_that_an_all_to_all_does_not_have_is_not_selected(impl, che
 @feature("topology")
 @clause("COLL-01-03")
 def test_more_ranks_than_devices_are_refused(impl, check):
-    """Four devices, five ranks."""
+    """Five ranks on four devices are refused."""
     answer = impl.collectives.select(collective="all_reduce", bytes=8, ranks=5, topology=text())
     refused(check, answer, INVALID, "5", "4")
 
@@ -225,7 +225,7 @@ def test_the_environment_overrides_auto(impl, check, name):
 @feature("auto-algorithm")
 @pytest.mark.parametrize("hint", ["ring", "tree", "direct"])
 def test_a_hint_wins_over_the_environment(impl, check, hint):
-    """Over both of its variables."""
+    """A hint comes before both variables of the environment."""
     for environment in ({ALGO: "halving_doubling"}, {TABLE: ":halving_doubling"}):
         actual = chosen(check, impl, 8, algorithm=hint, environment=environment)
         check.equal((actual["algorithm"], actual["source"]), (hint, "hint"), "the choice")
@@ -258,7 +258,7 @@ def test_an_override_that_the_ranks_cannot_follow_is_passed_over(impl, check):
 @clause("COLL-03.2-06")
 @feature("auto-algorithm")
 def test_an_unknown_override_is_refused_by_its_variable(impl, check):
-    """With the nearest name."""
+    """An unknown algorithm in a variable is refused by the variable's name, with the nearest algorithm."""
     answer = impl.collectives.select(collective="all_reduce", bytes=8, ranks=2, environment={ALGO: "rign"})
     refused(check, answer, INVALID, ALGO, "rign", "ring")
 
@@ -300,7 +300,7 @@ def test_the_environment_gives_another_table(impl, check, table, rows):
 @clause("COLL-08-17", "COLL-03.2-06")
 @feature("auto-algorithm")
 def test_the_algorithm_of_the_environment_goes_before_its_table(impl, check):
-    """Both are set."""
+    """If both variables are set, the algorithm counts and not the table."""
     actual = chosen(check, impl, 8, environment={ALGO: "tree", TABLE: "1KiB:direct,:ring"})
     check.equal((actual["algorithm"], actual["source"]), ("tree", "environment"), "the choice")
 

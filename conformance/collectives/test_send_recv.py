@@ -64,7 +64,7 @@ MISTAKES |= {"received_twice": [[0, 2], [1, 2]], "the_same_twice": [[0, 1], [0, 
 @feature("argument-checks")
 @pytest.mark.parametrize("pairs", MISTAKES.values(), ids=MISTAKES)
 def test_pairs_that_cannot_meet_are_refused(impl, check, pairs):
-    """TESS_ERR_INVALID_VALUE; without the mistake the pairs meet."""
+    """Such pairs are TESS_ERR_INVALID_VALUE; without the mistake they exchange their data."""
     check.returns(impl.collectives.send_recv(inputs=brought("fp32"), pairs=[[0, 1]]))
     check.status(impl.collectives.send_recv(inputs=brought("fp32"), pairs=pairs), "TESS_ERR_INVALID_VALUE")
 

@@ -55,7 +55,7 @@ def test_values_go_around_the_group(impl, check, ranks, dtype):
 
 @clause("COLL-02.1-05")
 def test_bits_arrive_as_they_are(impl, check):
-    """NaN, zeros of both signs, infinities and subnormals of a matrix; a scalar beside it."""
+    """NaN, zeros of both signs, infinities and subnormals of a matrix arrive unchanged; so does a scalar."""
     values = [[0.0, -0.0, float("inf")], [float("-inf"), float("nan"), 2.0**-149]]
     held, takes = "tensor<2x3xfp32>", "%x: tensor<2x3xfp32>, %k: fp64"
     text = program(
@@ -129,7 +129,7 @@ def test_a_peer_is_a_place_in_the_order_of_the_subgroup(impl, check):
 
 @clause("COLL-02.1-01")
 def test_messages_of_one_tag_arrive_in_order_and_of_several_by_tag(impl, check):
-    """The n-th send meets the n-th receive of its tag, whatever was issued or is awaited before."""
+    """The n-th receive of a tag gets the n-th send of it, whatever was issued or is awaited before."""
     then = [
         binary("%d", "add", "%x", "%x"),
         binary("%e", "add", "%d", "%x"),
@@ -206,7 +206,7 @@ def test_ranks_outside_of_all_messages_wait_for_nothing(impl, check):
 @clause("COLL-02.1-02", "COLL-02.1-05")
 @pytest.mark.parametrize("ranks", [2, 3, 5])
 def test_a_ring_of_messages_sums_what_all_ranks_bring(impl, check, ranks):
-    """In a loop: partial sums go around, each rank adds what it brings, n - 1 times."""
+    """In a loop, partial sums go around and each rank adds its own number, n - 1 times."""
     held = "tensor<3xint64>"
     text = program(
         '%one = "tessera.graph.constant"() {value = 1, dtype = "int32"} : () -> int32',
@@ -262,7 +262,7 @@ def test_ranks_that_await_one_end_before_they_issue_the_other_wait_for_each_othe
 @pytest.mark.parametrize("awaited", [True, False], ids=["awaited", "never-awaited"])
 @pytest.mark.parametrize("alone", ["send", "recv"])
 def test_a_message_without_another_end_is_a_mismatch(impl, check, alone, awaited):
-    """Never a hang, and, where nobody awaits it, never unnoticed (AMB-COLL-50); both ranks are named."""
+    """It is never a hang, and is reported even if no rank awaits it (AMB-COLL-50); both ranks are named."""
     text = from_first_to_last()
     rows = rows_of(2)
     check.returns(run(impl, text, given(rows, c=[1, 0])))

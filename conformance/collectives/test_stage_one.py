@@ -125,7 +125,7 @@ def test_the_declared_order_has_stages(impl, check, partials, stage):
 @clause("COLL-04.4-01", "COLL-04.4-02")
 @pytest.mark.parametrize("operation", ["all_reduce", "reduce_scatter"])
 def test_stage_one_sends_nothing(impl, check, operation):
-    """The messages are those of devices that bring one value each, however many partial values there are."""
+    """The messages are those of devices with one value each, for any number of partial values."""
     for ranks, per_node in MACHINES:
         count = 3 * ranks + 1
         one = [tensor_of("int32", [1] * count) for _ in range(ranks)]

@@ -130,7 +130,7 @@ def test_an_omitted_entry_is_zero(impl, check, dtype):
     ids=repr,
 )
 def test_a_message_that_does_not_hold_together_is_refused(impl, check, indices, count):
-    """Indices ascend, lie within the shape, and are as many as the values."""
+    """Indices ascend, are within the shape, and are as many as the values."""
     values = counted("fp32", (count,), seed=485)
     check.returns(impl.collectives.densify(indices=tensor_of("int64", [0, 5][:count]), values=values, shape=[2, 3]))
     call = impl.collectives.densify(indices=tensor_of("int64", indices), values=values, shape=[2, 3])

@@ -154,7 +154,7 @@ def test_the_chunks_in_flight_fit_the_smallest_device(impl, check, inflight):
 
 @clause("COLL-03.3-05", "COLL-03.3-04")
 def test_a_machine_without_links_has_one_chunk_in_flight(impl, check):
-    """A single device with nothing beside it."""
+    """A single device without links has one chunk in flight."""
     given = text(nodes=1, per_node=1, transports=())
     allowed = check.returns(impl.collectives.check_chunks(topology=given, chunk_bytes=MEMORY, max_inflight=1))
     check.equal(allowed, {"chunk_bytes": {"least": 1, "most": MEMORY}, "max_inflight": {"least": 1, "most": 1}})

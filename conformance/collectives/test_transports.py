@@ -187,7 +187,7 @@ def test_an_unknown_path_is_refused_with_the_nearest_one(impl, check, given, nea
     ("given", "word"), [({"source": 12}, "12"), ({"target": 0}, "0"), ({"down": ["nv12"]}, "nv12")], ids=str
 )
 def test_an_unknown_device_or_link_is_refused(impl, check, given, word):
-    """By name."""
+    """A device or link that is unknown is refused by its name."""
     whole = {"source": 10, "target": 11, "down": []} | given
     refused(check, impl.collectives.route(topology=text(), **whole), INVALID, word)
 
@@ -207,7 +207,7 @@ def test_the_environment_overrides_auto(impl, check, ends, path):
 @clause("COLL-03.2-07")
 @feature("auto-transport")
 def test_a_path_that_is_asked_for_wins_over_the_environment(impl, check):
-    """The hint goes first (AMB-COLL-13)."""
+    """The path of the request comes before that of the environment (AMB-COLL-13)."""
     actual = taken(check, impl, INSIDE, path="rdma", environment={VARIABLE: "pcie"})
     is_path(check, actual, INSIDE, "rdma", False)
 
@@ -231,7 +231,7 @@ def test_an_override_that_is_not_there_is_passed_over(impl, check):
 @clause("COLL-03.2-07")
 @feature("auto-transport")
 def test_an_unknown_override_is_refused_by_its_variable(impl, check):
-    """With the nearest name."""
+    """An unknown path in a variable is refused by the variable's name, with the nearest path."""
     answer = impl.collectives.route(topology=text(), source=10, target=11, environment={VARIABLE: "nvlinc"})
     refused(check, answer, INVALID, VARIABLE, "nvlinc", "nvlink")
 

@@ -291,7 +291,7 @@ def test_an_await_waits_for_its_own_future_alone(impl, check):
 
 @clause("COLL-02.1-03")
 def test_a_group_that_issues_nothing_is_not_waited_for(impl, check):
-    """Two ranks sum, the other two go their way: nothing brings all four together."""
+    """Two ranks sum, and the other two do not wait: no collective includes all four."""
     then = [issue("%f", "%x", f'{SUM}, axis="tp"'), awaits("%y", "%f")]
     otherwise = [binary("%z", "subtract", "%x", "%x")]
     text = program(branch(then, otherwise), returns("%r"), takes=BRANCHED, mesh=GRID)

@@ -156,7 +156,7 @@ def test_a_numerics_statement_of_another_profile_is_refused(impl, check, legal, 
 @pytest.mark.parametrize("attributes", ["", "{numerics_profile=fast}"], ids=["bare", "inside-a-fast-func"])
 @pytest.mark.parametrize("asked", ["strict", "fast"])
 def test_the_innermost_numerics_annotation_counts(impl, check, row, total, attributes, asked):
-    """Under a strict statement a product adds in ascending order, whatever the func and the run say (AMB-LANG-111)."""
+    """Under a strict statement a product adds in ascending order, also if func and run say otherwise (AMB-LANG-111)."""
     source = program(
         'if (true) { numerics.profile("strict"); return A @ B; }',
         "return A @ B;",

@@ -98,7 +98,7 @@ def test_a_dist_statement_of_another_form_is_refused(impl, check, statement):
 
 @clause("LANG-02.3-54")
 def test_a_dist_statement_yields_no_tensor(impl, check):
-    """It stands in Graph IR as no operation whose result is a tensor (AMB-LANG-13)."""
+    """Graph IR has no operation for it whose result is a tensor (AMB-LANG-13)."""
     source = meshed('dist.all_reduce(X) @{axis=dp, op="sum"};', "return X;")
     graph = graph_of(impl, check, source)
     produced = [operation["name"] for operation in graph.operations if any(map(tensor_type, operation["result_types"]))]
@@ -287,7 +287,7 @@ def test_a_collective_whose_result_is_not_used_remains(impl, check):
 
 @clause("LANG-04-05", "LANG-15-13")
 def test_two_equal_collectives_are_two(impl, check):
-    """Each of them is an act, so the one does not stand for the other."""
+    """Each of them has an effect, so neither replaces the other."""
     call = 'dist.all_reduce(X) @{axis=dp, op="sum"}'
     body = [f"let Y: {VECTOR} = {call};", f"let Z: {VECTOR} = {call};", "return Y + Z;"]
     check.equal(len(graph_of(impl, check, meshed(*body)).named(ALL_REDUCE)), 2, "the number of all-reduces")

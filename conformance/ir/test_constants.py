@@ -117,7 +117,7 @@ def test_a_name_in_a_func_hides_a_constant(impl, check, declaration, inputs, exp
 
 @clause("LANG-02.3-05")
 def test_modules_have_constants_of_their_own(impl, check):
-    """The same name in two modules stands for two values."""
+    """The same name in two modules means two values."""
     source = "".join(
         module(f"  let n: int32 = {value};", func("return n;", name=f"of_{name}"), name=name)
         for name, value in (("left", 1), ("right", 2))
@@ -166,7 +166,7 @@ def test_arguments_left_out_take_the_defaults(impl, check, call, expected):
     ids=["before-the-last", "between", "gap"],
 )
 def test_defaults_are_of_trailing_parameters(impl, check, legal, illegal):
-    """A parameter without one does not stand behind one that has (AMB-LANG-74)."""
+    """A parameter without a default may not follow one with a default (AMB-LANG-74)."""
     verified_twins(impl, check, program(parameters=legal), program(parameters=illegal), ("types", "syntax"))
 
 

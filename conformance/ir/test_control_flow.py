@@ -265,7 +265,7 @@ def test_a_for_carries_two_values(impl, check, count):
 
 @clause("LANG-02-10")
 def test_a_for_carries_a_tensor(impl, check):
-    """The fifth power of a matrix, beside a count of the turns (AMB-LANG-29)."""
+    """A loop carries the fifth power of a matrix and a count of its turns (AMB-LANG-29)."""
     matrix = "tensor<2x2xint32>"
     body = [
         f"let P: {matrix} = A;",

@@ -162,7 +162,7 @@ def test_aliases_take_part_in_results_constants_and_other_aliases(impl, check):
 
 @clause("LANG-02.3-04")
 def test_modules_have_aliases_of_their_own(impl, check):
-    """The same name in two modules stands for two types."""
+    """The same name in two modules means two types."""
     source = module("  type t = int32;", func("let u: t = a + 1;", "return u;", parameters="a: t"), name="m")
     source += module("  type t = tensor<2xint32>;", func("return A;", parameters="A: t", name="g"), name="n")
     check.bits(value_of(impl, check, source, **integers(a=4)), tensor_of("int32", 5))

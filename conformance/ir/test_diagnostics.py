@@ -32,7 +32,7 @@ def text_of(rejected):
 @pytest.mark.parametrize("before", [0, 1, 7])
 @pytest.mark.parametrize(("expression", "shapes"), MISMATCHES)
 def test_a_diagnostic_names_the_line_of_the_operation(impl, check, expression, shapes, before):
-    """The line is that of the offending operation, wherever it stands."""
+    """The line is that of the offending operation, at any place of the text."""
     statements = ["let d: int32 = 1; // legal" if index == 0 else "// nothing" for index in range(before)]
     check.accepts(verified(impl, *statements, "return A;"))
     check.rejects(
@@ -56,7 +56,7 @@ def test_a_diagnostic_names_the_line_of_a_syntax_error(impl, check):
 @clause("LANG-12-02")
 @pytest.mark.parametrize(("expression", "shapes"), MISMATCHES)
 def test_a_diagnostic_names_the_operand_shapes(impl, check, expression, shapes):
-    """The shapes of both operands stand in the message or in its list of operands."""
+    """The shapes of both operands are in the message or in its list of operands."""
     check.accepts(verified(impl, "return A + A;"))
     text = text_of(check.rejects(verified(impl, f"return {expression};"), category="shapes"))
     for shape in shapes:

@@ -52,7 +52,7 @@ def test_operators_join_any_number_of_primaries(impl, check, count):
     ids=["literal", "name", "call", "group", "nested-group", "group-in-call"],
 )
 def test_a_primary_is_a_literal_a_name_a_call_or_a_group(impl, check, primary, value):
-    """Each kind of primary stands alone and on both sides of an operator."""
+    """Each kind of primary may be alone and on both sides of an operator."""
     for expression, expected in ((primary, value), (f"{primary} * b", value * 4), (f"b - {primary}", 4 - value)):
         result = value_of(impl, check, calling(f"return {expression};"), a=NINE, b=FOUR)
         check.bits(result, tensor_of("int32", expected), expression)
@@ -129,7 +129,7 @@ def test_a_dotted_name_joins_identifiers_with_points(impl, check):
     ids=["two-points", "leading-point", "trailing-point", "number", "arrow", "colons"],
 )
 def test_a_malformed_dotted_name_is_refused(impl, check, name):
-    """One point stands between two identifiers, and nowhere else."""
+    """A dotted name has exactly one point between two identifiers."""
     syntax_twins(impl, check, returning("op.matmul(A, B)", MATRICES), returning(f"{name}(A, B)", MATRICES))
 
 
@@ -293,7 +293,7 @@ def test_another_operator_is_refused(impl, check, operator):
 @clause("LANG-02.3-41")
 @pytest.mark.parametrize("operator", ["!", "~", "*", "/", "@"], ids=["not", "tilde", "star", "slash", "at-sign"])
 def test_another_prefix_operator_is_refused(impl, check, operator):
-    """Only plus and minus stand before an operand."""
+    """Only plus and minus are prefix operators."""
     syntax_twins(impl, check, returning("-a", SCALARS), returning(f"{operator}a", SCALARS))
 
 

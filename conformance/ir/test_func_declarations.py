@@ -56,7 +56,7 @@ def test_parameters_result_and_attributes_of_a_func_are_optional(impl, check, de
     ],
 )
 def test_a_malformed_func_is_refused(impl, check, legal, illegal):
-    """The parts of a func stand in their order, once."""
+    """The parts of a func are in their order, once."""
     syntax_twins(impl, check, module(legal), module(illegal))
 
 
@@ -78,7 +78,7 @@ def test_a_func_may_be_called_before_it_is_declared(impl, check):
 
 @clause("LANG-02.3-09")
 def test_parameters_are_bound_by_position(impl, check):
-    """A comma stands between two parameters; a call binds its arguments in their order."""
+    """There is a comma between two parameters; a call binds its arguments in their order."""
     source = module(
         func("return a - b - c;", parameters="a: int32, b: int32, c: int32", result="int32", name="minus"),
         func("return minus(a, b, 1);", parameters="a: int32, b: int32", result="int32"),
@@ -98,7 +98,7 @@ def test_parameters_are_bound_by_position(impl, check):
     ],
 )
 def test_a_malformed_parameter_list_is_refused(impl, check, parameters):
-    """Exactly one comma stands between parameters, none before or after."""
+    """There is exactly one comma between parameters, none before or after."""
     syntax_twins(impl, check, program(parameters="a: int32, b: int32"), program(parameters=parameters))
 
 

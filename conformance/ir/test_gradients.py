@@ -53,7 +53,7 @@ def test_a_constant_has_no_gradient(impl, check):
 @clause("LANG-05.2-06", "LANG-05.5-01")
 @feature("zero-sizes")
 def test_nothing_has_a_gradient_without_elements(impl, check):
-    """A tensor without elements has one like itself, and gives a scalar beside it nothing."""
+    """A tensor without elements has a gradient like itself, and adds nothing to that of a scalar."""
     empty = Tensor("fp32", (0, 3), b"")
     body = ["let Y: tensor<0x3xfp32> = A * s;", "return op.grad(Y, A), op.grad(Y, s);"]
     judge_results(impl, check, body, {"A": empty, "s": tensor_of("fp32", 2)}, [empty, tensor_of("fp32", 0)])

@@ -161,7 +161,7 @@ def test_rows_in_a_loop(impl, check):
 
 @clause("LANG-05.5-01", "LANG-02.3-32")
 def test_calls_of_functions(impl, check):
-    """A function is gone through like what stands in its place, each call for itself, and calls within it."""
+    """The gradient of a call, and of calls within it, is that of the function's body in its place."""
     helpers = [
         func("return p * p * q;", parameters="p: fp32, q: fp32", result="fp32", name="cone"),
         func("return cone(p, 2.0) + cone(q, p);", parameters="p: fp32, q: fp32", result="fp32", name="two"),

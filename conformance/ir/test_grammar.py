@@ -67,7 +67,7 @@ def test_a_module_has_a_name_and_a_list_of_declarations(impl, check, count):
     ],
 )
 def test_a_malformed_module_is_refused(impl, check, legal, illegal):
-    """Word, name and both braces are needed, and only declarations stand inside."""
+    """Word, name and both braces are needed, and only declarations are inside."""
     syntax_twins(impl, check, legal, illegal)
 
 
@@ -76,7 +76,7 @@ def test_a_malformed_module_is_refused(impl, check, legal, illegal):
     "attributes", ["{}", "{ }", "{a=1}", "{a=1, b=2}", "{a=1,b=2,c=3}"], ids=["empty", "blank", "one", "two", "three"]
 )
 def test_an_attribute_block_is_an_at_sign_and_braces(impl, check, attributes):
-    """Any number of attributes with commas between them stands in braces after an at-sign (AMB-LANG-15)."""
+    """Any number of attributes with commas between them is in braces after an at-sign (AMB-LANG-15)."""
     check.accepts(impl.language.parse(source=program("return;", attributes=attributes)))
     check.accepts(impl.language.parse(source=program(f"g() @{attributes};")))
 
@@ -205,7 +205,7 @@ def test_a_malformed_block_is_refused(impl, check, legal, illegal):
 )
 @pytest.mark.parametrize("place", ["{}", "let c: int32 = 1; {}", "{} return a;"], ids=["only", "last", "first"])
 def test_a_statement_ends_with_a_semicolon(impl, check, statement, place):
-    """Without its semicolon a statement is refused, wherever it stands in the block; one semicolon is enough."""
+    """Without its semicolon a statement is refused at any place of the block; one semicolon is enough."""
     whole, broken, doubled = (place.format(statement + end) for end in (";", "", ";;"))
     syntax_twins(impl, check, program(whole, parameters="a: int32"), program(broken, parameters="a: int32"))
     check.rejects(impl.language.parse(source=program(doubled, parameters="a: int32")), **SYNTAX)
@@ -234,7 +234,7 @@ def test_a_local_variable_is_let_name_colon_type_and_value(impl, check, legal, i
 
 @clause("LANG-02.3-18")
 def test_a_local_variable_holds_the_value_of_its_initializer(impl, check):
-    """A name stands for the value it was given."""
+    """A name has the value of its initializer."""
     source = program("let b: int32 = a + 1;", "let c: int32 = b + b;", "return c - a;", parameters="a: int32")
     check.bits(value_of(impl, check, source, a=ONE), THREE)
 

@@ -41,7 +41,7 @@ OUTSIDE = {
 @clause("LANG-05-03", "LANG-01-06")
 @pytest.mark.parametrize(("written", "broken"), OUTSIDE.values(), ids=OUTSIDE)
 def test_a_module_has_one_region_of_definitions(impl, check, written, broken):
-    """In it stand functions and meshes; another operation is none, whatever it is made to look like."""
+    """It has functions and meshes; any other operation is refused."""
     text = module(func(softmax("%a", "%p"), returns("%p")))
     check.true(written in text, "the text is broken")
     for source in (text, text.replace(written, broken)):

@@ -302,7 +302,7 @@ def judge(impl, check, marked, categories, line):
 
 @pytest.mark.parametrize(("marked", "categories", "line"), CASES)
 def test_a_mistake_in_a_function_is_refused(impl, check, marked, categories, line):
-    """A function of Graph IR with one mistake is refused where it stands; its twin without it is accepted."""
+    """A function of Graph IR with one mistake is refused at its place; its twin without it is accepted."""
     judge(impl, check, marked, categories, line)
 
 

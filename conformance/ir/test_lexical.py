@@ -146,7 +146,7 @@ def annotated(string):
     ],
 )
 def test_a_string_stands_between_double_quotes(impl, check, string):
-    """Whatever stands between double quotes is text, newlines included (AMB-LANG-71)."""
+    """All characters between double quotes are text, newlines included (AMB-LANG-71)."""
     check.accepts(impl.language.parse(source=annotated(string)))
 
 
@@ -177,7 +177,7 @@ def test_an_unterminated_string_is_refused(impl, check, string):
     ],
 )
 def test_an_escape_is_accepted_anywhere_in_a_string(impl, check, escape):
-    """The five escapes stand at the start, in the middle, at the end and twice in a row (AMB-LANG-05)."""
+    """The five escapes are accepted at the start, in the middle, at the end and twice in a row (AMB-LANG-05)."""
     for string in (f'"{escape}"', f'"{escape}a"', f'"a{escape}b"', f'"a{escape}"', f'"{escape}{escape}"'):
         check.accepts(impl.language.parse(source=annotated(string)), f"the string {string} is legal")
     check.rejects(impl.language.parse(source=annotated(f'"{escape}" a')), **SYNTAX)

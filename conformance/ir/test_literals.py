@@ -58,7 +58,7 @@ def test_a_float_literal_without_a_type_of_its_own_is_fp32(impl, check):
 
 @clause("LANG-02.3-73")
 def test_a_string_is_a_literal(impl, check):
-    """A string stands where an expression may stand, as far as the grammar goes; unterminated it does not."""
+    """The grammar accepts a string in the place of an expression; an unterminated one is refused."""
     syntax_twins(impl, check, program('g(a, "text");', parameters=SCALARS), program('g(a, "text);', parameters=SCALARS))
 
 

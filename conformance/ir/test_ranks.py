@@ -321,7 +321,7 @@ def contributions(dtype, ranks):
 @pytest.mark.parametrize("ranks", [2, 3, 5, 8])
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
 def test_every_rank_gets_the_same_bits_every_time(impl, check, dtype, ranks, profile):
-    """One tree, in whichever order the ranks arrive (AMB-LANG-109)."""
+    """One tree is used for any order in which the ranks arrive (AMB-LANG-109)."""
     source, rows = summing(dtype, ranks, profile), contributions(dtype, ranks)
     first = on_ranks(impl, check, source, rows)[0]
     for run in range(3):
@@ -389,7 +389,7 @@ def ints(*rows):
     ids=["first", "middle", "last", "all", "shorter"],
 )
 def test_ranks_with_different_shapes_are_refused(impl, check, odd):
-    """The dimension is unknown until it runs; all of a group bring the same."""
+    """The dimension is unknown until it runs; all ranks of a group must have the same."""
     good = ints([1, 2], [3, 4], [5, 6])
     refused(impl, check, meshed(line(3), REDUCING.format("dp")), good, ints(*odd))
 
@@ -409,7 +409,7 @@ OTHERS = {
 @pytest.mark.parametrize("odd", [0, 1, 2], ids=["first", "middle", "last"])
 @pytest.mark.parametrize("collective", OTHERS.values(), ids=OTHERS)
 def test_every_collective_compares_shapes(impl, check, collective, odd):
-    """A rank brings six elements where the others bring three: more could be moved or joined, and is not."""
+    """A rank has six elements where the others have three: more could be moved or joined, and is refused."""
     rows = [[1, 2, 3], [4, 5, 6], [7, 8, 9]]
     uneven = [row + row if rank == odd else row for rank, row in enumerate(rows)]
     refused(impl, check, meshed(line(3), f"return dist.{collective};"), ints(*rows), ints(*uneven))
@@ -467,7 +467,7 @@ def choosing(*choices):
     "choices", [(1, 0, 0, 0), (0, 1, 1, 1), (1, 1, 1, 0), (1, 0, 0, 1)], ids=["one", "three", "last", "crossed"]
 )
 def test_ranks_that_reach_different_collectives_are_refused(impl, check, kind, choices):
-    """Another axis, another op, or none at all: nobody waits forever, and nobody is given a result (AMB-LANG-142)."""
+    """Another axis, another op, or none: no rank waits forever, and none gets a result (AMB-LANG-142)."""
     source = branching(kind)
     check.returns(asked(impl, source, choosing(0, 0, 0, 0)))
     refused(impl, check, source, choosing(1, 1, 1, 1), choosing(*choices))

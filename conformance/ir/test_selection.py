@@ -57,7 +57,7 @@ LITERALS = [
 @feature("tensor-ops")
 @pytest.mark.parametrize(("expression", "expected"), LITERALS, ids=[expression for expression, _ in LITERALS])
 def test_literals_may_be_operands(impl, check, expression, expected):
-    """A number stands for a scalar, here of int32, and is combined with every element."""
+    """A number is a scalar, here of int32, and is combined with every element."""
     value = value_of(impl, check, returning(expression, "A: tensor<3xint32>"), A=tensor_of("int32", [1, 2, 3]))
     check.bits(value, tensor_of("int32", expected))
 

@@ -45,7 +45,7 @@ ROWS = {
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
 def test_finite_inputs_give_probabilities(impl, check, dtype, row):
-    """Every output is finite and lies in the closed interval from 0 to 1 (AMB-LANG-38)."""
+    """Every output is finite and in the closed interval from 0 to 1 (AMB-LANG-38)."""
     for value in probabilities(impl, check, dtype, row):
         check.true(value is not None, "the output is finite")
         check.true(0 <= value <= 1, "the output lies between 0 and 1", float(value))

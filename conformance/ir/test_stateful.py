@@ -63,7 +63,7 @@ def test_a_step_that_is_not_used_remains(impl, check, call):
 @feature("stateful-ops")
 @each_call
 def test_two_equal_steps_are_two(impl, check, call):
-    """The one does not stand for the other, and they stand in program order."""
+    """Neither replaces the other, and they stay in program order."""
     graph = graph_of(impl, check, program(f"{call};", f"return {call};", parameters=PARAMETERS))
     check.equal(len(graph.named(NAMES[call])), 2, f"the number of {NAMES[call]}")
 

@@ -80,7 +80,7 @@ def test_a_control_statement_needs_no_semicolon(impl, check, statement, place, e
     ],
 )
 def test_an_assignment_gives_a_name_another_value(impl, check, body, expected):
-    """From there on the name stands for the value on the right, which is computed first (AMB-LANG-52)."""
+    """From there on the name has the value on the right, which is computed first (AMB-LANG-52)."""
     twice = func("return p + p;", parameters="p: int32", result="int32", name="twice")
     source = module(func(*body, parameters="a: int32, b: int32"), twice)
     returns(impl, check, source, expected, **integers(a=5, b=2))
@@ -335,7 +335,7 @@ def test_work_before_a_barrier_comes_first(impl, check, body, first):
 @clause("LANG-04-10")
 @pytest.mark.parametrize("where", ["func", "kernel"])
 def test_an_error_before_a_barrier_hides_an_assertion_after_it(impl, check, where):
-    """An index out of range before the barrier is met before the assertion behind it; without error both pass.
+    """An index out of range before the barrier ends the run before the assertion behind it; without error both pass.
 
     An assertion is checked when the program runs (AMB-LANG-56).
     """

@@ -74,7 +74,7 @@ def test_a_string_says_what_its_escapes_stand_for(impl, check, written, said):
 @feature("graph-ir-text")
 @pytest.mark.parametrize(("written", "said"), STRINGS)
 def test_a_string_is_the_same_in_the_printed_ir(impl, check, written, said):
-    """Printed as Graph IR and read again, the assertion tells the same (AMB-LANG-05, AMB-LANG-56)."""
+    """Printed as Graph IR and read again, the assertion has the same message (AMB-LANG-05, AMB-LANG-56)."""
     text = lowered(impl, check, asserting(written), "graph").text
     outputs = results_of_text(impl, check, text, "graph", a=tensor_of("int32", 1))
     check.equal([output.bits() for output in outputs], ["00000001"], "the value")

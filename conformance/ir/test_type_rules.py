@@ -115,7 +115,7 @@ def test_a_variable_of_an_unknown_dimension_is_assigned(impl, check, shape):
 
 @clause("LANG-03.1-03")
 def test_a_function_over_an_unknown_dimension_runs_on_every_size(impl, check):
-    """One program, three sizes."""
+    """One program with an unknown dimension runs on three sizes."""
     source = returning("A + 1", "A: tensor<?xint32>", "tensor<?xint32>")
     for values in ([1], [1, 2], [1, 2, 3, 4, 5]):
         value = value_of(impl, check, source, A=tensor_of("int32", values))
@@ -263,7 +263,7 @@ def test_bf16_operands_accumulate_in_fp32_without_a_cast(impl, check):
     ],
 )
 def test_operands_that_an_operation_does_not_take_are_refused(impl, check, legal, illegal):
-    """Too few or too many operands, and operands of the wrong kind, are refused where they stand."""
+    """Too few or too many operands, and operands of the wrong kind, are refused at their place."""
     parameters = "A: tensor<2x2xfp32>, B: tensor<2x2xfp32>, a: fp32"
     check.accepts(impl.language.verify(source=module(func(f"return {legal};", parameters=parameters), HELPER)))
     check.rejects(

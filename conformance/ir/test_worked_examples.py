@@ -118,7 +118,7 @@ def test_the_distributed_sample_is_legal_once_corrected(impl, check):
 @clause("LANG-13.2-01", "LANG-13.2-02", "LANG-13.2-03", "LANG-13.2-05")
 @pytest.mark.parametrize(("source", "category", "reading"), AS_PRINTED)
 def test_each_slip_of_the_distributed_sample_is_refused(impl, check, source, category, reading):
-    """The printed sample stands outside a module, has a comma in a shape, unknown dimensions and no operation.
+    """The printed sample is outside a module, has a comma in a shape, unknown dimensions and no operation.
 
     Where the comma is accepted the dimensions are still unknown (AMB-LANG-09).
     """

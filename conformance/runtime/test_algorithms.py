@@ -99,7 +99,7 @@ def test_a_hint_decides(impl, check, hint, tuned):
 @clause("RT-13-07")
 @pytest.mark.parametrize("tuned", ["ring", "tree", "hierarchical"])
 def test_without_a_hint_the_autotuner_decides(impl, check, tuned):
-    """Also once a hint is taken back."""
+    """The autotuner decides without a hint, also once a hint is taken back."""
     session = opened(impl, check, 8)
     choose(session, tuned, "autotuner")
     check.equal(planned(session), (tuned, "autotuner"), "the plan without a hint")
@@ -127,7 +127,7 @@ def test_without_both_a_default_decides(impl, check, ranks, collective):
 @clause("RT-13-06", "RT-13-07")
 @pytest.mark.parametrize("source", ["hint", "autotuner"])
 def test_a_choice_is_for_one_collective_of_one_context(impl, check, source):
-    """The others keep their default."""
+    """Other collectives and other contexts keep their default."""
     session, other = two_contexts(impl, check, 8)
     choose(session, "tree", source, "all_gather")
     check.equal(planned(session, "all_gather"), ("tree", source), "the collective of the choice")
@@ -158,7 +158,7 @@ def test_the_plan_of_a_module_is_a_hint(impl, check, algorithm):
 @clause("RT-08.1-11")
 @pytest.mark.parametrize("algorithm", ["ring", "tree", "hierarchical"])
 def test_the_schedule_may_choose_otherwise_than_the_module(impl, check, algorithm):
-    """A hint of the schedule on this machine counts more than the plan that the module brought."""
+    """A hint of the schedule on this machine counts more than the plan in the module."""
     session = opened(impl, check, 8)
     load_hinting(session, algorithm)
     for other in ("ring", "tree", "hierarchical"):

@@ -256,7 +256,7 @@ PATHS = {"NULL": None, "empty": "", "in no folder": "no/such/folder/trace.json",
 @clause("RT-19.A-01", "RT-07-03")
 @pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
 def test_a_path_that_cannot_be_written_is_refused(impl, check, path, tmp_path):
-    """By tessProfilerStop (AMB-RT-66)."""
+    """tessProfilerStop refuses a path that cannot be written (AMB-RT-66)."""
     session = opened(impl, check)
     profiler = session.ask("tessProfilerStart", context=session.context)["profiler"]
     where = str(tmp_path / path) if path else path

@@ -65,7 +65,7 @@ def run(impl, check, **stated):
 
 @clause("RT-05-01")
 def test_init_gives_a_context(impl, check):
-    """One that counts as true, every time it is asked for."""
+    """Each call of init gives a context that counts as true."""
     for _ in range(2):
         check.equal(run(impl, check)["context"], True, "there is a context")
 
@@ -106,7 +106,7 @@ def test_axes_that_do_not_fit_the_devices_are_refused(impl, check, count, axes):
 @clause("RT-05-03")
 @judges("effect", "refusal")
 def test_a_module_is_loaded_from_the_bytes_of_a_fatbin(impl, check):
-    """And bytes that are none are TESS_ERR_INVALID_VALUE (AMB-RT-43)."""
+    """Bytes of a fatbin are loaded; other bytes are TESS_ERR_INVALID_VALUE (AMB-RT-43)."""
     check.true(bool(run(impl, check)["kernels"]), "the module has kernels")
     for image in ("", "00" * 64, compiled(impl, check, SOURCE)[:200]):
         refused(check, listing(impl, check, image=image), "TESS_ERR_INVALID_VALUE")
@@ -158,7 +158,7 @@ def test_a_launch_that_no_device_can_run_is_refused(impl, check, grid, block):
 @pytest.mark.parametrize("axis", ["dp", "tp", "pp"])
 @pytest.mark.parametrize("op", ["sum", "max", "min"])
 def test_all_reduce_takes_names_for_operator_and_axis(impl, check, op, axis):
-    """Every rank brings the application's array: a sum is so many times as large, the extremes are the array itself."""
+    """Every rank has the application's array: a sum is so many times as large, the extremes are the array itself."""
     factor = AXES[usual(impl, check)].get(axis, 1) if op == "sum" else 1
     expected = tensor_of("fp32", [factor * value for value in (1.0, -2.0, 3.5, 0.25)])
     check.bits(run(impl, check, op=op, axis=axis)["reduced"], expected, "the gradients")

@@ -47,7 +47,7 @@ def test_a_compiled_kernel_is_found_by_the_next_context(impl, check, tmp_path):
 @feature("env-vars")
 @clause("RT-08.2-01")
 def test_an_entry_names_its_kernel_shape_dtype_and_target(impl, check, tmp_path):
-    """The kernel by its name, the extents, the dtype and the target of the device stand in it (AMB-RT-163)."""
+    """It has the kernel's name, the extents, the dtype and the target of the device (AMB-RT-163)."""
     target = check.returns(impl.runtime.tessxDevices(), "tessxDevices succeeds")["devices"][0]["target"]
     session = caching(impl, check, tmp_path)
     filled(session, image_of(impl, check), count=48)
@@ -124,7 +124,7 @@ def test_a_result_of_autotuning_is_kept(impl, check, tmp_path):
 @feature("env-vars")
 @clause("RT-08.2-02")
 def test_an_autotune_result_names_its_collective_count_dtype_and_target(impl, check, tmp_path):
-    """Collective, count, dtype and the target of the devices stand in it (AMB-RT-163)."""
+    """It has the collective, count, dtype and the target of the devices (AMB-RT-163)."""
     target = check.returns(impl.runtime.tessxDevices(), "tessxDevices succeeds")["devices"][0]["target"]
     session = caching(impl, check, tmp_path, 2, TESS_AUTOTUNE="1")
     pointer = session.upload(bytes(BYTES))

@@ -108,7 +108,7 @@ def special(dtype):
 @pytest.mark.parametrize("op", REDUCED)
 @pytest.mark.parametrize("dtype", ["fp32", "fp64", "fp16", "bf16", "fp8_e4m3", "fp8_e5m2"])
 def test_all_reduce_of_special_values(impl, check, dtype, op):
-    """NaN spreads, -0 lies below +0, infinities of both signs have no sum; subnormals are for the strict."""
+    """NaN spreads, -0 is below +0, infinities of both signs have no sum; subnormals are for the strict."""
     session = gathered(impl, check, dp=2)
     words = special(dtype)
     rows = [[word for word in words for _ in words], words * len(words)]
@@ -247,7 +247,7 @@ def test_an_unknown_dtype_is_refused(impl, check, collective, number):
 @feature("rank-memory")
 @clause("RT-04.6-08", "RT-04.6-11", "RT-04.6-12", "RT-04.6-13")
 def test_a_collective_may_use_a_part_of_an_allocation(impl, check):
-    """From an offset that suits its elements; what stands before it stays."""
+    """The buffer begins at an offset that suits its elements; bytes before it stay."""
     session = gathered(impl, check, dp=2)
     inputs = contributions("int32", 12, 2, seed=940)
     pointer = filled(session, inputs)

@@ -34,7 +34,7 @@ PARTS = ("major", "minor", "patch")
 @clause("RT-04.1-19")
 @pytest.mark.parametrize("function", TAKE_A_CONTEXT)
 def test_a_new_context_is_accepted(impl, check, function):
-    """By every call that takes a context, and beside other contexts."""
+    """Every call that takes a context accepts a new one, also while other contexts exist."""
     others = [check.returns(impl.runtime.tessInit())["context"] for _ in range(2)]
     judge_contexts(check, *others)
     session = opened(impl, check)

@@ -178,7 +178,7 @@ def test_failed_launches_are_reported_once(impl, check, count):
 @clause("RT-07-07")
 @pytest.mark.parametrize("place", [0, 1, 4])
 def test_a_failed_launch_among_good_ones_is_found(impl, check, place):
-    """At whatever place of the queue it stands; what was launched before it has run."""
+    """It may be at any place of the queue; work launched before it has run."""
     session = opened(impl, check)
     module, pointer = session.load(), session.allocate(BYTES)
     good, bad = session.kernel_of(module, "fill"), session.kernel_of(module, "divide")

@@ -299,7 +299,7 @@ def test_a_stream_does_not_block_itself(impl, check, program, wanted):
 @clause("RT-02-13", "RT-12-03")
 @pytest.mark.parametrize(("program", "wanted"), SAME_STREAM.values(), ids=SAME_STREAM)
 def test_a_stream_of_launches_does_not_block_itself(impl, check, program, wanted):
-    """The same with launches."""
+    """A stream of launches that waits for an event of its own goes on."""
     check.equal(by_launches(impl, check).run(program), wanted, "what the stream did")
 
 

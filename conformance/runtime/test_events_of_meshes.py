@@ -65,7 +65,7 @@ def test_an_event_stands_for_a_collective(impl, check, ranks):
 @seeded
 @clause("RT-12-04", "RT-02-06")
 def test_an_event_orders_two_streams_of_a_mesh_under_seeded_schedules(impl, check, block, untimed):
-    """On two ranks."""
+    """An event orders two streams on two ranks under every seed."""
     under_seeds(by_launches(impl, check), over_a_collective, 41, block, untimed, ranks=2)
 
 
@@ -123,7 +123,7 @@ def test_an_event_orders_streams_of_meshes_that_share_a_device(impl, check, own,
 @seeded
 @clause("RT-12-03")
 def test_an_event_orders_streams_of_two_meshes_under_seeded_schedules(impl, check, block, untimed):
-    """Two meshes over one device."""
+    """An event orders the streams of two meshes over one device under every seed."""
     under_seeds(by_launches(impl, check), between_meshes(1, 1), [123, 0], block, untimed)
 
 

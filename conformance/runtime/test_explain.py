@@ -89,7 +89,7 @@ def test_a_product_has_a_tile_shape(impl, check):
 
 @clause("RT-17-08")
 def test_every_kernel_has_its_tile_shape(impl, check):
-    """An elementwise kernel too."""
+    """Every kernel has a tile shape, an elementwise kernel too."""
     _, parts = explained(impl, check, TWO)
     check.true(bool(mentioned(parts["tile_shapes"], "twice")), "the sum has a tile shape", parts["tile_shapes"])
 

@@ -114,7 +114,7 @@ def test_flags_combine(impl, check, flags):
 @pytest.mark.parametrize("bit", [4, 5, 7, 16, 30, 31])
 @pytest.mark.parametrize("others", [0, DETERMINISTIC, LOW_LATENCY])
 def test_an_undefined_bit_is_refused(impl, check, bit, others):
-    """Alone and beside defined ones; the launch does not run (AMB-RT-10)."""
+    """An undefined bit is refused, alone and with defined ones; the launch does not run (AMB-RT-10)."""
     session = opened(impl, check)
     pointer = session.upload(elements("int32", *range(COUNT)))
     answer = flagged(session, pointer, others | 1 << bit)

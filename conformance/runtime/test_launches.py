@@ -150,7 +150,7 @@ def test_the_argument_buffer_is_read_when_the_call_returns(impl, check, launches
 
 @clause("RT-04.5-17", "RT-06-05")
 def test_arguments_that_are_overwritten_are_not_those_of_a_queued_launch(impl, check):
-    """Other arguments, of a legal launch too, stand in the buffer before the stream is waited for (AMB-RT-72)."""
+    """Other arguments, of a legal launch too, are written to the buffer before the stream is waited for (AMB-RT-72)."""
     session = opened(impl, check)
     kernel, (first, second) = session.kernel("fill"), [session.upload(bytes(BYTES)) for _ in range(2)]
     session.synchronize()

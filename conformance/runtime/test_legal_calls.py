@@ -67,7 +67,7 @@ def test_tessshutdown(impl, check):
 
 @clause("RT-04.1-21")
 def test_tessgetversion(impl, check):
-    """In a context."""
+    """tessGetVersion succeeds in a context."""
     initialized(impl, check)
     version = check.returns(impl.runtime.tessGetVersion(), "tessGetVersion succeeds")
     check.equal(sorted(version), ["major", "minor", "patch"], "the numbers")
@@ -118,7 +118,7 @@ def test_tessstreamdestroy(impl, check):
 
 @clause("RT-04.3-13")
 def test_tesseventcreate(impl, check):
-    """In a context."""
+    """tessEventCreate succeeds in a context."""
     initialized(impl, check)
     event = check.returns(impl.runtime.tessEventCreate(), "tessEventCreate succeeds")["event"]
     check.true(event != 0, "the event is not NULL", event)
@@ -135,7 +135,7 @@ def test_tesseventdestroy(impl, check):
 
 @clause("RT-04.3-13")
 def test_tesseventrecord(impl, check):
-    """On a stream without work."""
+    """tessEventRecord succeeds on a stream without work."""
     session = opened(impl, check)
     answer = session.attempt("tessEventRecord", event=session.event(), stream=session.stream)
     check.equal(check.returns(answer, "tessEventRecord succeeds"), {}, "no outputs")
@@ -157,7 +157,7 @@ def test_tessstreamwaitevent(impl, check):
 
 @clause("RT-04.4-14")
 def test_tessmalloc(impl, check):
-    """Some bytes on one device."""
+    """tessMalloc of some bytes on one device succeeds."""
     _, mesh = on_one_device(impl, check)
     pointer = check.returns(impl.runtime.tessMalloc(mesh=mesh, bytes=BYTES), "tessMalloc succeeds")["devPtr"]
     check.true(pointer != 0, "the pointer is not NULL", pointer)
@@ -174,7 +174,7 @@ def test_tessfree(impl, check):
 
 @clause("RT-04.4-16")
 def test_tesshostalloc(impl, check):
-    """Some bytes, pinned."""
+    """tessHostAlloc of some pinned bytes succeeds."""
     initialized(impl, check)
     answer = impl.runtime.tessHostAlloc(bytes=BYTES, kind=PINNED_HOST)
     pointer = check.returns(answer, "tessHostAlloc succeeds")["hostPtr"]
@@ -193,7 +193,7 @@ def test_tesshostfree(impl, check):
 
 @clause("RT-04.4-18", "RT-04.4-19", "RT-04.4-20")
 def test_tessmemcpyasync(impl, check):
-    """To the device, on it, and back."""
+    """tessMemcpyAsync copies to the device, on it, and back."""
     session = opened(impl, check)
     source, target = session.host(DATA), session.host(bytes(BYTES))
     first, second = session.allocate(BYTES), session.allocate(BYTES)
@@ -252,13 +252,13 @@ def kept(session: MeshSession, function: str, buffer: str, **others: object) -> 
 
 @clause("RT-04.6-08")
 def test_tessallreduce(impl, check):
-    """A sum over one rank."""
+    """tessAllReduce sums over one rank."""
     kept(opened(impl, check), "tessAllReduce", "buffer", op=SUM, axis="dp")
 
 
 @clause("RT-04.6-11")
 def test_tessreducescatter(impl, check):
-    """A sum over one rank."""
+    """tessReduceScatter sums over one rank."""
     kept(opened(impl, check), "tessReduceScatter", "inout", op=SUM, axis="dp")
 
 
@@ -270,7 +270,7 @@ def test_tessallgather(impl, check):
 
 @clause("RT-04.6-13")
 def test_tessbroadcast(impl, check):
-    """From the one rank."""
+    """tessBroadcast succeeds from the one rank."""
     kept(opened(impl, check), "tessBroadcast", "buffer", root=0)
 
 
@@ -279,7 +279,7 @@ def test_tessbroadcast(impl, check):
 
 @clause("RT-04.7-08")
 def test_tesssetnumericspolicy(impl, check):
-    """Everything strict."""
+    """tessSetNumericsPolicy accepts a policy that is strict in everything."""
     context = initialized(impl, check)
     answer = impl.runtime.tessSetNumericsPolicy(context=context, policy=STRICT)
     check.equal(check.returns(answer, "tessSetNumericsPolicy succeeds"), {}, "no outputs")

@@ -63,7 +63,7 @@ def test_allocations_do_not_overlap(impl, check):
 @clause("RT-04.4-14")
 @pytest.mark.parametrize("ranks", [1, 2, 8])
 def test_device_memory_has_a_copy_on_every_rank(impl, check, ranks):
-    """One pointer stands for memory of every rank, and each keeps its own bytes (AMB-RT-05)."""
+    """One pointer is for memory of every rank, and each keeps its own bytes (AMB-RT-05)."""
     session = opened(impl, check, ranks=ranks)
     pointer = session.allocate(257)
     for rank in range(ranks):
@@ -213,7 +213,7 @@ def test_only_pinned_memory_is_of_the_host(impl, check):
 @clause("RT-04.4-17")
 @pytest.mark.parametrize("size", SIZES)
 def test_pinned_host_memory_can_be_released(impl, check, size):
-    """And other pinned memory keeps its bytes."""
+    """Pinned memory can be released, and other pinned memory keeps its bytes."""
     session = opened(impl, check)
     kept, released = pinned(session, 64), pinned(session, size)
     session.host_write(kept, pattern(64))

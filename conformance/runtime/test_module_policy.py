@@ -75,7 +75,7 @@ def seven(session, module):
 @clause("RT-15-05")
 @pytest.mark.parametrize("key", [None, *KEYS])
 def test_a_module_may_be_signed(impl, check, key):
-    """A module loads and runs, signed or not, where no keys are asked for."""
+    """Without required keys a module loads and runs, signed or not."""
     session = opened(impl, check)
     module = check.returns(loading(session, signed(impl, check, key)), "the module is loaded")["module"]
     seven(session, module)

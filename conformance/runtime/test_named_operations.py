@@ -333,5 +333,5 @@ def test_a_result_beyond_all_limits_is_given_or_said_not_to_be(impl, check, oper
 @clause("RT-11-02")
 @pytest.mark.parametrize("tree", MALFORMED.values(), ids=MALFORMED)
 def test_what_is_no_tree_is_refused(impl, check, tree):
-    """Every leaf stands once, the start value at most once, and a node has two children or more."""
+    """Every leaf occurs once, the start value at most once, and a node has two children or more."""
     check.status(evaluate(impl, "sum", [FOUR], {"axis": 0, "tree": tree}), "TESS_ERR_INVALID_VALUE")

@@ -65,7 +65,7 @@ def test_a_copy_that_is_longer_than_its_target_is_refused(impl, check, kind, len
 @pytest.mark.parametrize("length", LENGTHS.values(), ids=LENGTHS)
 @pytest.mark.parametrize("kind", [TO_THE_HOST, ON_THE_DEVICE])
 def test_a_copy_that_is_longer_than_its_source_is_refused(impl, check, kind, length):
-    """By the call; the target is as it was."""
+    """The call refuses it; the target stays as it was."""
     session = opened(impl, check)
     source = filled(session, DATA[:SIZE])
     target = session.host(FILL) if kind == D2H else filled(session, FILL)

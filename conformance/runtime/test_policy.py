@@ -144,7 +144,7 @@ def test_without_fast_math_functions_keep_to_their_accuracy(impl, check, vector)
 @vectors_of(LAUNCHED_FUNCTIONS)
 @clause("RT-04.7-05")
 def test_without_fast_math_launched_functions_keep_to_their_accuracy(impl, check, vector):
-    """The same functions in kernels."""
+    """Elementary functions in kernels keep to their accuracy without fast math."""
     session = opened(impl, check)
     session.set_policy(strictest(impl))
     judge_outputs(impl, check, vector, [launched_kernel(session, vector)])

@@ -55,7 +55,7 @@ def _is_json(data: bytes) -> bool:
 @clause("RT-04.8-04")
 @pytest.mark.parametrize("name", ["trace.json", "no suffix", "a name with spaces.json", "spur-\u00e4\u03bb.json"])
 def test_the_file_has_the_name_that_is_given(impl, check, name, tmp_path):
-    """The profiler leaves no other file beside it."""
+    """The profiler writes that file and no other."""
     session = opened(impl, check)
     session.ask("tessProfilerStop", profiler=started(session), outJsonPath=str(tmp_path / name))
     names = [file.decode("utf-8", "replace") for file in os.listdir(os.fsencode(tmp_path))]
@@ -64,7 +64,7 @@ def test_the_file_has_the_name_that_is_given(impl, check, name, tmp_path):
 
 @clause("RT-04.8-04")
 def test_a_file_that_is_there_is_replaced(impl, check, tmp_path):
-    """Its old content, longer than any trace of nothing, is gone."""
+    """The old content of the file, longer than any trace of nothing, is replaced."""
     session, path = opened(impl, check), tmp_path / "trace.json"
     path.write_text("old " * 100_000)
     session.ask("tessProfilerStop", profiler=started(session), outJsonPath=str(path))

@@ -131,7 +131,7 @@ def test_dropout_zeroes_about_its_rate_and_scales_the_rest(impl, check, rate):
 @clause("RT-04.7-04")
 @pytest.mark.parametrize("dtype", ["fp16", "bf16", "fp32", "fp64"])
 def test_normal_numbers_are_spread_as_the_distribution_is(impl, check, dtype):
-    """Mean and variance of 4,096 numbers lie within five standard deviations, and about a third lies beyond 1."""
+    """Mean and variance of 4,096 numbers are within five standard deviations, and about a third is beyond 1."""
     actual = values_of(numbers(impl, check, "normal", shape=[4096], dtype=dtype))
     check.true(None not in actual, "every number is finite")
     values = [float(value) for value in actual]

@@ -100,7 +100,7 @@ def takes_work_again(session: MeshSession) -> None:
 @pytest.mark.parametrize("collective", FUNCTIONS)
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)], ids=["in order", "backwards", "mixed"])
 def test_ranks_that_agree_complete_their_collective(impl, check, collective, order):
-    """In whatever order they arrive; there is nothing to report (AMB-RT-04)."""
+    """They may arrive in any order; there is nothing to report (AMB-RT-04)."""
     session = opened(impl, check, ranks=3)
     pointer = session.upload(elements("int32", *[1] * 9))
     session.synchronize()
@@ -337,7 +337,7 @@ def test_a_launch_does_not_wait_for_what_is_before_it(impl, check):
 
 @clause("RT-04.3-10")
 def test_a_synchronization_waits_for_what_a_stream_waits_for(impl, check):
-    """For the collective of another stream, too, where an event stands between them."""
+    """It waits for the collective of another stream, too, if an event is between them."""
     session = opened(impl, check, ranks=2)
     other = session.another_stream()
     pointer, target = session.upload(elements("int32", *[5] * 64)), session.host(bytes(256))

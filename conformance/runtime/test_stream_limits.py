@@ -115,7 +115,7 @@ def test_a_limit_is_that_of_its_stream(impl, check):
 @clause("RT-15-03", "RT-19.A-01")
 @pytest.mark.parametrize("size", [-1, -(1 << 63)])
 def test_a_limit_below_nothing_is_refused(impl, check, size):
-    """The limit before it stays."""
+    """A negative limit is refused, and the limit before it stays."""
     session = opened(impl, check)
     source, target = tensors(session, 2)
     limit(session, 2 * BYTES)

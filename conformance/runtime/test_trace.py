@@ -63,7 +63,7 @@ def test_a_trace_has_the_form_of_the_chrome_format(impl, check, tmp_path, ranks)
 @clause("RT-17-02")
 @pytest.mark.parametrize("ranks", [1, 4])
 def test_slices_of_one_track_do_not_overlap(impl, check, tmp_path, ranks):
-    """One of two slices of a thread that share time lies within the other: viewers cannot draw others."""
+    """One of two slices of a thread that share time is within the other: viewers cannot draw others."""
     events = traced_work(impl, check, tmp_path / "trace.json", ranks)
     check.equal(overlapping(check, events), [], "the slices that overlap")
 

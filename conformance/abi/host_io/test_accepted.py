@@ -118,7 +118,7 @@ def test_a_pattern_of_each_kind_is_accepted(impl, check, kind, values, size):
 
 @clause("HIO-D5-21")
 def test_the_value_beside_zero_may_be_anything(impl, check):
-    """Null, or any number (AMB-HIO-37)."""
+    """The value of a fill with zero may be null or any number (AMB-HIO-37)."""
     host = connected(impl, check)
     values = [0, -1, 256, 1.5, -0.0, 2**64, 1e300]
     patterns = [{"pattern_kind": "zero", "value": value} for value in (None, *values)]
@@ -137,7 +137,7 @@ def test_a_memory_of_each_kind_is_written_to(impl, check, kind):
 
 @clause("HIO-D5-23")
 def test_without_a_kind_of_memory_the_address_decides(impl, check):
-    """Absent is AUTO: every memory is written to, and what lies behind it is refused (AMB-HIO-46)."""
+    """An absent kind is AUTO: every memory is written to, and addresses behind it are refused (AMB-HIO-46)."""
     host = connected(impl, check)
     kinds: tuple[dict[str, str], ...] = ({}, {"dst_mem_kind": "AUTO"})
     for memory in host.machine.memories:
@@ -187,7 +187,7 @@ def test_a_read_of_each_destination_is_accepted(impl, check, kind):
 
 @clause("HIO-D7-36")
 def test_a_deployed_kernel_is_launched(impl, check):
-    """A pattern wrote its binary; it lies on any PE and takes anything (AMB-HIO-04, AMB-HIO-56)."""
+    """A pattern wrote its binary; it may be on any PE and takes any arguments (AMB-HIO-04, AMB-HIO-56)."""
     host = connected(impl, check)
     kernels = [host.written(host.binary(place), place) for place in host.machine.neighbours()]
     launches = [host.launch(kernel, host.arguments(["tensor"])) for kernel in kernels]
@@ -198,7 +198,7 @@ def test_a_deployed_kernel_is_launched(impl, check):
 
 @clause("HIO-D7-37")
 def test_a_builtin_kernel_is_launched(impl, check):
-    """With the described parameters; where a binary would lie is not looked at (AMB-HIO-07, -25, -40)."""
+    """It has the described parameters; the place of a binary is not read (AMB-HIO-07, -25, -40)."""
     host = connected(impl, check)
     message = host.builtin_launch()
     name = message["kernel_ref"]["name"]
@@ -233,7 +233,7 @@ DTYPES = {"i32": "HIO-D7-38", "i64": "HIO-D7-39", "fp16": "HIO-D7-40", "fp32": "
 @clause("HIO-D7-46", "HIO-D7-48")
 @pytest.mark.parametrize("dtype", listed(DTYPES))
 def test_a_scalar_of_each_dtype_is_launched_with(impl, check, dtype):
-    """Its value is in the message, beside a tensor; its least and largest values (AMB-HIO-24)."""
+    """A launch has a scalar with its value in the message, least and largest, and a tensor (AMB-HIO-24)."""
     host = connected(impl, check)
     kernel, tensors = host.deploy(), host.arguments(["tensor"])
     scalars = [scalar(dtype, value) for value in LARGEST[dtype]]

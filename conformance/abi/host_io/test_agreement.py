@@ -40,7 +40,7 @@ def test_a_fill_without_a_value_is_refused(impl, check, kind):
     ],
 )
 def test_the_value_of_an_integer_fill_is_one_in_range(impl, check, kind, most):
-    """Just beside the range, far beside it, and between two whole numbers (AMB-HIO-06)."""
+    """Values just outside the range, far outside it, and between two whole numbers are refused (AMB-HIO-06)."""
     host = connected(impl, check)
     values = [-1, -most, most + 1, most + 2, 2 * most + 2, 2**64, 0.5, -0.5, most - 0.5, 1e30, 1e-30]
     wrong = {f"value {value}": host.write(pattern={"pattern_kind": kind, "value": value}) for value in values}
@@ -77,7 +77,7 @@ def test_a_fill_is_of_whole_elements(impl, check, kind, size):
     ],
 )
 def test_the_bytes_lie_within_one_memory(impl, check, build):
-    """Beyond a memory's end, across it, before its beginning, past 2^64 (AMB-HIO-34, AMB-HIO-46)."""
+    """Bytes past a memory's end, across it, before its beginning or past 2^64 are refused (AMB-HIO-34, AMB-HIO-46)."""
     host = connected(impl, check)
     make, address = (host.write, "dst_pa") if build == "write" else (host.read, "src_pa")
     wrong = {"past 2^64": make(**{address: END - 1, "nbytes": 2})}

@@ -63,7 +63,7 @@ def test_a_binary_may_be_written_in_pieces(impl, check):
 
 @clause("HIO-D7-13", "HIO-D7-36")
 def test_a_binary_may_lie_in_every_memory(impl, check):
-    """At the first and at the last bytes of each."""
+    """The binary of a kernel may be at the first and at the last bytes of each memory."""
     host = launching_host(impl, check)
     place = host.spread(1)[0]
     for memory in host.machine.memories:

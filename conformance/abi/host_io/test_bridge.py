@@ -66,7 +66,7 @@ def test_no_two_requests_of_the_runtime_share_their_ids(impl, check, program):
 
 @clause("HIO-D7-13")
 def test_a_kernel_is_deployed_before_its_launch(impl, check):
-    """Writes before a launch have brought every byte of its binary to where the launch says."""
+    """Writes before a launch have transferred every byte of its binary to the address that the launch names."""
     written = Memory()
     for message in Sent.by(impl, check, "attention").messages:
         if message["msg_type"] == "MemoryWrite":

@@ -83,7 +83,7 @@ def test_a_request_without_a_mandatory_member_is_refused(impl, check, member, ke
     ("member", "keyword"), [case(member, keyword) for member in MEMBERS for keyword in keywords_of(member)]
 )
 def test_a_member_that_is_not_of_its_form_is_refused(impl, check, member, keyword):
-    """Values of other types, beside the range, beside the list (AMB-HIO-06, -08, -13, -14, -20, -31, -34, -37)."""
+    """Values of another type, range or list are refused (AMB-HIO-06, -08, -13, -14, -20, -31, -34, -37)."""
     host = connected(impl, check)
     message = sound(host, member.part)
     mistakes = wrong(member, keyword, message)

@@ -131,7 +131,7 @@ def test_ways_of_a_launch_part_at_one_time(impl, check):
 
 @clause("HIO-D7-35", "HIO-Verification-05")
 def test_the_answer_waits_for_the_slowest_shard(impl, check):
-    """A launch on several PEs takes at least as long as one on any of them, wherever the largest shard lies."""
+    """A launch on several PEs takes at least as long as one on any of them, for any place of the largest shard."""
     host = host_of(impl, check)
     places = of_one_sip(host, 3)
     for turn in range(3):
@@ -149,7 +149,7 @@ def test_the_answer_waits_for_the_slowest_shard(impl, check):
 
 @clause("HIO-D7-45", "HIO-Verification-05")
 def test_a_binary_is_fetched_from_its_place(impl, check):
-    """A launch whose binary lies at another PE than its shard has hops for both, and its bytes pass there."""
+    """A launch whose binary is at another PE than its shard has hops for both, and its bytes pass there."""
     host = host_of(impl, check)
     worker = of_one_sip(host, 1)[0]
     for place in host.spread(4):

@@ -79,7 +79,7 @@ KERNELS = [
 @pytest.mark.parametrize(("name", "value"), KERNELS)
 @pytest.mark.parametrize("count", [1, 3])
 def test_a_built_in_kernel_computes_on_every_shard(impl, check, name, value, count):
-    """On PEs of one SIP, at odd addresses: exact results, rounded once; what lies around the shards stays."""
+    """On PEs of one SIP, at odd addresses, results are exact and rounded once; bytes around the shards stay."""
     host = host_of(impl, check)
     judge(host, of_one_sip(host, count), list, name, value)
 

@@ -92,7 +92,7 @@ def test_a_fill_of_a_negative_number_has_its_sign(impl, check, kind):
 @feature("device-memory-probe")
 @pytest.mark.parametrize("value", [None, 0, 1, 255, -1, 65537, Decimal("0.5"), Decimal("1e30")], ids=str)
 def test_zero_writes_zeros_whatever_its_value(impl, check, value):
-    """The value beside zero is absent, or any number; bytes before and behind stay."""
+    """The value of a fill with zero is absent, or any number; bytes before and behind stay."""
     host = host_of(impl, check)
     place, base = host.spread(1)[0], host.base
     expected = host.painted(place, base, 64)

@@ -45,7 +45,7 @@ def test_bytes_reach_the_sink_of_the_host_unless_they_are_dropped(impl, check, k
 @clause("HIO-D6-03", "HIO-D6-04", "HIO-D6-05", "HIO-D6-13", "HIO-Context-06")
 @feature("host-buffer-ref", "endpoint-control")
 def test_the_tags_say_whose_memory_is_read(impl, check):
-    """The same address of PEs that differ in one tag each, read together: each brings its own bytes (AMB-HIO-16)."""
+    """Reads of the same address on PEs that differ in one tag each return each PE's own bytes (AMB-HIO-16)."""
     host = opened_host(impl, check, 2, 2, 2)
     base = host.base
     host.done(*(host.fill(place, base, 12, value=number) for number, place in enumerate(host.machine.places)))
@@ -138,7 +138,7 @@ def test_a_read_sees_the_writes_before_it_and_none_behind(impl, check, seed):
 @feature("host-buffer-ref")
 @pytest.mark.parametrize("text", [None, "", "discard", "é" * 200], ids=["null", "empty", "discard", "long"])
 def test_labels_and_tags_do_not_change_what_is_read(impl, check, text):
-    """debug_label and timestamp_tag beside a read that brings its bytes."""
+    """A read with debug_label and timestamp_tag returns its bytes."""
     host = host_of(impl, check)
     place, base = host.spread(1)[0], host.base
     host.done(host.fill(place, base, 16, value=0x77))

@@ -15,7 +15,7 @@ OTHER = {"HBM": "TCM", "TCM": "HBM"}
 @clause("HIO-Context-06", "HIO-D5-01", "HIO-D5-03", "HIO-D5-04", "HIO-D5-05", "HIO-D5-06")
 @feature("device-memory-probe")
 def test_each_pe_has_an_address_space_of_its_own(impl, check):
-    """The same address of every PE, which the tags alone tell apart, gets another value each (AMB-HIO-16)."""
+    """The same address of every PE, which only the tags distinguish, gets a different value on each (AMB-HIO-16)."""
     host = host_of(impl, check)
     base = host.base + 4099
     host.done(*(host.fill(place, base, 12, "zero", None) for place in host.machine.places))
@@ -82,7 +82,7 @@ def test_a_kind_that_is_not_that_of_the_address_is_refused(impl, check):
 @clause("HIO-D5-06", "HIO-D5-07")
 @feature("device-memory-probe")
 def test_bytes_past_the_end_of_a_memory_are_refused(impl, check):
-    """The last byte that fits is written; a write that ends one byte behind, or lies behind, writes nothing."""
+    """The last byte that fits is written; a write that ends one byte behind, or is behind, writes nothing."""
     host = host_of(impl, check)
     place = host.spread(1)[0]
     for memory in host.machine.memories:
@@ -168,7 +168,7 @@ def left_by(write):
 @feature("device-memory-probe")
 @pytest.mark.parametrize("members", REFUSED)
 def test_a_write_that_is_refused_writes_nothing(impl, check, members):
-    """Not even the part of it that would be sound; its twin with whole elements is accepted (AMB-HIO-47)."""
+    """A refused write does not write its sound part either; its twin with whole elements is accepted (AMB-HIO-47)."""
     host = host_of(impl, check)
     place, base = host.spread(1)[0], host.base
     host.painted(place, base, 64)
@@ -188,7 +188,7 @@ def test_a_write_that_is_refused_writes_nothing(impl, check, members):
 @feature("device-memory-probe")
 @pytest.mark.parametrize("member", ["sip", "cube", "pe"])
 def test_a_write_to_a_place_that_does_not_exist_is_refused(impl, check, member):
-    """No place takes it instead: no PE has changed (AMB-HIO-44)."""
+    """A write to a missing place changes no PE (AMB-HIO-44)."""
     host = host_of(impl, check)
     base = host.base
     host.done(*(host.fill(place, base, 8) for place in host.machine.places))

@@ -43,7 +43,7 @@ FOLLOWED = {
     [pytest.param(*case, id=identifier, marks=clause(number)) for identifier, (number, *case) in FOLLOWED.items()],
 )
 def test_a_directive_is_followed(impl, check, directive, name, wanted):
-    """The one operation of its kind that the product has is the one that was asked for."""
+    """The product has one operation of its kind, the one that the directive asks for."""
     actual = attributes_of(impl, check, directive, name)
     check.equal([{key: given.get(key) for key in wanted} for given in actual], [wanted], f"tessera.schedule.{name}")
 
@@ -52,7 +52,7 @@ def test_a_directive_is_followed(impl, check, directive, name, wanted):
 @clause("LANG-06.1-04")
 @pytest.mark.parametrize("align", [64, 128])
 def test_a_prefetch_is_followed(impl, check, align):
-    """A prefetch of that scope and alignment stands among those of the program."""
+    """The program has a prefetch of that scope and alignment."""
     directive = f'schedule.prefetch(C) @{{scope="shared", align={align}}};'
     actual = attributes_of(impl, check, directive, "prefetch", end="return op.softmax(C);")
     expected = [given for given in actual if (given["scope"], given["align"]) == ("shared", align)]

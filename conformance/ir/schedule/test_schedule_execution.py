@@ -132,7 +132,7 @@ def test_buffers_of_a_pipeline_do_not_overwrite_each_other(impl, check):
 @clause("LANG-06.3-01", "LANG-06.2-01")
 @pytest.mark.parametrize("staged", ["", "AB"], ids=["none", "both"])
 def test_padding_is_in_no_sum(impl, check, staged):
-    """Infinities and NaN stay in their rows: what fills a tile beyond the extents meets none of them."""
+    """Infinities and NaN stay in their rows: padding of a tile beyond the extents is added to none of them."""
     left = [[1.0, 2.0, inf], [1.0, 1.0, 1.0], [nan, 0.0, 1.0]]
     right = [[1.0, 0.0, 2.0], [0.5, 0.0, -1.0], [0.0, 1.0, 1.0]]
     text = product((2, 2, 2), 2, staged, extents=(3, 3, 3))

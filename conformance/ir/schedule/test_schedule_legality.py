@@ -186,7 +186,7 @@ def fetched(**attributes):
 @clause("LANG-06.2-02")
 @pytest.mark.parametrize("wrong", ["private", "local", "Shared", "registers", ""])
 def test_a_prefetch_goes_to_shared_or_global_memory(impl, check, wrong):
-    """No other word is a scope."""
+    """Any other word than shared or global is refused as a scope."""
     check.accepts(verified(impl, fetched(scope="global", align=16), "schedule"))
     judge(impl, check, fetched(scope="shared", align=16), fetched(scope=wrong, align=16), at_line=FIRST_OPERATION)
 

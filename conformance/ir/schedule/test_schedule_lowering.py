@@ -83,7 +83,7 @@ def test_the_sample_is_pipelined(impl, check, directive, schedule, double_buffer
     ids=["large", "odd", "small"],
 )
 def test_a_product_is_tiled(impl, check, dtype, extents):
-    """Without being asked to: sizes of at least one in a tile operation about the product."""
+    """Without a directive a product gets a tile operation with sizes of at least one."""
     m, n, k = extents
     source = returning("A @ B", f"A: tensor<{m}x{k}x{dtype}>, B: tensor<{k}x{n}x{dtype}>")
     actual = lowered(impl, check, source, "schedule")
@@ -170,7 +170,7 @@ def test_the_operands_of_a_product_are_prefetched(impl, check, target):
 @clause("LANG-08.2-14")
 @pytest.mark.parametrize("scope", ["shared", "global"])
 def test_the_scope_that_is_asked_for_is_taken(impl, check, scope):
-    """By every prefetch of the program."""
+    """Every prefetch of the program has the scope that was asked for."""
     actual = lowered(impl, check, SAMPLE.format(""), "schedule", schedule={"prefetch": scope})
     scopes = [operation["attributes"]["scope"] for operation in actual.operations(PREFIX + "prefetch")]
     check.true(bool(scopes) and set(scopes) == {scope}, f"prefetches to {scope} memory", scopes)

@@ -280,7 +280,7 @@ FUSED = re.compile(r"@llvm\.(?:fma|fmuladd)\.|\"unsafe-fp-math\"=\"true\"|\"fp-c
 @by_vendor("LANG-10-11 LANG-08-02", "LANG-10-11 LANG-08-03")
 @pytest.mark.parametrize("source", [PRODUCT, CHAIN, DOUBLE], ids=["product", "fp32", "fp64"])
 def test_llvm_ir_permits_no_other_arithmetic(impl, check, source, target):
-    """No flag of fast arithmetic or contraction stands at an instruction, and nothing is fused (AMB-LANG-265)."""
+    """No instruction has a flag of fast arithmetic or contraction, and nothing is fused (AMB-LANG-265)."""
     text = emitted(impl, check, declaring(source, "strict"), "llvm", target)
     finds(check, r"^define ", text, "a function")
     lines = [re.sub(r"[%@][-\w.$]+", "", line) for line in text.splitlines() if " = " in line or " call " in line]

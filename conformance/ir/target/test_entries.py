@@ -69,7 +69,7 @@ def test_an_entry_that_is_malformed_is_refused(impl, check, written, broken):
 
 @clause("LANG-08.1-01")
 def test_a_module_has_many_entries_of_different_symbols(impl, check):
-    """Two kernels stand side by side; two of one symbol do not."""
+    """A module may have two kernels of different symbols, but not of one."""
     first, second = entry(), entry(name="tss_kernel_l")
     text = first.module.replace(first.text, f"{first.text}\n{second.text}")
     check.accepts(verified(impl, text, "target"))
@@ -205,7 +205,7 @@ ORDERS = {
 @clause("LANG-16-02", "LANG-16-03")
 @pytest.mark.parametrize(("types", "legal"), ORDERS.values(), ids=ORDERS)
 def test_buffers_stand_before_scalars(impl, check, types, legal):
-    """In whatever number, also none of one kind; no scalar stands before a buffer."""
+    """Any number of buffers, also none, is followed by any number of scalars; a scalar before a buffer is refused."""
     kernel = entry({f"p{place}": type_ for place, type_ in enumerate(types)})
     if legal:
         accepted(impl, check, kernel)
@@ -229,7 +229,7 @@ EXTENTS = {
 
 @clause("LANG-08.1-04")
 def test_a_grid_is_explicit(impl, check):
-    """An entry that states none is refused: nothing stands for it."""
+    """An entry that states no grid is refused: there is no default."""
     accepted(impl, check, entry())
     refused(impl, check, entry(grid=None))
 
@@ -273,7 +273,7 @@ def test_a_grid_has_its_limits(impl, check, axis):
 @clause("LANG-08.1-08")
 @pytest.mark.parametrize("target", WARPS)
 def test_a_block_has_at_most_1024_threads(impl, check, target):
-    """Along all three axes together."""
+    """The product of the threads along all three axes is at most 1024."""
     accepted(impl, check, entry(target=target, block=(32, 8, 4)))
     refused(impl, check, entry(target=target, block=(32, 8, 5)), target=target)
 
@@ -317,7 +317,7 @@ def holding(declared, *elements, target="sm_90"):
 @pytest.mark.parametrize(("elements", "size"), [((32,), 128), ((1, 1), 20), ((3, 4, 1), 36)])
 @pytest.mark.parametrize("target", ["sm_80", "gfx942"])
 def test_the_declared_size_covers_what_the_kernel_holds(impl, check, elements, size, target):
-    """Arrays lie one behind the other, each at a multiple of 16 bytes; one byte less than they take is refused."""
+    """Arrays follow one another, each at a multiple of 16 bytes; one byte less than they take is refused."""
     accepted(impl, check, holding(size, *elements, target=target))
     refused(impl, check, holding(size - 1, *elements, target=target), target=target)
 

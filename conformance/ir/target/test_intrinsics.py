@@ -165,7 +165,7 @@ def test_a_copy_is_seen_after_its_wait(impl, check, steps, legal):
 @clause("LANG-08.2-07")
 @pytest.mark.parametrize(("size", "begin"), [(16, 4), (16, 2), (8, 2), (8, 1), (4, 1)])
 def test_a_copy_begins_at_a_multiple_of_its_bytes(impl, check, size, begin):
-    """Elsewhere it is an error."""
+    """A copy that begins elsewhere is an error."""
     kernel, count = staged(size, begin=begin), size // 4
     given = {"x": counted(32 * count + 4), "y": counted(32 * count)}
     if begin % count == 0:

@@ -149,7 +149,7 @@ def multiplies(impl, check, target, shape, dtype, tables, instruction, **attribu
     ],
 )
 def test_mma_sync_multiplies_what_the_lanes_hold(impl, check, target, shape, dtype, tables):
-    """By the tables of the PTX ISA."""
+    """Lanes hold their elements by the tables of the PTX ISA."""
     attributes = dict(zip("mnk", shape, strict=True))
     multiplies(impl, check, target, shape, dtype, tables, "nvvm.mma.sync", **attributes)
 
@@ -157,7 +157,7 @@ def test_mma_sync_multiplies_what_the_lanes_hold(impl, check, target, shape, dty
 @clause("LANG-08.2-10")
 @pytest.mark.parametrize("instruction", MFMA)
 def test_mfma_multiplies_what_the_lanes_hold(impl, check, instruction):
-    """By the equations of AMD's matrix instruction calculator."""
+    """Lanes hold their elements by the equations of AMD's matrix instruction calculator."""
     target, shape, dtype, tables = MFMA[instruction]
     multiplies(impl, check, target, shape, dtype, tables, f"rocdl.mfma.{instruction}")
 

@@ -59,7 +59,7 @@ def test_a_scalar_arrives_at_its_own_width(impl, check, dtype, target):
     ids="-".join,
 )
 def test_scalars_of_different_widths_stand_side_by_side(impl, check, order, target):
-    """Each arrives in its place, whatever stands before it."""
+    """Each scalar arrives in its place, behind scalars of any width."""
     parameters = {**{f"y{dtype}": POINTER for dtype in order}, **{f"s{dtype}": dtype for dtype in order}}
     kernel = kernel_of(parameters, target)
     for dtype in order:

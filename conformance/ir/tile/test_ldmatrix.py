@@ -180,7 +180,7 @@ def test_the_corner_of_a_fragment_is_aligned_to_16_bytes(impl, check, column):
 @pytest.mark.parametrize("target", BOTH_VENDORS)
 @pytest.mark.parametrize("ordered", [True, False], ids=["barrier", "none"])
 def test_a_fragment_is_loaded_after_a_barrier(impl, check, ordered, target):
-    """A barrier stands between the lanes that fill the tile and the warp that reads it; without it there is a race."""
+    """The lanes that fill the tile and the warp that reads it need a barrier; without it there is a race."""
     kernel = Staging(16, 16, target, barrier=ordered)
     a = kernel.at(0, 0)
     kernel.tell(a, kernel.identity())
@@ -304,7 +304,7 @@ FORMS = {
 @clause("LANG-07.1-01")
 @pytest.mark.parametrize("form", FORMS)
 def test_a_fragment_type_lists_sizes_dtype_and_layout(impl, check, form):
-    """The layout stands behind a comma or a semicolon, or nowhere (AMB-LANG-25)."""
+    """The layout follows a comma or a semicolon, or is left out (AMB-LANG-25)."""
     kernel = KernelText({"y": buffer("fp32", 16, 16)})
     zero = kernel.op("tessera.tile.fragment.zero", gives=FORMS[form])
     kernel.op("tessera.tile.fragment.store", zero, kernel["y"])

@@ -243,7 +243,7 @@ LATER_UNKNOWN = {
 @clause("LANG-03.1-04", "LANG-11-02")
 @pytest.mark.parametrize(("expression", "parameters"), LATER_UNKNOWN.values(), ids=LATER_UNKNOWN)
 def test_an_unknown_extent_that_is_reduced_is_not_lowered_to_tiles(impl, check, expression, parameters):
-    """No loop over it stands in for its extent, which the result need not show (AMB-LANG-48)."""
+    """No loop over it replaces its extent, which the result need not show (AMB-LANG-48)."""
     source = returning(expression, parameters)
     check.accepts(impl.language.lower(source=source, to="graph"))
     check.accepts(impl.language.lower(source=source.replace("N", "8"), to="tile"))

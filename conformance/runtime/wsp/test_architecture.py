@@ -63,14 +63,14 @@ def test_memory_has_address_spaces(impl, check, target):
 @clause("WSP-05.1-06")
 @EVERY_TARGET
 def test_memory_has_capacities(impl, check, target):
-    """In bytes, of each address space."""
+    """Each address space has a capacity in bytes."""
     every(check, model(impl, check, target, "memory"), "bytes", is_count(1), "a capacity")
 
 
 @clause("WSP-05.1-07")
 @EVERY_TARGET
 def test_memory_has_an_access_granularity(impl, check, target):
-    """In bytes, and no larger than the space."""
+    """Each address space has an access granularity in bytes, no larger than the space."""
     memory = model(impl, check, target, "memory")
     every(check, memory, "access_bytes", is_count(1), "an access granularity")
     wrong = [space["name"] for space in memory if space["access_bytes"] > space["bytes"]]
@@ -97,7 +97,7 @@ def test_execution_units_have_concurrency_limits(impl, check, target):
 @clause("WSP-05.1-03")
 @EVERY_TARGET
 def test_synchronization_has_barriers_and_flags(impl, check, target):
-    """At least one of each."""
+    """The target has at least one barrier and one flag."""
     kinds = {primitive.get("kind") for primitive in model(impl, check, target, "sync")}
     check.equal(sorted({"barrier", "flag"} - kinds), [], "the kinds that are missing")
 
@@ -142,7 +142,7 @@ def test_dispatch_has_waves_queues_and_worker_types(impl, check, target, member)
 )
 @EVERY_TARGET
 def test_timing_says_how_cycles_are_reported_and_composed(impl, check, target, member):
-    """In words."""
+    """The target says in words how cycles are reported and composed."""
     check.true(is_text(model(impl, check, target, "timing", member)), f"timing has its {member}")
 
 

@@ -214,7 +214,7 @@ def test_an_enforced_mechanism_changes_what_a_run_does(impl, check, target, tabl
 @clause("WSP-01.3-03", "WSP-01.3-07")
 @pytest.mark.parametrize("target", targets("cpu_sim", "pto_runtime_a2a3sim"))
 def test_a_recorded_directive_is_kept_and_changes_nothing(impl, check, target):
-    """Its values stand in the package, with its state; the run is that of the program without it."""
+    """Its values are in the package, with its state; the run is that of the program without it."""
     usual = schedule("round_robin", 3, 2)
     without = behaviour(impl, check, compiled(impl, check, tasks(usual), target))
     recorded = in_state(impl, check, target, "recorded")

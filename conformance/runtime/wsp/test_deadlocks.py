@@ -92,7 +92,7 @@ def test_the_mark_of_the_window_stays_when_its_slots_are_freed(impl, check):
 @clause("WSP-03.3-06", "WSP-03.3-10")
 @CORPUS
 def test_the_report_names_the_channels_that_block(impl, check, deadlock):
-    """With their state; channels at which nobody waits are not among them."""
+    """Channels that block are named with their state; channels without a waiting process are not."""
     report = reported(check, ran(impl, check, deadlock.program))
     actual = {channel["name"]: channel["state"] for channel in report["channels"]}
     check.equal(sorted(actual), sorted(deadlock.channels), "the channels that block")

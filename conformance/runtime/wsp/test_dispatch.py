@@ -60,7 +60,7 @@ def test_every_task_is_executed_once_on_one_worker(impl, check, policy):
 @clause("WSP-03.1-02")
 @pytest.mark.parametrize("workers", [1, 2, 3, 5, 16])
 def test_round_robin_gives_task_i_to_worker_i_modulo_n(impl, check, workers):
-    """In the order of issue over two kernels and two processes, whatever the keys (AMB-WSP-05)."""
+    """Tasks go to workers in the order of issue over two kernels and two processes, for any keys (AMB-WSP-05)."""
     made = program(
         process("p", task("w3", key=7), task("w4", key=7), task("w4", key=7), run("w9"), task("w3", key=7), task("w4")),
         process("q", run("w2"), repeat(6, task("w4", key=slot("i")), task("w3"), index="i")),

@@ -135,7 +135,7 @@ def test_scalars_and_constants_are_numbers_of_the_dtype(impl, check, dtype):
 @pytest.mark.parametrize("order", [(2, 9, 4), (9, 2, 4), (4, 2, 9)])
 @pytest.mark.parametrize("statement", [run, task], ids=["run", "task"])
 def test_the_cycles_of_a_kernel_are_those_of_its_largest_tensor(impl, check, order, statement):
-    """Wherever among its tensors it stands (AMB-WSP-61)."""
+    """The largest tensor may be at any place among its tensors (AMB-WSP-61)."""
     rows = {name: np.zeros(count, "<i4") for name, count in zip("abc", order, strict=True)}
     parameters = dict.fromkeys(rows, "tensor")
     filling = [instruction("fill", name, 1) for name in rows]

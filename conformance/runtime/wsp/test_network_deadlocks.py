@@ -128,7 +128,7 @@ def test_the_report_gives_the_use_and_the_mark_of_the_window(impl, check, progra
 @clause("WSP-03.3-06", "WSP-03.3-10")
 @CORPUS
 def test_the_report_names_the_channels_that_block(impl, check, program):
-    """Each with its state; channels at which nobody waits are not among them."""
+    """Channels that block are named with their state; channels without a waiting process are not."""
     report = deadlocked(impl, check, program)
     states = {channel["name"]: channel["state"] for channel in report["channels"]}
     check.equal(sorted(states), sorted(model_of(program).channels), "the channels that block")
@@ -149,7 +149,7 @@ def test_the_report_names_who_waits_and_why(impl, check, program):
 @clause("WSP-03.3-09")
 @CORPUS
 def test_the_report_suggests_what_would_help(impl, check, program):
-    """At least one suggestion, in words."""
+    """The report has at least one suggestion, in words."""
     mitigations = deadlocked(impl, check, program)["mitigations"]
     check.true(bool(mitigations) and all(mitigations), "there is a suggestion", mitigations)
 

@@ -150,7 +150,7 @@ def test_an_issue_that_stalled_goes_on(impl, check, window, workers):
 @WINDOWS
 @pytest.mark.parametrize("workers", [1, 4])
 def test_never_more_tasks_are_in_flight_than_the_window_has(impl, check, window, workers):
-    """The report of a deadlock tells the most that were, of ten tasks that a process issued before it waited."""
+    """A deadlock report has the most that were in flight, of ten tasks that a process issued before it waited."""
     program = network(
         process(
             "p",

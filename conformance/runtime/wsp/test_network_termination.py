@@ -60,7 +60,7 @@ def test_a_consumer_has_the_tokens_that_were_sent_before_the_close(impl, check, 
 @clause("WSP-02.3-02")
 @COUNTS
 def test_the_end_of_a_producer_closes_its_channel(impl, check, count):
-    """Without an explicit close (AMB-WSP-24)."""
+    """A channel is closed when its producer ends, without an explicit close (AMB-WSP-24)."""
     program = network(
         process("producer", *sends("c", range(count))), process("consumer", consume("c")), channels=channels("c")
     )

@@ -76,7 +76,7 @@ def test_a_package_states_the_version_of_its_abi(impl, check):
 @clause("WSP-07-01")
 @pytest.mark.parametrize("target", targets())
 def test_a_package_follows_its_schema(impl, check, target):
-    """`schemas/wsp_package.schema.json`, for every target."""
+    """Packages for every target are valid by `schemas/wsp_package.schema.json`."""
     one = program(process("p", task("fill", "t", 7)), kernels=[filler("fill", 5)], tensors=[tensor("t", "u8", [1])])
     document = json.loads(compiled(impl, check, one, target))
     registry = Registry().with_contents(schemas().items())
@@ -285,7 +285,7 @@ def test_slots_and_symbols_have_widths(impl, check):
 @feature("wsp-expressions", "wsp-resources", "wsp-slots")
 @clause("WSP-07.2-12")
 def test_symbols_have_an_update_protocol(impl, check):
-    """Between runs, from a default."""
+    """A symbol has a default and may be updated between runs."""
     symbols = part(check, opened(impl, check, example()), "symbols")
     actual = [(symbol["name"], part(check, symbol, "update"), part(check, symbol, "default")) for symbol in symbols]
     check.equal(actual, [("count", "between-runs", 4), ("first", "between-runs", 6)], "the update protocol")
@@ -368,7 +368,7 @@ def test_refused_requests_leave_a_run_as_it_stands(impl, check):
 @feature("wsp-expressions", "wsp-resources", "wsp-slots")
 @clause("WSP-07.2-01", "WSP-07.2-07", "WSP-07.2-10")
 def test_every_build_of_a_program_is_the_same_package(impl, check):
-    """Byte for byte, whatever was compiled between, and in whatever order its members stand."""
+    """Builds are equal byte for byte, whatever was compiled between, for any order of the program's members."""
     first = compiled(impl, check, example())
     compiled(impl, check, summed())
     check.equal(compiled(impl, check, example()), first, "the package of a second build")

@@ -101,7 +101,7 @@ def test_a_division_by_zero_ends_the_run(impl, check, name):
 
 @clause("WSP-04.1-02")
 def test_constants_are_of_64_bits(impl, check):
-    """From 0 to 2^64 - 1, and nothing beyond."""
+    """Constants from 0 to 2^64 - 1 are accepted, and no others."""
     constants = [0, 1, (1 << 32) - 1, 1 << 32, (1 << 53) + 1, 1 << 63, TOP]
     check.equal(values(statistics(impl, check, valued(*constants)), len(constants)), constants, "the constants")
     for constant in (1 << 64, -1):

@@ -65,7 +65,7 @@ def test_never_more_tasks_are_in_flight_than_the_window_has(impl, check, window)
 @feature("wsp-expressions", "wsp-resources", "wsp-slots", "wsp-statistics", "wsp-steps")
 @clause("WSP-03.2-01")
 def test_the_window_of_a_run_is_the_one_that_it_is_given(impl, check):
-    """The package has 8, the run is asked for 2 (AMB-WSP-37)."""
+    """The package has a window of 8, and the run has the requested 2 (AMB-WSP-37)."""
     package = compiled(impl, check, issuing(8))
     for actual in instants(impl, check, package, resources={"task_window": 2}):
         check.true(in_flight(actual) <= 2, "no more than 2 are in flight", in_flight(actual))
@@ -166,7 +166,7 @@ def test_another_mode_works_only_where_the_matrix_has_it(impl, check, mode):
 @feature("wsp-capabilities", "wsp-expressions", "wsp-slots")
 @clause("WSP-03.2-05", "WSP-03.2-02")
 def test_another_unit_works_only_where_the_matrix_has_it(impl, check):
-    """A window in bytes (AMB-WSP-08); one in something that nobody knows is no legal program."""
+    """A window in bytes may be supported (AMB-WSP-08); one in an unknown unit is no legal program."""
     compiles = impl.wsp.compile(program=issuing({"size": 3, "unit": "bytes", "mode": "stall"}), target="cpu_sim")
     if _state(impl, check, "task_window.unit.bytes") == "unsupported":
         check.rejects(compiles, category="UNSUPPORTED_DIRECTIVE")
