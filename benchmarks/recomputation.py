@@ -34,6 +34,11 @@ def pytest_configure(config: pytest.Config) -> None:
     tomllib.loads = _counted("tables", tomllib.loads, lambda result: 1)
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Forget what was encoded before the first case: tables of the registry, kept for later runs."""
+    COUNTS["encoded"] = 0
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Write the counts, and the size of the report they were made for."""
     from tessera_conformance import schemas
