@@ -207,9 +207,9 @@ def _require_bounded(shape: Sequence[int]) -> None:
     """Raise `MalformedTensor` where the extents of a shape cannot be those of a tensor, before they are multiplied."""
     if len(shape) > MOST_DIMENSIONS:
         raise MalformedTensor(f"{len(shape)} dimensions, more than any tensor of the suite has")
-    if any(extent < 0 for extent in shape):
+    if min(shape, default=0) < 0:
         raise MalformedTensor("negative extent in the shape")
-    if any(extent >> 64 for extent in shape):
+    if max(shape, default=0) >> 64:
         raise MalformedTensor("an extent of more than 64 bits")
 
 

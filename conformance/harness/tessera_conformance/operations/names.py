@@ -7,7 +7,9 @@ import difflib
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 TABLE = Path(__file__).with_name("names.toml")
@@ -50,7 +52,12 @@ class Operation:
 
 
 def _evaluated(rule: str, scope: Mapping[str, Any]) -> Any:
-    return eval(rule, dict(scope))  # rules are those of names.toml
+    return eval(_code(rule), dict(scope))  # rules are those of names.toml
+
+
+@cache
+def _code(rule: str) -> CodeType:
+    return compile(rule, TABLE.name, "eval")
 
 
 def _read() -> tuple[Mapping[str, Operation], Mapping[str, Mapping[str, str]]]:
