@@ -150,6 +150,28 @@ def test_a_launch_with_a_faulty_shard_does_not_begin(impl, check, members, polic
         host.holds(place, host.base, LEFT, f"PE {dict(place)}")
 
 
+ARGUMENTS = [("copy", 0), ("copy", 1), ("add_fp32", 0), ("add_fp32", 1), ("add_fp32", 2)]
+"""Kernels of several tensors, with the number of each."""
+
+
+@feature("device-memory-probe")
+@pytest.mark.parametrize("members", [FAULTS[1], FAULTS[2], FAULTS[3], FAULTS[4]])
+@pytest.mark.parametrize(("name", "number"), ARGUMENTS, ids=[f"{name}-{number}" for name, number in ARGUMENTS])
+def test_a_fault_in_any_tensor_keeps_a_launch_from_beginning(impl, check, name, number, members):
+    """The last shard of one tensor has no such place or memory: nothing is written on any PE (AMB-HIO-44, -47)."""
+    host = host_of(impl, check)
+    places = of_one_sip(host, 2)
+    host.done(*(host.fill(pe, host.base, 128) for pe in places))
+    tensors = 2 if name == "copy" else 3
+    args = [parts(*(Part(pe, host.base + 32 * at, 16) for pe in places)) for at in range(tensors)]
+    faulty = {key: host.machine.end if value is END else value for key, value in members.items()}
+    message = built_in(host, name, *args)
+    message["args"][number]["tensor_pa_map"]["shards"][-1].update(faulty)
+    host.fails(message, f"a launch with a shard of {faulty} in tensor {number}")
+    for place in places:
+        host.holds(place, host.base, LEFT * 8, f"PE {dict(place)}")
+
+
 def code_of(host, *shards, policy="fail_fast"):
     """The code of a launch of `fill` on these shards, which is refused."""
     message = built_in(host, "fill", parts(*shards), scalar("i32", 1), failure_policy=policy)

@@ -229,12 +229,8 @@ def encoded(dtype, value):
 def writing_scalars(host, name):
     """Deploy a kernel that leaves a scalar of this dtype in memory; return a launch of it as a function."""
     formula = "x != v" if name == "bool" else "x * v"
-    source = f"module m {{ kernel k(v: {name}, x: tensor<1x{name}>) {{ x = {formula}; }} }}"
-    image = bytes.fromhex(host.check.returns(host.impl.abi.compile(source=source), "the kernel is compiled")["image"])
-    place, target, pa = host.machine.places[0], host.base, host.base + 4096
-    message = host.copy_in(place, pa, len(image))
-    host.done(message, buffers={pair_of(message): image})
-    kernel = {"name": "k", "kind": "deployed", "deploy_pa": pa, **deploy(place), "nbytes_code": len(image)}
+    kernel = deployed(host, f"module m {{ kernel k(v: {name}, x: tensor<1x{name}>) {{ x = {formula}; }} }}")
+    place, target = host.machine.places[0], host.base
 
     def write(dtype, value):
         neutral = encoded(dtype, 0 if dtype == "bool" else 1)
@@ -245,3 +241,52 @@ def writing_scalars(host, name):
         return host.bytes_of(place, target, size) if answered.completions[0]["ok"] else b""
 
     return write
+
+
+def deployed(host, source, name="k"):
+    """Write the image of a module behind the first page of the first PE; return a reference to its kernel."""
+    image = bytes.fromhex(host.check.returns(host.impl.abi.compile(source=source), "the kernel is compiled")["image"])
+    place, pa = host.machine.places[0], host.base + 4096
+    message = host.copy_in(place, pa, len(image))
+    host.done(message, buffers={pair_of(message): image})
+    return {"name": name, "kind": "deployed", "deploy_pa": pa, **deploy(place), "nbytes_code": len(image)}
+
+
+@clause("HIO-D7-01", "HIO-D7-36", "HIO-D7-46")
+@feature("device-memory-probe", "host-buffer-ref", "module-compiler")
+def test_a_deployed_kernel_runs_with_the_extents_and_the_image_of_each_launch(impl, check):
+    """Three, five and two elements; then another kernel of the same name, at the same address (AMB-HIO-56)."""
+    host = host_of(impl, check)
+    place = host.machine.places[0]
+    launches = 0
+    for factor in (3, 5):
+        formula = f"x * {factor} + v"
+        kernel = deployed(host, f"module m {{ kernel k(N: int32, v: int32, x: tensor<Nxint32>) {{ x = {formula}; }} }}")
+        for count in (3, 5, 2):
+            host.done(*(host.fill(place, host.base + 4 * at, 4, "fill_u32", 10 + at) for at in range(6)))
+            args = [scalar("i32", count), scalar("i32", 4), parts(Part(place, host.base, 4 * count))]
+            answered = host.send(host.launch(kernel, args, target_device=host.machine.device(place)))
+            ran = answered.completions[0]["ok"]
+            check.given(ran or launches, "an image that was written to memory is run (AMB-HIO-56)")
+            check.true(ran, f"the launch over {count} elements succeeds", answered.completions[0])
+            launches += 1
+            values = [factor * (10 + at) + 4 if at < count else 10 + at for at in range(6)]
+            expected = b"".join(encoded("i32", value) for value in values)
+            host.holds(place, host.base, expected, f"{count} elements of {formula}, and those behind them")
+
+
+@clause("HIO-D7-36", "HIO-D7-37")
+@feature("device-memory-probe", "host-buffer-ref", "module-compiler")
+def test_a_deployed_kernel_may_have_the_name_of_a_built_in_one(impl, check):
+    """The kind says which one runs: the deployed `fill` adds its scalar to what the built-in one has filled."""
+    host = host_of(impl, check)
+    place, part = host.machine.places[0], Part(host.machine.places[0], host.base, 16)
+    kernel = deployed(host, "module m { kernel fill(x: tensor<4xint32>, v: int32) { x = x + v; } }", "fill")
+    host.done(host.fill(place, host.base, 16, "fill_u32", 7))
+    value = 7
+    if run(host, "fill", parts(part), scalar("i32", 30)):
+        value = 30
+    args = [parts(part), scalar("i32", 4)]
+    answered = host.send(host.launch(kernel, args, target_device=host.machine.device(place)))
+    check.given(answered.completions[0]["ok"], "an image that was written to memory is run (AMB-HIO-56)")
+    host.holds(place, host.base, encoded("i32", value + 4) * 4, "what the deployed kernel left")

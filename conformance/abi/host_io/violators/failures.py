@@ -283,3 +283,43 @@ QUEUES = [
         (Endpoint, "exchange", refusals_wait),
     ),
 ]
+
+
+# Checks of some arguments, and kernels that are remembered
+
+REQUIRE, EXECUTABLE, DEPLOYED = Machine.require, launches._executable, launches.deployed_kernel
+EXTENTS: dict[str, tuple[tuple[str, int], ...]] = {}
+KERNELS: dict[tuple[Any, ...], Kernel] = {}
+
+
+def third_unchecked(self: Machine, place: Place, pa: int, nbytes: int, kind: str = "AUTO", field: str = "") -> None:
+    if not field.startswith("args[2]"):
+        REQUIRE(self, place, pa, nbytes, kind, field)
+
+
+def first_extents(fatbin: Any, name: str, extents: tuple[tuple[str, int], ...]) -> Any:
+    return EXECUTABLE(fatbin, name, EXTENTS.setdefault(fatbin.ir_hash.hex(), extents))
+
+
+def first_image(machine: Machine, reference: Any) -> Kernel:
+    key = (reference.name, reference.deploy_pa, reference.nbytes_code)
+    return KERNELS.setdefault(key, DEPLOYED(machine, reference))
+
+
+def built_in_first(machine: Machine, reference: Any) -> Kernel:
+    return launches.BUILTINS.get(reference.name) or DEPLOYED(machine, reference)
+
+
+REMEMBERED = [
+    changed(
+        "HIO-D7-36",
+        "built_in_first",
+        "runs a built-in kernel of the name of a deployed one",
+        (launches, "deployed_kernel", built_in_first),
+    ),
+    changed("HIO-D7-22", "third_unchecked", "checks shards of two tensors", (Machine, "require", third_unchecked)),
+    changed(
+        "HIO-D7-46", "first_extents", "runs a kernel with its first extents", (launches, "_executable", first_extents)
+    ),
+    changed("HIO-D7-36", "first_image", "keeps a kernel by its address", (launches, "deployed_kernel", first_image)),
+]
