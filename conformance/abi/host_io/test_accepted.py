@@ -69,7 +69,7 @@ def test_long_texts_and_lists_are_taken(impl, check, member):
     def message(count: int) -> Any:
         match member:
             case "args":
-                return host.launch(kernel, [scalar("i32", 1)] * count)
+                return host.launch(kernel, [tensor(shard(place, base, 64)), *[scalar("i32", 1)] * (count - 1)])
             case "shards":
                 return host.launch(kernel, [tensor(*[shard(place, base + 4 * n, 4, 4 * n) for n in range(4 * count)])])
         return host.write(**{member: "x" * count})

@@ -204,7 +204,7 @@ def test_a_timestamp_tag_changes_no_order(impl, check):
 @clause("HIO-D3-09")
 @feature("device-memory-probe")
 def test_a_timestamp_tag_changes_no_byte(impl, check):
-    """The later of two writes to one address is the one that is seen, whichever has the lower tag."""
+    """The later of two writes to one address is the one that is seen, whichever has the lower tag (AMB-HIO-48)."""
     host = connected(impl, check)
     place, base = host.machine.places[0], host.machine.memories[0].base
     for number, tags in enumerate([[ABSENT, ABSENT], ["9", "1"], ["1", "9"], [ABSENT, "1"], ["1", ABSENT]]):
@@ -212,4 +212,6 @@ def test_a_timestamp_tag_changes_no_byte(impl, check):
         writes = [host.write(pattern={"pattern_kind": "fill_u8", "value": value}) for value in values]
         host.accepted(*tagged(writes, tags, f"tags {number}"))
         data = check.returns(impl.host_io.memory(place=place, pa=base + 192, nbytes=64))["data"]
+        first = number == 0 and data == f"{values[0]:02x}" * 64
+        check.reading("AMB-HIO-48", "order of completion", first)
         check.equal(data, f"{values[1]:02x}" * 64, f"what the later write left, with tags {tags!r:.40}")

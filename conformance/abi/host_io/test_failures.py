@@ -12,6 +12,8 @@ from tessera_conformance.chapters.abi.host_io.kit.messages import ABSENT
 from tessera_conformance.marks import clause, feature
 
 LEFT = bytes([BACKGROUND] * 16)
+LEFT_WORD = int.from_bytes(LEFT[:4], "little", signed=True)
+"""The i32 with which `fill` leaves the background as it is."""
 POLICIES = [
     pytest.param("fail_fast", marks=clause("HIO-D7-43"), id="fail-fast"),
     pytest.param(None, marks=clause("HIO-D7-31"), id="null"),
@@ -42,13 +44,15 @@ def on_six(host, value, order, **members):
 def test_a_policy_says_which_shards_run(impl, check, policy, order, failing):
     """fail_fast: those below the lowest that fails, none above; collect_all: all but those that fail (AMB-HIO-49)."""
     host = six_pes(impl, check)
+    check.given(fills(host), "the built-in kernel fill, whose work is seen in memory", host.machine.builtins)
     places = host.machine.places
+    host.done(on_six(host, LEFT_WORD, ORDERS[order], failure_policy=policy))
     message = on_six(host, 7, ORDERS[order], failure_policy=policy)
     host.fail(*(places[place] for place in failing))
     host.fails(message, "a launch with PEs that fail")
     for number, pe in enumerate(places):
         runs = number not in failing if policy == "collect_all" else number < min(failing)
-        expected = filled("fill_u32", 7, 16) if runs and fills(host) else LEFT
+        expected = filled("fill_u32", 7, 16) if runs else LEFT
         host.holds(pe, host.base, expected, f"PE {number}, where {failing} fail")
 
 

@@ -81,9 +81,9 @@ def test_a_built_in_kernel_has_no_binary_to_fetch(impl, check):
     """The hops are the same for any stated size and place of the binary (AMB-HIO-40)."""
     host = host_of(impl, check)
     place = of_one_sip(host, 1)[0]
-    for name, parameters in sorted(host.machine.builtins.items()):
-        if not parameters:
-            continue
+    kernels_with_arguments = {name: each for name, each in sorted(host.machine.builtins.items()) if each}
+    check.given(bool(kernels_with_arguments), "a built-in kernel that takes arguments", host.machine.builtins)
+    for name, parameters in kernels_with_arguments.items():
         arguments = host.arguments(parameters, place)
         kernels = [host.builtin(name, nbytes_code=size) for size in (0, 1, 2**40)]
         sent = [host.launch(kernel, arguments) for kernel in kernels]
@@ -91,7 +91,6 @@ def test_a_built_in_kernel_has_no_binary_to_fetch(impl, check):
         first, *others = (trace_of(host, message) for message in sent)
         for other in others:
             check.equal(other.path, first.path, f"the path of {name} with another nbytes_code")
-    check.true(True, "every built-in kernel was launched", sorted(host.machine.builtins))
 
 
 @clause("HIO-D3-09", "HIO-D5-26", "HIO-D5-24", "HIO-D6-10", "HIO-D7-32", "HIO-D7-28", "HIO-D7-29")

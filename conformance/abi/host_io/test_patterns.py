@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from tessera_conformance.chapters.abi.host_io.kit.elements import EXACT, binary, filled
+from tessera_conformance.chapters.abi.host_io.kit.elements import EXACT, binary, element, filled
 from tessera_conformance.chapters.abi.host_io.kit.memory import host_of
 from tessera_conformance.marks import clause, feature
 
@@ -44,6 +44,20 @@ VALUES = {
     "fill_fp16": [*FEW, 2049, 2051, 65504, *near_ties(10, -14), *largest(10, 15)],
     "fill_fp32": [*FEW, 16777217, 16777219, 2**31 - 1, *near_ties(23, -126), *largest(23, 127)],
 }
+
+
+def through_fp64(value):
+    """The number that fp64 makes of one: a reader of JSON may bring every number to it."""
+    return Decimal(float(value))
+
+
+FINE = {
+    kind: [value for value in map(Decimal, VALUES[kind]) if element(kind, value) != element(kind, through_fp64(value))]
+    for kind in ("fill_fp16", "fill_fp32")
+}
+"""Numbers that round otherwise by way of fp64; the other cases leave them out."""
+PLAIN = {kind: [value for value in values if value not in FINE.get(kind, ())] for kind, values in VALUES.items()}
+LARGEST = {"fill_fp16": largest(10, 15)[0], "fill_fp32": largest(23, 127)[0]}
 SIZES = {"fill_u8": 1, "fill_u16": 2, "fill_u32": 4, "fill_fp16": 2, "fill_fp32": 4}
 KINDS = [
     pytest.param("fill_u8", marks=clause("HIO-D5-14")),
@@ -76,7 +90,7 @@ def judge_values(host, kind, values):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_fill_repeats_its_value_with_the_lowest_byte_first(impl, check, kind):
     """Each value three times, at odd addresses; integers to the ends of their range; the bytes between stay."""
-    judge_values(host_of(impl, check), kind, VALUES[kind])
+    judge_values(host_of(impl, check), kind, PLAIN[kind])
 
 
 @clause("HIO-D5-01", "HIO-D5-19")
@@ -84,8 +98,30 @@ def test_a_fill_repeats_its_value_with_the_lowest_byte_first(impl, check, kind):
 @pytest.mark.parametrize("kind", FLOATS)
 def test_a_fill_of_a_negative_number_has_its_sign(impl, check, kind):
     """The same numbers negative; -0.0 and what rounds to zero from below are zeros with a sign (AMB-HIO-36)."""
-    negative = [Decimal(value).copy_negate() for value in VALUES[kind] if value != 0]
+    negative = [Decimal(value).copy_negate() for value in PLAIN[kind] if value != 0]
     judge_values(host_of(impl, check), kind, [Decimal("-0.0"), *negative])
+
+
+@clause("HIO-D5-19")
+@feature("device-memory-probe")
+@pytest.mark.parametrize("kind", FLOATS)
+def test_a_fill_is_rounded_once(impl, check, kind):
+    """Numbers that lie beside a tie by less than fp64 can tell, of both signs (AMB-HIO-36)."""
+    host = host_of(impl, check)
+    place, size = host.spread(1)[0], SIZES[kind]
+    values = [signed for value in FINE[kind] for signed in (value, value.copy_negate())]
+    completions = host.send(
+        *(host.fill(place, host.base + size * at, size, kind, value) for at, value in enumerate(values))
+    ).completions
+    found = [host.bytes_of(place, host.base + size * at, size) for at in range(len(values))]
+    twice = [
+        data == element(kind, through_fp64(value)) if done["ok"] else abs(through_fp64(value)) > LARGEST[kind]
+        for value, done, data in zip(values, completions, found, strict=True)
+    ]
+    check.reading("AMB-HIO-36", "rounded by way of fp64", all(twice))
+    for value, done, data in zip(values, completions, found, strict=True):
+        check.equal(done["ok"], True, f"success of {kind} of {str(value)[:60]}")
+        check.equal(data.hex(" "), element(kind, value).hex(" "), f"{kind} of {str(value)[:60]}")
 
 
 @clause("HIO-D5-01", "HIO-D5-13", "HIO-D5-21")

@@ -10,7 +10,19 @@ from .elements import EXACT, element, number_of
 from .memory import MemoryHost, order_of
 from .messages import Message, Place, deploy, scalar, shard, tensor
 
-__all__ = ["EFFECTS", "Part", "built_in", "filling", "fills", "from_pattern", "of_one_sip", "parts", "run", "working"]
+__all__ = [
+    "EFFECTS",
+    "Part",
+    "built_in",
+    "filling",
+    "fills",
+    "from_pattern",
+    "has_built_in",
+    "of_one_sip",
+    "parts",
+    "run",
+    "working",
+]
 
 Given: TypeAlias = bytes | int | Decimal
 """A shard's bytes, or the value of a scalar."""
@@ -51,13 +63,14 @@ def filling(host: MemoryHost, value: int, *arguments: Part, **members: Any) -> M
 
 def fills(host: MemoryHost) -> bool:
     """True if the endpoint tells of the built-in kernel `fill`, whose work is seen in memory."""
-    return [*host.machine.builtins.get("fill", ())] == [*EFFECTS["fill"].parameters]
+    return has_built_in(host, "fill")
 
 
 def working(host: MemoryHost, value: int, *arguments: Part, **members: Any) -> Message:
     """A launch on these shards: of `fill`, or of a binary that a pattern wrote at address 1,024 of the first PE."""
     if fills(host):
         return filling(host, value, *arguments, **members)
+    host.deploy()
     place, pa = host.machine.places[0], host.base + 1024
     host.done(host.fill(place, pa, 64))
     return from_pattern(host, place, pa, 64, parts(*arguments), **members)
@@ -78,16 +91,17 @@ def device_of(host: MemoryHost, args: Sequence[Message], other: Place | None = N
     return host.machine.device(other or host.machine.places[0])
 
 
-def run(host: MemoryHost, name: str, *args: Message, **members: Any) -> bool:
-    """Launch a built-in kernel with success; one that the endpoint does not tell of is refused (AMB-HIO-25)."""
-    told = host.machine.builtins.get(name)
-    message = built_in(host, name, *args, **members)
-    if told is not None and [*told] == [*EFFECTS[name].parameters]:
-        host.done(message)
-        return True
-    if told is None:
-        host.fails(message, f"a launch of {name}, which the endpoint does not tell of")
-    return False
+def run(host: MemoryHost, name: str, *args: Message, **members: Any) -> None:
+    """Launch a built-in kernel with success; a case presumes that the endpoint tells of it."""
+    parameters = EFFECTS[name].parameters
+    told = has_built_in(host, name)
+    host.check.given(told, f"the built-in kernel {name}({', '.join(parameters)})", host.machine.builtins)
+    host.done(built_in(host, name, *args, **members))
+
+
+def has_built_in(host: MemoryHost, name: str) -> bool:
+    """True if the endpoint tells of this built-in kernel, whose work is seen in memory."""
+    return [*host.machine.builtins.get(name, ())] == [*EFFECTS[name].parameters]
 
 
 def of_one_sip(host: MemoryHost, number: int) -> list[Place]:

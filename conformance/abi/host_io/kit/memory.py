@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple, TypeAlias
 
 from tessera_conformance.check import Check
 from tessera_conformance.session import Implementation
 
-from .elements import filled
+from .elements import element, filled
 from .exchange import Completion, Host, Pair, pair_of
 from .messages import ABSENT, Machine, Memory, Message, Place
 
@@ -62,9 +62,12 @@ class MemoryHost(Host):
     # Exchanges
 
     def send(self, *messages: Message, seed: int | None = None, buffers: Buffers | None = None) -> Answered:
-        """Send requests with different ids, as many at a time as the endpoint keeps; each is answered once."""
-        depth = self.machine.queue_depth or len(messages)
-        parts = [messages[first : first + depth] for first in range(0, len(messages), depth)]
+        """Send requests with different ids, as many at a time as the endpoint keeps; each is answered once.
+
+        Without a seed, a request waits for the answers before it where it uses memory that one of them writes, since
+        an endpoint may choose the order of effects (AMB-HIO-48).
+        """
+        parts = in_order(messages, self.machine.queue_depth or len(messages), apart=seed is None)
         answered = [self.together(*part, seed=seed, buffers=buffers) for part in parts]
         return Answered(
             [completion for answer in answered for completion in answer.completions],
@@ -87,9 +90,13 @@ class MemoryHost(Host):
         return Answered([by_pair[pair] for pair in pairs], order, answers.sinks)
 
     def done(self, *messages: Message, seed: int | None = None, buffers: Buffers | None = None) -> Answered:
-        """Send requests, which all succeed."""
+        """Send requests, which all succeed, but for those that a listed alternative refuses."""
         answered = self.send(*messages, seed=seed, buffers=buffers)
-        for message, completion in zip(messages, answered.completions, strict=True):
+        completed = list(zip(messages, answered.completions, strict=True))
+        refused = [message for message, completion in completed if not completion["ok"]]
+        self.check.reading("AMB-HIO-37", "null refused", bool(refused) and all(map(has_null, refused)))
+        self.check.reading("AMB-HIO-38", "aligned to the element", bool(refused) and all(map(is_unaligned, refused)))
+        for message, completion in completed:
             what = f"success of {message['msg_type']} {message['request_id']} ({completion['error_code']})"
             self.check.equal(completion["ok"], True, what)
         return answered
@@ -159,6 +166,66 @@ def opened_host(
     host = host_of(impl, check)
     check.equal(len(host.machine.places), sips * cubes * pes, "the number of PEs")
     return host
+
+
+def has_null(message: Message) -> bool:
+    """True if a member with a default, to whose type the document does not add None, is null."""
+    return any(message.get(name, "") is None for name in ("dst_mem_kind", "dst_kind", "failure_policy"))
+
+
+def is_unaligned(message: Message) -> bool:
+    """True if the elements of a fill do not lie at multiples of their size, or a shard at one of four bytes."""
+    kind = (message.get("pattern") or {}).get("pattern_kind", "zero")
+    shards = [use.first for argument in message.get("args", ()) for use in uses_of(argument)]
+    return bool(message.get("dst_pa", 0) % len(element(kind, 0))) or any(first % 4 for first in shards)
+
+
+def in_order(messages: Sequence[Message], depth: int, apart: bool) -> list[list[Message]]:
+    """Requests in parts of at most `depth`; where `apart`, none uses memory that another one of its part writes."""
+    parts: list[list[Message]] = []
+    used: list[Use] = []
+    for message in messages:
+        uses = list(uses_of(message)) if apart else []
+        if not parts or len(parts[-1]) == depth or any(clash(use, other) for use in uses for other in used):
+            parts.append([])
+            used = []
+        parts[-1].append(message)
+        used += uses
+    return parts
+
+
+class Use(NamedTuple):
+    """A range of bytes at a place, which a request reads or writes."""
+
+    place: tuple[Any, ...]
+    first: int
+    end: int
+    writes: bool
+
+
+def clash(one: Use, other: Use) -> bool:
+    """True if two uses share a byte that one of them writes."""
+    shared = one.place == other.place and one.first < other.end and other.first < one.end
+    return shared and (one.writes or other.writes)
+
+
+def uses_of(message: Any) -> Iterator[Use]:
+    """The memory that a request names: a launch may write its shards."""
+    if isinstance(message, list):
+        for part in message:
+            yield from uses_of(part)
+    elif isinstance(message, dict):
+        for prefix, size, writes in RANGES:
+            first, nbytes = message.get(f"{prefix}pa"), message.get(size)
+            if isinstance(first, int) and isinstance(nbytes, int):
+                place = tuple(message.get(f"{prefix}{name}") for name in ("sip", "cube", "pe"))
+                yield Use(place, first, first + nbytes, writes)
+        for part in message.values():
+            yield from uses_of(part)
+
+
+RANGES = [("dst_", "nbytes", True), ("src_", "nbytes", False), ("", "nbytes", True), ("deploy_", "nbytes_code", False)]
+"""The prefix of the members that name a place, the member with the size, and whether the bytes may be written."""
 
 
 def end_of(memory: Memory) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import count
 from typing import Any
@@ -250,3 +250,32 @@ class StrictEndpoint(Endpoint):
         if self.machine.devices().get(read.target_device) != read.src_sip:
             raise RequestFailed(ErrorCode.UNKNOWN_PLACE, "is of another device", "src_sip")
         return super()._read(read)
+
+
+@varies("AMB-HIO-48", "lets requests that are sent together take effect as it completes them", *HOST_IO)
+class LaterEffects(NoBridge):
+    """Handles the frames of an exchange from the last to the first, or as the seed says, one after the other."""
+
+    def host_io_exchange(self, *, frames: Sequence[str], seed: int | None = None, **options: Any) -> dict[str, Any]:
+        """The answers, in the order of the effects; an exchange that tells about the queue or the ids stays whole."""
+        pairs = [pair_in(frame) for frame in frames]
+        if None in pairs or len(set(pairs)) < len(frames) or len(frames) > self.endpoint.machine.size.queue_depth:
+            return dict(super().host_io_exchange(frames=frames, seed=seed, **options))
+        waiting, answers, sinks = list(frames), [], []
+        choices = LastCome() if seed is None else Seeded(seed)
+        while waiting:
+            frame = waiting.pop(choices.choose(len(waiting)))
+            found = super().host_io_exchange(frames=[frame], **options)
+            answers += found["answers"]
+            sinks += found.get("sinks", [])
+        return {"answers": answers, "sinks": sinks}
+
+
+def pair_in(frame: str) -> tuple[Any, Any] | None:
+    """The ids of a frame; None where it has none that can be read."""
+    try:
+        message = json.loads(frame)
+    except ValueError:
+        return None
+    pair = (message.get("correlation_id"), message.get("request_id")) if isinstance(message, dict) else (None, None)
+    return pair if all(isinstance(each, str) for each in pair) else None

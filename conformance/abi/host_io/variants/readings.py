@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 from tessera_conformance.strength import Variant, altered
 
 from ....ir.variants.features import Without
+from ..kit.memory import frame_of
 
 HOST_IO = ("abi/host-io/*",)
 Message = dict[str, Any]
@@ -33,11 +35,10 @@ MEMBERS: Mapping[str, tuple[str, ...]] = {
 
 
 class MessagesAlone(Without):
-    """An endpoint of which nothing is seen but its messages."""
+    """An endpoint of which nothing is seen but its messages and its memory."""
 
     absent = frozenset(
-        {"device-memory-probe", "endpoint-control", "fault-injection", "hop-trace", "host-buffer-ref"}
-        | {"host-runtime-bridge", "delivery-order"}
+        {"endpoint-control", "fault-injection", "hop-trace", "host-buffer-ref", "host-runtime-bridge", "delivery-order"}
     )
 
 
@@ -56,10 +57,10 @@ def follows(interpretation: str, name: str, description: str, rewrite: Rewrite) 
 def rewritten(frame: str, rewrite: Rewrite) -> str:
     """The frame of the rewritten message; one that is no object stays as it is."""
     try:
-        message = json.loads(frame)
+        message = json.loads(frame, parse_float=Decimal)
     except ValueError:
         return frame
-    return json.dumps(rewrite(message)) if isinstance(message, dict) else frame
+    return frame_of(rewrite(message)) if isinstance(message, dict) else frame
 
 
 def refused(message: Message) -> Message:
@@ -111,7 +112,11 @@ def zero_done(message: Message) -> Message:
     """Zero bytes are read and written at once; a shard or a binary of none is one of a byte."""
     if message.get("nbytes") == 0 and type(message["nbytes"]) is int:
         return empty(message)
-    return walked(message, lambda name, value: 1 if name in ("nbytes", "nbytes_code") and value == 0 else value)
+
+    def byte_for_none(name: str, value: Any) -> Any:
+        return 1 if name in ("nbytes", "nbytes_code") and type(value) is int and value == 0 else value
+
+    return dict(walked(message, byte_for_none))
 
 
 def walked(value: Any, change: Callable[[str, Any], Any], name: str = "") -> Any:
@@ -120,7 +125,7 @@ def walked(value: Any, change: Callable[[str, Any], Any], name: str = "") -> Any
         return {key: walked(member, change, key) for key, member in value.items()}
     if isinstance(value, list):
         return [walked(element, change, name) for element in value]
-    return change(name, value) if isinstance(value, int | float) else value
+    return change(name, value) if isinstance(value, int | Decimal) else value
 
 
 WHOLE = ("nbytes", "code", "bytes", "pa", "sip", "cube", "pe", "value")
@@ -129,13 +134,13 @@ WHOLE = ("nbytes", "code", "bytes", "pa", "sip", "cube", "pe", "value")
 def counted(message: Message) -> Message:
     """True and false are 1 and 0, and for a bool any number is a truth value."""
     numbers = walked(
-        message, lambda name, value: int(value) if name.split("_")[-1] in WHOLE and value in (True, False) else value
+        message, lambda name, value: int(value) if name.split("_")[-1] in WHOLE and isinstance(value, bool) else value
     )
     for argument in numbers.get("args") or [] if isinstance(numbers.get("args"), list) else []:
         if (
             isinstance(argument, dict)
             and argument.get("dtype") == "bool"
-            and isinstance(argument.get("value"), int | float)
+            and isinstance(argument.get("value"), int | Decimal)
         ):
             argument["value"] = bool(argument["value"])
     return dict(numbers)
@@ -255,6 +260,17 @@ def kind_wins(message: Message) -> Message:
     return message | {"dst_pa": pa % (1 << 32) + (kind == "TCM") * (1 << 32)}
 
 
+def through_fp64(message: Message) -> Message:
+    """Numbers that are written with digits behind a point are read as fp64."""
+    return dict(walked(message, lambda _, value: Decimal(float(value)) if is_fraction(value) else value))
+
+
+def is_fraction(value: Any) -> bool:
+    """True if a number is written with digits behind a point."""
+    exponent = value.as_tuple().exponent if isinstance(value, Decimal) else 0
+    return isinstance(exponent, int) and exponent < 0
+
+
 READINGS = [
     follows("AMB-HIO-05", "truncates", "leaves out an element that is not whole", truncated),
     follows("AMB-HIO-06", "wraps", "takes whole numbers of fills modulo their range", wrapped),
@@ -265,6 +281,7 @@ READINGS = [
     follows("AMB-HIO-21", "passes_over", "passes over members that it does not know", known),
     follows("AMB-HIO-23", "three_axes", "takes grids of x, y and z alone", by_axes),
     follows("AMB-HIO-34", "no_bounds", "takes offsets and sizes of any number", bounded),
+    follows("AMB-HIO-36", "fp64_between", "reads numbers with a fraction as fp64", through_fp64),
     follows("AMB-HIO-37", "null_refused", "refuses null for an optional member", null_refused),
     follows("AMB-HIO-37", "types_ignored", "passes over optional members of another type", ignored),
     follows("AMB-HIO-38", "aligned", "wants addresses that are aligned to the element", aligned),
