@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from shutil import which
@@ -11,7 +10,7 @@ import pytest
 
 from tessera_conformance.chapters.runtime.wsp.kit.bounded import EXHAUSTIONS
 from tessera_conformance.chapters.runtime.wsp.kit.deadlocks import DEADLOCKS
-from tessera_conformance.chapters.runtime.wsp.kit.packages import example
+from tessera_conformance.chapters.runtime.wsp.kit.packages import document_of, example
 from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     channel,
     consume,
@@ -43,14 +42,11 @@ LOGICAL = ("tensors", "slots", "channels", "assignments")
 def test_cpu_sim_runs_a_package_here(impl, check):
     """The results follow from the program, and the package is all that it needs (AMB-WSP-31)."""
     package = compiled(impl, check, pipeline())
-    check.equal(json.loads(package)["target"], "cpu_sim", "the target of the package")
+    told = check.returns(impl.wsp.load(package=package))
+    check.equal(told["target"], "cpu_sim", "the target that the package says")
     actual = statistics(impl, check, package)
     check.equal(elements("i32", actual["tensors"]["t"]), [35] * 3, "the tensor that tokens fill")
-    check.equal(
-        actual["assignments"].count(0),
-        6 + 2,
-        "the tasks of the first worker: those of keys 0 and 21, and all without a key",
-    )
+    check.equal(len(actual["assignments"]), 12, "the tasks that were issued")
 
 
 @feature("wsp-expressions", "wsp-kernels", "wsp-resources", "wsp-slots", "wsp-statistics")
@@ -83,9 +79,10 @@ def judge_simulator(impl, check, one):
     """The package of the simulator differs from that of cpu_sim in its target alone, and has the same results."""
     package = compiled(impl, check, one, SIMULATOR)
     usual = compiled(impl, check, one)
+    document = document_of(check, package)
     for member in ("kernels", "csp", "slots", "symbols", "tensors"):
-        check.equal(json.loads(package)[member], json.loads(usual)[member], f"{member} of the two packages")
-    check.equal(json.loads(package)["target"], SIMULATOR, "the target of the package")
+        check.equal(document[member], document_of(check, usual)[member], f"{member} of the two packages")
+    check.equal(document["target"], SIMULATOR, "the target of the package")
     actual, expected = (statistics(impl, check, submitted) for submitted in (package, usual))
     for name in ("tensors", "slots"):
         check.equal(actual[name], expected[name], f"{name}, as on cpu_sim")
@@ -148,7 +145,7 @@ def test_a2a3sim_keeps_dispatch_semantics(impl, check, exhaustion):
 
 def streams(impl, check, one):
     """The graph of streams of an aie package."""
-    document = json.loads(compiled(impl, check, one, "aie"))
+    document = document_of(check, compiled(impl, check, one, "aie"))
     graph = document.get("stream_graph")
     check.true(isinstance(graph, dict), "the package has a graph of streams", sorted(document))
     check.equal([name for name in ("nodes", "edges") if name not in graph], [], "what the graph lacks")
@@ -198,8 +195,8 @@ def test_an_aie_package_is_structured(impl, check):
     check.equal(
         sorted(node.get("process") for node in graph["nodes"]), ["lower", "sink", "source", "upper"], "the nodes"
     )
-    document = json.loads(compiled(impl, check, one, "aie"))
-    usual = json.loads(compiled(impl, check, one))
+    document = document_of(check, compiled(impl, check, one, "aie"))
+    usual = document_of(check, compiled(impl, check, one))
     for member in ("kernels", "csp", "slots", "symbols", "tensors"):
         check.equal(document.get(member), usual[member], f"{member}, as for cpu_sim")
     told = check.returns(impl.wsp.load(package=compiled(impl, check, one, "aie")))

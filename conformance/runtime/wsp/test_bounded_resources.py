@@ -90,11 +90,11 @@ def test_the_window_of_a_program_is_the_size_of_its_task_ring(impl, check, size)
 
 @clause("WSP-03.4-07", "WSP-03.4.1-01")
 def test_processes_share_the_ring(impl, check):
-    """Two issuers have one window between them, and the one that was declared first issues first."""
+    """Two issuers have one window between them: one of them waits, whichever issues first (AMB-WSP-42)."""
     left, right = (process(name, task("w7"), task("w7")) for name in ("left", "right"))
     one = program(left, right, kernels=work(7), schedule=schedule("round_robin", 2, 3))
     actual = statistics(impl, check, one)
-    check.equal(actual["processes"], {"left": 0, "right": 7}, "the times of the processes")
+    check.equal(sorted(actual["processes"].values()), [0, 7], "the times of the processes")
     check.equal(stalls(actual, "TASK_RING_FULL"), {"TASK_RING_FULL": (1, 7)}, "the stalls")
     check.equal(actual["total_cycles"], 14, "the makespan")
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from tessera_conformance.chapters.runtime.wsp.kit.bounded import TASK_RING
+from tessera_conformance.chapters.runtime.wsp.kit.packages import document_of, published
 from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     channel,
     cond,
@@ -28,7 +28,7 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, instants, statistics
 from tessera_conformance.chapters.runtime.wsp.kit.targets import PROBES, STATES, UNUSUAL, directive, targets, tasks
 from tessera_conformance.marks import clause, feature
-from tessera_conformance.protocol import Rejected
+from tessera_conformance.protocol import Rejected, Unsupported
 
 TABLES = ("directives", "csp", "predicates")
 RUNNABLE = targets("cpu_sim", "pto_runtime_a2a3sim", "pto_runtime_a2a3sim_host_graph")
@@ -75,13 +75,13 @@ def test_a_target_declares_its_matrix(impl, check, target):
     for table in TABLES:
         check.true(len(declared[table]) > 0, f"{table} has entries", declared[table])
         check.equal({name: state for name, state in declared[table].items() if state not in STATES}, {}, "other states")
-    package = json.loads(compiled(impl, check, program(process("p")), target))
-    stated = package["schedule"]["capabilities"]
-    check.equal(
-        {name: state for name, state in stated.items() if state not in STATES}, {}, "other states of the package"
-    )
-    differing = {name: state for name, state in stated.items() if declared["directives"].get(name) != state}
-    check.equal(differing, {}, "the states of the package that the matrix does not have")
+    package = published(compiled(impl, check, program(process("p")), target))
+    if package is not None:
+        stated = package["schedule"]["capabilities"]
+        others = {name: state for name, state in stated.items() if state not in STATES}
+        check.equal(others, {}, "other states of the package")
+        differing = {name: state for name, state in stated.items() if declared["directives"].get(name) != state}
+        check.equal(differing, {}, "the states of the package that the matrix does not have")
     named = {"dispatch.round_robin", "task_window.mode.stall", "task_window.unit.tasks"}
     check.equal(sorted(named - set(declared["directives"])), [], "the directives that are missing")
 
@@ -90,7 +90,7 @@ def test_a_target_declares_its_matrix(impl, check, target):
 @clause("WSP-05.2-01")
 @EVERY_TARGET
 def test_a_target_exposes_its_directives(impl, check, target):
-    """Policies, units and modes of the window, resources: at least those of which the document speaks."""
+    """Policies, units and modes of the window; sizes of resources need not be directives."""
     directives = matrix(impl, check, target)["directives"]
     policies = [
         directive
@@ -98,7 +98,7 @@ def test_a_target_exposes_its_directives(impl, check, target):
         if directive.startswith("dispatch.") and directive != "dispatch.round_robin"
     ]
     check.true(len(policies) > 0, "there is another policy than round_robin", sorted(directives))
-    for prefix in ("task_window.unit.", "task_window.mode.", "resources."):
+    for prefix in ("task_window.unit.", "task_window.mode."):
         check.true(
             any(name.startswith(prefix) for name in directives), f"there are entries {prefix}*", sorted(directives)
         )
@@ -108,19 +108,20 @@ def test_a_target_exposes_its_directives(impl, check, target):
 @clause("WSP-05.2-02")
 @EVERY_TARGET
 def test_a_target_exposes_its_csp_features(impl, check, target):
-    """Channels that only synchronize, and payload channels (AMB-WSP-35)."""
+    """Channels that only synchronize, or payload channels; one may be left out (AMB-WSP-29, AMB-WSP-35)."""
     csp = matrix(impl, check, target)["csp"]
-    check.equal(sorted({"sync_only_channels", "payload_channels"} - set(csp)), [], "the features that are missing")
+    known = {"sync_only_channels", "payload_channels"} & set(csp)
+    check.true(bool(known), "the matrix has sync_only_channels or payload_channels", sorted(csp))
 
 
 @feature("wsp-capabilities")
 @clause("WSP-05.2-03")
 @EVERY_TARGET
 def test_a_target_exposes_its_predicate_mechanisms(impl, check, target):
-    """Conditions, keys of dispatch, and elements that are loaded into slots."""
+    """Conditions, keys of dispatch, and elements that are loaded into slots; none has to be supported (AMB-WSP-29)."""
     predicates = matrix(impl, check, target)["predicates"]
-    expected = {"cond", "dispatch_key", "tensor_to_slot"}
-    check.equal(sorted(expected - set(predicates)), [], "the mechanisms that are missing")
+    known = {"cond", "dispatch_key", "tensor_to_slot"} & set(predicates)
+    check.true(bool(known), "the matrix has one of cond, dispatch_key and tensor_to_slot", sorted(predicates))
 
 
 @feature("wsp-capabilities", "wsp-kernels", "wsp-packages")
@@ -128,8 +129,12 @@ def test_a_target_exposes_its_predicate_mechanisms(impl, check, target):
 def test_an_unknown_target_has_no_matrix(impl, check):
     """A part of the name of a target has no matrix either."""
     for name in ("cpu", "CPU_SIM", "cpu_sim ", ""):
-        check.status(impl.wsp.capabilities(target=name), "TESS_ERR_INVALID_VALUE")
-        check.status(impl.wsp.compile(program=program(process("p")), target=name), "TESS_ERR_INVALID_VALUE")
+        answers = [
+            impl.wsp.capabilities(target=name),
+            impl.wsp.compile(program=program(process("p")), target=name),
+        ]
+        for answer in answers:
+            check.true(isinstance(answer, Rejected | Unsupported), f"the target {name!r} is refused or missing", answer)
 
 
 @feature(
@@ -218,10 +223,10 @@ def test_a_recorded_directive_is_kept_and_changes_nothing(impl, check, target):
     usual = schedule("round_robin", 3, 2)
     without = behaviour(impl, check, compiled(impl, check, tasks(usual), target))
     recorded = in_state(impl, check, target, "recorded")
-    check.true(len(recorded) > 0, "there is a recorded directive", matrix(impl, check, target)["directives"])
+    check.given(len(recorded) > 0, "a recorded directive", matrix(impl, check, target)["directives"])
     for name in recorded:
         answer = check.returns(impl.wsp.compile(program=tasks(directive(name, "near", "7 of 9")), target=target))
-        kept = json.loads(answer["package"])["schedule"]["directives"]
+        kept = document_of(check, answer["package"])["schedule"]["directives"]
         expected = [{"name": name, "value": value, "state": "recorded"} for value in ("near", "7 of 9")]
         check.equal(kept, expected, "the directives of the package")
         check.equal(answer["diagnostics"], [], "the diagnostics")
@@ -235,7 +240,7 @@ def test_a_diagnosed_directive_is_reported_once_and_ignored(impl, check, target)
     """However often it is written, and again for the next program (AMB-WSP-26, AMB-WSP-65)."""
     without = behaviour(impl, check, compiled(impl, check, tasks(schedule("round_robin", 3, 2)), target))
     diagnosed = in_state(impl, check, target, "diagnosed")
-    check.true(len(diagnosed) > 0, "there is a diagnosed directive", matrix(impl, check, target)["directives"])
+    check.given(len(diagnosed) > 0, "a diagnosed directive", matrix(impl, check, target)["directives"])
     for name in diagnosed:
         for values in (["4"], ["4", "8", "4"], ["4"]):
             answer = check.returns(impl.wsp.compile(program=tasks(directive(name, *values)), target=target))
@@ -291,9 +296,10 @@ def test_only_phase_2_claims_back_pressure(impl, check, target):
         if name.startswith(("task_window.", "resources.")) and directive == "enforced"
     }
     check.true(declared["phase"] in (1, 2), "the phase is 1 or 2", declared["phase"])
+    windowed = program(process("p"), schedule=schedule(window=2))
     check.equal(bounds if declared["phase"] == 1 else {}, {}, "the bounds that phase 1 says to enforce")
-    package = json.loads(compiled(impl, check, program(process("p"), schedule=schedule(window=2)), target))
-    check.equal(package["phase"], declared["phase"], "the phase of the package")
+    told = check.returns(impl.wsp.load(package=compiled(impl, check, windowed, target)))
+    check.equal(told["phase"], declared["phase"], "the phase of the package")
 
 
 @feature("wsp-capabilities", "wsp-kernels", "wsp-packages", "wsp-resources", "wsp-statistics", "wsp-steps")

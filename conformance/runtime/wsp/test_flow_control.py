@@ -70,8 +70,8 @@ def has(check, found, *members):
 
 
 def others(found, *reasons):
-    """The stalls that there were for other reasons."""
-    return {name: stall for name, stall in found["stalls"].items() if name not in reasons and stall["count"]}
+    """The stalls for other reasons that took time; the order in which waiting processes are served may add others."""
+    return {name: stall for name, stall in found["stalls"].items() if name not in reasons and stall["cycles"]}
 
 
 @feature("wsp-resources", "wsp-steps")

@@ -5,10 +5,9 @@ Whether a wait advances the time of a process is open (AMB-WSP-01): these progra
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
+from tessera_conformance.chapters.runtime.wsp.kit.packages import published
 from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     channel,
     consume,
@@ -140,7 +139,8 @@ def test_a_token_is_seen_when_the_latency_has_passed(impl, check, latency):
         channels=[channel("c", latency=latency)],
     )
     package = compiled(impl, check, made)
-    check.equal(json.loads(package)["csp"]["channels"][0]["latency"], latency, "the latency in the package")
+    if (document := published(package)) is not None:
+        check.equal(document["csp"]["channels"][0]["latency"], latency, "the latency in the package")
     actual = statistics(impl, check, package)
     check.equal(actual["processes"]["sink"], 5 * latency, "the time of the consumer")
     check.equal(actual["total_cycles"], 5 * latency, "the time of the run")

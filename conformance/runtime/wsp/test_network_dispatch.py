@@ -98,7 +98,10 @@ def test_another_policy_places_tasks_otherwise(impl, check, workers):
 @clause("WSP-03.1-03")
 @pytest.mark.parametrize("workers", [2, 5])
 def test_policies_by_key_place_equal_keys_on_equal_workers(impl, check, workers):
-    """In this program, and in one with other tasks before (AMB-WSP-28, AMB-WSP-49)."""
+    """In this program, and a hash also in one with other tasks before (AMB-WSP-28, AMB-WSP-49).
+
+    Affinity may choose the worker of a key by what came before it.
+    """
 
     def keyed(keys):
         return network(
@@ -111,7 +114,10 @@ def test_policies_by_key_place_equal_keys_on_equal_workers(impl, check, workers)
         placed = workers_of_tasks(first[policy])
         pairs = set(zip(KEYS, placed, strict=True))
         check.equal(len(pairs), len(set(KEYS)), f"the pairs of key and worker under {policy}")
-        check.equal(workers_of_tasks(second[policy])[3:], placed, f"the workers in the other program under {policy}")
+        after = workers_of_tasks(second[policy])[3:]
+        check.equal(len(set(zip(KEYS, after, strict=True))), len(set(KEYS)), f"the pairs afterwards under {policy}")
+        if policy == "hash":
+            check.equal(after, placed, "the workers in the other program under hash")
 
 
 @clause("WSP-03.2-02", "WSP-03.2-06")
@@ -189,6 +195,6 @@ def test_a_window_that_is_full_of_waiting_tasks_is_a_deadlock(impl, check, windo
 
     report = deadlocked(impl, check, waiting(window))
     check.equal(report["window"], {"size": window, "used": window, "high_water": window}, "the window")
-    why = [(wait["process"], wait["for"]) for wait in report["waiting"]]
-    check.equal(why, [("p", "task_window")], "who waits")
+    why = {(waiter["process"], waiter["for"]) for waiter in report["waiting"]}
+    check.equal(sorted(why - {("p", "go")}), [("p", "task_window")], "who waits, beside the tasks that wait for tokens")
     check.equal(ended(impl, check, waiting(window + 1))["outcome"], "completed", "the outcome with one more slot")

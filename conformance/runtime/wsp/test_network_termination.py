@@ -76,7 +76,8 @@ def test_a_channel_of_several_producers_is_closed_by_the_last(impl, check, last)
     """Each producer in turn is the last, by a token that the others send it (AMB-WSP-02)."""
     others = [place for place in range(3) if place != last]
     early = [
-        process(f"p{place}", send("c", place), close("c"), send(f"d{place}"), close(f"d{place}")) for place in others
+        process(f"p{place}", send("c", place), close("c"), send(f"d{place}", place), close(f"d{place}"))
+        for place in others
     ]
     late = process(f"p{last}", consume(f"d{others[0]}", consume(f"d{others[1]}", send("c", last), close("c"))))
     program = network(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from tessera_conformance.chapters.runtime.wsp.kit.packages import ABI, altered, example, sealed, setting
+from tessera_conformance.chapters.runtime.wsp.kit.packages import ABI, altered, document_of, example, sealed, setting
 from tessera_conformance.chapters.runtime.wsp.kit.programs import kernel, process, program, task
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled
 from tessera_conformance.marks import clause, feature
@@ -51,7 +49,7 @@ def refused(impl, check, package, code):
 )
 def test_another_abi_is_refused(impl, check, abi):
     """Also one that begins with this version, or with which this version begins; both are named (AMB-WSP-16)."""
-    package = altered(compiled(impl, check, example()), setting("/wsp_runtime_abi", abi))
+    package = altered(check, compiled(impl, check, example()), setting("/wsp_runtime_abi", abi))
     message = refused(impl, check, package, "UNKNOWN_ABI")
     check.true(ABI in message, "the message names the version that is known", message)
     check.true(
@@ -64,7 +62,7 @@ def test_another_abi_is_refused(impl, check, abi):
 @pytest.mark.parametrize("abi", [None, 10.0, 10, ["v10.0"], {"v10.0": 1}], ids=str)
 def test_a_package_without_a_version_is_refused(impl, check, abi):
     """So is one whose version is no text."""
-    package = altered(compiled(impl, check, example()), setting("/wsp_runtime_abi", abi))
+    package = altered(check, compiled(impl, check, example()), setting("/wsp_runtime_abi", abi))
     check.true(ABI in refused(impl, check, package, "UNKNOWN_ABI"), "the message names the version that is known")
 
 
@@ -92,7 +90,7 @@ def test_what_is_no_package_is_refused(impl, check, text):
 ALTERATIONS = {
     "cycles": setting("/kernels/0/cycles/fixed", 6),
     "an instruction": setting("/kernels/1/payload/instructions/0/op", "sub"),
-    "the policy": setting("/schedule/policy/id", "round_robin"),
+    "the policy": setting("/schedule/policy/id", "hash"),
     "the window": setting("/schedule/task_window/size", 8),
     "a resource": setting("/schedule/resources/heap_arena", 101),
     "a capability": setting("/schedule/capabilities/dispatch.hash", "recorded"),
@@ -117,7 +115,7 @@ ALTERATIONS = {
 @pytest.mark.parametrize("change", ALTERATIONS.values(), ids=ALTERATIONS)
 def test_an_altered_package_is_refused(impl, check, change):
     """Any change without a new hash is refused."""
-    refused(impl, check, altered(compiled(impl, check, example()), change, seal=False), "ALTERED")
+    refused(impl, check, altered(check, compiled(impl, check, example()), change, seal=False), "ALTERED")
 
 
 @feature("wsp-expressions", "wsp-kernels", "wsp-resources", "wsp-slots")
@@ -152,8 +150,8 @@ PAYLOADS = {
 @pytest.mark.parametrize("member", [pytest.param(payload, marks=clause(its)) for payload, its in PAYLOADS.items()])
 def test_a_package_without_a_payload_is_refused(impl, check, member):
     """The error names the missing payload."""
-    document = json.loads(compiled(impl, check, example()))
-    package = altered(sealed(document), setting(f"/{member}", None), seal=member != "hash")
+    document = document_of(check, compiled(impl, check, example()))
+    package = altered(check, sealed(document), setting(f"/{member}", None), seal=member != "hash")
     message = refused(impl, check, package, "MISSING_PAYLOAD")
     check.true(member in message, f"the message names {member}", message)
 
@@ -234,7 +232,7 @@ MEANINGLESS = [
 @pytest.mark.parametrize(("path", "value"), MEANINGLESS)
 def test_a_package_without_meaning_is_refused(impl, check, path, value):
     """Sealed, so that nothing but the member is wrong; the message names the place."""
-    package = altered(compiled(impl, check, example()), setting(path, value))
+    package = altered(check, compiled(impl, check, example()), setting(path, value))
     message = refused(impl, check, package, "INVALID")
     parent = path.rsplit("/", 1)[0]
     check.true(parent in message, f"the message names {parent}", message)
@@ -258,4 +256,4 @@ def test_a_package_of_phase_1_cannot_claim_what_phase_2_has(impl, check, claim):
     stated = program(process("p", task("k")), kernels=[kernel("k", {}, [])])
     package = compiled(impl, check, stated, HOST_GRAPH)
     check.returns(impl.wsp.load(package=package))
-    refused(impl, check, altered(package, claim), "INVALID")
+    refused(impl, check, altered(check, package, claim), "INVALID")

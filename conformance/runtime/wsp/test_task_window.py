@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
+from tessera_conformance.chapters.runtime.wsp.kit.packages import published
 from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     note,
     op,
@@ -39,7 +38,9 @@ def issuing(window, tasks=9, workers=4, kernel="w10"):
 
 def in_flight(found):
     """Tasks that were issued and are not complete."""
-    return len(found["assignments"]) - sum(found["kernels"][name]["runs"] for name in ("w4", "w10"))
+    return len(found["assignments"]) - sum(
+        each["runs"] for name, each in found["kernels"].items() if name in ("w4", "w10")
+    )
 
 
 @feature("wsp-statistics", "wsp-steps")
@@ -134,11 +135,13 @@ def test_a_scope_keeps_the_slots_of_its_tasks_until_its_end(impl, check):
 def test_a_window_in_tasks_that_stalls_is_accepted(impl, check):
     """`TaskWindow(3, unit="tasks", mode=STALL)`; its package has the three of them, and they hold."""
     package = compiled(impl, check, issuing({"size": 3, "unit": "tasks", "mode": "stall"}))
-    expected = {"size": 3, "unit": "tasks", "mode": "stall"}
-    check.equal(json.loads(package)["schedule"]["task_window"], expected, "the window in the package")
     check.equal(statistics(impl, check, package)["high_water"]["task_ring"], 3, "the most that were in flight")
-    short = json.loads(compiled(impl, check, issuing({"size": 5})))["schedule"]["task_window"]
-    check.equal(short, {"size": 5, "unit": "tasks", "mode": "stall"}, "a window of which only the size is given")
+    short = compiled(impl, check, issuing({"size": 5}))
+    check.equal(statistics(impl, check, short)["high_water"]["task_ring"], 5, "the most, where only the size is given")
+    for each, size in ((package, 3), (short, 5)):
+        if (document := published(each)) is not None:
+            stated = {"size": size, "unit": "tasks", "mode": "stall"}
+            check.equal(document["schedule"]["task_window"], stated, "the window in the package")
 
 
 @feature("wsp-expressions", "wsp-slots")

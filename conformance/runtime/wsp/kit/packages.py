@@ -58,7 +58,7 @@ def example() -> dict[str, Any]:
         ],
         tensors=[tensor("t", "i32", [1, -2, 3]), tensor("u", "i32", [4, 5, 6])],
         symbols=[symbol_of("count", 4), symbol_of("first", 6, 16)],
-        schedule=schedule("affinity", 3, 7, heap_arena=100),
+        schedule=schedule("round_robin", 3, 7, heap_arena=100),
         name="example",
     )
 
@@ -79,9 +79,30 @@ def sealed(document: Mapping[str, Any]) -> str:
     return canonical({**document, "hash": content_hash(document)})
 
 
-def altered(package: str, change: Callable[[dict[str, Any]], Any], seal: bool = True) -> str:
+def published(package: str) -> dict[str, Any] | None:
+    """Return the document of a package of the published form; None for a form that is the implementation's own."""
+    try:
+        document = json.loads(package)
+    except ValueError:
+        return None
+    return document if isinstance(document, dict) and len(PARTS & document.keys()) > 1 else None
+
+
+PARTS = frozenset({"format", "kernels", "schedule", "csp"})
+"""Members of the published form: a JSON object with two of them is meant to be one."""
+
+
+def document_of(check: Any, package: str) -> dict[str, Any]:
+    """Return the document of a package; a case that looks into one presumes the published form."""
+    document = published(package)
+    form = "a package in the form of schemas/wsp_package.schema.json, as which its content can be read"
+    check.given(document is not None, form, package[:60])
+    return document or {}
+
+
+def altered(check: Any, package: str, change: Callable[[dict[str, Any]], Any], seal: bool = True) -> str:
     """A package whose document was changed in place, with the hash that fits, or with the old one."""
-    document = deepcopy(json.loads(package))
+    document = deepcopy(document_of(check, package))
     change(document)
     return sealed(document) if seal else canonical(document)
 

@@ -80,5 +80,5 @@ def pipeline(*, channels: Sequence[Mapping[str, Any]] = (), sends: int = 6) -> d
         channels=list(channels) or [channel("a"), channel("b", 2, 3)],
         kernels=[filler("fill", 5)],
         tensors=[tensor("t", "i32", [0] * 3), tensor("u", "u8", [1] * 5)],
-        schedule=schedule("affinity", 3, 32),
+        schedule=schedule("round_robin", 3, 32),
     )

@@ -78,12 +78,14 @@ def any_target(self: ReferenceAdapter, **arguments: Any) -> Answer:
 
 usual_capabilities: Callable[..., Answer] = ReferenceAdapter.wsp_capabilities
 
+NO_CHANNELS = {"sync_only_channels": None, "payload_channels": None}
+NO_MECHANISMS = {"cond": None, "dispatch_key": None, "tensor_to_slot": None}
 MATRICES = [
     declaring("WSP-01.3-01", "no_window_declared", "no window", "directives", task_window__mode__stall=None),
     answered("WSP-01.3-09", "upper_case", "a state in capitals", stating(prefetch="DIAGNOSED"), "compile"),
     answered("WSP-05.2-01", "policies_only", "no resources in the matrix", policies_only, "capabilities"),
-    declaring("WSP-05.2-02", "no_payload_entry", "payload channels left out", "csp", payload_channels=None),
-    declaring("WSP-05.2-03", "no_conditions", "conditions left out", "predicates", cond=None),
+    declaring("WSP-05.2-02", "no_channels", "both kinds of channels left out", "csp", **NO_CHANNELS),
+    declaring("WSP-05.2-03", "no_mechanisms", "every mechanism left out", "predicates", **NO_MECHANISMS),
     changed("WSP-05.2-01", "any_case", "targets in any case", (ReferenceAdapter, "wsp_capabilities", any_target)),
     answered("WSP-07-04", "all_enforced", "everything is called enforced", all_enforced, "capabilities"),
     changed(
