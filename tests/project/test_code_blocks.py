@@ -168,7 +168,7 @@ PYTHON: Mapping[str, tuple[Mapping[str, Any], Callable[[Mapping[str, Any]], None
         {"ReferenceAdapter": ReferenceAdapter, "make": make, "Failure": Failure, "function_alone": str},
         judge_variants,
     ),
-    "wsp-2": ({}, judge_package),
+    "wsp-3": ({}, judge_package),
 }
 """Stand-ins for what the reader has, by block, and what must hold of the names that the block leaves."""
 
@@ -191,6 +191,9 @@ READERS: Mapping[str, Callable[[Path], object]] = {
     "probing-1": lambda path: tomllib.loads(path.read_text(encoding="utf-8")),
     "protocol-1": lambda path: from_wire(json.loads(path.read_text(encoding="utf-8"))),
     "wsp-1": lambda path: reference().wsp_execute(program=json.loads(path.read_text(encoding="utf-8"))),
+    "wsp-2": lambda path: reference().wsp_compile(
+        program=json.loads(path.read_text(encoding="utf-8")), target="cpu_sim"
+    ),
 }
 """The reader of each block of data: of the project's own files that of the command that reads them."""
 

@@ -193,7 +193,10 @@ MECHANISMS: Mapping[tuple[str, str], tuple[Mapping[str, Any], Mapping[str, Any]]
         program(process("p", run("w9")), process("q", run("w3")), kernels=work(3, 9)),
     ),
     ("predicates", "cond"): (one_fill(cond(0, [fill(7)], [fill(5)])), one_fill(fill(7))),
-    ("predicates", "dispatch_key"): (one_fill(fill(7, key=1)), one_fill(fill(7, key=2))),
+    ("predicates", "dispatch_key"): (
+        one_fill(fill(7, key=1), fill(7, key=1)),
+        one_fill(fill(7, key=1), fill(7, key=2)),
+    ),
     ("predicates", "tensor_to_slot"): (one_fill(load("x", "t", 1), fill(slot("x"))), one_fill(fill(slot("x")))),
 }
 """By table and name a program that uses the mechanism, and one without it that does something else."""
