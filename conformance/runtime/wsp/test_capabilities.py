@@ -75,9 +75,9 @@ def test_a_target_declares_its_matrix(impl, check, target):
     for table in TABLES:
         check.true(len(declared[table]) > 0, f"{table} has entries", declared[table])
         check.equal({name: state for name, state in declared[table].items() if state not in STATES}, {}, "other states")
-    package = published(compiled(impl, check, program(process("p")), target))
-    if package is not None:
-        stated = package["schedule"]["capabilities"]
+    packed = compiled(impl, check, program(process("p")), target)
+    if published(packed) is not None:
+        stated = document_of(check, packed)["schedule"]["capabilities"]
         others = {name: state for name, state in stated.items() if state not in STATES}
         check.equal(others, {}, "other states of the package")
         differing = {name: state for name, state in stated.items() if declared["directives"].get(name) != state}

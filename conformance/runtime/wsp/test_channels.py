@@ -23,7 +23,13 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     tensor_argument,
     work,
 )
-from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, noted, statistics, under_seeds
+from tessera_conformance.chapters.runtime.wsp.kit.runs import (
+    compiled,
+    noted,
+    read_by,
+    statistics,
+    under_seeds,
+)
 from tessera_conformance.marks import clause, feature
 
 pytestmark = feature("wsp-kernels", "wsp-packages", "wsp-statistics")
@@ -183,7 +189,7 @@ def test_a_channel_has_one_token_and_no_latency_by_default(impl, check):
         channels=[channel("there"), channel("back")],
     )
     package = compiled(impl, check, made)
-    for declared in (published(package) or {"csp": {"channels": []}})["csp"]["channels"]:
+    for declared in read_by(check, published(package) or {"csp": {"channels": []}})["csp"]["channels"]:
         check.equal((declared["capacity"], declared["latency"]), (1, 0), f"capacity and latency of {declared['name']}")
     actual = statistics(impl, check, package)
     check.equal((actual["total_cycles"], actual["slots"]["x"]), (0, "100"), "time of the run, and the last token")

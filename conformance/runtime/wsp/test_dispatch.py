@@ -103,6 +103,7 @@ def test_another_policy_places_tasks_by_their_keys(impl, check):
     for policy in policies:
         for workers in (2, 3, 7):
             assigned = under_seeds(impl, check, keyed(policy, workers))["assignments"]
+            check.equal(len(assigned), len(KEYS), f"the tasks that {policy} placed")
             pairs = set(zip(KEYS, assigned, strict=True))
             check.equal(len(pairs), len(set(KEYS)), f"pairs of key and worker, {policy} over {workers}")
             check.true(len(set(assigned)) > 1, f"{policy} over {workers} uses several workers", assigned)

@@ -27,7 +27,7 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     tensor,
     work,
 )
-from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, stalls, statistics
+from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, read_by, stalls, statistics
 from tessera_conformance.marks import clause, feature
 
 pytestmark = feature("wsp-kernels", "wsp-packages", "wsp-statistics")
@@ -93,7 +93,7 @@ def test_the_reason_of_a_current_stall_is_read_while_it_lasts(impl, check, exhau
     run = check.returns(impl.wsp.start(package=package, resources=sizes))["run"]
     seen, outcome, actual = 0, "running", {}
     while outcome == "running":
-        result = check.returns(impl.wsp.step(run=run, instants=1))
+        result = read_by(check, check.returns(impl.wsp.step(run=run, instants=1)))
         outcome, actual = result["outcome"], result["statistics"]
         again = check.returns(impl.wsp.statistics(run=run))
         check.equal(again, result, "the statistics as they stand")
@@ -124,7 +124,7 @@ def test_the_cycles_of_a_stall_that_lasts_are_counted_up_to_now(impl, check):
     )
     started = check.returns(impl.wsp.start(package=compiled(impl, check, one)))["run"]
     for time, lasting in ((0, True), (7, True), (16, False)):
-        actual = check.returns(impl.wsp.step(run=started, instants=1))["statistics"]
+        actual = read_by(check, check.returns(impl.wsp.step(run=started, instants=1)))["statistics"]
         has(check, actual["stalls"], "CHANNEL_EMPTY_WAIT")
         check.equal(stalls(actual, "CHANNEL_EMPTY_WAIT"), {"CHANNEL_EMPTY_WAIT": (1, time)}, f"the stall at {time}")
         stall = {"process": "consumer", "reason": "CHANNEL_EMPTY_WAIT", "since": 0, "for": "c"}

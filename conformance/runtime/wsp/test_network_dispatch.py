@@ -112,6 +112,7 @@ def test_policies_by_key_place_equal_keys_on_equal_workers(impl, check, workers)
     check.equal(sorted(first), sorted(second), "the policies")
     for policy in sorted(set(first) - {"other"}):
         placed = workers_of_tasks(first[policy])
+        check.equal(len(placed), len(KEYS), f"the tasks that {policy} placed")
         pairs = set(zip(KEYS, placed, strict=True))
         check.equal(len(pairs), len(set(KEYS)), f"the pairs of key and worker under {policy}")
         after = workers_of_tasks(second[policy])[3:]

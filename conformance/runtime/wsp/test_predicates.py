@@ -333,6 +333,9 @@ def test_a_key_reads_the_slot_of_its_task(impl, check, policy):
         constant = process("p", *(task("w4", key=key + 1) for key in keys))
         stated = program(constant, kernels=work(4), schedule=schedule(policy, 5))
         expected = statistics(impl, check, stated)["assignments"]
+        check.equal(len(expected), len(keys), "the tasks that were placed")
+        check.equal(len(set(zip(keys, expected, strict=True))), len(set(keys)), f"the pairs of key and worker, {keys}")
+        check.equal(len(set(expected)) > 1, len(set(keys)) > 1, "whether several workers have tasks")
         actual = statistics(impl, check, package, tensors={"t": data})
         check.equal(actual["assignments"], expected, f"the workers of tasks with keys {keys}")
 

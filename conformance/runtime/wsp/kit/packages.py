@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from copy import deepcopy
 from typing import Any
 
 from .programs import (
@@ -29,6 +28,7 @@ from .programs import (
     tensor,
     wait,
 )
+from .runs import read_by
 
 ABI = "v10.0"
 
@@ -96,13 +96,14 @@ def document_of(check: Any, package: str) -> dict[str, Any]:
     """Return the document of a package; a case that looks into one presumes the published form."""
     document = published(package)
     form = "a package in the form of schemas/wsp_package.schema.json, as which its content can be read"
-    check.given(document is not None, form, package[:60])
-    return document or {}
+    check.given(document is not None, form, package[:16])
+    members: dict[str, Any] = read_by(check, document)
+    return members
 
 
 def altered(check: Any, package: str, change: Callable[[dict[str, Any]], Any], seal: bool = True) -> str:
     """A package whose document was changed in place, with the hash that fits, or with the old one."""
-    document = deepcopy(document_of(check, package))
+    document = document_of(check, package)
     change(document)
     return sealed(document) if seal else canonical(document)
 
@@ -115,9 +116,9 @@ def setting(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
         target: Any = document
         for step in steps:
             target = target[step]
-        if value is None:
-            del target[last]
-        else:
+        if value is not None:
             target[last] = value
+        elif target[last] is not None:
+            del target[last]
 
     return change

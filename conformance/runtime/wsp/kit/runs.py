@@ -12,6 +12,24 @@ SEEDS = range(19)
 """The seeds of every case of order and time: with the run without one, twenty runs; `test_seeds.py` has two hundred."""
 
 
+class Members(dict[str, Any]):
+    """An object of an answer; a case fails where it reads a member that is not there."""
+
+    def __init__(self, members: Mapping[str, Any], check: Any) -> None:
+        super().__init__(members)
+        self.check = check
+
+    def __missing__(self, name: str) -> Any:
+        self.check.true(False, f"the answer has the member {name}", sorted(self))
+
+
+def read_by(check: Any, answer: Any) -> Any:
+    """An answer whose absent members fail the case that reads them."""
+    if isinstance(answer, Mapping):
+        return Members({name: read_by(check, member) for name, member in answer.items()}, check)
+    return [read_by(check, element) for element in answer] if isinstance(answer, list) else answer
+
+
 def compiled(impl: Any, check: Any, program: Mapping[str, Any], target: str = "cpu_sim") -> str:
     """The package of a legal program."""
     package: str = check.accepts(impl.wsp.compile(program=program, target=target))["package"]
@@ -21,7 +39,7 @@ def compiled(impl: Any, check: Any, program: Mapping[str, Any], target: str = "c
 def ran(impl: Any, check: Any, program: Mapping[str, Any] | str, **arguments: Any) -> dict[str, Any]:
     """The result of a program, or of a package, whatever its outcome."""
     package = program if isinstance(program, str) else compiled(impl, check, program)
-    result: dict[str, Any] = check.returns(impl.wsp.run(package=package, **arguments))
+    result: dict[str, Any] = read_by(check, check.returns(impl.wsp.run(package=package, **arguments)))
     return result
 
 
@@ -64,7 +82,7 @@ def instants(impl: Any, check: Any, package: str, **arguments: Any) -> Iterator[
     number = check.returns(impl.wsp.start(package=package, **arguments))["run"]
     outcome = "running"
     while outcome == "running":
-        result = check.returns(impl.wsp.step(run=number, instants=1))
+        result = read_by(check, check.returns(impl.wsp.step(run=number, instants=1)))
         outcome = result["outcome"]
         yield result["statistics"]
 
