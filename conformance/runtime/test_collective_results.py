@@ -52,7 +52,7 @@ def judge_all_reduce(session, found: list[Tensor], inputs: list[Tensor], op: int
 @clause("RT-04.6-15")
 @pytest.mark.parametrize(("dtype", "op"), ALL_REDUCED)
 def test_all_reduce_combines_every_dtype(impl, check, dtype, op):
-    """On three ranks, in place; integers wrap, truth values are or and and (AMB-RT-57)."""
+    """On three ranks, in place; integers wrap, truth values are or and and (AMB-RT-57, AMB-RT-59)."""
     session = gathered(impl, check, dp=3)
     inputs = contributions(dtype, 11, 3, seed=700)
     pointer = filled(session, inputs)
@@ -108,7 +108,7 @@ def special(dtype):
 @pytest.mark.parametrize("op", REDUCED)
 @pytest.mark.parametrize("dtype", ["fp32", "fp64", "fp16", "bf16", "fp8_e4m3", "fp8_e5m2"])
 def test_all_reduce_of_special_values(impl, check, dtype, op):
-    """NaN spreads, -0 is below +0, infinities of both signs have no sum; subnormals are for the strict."""
+    """NaN spreads, -0 is below +0, infinities of both signs have no sum; subnormals are for strict (AMB-RT-59)."""
     session = gathered(impl, check, dp=2)
     words = special(dtype)
     rows = [[word for word in words for _ in words], words * len(words)]

@@ -53,7 +53,7 @@ def kept(session: MeshSession, collective: str, begun: Tensor, **others: object)
 @clause("RT-04.6-15")
 @pytest.mark.parametrize(("dtype", "op"), OF_EVERY_DTYPE)
 def test_an_all_reduce_of_one_is_what_it_brings(impl, check, dtype, op):
-    """The result equals the operand, in every dtype, with every operator of it."""
+    """The result equals the operand, in every dtype, with every operator of it (AMB-RT-59)."""
     kept(opened(impl, check), "all_reduce", brought(dtype), op=op, axis="dp")
 
 

@@ -15,18 +15,27 @@ DIGIT = f"module m {{ kernel digit(v: int32, x: tensor<{COUNT}xint32>) {{ x = x 
 
 @clause("RT-04.4-18", "RT-04.4-19", "RT-04.4-20")
 def test_drawn_copies_leave_the_bytes_of_a_model(impl, check):
-    """Two dozen parts of five pieces of memory, from any place to any place of another."""
+    """Two dozen parts of five pieces of memory, from any place to any place of another.
+
+    What a copy brought to the host is copied on when the stream is synchronized (AMB-RT-53).
+    """
     session, choose = opened(impl, check), chooser_of(impl, "runtime/copies")
     sides = ["device", "device", "device", "host", "host"]
     model = [bytearray(numbers(choose, "int8", ROOM).data) for _ in sides]
     start = {"device": session.upload, "host": session.host}
     pointers = [start[side](bytes(data)) for side, data in zip(sides, model, strict=True)]
+    brought: set[int] = set()
     for _ in range(STEPS):
         source, target = choose.shuffled(range(len(sides)))[:2]
         kind = KINDS.get((sides[source], sides[target]))
         size = choose.between(1, ROOM // 2)
         first, onto = choose.below(ROOM - size), choose.below(ROOM - size)
         if kind is not None:
+            if source in brought:
+                session.synchronize()
+                brought.clear()
+            if kind == D2H:
+                brought.add(target)
             session.copy(pointers[target] + onto, pointers[source] + first, size, kind)
             model[target][onto : onto + size] = model[source][first : first + size]
     session.synchronize()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tessera_conformance.chapters.runtime.kit.mesh_session import D2D, MeshSession, meshed, opened
 from tessera_conformance.chapters.runtime.kit.mesh_session import devices as devices_of
-from tessera_conformance.chapters.runtime.kit.mesh_session import meshed
+from tessera_conformance.chapters.runtime.kit.readings import rejected
 from tessera_conformance.chapters.runtime.kit.schedules import seeded, under_seeds
 from tessera_conformance.chapters.runtime.kit.stream_fixture import Program, StreamFixture, by_copies, by_launches
 from tessera_conformance.marks import clause, feature
@@ -110,13 +111,28 @@ def between_meshes(own: int, others: int) -> Program:
     return program
 
 
+def judge_foreign_memory(session: MeshSession, ids: list[int]) -> None:
+    """End the case where a stream of another mesh, of these devices, copies no memory of a session's mesh."""
+    source, target = session.upload(bytes(8)), session.allocate(8)
+    session.synchronize()
+    other = meshed(session.impl, session.check, session.context, ids)
+    whole = {"dst": target, "src": source, "bytes": 8, "kind": D2D, "stream": other.stream}
+    refusal = rejected(other.attempt("tessMemcpyAsync", **whole), "TESS_ERR_INVALID_VALUE")
+    session.check.reading("AMB-RT-185", "TESS_ERR_INVALID_VALUE", refusal)
+    other.close_mesh()
+    session.close()
+
+
 MESHES = {"the same": (1, 1, 123), "a part": (2, 1, 123), "a larger one": (1, 2, 12)}
 
 
 @clause("RT-12-03")
 @pytest.mark.parametrize(("own", "others", "wanted"), MESHES.values(), ids=MESHES)
 def test_an_event_orders_streams_of_meshes_that_share_a_device(impl, check, own, others, wanted):
-    """The same device is enough (AMB-RT-49); the work behind the wait is on the device that they share."""
+    """The same device is enough (AMB-RT-49, AMB-RT-185); the work behind the wait is on the device that they share."""
+    ids = devices_of(impl, check, max(own, others))
+    if others <= own:
+        judge_foreign_memory(opened(impl, check, own), ids[:others])
     check.equal(by_copies(impl, check).run(between_meshes(own, others)), [wanted, 0], "what is found behind both waits")
 
 

@@ -7,23 +7,28 @@ values come from the oracle of all-reduce; the other collectives move elements.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from math import prod
 from typing import Any
 
 import pytest
 
+from tessera_conformance.arithmetic import Tree
+from tessera_conformance.arithmetic import canonical as arithmetic_of
 from tessera_conformance.check import Check
+from tessera_conformance.differences import first_difference
 from tessera_conformance.oracle import bounds
 from tessera_conformance.oracle.collectives import all_reduce
-from tessera_conformance.protocol import Observation
+from tessera_conformance.protocol import Observation, Returned
 from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 from tessera_conformance.vectors.building import counted
-from tessera_conformance.vectors.judging import Question, judge_declared
+from tessera_conformance.vectors.judging import Declaration, Question, declaration, judge_declared, replayed
 
 from .mesh_session import DTYPE_IDS, MAX, MIN, SUM, MeshSession, opened
 from .policies import LEVELS
+from .readings import rejected
 
 AXES = ("tp", "pp", "dp", "ep")
 """From the slowest to the fastest coordinate of a rank (AMB-RT-02)."""
@@ -119,7 +124,26 @@ def asking(
     buffer = "buffer" if collective in ("all_reduce", "broadcast") else "inout"
     number = DTYPE_IDS[dtype] if isinstance(dtype, str) else dtype
     given: dict[str, Any] = {"mesh": session.mesh, buffer: pointer, "count": count, "dtype": number}
-    return session.attempt(FUNCTIONS[collective], **(given | {"stream": session.stream} | more))
+    answer = session.attempt(FUNCTIONS[collective], **(given | {"stream": session.stream} | more))
+    if isinstance(dtype, str) and dtype not in EVERYWHERE:
+        presume_dtype(session, answer, f"{collective} of {dtype}")
+    return answer
+
+
+EVERYWHERE = ("fp32", "int32")
+"""The dtypes of which every machine has collectives; one that lacks another says so (AMB-RT-59)."""
+
+
+def presume_dtype(session: MeshSession, answer: Observation, what: str) -> None:
+    """A machine whose call, or synchronization, answers TESS_ERR_UNSUPPORTED is presumed to lack this collective."""
+    if isinstance(answer, Returned):
+        answer = session.attempt("tessStreamSynchronize", stream=session.stream)
+        if not rejected(answer, UNSUPPORTED):
+            session.succeeds(answer, "tessStreamSynchronize")
+    session.check.given(not rejected(answer, UNSUPPORTED), f"the machine has {what}", "TESS_ERR_UNSUPPORTED")
+
+
+UNSUPPORTED = "TESS_ERR_UNSUPPORTED"
 
 
 def done(session: MeshSession, collective: str, pointer: int, count: int, dtype: str, **more: Any) -> None:
@@ -151,14 +175,27 @@ def judge_reduced(
     """A reduction has the bits, or lies within the bounds, that the level of the run asks for."""
     operator = OPERATORS[op]
     is_float, exact = inputs[0].format.is_float, op != SUM
+    question = Question("all_reduce", inputs, {"op": operator})
+    if not exact and inputs[0].format.word_bytes < 4 and is_float and impl.level != "fast":
+        judge_steps(impl, check, question, found)
     if impl.level == "strict" or not is_float or exact:
         check.bits(found, canonical(operator, *inputs), what)
         return
-    question = Question("all_reduce", inputs, {"op": operator})
     if impl.level == "deterministic" and question.is_replayed:
         judge_declared(impl, check, question, found)
         return
     check.enclosed(found, bounds.enclose("oracle.all_reduce", list(inputs), {"op": operator}), what)
+
+
+def judge_steps(impl: Implementation, check: Check, question: Question, found: Tensor) -> None:
+    """End the case where a sum of a narrow dtype is rounded to it at each step (AMB-RT-57)."""
+    dtype = question.inputs[0].dtype
+    strict = Declaration(Tree.from_text("pairwise"), arithmetic_of(dtype))
+    declared = strict if impl.level == "strict" else declaration(impl, check, question)
+    once = replayed(check, question, declared)
+    stepwise = replayed(check, question, replace(declared, model=declared.model.but(accumulator=dtype)))
+    follows = first_difference(found, stepwise) is None is not first_difference(found, once)
+    check.reading("AMB-RT-57", "round at each step", follows)
 
 
 def parts_of(collective: str, axis: str = "dp") -> dict[str, Any]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from tessera_conformance.strength import Variant, altered
+from tessera_reference.abi.status import Failure, Status
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.numerics.formats import DTYPES
 from tessera_reference.runtime import api, calls
@@ -27,12 +29,12 @@ REACH = (
 READ = collective_arguments.read_call
 
 
-def reading(freedom: str, name: str, description: str, read: Any) -> Variant:
+def reading(freedom: str, name: str, description: str, read: Any, reach: Sequence[str] = REACH) -> Variant:
     """The parameters of every collective are read so."""
     return altered(
         freedom,
         description,
-        REACH,
+        reach,
         ReferenceAdapter,
         (calls, "read_call", read),
         (api, "read_call", read),
@@ -63,6 +65,15 @@ def of_shares(mesh: Mesh, code: Any, collective: str, count: Any, *rest: Any, **
     return READ(mesh, code, collective, count, *rest, **more)
 
 
+def common_dtypes(mesh: Mesh, code: Any, collective: str, *rest: Any, **more: Any) -> CollectiveCall:
+    """Combine no 8-bit floats and no complex numbers, as most libraries do not."""
+    call = READ(mesh, code, collective, *rest, **more)
+    lacking = call.dtype.name.startswith(("fp8", "complex"))
+    if lacking and call.count and collective in ("all_reduce", "reduce_scatter"):
+        raise Failure(Status.TESS_ERR_UNSUPPORTED, collective, f"dtype is {call.dtype.name}", "another dtype")
+    return call
+
+
 def in_bits(mesh: Mesh, code: Any, collective: str, count: Any, dtype: Any, **more: Any) -> CollectiveCall:
     """Eight truth values of a broadcast or a gathering are a byte."""
     call = READ(mesh, code, collective, count, dtype, **more)
@@ -79,4 +90,6 @@ ROOTS = [
     reading("AMB-RT-02", "root_of_device", "takes a root for the id of a device", of_device),
 ]
 SHARES = reading("AMB-RT-04", "counts_of_shares", "takes a count for that of one share", of_shares)
+SUMS = ("abi/dtypes-of*", "runtime/collective*")
+FEW = reading("AMB-RT-59", "common_dtypes", "sums no 8-bit floats and no complex numbers", common_dtypes, SUMS)
 BITS = reading("AMB-RT-56", "truth_values_in_bits", "packs the truth values that ranks send in bits", in_bits)

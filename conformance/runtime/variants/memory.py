@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from tessera_conformance.adapter import Refusal
@@ -30,6 +31,52 @@ ADDRESSES = altered(
     (memory, "HOST", HOST),
     name="addresses",
 )
+
+
+@varies(
+    "AMB-RT-53", "reads memory of the host when a copy is queued", "runtime/cop*", "runtime/drawn/*", "runtime/stream*"
+)
+class Snapshots(ReferenceAdapter):
+    """Copies what the host has at the call."""
+
+    def runtime_tessMemcpyAsync(self, *, src: Any, kind: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802
+        """Copy from memory that nobody else has."""
+        if kind == 0:
+            with suppress(Refusal):
+                data = self.runtime_tessxHostRead(hostPtr=src, bytes=arguments["bytes"])
+                src = self.runtime_tessxHostMemory(bytes=arguments["bytes"])["hostPtr"]
+                self.runtime_tessxHostWrite(hostPtr=src, **data)
+        return super().runtime_tessMemcpyAsync(src=src, kind=kind, **arguments)
+
+
+@varies("AMB-RT-185", "copies memory of a mesh on streams of that mesh alone", "runtime/event*", "runtime/meshes/*")
+class OwnMemory(ReferenceAdapter):
+    """Memory belongs to the mesh that it was allocated on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.owners: list[tuple[range, int]] = []
+
+    def runtime_tessMalloc(self, *, mesh: Any, bytes: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802
+        """Allocate, and remember the mesh."""
+        answer = super().runtime_tessMalloc(mesh=mesh, bytes=bytes, **arguments)
+        self.owners.insert(0, (range(answer["devPtr"], answer["devPtr"] + bytes), mesh))
+        return answer
+
+    def runtime_tessMemcpyAsync(self, *, dst: Any, src: Any, stream: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802
+        """Copy within one mesh."""
+        own = [handle for handle, mesh in self.runtime.handles.live("mesh") if stream in mesh.streams]
+        for pointer in (dst, src):
+            owner = next((mesh for place, mesh in self.owners if pointer in place), None)
+            if own and owner not in (None, *own):
+                raise Refusal("TESS_ERR_INVALID_VALUE", "call", "tessMemcpyAsync: memory of another mesh")
+        return super().runtime_tessMemcpyAsync(dst=dst, src=src, stream=stream, **arguments)
+
+    def session_reset(self) -> dict[str, Any]:
+        """Forget the owners."""
+        self.owners.clear()
+        return super().session_reset()
+
 
 ZEROED = altered(
     "AMB-RT-83",
