@@ -72,6 +72,23 @@ def test_an_axis_is_x_y_or_z(impl, check, name):
         accepts_if(check, attributes == {"axis": "z"}, observation, category="types", at_line=kernel.line)
 
 
+# Constants
+
+
+@clause("LANG-08.2-03")
+def test_constants_plus_zero_and_minus_zero_of_a_kernel_keep_their_signs(impl, check):
+    """In 128 blocks of 32 threads the first 16 write 0.0, the others -0.0, which are equal but have different bits."""
+    blocks, threads = 128, 32
+    kernel = KernelText({"y": buffer("fp32", blocks, threads)}, grid=(blocks, 1, 1), block=(threads, 1, 1))
+    place, thread = kernel.index("block_id"), kernel.index("thread_id")
+    zeros = [kernel.constant(zero, "fp32") for zero in (0.0, -0.0)]
+    first = kernel.compute("less", thread, kernel.constant(16))
+    (zero,) = kernel.branch(first, lambda: zeros[:1], lambda: zeros[1:])
+    kernel.store(zero, kernel["y"], place, thread)
+    expected = [[0.0] * 16 + [-0.0] * 16] * blocks
+    check.bits(buffers_after(impl, check, kernel)[0], tensor_of("fp32", expected))
+
+
 # Loops
 
 

@@ -10,6 +10,7 @@ from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
 from tessera_reference.kernel_machine import block as blocks
 from tessera_reference.kernel_machine import block as exchange
+from tessera_reference.kernel_machine import lockstep
 from tessera_reference.kernel_machine.block import BlockState, PendingCopies
 from tessera_reference.kernel_machine.storage import Clock, EarlyRead, GlobalStorage, PartialBarrier, Race, Storage
 from tessera_reference.numerics.array import Array
@@ -325,5 +326,13 @@ CONTROL = [
     controls("leaves_early", BLOCKS, "leaves a loop that is too long", For, "run", never_ending),
     controls("no_step", BLOCKS, "does not see that a step is 0", For, "run", without_step),
     controls("by_the_first", REGIONS, "branches as the first lane does", If, "run", by_majority),
+    controls(
+        "one_zero",
+        BLOCKS,
+        "takes the constant -0.0 for an earlier 0.0",
+        lockstep,
+        "identity",
+        lambda constant: constant,
+    ),
     controls("unmasked", REGIONS, "runs both sides of a branch in all lanes", If, "run", unmasked),
 ]
