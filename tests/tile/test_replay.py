@@ -271,6 +271,32 @@ def test_an_operation_that_fails_on_later_data_is_reported(kernel, repeated):
     assert repeated.plans == 3  # those on the first input, but the first one
 
 
+def test_an_operation_that_fails_is_reported_where_nothing_reads_its_result(kernel, repeated):
+    rows = Rows(kernel, "int32")
+    rows.k.over(rows.k.constant(12), rows.x)
+    plain = rows.finish(repeated, rows.x, PLACES + 1, PLACES[::-1])
+    assert "division by zero" in plain[1][0]
+
+
+def test_every_second_element_and_every_element_backwards(kernel, repeated):
+    k = kernel(kernel.buffer("fp32", 2 * LANES), kernel.buffer("fp32", LANES), grid=(1, 1, 1), block=(LANES, 1, 1))
+    t = k.thread()
+    pairs = k.add(k.load(k[0], k.times(t, 2)), k.load(k[0], k.add(k.times(t, 2), 1)))
+    same = k.add(k.load(k[0], 3), k.load(k[0], k.minus(k.constant(2 * LANES - 1), t)))
+    k.store(k.times(pairs, same), k[1], t)
+    function = k.function
+    data = [k.array("fp32", np.arange(2 * LANES) % size) for size in (7, 11)]
+    repeated(lambda x: interpreter.run_kernel(function, (x, None), k.target), *data)
+    assert repeated.plans == 7
+
+
+def test_a_plan_of_too_many_places_is_given_up(kernel, repeated, monkeypatch):
+    monkeypatch.setattr(replay, "MOST_PLACES", 0)
+    rows = Rows(kernel)
+    rows.finish(repeated, rows.k.add(rows.x, row_of_another_block(rows)))
+    assert repeated.plans == 0
+
+
 def test_what_a_mask_keeps_from_failing_does_not_fail(kernel, repeated):
     rows = Rows(kernel, "int32")
     k = rows.k

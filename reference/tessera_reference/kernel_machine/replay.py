@@ -41,6 +41,9 @@ Carrier: TypeAlias = np.dtype[Any]
 MOST_ELEMENTS = 1 << 25
 """The most elements of a recording: results of operations and terms of products."""
 
+MOST_PLACES = 1 << 22
+"""The most elements whose places a plan lists: 32 MiB."""
+
 EVERY_LANE: Any = SimpleNamespace(mask=None, active=slice(None), spread=lambda values: values)
 """The block of an operation that computes all its lanes."""
 
@@ -104,6 +107,7 @@ class Recorder:
         self.known: dict[int, Traced] = {}
         self.products: dict[tuple[Carrier, int], Node] = {}
         self.factors: dict[int, Ids] = {}
+        self.may_fail: list[Traced] = []
         self.room = MOST_ELEMENTS
 
     def fresh(self, dtype: DType, shape: tuple[int, ...]) -> Traced:
@@ -161,6 +165,8 @@ class Recorder:
             raise DependsOnData
         ids = [block.of_active(self.numbered(operand).ids) for operand in operands]
         made = self.fresh(result.dtype, ids[0].shape)
+        if result.dtype.kind == "int" and not step.is_total:
+            self.may_fail.append(made)
         self.nodes.append(
             Node(
                 identity(step.instruction.operation),
@@ -210,19 +216,21 @@ def _product(out: DType, accumulator: DType, a: Array, b: Array, addend: Array) 
 
 @dataclass(frozen=True)
 class Selection:
-    """Elements of a pool: `first` and those that follow it, or those at `places`."""
+    """Elements of a pool: `first` and others in steps, or those at `places`."""
 
     dtype: DType
     first: int
     shape: tuple[int, ...]
-    places: Ids | None
+    step: int = 1
+    places: Ids | None = None
 
     def of(self, pools: dict[Carrier, Values]) -> Array:
         """The elements."""
         pool = pools[self.dtype.carrier]
         if self.places is not None:
             return Array(self.dtype, pool.take(self.places))
-        return Array(self.dtype, pool[self.first : self.first + prod(self.shape)].reshape(self.shape))
+        end = self.first + self.step * prod(self.shape)
+        return Array(self.dtype, pool[self.first : end : self.step].reshape(self.shape))
 
 
 @dataclass(frozen=True)
@@ -240,6 +248,7 @@ class Plan:
     def __init__(self, recorder: Recorder, inputs: Sequence[Traced], outputs: Sequence[Array]) -> None:
         self.ends: dict[Carrier, int] = dict.fromkeys(recorder.sizes, 1)
         self._places: dict[Carrier, Ids] = {c: np.zeros(size, np.int64) for c, size in recorder.sizes.items()}
+        self._room = MOST_PLACES
         nodes, live = _needed(recorder, outputs)
         self.inputs = [self._placed(array.dtype, array.ids) for array in inputs]
         self.constants = []
@@ -248,7 +257,7 @@ class Plan:
             self.constants.append((self._placed(array.dtype, traced.ids[kept]), array.values[kept]))
         self.calls = [call for group in _levels(recorder, nodes) for call in self._calls(group)]
         self.outputs = [self._selected(array.dtype, _ids(array)) for array in outputs]
-        del self._places
+        del self._places, self._room
 
     def run(self, arguments: Sequence[Any]) -> tuple[Array, ...] | None:
         """The buffers that the launch leaves on these arguments; None where an operation fails."""
@@ -275,13 +284,19 @@ class Plan:
         first = self.ends[dtype.carrier]
         self.ends[dtype.carrier] += ids.size
         self._places[dtype.carrier][ids] = np.arange(first, first + ids.size).reshape(ids.shape)
-        return Selection(dtype, first, ids.shape, None)
+        return Selection(dtype, first, ids.shape)
 
     def _selected(self, dtype: DType, ids: Ids) -> Selection:
         places = self._places[dtype.carrier][ids]
-        first = int(places.flat[0]) if places.size else 0
-        follows = np.array_equal(places.reshape(-1), np.arange(first, first + places.size))
-        return Selection(dtype, first, places.shape, None if follows else places)
+        first, second = (int(places.flat[place % places.size]) if places.size else 0 for place in (0, 1))
+        step = second - first or 1
+        end = first + step * places.size
+        if step > 0 and np.array_equal(places.reshape(-1), np.arange(first, end, step)):
+            return Selection(dtype, first, places.shape, step)
+        self._room -= places.size
+        if self._room < 0:
+            raise DependsOnData
+        return Selection(dtype, first, places.shape, step, places)
 
     def _calls(self, group: Sequence[Node]) -> Iterator[Call]:
         """The calls for operations of one kind that do not wait for each other."""
@@ -297,9 +312,9 @@ class Plan:
 
 
 def _needed(recorder: Recorder, outputs: Sequence[Array]) -> tuple[list[Node], dict[Carrier, npt.NDArray[np.bool_]]]:
-    """The rows of operations on which the outputs depend, and which elements these are."""
+    """The rows of operations that may fail, or on which the outputs depend, and which elements these are."""
     live = {carrier: np.zeros(size, bool) for carrier, size in recorder.sizes.items()}
-    for array in outputs:
+    for array in (*outputs, *recorder.may_fail):
         live[_numbering(array.dtype)][_ids(array)] = True
     nodes: list[Node] = []
     seen: set[int] = set()

@@ -244,7 +244,7 @@ class _Launches:
         return self.plan.run(inputs) if self.plan else None
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=32)
 def _launches(
     kernel: Function, shapes: tuple[tuple[DType, tuple[int, ...]], ...], target: Target, steps: int
 ) -> _Launches:
