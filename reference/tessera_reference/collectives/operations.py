@@ -464,9 +464,7 @@ def run(
         used = algorithm(name, len(group), per_node)
         _require_fit(operation, used, inputs, root)
         ordered = level != "strict" and op in ("sum", "prod", "mean")
-        shared = pattern(name, len(group), per_node) if ordered and _has_pattern(inputs, partials) else None
-        if shared is not None and shared.leaves > len(group) and not _has_neutral(op, inputs[0].dtype):
-            shared = None
+        shared = _shared_pattern(op, inputs, name, per_node) if ordered and partials is None else None
         trees: Sequence[Tree] = (shared.tree if shared else PAIRWISE,) * len(group)
         if ordered and shared is None:
             trees = orders(name, len(group), per_node, partials)
@@ -486,22 +484,15 @@ def run(
     return Result([outputs[rank] for rank in range(len(buffers))], lambda: [m for steps in travelled for m in steps()])
 
 
-def _has_pattern(inputs: Sequence[Array], partials: Sequence[int] | None) -> bool:
-    """True if a group has many ranks and no partial values."""
-    return len(inputs) >= PATTERNS_FROM and partials is None
-
-
-def _has_neutral(op: str | None, dtype: DType) -> bool:
-    """True if an operator has a value that changes no other one, nor how many there are."""
-    return op in ("sum", "prod") and dtype.kind != "complex"
+def _shared_pattern(op: str | None, inputs: Sequence[Array], name: str, per_node: int | None) -> Pattern | None:
+    """Return the pattern of an algorithm among many ranks, or None where a leaf without a rank could change a value."""
+    found = pattern(name, len(inputs), per_node) if len(inputs) >= PATTERNS_FROM else None
+    has_neutral = op in ("sum", "prod") and inputs[0].dtype.kind != "complex"
+    return found if found is None or has_neutral or found.leaves == len(inputs) else None
 
 
 def _afterwards(
-    operation: str,
-    inputs: Sequence[Array],
-    op: str | None,
-    root: int,
-    trees: Sequence[Tree],
+    operation: str, inputs: Sequence[Array], op: str | None, root: int, trees: Sequence[Tree]
 ) -> Sequence[Array]:
     """Return the results of a group's ranks, in their order; there is a tree for the share of each rank."""
     ranks, shape = len(trees), inputs[0].shape

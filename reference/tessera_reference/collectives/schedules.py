@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import repeat
-from typing import NamedTuple, TypeAlias, overload
+from typing import Any, NamedTuple, TypeAlias
 
 from ..abi.status import invalid, unsupported
 from ..ir.diagnostics import did_you_mean
@@ -76,13 +76,9 @@ class _Around(Sequence[Step]):
     def __len__(self) -> int:
         return self._ranks - 1
 
-    @overload
-    def __getitem__(self, place: int) -> Step: ...
-    @overload
-    def __getitem__(self, place: slice) -> tuple[Step, ...]: ...
-    def __getitem__(self, place: int | slice) -> Step | tuple[Step, ...]:
-        index = range(len(self))[place]
-        return tuple(map(self._step, index)) if isinstance(index, range) else self._step(index)
+    def __getitem__(self, place: Any) -> Any:
+        steps = range(len(self))[place]
+        return tuple(map(self._step, steps)) if isinstance(place, slice) else self._step(steps)
 
     def _step(self, step: int) -> Step:
         shares = [(rank - step - self._ahead) % self._ranks for rank in range(self._ranks)]
@@ -181,14 +177,13 @@ def maker(name: str) -> Maker:
 
 def algorithm(name: str, ranks: int, per_node: int | None = None) -> Algorithm:
     """An algorithm by its name. Raises `Failure` with TESS_ERR_INVALID_VALUE for an unknown one."""
-    return (_kept if ranks <= _MOST_KEPT else _made)(maker(name), ranks, per_node or ranks)
+    make = maker(name)
+    return _kept(make, ranks, per_node or ranks) if ranks <= _MOST_KEPT else make(ranks, per_node or ranks)
 
 
-def _made(make: Maker, ranks: int, per_node: int) -> Algorithm:
+@lru_cache(maxsize=256)
+def _kept(make: Maker, ranks: int, per_node: int) -> Algorithm:
     return make(ranks, per_node)
-
-
-_kept = lru_cache(maxsize=256)(_made)
 
 
 def steps(operation: str, used: Algorithm, root: int = 0) -> Iterator[Step]:

@@ -39,7 +39,8 @@ from .schedules import ALGORITHMS, Maker, maker, require_known
 # are left. What had not left takes that way too. Where there is none, the collective fails.
 
 
-_MOST_MESSAGES = 1 << 40
+Number: TypeAlias = tuple[int, int]
+"""The place of a message in the order of messages: higher priorities first, then those added first."""
 
 Part = Hashable
 """Messages that wait for one another: a chunk of a collective."""
@@ -70,7 +71,7 @@ class _Lane:
 
     credits: int
     free: bool = True
-    waiting: dict[int, _Unit] = field(default_factory=dict)
+    waiting: dict[Number, _Unit] = field(default_factory=dict)
 
     ordered: bool = True
     """True if those that wait are in order of their numbers."""
@@ -90,9 +91,9 @@ class _Lane:
 
 @dataclass(eq=False, slots=True)
 class _Unit:
-    """A message that is to travel; `number` is its place in the order of messages, higher priorities first."""
+    """A message that is to travel."""
 
-    number: int
+    number: Number
     sent: Sent
     part: Part
     way: Way
@@ -247,9 +248,8 @@ class Progress:
             sender = needs.get(message.source) or needs.setdefault(message.source, _Needs())
             receiver = needs.get(message.target) or needs.setdefault(message.target, _Needs())
             lasts = way.time(message.elements * element_bytes)
-            number = self._count - priority * _MOST_MESSAGES
             receiver.expect(message.step)
-            sender.to_send.append(_Unit(number, message, part, way, lanes, lasts, receiver))
+            sender.to_send.append(_Unit((-priority, self._count), message, part, way, lanes, lasts, receiver))
             self._count += 1
 
     def has_credits(self, devices: Sequence[int], sent: Iterable[Sent]) -> bool:
@@ -267,7 +267,7 @@ class Progress:
         """Let happen what is due now: links are left free, messages arrive, links fail, and others leave."""
         now = self._engine.now
         due = self._due.pop(now)
-        ready: dict[int, _Unit] = {}
+        ready: dict[Number, _Unit] = {}
         changed: dict[int, _Lane] = {}
         for unit in due.sent:
             for lane in unit.lanes:
@@ -297,7 +297,7 @@ class Progress:
                 left, out = self._lanes[link.name, end].credits, in_use[link.name, end]
                 assert left + out == link.credits, f"{link.name} from {end}: {left} credits left, {out} taken"
 
-    def _cut(self, now: int, leaving: Sequence[_Unit]) -> dict[int, _Unit]:
+    def _cut(self, now: int, leaving: Sequence[_Unit]) -> dict[Number, _Unit]:
         """Let the links fail that fail now. Returns, by number, what may be able to leave: what was lost, what waits.
 
         Messages whose way a failed link was on get another one, also those that are about to leave. Raises `Failure`.

@@ -139,40 +139,12 @@ def _annotation_places(node: s.FunctionDecl) -> tuple[list[s.Annotation], list[s
     return places
 
 
-def _annotation(node: s.Annotation) -> Spelling:
-    return ["@", "schedule", *_arguments(node.arguments, node.keywords)]
-
-
-def _parameter(node: s.Parameter) -> Spelling:
-    return [node.name, ":", SPACE, node.type, *_initial(node.default)]
-
-
-def _type_decl(node: s.TypeDecl) -> Spelling:
-    return ["type", SPACE, node.name, SPACE, "=", SPACE, node.type, ";"]
-
-
-def _mesh_decl(node: s.MeshDecl) -> Spelling:
-    return ["mesh", SPACE, node.name, SPACE, "=", SPACE, node.type, ";"]
-
-
 # Statements
-
-
-def _block(node: s.Block) -> Spelling:
-    return _body(node.statements, [GAP] * (len(node.statements) - 1))
-
-
-def _let(node: s.Let) -> Spelling:
-    return ["let", SPACE, node.name, ":", SPACE, node.type, *_initial(node.value), ";"]
 
 
 def _assign(node: s.Assign) -> Spelling:
     slices = [] if node.slices is None else _enclosed("[", _listed(node.slices), "]")
     return [node.name, *slices, *_initial(node.value), ";"]
-
-
-def _call_statement(node: s.CallStatement) -> Spelling:
-    return [node.call, ";"]
 
 
 def _if(node: s.If) -> Spelling:
@@ -186,17 +158,9 @@ def _for(node: s.For) -> Spelling:
     return ["for", SPACE, *_enclosed("(", inner, ")"), SPACE, node.body]
 
 
-def _while(node: s.While) -> Spelling:
-    return ["while", SPACE, *_enclosed("(", [node.condition], ")"), SPACE, node.body]
-
-
 def _return(node: s.Return) -> Spelling:
     values = [SPACE, OPEN, INDENT, *_listed(node.values), DEDENT, CLOSE] if node.values else []
     return ["return", *values, ";"]
-
-
-def _barrier(node: s.Barrier) -> Spelling:
-    return ["barrier", "(", *([] if node.label is None else [quoted(node.label)]), ")", ";"]
 
 
 def _assert(node: s.Assert) -> Spelling:
@@ -219,18 +183,6 @@ def _binary(node: s.Binary) -> Spelling:
     return [*parts, DEDENT, CLOSE]
 
 
-def _unary(node: s.Unary) -> Spelling:
-    return [node.operator, node.operand]
-
-
-def _group(node: s.Group) -> Spelling:
-    return _enclosed("(", [node.inner], ")")
-
-
-def _index(node: s.Index) -> Spelling:
-    return [node.operand, *_enclosed("[", _listed(node.slices), "]")]
-
-
 def _slice_range(node: s.SliceRange) -> Spelling:
     parts: Spelling = [*([node.start] if node.start else []), ":", *([node.stop] if node.stop else [])]
     return [*parts, ":", node.step] if node.step else parts
@@ -245,28 +197,8 @@ def _named_value(node: s.Keyword | s.Attribute) -> Spelling:
     return [node.name, "=", node.value]
 
 
-def _list_value(node: s.ListValue) -> Spelling:
-    return _enclosed("[", _listed(node.items), "]")
-
-
 def _number(node: s.IntLiteral | s.FloatLiteral) -> Spelling:
     return [node.text[0], node.text[1:]] if node.text[0] in "+-" else [node.text]
-
-
-def _string(node: s.StringLiteral) -> Spelling:
-    return [quoted(node.value)]
-
-
-def _boolean(node: s.BoolLiteral) -> Spelling:
-    return ["true" if node.value else "false"]
-
-
-def _name(node: s.Name) -> Spelling:
-    return [node.text]
-
-
-def _tensor_expr(node: s.TensorExpr) -> Spelling:
-    return [node.type]
 
 
 # Types
@@ -278,14 +210,6 @@ def _shape(shape: Sequence[s.Dimension], dtype: str) -> Spelling:
 
 def _laid_out(layout: s.LayoutSpec | None) -> Spelling:
     return [";", SPACE, "layout", "=", layout] if layout else []
-
-
-def _tensor_type(node: s.TensorType) -> Spelling:
-    return ["tensor", "<", *_shape(node.shape, node.dtype), *_laid_out(node.layout), ">"]
-
-
-def _named_type(node: s.NamedType) -> Spelling:
-    return [node.name]
 
 
 def _memref_type(node: s.MemrefType) -> Spelling:
@@ -317,37 +241,37 @@ SPELLINGS: dict[type[s.Node], Callable[[Any], Spelling]] = {
     s.ModuleDecl: _module,
     s.FunctionDecl: _function,
     s.KernelDecl: _function,
-    s.Annotation: _annotation,
-    s.Parameter: _parameter,
-    s.TypeDecl: _type_decl,
-    s.MeshDecl: _mesh_decl,
-    s.Block: _block,
-    s.Let: _let,
+    s.Annotation: lambda node: ["@", "schedule", *_arguments(node.arguments, node.keywords)],
+    s.Parameter: lambda node: [node.name, ":", SPACE, node.type, *_initial(node.default)],
+    s.TypeDecl: lambda node: ["type", SPACE, node.name, SPACE, "=", SPACE, node.type, ";"],
+    s.MeshDecl: lambda node: ["mesh", SPACE, node.name, SPACE, "=", SPACE, node.type, ";"],
+    s.Block: lambda node: _body(node.statements, [GAP] * (len(node.statements) - 1)),
+    s.Let: lambda node: ["let", SPACE, node.name, ":", SPACE, node.type, *_initial(node.value), ";"],
     s.Assign: _assign,
-    s.CallStatement: _call_statement,
+    s.CallStatement: lambda node: [node.call, ";"],
     s.If: _if,
     s.For: _for,
-    s.While: _while,
+    s.While: lambda node: ["while", SPACE, *_enclosed("(", [node.condition], ")"), SPACE, node.body],
     s.Return: _return,
-    s.Barrier: _barrier,
+    s.Barrier: lambda node: ["barrier", "(", *([] if node.label is None else [quoted(node.label)]), ")", ";"],
     s.Assert: _assert,
     s.Binary: _binary,
-    s.Unary: _unary,
-    s.Group: _group,
-    s.Index: _index,
+    s.Unary: lambda node: [node.operator, node.operand],
+    s.Group: lambda node: _enclosed("(", [node.inner], ")"),
+    s.Index: lambda node: [node.operand, *_enclosed("[", _listed(node.slices), "]")],
     s.SliceRange: _slice_range,
     s.Call: _call,
     s.Keyword: _named_value,
     s.Attribute: _named_value,
-    s.ListValue: _list_value,
+    s.ListValue: lambda node: _enclosed("[", _listed(node.items), "]"),
     s.IntLiteral: _number,
     s.FloatLiteral: _number,
-    s.StringLiteral: _string,
-    s.BoolLiteral: _boolean,
-    s.Name: _name,
-    s.TensorExpr: _tensor_expr,
-    s.TensorType: _tensor_type,
-    s.NamedType: _named_type,
+    s.StringLiteral: lambda node: [quoted(node.value)],
+    s.BoolLiteral: lambda node: ["true" if node.value else "false"],
+    s.Name: lambda node: [node.text],
+    s.TensorExpr: lambda node: [node.type],
+    s.TensorType: lambda node: ["tensor", "<", *_shape(node.shape, node.dtype), *_laid_out(node.layout), ">"],
+    s.NamedType: lambda node: [node.name],
     s.MemrefType: _memref_type,
     s.FragmentType: _fragment_type,
     s.MeshType: _mesh_type,

@@ -18,27 +18,10 @@ from ..graph.interpreter import Observer, bind, reachable
 from ..ir.module import Function, Module
 from ..ir.targets import Target
 from ..numerics.array import Array
-from ..schedule.choices import Options
+from ..schedule.choices import Options as Options
 
 if TYPE_CHECKING:
     from ..schedule.execution import Observer as EventObserver
-
-__all__ = [
-    "EXECUTIONS",
-    "LEVELS",
-    "Execution",
-    "Level",
-    "Options",
-    "executable",
-    "execute_at",
-    "execute_on_mesh_at",
-    "for_shapes",
-    "lower",
-    "lower_from_above",
-    "run_lowered",
-    "shapes_of",
-    "specialized",
-]
 
 Level = Literal["graph", "schedule", "tile", "target"]
 
