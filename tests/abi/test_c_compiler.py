@@ -11,8 +11,7 @@ import pytest
 
 from tessera_conformance.cases import vectors_directory
 from tessera_conformance.chapters.abi.kit.c_names import PROTOTYPES
-from tessera_reference.abi.header import header
-from tessera_reference.abi.status import constants
+from tessera_reference.abi.status import constants, header
 
 SIZES = {
     "tessStatus_t": 4,

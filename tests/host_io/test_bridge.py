@@ -15,7 +15,7 @@ from tessera_reference.cli import main
 from tessera_reference.compilation.images import compile_module
 from tessera_reference.host_io.bridge import Bridge, Exchange
 from tessera_reference.host_io.endpoint import MOST_SUNK, Endpoint
-from tessera_reference.host_io.errors import ErrorCode, RequestFailed
+from tessera_reference.host_io.frames import ErrorCode, RequestFailed
 from tessera_reference.host_io.machine import Place
 from tessera_reference.mesh.topology import MeshAxes
 from tessera_reference.numerics.array import Array

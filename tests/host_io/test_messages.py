@@ -16,9 +16,7 @@ import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
 
-from tessera_reference.host_io.errors import InvalidFrame, RequestFailed
-from tessera_reference.host_io.frames import read_frame, request_of, write_frame
-from tessera_reference.host_io.patterns import rounded
+from tessera_reference.host_io.frames import InvalidFrame, RequestFailed, read_frame, request_of, rounded, write_frame
 
 UNREADABLE = {
     "nothing": "",

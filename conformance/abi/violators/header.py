@@ -7,7 +7,7 @@ from typing import Any
 
 from tessera_conformance.chapters.abi.kit.c_names import PROTOTYPES
 from tessera_conformance.strength import Violation
-from tessera_reference.abi.header import header
+from tessera_reference.abi.status import header
 from tessera_reference.adapter import ReferenceAdapter
 
 from ...ir.violators.changes import changed

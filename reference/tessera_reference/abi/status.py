@@ -1,11 +1,13 @@
 """Status codes, the other enumerations of `tessera.h`, versions and address spaces.
 
-Runtime spec 4, 7, 9, 16, Appendix A."""
+Runtime spec 4, 7, 9, 16, Appendix A.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
+from importlib.resources import files
 from typing import TypeAlias
 
 # Status codes (runtime spec 4.1, 7, Appendix A) and how a call fails.
@@ -147,3 +149,19 @@ ADDRESS_SPACES = (
     AddressSpace(5, "local", "Local (stack spills)", llvm=5, nvvm=5, rocdl=5),
 )
 """In the order of the specification's table."""
+
+# The C headers `tessera.h` and `tessera_ext.h`, which are beside this file.
+
+
+def header() -> str:
+    """The text of the header of the specification (runtime spec 4)."""
+    return _text("tessera.h")
+
+
+def extension_header() -> str:
+    """The text of the header of the extensions."""
+    return _text("tessera_ext.h")
+
+
+def _text(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")

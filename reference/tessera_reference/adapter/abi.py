@@ -18,8 +18,7 @@ from ..abi import (
 )
 from ..abi.fatbin import Fatbin, metadata_to_bytes, read
 from ..abi.fatbin.image import BINARY_KINDS
-from ..abi.header import header
-from ..abi.status import AbiVersion, constants
+from ..abi.status import AbiVersion, constants, header
 from ..compilation.images import Start
 from ..mesh import topology
 from ..numerics.errors import InvalidArgument

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..host_io.endpoint import MOST_SUNK, Endpoint, timeline
-from ..host_io.errors import RequestFailed
+from ..host_io.frames import RequestFailed
 from ..host_io.machine import MOST_PLACES, Hop, MachineSize, Place, components, description, traced
 from ..mesh.engine import Seeded
 from ..numerics.errors import InvalidArgument

@@ -20,8 +20,7 @@ from pathlib import Path
 
 from cffi import FFI
 
-from ..abi.header import extension_header, header
-from ..abi.status import RUNTIME_VERSION
+from ..abi.status import RUNTIME_VERSION, extension_header, header
 
 # The C source of the library, made from the headers: what cffi has to know, and a function for each declaration.
 #

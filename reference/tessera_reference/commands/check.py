@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from ..ir.targets import DEFAULT
 from ..ir.text import print_module
 from ..language import format_program
 from ..schedule.lowering import verify_stated_schedules
-from .program import BadInput, file_command, level_given, modules_of, read_text, show_text, target_named
+from .program import (
+    BadInput,
+    file_command,
+    level_given,
+    modules_of,
+    read_text,
+    show_text,
+    target_named,
+    write_file,
+)
 
 
 def register_verify(subparsers: Any) -> None:
@@ -58,8 +66,5 @@ def format_file(options: argparse.Namespace) -> int:
         return 0
     if options.file == "-":
         raise BadInput("--write needs a file, not standard input")
-    try:
-        Path(options.file).write_text(formatted, encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"{options.file}: {error.strerror}") from error
+    write_file(options.file, formatted)
     return 0

@@ -10,7 +10,6 @@ import re
 import signal
 import sys
 from asyncio import StreamReader, StreamWriter
-from pathlib import Path
 from typing import Any, TextIO
 
 from .. import __version__
@@ -21,7 +20,7 @@ from ..ir.types import own_dims
 from ..mesh.topology import default
 from ..numerics.environment import check_environment
 from ..runtime.bridged import LENGTH, RANKS, Comparison, counted, image_of, run_kernel
-from .program import BadInput, compile_file, selected
+from .program import BadInput, compile_file, read_bytes, selected, write_file
 
 # `tessera-reference host-io run`: a function run by the runtime and by messages, with the frames and a comparison.
 
@@ -194,10 +193,7 @@ async def _serve(server: Server, listener: Listener) -> None:
 def _describe(machine: Machine, path: str) -> None:
     """Write the description of an endpoint. Raises `BadInput`."""
     message = {"name": "tessera-reference", "version": __version__, **description(machine)}
-    try:
-        Path(path).write_text(json.dumps(message, indent=2) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"{path}: {error.strerror}") from None
+    write_file(path, json.dumps(message, indent=2) + "\n")
 
 
 def _place(text: str, machine: Machine) -> Place:
@@ -222,10 +218,7 @@ def _size(text: str, queue_depth: int) -> MachineSize:
 
 def send(options: argparse.Namespace) -> int:
     """Send every frame and print what comes back; 1 when the connection ended before. Raises `BadInput`."""
-    try:
-        frames = sys.stdin.buffer.read() if options.file == "-" else Path(options.file).read_bytes()
-    except OSError as error:
-        raise BadInput(f"{options.file}: {error.strerror}") from None
+    frames = read_bytes(options)
     count = frames.count(b"\n") + (not frames.endswith(b"\n") and bool(frames))
     try:
         answers = asyncio.run(_send(_address(options), frames if frames.endswith(b"\n") else frames + b"\n"))

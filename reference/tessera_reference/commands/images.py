@@ -34,6 +34,7 @@ from .program import (
     read_text,
     schedule_of,
     text_of,
+    write_file,
 )
 
 
@@ -74,10 +75,7 @@ def compile_image(options: argparse.Namespace) -> int:
             ir_pack=options.ir_pack,
             filename=options.file,
         )
-    try:
-        Path(options.output).write_bytes(image)
-    except OSError as error:
-        raise BadInput(f"{options.output}: {error.strerror}") from error
+    write_file(options.output, image)
     return 0
 
 

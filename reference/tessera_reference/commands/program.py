@@ -152,6 +152,14 @@ def read_bytes(options: argparse.Namespace) -> bytes:
     return data
 
 
+def write_file(path: str, data: str | bytes) -> None:
+    """Write a file. Raise `BadInput` where that fails."""
+    try:
+        Path(path).write_bytes(data.encode() if isinstance(data, str) else data)
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}") from error
+
+
 def read_text(options: argparse.Namespace) -> str:
     """Read the program."""
     return text_of(read_bytes(options), options)

@@ -15,7 +15,7 @@ from ..wsp.errors import WspFailure
 from ..wsp.native import NoCompiler, build, c_program, compiler, prepared
 from ..wsp.package import Package, load
 from ..wsp.run import MOST_STEPS
-from .program import BadInput, read_bytes
+from .program import BadInput, read_bytes, write_file
 from .tools import answer
 
 DEADLOCK = 1
@@ -83,7 +83,7 @@ def compile_file(options: argparse.Namespace) -> int:
     if options.output is None:
         sys.stdout.write(data.decode())
         return 0
-    _write(options.output, data)
+    write_file(options.output, data)
     return 0
 
 
@@ -108,7 +108,7 @@ def build_native(options: argparse.Namespace) -> int:
     except WspFailure as problem:
         raise BadInput(f"{options.file}: {problem}") from None
     if options.c is not None:
-        _write(options.c, c_program([package]).encode())
+        write_file(options.c, c_program([package]))
     return 0
 
 
@@ -139,7 +139,7 @@ def explain(options: argparse.Namespace) -> int:
     if options.svg is not None:
         if picture is None:
             raise BadInput(f"--svg {options.svg}: the run is no deadlock, and there is nothing to draw")
-        _write(options.svg, picture.encode())
+        write_file(options.svg, picture)
     return _exit_code(result)
 
 
@@ -169,14 +169,6 @@ def _loaded(data: bytes, options: argparse.Namespace) -> Package:
         return load(data)
     except WspFailure as problem:
         raise BadInput(f"{options.file}: {problem}") from None
-
-
-def _write(path: str, data: bytes) -> None:
-    try:
-        with open(path, "wb") as file:
-            file.write(data)
-    except OSError as error:
-        raise BadInput(f"{path}: {error.strerror}") from None
 
 
 def _described(package: Package) -> Iterator[str]:

@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 from ..abi.fatbin import KernelEntry
 from ..numerics.array import Array
 from .endpoint import MOST_SUNK, Endpoint, Pair, ids_of
-from .errors import ErrorCode, RequestFailed
-from .frames import Request, read_frame, value_of, write_frame
+from .frames import ErrorCode, Request, RequestFailed, read_frame, value_of, write_frame
 from .launches import NAMES
 from .machine import Place
 from .messages import (

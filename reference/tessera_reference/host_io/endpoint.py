@@ -8,12 +8,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ..mesh.engine import Choices, FirstCome
 from ..mesh.trace import Names, Record, RecordKind, chrome_trace, trace_text
-from .errors import ErrorCode, InvalidFrame, RequestFailed
-from .frames import Request, read_frame, request_of, write_frame
+from .frames import ErrorCode, InvalidFrame, Request, RequestFailed, element_bytes, read_frame, request_of, write_frame
 from .launches import launch
 from .machine import CONTROL, Branch, Journey, Machine, MachineSize, Place, components, traced
 from .messages import KernelLaunch, MemoryRead, MemoryWrite
-from .patterns import element_bytes
 
 # The requests that an endpoint has answered, as far as it keeps them: what each passed.
 

@@ -1,17 +1,23 @@
-"""Frames: reading one, checking it against schema and rules, and converting it to a typed message (D3 to D7)."""
+"""Frames: why one is refused, reading it, checking it against schema and rules, a typed message (D3 to D7)."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
-from decimal import Decimal
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_05UP, Context, Decimal
+from enum import StrEnum
+from fractions import Fraction
 from functools import cache
 from importlib.resources import files
 from importlib.util import find_spec
 from typing import Any, NoReturn, TypeAlias
 
-from .errors import ErrorCode, InvalidFrame, RequestFailed
+import numpy as np
+
+from ..numerics.formats import DTYPES
+from ..numerics.rounding import round_exact
 from .messages import (
     KernelLaunch,
     KernelRef,
@@ -23,7 +29,120 @@ from .messages import (
     TensorPAMap,
     TensorShard,
 )
-from .patterns import ELEMENTS, FLOATS, INTEGERS, MinusZero, overflows
+
+
+class ErrorCode(StrEnum):
+    """The causes; a cause has the same code each time."""
+
+    INVALID_MESSAGE = "INVALID_MESSAGE"
+    """A member is missing, mistyped, out of range or unknown, or does not agree with another."""
+    DUPLICATE_REQUEST = "DUPLICATE_REQUEST"
+    """A request with the same ids is not answered yet."""
+    QUEUE_FULL = "QUEUE_FULL"
+    """The endpoint's queue of unanswered requests is full."""
+    UNKNOWN_DEVICE = "UNKNOWN_DEVICE"
+    """The endpoint has no such target device."""
+    UNKNOWN_PLACE = "UNKNOWN_PLACE"
+    """No device has such a SIP, cube and PE."""
+    ADDRESS_OUT_OF_RANGE = "ADDRESS_OUT_OF_RANGE"
+    """The bytes are not within one memory of the PE, or not within the one that was named."""
+    UNKNOWN_KERNEL = "UNKNOWN_KERNEL"
+    """No kernel of that name is built in, or in the binary."""
+    KERNEL_NOT_DEPLOYED = "KERNEL_NOT_DEPLOYED"
+    """Nothing was written where the binary should be."""
+    ARGUMENT_MISMATCH = "ARGUMENT_MISMATCH"
+    """The arguments are not those that the kernel takes."""
+    UNSUPPORTED = "UNSUPPORTED"
+    """The message is sound, but the endpoint has not what it asks for."""
+    PE_FAULT = "PE_FAULT"
+    """A PE failed while it worked."""
+
+
+LONGEST_REASON = 300
+"""Characters of a message, since it may quote the request."""
+
+
+class RequestFailed(Exception):
+    """A request that is answered with `ok` false: the code, what is wrong, the member at fault and its clause."""
+
+    def __init__(self, code: ErrorCode, reason: str, field: str = "", clause: str = "") -> None:
+        super().__init__(reason)
+        self.code = code
+        self.reason = reason
+        self.field = field
+        self.clause = clause
+
+    @property
+    def message(self) -> str:
+        """The text of `error_message`: the member, what is wrong, and the clause."""
+        field, clause = f"{self.field}: " if self.field else "", f" ({self.clause})" if self.clause else ""
+        return f"{field}{self.reason:.{LONGEST_REASON}}{clause}"
+
+
+class InvalidFrame(Exception):
+    """A frame in which no ids can be read, so that no response can answer it (AMB-HIO-19)."""
+
+
+# Numbers of messages as elements of a dtype: exact, then rounded once, to nearest even (AMB-HIO-06, AMB-HIO-36).
+
+
+INTEGERS = {
+    "u8": (0, 2**8 - 1),
+    "u16": (0, 2**16 - 1),
+    "u32": (0, 2**32 - 1),
+    "i32": (-(2**31), 2**31 - 1),
+    "i64": (-(2**63), 2**63 - 1),
+}
+"""The least and the largest of each integer dtype."""
+FLOATS = {"fp16": DTYPES["fp16"], "fp32": DTYPES["fp32"]}
+
+_BEYOND = 64
+"""A power of ten that passes every fp32, and whose inverse is nearest to zero."""
+_SHORT = Context(prec=200, rounding=ROUND_05UP, Emax=MAX_EMAX, Emin=MIN_EMIN)
+"""More digits than a value halfway between two elements has; the last one says whether any were dropped."""
+
+
+class MinusZero(int):
+    """The whole number that a message writes as -0: 0 for an integer dtype, -0 for a float (AMB-HIO-33)."""
+
+
+def rounded(value: int | Decimal, dtype: str) -> float:
+    """The element of fp16 or fp32 that is nearest, infinite past the largest; zeros keep their sign."""
+    number = Decimal("-0" if isinstance(value, MinusZero) else value)
+    sign = -1.0 if number.is_signed() else 1.0
+    if not number or number.adjusted() < -_BEYOND:
+        return math.copysign(0.0, sign)
+    if number.adjusted() > _BEYOND:
+        return math.copysign(math.inf, sign)
+    return math.copysign(round_exact(Fraction(_SHORT.plus(number)), FLOATS[dtype], "nonfinite"), sign)
+
+
+def overflows(value: int | Decimal, dtype: str) -> bool:
+    """True if a number rounds past the largest element."""
+    return math.isinf(rounded(value, dtype))
+
+
+def bytes_of(value: int | Decimal | bool, dtype: str) -> bytes:
+    """The element as it is in memory, little-endian; a bool is one byte."""
+    if dtype in FLOATS:
+        return np.array(rounded(value, dtype), FLOATS[dtype].storage.carrier).astype(f"<f{_SIZES[dtype]}").tobytes()
+    return int(value).to_bytes(_SIZES[dtype], "little", signed=dtype.startswith("i"))
+
+
+_SIZES = {"u8": 1, "u16": 2, "u32": 4, "i32": 4, "i64": 8, "fp16": 2, "fp32": 4, "bool": 1}
+
+# The bytes that a pattern repeats (D5; AMB-HIO-05, AMB-HIO-06, AMB-HIO-35).
+
+
+ELEMENTS = {"zero": "u8", **{f"fill_{dtype}": dtype for dtype in ("u8", "u16", "u32", "fp16", "fp32")}}
+"""The dtype of the repeated element, by kind of pattern."""
+
+
+def element_bytes(pattern: Pattern) -> bytes:
+    """One element, little-endian; a byte of zeros for `zero`, whatever its value (HIO-D5-13 to -18, HIO-D5-21)."""
+    value = 0 if pattern.value is None or pattern.pattern_kind == "zero" else pattern.value
+    return bytes_of(value, ELEMENTS[pattern.pattern_kind])
+
 
 # One frame: a JSON object in UTF-8, read without loss and written in one form (D3; AMB-HIO-19, AMB-HIO-33).
 
@@ -310,13 +429,13 @@ def _require_source(write: MemoryWrite) -> None:
         return
     if pattern is None:
         _refuse("pattern", "is missing, with src_kind pattern", "HIO-D5-11")
-    element = ELEMENTS[pattern.pattern_kind]
+    dtype = ELEMENTS[pattern.pattern_kind]
     if pattern.pattern_kind != "zero":
         if pattern.value is None:
             _refuse("pattern.value", f"is missing, with pattern_kind {pattern.pattern_kind}", "HIO-D5-20")
-        _require_fit("pattern.value", pattern.value, element.dtype, "HIO-D5-19")
-    if write.nbytes % element.size:
-        _refuse("nbytes", f"is {write.nbytes}, expected a multiple of {element.size}", "HIO-D5-07")
+        _require_fit("pattern.value", pattern.value, dtype, "HIO-D5-19")
+    if write.nbytes % _SIZES[dtype]:
+        _refuse("nbytes", f"is {write.nbytes}, expected a multiple of {_SIZES[dtype]}", "HIO-D5-07")
 
 
 def _require_deployment(kernel: KernelRef) -> None:

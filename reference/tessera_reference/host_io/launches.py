@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import prod
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from ..abi.fatbin import Fatbin, KernelEntry, read
 from ..abi.status import Failure
@@ -14,10 +14,9 @@ from ..compilation.extents import named_dimensions, shapes_of
 from ..ir.diagnostics import Rejection, UnsupportedConstruct
 from ..numerics.array import Array
 from ..numerics.formats import NumericsFailure, dtype
-from .errors import ErrorCode, RequestFailed
+from .frames import ErrorCode, RequestFailed, bytes_of
 from .machine import ANY, BUILTINS, MAGIC, Branch, Buffer, Given, Journey, Kernel, Machine, Place, require_bearable
 from .messages import KernelLaunch, KernelRef, ScalarArgument, TensorArgument, TensorShard
-from .patterns import bytes_of
 
 # Kernels whose binary was written to memory: images of modules, or bytes that are none (D7; AMB-HIO-56).
 
@@ -156,15 +155,8 @@ class Shard(NamedTuple):
         return f"args[{self.argument}].tensor_pa_map.shards[{self.number}]"
 
 
-class Task(NamedTuple):
-    """The work of one PE at a time: a shard of each tensor, or one alone where nothing ties them together."""
-
-    shards: tuple[Shard, ...]
-
-    @property
-    def place(self) -> Place:
-        """The PE."""
-        return self.shards[0].place
+Task: TypeAlias = tuple[Shard, ...]
+"""The work of one PE at a time: a shard of each tensor, or one alone where nothing ties them together."""
 
 
 def launch(machine: Machine, request: KernelLaunch) -> tuple[Journey, RequestFailed | None]:
@@ -182,8 +174,8 @@ def launch(machine: Machine, request: KernelLaunch) -> tuple[Journey, RequestFai
     branches: list[Branch] = []
     failure: RequestFailed | None = None
     for task in tasks:
-        works = task.place not in machine.failing
-        branches += (Branch(part.place, part.shard.nbytes if works else None) for part in task.shards)
+        works = task[0].place not in machine.failing
+        branches += (Branch(part.place, part.shard.nbytes if works else None) for part in task)
         failed = _run(machine, kernel, request, task)
         failure = failure or failed
         if failed is not None and request.failure_policy == "fail_fast":
@@ -220,19 +212,19 @@ def _shards(argument: int, tensor: TensorArgument) -> list[Shard]:
 def _tasks(kernel: Kernel, request: KernelLaunch, tensors: Sequence[Sequence[Shard]]) -> list[Task]:
     """Return the tasks of each PE, in order. Raises `RequestFailed` with ARGUMENT_MISMATCH (AMB-HIO-57)."""
     if kernel.parameters is None:
-        return [Task((piece,)) for piece in sorted(shard for tensor in tensors for shard in tensor)]
+        return [(piece,) for piece in sorted(shard for tensor in tensors for shard in tensor)]
     _require_kinds(kernel.parameters, request)
     counts = [len(shards) for shards in tensors]
     if len(set(counts)) > 1:
         reason = f"tensors of {', '.join(map(str, counts))} shards, expected equal counts"
         raise RequestFailed(ErrorCode.ARGUMENT_MISMATCH, reason, "args")
-    tasks = [Task(together) for together in zip(*tensors, strict=True)]
+    tasks = list(zip(*tensors, strict=True))
     for task in tasks:
-        for shard in task.shards[1:]:
-            if shard.place != task.place:
-                reason = f"is on another PE than {task.shards[0].field}"
+        for shard in task[1:]:
+            if shard.place != task[0].place:
+                reason = f"is on another PE than {task[0].field}"
                 raise RequestFailed(ErrorCode.ARGUMENT_MISMATCH, reason, shard.field)
-        kernel.check([part.shard.nbytes for part in task.shards])
+        kernel.check([part.shard.nbytes for part in task])
     return tasks
 
 
@@ -247,7 +239,7 @@ def _require_kinds(parameters: Sequence[str], request: KernelLaunch) -> None:
 def _run(machine: Machine, kernel: Kernel, request: KernelLaunch, task: Task) -> RequestFailed | None:
     """Run a task on its PE; why it failed."""
     try:
-        machine.require_working(task.place)
+        machine.require_working(task[0].place)
         kernel.run(list(_given(machine, request, task)))
     except RequestFailed as failure:
         return failure
@@ -256,8 +248,8 @@ def _run(machine: Machine, kernel: Kernel, request: KernelLaunch, task: Task) ->
 
 def _given(machine: Machine, request: KernelLaunch, task: Task) -> Iterator[Given]:
     """The arguments of a task, in the order of the parameters."""
-    space = machine.space(task.place)
-    shards = {shard.argument: shard.shard for shard in task.shards}
+    space = machine.space(task[0].place)
+    shards = {shard.argument: shard.shard for shard in task}
     for place, argument in enumerate(request.args):
         if isinstance(argument, ScalarArgument):
             yield argument.value

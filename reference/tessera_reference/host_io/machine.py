@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..mesh.memory import Intervals
-from .errors import ErrorCode, RequestFailed
-from .patterns import bytes_of, rounded
+from .frames import ErrorCode, RequestFailed, bytes_of, rounded
 
 # Bytes by address, of which only those that were written take room.
 

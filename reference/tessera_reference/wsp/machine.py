@@ -291,18 +291,15 @@ class ChannelState:
 
     def send(self, party: Party, value: int) -> bool:
         """True if the send is done; else the party waits, and is released later."""
-        if self.capacity == 0:
-            if self.takers and not self.latency:
-                self._hand_over(value)
-                return True
-            heappush(self.senders, (self._agenda.now, *party, value))
-            if self.latency:
-                self._agenda.after(self.latency, TOKEN_SEEN, self.index)
-            return False
+        if self.capacity == 0 and not self.latency and self.takers:
+            self._hand_over(value)
+            return True
         if len(self.tokens) < self.capacity:
             self._enter(value)
             return True
         heappush(self.senders, (self._agenda.now, *party, value))
+        if self.capacity == 0 and self.latency:
+            self._agenda.after(self.latency, TOKEN_SEEN, self.index)
         return False
 
     def take(self, party: Party) -> int | None:
@@ -361,15 +358,13 @@ class ChannelState:
 
     def _enter(self, value: int) -> None:
         """A token is sent; it fits."""
-        if self.latency:
-            self.sent += 1
-            self.tokens.append((self._agenda.now + self.latency, value))
-            self._agenda.after(self.latency, TOKEN_SEEN, self.index)
-        elif self.takers:
+        if not self.latency and self.takers:
             self._hand_over(value)
-        else:
-            self.sent += 1
-            self.tokens.append((self._agenda.now, value))
+            return
+        self.sent += 1
+        self.tokens.append((self._agenda.now + self.latency, value))
+        if self.latency:
+            self._agenda.after(self.latency, TOKEN_SEEN, self.index)
 
     def _hand_over(self, value: int) -> None:
         """From a sender to the first who waits, at once."""

@@ -12,7 +12,7 @@ import json
 import shutil
 import subprocess
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -103,8 +103,8 @@ class Tables:
         self.numbers: list[int] = []
         self.expressions: list[str] = []
         self.sites: list[str] = []
-        self.steps: list[str] = []
-        self.most_scalars, self.most_reads, self._loop_depth = 1, 0, 0
+        self.steps: list[list[int | str]] = []
+        self.most_scalars, self._loop_depth = 1, 0
 
     def lines(self) -> Iterator[str]:
         """The definitions, the last of which is the program."""
@@ -122,7 +122,7 @@ class Tables:
             ("Instruction", "instructions", instructions),
             ("ChannelInfo", "channels", [row(text(c.name), c.capacity, c.latency) for c in package.channels]),
             ("ProcessInfo", "processes", processes),
-            ("Step", "steps", self.steps),
+            ("Step", "steps", [row(*step) for step in self.steps]),
             ("Site", "sites", self.sites),
             ("Expression", "expressions", self.expressions),
             ("uint32_t", "numbers", self.numbers),
@@ -139,7 +139,7 @@ class Tables:
         sizes = package.schedule.task_window.size, *package.schedule.resources.values()
         counts = package.kernels, package.channels, package.processes, package.slots, package.symbols, package.tensors
         members = [text(package.name), *map(len, counts), policy.parameters["workers"]]
-        members += [worker, self.most_scalars, self.most_reads]
+        members += [worker, self.most_scalars]
         members += [f"{self.prefix}{name}" if values else "NULL" for _, name, values in tables]
         members.append(row(*(f"UINT64_C({size})" for size in sizes)))
         yield f"static const ProgramInfo {self.prefix}program = {row(*members)};"
@@ -181,7 +181,6 @@ class Tables:
         waits, signals = (call.waits, call.signals) if isinstance(call, Task) else ((), ())
         scalars = [self._value(scalar) for scalar in form.scalars]
         self.most_scalars = max(self.most_scalars, len(scalars))
-        self.most_reads = max(self.most_reads, len(form.reads))
         lists = [*form.tensors.values()], scalars, form.reads, form.writes, waits, signals
         numbers = f"UINT64_C({form.cycles})", f"UINT64_C({form.heap})"
         self.sites.append(row(call.kernel, *numbers, *map(self._list, lists)))
@@ -195,7 +194,8 @@ class Tables:
         return first, self._loop_depth, self._list(produced_channels(body))
 
     def _step(self, kind: str, path: str, *members: int | str) -> int:
-        self.steps.append(row(kind, text(path), *members, *[0] * (3 - len(members))))
+        """The place of a new step; what it does not know yet is 0."""
+        self.steps.append([kind, text(path), *members, *[0] * (3 - len(members))])
         return len(self.steps) - 1
 
     def _body(self, body: Body, path: str, depth: int) -> None:
@@ -209,7 +209,10 @@ class Tables:
             case Receive(channel, into):
                 self._step("RECEIVE", path, channel, into)
             case Consume(channel, into, body):
-                self._loop(path, body, depth, lambda end: ("CONSUME", path, channel, into, end))
+                head = self._step("CONSUME", path, channel, into)
+                self._body(body, f"{path}/body", depth)
+                self._step("JUMP", path, head)
+                self.steps[head][4] = len(self.steps)
             case Close(channel):
                 self._step("CLOSE", path, channel)
             case Scope(body):
@@ -217,16 +220,19 @@ class Tables:
                 self._body(body, f"{path}/body", depth)
                 self._step("END_SCOPE", path)
             case Cond(when, then, otherwise):
-                branch = self._step("BRANCH", path)
+                branch = self._step("BRANCH", path, self._value(when))
                 self._body(then, f"{path}/then", depth)
                 skip = self._step("JUMP", path)
-                self._set(branch, "BRANCH", path, self._value(when), len(self.steps))
+                self.steps[branch][3] = len(self.steps)
                 self._body(otherwise, f"{path}/otherwise", depth)
-                self._set(skip, "JUMP", path, len(self.steps))
+                self.steps[skip][2] = len(self.steps)
             case Repeat(count, body, index):
                 self._step("REPEAT", path, self._value(count), depth)
-                slot = "NONE" if index is None else index
-                self._loop(path, body, depth + 1, lambda end: ("TURN", path, end, depth, slot))
+                turn = self._step("TURN", path, 0, depth, "NONE" if index is None else index)
+                self._loop_depth = max(self._loop_depth, depth + 1)
+                self._body(body, f"{path}/body", depth + 1)
+                self._step("JUMP", path, turn)
+                self.steps[turn][2] = len(self.steps)
             case Load(slot, tensor, element):
                 self.numbers += [tensor]
                 self._step("LOAD", path, slot, len(self.numbers) - 1, self._value(element))
@@ -240,18 +246,6 @@ class Tables:
             case Task():
                 key = "NONE" if statement.key is None else self._value(statement.key)
                 self._step("TASK", path, self._site(statement), key)
-
-    def _loop(self, path: str, body: Body, depth: int, head: Callable[[int], tuple[str | int, ...]]) -> None:
-        """A step that is written when its end is known, the body, and the way back."""
-        self._loop_depth = max(self._loop_depth, depth)
-        place = self._step("JUMP", path)
-        self._body(body, f"{path}/body", depth)
-        self._step("JUMP", path, place)
-        self._set(place, *head(len(self.steps)))
-
-    def _set(self, place: int, *step: int | str) -> None:
-        kind, path, *members = step
-        self.steps[place] = row(kind, text(str(path)), *members, *[0] * (3 - len(members)))
 
 
 def _instructions(kernel: Kernel) -> Iterator[str]:

@@ -23,8 +23,7 @@ from typing import Any
 from served import Message, Served, frames
 
 from tessera_reference.host_io.endpoint import MOST_BYTES, Endpoint, Journal
-from tessera_reference.host_io.errors import InvalidFrame, RequestFailed
-from tessera_reference.host_io.frames import Request, read_frame, request_of
+from tessera_reference.host_io.frames import InvalidFrame, Request, RequestFailed, read_frame, request_of
 from tessera_reference.host_io.machine import Machine, MachineSize, Place
 from tessera_reference.host_io.messages import KernelLaunch, MemoryRead, MemoryWrite, TensorArgument
 from tessera_reference.host_io.server import closed, connect, read_address

@@ -14,7 +14,7 @@ from tessera_reference.adapter import host_io as adapter_host_io
 from tessera_reference.host_io import endpoint, machine
 from tessera_reference.host_io import machine as latency
 from tessera_reference.host_io.endpoint import Endpoint
-from tessera_reference.host_io.errors import ErrorCode, RequestFailed
+from tessera_reference.host_io.frames import ErrorCode, RequestFailed
 from tessera_reference.host_io.machine import Machine
 from tessera_reference.mesh.engine import Choices, Seeded
 

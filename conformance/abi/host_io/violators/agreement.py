@@ -7,8 +7,8 @@ from typing import Any
 
 from tessera_conformance.strength import Violation
 from tessera_reference.host_io.endpoint import Endpoint
+from tessera_reference.host_io.frames import ELEMENTS
 from tessera_reference.host_io.machine import Machine
-from tessera_reference.host_io.patterns import ELEMENTS
 
 from .accepted import patterns, scalars
 from .message_changes import Message, changed, read_as
@@ -23,7 +23,7 @@ def fitting(clause: str, name: str, description: str, change: Callable[[Message,
     def within(message: Message) -> None:
         pattern = patterns(message)
         if isinstance(pattern, dict) and pattern.get("pattern_kind") in ELEMENTS:
-            change(pattern, ELEMENTS[pattern["pattern_kind"]].dtype)
+            change(pattern, ELEMENTS[pattern["pattern_kind"]])
 
     return read_as(clause, name, description, within)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from tessera_conformance.strength import Violation
 from tessera_reference.host_io import endpoint
-from tessera_reference.host_io.errors import RequestFailed
+from tessera_reference.host_io.frames import RequestFailed
 
 from .message_changes import Message, changed, completing, responding
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from tessera_conformance.strength import Violation
 from tessera_reference.host_io import launches
-from tessera_reference.host_io.errors import ErrorCode, RequestFailed
+from tessera_reference.host_io.frames import ErrorCode, RequestFailed
 from tessera_reference.host_io.machine import ANY, BUILTINS, Buffer, Kernel, Machine, Place
 from tessera_reference.host_io.messages import KernelRef
 

@@ -8,7 +8,7 @@ from typing import Any
 from tessera_conformance.strength import Violation
 from tessera_reference.host_io import endpoint
 from tessera_reference.host_io.endpoint import Endpoint
-from tessera_reference.host_io.errors import InvalidFrame
+from tessera_reference.host_io.frames import InvalidFrame
 from tessera_reference.mesh.engine import Choices
 
 from .message_changes import Message, changed, refusing

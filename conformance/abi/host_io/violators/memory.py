@@ -8,7 +8,7 @@ from typing import Any
 
 from tessera_conformance.strength import Violation
 from tessera_reference.host_io.endpoint import Endpoint
-from tessera_reference.host_io.errors import ErrorCode, RequestFailed
+from tessera_reference.host_io.frames import ErrorCode, RequestFailed
 from tessera_reference.host_io.machine import Branch, Journey, Machine, Place, SparseMemory
 from tessera_reference.host_io.messages import MemoryRead, MemoryWrite
 from tessera_reference.mesh.engine import FirstCome

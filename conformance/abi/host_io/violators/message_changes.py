@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.host_io import endpoint
-from tessera_reference.host_io.errors import ErrorCode, RequestFailed
+from tessera_reference.host_io.frames import ErrorCode, RequestFailed
 
 Message: TypeAlias = dict[str, Any]
 

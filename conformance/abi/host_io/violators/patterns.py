@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from tessera_conformance.strength import Violation
-from tessera_reference.host_io import endpoint, frames, patterns
-from tessera_reference.host_io import patterns as numbers
+from tessera_reference.host_io import endpoint, frames
+from tessera_reference.host_io import frames as numbers
+from tessera_reference.host_io import frames as patterns
 from tessera_reference.host_io.machine import PAGE, SparseMemory
 from tessera_reference.host_io.messages import Pattern
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from functools import cached_property
-from typing import Any, TypeVar
+from functools import cached_property, partial
+from typing import Any, TypeAlias, TypeVar
 
 from ...ir.diagnostics import read_json
 from ...numerics.formats import DTYPES, shown
@@ -298,6 +298,8 @@ def _three_extents(value: object) -> bool:
 
 
 Value = TypeVar("Value")
+Reader: TypeAlias = Callable[[Any], Any]
+NO_READERS: Mapping[str, Reader] = {}
 
 
 def metadata_to_bytes(metadata: Metadata) -> bytes:
@@ -342,59 +344,45 @@ def _members_of(entry: Any) -> dict[str, Any]:
 
 
 def _metadata(document: object) -> Metadata:
-    members = _members("the metadata", document, "kernels", "policy", "collective_plans", "explanation")
-    policy = members["policy"]
-    return Metadata(
-        kernels=_each("kernels", members["kernels"], _kernel),
-        policy=None if policy is None else _policy(policy),
-        collective_plans=_each("collective_plans", members["collective_plans"], _plan),
-        explanation=_explanation(members["explanation"]),
-    )
+    readers = {
+        "kernels": _list_of("kernels", _kernel),
+        "policy": lambda policy: None if policy is None else _value("the policy", NumericsPolicy, policy),
+        "collective_plans": _list_of("collective_plans", partial(_value, "a collective plan", CollectivePlan)),
+        "explanation": _explanation,
+    }
+    return _value("the metadata", Metadata, document, readers)
 
 
 def _kernel(document: object) -> KernelEntry:
-    names = [field.name for field in fields(KernelEntry)]
-    members = _members("a kernel", document, *names, "buffer_size")
-    values = {name: members[name] for name in names}
-    values["parameters"] = _each("parameters", values["parameters"], _parameter)
-    values["grid"] = _tuple(values["grid"])
-    values["block"] = _tuple(values["block"])
-    return KernelEntry(**values)
+    readers = {"parameters": _list_of("parameters", _parameter)}
+    return _value("a kernel", KernelEntry, document, readers, "buffer_size")
 
 
 def _parameter(document: object) -> KernelParameter:
-    names = [field.name for field in fields(KernelParameter)]
-    members = _members("a parameter", document, *names, "offset", "size")
-    values = {name: members[name] for name in names}
-    return KernelParameter(**{**values, "shape": _tuple(values["shape"])})
-
-
-def _policy(document: object) -> NumericsPolicy:
-    return NumericsPolicy(**_members("the policy", document, *(field.name for field in fields(NumericsPolicy))))
-
-
-def _plan(document: object) -> CollectivePlan:
-    names = [field.name for field in fields(CollectivePlan)]
-    return CollectivePlan(**_members("a collective plan", document, *names))
+    return _value("a parameter", KernelParameter, document, {}, "offset", "size")
 
 
 def _explanation(document: object) -> Explanation:
-    members = _members("the explanation", document, "fusion_groups", "tile_shapes")
-    return Explanation(
-        fusion_groups=_each("fusion_groups", members["fusion_groups"], _fusion_group),
-        tile_shapes=_each("tile_shapes", members["tile_shapes"], _tile_shape),
-    )
+    readers = {
+        "fusion_groups": _list_of("fusion_groups", partial(_value, "a fusion group", FusionGroup)),
+        "tile_shapes": _list_of("tile_shapes", partial(_value, "a tile shape", TileShape, readers={"extents": _pairs})),
+    }
+    return _value("the explanation", Explanation, document, readers)
 
 
-def _fusion_group(document: object) -> FusionGroup:
-    members = _members("a fusion group", document, "kernel", "operations")
-    return FusionGroup(members["kernel"], _tuple(members["operations"]))
+def _pairs(document: object) -> tuple[tuple[str, Any], ...]:
+    if not isinstance(document, dict):
+        raise malformed(f"extents is {shown(document)}", "an object")
+    return tuple(document.items())
 
 
-def _tile_shape(document: object) -> TileShape:
-    members = _members("a tile shape", document, "kernel", "operation", "extents")
-    require(isinstance(members["extents"], dict), "extents", members["extents"], "an object")
-    return TileShape(members["kernel"], members["operation"], tuple(members["extents"].items()))
+def _value(
+    what: str, cls: type[Value], document: object, readers: Mapping[str, Reader] = NO_READERS, *beside: str
+) -> Value:
+    """A value of an object that has just its fields, and what is `beside`; a list that nobody reads is a tuple."""
+    names = [field.name for field in fields(cls)]  # type: ignore[arg-type]  # every one is a dataclass
+    members = _members(what, document, *names, *beside)
+    return cls(**{name: readers.get(name, _tuple)(members[name]) for name in names})
 
 
 def _members(what: str, document: object, *names: str) -> Mapping[str, Any]:
@@ -404,10 +392,13 @@ def _members(what: str, document: object, *names: str) -> Mapping[str, Any]:
     return document
 
 
-def _each(what: str, document: object, read: Callable[[object], Value]) -> tuple[Value, ...]:
-    if not isinstance(document, list):
-        raise malformed(f"{what} is {shown(document)}", "a list")
-    return tuple(read(entry) for entry in document)
+def _list_of(what: str, read: Callable[[object], Value]) -> Callable[[object], tuple[Value, ...]]:
+    def read_list(document: object) -> tuple[Value, ...]:
+        if not isinstance(document, list):
+            raise malformed(f"{what} is {shown(document)}", "a list")
+        return tuple(map(read, document))
+
+    return read_list
 
 
 def _tuple(document: Any) -> Any:

@@ -62,7 +62,7 @@ typedef struct { const char *name; uint32_t first_step, loop_depth; List produce
 typedef struct {
     const char *name;
     uint32_t kernel_count, channel_count, process_count, slot_count, symbol_count, tensor_count, workers;
-    uint32_t worker, most_scalars, most_reads; /* `worker` is the expression of the dispatch policy */
+    uint32_t worker, most_scalars; /* `worker` is the expression of the dispatch policy */
     const KernelInfo *kernels;
     const Instruction *instructions;
     const ChannelInfo *channels;
