@@ -22,17 +22,10 @@ from ..abi.fatbin import (
 )
 from ..abi.policy import NumericsPolicy
 from ..abi.status import ABI_VERSION, AbiVersion, invalid
+from ..collectives.planner import DIALECT
 from ..collectives.selection import row_of, tables
-from ..graph.collectives import AllGather, AllReduce, AllToAll, Collective, ReduceScatter, RootBroadcast
-from ..graph.futures import (
-    WIRES,
-    FutureCollective,
-    IssueAllGather,
-    IssueAllReduce,
-    IssueAllToAll,
-    IssueBroadcast,
-    IssueReduceScatter,
-)
+from ..graph.collectives import AllGather, Collective
+from ..graph.futures import WIRES, FutureCollective, GroupCollective, IssueAllGather
 from ..ir.attributes import attribute_text
 from ..ir.diagnostics import MissingTool, Rejection, UnsupportedConstruct
 from ..ir.module import Function, Instruction, Module
@@ -56,35 +49,23 @@ from .kernels import Offered, canonical_text, entry_of, offered, require_kernels
 # program leaves the algorithm open, the table by size decides, or the runtime where the size is known only at launch.
 
 
-NAMES: Mapping[type[Collective], str] = {
-    AllReduce: "all_reduce",
-    ReduceScatter: "reduce_scatter",
-    AllGather: "all_gather",
-    RootBroadcast: "broadcast",
-    AllToAll: "all_to_all",
-    IssueAllReduce: "all_reduce",
-    IssueReduceScatter: "reduce_scatter",
-    IssueAllGather: "all_gather",
-    IssueBroadcast: "broadcast",
-    IssueAllToAll: "all_to_all",
-}
-
-
 def plans_of(modules: Sequence[Module]) -> tuple[CollectivePlan, ...]:
     """A plan of every collective, in the order of the text; equal plans of a function are listed once."""
     return tuple(
         dict.fromkeys(
-            _plan(instruction.operation, function.name, module.meshes)
+            _plan(operation, function.name, module.meshes)
             for module in modules
             for function in module.functions.values()
-            for instruction in function.body.walk()
-            if isinstance(instruction.operation, Collective) and type(instruction.operation) in NAMES
+            for operation in (instruction.operation for instruction in function.body.walk())
+            if isinstance(operation, Collective)
+            if isinstance(operation, GroupCollective) or type(operation) in DIALECT
         )
     )
 
 
 def _plan(operation: Collective, function: str, meshes: Mapping[str, Mesh]) -> CollectivePlan:
-    collective, size = NAMES[type(operation)], _bytes(operation)
+    name, size = DIALECT.get(type(operation), operation.name), _bytes(operation)
+    collective = name.rpartition(".")[2]
     if not isinstance(operation, FutureCollective):
         algorithm = _by_size(collective, size)
         return CollectivePlan(collective, operation.axis, algorithm, "default", function, bytes=size)

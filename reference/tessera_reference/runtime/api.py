@@ -1,12 +1,6 @@
 """The host API as an object, with its extensions for tests, planning and explanations (runtime spec 4, 8.2, 13, 17)."""
 
 # ruff: noqa: N802, N803, the names are those of the C API
-# ruff: noqa: N802, the names are those of the C API
-
-# ruff: noqa: N802, N803, the names are those of the C API
-# ruff: noqa: N802, the names are those of the C API
-# ruff: noqa: N802, N803, the names are those of the C API
-# ruff: noqa: N802, the names are those of the C API
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
