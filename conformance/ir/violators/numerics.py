@@ -204,16 +204,15 @@ SOFTMAXES = [
 def rounding_with(rule: Callable[[Values, DType], Values]) -> Callable[..., Values]:
     """The rounding of narrow results, done otherwise."""
 
-    def rounded(values: Values, kind: DType, overflow: str = "saturate") -> Values:
-        with np.errstate(all="ignore"):
-            return rule(np.asarray(values), kind)
+    def narrowing(kind: DType, overflow: str = "saturate") -> Callable[[Values], Values]:
+        return lambda values: rule(np.asarray(values), kind)
 
-    return rounded
+    return narrowing
 
 
 def rounding(clause: str, name: str, description: str, rule: Callable[[Values, DType], Values]) -> Violation:
     """A departure of the operators on narrow types."""
-    return changed(clause, name, description, (arithmetic, "round_to", rounding_with(rule)))
+    return changed(clause, name, description, (arithmetic, "narrowing", rounding_with(rule)))
 
 
 ROUNDINGS = [

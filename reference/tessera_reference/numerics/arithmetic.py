@@ -11,7 +11,7 @@ import numpy.typing as npt
 from .array import Array, in_blocks
 from .errors import DivisionByZero, DTypeMismatch, ShapeMismatch, broadcast_shape
 from .formats import DTYPES, UnsupportedDType
-from .rounding import round_to
+from .rounding import narrowing
 
 # Complex arithmetic written out by component, since compilers and libraries differ about it.
 #
@@ -205,10 +205,11 @@ def _rounded_once(operator: Operator, a: Array, b: Array) -> Array:
     with np.errstate(all="ignore"):
         if not a.dtype.is_narrow:
             return Array(a.dtype, np.asarray(operator(a.values, b.values)))
+        narrow = narrowing(a.dtype)
         inner = np.float64 if a.dtype.name == "bf16" and operator not in (np.add, np.subtract) else np.float32
 
         def rounded(*operands: Values) -> Values:
-            return round_to(np.asarray(operator(*(x.astype(inner, copy=False) for x in operands))), a.dtype)
+            return narrow(operator(*[x.astype(inner, copy=False) for x in operands]))
 
         return Array(a.dtype, in_blocks(rounded, np.float32, a.values, b.values))
 

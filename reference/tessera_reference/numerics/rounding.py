@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -41,8 +42,13 @@ def round_to(values: npt.NDArray[np.floating[Any]], dtype: DType, overflow: Over
     with np.errstate(all="ignore"):
         if not dtype.is_narrow:
             return np.asarray(values).astype(dtype.carrier, copy=False)
-        beyond = _beyond(dtype, overflow)
-        return in_blocks(lambda block: _narrowed(block, dtype, beyond), np.float32, values)
+        return in_blocks(narrowing(dtype, overflow), np.float32, values)
+
+
+def narrowing(dtype: DType, overflow: Overflow = "saturate") -> Callable[[Values], Values]:
+    """Return the function that rounds blocks of float32 or float64 to a narrow dtype."""
+    beyond = _beyond(dtype, overflow)
+    return lambda block: _narrowed(block, dtype, beyond)
 
 
 def round_operand(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
@@ -120,7 +126,7 @@ def _narrowed(values: npt.NDArray[np.floating[Any]], dtype: DType, beyond: float
         magnitude = np.abs(rounded)
         special = np.asarray(~((magnitude > dtype.min_normal) & (magnitude <= dtype.max_finite)))
     result = rounded.astype(np.float32, copy=False)
-    if np.any(special):
+    if special.any():
         result[special] = _nearest(exact[special], dtype, beyond)
     return result
 
