@@ -92,7 +92,7 @@ def test_the_arithmetic_checks_for_itself_what_types_promise() -> None:
         movement.broadcast(array("fp32", [[1, 2]]), (5,))
     with pytest.raises(ShapeMismatch, match=r"the updates have shape \[3\], not \[2, 2, 3\]"):
         movement.scattered(x, INPUTS["I"], array("fp32", [1, 2, 3]), 0)
-    with pytest.raises(ShapeMismatch, match="differ beside axis 0"):
+    with pytest.raises(ShapeMismatch, match="differ in an axis other than 0"):
         movement.concatenated((x, INPUTS["Y"]), 0)
     for one, other in (
         (movement.chosen, (array("bool", True), x, INPUTS["H"])),

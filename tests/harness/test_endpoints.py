@@ -275,8 +275,8 @@ def floods(connection: socket.socket, lines: Any) -> None:
 @pytest.mark.parametrize(
     ("speak", "kind", "detail"),
     [
-        (lambda connection, lines: None, "crash", "ended the connection behind 0 of 2 answers"),
-        (half, "crash", "behind 1 of 2 answers: end of the connection within '{\"correlation_id\"'"),
+        (lambda connection, lines: None, "crash", "ended the connection after 0 of 2 answers"),
+        (half, "crash", "after 1 of 2 answers: end of the connection within '{\"correlation_id\"'"),
         (speaks(response(frame())), "hang", "1 frames are not answered at the deadline, 1 of them requests"),
         (speaks(b""), "hang", "2 frames are not answered at the deadline, 2 of them requests"),
         (speaks(b"INFO: reading\n"), "protocol_error", "an answer is not JSON in UTF-8: 'INFO: reading'"),
@@ -312,7 +312,7 @@ def test_a_late_answer_is_a_fault_of_its_case(endpoint: OpenSession) -> None:
         pass
     fault = session.reset()
     assert fault is not None
-    assert (fault.kind, fault.detail) == ("protocol_error", "an answer that nothing asked for: '{\"more\":1}'")
+    assert (fault.kind, fault.detail) == ("protocol_error", "an answer without a request: '{\"more\":1}'")
 
 
 def test_a_fault_is_followed_by_a_new_connection(endpoint: OpenSession) -> None:

@@ -170,7 +170,7 @@ def test_a_hello_says_what_is_claimed():
     [
         ({"documents": ["tessera"]}, "documents[0]"),
         ({"implementation": {"name": "acme"}}, "implementation"),
-        ({"protocol": {"minimum": 2, "maximum": 3}}, "speaks protocol 2 to 3, the harness 1"),
+        ({"protocol": {"minimum": 2, "maximum": 3}}, "supports protocol 2 to 3, the harness 1"),
         ({"capabilities": {"random-ops": "maybe"}}, "capabilities"),
         ({"surprise": 1}, "surprise"),
     ],

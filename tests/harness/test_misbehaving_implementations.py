@@ -278,7 +278,7 @@ PARSE = ("language.parse", {"source": "module m {}"})
     ("fake", "kind", "detail"),
     [
         ("dies_at_start", "crash", "at start: session.open: the implementation ended with exit code 7"),
-        ("speaks_another_protocol", "protocol_error", "speaks protocol 7 to 9, the harness 1"),
+        ("speaks_another_protocol", "protocol_error", "supports protocol 7 to 9, the harness 1"),
         ("answers_with_wrong_id", "protocol_error", "carries id 3, expected 2"),
         ("splits_a_message_over_lines", "protocol_error", "not JSON"),
         ("sends_text", "protocol_error", "(char 0): 'INFO: compiling ...'"),

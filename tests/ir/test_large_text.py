@@ -36,7 +36,7 @@ def module(body: str) -> str:
         (('"a"(', "%x, ", LARGE // 40, ""), "expected an operand, found the end of the text", None),
         (('"a"() {a = ', "9", LARGE, "}"), f"a number of {LARGE} digits", 12),
         (('"a"() {a = 1', ", a = 1", 1000, "}"), "attribute 'a' is given twice", 15),
-        (("", "a", LARGE, ""), f"{'a' * 40}: stands where a module is expected", 1),
+        (("", "a", LARGE, ""), f"{'a' * 40}: is in the place of a module", 1),
         (('"a"() {a = "', "\\5C", LARGE // 30, "\\"), "a string does not end on its line", 12),
     ],
     ids=["blanks", "string", "percent", "nul", "types", "operands", "digits", "attributes", "word", "escapes"],

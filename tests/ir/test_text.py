@@ -215,7 +215,7 @@ def test_several_modules_also_in_one_that_a_tool_puts_around_them() -> None:
 def test_a_module_stands_beside_functions_in_no_module(rejected: Reject) -> None:
     mixed = f'"builtin.module"() ({{{module("", "a")}{func("tessera.graph.return")}}}) : () -> ()'
     (actual,) = rejected(mixed)
-    assert actual.message == "module: stands in a module, outside functions"
+    assert actual.message == "module: is in a module, outside functions"
 
 
 @pytest.mark.parametrize(("owner", "name"), [("function", "return"), ("region", "yield")])
@@ -314,7 +314,7 @@ REFUSALS: dict[str, tuple[str, str, int, str, str]] = {
     ),
     "no name": ('sym_name = "g0", ', "", 2, "types", "has no name"),
     "an operation outside functions": ("tessera.graph.mesh", "tessera.graph.negate", 2, "types", "outside functions"),
-    "no module": ('"builtin.module"', '"builtin.modul"', 1, "types", "stands where a module is expected"),
+    "no module": ('"builtin.module"', '"builtin.modul"', 1, "types", "is in the place of a module"),
     "no signature": (
         'sym_name = "g", function_type = (tensor<2x2xfp32>) -> (tensor<2x2xfp32>)',
         'sym_name = "g"',
@@ -331,7 +331,7 @@ REFUSALS: dict[str, tuple[str, str, int, str, str]] = {
     ),
     "attribute of a function": ('{sym_name = "g", ', '{sym_name = "g", inline, ', 33, "types", "no attribute 'inline'"),
     "default of no parameter": ('{sym_name = "g", ', '{sym_name = "g", defaults = {z = 1}, ', 33, "types", "a default"),
-    "a label": ("(%s, %a, %b) :", "(%s, %of(%a), %b) :", 27, "types", "%of(...) stands where %wrt does"),
+    "a label": ("(%s, %a, %b) :", "(%s, %of(%a), %b) :", 27, "types", "%of(...) is in the place of %wrt"),
 }
 
 

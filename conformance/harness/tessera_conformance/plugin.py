@@ -125,7 +125,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the markers and set up the run."""
     config.addinivalue_line("markers", "clause(id, ...): the clauses that a case judges")
     config.addinivalue_line("markers", "feature(name, ...): what must be claimed beyond the clauses' features")
-    config.addinivalue_line("markers", "judges(what, ...): effect, acceptance or refusal, where checks tell it wrong")
+    config.addinivalue_line("markers", "judges(what, ...): effect, acceptance or refusal, where checks show it wrongly")
     config.addinivalue_line("markers", "title(text): what one case of a parametrized test is about")
     config.addinivalue_line("markers", "level(name, ...): the numerics levels at which a case applies (default: all)")
     options = config.option

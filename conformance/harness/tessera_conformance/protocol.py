@@ -155,7 +155,7 @@ def read_hello(message: Any) -> Hello:
         raise ProtocolViolation(f"Hello is malformed: {problem}")
     lowest, highest = message["protocol"]["minimum"], message["protocol"]["maximum"]
     if not lowest <= PROTOCOL <= highest:
-        raise ProtocolViolation(f"the implementation speaks protocol {lowest} to {highest}, the harness {PROTOCOL}")
+        raise ProtocolViolation(f"the implementation supports protocol {lowest} to {highest}, the harness {PROTOCOL}")
     return Hello(
         name=message["implementation"]["name"],
         version=message["implementation"]["version"],

@@ -81,7 +81,7 @@ class Choice:
         if self.failed is not None:
             selected &= _failures(self.failed, index)
         if not selected:
-            raise NothingChosen("no case is in all that was asked for: leave out an option")
+            raise NothingChosen("no case matches all options: leave one out")
         return {identifier: case for identifier, case in index.items() if identifier in selected}
 
 
@@ -435,5 +435,5 @@ def _places(config: pytest.Config) -> list[Place]:
     named = places(map(str, config.args), config.invocation_params.dir)
     outside = [place for place in named if place.outside]
     if of_the_suite and outside:
-        raise NothingChosen(f"{outside[0].argument}: lies outside the suite, which is in {suite}")
+        raise NothingChosen(f"{outside[0].argument}: is outside the suite, which is in {suite}")
     return named

@@ -266,7 +266,7 @@ def from_wire(value: Any) -> Any:
     if isinstance(value, dict):
         if "$tensor" in value:
             if len(value) != 1:
-                raise MalformedTensor("other fields stand beside $tensor")
+                raise MalformedTensor("there are other fields beside $tensor")
             return Tensor.from_message(value["$tensor"])
         return {key: item if isinstance(item, _AS_THEY_ARE) else from_wire(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -49,7 +49,7 @@ DEFINITIONS = [
 
 REGIONS = [
     overlooks("endless_blocks", "LANG-01-06", "that a block has no terminator", "has no terminator"),
-    overlooks("dead_ends", "LANG-01-06", "what stands behind a terminator", "behind the end of its block"),
+    overlooks("dead_ends", "LANG-01-06", "what stands behind a terminator", "follows the end of its block"),
     overlooks("results_of_terminators", "LANG-01-06", "that a terminator has results", "has operands only"),
     overlooks("yields", "LANG-01-06", "that regions yield other values than result", "yield"),
     turns_down("no_regions", "LANG-01-06", "operations with regions", r'graph\.(if|for|while)"'),

@@ -316,9 +316,7 @@ def _require_own(directory: Path) -> None:
     status = directory.stat()
     if status.st_uid != os.geteuid() or status.st_mode & 0o022:
         where = f"the cache directory {directory}, which others may write"
-        raise invalid(
-            "cache", where, f"a directory of one's own with nobody else's right to write: chmod 700 {directory}"
-        )
+        raise invalid("cache", where, f"a directory of one's own that no other user may write: chmod 700 {directory}")
 
 
 def _identity(tags: CacheTags) -> tuple[str, str]:

@@ -95,7 +95,7 @@ def _require_agreement(buffers: Sequence[Array], op: str, descriptors: Sequence[
         raise invalid(_ALL_REDUCE, "no rank takes part", "one buffer of each rank")
     for rank, buffer in enumerate(buffers):
         if (buffer.dtype, buffer.shape) != (buffers[0].dtype, buffers[0].shape):
-            actual = f"rank {rank} brings {buffer.dtype}{list(buffer.shape)}"
+            actual = f"rank {rank} has {buffer.dtype}{list(buffer.shape)}"
             expected = f"{buffers[0].dtype}{list(buffers[0].shape)}, as rank 0 does"
             raise mismatch(_ALL_REDUCE, actual, expected)
     if descriptors is None:
@@ -105,7 +105,7 @@ def _require_agreement(buffers: Sequence[Array], op: str, descriptors: Sequence[
         raise invalid(_ALL_REDUCE, actual, "one of each rank")
     for rank, descriptor in enumerate(descriptors):
         if descriptor != descriptors[0]:
-            actual = f"rank {rank} brings another determinism descriptor than rank 0"
+            actual = f"rank {rank} has another determinism descriptor than rank 0"
             raise Failure(
                 Status.TESS_ERR_DETERMINISM_VIOLATION, _ALL_REDUCE, actual, "the same descriptor on every rank"
             )
@@ -174,7 +174,7 @@ def partial_values(operation: str, buffers: Sequence[Array], partials: Sequence[
     blocks, warps = partials
     for rank, buffer in enumerate(buffers):
         if buffer.shape[:2] != (blocks, warps):
-            actual = f"rank {rank} brings {buffer.dtype}{list(buffer.shape)}"
+            actual = f"rank {rank} has {buffer.dtype}{list(buffer.shape)}"
             expected = f"[{blocks}, {warps}, ...], a partial value of each warp of each block"
             raise invalid(operation, actual, expected)
     places = [(block, warp) for block in range(blocks) for warp in range(warps)]
@@ -598,7 +598,7 @@ def _require_fit(operation: str, used: Algorithm, inputs: Sequence[Array], root:
         expected_shape: object = (own.stop - own.start,) if operation == "all_gather" else first.shape
         shape: object = (buffer.values.size,) if operation == "all_gather" else buffer.shape
         if (buffer.dtype, shape) != (first.dtype, expected_shape):
-            actual = f"rank {rank} brings {buffer.dtype}{list(buffer.shape)}"
+            actual = f"rank {rank} has {buffer.dtype}{list(buffer.shape)}"
             expected = f"{first.dtype}{list(expected_shape)}"  # type: ignore[call-overload]
             raise mismatch(operation, actual, expected)
     if (operation == "broadcast") != (root is not None) or not 0 <= (root or 0) < ranks:

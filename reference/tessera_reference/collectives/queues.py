@@ -537,9 +537,9 @@ def _require_buckets_fit(inputs: Sequence[Array], experts: Sequence[Sequence[int
     first = inputs[0]
     for rank, (tokens, own) in enumerate(zip(inputs, experts, strict=True)):
         if len(tokens.shape) != 2:
-            raise invalid("dispatch", f"rank {rank} brings {len(tokens.shape)} axes", "tokens and their features")
+            raise invalid("dispatch", f"rank {rank} has {len(tokens.shape)} axes", "tokens and their features")
         if (tokens.dtype, tokens.shape[1]) != (first.dtype, first.shape[1]):
-            actual = f"rank {rank} brings {tokens.dtype}{list(tokens.shape)}"
+            actual = f"rank {rank} has {tokens.dtype}{list(tokens.shape)}"
             raise mismatch("dispatch", actual, f"{first.dtype} of {first.shape[1]} features")
         if len(own) != tokens.shape[0]:
             raise invalid("dispatch", f"{len(own)} experts of rank {rank}", f"one for each of {tokens.shape[0]} tokens")

@@ -124,9 +124,9 @@ def _register_serve(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=int, metavar="N", help="answer out of order, by a seed: clients match ids")
     parser.add_argument(
-        "--fail", action="append", default=[], metavar="SIP.CUBE.PE", help="a PE that fails whatever it is given"
+        "--fail", action="append", default=[], metavar="SIP.CUBE.PE", help="a PE that fails every request"
     )
-    parser.add_argument("--reads", metavar="FILE.jsonl", help="append what reads bring: ids and bytes, one a line")
+    parser.add_argument("--reads", metavar="FILE.jsonl", help="append the data of reads: ids and bytes, one a line")
     parser.add_argument(
         "--description",
         metavar="FILE.json",

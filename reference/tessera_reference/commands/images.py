@@ -158,7 +158,7 @@ def register_explain(subparsers: Any) -> None:
         action="append",
         default=[],
         metavar="NAME=N",
-        help="of a module image: a dimension that launches tell, to see what is decided for it",
+        help="of a module image: a dimension that launches give, to see what is decided for it",
     )
     parser.add_argument("--target", metavar="NAME", help="of a module image: the target that --extent is about")
 
@@ -223,7 +223,7 @@ def _explained_for(fatbin: Fatbin, options: argparse.Namespace) -> str:
     known: Any = {name for kernel in fatbin.metadata.kernels for name in named_dimensions(kernel)}
     for name in extents:
         if name not in known:
-            raise BadInput(f"--extent {name}: launches tell {', '.join(sorted(known)) or 'no dimensions'}")
+            raise BadInput(f"--extent {name}: launches give {', '.join(sorted(known)) or 'no dimensions'}")
     target = options.target or (fatbin.targets[0] if fatbin.targets else "")
     if not any(set(names) <= extents.keys() for names in map(named_dimensions, fatbin.metadata.kernels) if names):
         raise BadInput(f"--extent {', '.join(extents)}: no kernel has only these; there are {', '.join(sorted(known))}")

@@ -49,7 +49,7 @@ def untellable(function: Function) -> Iterator[Diagnostic]:
             unknown = is_unknown(dimension)
             named = "a dimension ?" if unknown else f"the dimension {dimension}"
             remedy = "name the dimension" if unknown else f"add a parameter {dimension}: int32"
-            message = f"@{function.name} has {named}, which no parameter tells at launch"
+            message = f"@{function.name} has {named}, which no parameter gives at launch"
             requirement = "dimensions that are numbers, or the names of int parameters"
             yield refusal_at(function.location, "shapes", message, requirement, "RT-10.1-01", remedy)
 

@@ -77,7 +77,7 @@ def missing_declaration(collective: type[Collective], attribute: str) -> Refusal
     return Refusal(
         "distributed",
         f"{spelling} declares no {attribute}",
-        "the axis of the mesh along which ranks meet" if axis else f"op, one of {', '.join(OPERATORS)}",
+        "the axis of the mesh along which ranks communicate" if axis else f"op, one of {', '.join(OPERATORS)}",
         "LANG-09-02" if axis else "LANG-09-03",
         "say along which axis: axis=dp" if axis else 'say what is computed: op="sum"',
     )

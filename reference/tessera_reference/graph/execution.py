@@ -97,7 +97,7 @@ def mismatch(arrived: Mapping[int, Arrival]) -> Diagnostic:
         [Standing(rank, arrived[rank]) for rank in sorted(arrived)],
         f"one {what} on every rank of the group",
         {"dtype": "LANG-15-12", "shape": "LANG-09-04"}.get(what, "AMB-RT-13"),
-        "have every rank bring a tensor of the same type" if what in ("dtype", "shape") else SAME,
+        "give every rank an operand of the same type" if what in ("dtype", "shape") else SAME,
     )
 
 
@@ -593,7 +593,7 @@ def execute(
         return results
     except RecursionError:
         raise UnsupportedConstruct("execute.deep_calls", target.location) from None
-    raise AssertionError(f"@{function} met other ranks")  # which `meets` has ruled out
+    raise AssertionError(f"@{function} has collectives")  # which `meets` has ruled out
 
 
 def execute_on_mesh(

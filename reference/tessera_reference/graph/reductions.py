@@ -269,7 +269,7 @@ class ArgMax(Reduction):
         """The operand's shape without the axis, of int32, which has to hold every index."""
         extent = self.x.shape[self.axis] if -self.x.rank <= self.axis < self.x.rank else 0
         if isinstance(extent, int) and extent > self.result_dtype.int_max + 1:
-            message = f"{extent} elements lie along axis {self.axis}"
+            message = f"{extent} elements are along axis {self.axis}"
             requirement = f"at most {self.result_dtype.int_max + 1}, whose indices are {self.result_dtype}"
             raise Refusal("types", message, requirement, "AMB-LANG-134")
         return super().infer()

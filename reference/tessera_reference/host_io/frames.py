@@ -425,7 +425,7 @@ def _require_source(write: MemoryWrite) -> None:
     pattern = write.pattern
     if write.src_kind != "pattern":
         if pattern is not None:
-            _refuse("pattern", f"is given beside src_kind {write.src_kind}", "HIO-D5-10")
+            _refuse("pattern", f"is given with src_kind {write.src_kind}", "HIO-D5-10")
         return
     if pattern is None:
         _refuse("pattern", "is missing, with src_kind pattern", "HIO-D5-11")

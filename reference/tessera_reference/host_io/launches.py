@@ -126,7 +126,7 @@ def _executable(fatbin: Fatbin, name: str, extents: tuple[tuple[str, int], ...])
     """A kernel for the first target of its image. Raises `RequestFailed` for collectives, and `PROBLEMS`."""
     executable = executables_of(fatbin, name, fatbin.targets[0], dict(extents))
     if executable.needs_mesh:
-        raise RequestFailed(ErrorCode.UNSUPPORTED, f"kernel {name} meets other ranks", "kernel_ref.name")
+        raise RequestFailed(ErrorCode.UNSUPPORTED, f"kernel {name} has collectives", "kernel_ref.name")
     return executable
 
 

@@ -129,7 +129,7 @@ def _memref(inside: str) -> Memref:
     shape, semicolon, setting = inside.partition(";")
     space = _setting(setting, "addrspace") if semicolon else "global"
     if space not in ADDRESS_SPACES:
-        message = f"a memref does not lie in address space {space[:40]!r}"
+        message = f"a memref is not in address space {space[:40]!r}"
         requirement = f"addrspace={' or '.join(ADDRESS_SPACES)}"
         raise Refusal("types", message, requirement, "LANG-02.2-19", did_you_mean(space, ADDRESS_SPACES))
     return Memref(*_shaped(shape), space)
@@ -160,7 +160,7 @@ def sound_mesh(axes: tuple[str, ...], shape: tuple[int, ...]) -> Mesh:
         message = f"a mesh of {len(axes)} axes has {len(shape)} extents"
         raise Refusal("distributed", message, "one extent for each axis", "LANG-09-01")
     if len(set(axes)) != len(axes):
-        raise Refusal("distributed", "an axis stands twice", "axes of different names", "LANG-09-01")
+        raise Refusal("distributed", "an axis occurs twice", "axes of different names", "LANG-09-01")
     if min(shape) <= 0:
         raise Refusal("distributed", "an axis has no extent", "extents of at least 1", "LANG-09-01")
     return Mesh(axes, shape)
@@ -209,7 +209,7 @@ def _shard(inside: str) -> Shard:
     rank_groups = tuple(tuple(map(read_extent, group.split(","))) for group in groups[1].strip("[]").split("],["))
     ranks = [rank for group in rank_groups for rank in group]
     if len(set(ranks)) != len(ranks):
-        raise Refusal("distributed", "a rank stands in two groups", "each once", "COLL-02.2-03")
+        raise Refusal("distributed", "a rank is in two groups", "each once", "COLL-02.2-03")
     if len({len(group) for group in rank_groups}) != 1:
         raise Refusal("distributed", "groups have different sizes", "as many ranks in each group", "COLL-02.2-03")
     return Shard(groups=rank_groups)
@@ -217,7 +217,7 @@ def _shard(inside: str) -> Shard:
 
 def _sound_axes(axes: tuple[str, ...]) -> Shard:
     if len(set(axes)) != len(axes):
-        raise Refusal("distributed", "an axis stands twice", "each axis once", "COLL-02.2-03")
+        raise Refusal("distributed", "an axis occurs twice", "each axis once", "COLL-02.2-03")
     return Shard(axes)
 
 

@@ -341,7 +341,7 @@ class FunctionReader:
             if operation.name in TERMINATORS:
                 end = TERMINATORS[operation.name], self.terminator(operation, ending)
                 if position + 1 < len(text.operations):
-                    message, remedy = "stands behind the end of its block", "move it above the terminator"
+                    message, remedy = "follows the end of its block", "move it above the terminator"
                     self.findings.report(text.operations[position + 1], message, "nothing", "LANG-01-06", remedy)
                 break
             operands = self.operands(operation)
@@ -494,7 +494,7 @@ def _check_counts(operation: TextOperation, declared: type[Operation]) -> None:
     for operand, name in zip(operation.operands, places, strict=True):
         if operand.label not in ("", name):
             raise Refusal(
-                "types", f"%{operand.label}(...) stands where %{name} does", f"%{name}(...)", "LANG-11-01", ""
+                "types", f"%{operand.label}(...) is in the place of %{name}", f"%{name}(...)", "LANG-11-01", ""
             )
     if len(operation.regions) != len(declared.regions):
         expected = f"regions: {', '.join(declared.regions)}" if declared.regions else "no region"
@@ -547,7 +547,7 @@ def _flat(operations: Sequence[TextOperation], findings: Findings) -> list[TextO
         else:
             findings.report(
                 operation,
-                "stands where a module is expected" if operation.name != MODULE else "has one region",
+                "is in the place of a module" if operation.name != MODULE else "has one region",
                 f'"{MODULE}"() ({{...}}) around functions and meshes',
                 "LANG-05-03",
                 did_you_mean(operation.name, [MODULE]),
@@ -593,7 +593,7 @@ class _ModuleReader:
         if operation.name not in DEFINITIONS:
             expected = f"one of {', '.join(DEFINITIONS)}"
             remedy = did_you_mean(operation.name, DEFINITIONS)
-            self.findings.report(operation, "stands in a module, outside functions", expected, "LANG-05-03", remedy)
+            self.findings.report(operation, "is in a module, outside functions", expected, "LANG-05-03", remedy)
             return None
         name = operation.attributes.get("sym_name")
         if name is None or not isinstance(name.value, str):

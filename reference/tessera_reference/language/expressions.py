@@ -532,7 +532,7 @@ def evaluate(
     except Rejection as rejection:
         findings.diagnostics += [replace(diagnostic, phase="verify") for diagnostic in rejection.diagnostics]
         return None
-    raise AssertionError("a constant expression meets no other rank")
+    raise AssertionError("a constant expression has no collective")
 
 
 def _leaves(expr: s.Expr) -> Iterator[s.Expr]:

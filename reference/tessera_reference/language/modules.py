@@ -433,7 +433,7 @@ class FunctionLowering:
         for parameter in self.declaration.parameters:
             if parameter.default is None:
                 if has_default:
-                    message = f"{parameter.name!r} has no default and stands behind one that has"
+                    message = f"{parameter.name!r} has no default and follows one that has one"
                     self._refuse(parameter.span, message, "defaults on trailing parameters only", "AMB-LANG-74")
                 continue
             has_default = True

@@ -222,7 +222,7 @@ def _call(children: Children) -> s.Call:
 
 
 def _misplaced(children: Children) -> s.Expr:
-    message, remedy = "a positional argument stands after a keyword argument", "positional arguments come first"
+    message, remedy = "a positional argument follows a keyword argument", "positional arguments come first"
     place, requirement = children[0].span, "the grammar of section 2.3"
     raise Rejection([Diagnostic("syntax", "parse", message, place, "", (), requirement, "AMB-LANG-14", remedy)])
 
@@ -337,14 +337,14 @@ CONTEXTUAL = {"tensor": "<", "memref": "<", "fragment": "<", "fn": r"\(", "asser
 """These words are keywords only before this, a regular expression; elsewhere they are names."""
 
 HINTS = {
-    **dict.fromkeys("'`\u201c\u201d", 'strings stand in double quotes: "text"'),
+    **dict.fromkeys("'`\u201c\u201d", 'strings are in double quotes: "text"'),
     **dict.fromkeys("\u2212\u2013", "did you mean '-'?"),
     "\u00d7": "did you mean '*'?",
     "!": "did you mean '!='?",
     "&&": "there is no logical 'and': nest two ifs",
     "||": "there is no logical 'or': nest two ifs",
     "%": "there is no remainder operator",
-    "#": "comments begin with // or stand between /* and */",
+    "#": "comments begin with // or are between /* and */",
     "\0": "a NUL byte: is this a text file?",
     "\u00a0": "a no-break space: type a plain one",
     "\ufeff": "a byte order mark: save the file without it",
@@ -574,7 +574,7 @@ def _remedy(token: Token, previous: Token, following: Token, expected: AbstractS
     if text.isidentifier() and before[:1].isdigit() and (line, column) == token.span[:2]:
         return "integers are decimal (LANG-02.1-02)" if before == "0" else "a number ends with its last digit"
     if text == "," and following.value == "layout":
-        return "a layout stands after a semicolon: tensor<128x64xbf16; layout=row_major>"
+        return "a layout comes after a semicolon: tensor<128x64xbf16; layout=row_major>"
     if text == "," and "x" in expected:
         return "dimensions are joined by x: tensor<128x64xbf16> (AMB-LANG-09)"
     if text == "*" and following.value == "/" and following.span[:2] == token.span[2:]:
@@ -582,7 +582,7 @@ def _remedy(token: Token, previous: Token, following: Token, expected: AbstractS
     if text in "+-*/@" and following.value == "=" and "=" in expected:
         return f"there is no '{text}=': assign the whole expression"
     if text == "." and following.type == "INT":
-        return "digits stand before a point: 0.5"
+        return "digits come before a point: 0.5"
     if ";" in expected and token.line > line:
         return "is a ';' missing at the end of the line before?"
     return ""

@@ -505,7 +505,7 @@ class Statements:
             self._numerics(call.span, "this is no numerics annotation", 'numerics.profile("strict")')
             return
         if not first:
-            self._numerics(call.span, "a numerics profile stands behind other statements", "the head of a block")
+            self._numerics(call.span, "a numerics profile follows other statements", "the head of a block")
             return
         try:
             self.scope.profile = profile(call.arguments[0])

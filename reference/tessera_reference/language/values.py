@@ -82,7 +82,7 @@ def number(text: str, negative: bool, is_float: bool, dtype: DType) -> int | flo
     if dtype.kind == "float":
         return floating(text, negative, dtype)
     if dtype.kind != "int" or is_float:
-        message = f"{'a float' if is_float else 'an integer'} literal stands where {dtype} is wanted"
+        message = f"{'a float' if is_float else 'an integer'} literal is in the place of {dtype}"
         requirement = "a literal of the kind that its place asks for"
         remedy = "did you mean true or false?" if dtype.kind == "bool" else ""
         raise Refusal("types", message, requirement, "AMB-LANG-54", remedy)
@@ -138,7 +138,7 @@ def _resolve_name(name: str, aliases: Aliases) -> Type:
 def _resolve_memref(type_: s.MemrefType) -> Memref:
     space = type_.address_space or "global"
     if space not in ADDRESS_SPACES:
-        message = f"a memref does not lie in address space {space!r}"
+        message = f"a memref is not in address space {space!r}"
         requirement = f"addrspace={' or '.join(ADDRESS_SPACES)}"
         raise Refusal("types", message, requirement, "LANG-02.2-19", did_you_mean(space, ADDRESS_SPACES))
     return Memref(tuple(resolve_dim(dim) for dim in type_.shape), resolve_dtype(type_.dtype), space)
@@ -159,7 +159,7 @@ def resolve_mesh(type_: s.MeshType) -> Mesh:
         message = f"a mesh of {len(type_.axes)} axes has {len(shape)} extents"
         raise Refusal("distributed", message, "one extent for each axis", "LANG-09-01")
     if repeated:
-        raise Refusal("distributed", f"axis {repeated!r} stands twice", "axes of different names", "LANG-09-01")
+        raise Refusal("distributed", f"axis {repeated!r} occurs twice", "axes of different names", "LANG-09-01")
     if 0 in shape:
         raise Refusal("distributed", "an axis has extent 0", "extents of at least 1", "LANG-09-01")
     return Mesh(type_.axes, shape)

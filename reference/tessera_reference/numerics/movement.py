@@ -113,7 +113,9 @@ def concatenated(parts: Sequence[Array], axis: int) -> Array:
     at = checked_axis("concat", first, axis)
     for part in parts[1:]:
         if part.rank != first.rank or _without(part.shape, at) != _without(first.shape, at):
-            raise ShapeMismatch("concat", f"{list(first.shape)} and {list(part.shape)} differ beside axis {axis}")
+            raise ShapeMismatch(
+                "concat", f"{list(first.shape)} and {list(part.shape)} differ in an axis other than {axis}"
+            )
     return Array(first.dtype, np.concatenate([part.values for part in parts], at))
 
 

@@ -136,7 +136,7 @@ def _checked(placed: Iterator[tuple[Token, _Place]]) -> tuple[Token, ...]:
         elif children == [1]:
             raise place.refusal("the tree has ended before this")
         elif token in places:
-            raise place.refusal(f"{'c' if token == START else f'leaf {token}'} stands here a second time")
+            raise place.refusal(f"{'c' if token == START else f'leaf {token}'} occurs here a second time")
         else:
             children[-1] += 1
             if token == "(":

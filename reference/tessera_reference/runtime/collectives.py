@@ -237,7 +237,7 @@ class CollectiveWork(Work):
                     rendezvous.done.fail(failure)
 
     def _mismatch(self, rank: int, difference: str) -> Failure:
-        return mismatch(self.function, f"rank {rank} brings {difference}", "the same on every rank")
+        return mismatch(self.function, f"rank {rank} has {difference}", "the same on every rank")
 
     def _complete(self, contributions: Mapping[int, Contribution]) -> tuple[int, Callable[[], None]]:
         """Combine the contributions of a group once all have come: how long it takes, and what writes the results."""
@@ -311,7 +311,7 @@ class CollectiveWork(Work):
                 raise self._mismatch(rank, difference)
             for name in ("descriptor", "policy"):
                 if getattr(contribution, name) != getattr(first, name):
-                    subject = f"rank {rank} brings another {name} than rank {lowest}"
+                    subject = f"rank {rank} has another {name} than rank {lowest}"
                     raise Failure(
                         Status.TESS_ERR_DETERMINISM_VIOLATION, self.function, subject, "the same on every rank"
                     )

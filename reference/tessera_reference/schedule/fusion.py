@@ -141,7 +141,7 @@ def _violation(groups: dict[int, list[Instruction]], stuck: set[int], fusions: S
         f"fuse: {names} cannot run as one: something between them needs one of them and is needed by another",
         "a fusion that keeps every dependence",
         "LANG-06.2-01",
-        "fuse what lies between them too, or none of them",
+        "fuse the operations between them too, or none of them",
     )
     return diagnostic_of(refusal, place)
 

@@ -229,7 +229,7 @@ def _verify_alignment(instruction: Instruction, memory: Memref, stride: int, con
     """Rows of ldmatrix begin at multiples of 16 bytes, as far as constants show (LANG-07.3-01)."""
     offset = _offset(memory, instruction.operands[1:], constants)
     if offset is not None and offset % ALIGNMENT != 0:
-        message = f"the corner lies at byte {offset} of a row"
+        message = f"the corner is at byte {offset} of a row"
         requirement = f"a multiple of {ALIGNMENT}"
         raise Refusal("tile", message, requirement, "LANG-07.3-01", "move the corner to an aligned column")
 
@@ -271,7 +271,7 @@ def _refuse_early_end() -> None:
 
 
 def _refuse_inner_allocation() -> None:
-    message = "shared.alloc stands in a region"
+    message = "shared.alloc is in a region"
     requirement = "allocations at the top of the kernel, of which a static bound is the sum"
     raise Refusal("tile", message, requirement, "LANG-07.3-04", "move it out of the loop or branch")
 

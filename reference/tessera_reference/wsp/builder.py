@@ -316,7 +316,7 @@ class Program:
         """The body where the value of the `cond` just before is 0."""
         before = self._body()
         if not before or before[-1]["op"] != "cond":
-            raise ProgramRefused("otherwise", "stands after no cond")
+            raise ProgramRefused("otherwise", "follows no cond")
         return self._in(before[-1].setdefault("otherwise", []), None)
 
     # statements
@@ -371,7 +371,7 @@ class Program:
 
     def _body(self) -> list[dict[str, Any]]:
         if not self._bodies:
-            raise ProgramRefused(self.form["name"], "a statement stands outside of every process")
+            raise ProgramRefused(self.form["name"], "a statement is outside of every process")
         return self._bodies[-1]
 
     def _state(self, op: str, **members: Any) -> None:

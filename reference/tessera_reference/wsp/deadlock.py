@@ -266,10 +266,10 @@ class _Search:
         if self.errors:
             return f"with larger settings the run ends with an error: {self.errors[0]}"
         if self.spent:
-            return "no setting was found within the bound of the search: change who waits for whom"
+            return "no setting was found within the bound of the search: change which process waits for which"
         if not _exhausted(self.report):
-            return "no resource is exhausted and no channel is full: change who waits for whom"
-        return "the wait remains however large the settings are: change who waits for whom"
+            return "no resource is exhausted and no channel is full: change which process waits for which"
+        return "the wait remains however large the settings are: change which process waits for which"
 
     def _least_of_each(self, sizes: Knobs, trial: Trial) -> dict[str, Any]:
         """Knobs lowered one after the other, those that are not needed left out."""
@@ -395,11 +395,11 @@ def _deadlock(report: Mapping[str, Any]) -> Iterator[str]:
     if "spinning" in report:
         yield _row("spinning", f"process {report['spinning']} goes on without a kernel, a token or a task")
     cycle = report["cycle"]
-    yield _row("cycle", " -> ".join([*cycle, cycle[0]]) if cycle else "none: nobody who waits could end it")
+    yield _row("cycle", " -> ".join([*cycle, cycle[0]]) if cycle else "none: no waiting party could end it")
     for scope in report["scopes"]:
         yield _row("scopes", f"{scope['process']}: depth {scope['depth']}, holds {scope['held']}")
     if report["held_by_scopes"]:
-        yield _row("", "what scopes hold is what is lacking")
+        yield _row("", "scopes hold the resources that are lacking")
     for mitigation in report["mitigations"]:
         at_least = f" = {mitigation['at_least']}" if "at_least" in mitigation else ""
         yield _row("helps", f"{mitigation['knob']}{at_least}: {mitigation['why']}")

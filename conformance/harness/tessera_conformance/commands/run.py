@@ -81,7 +81,7 @@ class _SuiteHelp(argparse.RawDescriptionHelpFormatter):
         add_options(options.add_argument)
         further = (
             "PATH is a file, folder or test, here or in the suite: ir, ir/test_sums.py, ir/test_sums.py::test_golden.\n"
-            "A case is chosen where it meets each kind of option, by any value of it. Further options go to pytest: "
+            "A case is selected if it matches each kind of option, by any value of it. Further options go to pytest: "
             "-k, -x, -n."
         )
         return f"{super().format_help()}\n{options.format_help()}\n{further}\n\nexamples:{self._examples}"

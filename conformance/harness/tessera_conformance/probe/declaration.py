@@ -117,14 +117,14 @@ def declared_size(tree: Tree, i: int, j: int) -> int:
 
 
 def _wrong_order(masks: Masks, pair: tuple[int, int], size: int, size_found: int | str) -> Departure:
-    meets = f"they meet in one of {size_found}" if isinstance(size_found, int) else size_found
+    meets = f"they are joined in one of {size_found}" if isinstance(size_found, int) else size_found
     witness = {
         "pair": list(pair),
         "declared": size,
         "found": size_found,
         "inputs": inputs_json(masks.box, *masks.words(*pair)),
     }
-    sentence = f"leaves {pair[0]} and {pair[1]}: declared to meet in a subtree of {size} leaves, but {meets}"
+    sentence = f"leaves {pair[0]} and {pair[1]}: declared to be joined in a subtree of {size} leaves, but {meets}"
     return Departure("order", sentence, witness)
 
 

@@ -183,7 +183,7 @@ class Masks:
             left[some] = words_of([Fraction(2) ** (self.exponents.unit + k) for k in range(len(some))], dtype)
             number = self._units_in_sum(i, j, left)
             if number.denominator != 1 or not 0 <= number < 1 << len(some):
-                raise NotATree("masks", (i, j), "a mask leaves units that nobody put there")
+                raise NotATree("masks", (i, j), "a mask leaves units that it does not have")
             leaves |= {leaf for k, leaf in enumerate(some) if int(number) >> k & 1}
         return frozenset(leaves)
 

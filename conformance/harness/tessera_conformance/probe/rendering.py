@@ -222,7 +222,7 @@ def _facts(finding: Finding) -> Iterator[tuple[str, str]]:
         yield "arithmetic", model_sentence(finding.arithmetic.model, products)
         if finding.arithmetic.alike:
             others = "; ".join(_apart(finding.arithmetic.model, other) for other in finding.arithmetic.alike[:4])
-            yield "or", f"{others} (no input tried tells these apart)"
+            yield "or", f"{others} (no tried input distinguishes these)"
     if finding.seen is not None and finding.seen.start is not None:
         begins = {"+0": "a sum of negative zeros is +0", "none": "a sum of negative zeros is -0"}
         yield "start", begins[finding.seen.start]
@@ -248,7 +248,7 @@ def _judged(finding: Finding) -> Iterator[tuple[str, str]]:
     declared = finding.declared
     if finding.verdict == "agrees":
         blind = finding.kind == "exact sum" and finding.tree != declared.tree.without_start().canonical()
-        remark = "; no input tells the orders apart" if blind else ""
+        remark = "; no input distinguishes the orders" if blind else ""
         yield "verdict", f"agrees with the declaration ({declared.source}){remark}"
         return
     yield "declared", f"{abbreviated(declared.tree)} ({declared.source})"

@@ -78,7 +78,7 @@ def reveal(masks: Measured, seed: int = 0) -> Tree:
     children, size = _Search(masks, seed).revealed(list(range(masks.terms)))
     if size != masks.terms:
         pair = (children[0][0], children[-1][0])
-        raise NotATree("masks", pair, f"no two leaves meet in the root: the largest subtree has {size} leaves")
+        raise NotATree("masks", pair, f"no two leaves are joined in the root: the largest subtree has {size} leaves")
     return Tree.explicit(_joined(children)).canonical()
 
 
@@ -136,7 +136,7 @@ class _Search:
             pair = (pivot, group[0])
             others, lead = self.revealed(group)
             if lead != len(group) and lead != size:
-                raise NotATree("masks", pair, _unfitting(size, f"others of its leaves meet in one of {lead}"))
+                raise NotATree("masks", pair, _unfitting(size, f"others of its leaves are joined in one of {lead}"))
             children = [_joined(children), *([_joined(others)] if lead == len(group) else others)]
             below += len(group)
             if below > size or (below < size and size != last):
@@ -192,4 +192,4 @@ def _joined(children: list[Steps]) -> Steps:
 
 
 def _unfitting(size: int, other: str) -> str:
-    return f"they meet in a subtree of {size} leaves, but {other}"
+    return f"they are joined in a subtree of {size} leaves, but {other}"

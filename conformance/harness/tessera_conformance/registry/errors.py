@@ -150,7 +150,7 @@ class BadReference(_RowError):
 class ReusedId(_RowError):
     """A withdrawn id was given another meaning."""
 
-    what = "{id} was withdrawn and now stands for something else"
+    what = "{id} was withdrawn and now has another meaning"
     where = "{file}, {id}, fields status and summary"
     expected = "a withdrawn id stays withdrawn: reports already published cite it"
     remedy = 'set its status to "withdrawn" again and give the new row the next free number of its section'
@@ -298,7 +298,7 @@ class SourceMoved(_SourceError):
     now: tuple[int, int]
 
     what = "the source of {id} moved (section {section}, {lines}) to {now}"
-    expected = "the lines where its text stands"
+    expected = "the lines of its text"
     remedy = f"run `{COMMAND} check --specs DIR --update-sources`"
 
 

@@ -111,7 +111,7 @@ _WAYS: Mapping[str, str] = {
     "unanswered": "{0} gives no answer",
     "crash": "the implementation ends in {0}{1}",
     "hang": "{0} does not answer in time",
-    "protocol_error": "{0} answers what is no answer",
+    "protocol_error": "{0} returns invalid data",
     "harness_error": "the harness went wrong in {0}",
     "not_run": "not run",
     "pass": "passes, which a known deviation says it must not",

@@ -126,7 +126,7 @@ def _unseen(case: Case) -> str:
     if given_twice(case.exchanges):
         return "a handle or an address was given out twice"
     if any(isinstance(value, int) and value >= LEAST_HANDLE for actual in left for value in _scalars(actual)):
-        return "where memory lies is another matter in every run"
+        return "addresses of memory differ from run to run"
     return ""
 
 

@@ -259,7 +259,7 @@ def markdown(matrix: KillMatrix, control: SuiteRun, suite: CollectedSuite, broke
             *rows,
             "",
             f"Clauses of level MUST that have cases and no violator: {', '.join(missing) or 'none'}.",
-            f"Of features that the control does not claim, so that no violator meets their cases: "
+            f"Of features that the control does not claim, so that no violator is judged by their cases: "
             f"{', '.join(unclaimed) or 'none'}.",
             "",
         ]

@@ -716,7 +716,7 @@ def configure_mutants(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--packages", default=ROOMS, metavar="NAMES", help=f"packages of the control ({ROOMS})")
     most_help = "cases of each kind, of the module's clauses and others, before a mutant counts as survived (60)"
     group.add_argument("--most", type=int, default=60, metavar="N", help=most_help)
-    equivalents_help = "TOML, or a folder of it: mutants that no case can tell, and why"
+    equivalents_help = "TOML, or a folder of it: mutants that no case can kill, and why"
     group.add_argument("--equivalents", type=Path, metavar="FILE", help=equivalents_help)
 
 
@@ -757,7 +757,7 @@ def judge_mutants(
         judged = _judged(trials, chosen, jobs, journal)
     print(text(judged, equivalents))
     for entry in stale(equivalents, every):
-        print(f"  speaks of no mutant (the code has changed): {entry}")
+        print(f"  matches no mutant (the code has changed): {entry}")
     if arguments.output is not None:
         document = json.dumps(as_json(judged, equivalents, arguments.seed), indent=1) + "\n"
         (arguments.output / "mutants.json").write_text(document, encoding="utf-8")

@@ -81,7 +81,7 @@ def _make(path: Path, implementation: str, output: Path, key: Path | None) -> in
     digests = sum("evidence" in line for line in report.observations)
     if digests:
         print(
-            f"{digests} passes are in it as counts and digests, which nobody can judge again: "
+            f"{digests} passes are in it as counts and digests, which cannot be judged again: "
             "for a submission that can be recomputed, run the suite with --evidence=all"
         )
     return 0

@@ -144,7 +144,7 @@ With {report.header["harness"]}, in this folder:
 tessera-conformance compare report.jsonl report/report.jsonl
 ```
 {part}
-The report says the same whenever the implementation does; what differs between two runs stands in it under `run`.
+The report says the same whenever the implementation does; what differs between two runs is in it under `run`.
 `tessera-conformance bundle verify .` checks this folder without the implementation.
 """
 

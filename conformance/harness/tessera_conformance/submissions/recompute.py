@@ -145,7 +145,7 @@ def _against_vector(line: Line, vector: Vector) -> Iterator[str]:
             and vector.call.method.endswith((".execute", ".evaluate"))
             and check["actual"] not in answered
         ):
-            yield f"{line['case']}: the bits that were judged stand in no answer"
+            yield f"{line['case']}: the bits that were judged are in no answer"
     if line["verdict"] == "pass" and len(bits) < len(vector.expected):
         yield f"{line['case']}: {len(bits)} results were judged, {vector.id} has {len(vector.expected)}"
 

@@ -94,7 +94,7 @@ class CommandCompiler:
         if not {"input", "output"} <= places:
             raise ImplementationUnavailable(
                 f"--compiler={command}",
-                "it does not say where {input} and {output} stand",
+                "it does not contain {input} and {output}",
                 "write it as --compiler='tessc {input} -o {output}'",
             )
         if shutil.which(self._words[0]) is None:

@@ -162,7 +162,7 @@ class Connection:
             return
         if frames or self._unread:
             unread = frames[0].encode() if frames else self._unread
-            raise EndpointFault("protocol_error", f"an answer that nothing asked for: {_excerpt(unread)}")
+            raise EndpointFault("protocol_error", f"an answer without a request: {_excerpt(unread)}")
 
     def close(self) -> None:
         """End the connection."""
@@ -238,7 +238,7 @@ class Conversation:
                     raise EndpointFault("protocol_error", detail)
         except Ended as end:
             if not overlong and len(answers) < len(frames):
-                detail = f"the endpoint ended the connection behind {len(answers)} of {len(frames)} answers: {end}"
+                detail = f"the endpoint ended the connection after {len(answers)} of {len(frames)} answers: {end}"
                 raise EndpointFault("crash", detail) from None
         if overlong:
             self.connect(limit)

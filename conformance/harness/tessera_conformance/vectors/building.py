@@ -132,7 +132,7 @@ def require_different(results: Sequence[Tensor], why: str) -> None:
         ValueError: two of them are equal, so the case would not show what it claims to.
     """
     if len({result.data for result in results}) < len(results):
-        raise ValueError(f"the data do not tell apart: {why}")
+        raise ValueError(f"the data do not distinguish: {why}")
 
 
 # Test data of any size from a name: bits that depend only on a seed and an element's place.

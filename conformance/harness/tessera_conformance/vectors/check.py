@@ -288,7 +288,7 @@ def _topic_in_step(file: VectorFile, source: SourceTopic) -> Iterator[VectorProb
             yield OutOfStep(f"the line and its source differ in {', '.join(changed)}", where, FILL)
     frozen = [vector.name for vector in file.vectors]
     if sorted(frozen) == sorted(names) and frozen != names:
-        yield OutOfStep("the lines stand in another order than their sources", source.name, FILL)
+        yield OutOfStep("the lines are in another order than their sources", source.name, FILL)
     if file.documentation != source.documentation:
         yield OutOfStep("the header's documentation is not that of the source", source.name, FILL)
 
@@ -322,7 +322,7 @@ def differences(old: dict[str, Vector], new: dict[str, Vector]) -> Iterator[str]
             yield f"~ {name}"
             yield from (f"    {change}" for change in changes)
     if (moved := _moved(old, new)) is not None:
-        yield f"order: {moved} stands elsewhere"
+        yield f"order: {moved} is elsewhere"
 
 
 def load_side(place: str, folder: Path) -> dict[str, Vector]:
@@ -347,9 +347,7 @@ def _single(path: Path) -> dict[str, Vector]:
         relative = path.resolve().relative_to(root).as_posix()
         if f'"topic":"{relative.removesuffix(".jsonl")}"' in header:
             return _vectors([relative], vector_folder.reader(root))
-    raise Unanswerable(
-        "the file does not stand where its topic says", str(path), "keep vector files as CHAPTER/TOPIC.jsonl"
-    )
+    raise Unanswerable("the file is not where its topic says", str(path), "keep vector files as CHAPTER/TOPIC.jsonl")
 
 
 def _revision(revision: str, folder: Path) -> dict[str, Vector]:

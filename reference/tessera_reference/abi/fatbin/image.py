@@ -157,7 +157,7 @@ class Fatbin:
         names = [(section.kind, section.target) for section in self.sections]
         targets = set(self.targets)
         for kind, target in names:
-            require(kind != "metadata", "a section's kind", kind, "another: the metadata stands apart")
+            require(kind != "metadata", "a section's kind", kind, "another: the metadata is separate")
             listed_target = target is None or target in targets
             require(listed_target, f"the target of section {kind}", target, "one of the module's targets")
         require(len(set(names)) == len(names), "sections", names, "each kind once for each target")
