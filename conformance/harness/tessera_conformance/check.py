@@ -88,13 +88,15 @@ class Unanswered(Exception):
 class Check:
     """The assertions of one case."""
 
-    __slots__ = ("asked", "figures", "records")
+    __slots__ = ("asked", "figures", "judges_words", "records")
 
     def __init__(self) -> None:
         self.records: list[CheckRecord] = []
         self.figures: list[Figure] = []
         self.asked: Sized | None = None
         """The exchanges of the case so far."""
+        self.judges_words = True
+        """False where the implementation does not claim `last-error`: its words are its own (AMB-RT-82)."""
 
     def returns(self, observation: Observation, what: str = "the call succeeds") -> Any:
         """The call returned; gives the value."""
@@ -169,6 +171,11 @@ class Check:
     def true(self, condition: bool, what: str, actual: Any = None) -> None:
         """A property holds; `what` says it in words."""
         self._judge(CheckRecord("true", bool(condition), what, True, actual if actual is not None else condition))
+
+    def names(self, message: str, *words: str) -> None:
+        """The message of a refusal holds these words, where words are judged."""
+        for word in words if self.judges_words else ():
+            self.true(word in message, f"the message names {word}", message)
 
     def bits(self, actual: Any, expected: Tensor, what: str = "the bits") -> None:
         """Shape, dtype and every bit agree; any NaN equals any NaN."""

@@ -391,7 +391,7 @@ def arguments(run: SuiteRun, case: Case, item: pytest.Function) -> dict[str, Any
     Given before pytest looks for them: it makes two or three fixtures for each, a thirtieth of a run.
     """
     parameters = item.callspec.params if hasattr(item, "callspec") else {}
-    case.check.asked = run.session.exchanges
+    case.check.asked, case.check.judges_words = run.session.exchanges, run.judges_words
     return {"impl": Implementation(run.session, run.level, run.via, run.seed), "check": case.check, **parameters}
 
 

@@ -126,6 +126,11 @@ class SuiteRun:
         """True where a case of this kind is to be run."""
         return before_running(clauses, features, levels, self.hello, self.profile, self.level) is None
 
+    @property
+    def judges_words(self) -> bool:
+        """True if the implementation claims that its messages name what is wrong."""
+        return isinstance(self.hello, Hello) and self.hello.has("last-error")
+
     def judge_after(self, case: Case, error: BaseException | None) -> Judgement:
         """The verdict of a case that ran; takes its exchanges and resets the implementation."""
         case.exchanges = list(self.session.exchanges)

@@ -7,8 +7,7 @@ from tessera_conformance.protocol import Observation, Rejected
 
 
 def refused(check: Check, observation: Observation, status: str, *words: str) -> None:
-    """The call is refused with this status, and the message names all of these."""
+    """The call is refused with this status, and the message names all of these where words are judged."""
     check.status(observation, status)
     message = observation.message if isinstance(observation, Rejected) else ""
-    for word in words:
-        check.true(word in message, f"the message names {word}", message)
+    check.names(message, *words)

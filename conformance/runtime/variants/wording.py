@@ -32,3 +32,23 @@ TERSE = altered(
     (Failure, "__str__", terse),
     name="other_words",
 )
+
+
+class Wordless(ReferenceAdapter):
+    """The reference without the claim that its messages name what is wrong."""
+
+    def hello(self) -> dict[str, Any]:
+        """Identity and claims."""
+        answer = super().hello()
+        others = {name: state for name, state in answer["capabilities"].items() if name != "last-error"}
+        return answer | {"capabilities": others}
+
+
+WORDLESS = altered(
+    "AMB-RT-82",
+    "says of a failure that there is one, and claims no more",
+    ("collectives/[acelpqstw]*", "runtime/algorithm*", "runtime/link*"),
+    Wordless,
+    (Failure, "__str__", lambda failure: f"{failure.function} failed"),
+    name="no_words",
+)

@@ -175,7 +175,7 @@ class Replay:
         run = self._run
         run.session = RecordedSession(run.hello, line, folder, values, self._evidence)
         case = replace(item.stash[CASE], check=Check())
-        case.check.asked = run.session.exchanges
+        case.check.asked, case.check.judges_words = run.session.exchanges, run.judges_words
         arguments = {
             "impl": Implementation(run.session, run.level, run.via, run.seed),
             "check": case.check,
