@@ -3,8 +3,6 @@
 Values read from C, the runtime asked, answers written."""
 
 # ruff: noqa: N802, N803, the names are those of the C API
-
-# ruff: noqa: N802, N803, the names are those of the C API
 from __future__ import annotations
 
 import json
@@ -149,10 +147,22 @@ class Session:
 
 INT_BYTES = 4
 SWITCHES = ("stableReductions", "deterministic", "rngStateless", "allowFastMath")
+TEXTS = {"tessKernelGet": 1, "tessAllReduce": 5, "tessReduceScatter": 5, "tessAllGather": 4, "tessProfilerStop": 1}
+"""The place of the argument that is a text, by function."""
+OUTPUTS = {
+    "tessStreamCreate": ("stream", 2),
+    "tessEventCreate": ("event", 0),
+    "tessMalloc": ("devPtr", 2),
+    "tessHostAlloc": ("hostPtr", 1),
+    "tessModuleLoad": ("module", 3),
+    "tessKernelGet": ("kernel", 2),
+    "tessProfilerStart": ("profiler", 1),
+}
+"""The name and the place of the output, by function; without a row there is none, or a method writes it."""
 
 
 class Functions:
-    """One method for each function of the specification, of its name and in its order."""
+    """The functions of the specification: a method where structures are read or written, else by the tables."""
 
     def __init__(self, session: Session, ffi: Any) -> None:
         self._session = session
@@ -160,16 +170,22 @@ class Functions:
         self._unpack = ffi.unpack
         self._cast = ffi.cast
 
-    # 4.1 Initialization and context
+    def function(self, name: str) -> Callable[..., int]:
+        """The function of a name by the tables."""
+        text, (output, place) = TEXTS.get(name), OUTPUTS.get(name, ("", 0))
+
+        def call(*arguments: Any) -> int:
+            values = list(arguments)
+            if text is not None:
+                values[text] = self._text(values[text])
+            return self._made(values.pop(place), output, name, *values) if output else self._call(name, *values)
+
+        return call
 
     def tessInit(self, ctx: Any) -> int:
         """Make a context."""
         self._session.read_environment()
         return self._made(ctx, "context", "tessInit")
-
-    def tessShutdown(self, ctx: int) -> int:
-        """End a context."""
-        return self._call("tessShutdown", ctx)
 
     def tessGetVersion(self, major: Any, minor: Any, patch: Any) -> int:
         """Write the version."""
@@ -181,8 +197,6 @@ class Functions:
         status, (major[0], minor[0], patch[0]) = runtime.tessGetVersion()
         return status  # type: ignore[no-any-return]
 
-    # 4.2 Mesh and devices
-
     def tessMeshCreate(self, ctx: int, deviceIds: Any, nDevices: int, axes: Any, outMesh: Any) -> int:
         """Make a mesh."""
         runtime = self._session.runtime
@@ -192,101 +206,11 @@ class Functions:
             return report(runtime, failure.status, str(failure))
         return self._made(outMesh, "mesh", "tessMeshCreate", ctx, self._ints(deviceIds, nDevices), nDevices, arranged)
 
-    def tessMeshDestroy(self, mesh: int) -> int:
-        """End a mesh."""
-        return self._call("tessMeshDestroy", mesh)
-
-    # 4.3 Streams and events
-
-    def tessStreamCreate(self, mesh: int, priority: int, outStream: Any) -> int:
-        """Make a stream."""
-        return self._made(outStream, "stream", "tessStreamCreate", mesh, priority)
-
-    def tessStreamDestroy(self, stream: int) -> int:
-        """End a stream."""
-        return self._call("tessStreamDestroy", stream)
-
-    def tessEventCreate(self, outEvent: Any) -> int:
-        """Make an event."""
-        return self._made(outEvent, "event", "tessEventCreate")
-
-    def tessEventDestroy(self, event: int) -> int:
-        """End an event."""
-        return self._call("tessEventDestroy", event)
-
-    def tessEventRecord(self, event: int, stream: int) -> int:
-        """Record an event."""
-        return self._call("tessEventRecord", event, stream)
-
-    def tessStreamWaitEvent(self, stream: int, event: int) -> int:
-        """Let a stream wait for an event."""
-        return self._call("tessStreamWaitEvent", stream, event)
-
-    def tessStreamSynchronize(self, stream: int) -> int:
-        """Wait for a stream."""
-        return self._call("tessStreamSynchronize", stream)
-
-    # 4.4 Memory
-
-    def tessMalloc(self, mesh: int, bytes: int, devPtr: Any) -> int:
-        """Allocate device memory."""
-        return self._made(devPtr, "devPtr", "tessMalloc", mesh, bytes)
-
-    def tessFree(self, mesh: int, devPtr: int) -> int:
-        """Free device memory."""
-        return self._call("tessFree", mesh, devPtr)
-
-    def tessHostAlloc(self, bytes: int, hostPtr: Any, kind: int) -> int:
-        """Allocate host memory."""
-        return self._made(hostPtr, "hostPtr", "tessHostAlloc", bytes, kind)
-
-    def tessHostFree(self, hostPtr: int) -> int:
-        """Free host memory."""
-        return self._call("tessHostFree", hostPtr)
-
-    def tessMemcpyAsync(self, dst: int, src: int, bytes: int, kind: int, stream: int) -> int:
-        """Queue a copy."""
-        return self._call("tessMemcpyAsync", dst, src, bytes, kind, stream)
-
-    # 4.5 Modules and kernels
-
-    def tessModuleLoad(self, ctx: int, image: int, size: int, outModule: Any) -> int:
-        """Load a module."""
-        return self._made(outModule, "module", "tessModuleLoad", ctx, image, size)
-
-    def tessModuleUnload(self, module: int) -> int:
-        """End a module."""
-        return self._call("tessModuleUnload", module)
-
-    def tessKernelGet(self, module: int, name: Any, out: Any) -> int:
-        """Find a kernel."""
-        return self._made(out, "kernel", "tessKernelGet", module, self._text(name))
-
     def tessLaunch(self, kernel: int, mesh: int, cfg: Any, argBuffer: int, argSize: int, stream: int) -> int:
         """Queue a launch."""
         grid, block = tuple(cfg.grid), tuple(cfg.block)
         config = LaunchConfig(grid, block, cfg.shmemBytes, cfg.flags)
         return self._call("tessLaunch", kernel, mesh, config, argBuffer, argSize, stream)
-
-    # 4.6 Collectives
-
-    def tessAllReduce(self, mesh: int, buffer: int, count: int, dtype: int, op: int, axis: Any, stream: int) -> int:
-        """Queue an all-reduce."""
-        return self._call("tessAllReduce", mesh, buffer, count, dtype, op, self._text(axis), stream)
-
-    def tessReduceScatter(self, mesh: int, inout: int, count: int, dtype: int, op: int, axis: Any, stream: int) -> int:
-        """Queue a reduce-scatter."""
-        return self._call("tessReduceScatter", mesh, inout, count, dtype, op, self._text(axis), stream)
-
-    def tessAllGather(self, mesh: int, inout: int, count: int, dtype: int, axis: Any, stream: int) -> int:
-        """Queue an all-gather."""
-        return self._call("tessAllGather", mesh, inout, count, dtype, self._text(axis), stream)
-
-    def tessBroadcast(self, mesh: int, buffer: int, count: int, dtype: int, root: int, stream: int) -> int:
-        """Queue a broadcast."""
-        return self._call("tessBroadcast", mesh, buffer, count, dtype, root, stream)
-
-    # 4.7 Numerics and determinism
 
     def tessSetNumericsPolicy(self, ctx: int, policy: Any) -> int:
         """Set the policy."""
@@ -301,16 +225,6 @@ class Functions:
             for name in SWITCHES:
                 setattr(policy, name, getattr(current, name))
         return int(status)
-
-    # 4.8 Profiling
-
-    def tessProfilerStart(self, ctx: int, outProfiler: Any) -> int:
-        """Start a profiler."""
-        return self._made(outProfiler, "profiler", "tessProfilerStart", ctx)
-
-    def tessProfilerStop(self, profiler: int, outJsonPath: Any) -> int:
-        """Stop a profiler."""
-        return self._call("tessProfilerStop", profiler, self._text(outJsonPath))
 
     def _call(self, name: str, *arguments: Any) -> int:
         """Call a function without outputs."""
@@ -470,8 +384,9 @@ def serve(ffi: Any, lib: Any) -> None:
         name = declared.removeprefix("py_")
         if declared == name or name == "alive":
             continue
-        of_ours = getattr(functions, name, None) or getattr(extensions, name, None) or extensions.function(name)
-        ffi.def_extern(declared, onerror=_reporting(session, name))(of_ours)
+        answering = extensions if name.startswith("tessx") else functions
+        function = getattr(answering, name, None) or answering.function(name)
+        ffi.def_extern(declared, onerror=_reporting(session, name))(function)
 
 
 def _reporting(session: Session, name: str) -> Callable[..., int]:
