@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from tessera_conformance.operations.names import DTYPES, LIBRARIES, OPERATIONS, Operation
+from tessera_conformance.operations import DTYPES, LIBRARIES, OPERATIONS, Operation
 
 PAGE = Path(__file__).parent / "names.md"
 TITLES = {

@@ -18,8 +18,8 @@ from conformance.adapters.gloo_ranks import RANKS, GlooRanks
 from torch.nn import functional
 
 from tessera_conformance.adapter import NotSupported
+from tessera_conformance.operations import DTYPES as NAMES
 from tessera_conformance.operations import calls
-from tessera_conformance.operations.names import DTYPES as NAMES
 from tessera_conformance.operations.table_adapter import numpy_type
 
 NAME, VERSION = "torch", torch.__version__

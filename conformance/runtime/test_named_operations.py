@@ -17,8 +17,7 @@ from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle import reductions
 from tessera_conformance.oracle.exact import float_format
-from tessera_conformance.oracle.products import matmul
-from tessera_conformance.oracle.reductions import Tree
+from tessera_conformance.oracle.reductions import Tree, matmul
 from tessera_conformance.protocol import Rejected, Unsupported
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import counted

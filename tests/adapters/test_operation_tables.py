@@ -15,7 +15,7 @@ import pytest
 
 import tessera_reference.graph  # noqa: F401  # declares every operation
 from tessera_conformance.cases import clauses_directory, vectors_directory
-from tessera_conformance.operations.names import LIBRARIES, OPERATIONS, TABLE, calls, nearest
+from tessera_conformance.operations import LIBRARIES, OPERATIONS, TABLE, calls, nearest
 from tessera_conformance.protocol import Rejected, Returned, Unsupported
 from tessera_conformance.registry import load_registry
 from tessera_conformance.schemas import schemas

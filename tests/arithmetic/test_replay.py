@@ -37,8 +37,7 @@ from tessera_conformance.oracle.exact import (
     exponent_of,
     float_format,
 )
-from tessera_conformance.oracle.products import matmul
-from tessera_conformance.oracle.reductions import sum_
+from tessera_conformance.oracle.reductions import matmul, sum_
 from tessera_conformance.tensors import Tensor
 
 FP32 = NodeArithmetic("fp32")

@@ -30,10 +30,16 @@ from tessera_conformance.report_plugin import PROCESS_DIED
 from tessera_conformance.reports.journal import UnreadableReport, dump, read, seal
 from tessera_conformance.reports.lines import short, whole
 from tessera_conformance.submissions.contents import FILES as FILES_OF_A_SUBMISSION
-from tessera_conformance.submissions.contents import MANIFEST, contents, digest, write
-from tessera_conformance.submissions.recompute import Recomputation
-from tessera_conformance.submissions.replay import FOREIGN_IMAGE
-from tessera_conformance.submissions.signature import read_signature, sign, signature_problems
+from tessera_conformance.submissions.contents import (
+    MANIFEST,
+    contents,
+    digest,
+    read_signature,
+    sign,
+    signature_problems,
+    write,
+)
+from tessera_conformance.submissions.replay import FOREIGN_IMAGE, Recomputation
 from tessera_conformance.submissions.verify import NO_PROGRAMS, verify
 
 ROOT = Path(__file__).resolve().parents[2]

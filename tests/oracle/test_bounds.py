@@ -12,7 +12,7 @@ from tessera_conformance import oracle
 from tessera_conformance.oracle import bounds
 from tessera_conformance.oracle.bounds import intervals
 from tessera_conformance.oracle.exact import float_format, values_of
-from tessera_conformance.oracle.products import Order
+from tessera_conformance.oracle.reductions import Order
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import counted
 

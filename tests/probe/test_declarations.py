@@ -17,9 +17,8 @@ from tessera_conformance.arithmetic import FOLD
 from tessera_conformance.cli import main
 from tessera_conformance.operations.table_adapter import BadDeclaration, Declarations
 from tessera_conformance.probe import Finding, probe
-from tessera_conformance.probe.algorithms import ALGORITHMS
 from tessera_conformance.probe.calls import Subject
-from tessera_conformance.probe.shapes import as_toml, orders
+from tessera_conformance.probe.commands import ALGORITHMS, as_toml, orders
 from tessera_conformance.protocol import Unsupported
 from tessera_conformance.session import Session
 from tessera_conformance.tensors import Tensor

@@ -12,10 +12,10 @@ import pytest
 from tessera_conformance.cases import clauses_directory
 from tessera_conformance.cli import main
 from tessera_conformance.commands.adapters import TEMPLATES
+from tessera_conformance.documents import table_of
 from tessera_conformance.interface import interface
-from tessera_conformance.operations.names import OPERATIONS
+from tessera_conformance.operations import OPERATIONS
 from tessera_conformance.registry import load_registry
-from tessera_conformance.registry.cache import table_of
 from tessera_conformance.registry.case_index import case_index
 from tessera_conformance.registry.load import schema_violations
 from tessera_conformance.registry.model import FILE, Feature, features

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from tessera_conformance import cases
-from tessera_conformance.registry import cache, load
-from tessera_conformance.registry.cache import cache_folder, table_of
+from tessera_conformance import cases, documents
+from tessera_conformance.documents import cache_folder, table_of
+from tessera_conformance.registry import load
 
 # What the published JSON Schemas accept and refuse, and how the reader names the row and the field.
 
@@ -195,7 +195,7 @@ def kept() -> Path:
 
 def test_a_table_is_parsed_once(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert table_of(file) == TABLE
-    monkeypatch.setattr(cache, "read_toml", None)
+    monkeypatch.setattr(documents, "read_toml", None)
     assert table_of(file) == TABLE
 
 

@@ -13,17 +13,18 @@ import pytest
 
 from tessera_conformance.cli import main
 from tessera_conformance.protocol import Returned
-from tessera_conformance.reports.causes import Cause, causes
-from tessera_conformance.reports.claim import ProductResult, product_results
-from tessera_conformance.reports.journal import Report, read
-from tessera_conformance.reports.lines import _HEX, _TOLD, _TOLD_IN_HEX, traits
-from tessera_conformance.reports.outcomes import (
+from tessera_conformance.reports.causes import (
+    Cause,
     by_document_and_level,
+    causes,
     clause_results,
     judgeable,
     tally,
     unknown_clauses,
 )
+from tessera_conformance.reports.claim import ProductResult, product_results
+from tessera_conformance.reports.journal import Report, read
+from tessera_conformance.reports.lines import _HEX, _TOLD, _TOLD_IN_HEX, traits
 from tessera_conformance.reports.summary import terminal_summary
 from tessera_conformance.session import Exchange
 from tessera_conformance.tensors import Tensor

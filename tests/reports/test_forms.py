@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.reports import commands
+from tessera_conformance.reports import publish as commands
 from tessera_conformance.reports.journal import read
-from tessera_conformance.reports.junit import junit
-from tessera_conformance.reports.publish import RENDERINGS, publish
+from tessera_conformance.reports.publish import RENDERINGS, junit, publish
 from tessera_conformance.reports.summary import (
     BOTTOM,
     CLAUSE,

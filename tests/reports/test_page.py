@@ -18,9 +18,9 @@ from tessera_conformance.cases import clauses_directory
 from tessera_conformance.registry import Registry, load_registry
 from tessera_conformance.registry.annotate import Knowledge, Run, annotated, document_page, first_page
 from tessera_conformance.registry.load import Specification
+from tessera_conformance.reports.causes import clause_results, tally
 from tessera_conformance.reports.compare import badge, compared_page
 from tessera_conformance.reports.journal import Report, read
-from tessera_conformance.reports.outcomes import clause_results, tally
 from tessera_conformance.reports.page import LONGEST_PASSED, page
 from tessera_conformance.reports.publish import publish, write_text
 

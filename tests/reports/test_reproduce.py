@@ -14,8 +14,7 @@ import pytest
 
 from tessera_conformance.check import CheckFailed, Unanswered
 from tessera_conformance.protocol import Diagnostic, Fault, Rejected, Returned, Unsupported
-from tessera_conformance.reports.bindings import bound_requests, given_out
-from tessera_conformance.reports.reproduce import start_command, write_script
+from tessera_conformance.reports.reproduce import bound_requests, given_out, start_command, write_script
 from tessera_conformance.reports.wording import reproduce_command
 from tessera_conformance.session import Exchange
 from tessera_conformance.suite_run import Case

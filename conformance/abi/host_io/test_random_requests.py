@@ -7,7 +7,7 @@ from tessera_conformance.chapters.abi.host_io.kit.exchange import pair_of
 from tessera_conformance.chapters.abi.host_io.kit.launches import Part, has_built_in, of_one_sip, parts, run
 from tessera_conformance.chapters.abi.host_io.kit.memory import host_of
 from tessera_conformance.chapters.abi.host_io.kit.messages import scalar
-from tessera_conformance.fuzz.strategies import judge_each
+from tessera_conformance.fuzz.drawn import judge_each
 from tessera_conformance.fuzz.tree import SeededChooser
 from tessera_conformance.marks import clause, feature
 

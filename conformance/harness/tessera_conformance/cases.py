@@ -125,11 +125,7 @@ def in_shard(case: str, shard: tuple[int, int]) -> bool:
 
 
 def parse_shard(text: str) -> tuple[int, int]:
-    """`k/N` with 1 <= k <= N.
-
-    Raises:
-        ValueError: the text has another form.
-    """
+    """`k/N` with 1 <= k <= N. Raises `ValueError`: the text has another form."""
     match = re.fullmatch(r"(\d+)/(\d+)", text)
     if match is None or not 1 <= int(match[1]) <= int(match[2]):
         raise ValueError(f"--shard {text}: expected k/N with 1 <= k <= N, such as 2/4")

@@ -109,8 +109,7 @@ class Check:
     def given(self, condition: bool, what: str, actual: Any = None) -> None:
         """Presume something, such as enough devices. Where it does not hold the case is inapplicable.
 
-        Raises:
-            Presumption: the condition is false.
+        Raises `Presumption`: the condition is false.
         """
         record = CheckRecord("given", bool(condition), what, True, actual if actual is not None else condition)
         self.records.append(record)
@@ -123,8 +122,7 @@ class Check:
         Place it before the check that judges the decision. `alternative` is one of the interpretation's `alternatives`,
         letter for letter. Where `condition` is false, nothing is recorded.
 
-        Raises:
-            OtherReading: the condition is true.
+        Raises `OtherReading`: the condition is true.
         """
         if condition:
             self.records.append(CheckRecord("reading", False, interpretation, "the decision", alternative))

@@ -50,8 +50,7 @@ class Deviations:
     def read(cls, path: Path) -> Deviations:
         """The entries of a TOML file.
 
-        Raises:
-            MalformedDeviations: it cannot be read or does not follow `schemas/deviations.schema.json`.
+        Raises `MalformedDeviations`: it cannot be read or does not follow `schemas/deviations.schema.json`.
         """
         try:
             text = path.read_text(encoding="utf-8")

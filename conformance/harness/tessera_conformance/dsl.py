@@ -77,8 +77,7 @@ def type_text(dtype: str, shape: tuple[int, ...]) -> str:
 def tensor_of(dtype: str, values: Values) -> Tensor:
     """A tensor of exactly these values, nested lists for dimensions, a bare number for a scalar.
 
-    Raises:
-        ValueError: the rows differ in length, or a value is not one of the dtype's.
+    Raises `ValueError`: the rows differ in length, or a value is not one of the dtype's.
     """
     words: dict[str, int] = {}  # of each number once, by its text, which tells 0.0 from -0.0
     every = []

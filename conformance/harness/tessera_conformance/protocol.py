@@ -147,8 +147,7 @@ class Arithmetic:
 def read_hello(message: Any) -> Hello:
     """The Hello of `session.open`.
 
-    Raises:
-        ProtocolViolation: a field is missing or wrong, or the protocol ranges do not overlap.
+    Raises `ProtocolViolation`: a field is missing or wrong, or the protocol ranges do not overlap.
     """
     problem = first_problem("tessera:protocol/session", "open.result", message)
     if problem is not None:
@@ -169,8 +168,7 @@ def read_hello(message: Any) -> Hello:
 def read_outcome(method: str, outcome: Any) -> Observation:
     """The observation that a method's outcome reports; tensor messages become `Tensor` objects.
 
-    Raises:
-        ProtocolViolation: the outcome or the returned value has the wrong form.
+    Raises `ProtocolViolation`: the outcome or the returned value has the wrong form.
     """
     try:
         outcome = from_wire(outcome)

@@ -20,9 +20,6 @@ from tessera_conformance.reports.journal import FILE_NAME, read
 from tessera_conformance.reports.lines import without_run
 from tessera_conformance.terminal import error_text, meant
 
-# The cases that were asked for: by patterns of ids, clauses, features, or a report whose failures they are.
-
-
 # The cases that were asked for, by patterns of their ids, clauses, features, or a report whose failures they are.
 
 
@@ -63,9 +60,8 @@ class Choice:
     def of(self, index: CaseIndex, registry: Registry) -> CaseIndex:
         """The cases that match every part of it.
 
-        Raises:
-            NothingChosen: a pattern, clause, feature or report has no case, or all of them together have none.
-            UnreadableReport: the report is none.
+        Raises `NothingChosen`: a pattern, clause, feature or report has no case, or all of them together have none; or
+        `UnreadableReport`: the report is none.
         """
         selected = set(index)
         if self.reproduced is not None:
@@ -167,8 +163,7 @@ class Earlier:
 def earlier(folder: Path | None, failed: Path | None, last_failed: bool, keeps: bool = False) -> Earlier:
     """Return the effect of `--report-dir`, `--failed` and `--lf`; a run that `keeps` all files writes no report.
 
-    Raises:
-        ValueError: the report would replace the one that is read.
+    Raises `ValueError`: the report would replace the one that is read.
     """
     if failed is not None:
         return _beside(folder, failed)
@@ -199,9 +194,7 @@ def set_aside(report: Path, folder: Path) -> Path:
 def judged_before(path: Path, header: Callable[[bool], Line] | None) -> dict[str, Line]:
     """Return the lines that a report has of its cases, to be kept by a run with this header; None requires none.
 
-    Raises:
-        ValueError: it is the report of another run.
-        UnreadableReport: it is none.
+    Raises `ValueError`: it is the report of another run; or `UnreadableReport`: it is none.
     """
     report = read(path)
     there = without_run(report.header)
@@ -221,9 +214,6 @@ def _beside(folder: Path | None, failed: Path) -> Earlier:
         what = f"{folder} holds the report that --failed reads"
         raise ValueError(error_text("--report-dir", what, do="name another folder"))
     return Earlier(folder, failed)
-
-
-# A pytest run narrowed before it collects: places on the command line and `-k`, answered from the index.
 
 
 # Files, folders and tests of the suite as they are named on the command line, with `::` as pytest has it.
@@ -265,8 +255,7 @@ class Place:
 def places(arguments: Iterable[str], directory: Path) -> list[Place]:
     """Return the places that the arguments name: from the directory on, or from the folder of the suite on.
 
-    Raises:
-        NothingChosen: there is no such file or folder.
+    Raises `NothingChosen`: there is no such file or folder.
     """
     return [_place(argument, directory) for argument in arguments]
 
@@ -320,11 +309,7 @@ _WORD = re.compile(r"[a-z0-9.]+")
 
 
 def matching(expression: str, index: CaseIndex) -> CaseIndex | None:
-    """The cases that `-k` means; None where the index does not show that.
-
-    Raises:
-        NothingChosen: it means no case.
-    """
+    """The cases that `-k` means; None where the index does not show that. Raises `NothingChosen`: it means no case."""
     words = _words(expression)
     if any(word in name for word in words for name in (*UNINDEXED, suite_directory().name)):
         return None

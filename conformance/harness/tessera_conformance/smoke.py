@@ -18,9 +18,6 @@ from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import COMPILERS, FORMS, locate, via_of
 from tessera_conformance.verdicts import WAYS, after_running
 
-# `tessera-conformance smoke`: a small question of each kind that an implementation claims, and its answer.
-
-
 # One small question of each kind, with its answer: what `smoke` asks of the claimed documents and features.
 
 
@@ -171,9 +168,6 @@ def _floats(*values: int) -> Tensor:
     """A row of fp32, small whole numbers."""
     words = {1: 0x3F800000, 2: 0x40000000, 3: 0x40400000, 4: 0x40800000, 6: 0x40C00000}
     return Tensor.from_words("fp32", (len(values),), [words[value] for value in values])
-
-
-# `tessera-conformance smoke`: a question of each kind that an implementation claims, and if its answer is right.
 
 
 SOUND, UNSOUND, UNUSABLE = 0, 1, 2

@@ -72,8 +72,7 @@ class MalformedTensor(ValueError):
 class Tensor:
     """An immutable tensor: `data` holds little-endian words in row-major order.
 
-    Raises:
-        MalformedTensor: the dtype is unknown, an extent is negative, or the byte count does not fit the shape.
+    Raises `MalformedTensor`: the dtype is unknown, an extent is negative, or the byte count does not fit the shape.
     """
 
     dtype: str
@@ -163,8 +162,7 @@ class Tensor:
     def from_message(cls, body: Any) -> Tensor:
         """The tensor behind the object under `$tensor`.
 
-        Raises:
-            MalformedTensor: a field is missing or of the wrong type, or the data does not fit.
+        Raises `MalformedTensor`: a field is missing or of the wrong type, or the data does not fit.
         """
         if not isinstance(body, dict):
             raise MalformedTensor(f"expected an object with dtype, shape and bits, got {type(body).__name__}")
@@ -229,11 +227,7 @@ def _reversed_words(words: bytes, width: int) -> bytes:
 
 
 def shape_of(values: Any) -> tuple[int, ...]:
-    """The shape of nested lists; of a bare number, no dimensions.
-
-    Raises:
-        ValueError: the rows differ in length.
-    """
+    """The shape of nested lists; of a bare number, no dimensions. Raises `ValueError`: the rows differ in length."""
     if not isinstance(values, Sequence):
         return ()
     rows = {shape_of(row) for row in values}
@@ -258,8 +252,7 @@ def to_wire(value: Any, exchange: Path | None = None) -> Any:
 def from_wire(value: Any) -> Any:
     """`value` with every tensor message replaced by its `Tensor`.
 
-    Raises:
-        MalformedTensor: some tensor message does not hold together.
+    Raises `MalformedTensor`: some tensor message does not hold together.
     """
     if isinstance(value, _AS_THEY_ARE):
         return value

@@ -18,9 +18,6 @@ from typing import Any, NoReturn, TypeAlias
 
 import pytest
 
-# Foreseen errors of a command: one sentence on standard error and exit code 2, with near names; safe text.
-
-
 # Known names near one that is unknown: what may have been meant.
 
 
@@ -153,9 +150,6 @@ def either(names: Iterable[str]) -> str:
     """The names as a choice: `a, b or c`."""
     *others, last = names
     return f"{', '.join(others)} or {last}" if others else last
-
-
-# Ctrl-C and SIGTERM: the first interrupts, xdist's workers too; later ones do not disturb the clearing up.
 
 
 # Ctrl-C and SIGTERM: the first of them interrupts, and nothing after it disturbs what is still to be put in order.

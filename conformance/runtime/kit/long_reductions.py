@@ -17,8 +17,7 @@ from tessera_conformance.check import Check
 from tessera_conformance.dsl import type_of
 from tessera_conformance.marks import feature
 from tessera_conformance.oracle import bounds
-from tessera_conformance.oracle.products import matmul
-from tessera_conformance.oracle.reductions import sum_
+from tessera_conformance.oracle.reductions import matmul, sum_
 from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors import load

@@ -26,7 +26,7 @@ from tessera_conformance.chapters.runtime.wsp.kit.networks import (
     send,
     work,
 )
-from tessera_conformance.fuzz.strategies import judge_each
+from tessera_conformance.fuzz.drawn import judge_each
 from tessera_conformance.marks import clause
 
 BLOCKS = pytest.mark.parametrize("block", range(40))

@@ -26,7 +26,7 @@ from tessera_conformance.chapters.runtime.wsp.kit.programs import (
     work,
 )
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, noted, ran, reason
-from tessera_conformance.fuzz.strategies import judge_each
+from tessera_conformance.fuzz.drawn import judge_each
 from tessera_conformance.marks import clause, feature
 
 pytestmark = feature("wsp-expressions", "wsp-kernels", "wsp-packages", "wsp-slots", "wsp-statistics")

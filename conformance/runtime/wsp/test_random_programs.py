@@ -8,7 +8,7 @@ from tessera_conformance.chapters.runtime.wsp.kit.deadlocks import enlarged
 from tessera_conformance.chapters.runtime.wsp.kit.programs import elements
 from tessera_conformance.chapters.runtime.wsp.kit.random_programs import bounded
 from tessera_conformance.chapters.runtime.wsp.kit.runs import compiled, instants, ran, reason
-from tessera_conformance.fuzz.strategies import judge_each
+from tessera_conformance.fuzz.drawn import judge_each
 from tessera_conformance.marks import clause, feature
 
 pytestmark = feature("wsp-kernels", "wsp-packages", "wsp-resources", "wsp-scopes", "wsp-slots", "wsp-statistics")

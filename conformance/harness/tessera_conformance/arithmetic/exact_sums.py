@@ -112,8 +112,7 @@ class Pending:
 def reduce(terms: Sequence[Value], tree: Tree, model: NodeArithmetic, start: Value | None = None) -> Value:
     """The sum of values in the order of the tree, in the accumulator; without a start value, `c` is +0.
 
-    Raises:
-        LeafCountError: the tree is not one over these terms.
+    Raises `LeafCountError`: the tree is not one over these terms.
     """
     return _evaluated(list(terms), tree, model, start)
 

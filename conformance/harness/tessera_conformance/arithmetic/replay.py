@@ -45,9 +45,8 @@ def matmul(
     Every element is the same tree over ascending k. `start` is the C operand of shape (..., M, N), which enters the
     accumulator first; without it the sum starts as the model says.
 
-    Raises:
-        ReplayError: shapes or dtypes do not fit, or a dtype has no scalar arithmetic.
-        LeafCountError: the tree is not one over K terms.
+    Raises `ReplayError`: shapes or dtypes do not fit, or a dtype has no scalar arithmetic; or `LeafCountError`: the
+    tree is not one over K terms.
     """
     *batch, rows, terms = _shape("a", a, 2, model)
     *other, terms_too, columns = _shape("b", b, 2, model)
@@ -77,9 +76,8 @@ def matmul(
 def inner(a: Tensor, b: Tensor, tree: Tree, model: NodeArithmetic, out: str | None = None) -> Tensor:
     """(R, K) and (R, K) -> (R,): the inner product of each pair of rows.
 
-    Raises:
-        ReplayError: dtypes or shapes differ, or the dtype has no scalar arithmetic.
-        LeafCountError: the tree is not one over K terms.
+    Raises `ReplayError`: dtypes or shapes differ, or the dtype has no scalar arithmetic; or `LeafCountError`: the tree
+    is not one over K terms.
     """
     rows, terms = _shape("a", a, 2, model)
     if (a.dtype, a.shape) != (b.dtype, b.shape):
@@ -94,9 +92,8 @@ def sum(
 ) -> Tensor:
     """The sum over one axis, counted from the end where negative, in dtype `out`, by default that of `x`.
 
-    Raises:
-        ReplayError: there is no such axis, or the dtype has no scalar arithmetic.
-        LeafCountError: the tree is not one over as many terms.
+    Raises `ReplayError`: there is no such axis, or the dtype has no scalar arithmetic; or `LeafCountError`: the tree is
+    not one over as many terms.
     """
     shape = _shape("x", x, 1, model)
     if not -len(shape) <= axis < len(shape):
@@ -117,8 +114,7 @@ def sum(
 def all_reduce(inputs: Sequence[Tensor], tree: Tree, model: NodeArithmetic) -> Tensor:
     """The sum over ranks, one leaf each, elementwise.
 
-    Raises:
-        ReplayError: no ranks, or their tensors differ in dtype or shape.
+    Raises `ReplayError`: no ranks, or their tensors differ in dtype or shape.
     """
     if not inputs or any((x.dtype, x.shape) != (inputs[0].dtype, inputs[0].shape) for x in inputs):
         raise ReplayError("inputs", "expected one tensor of the same dtype and shape for each rank")

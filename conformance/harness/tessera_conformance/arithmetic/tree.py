@@ -44,8 +44,7 @@ class NodeArithmetic:
     whether subnormal inputs and results stay or become zeros of their sign; `start` whether a product without a C
     operand starts from +0 or, `none`, from its first term, so that a sum of negative zeros is negative.
 
-    Raises:
-        ModelError: a field has a value that it cannot have.
+    Raises `ModelError`: a field has a value that it cannot have.
     """
 
     accumulator: str
@@ -77,8 +76,7 @@ class NodeArithmetic:
     def from_json(cls, value: Any) -> NodeArithmetic:
         """The model of a JSON object; what it leaves out is as in the reference, but the accumulator must be said.
 
-        Raises:
-            ModelError: not an object, an unknown field, or a value that a field cannot have.
+        Raises `ModelError`: not an object, an unknown field, or a value that a field cannot have.
         """
         if not isinstance(value, Mapping):
             raise ModelError("", "an object with product, accumulator, rounding, alignment_bits, subnormals and start")
@@ -104,8 +102,7 @@ class NodeArithmetic:
 def canonical(dtype: str) -> NodeArithmetic:
     """The reference arithmetic's arithmetic for operands of a dtype (reference arithmetic, "accumulators").
 
-    Raises:
-        ModelError: the dtype has no accumulator.
+    Raises `ModelError`: the dtype has no accumulator.
     """
     if dtype not in ACCUMULATORS:
         raise ModelError("accumulator", f"operands of one of {', '.join(ACCUMULATORS)}, not {dtype}")
@@ -187,9 +184,7 @@ class Tree:
     def explicit(cls, steps: Sequence[int]) -> Tree:
         """The tree of these steps.
 
-        Raises:
-            LeafError: a leaf is repeated or missing.
-            TreeError: the steps do not leave one result.
+        Raises `LeafError`: a leaf is repeated or missing; or `TreeError`: the steps do not leave one result.
         """
         height = 0
         for step in steps:
@@ -205,9 +200,8 @@ class Tree:
     def from_text(cls, text: str) -> Tree:
         """The tree that `to_text` writes so.
 
-        Raises:
-            TreeSyntaxError: the text has another form; names the column.
-            LeafError: a leaf is repeated or missing.
+        Raises `TreeSyntaxError`: the text has another form; names the column; or `LeafError`: a leaf is repeated or
+        missing.
         """
         if text in ("fold", "pairwise"):
             return cls(text)  # type: ignore[arg-type]
@@ -277,8 +271,7 @@ class Tree:
     def over(self, terms: int) -> Tree:
         """The explicit tree over so many terms; over none it is `c`, the start value alone.
 
-        Raises:
-            LeafCountError: an explicit tree has another number of leaves.
+        Raises `LeafCountError`: an explicit tree has another number of leaves.
         """
         if self.name == "explicit":
             if self.leaves != terms:

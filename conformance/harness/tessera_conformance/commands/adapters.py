@@ -46,11 +46,7 @@ class Skeleton:
         return [["tessera-conformance", *words] for words in commands]
 
     def write(self) -> None:
-        """Write the files.
-
-        Raises:
-            OSError: one exists already, and then none is written; or one cannot be written.
-        """
+        """Write the files. Raises `OSError`: one exists already, and then none is written; or one cannot be written."""
         for path in self.files:
             if path.exists():
                 raise FileExistsError(17, "File exists", str(path))

@@ -23,9 +23,9 @@ from tessera_conformance.registry.coverage import Coverage, Tally, coverage, nam
 from tessera_conformance.registry.errors import RegistryError, UntestedClause
 from tessera_conformance.registry.load import examine, load_registry
 from tessera_conformance.registry.model import AREAS, DOCUMENTS, LEVELS, VERIFICATIONS, Clause, Registry, features
+from tessera_conformance.reports.causes import OUTCOME_WORDS, clause_results
 from tessera_conformance.reports.claim import JUDGED
 from tessera_conformance.reports.journal import Report, UnreadableReport, read, report_in
-from tessera_conformance.reports.outcomes import OUTCOME_WORDS, clause_results
 from tessera_conformance.reports.publish import write_text
 from tessera_conformance.reports.weaknesses import FILE_NAME, RULES, Reasons, facts_of, facts_of_index, weaknesses
 from tessera_conformance.reports.wording import implementation_name

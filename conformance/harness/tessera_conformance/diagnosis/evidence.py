@@ -20,9 +20,6 @@ from tessera_conformance.oracle import FUNCTIONS, bounds
 from tessera_conformance.oracle.exact import COMPONENTS, FORMATS, FloatFormat
 from tessera_conformance.tensors import MalformedTensor, Tensor, from_wire
 
-# Distance of two answers in bits, and the places in the results where they differ.
-
-
 # How far two answers are apart, counted in bits, and how an answer is compared with a hypothesis.
 #
 # An element counts as many bits as its distance from the right answer has, in steps between neighbouring numbers: one
@@ -212,9 +209,6 @@ def _lines(mask: np.ndarray, axis: int) -> int:
     """Return the number of lines along an axis, the leading axes taken together, that have a differing element."""
     lines = mask.any(axis=axis)
     return int(lines.reshape(-1, lines.shape[-1]).any(axis=0).sum())
-
-
-# From the lines of a report, or the golden vectors, to the questions that were answered wrongly.
 
 
 # The golden vectors as far as a diagnosis needs them: which function of the oracle a program stands for.

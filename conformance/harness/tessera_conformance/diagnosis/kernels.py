@@ -108,8 +108,7 @@ def by_columns(shape: Sequence[int]) -> list[int]:
 def answer(call: Call, departure: Departure, budget: Budget, shape: Sequence[int], dtype: str) -> Codes:
     """The places and codes of what an implementation with this departure answers; `shape` and `dtype` are right.
 
-    Raises:
-        GaveUp: the budget is used up.
+    Raises `GaveUp`: the budget is used up.
     """
     kernel = KERNELS.get(call.operation)
     if call.operation in BY_PARTS and call.dtype in COMPONENTS and call.arguments.get("op", "sum") in ("sum", "mean"):

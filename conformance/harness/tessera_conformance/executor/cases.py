@@ -82,8 +82,7 @@ class SpreadCases:
     def __init__(self, config: pytest.Config, run: SuiteRun, case_of: Callable[[pytest.Item], Case | None]) -> None:
         """`case_of` returns the case of an item, None where it is none.
 
-        Raises:
-            ExecutorUnavailable: the cluster cannot do the run, or another option forbids it.
+        Raises `ExecutorUnavailable`: the cluster cannot do the run, or another option forbids it.
         """
         for name, reason in REFUSED.items():
             if getattr(config.option, name, None):

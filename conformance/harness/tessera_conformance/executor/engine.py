@@ -112,9 +112,8 @@ DESERIALIZERS = ("msgpack",)
 class Engine:
     """A connection with a cluster for one run, whose units a module does as a program under the settings given.
 
-    Raises:
-        ExecutorUnavailable: the extra is missing, no scheduler answers, there is no worker, or one is not like this
-            machine; `greeting` is what each must say of the implementation.
+    Raises `ExecutorUnavailable`: the extra is missing, no scheduler answers, there is no worker, or one is not like
+    this machine; `greeting` is what each must say of the implementation.
     """
 
     def __init__(self, executor: str, module: str, settings: Mapping[str, Any], greeting: Any = None) -> None:
@@ -153,9 +152,8 @@ class Engine:
 
         Where a process dies of a task, the tasks after it are done by another one.
 
-        Raises:
-            ExecutorUnavailable: a worker that came later is not like this machine.
-            ExecutorLost: the scheduler went away, or all workers did.
+        Raises `ExecutorUnavailable`: a worker that came later is not like this machine; or `ExecutorLost`: the
+        scheduler went away, or all workers did.
         """
         waiting = list(units)
         while waiting:

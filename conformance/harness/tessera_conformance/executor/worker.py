@@ -1,8 +1,11 @@
-"""Functions called in the process of a worker: do a unit in a process of its own, or stop all units of a run."""
+"""Units of work on a worker of the cluster: each in a process of its own, of which nothing outlives the worker."""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -10,8 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tessera_conformance.executor import supervisor
 from tessera_conformance.executor.answers import ORDER, OUTPUT, answer_bytes
+from tessera_conformance.terminal import Interrupted, interrupt_once
+from tessera_conformance.transports.rpc import ProcessFamily
 
 _LOCK = threading.Lock()
 _RUNNING: dict[str, list[subprocess.Popen[bytes]]] = {}
@@ -25,7 +29,7 @@ def perform(order: str, *, module: str, run: str) -> bytes:
     with TemporaryDirectory(prefix="tessera-unit-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         (folder / ORDER).write_text(order, encoding="ascii")
-        command = [sys.executable, "-m", supervisor.__name__, module, name]
+        command = [sys.executable, "-m", __name__, module, name]
         with (folder / OUTPUT).open("wb") as output, _started(command, output.fileno(), run) as process:
             if process is not None:
                 process.wait()
@@ -69,3 +73,49 @@ def _address() -> str:
     from distributed import get_worker
 
     return str(get_worker().address)
+
+
+# The process between a worker and the process that does a unit: nothing of the unit outlives the worker.
+#
+# Its standard input is closed when the worker dies or stops the unit. It then ends the unit and every process that
+# the implementation under test has started. `python -m tessera_conformance.executor.worker MODULE FOLDER`.
+
+
+GRACE = 5.0
+"""Seconds that a unit which is to stop has to end its session."""
+
+
+def main(module: str, folder: str) -> int:
+    """The exit code of the unit's process; 0 where a signal ended it, as its answers say how far it came."""
+    interrupt_once()
+    family = ProcessFamily()
+    process = subprocess.Popen(
+        [sys.executable, "-m", module, folder],
+        stdin=subprocess.DEVNULL,
+        env=family.environment(),
+        start_new_session=True,
+    )
+    family.begins_with(process.pid)
+    threading.Thread(target=_interrupt_at_end_of_input, daemon=True).start()
+    try:
+        return max(process.wait(), 0)
+    except Interrupted as signal_:
+        process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE)
+        shutil.rmtree(folder, ignore_errors=True)
+        return signal_.exit_code
+    finally:
+        family.end()
+        process.wait()
+
+
+def _interrupt_at_end_of_input() -> None:
+    """Standard input has no content: it only shows that the worker is alive."""
+    while os.read(0, 1):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -20,13 +20,13 @@ __all__ = ["KINDS", "GeneratedProgram", "Kind", "Trial", "generate", "make_trial
 
 def programs(features: Collection[str] = ()) -> SearchStrategy[GeneratedProgram]:
     """A hypothesis strategy of legal programs, of the core and of the features given."""
-    from tessera_conformance.fuzz import strategies
+    from tessera_conformance.fuzz import drawn
 
-    return strategies.programs(features)
+    return drawn.programs(features)
 
 
 def trials(features: Collection[str] = (), kinds: Collection[Kind] = KINDS) -> SearchStrategy[Trial]:
     """A hypothesis strategy of what the command tries: programs with what is known of them."""
-    from tessera_conformance.fuzz import strategies
+    from tessera_conformance.fuzz import drawn
 
-    return strategies.trials(features, kinds)
+    return drawn.trials(features, kinds)

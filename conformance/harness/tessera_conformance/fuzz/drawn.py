@@ -1,17 +1,28 @@
-"""Cases whose inputs follow from the seed of the run, and whose answers the oracle computes when they run.
-
-The answers of frozen vectors are public; those of a new seed are not.
-"""
+"""Cases over drawn values: with inputs that follow from the seed of the run, or by hypothesis, which shrinks them."""
 
 from __future__ import annotations
 
-from tessera_conformance.check import Check
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from hypothesis.errors import Flaky
+
+from tessera_conformance.check import Check, CheckFailed, Unanswered
+from tessera_conformance.fuzz.statements import GeneratedProgram, generate
 from tessera_conformance.fuzz.tree import Chooser, SeededChooser
+from tessera_conformance.fuzz.trials import KINDS, Kind, Trial, make_trial
 from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import Question, counted
 from tessera_conformance.vectors.files import Provenance, Vector
 from tessera_conformance.vectors.judging import judge
+
+# Cases whose inputs follow from the seed of the run, and whose answers the oracle computes when they run.
+#
+# The answers of frozen vectors are public; those of a new seed are not.
 
 
 def chooser_of(impl: Implementation, case: str) -> Chooser:
@@ -31,3 +42,89 @@ def judge_question(impl: Implementation, check: Check, question: Question) -> No
         "drawn", "", question.clauses, "", question.call, expected, Provenance("", question.check), question.features
     )
     judge(impl, check, asked)
+
+
+# The same generator as hypothesis strategies, which shrink: for the tests of a front end's own authors.
+
+
+class DrawnChooser(Chooser):
+    """Decisions that hypothesis draws."""
+
+    def __init__(self, draw: Callable[[st.SearchStrategy[int]], int]) -> None:
+        self._draw = draw
+
+    def below(self, bound: int) -> int:
+        """A drawn number."""
+        return self._draw(st.integers(0, bound - 1))
+
+    def place(self) -> int:
+        """Nowhere: hypothesis keeps its own account."""
+        return 0
+
+    def part(self, start: int) -> None:
+        """Nothing to keep."""
+
+
+@st.composite
+def programs(draw: Any, features: Collection[str] = ()) -> GeneratedProgram:
+    """Legal programs of the core and of the features given."""
+    return generate(DrawnChooser(draw), features)
+
+
+@st.composite
+def trials(draw: Any, features: Collection[str] = (), kinds: Collection[Kind] = KINDS) -> Trial:
+    """Trials of the kinds given: legal programs, pairs of one meaning, illegal programs, mutated texts."""
+    return make_trial(DrawnChooser(draw), features, kinds)
+
+
+# Cases over drawn values: the first that fails is made smaller, and the smallest is what the case reports.
+
+
+T = TypeVar("T")
+
+
+def judge_each(
+    check: Check, make: Callable[[Chooser], T], judge: Callable[[T], None], *, examples: int, number: int
+) -> None:
+    """Judge so many values of a generator, the same ones for the same `number`.
+
+    Checks of larger values that failed are forgotten. An answer that is missing ends the case: to make a crash smaller
+    would take a new process each time. An implementation that fails once and then passes has failed.
+    """
+    failures: list[CheckFailed] = []
+    missing: list[Unanswered] = []
+    before = 0
+
+    def one(value: T) -> None:
+        nonlocal before
+        if missing:
+            return
+        if failures:
+            del check.records[before:]
+        before = len(check.records)
+        try:
+            judge(value)
+        except CheckFailed as failed:
+            failures.append(failed)
+            raise
+        except Unanswered as unanswered:
+            missing.append(unanswered)
+
+    @st.composite
+    def values(draw: st.DrawFn) -> T:
+        return make(DrawnChooser(draw))
+
+    bounded = settings(
+        max_examples=examples,
+        phases=(Phase.generate, Phase.shrink),
+        database=None,
+        deadline=None,
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+    )
+    with suppress(CheckFailed, Flaky):
+        seed(number)(bounded(given(values())(one)))()
+    if missing:
+        raise missing[0]
+    if failures:
+        raise failures[-1]

@@ -14,9 +14,6 @@ from tessera_conformance.oracle.elementwise import UNARY
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 from tessera_conformance.vectors.building import counter_bits
 
-# The dtypes, shapes, names and inputs that a function body under generation can use.
-
-
 # What the generator knows of dtypes and shapes, how it spells a literal of a dtype, and the inputs it makes.
 
 
@@ -519,9 +516,6 @@ PRODUCTIONS = (
     ),
 )
 """Productions of the core, and broadcasting; `operations` adds the calls of operations."""
-
-# Calls of operations, each with the types that it takes and gives and the feature that makes it legal.
-
 
 # Calls of operations, each with the types that it takes and gives, and the feature that decides whether it is used.
 #

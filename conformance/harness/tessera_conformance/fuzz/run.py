@@ -37,9 +37,6 @@ from tessera_conformance.terminal import reporting_errors
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import FORMS, locate
 
-# Runs trials against one implementation; shrinks findings and writes them as files.
-
-
 # Shrinks findings: a generated program to fewer and simpler decisions, a mutated text to fewer tokens.
 
 
@@ -161,12 +158,7 @@ def save(finding: Finding, folder: Path) -> Path:
 
 
 def load(path: Path) -> Finding:
-    """The finding in a file.
-
-    Raises:
-        MalformedFinding: it holds something else.
-        OSError: it cannot be read.
-    """
+    """The finding in a file. Raises `MalformedFinding`: it holds something else; or `OSError`: it cannot be read."""
     try:
         return _finding(read_json(path.read_text(encoding="utf-8")))
     except (KeyError, TypeError, ValueError, AttributeError, MalformedTensor) as error:

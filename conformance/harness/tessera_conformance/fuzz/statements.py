@@ -355,9 +355,6 @@ SIMPLE: tuple[Maker, ...] = (
 NESTING: tuple[Maker, ...] = (*SIMPLE, *(Body.branch,) * 2, *(Body.loop,) * 2, Body.repeat)
 """Statements of a block: in the innermost ones none that has a block itself."""
 
-# Whole programs, legal by construction, and other texts of the same meaning.
-
-
 # Whole programs, legal by construction, with what is known of them: what they declare, take and give.
 #
 # Legal means by the grammar of section 2.3 and by the interpretations as far as they are asserted. A program may

@@ -10,9 +10,6 @@ from typing import TypeAlias, TypeVar
 
 from tessera_conformance.dsl import DTYPES, RESERVED
 
-# The sources of the generator's decisions, and the names that it gives.
-
-
 # Sources of the generator's decisions, all through one method, `below`.
 #
 # Every decision of the generator is a number below a bound, and 0 is always the simplest choice, so that a source may

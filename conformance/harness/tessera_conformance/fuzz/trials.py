@@ -24,9 +24,6 @@ from tessera_conformance.protocol import (
 )
 from tessera_conformance.tensors import Tensor, from_wire, to_wire
 
-# Trials: one program, or two of one meaning; and the properties that all answers to them must have.
-
-
 # What is tried: one program, or two of one meaning, and what is known of them; all follows from the decisions.
 
 

@@ -289,9 +289,6 @@ def _structure_name(c: str) -> str:
     return c.partition("{")[0].strip()
 
 
-# The interface as published: its JSON Schema and its page.
-
-
 # The JSON Schemas in `schemas/protocol/`, made from the interface: one file an area.
 
 
@@ -404,8 +401,7 @@ MARKED = re.compile(r"(<!-- interface: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL
 def page_with_tables(interface: Interface, page: str) -> str:
     """The page with the tables between its marks, `<!-- interface: AREA -->` and `<!-- end -->`, made anew.
 
-    Raises:
-        KeyError: a mark names no area.
+    Raises `KeyError`: a mark names no area.
     """
 
     def made(match: re.Match[str]) -> str:

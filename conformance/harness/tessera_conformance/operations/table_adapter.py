@@ -17,7 +17,7 @@ import numpy as np
 
 from tessera_conformance.adapter import NotSupported, Refusal
 from tessera_conformance.arithmetic import NodeArithmetic, Tree, canonical
-from tessera_conformance.operations.names import DTYPES, OPERATIONS, Operation, nearest
+from tessera_conformance.operations import DTYPES, OPERATIONS, Operation, nearest
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 
 # Tensors of the protocol as numpy arrays, and back; `ml_dtypes` is imported for bf16 and fp8 alone.
@@ -35,8 +35,7 @@ class NoArray(Exception):
 def numpy_type(dtype: str) -> np.dtype[Any]:
     """The numpy dtype in which elements of a dtype are handed over; tf32 is stored as fp32.
 
-    Raises:
-        NotSupported: it needs ml_dtypes, which is not installed.
+    Raises `NotSupported`: it needs ml_dtypes, which is not installed.
     """
     name = "float32" if dtype == "tf32" else DTYPES[dtype]["numpy"]
     if not name.startswith(NARROW):
@@ -59,8 +58,7 @@ def tensor_of(result: Any, tf32: bool = False) -> Tensor:
 
     With `tf32`, fp32 means tf32.
 
-    Raises:
-        NoArray: it is none, or of a dtype that the language lacks.
+    Raises `NoArray`: it is none, or of a dtype that the language lacks.
     """
     if not isinstance(result, np.ndarray | np.generic) and not hasattr(result, "__array__"):
         raise NoArray(f"a {type(result).__name__}, expected a numpy array")
@@ -124,11 +122,7 @@ class Order:
 
 
 class Declarations:
-    """The orders in a file.
-
-    Raises:
-        BadDeclaration: it cannot be read, or an order is malformed.
-    """
+    """The orders in a file. Raises `BadDeclaration`: it cannot be read, or an order is malformed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -159,8 +153,7 @@ class Declarations:
     ) -> dict[str, Any]:
         """The answer to `numerics.declared`.
 
-        Raises:
-            NotSupported: no order of this operation, dtype and shape is declared.
+        Raises `NotSupported`: no order of this operation, dtype and shape is declared.
         """
         said = attributes or {}
         whole = self._orders.get(key_of(operation, dtype, shapes, said))
@@ -266,9 +259,8 @@ class TableAdapter:
     ) -> dict[str, Any]:
         """One operation.
 
-        Raises:
-            NotSupported: the table lacks it, a dtype or an attribute, or its callable raises NotImplementedError.
-            Refusal: the callable raises, or gives what is no array.
+        Raises `NotSupported`: the table lacks it, a dtype or an attribute, or its callable raises NotImplementedError;
+        or `Refusal`: the callable raises, or gives what is no array.
         """
         function = self.table.get(operation)
         if function is None:
@@ -333,8 +325,7 @@ def _declarations(module: ModuleType) -> Declarations | None:
 def adapter_of(module: ModuleType, name: str) -> TableAdapter:
     """The adapter of a table in a module.
 
-    Raises:
-        BadTable: there is none of that name, or it is no table of operations.
+    Raises `BadTable`: there is none of that name, or it is no table of operations.
     """
     place = f"{module.__name__}:{name}"
     table = getattr(module, name, None)
@@ -356,8 +347,7 @@ def arguments_of(
 ) -> dict[str, Any]:
     """The attributes as the callable takes them; one that it does not take is left out where it is at its default.
 
-    Raises:
-        NotSupported: one that it does not take has another value.
+    Raises `NotSupported`: one that it does not take has another value.
     """
     description = OPERATIONS.get(operation) or Operation(operation)
     said = {name: _value(name, value) for name, value in attributes.items()}

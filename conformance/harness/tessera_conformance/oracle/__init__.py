@@ -16,25 +16,14 @@ from collections.abc import Callable, Mapping
 from types import FunctionType, ModuleType
 from typing import Any
 
-from tessera_conformance.oracle import (
-    collectives,
-    compositions,
-    elementwise,
-    movement,
-    parameter_buffers,
-    products,
-    reductions,
-)
-from tessera_conformance.oracle import elementwise as functions
+from tessera_conformance.oracle import collectives, compositions, elementwise, movement, parameter_buffers, reductions
 
 OPERATION_MODULES: tuple[ModuleType, ...] = (
     collectives,
     compositions,
     elementwise,
-    functions,
     movement,
     parameter_buffers,
-    products,
     reductions,
 )
 

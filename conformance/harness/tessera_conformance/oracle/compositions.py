@@ -8,8 +8,7 @@ from math import ceil, prod
 from typing import Literal, TypeAlias
 
 from tessera_conformance.oracle import elementwise, exact
-from tessera_conformance.oracle.complex_operands import complex_operand
-from tessera_conformance.oracle.elementwise import add, evaluate, multiply, turn
+from tessera_conformance.oracle.elementwise import add, cast, evaluate, multiply, turn
 from tessera_conformance.oracle.exact import (
     ACCUMULATORS,
     FORMATS,
@@ -24,6 +23,7 @@ from tessera_conformance.oracle.exact import (
     accumulator_format,
     along,
     channels,
+    complex_dtype,
     component_format,
     elements_of,
     float_format,
@@ -32,8 +32,7 @@ from tessera_conformance.oracle.exact import (
     values_of,
 )
 from tessera_conformance.oracle.movement import transpose
-from tessera_conformance.oracle.products import matmul
-from tessera_conformance.oracle.reductions import Node, grown, pairwise_sum, reduced, softmax
+from tessera_conformance.oracle.reductions import Node, grown, matmul, pairwise_sum, reduced, softmax
 from tessera_conformance.tensors import Tensor
 
 # Short programs of several operators, each operator rounding for itself, and attention as one operation.
@@ -298,8 +297,7 @@ def root(m: int, n: int, inverse: bool, format_: FloatFormat) -> Complex:
 def scale_factor(n: int, norm: str, inverse: bool, format_: FloatFormat) -> Value | None:
     """Return the factor by which a transform of length n multiplies last; None where it does not.
 
-    Raises:
-        BadArgument: there is no such norm.
+    Raises `BadArgument`: there is no such norm.
     """
     if norm not in ("ortho", "backward", "forward"):
         raise BadArgument("norm", norm, "ortho, backward or forward")
@@ -309,18 +307,14 @@ def scale_factor(n: int, norm: str, inverse: bool, format_: FloatFormat) -> Valu
 
 
 def rows_of(x: Tensor) -> list[list[int]]:
-    """The places of the rows to transform.
-
-    Raises:
-        BadArgument: the last axis is empty or missing.
-    """
+    """The places of the rows to transform. Raises `BadArgument`: the last axis is empty or missing."""
     if not x.shape or not x.shape[-1]:
         raise BadArgument("shape", list(x.shape), "a last axis of at least one element")
     return along(x.shape, -1).places
 
 
 def _transform(x: Tensor, norm: str, *, inverse: bool) -> Tensor:
-    x = complex_operand(x)
+    x = cast(x, dtype=complex_dtype(x.dtype))
     rows, n = rows_of(x), x.shape[-1]
     format_ = component_format(x.dtype)
     field = ComplexField(format_)
@@ -427,11 +421,7 @@ def keeps(rate: float, seed: int, stream: int, offset: int, count: int) -> list[
 
 
 def exact_rate(rate: float) -> Fraction:
-    """The number that a rate is.
-
-    Raises:
-        BadArgument: it is not in [0, 1).
-    """
+    """The number that a rate is. Raises `BadArgument`: it is not in [0, 1)."""
     if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < 1:
         raise BadArgument("rate", rate, "a number of at least 0 and below 1")
     return Fraction(rate)

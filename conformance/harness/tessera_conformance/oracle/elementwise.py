@@ -42,9 +42,6 @@ from tessera_conformance.oracle.exact import (
 )
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 
-# Elementary functions and activations of one value, correctly rounded by MPFR with directed rounding.
-
-
 # MPFR with directed rounding: numbers proved to lie below and above a real number.
 #
 # MPFR rounds every function correctly in the direction asked for, so what it gives under `RoundDown` and `RoundUp`
@@ -73,11 +70,7 @@ def contexts(precision: int) -> tuple[Context, Context]:
 
 
 def number(value: Value) -> Number:
-    """The MPFR number that a value is, exactly.
-
-    Raises:
-        ValueError: the value is no multiple of a power of two.
-    """
+    """The MPFR number that a value is, exactly. Raises `ValueError`: the value is no multiple of a power of two."""
     if isinstance(value, Special):
         return gmpy2.mpfr(_SPECIALS[value])
     numerator, denominator = value.numerator, value.denominator
@@ -312,9 +305,6 @@ def _elementwise(function: _Function, x: Tensor) -> Tensor:
     return Tensor.from_words(x.dtype, x.shape, [codes[word] for word in words])
 
 
-# Elementwise operators, elementary functions and casts of tensors.
-
-
 # Binary operators, negation and comparisons, element by element.
 #
 # Language spec 2.3 (operators), AMB-LANG-55: NumPy broadcasting; each operator rounds once, from the exact result, to
@@ -405,8 +395,7 @@ def _comparison(holds: Callable[[int | None], bool], a: Tensor, b: Tensor) -> Te
 def paired(a: Tensor, b: Tensor) -> tuple[tuple[int, ...], list[tuple[Any, Any]]]:
     """The shape that two operands broadcast to, and the pair of elements at each place of it.
 
-    Raises:
-        ValueError: their dtypes differ, or their shapes do not broadcast.
+    Raises `ValueError`: their dtypes differ, or their shapes do not broadcast.
     """
     if a.dtype != b.dtype:
         raise ValueError(f"operands of one dtype are wanted, not {a.dtype} and {b.dtype}")
@@ -442,8 +431,7 @@ def pow_(x: Tensor, y: Tensor, *, overflow: Overflow = "saturate") -> Tensor:
 def is_nonfinite(overflow: str) -> bool:
     """True if overflow to fp8 gives an infinity or NaN.
 
-    Raises:
-        BadArgument: `overflow` is neither of its two values.
+    Raises `BadArgument`: `overflow` is neither of its two values.
     """
     if overflow not in ("saturate", "nonfinite"):
         raise BadArgument("overflow", overflow, "saturate or nonfinite")

@@ -15,9 +15,6 @@ import numpy as np
 
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 
-# Exact arithmetic on the values that floating-point codes stand for, and the error for arguments without a result.
-
-
 # The error for arguments that the oracle has no result for.
 
 
@@ -182,9 +179,6 @@ def value_of(number: float) -> Value:
     return NEGATIVE_ZERO if number == 0 and math.copysign(1, number) < 0 else Fraction(number)
 
 
-# The numbers that reductions work on, and lines of elements along an axis.
-
-
 # The numbers that reductions work on: real ones, integers, and pairs that are complex.
 #
 # Everything here rounds as the reference does: a real sum or product once, a complex product at every step of (ac - bd,
@@ -303,8 +297,7 @@ class ComplexField:
 def accumulating(dtype: str, accumulator: str | None = None) -> Field[Any]:
     """The numbers that operands of a dtype are accumulated in, by default those of the reference arithmetic.
 
-    Raises:
-        BadArgument: the dtype has no accumulator.
+    Raises `BadArgument`: the dtype has no accumulator.
     """
     name = accumulator or (dtype if dtype in COMPONENTS else ACCUMULATORS.get(dtype))
     if name is None:
@@ -343,11 +336,7 @@ class Lines:
 
 
 def along(shape: tuple[int, ...], axis: int) -> Lines:
-    """The lines of a tensor along an axis from -rank to rank-1.
-
-    Raises:
-        BadArgument: there is no such axis.
-    """
+    """The lines of a tensor along an axis from -rank to rank-1. Raises `BadArgument`: there is no such axis."""
     moved = _axis_last(shape, axis)
     axis %= len(shape)
     places = moved.reshape(prod(moved.shape[:-1]), shape[axis]).tolist()
@@ -357,8 +346,7 @@ def along(shape: tuple[int, ...], axis: int) -> Lines:
 def channels(shape: tuple[int, ...], axis: int) -> list[list[int]]:
     """The flat places of the elements at each position along an axis, in row-major order.
 
-    Raises:
-        BadArgument: there is no such axis.
+    Raises `BadArgument`: there is no such axis.
     """
     moved = _axis_last(shape, axis)
     lists: list[list[int]] = moved.reshape(prod(moved.shape[:-1]), moved.shape[-1]).T.tolist()
@@ -376,8 +364,7 @@ def _axis_last(shape: tuple[int, ...], axis: int) -> Any:
 def stacked(inputs: tuple[Tensor, ...]) -> Tensor:
     """The contributions along a new first axis.
 
-    Raises:
-        BadArgument: there are none, or they differ in dtype or shape.
+    Raises `BadArgument`: there are none, or they differ in dtype or shape.
     """
     forms = {(x.dtype, x.shape) for x in inputs}
     if len(forms) != 1:
@@ -589,3 +576,12 @@ def tensor_of(dtype: str, shape: tuple[int, ...], values: list[Value], *, nonfin
 def _nearest_integer(numerator: int, denominator: int) -> int:
     quotient, remainder = divmod(numerator, denominator)
     return quotient + (2 * remainder > denominator or (2 * remainder == denominator and quotient & 1))
+
+
+def complex_dtype(dtype: str) -> str:
+    """The complex dtype that an operand of this one is computed in (AMB-LANG-116). Raises `BadArgument` for others."""
+    if dtype in COMPONENTS:
+        return dtype
+    if not isinstance(FORMATS.get(dtype), FloatFormat):
+        raise BadArgument("dtype", dtype, "a float or complex dtype")
+    return "complex128" if dtype == "fp64" else "complex64"

@@ -44,8 +44,7 @@ class ExactSums:
 def exact_sum(x: Tensor, axis: int = -1, *, magnitudes: bool = False) -> ExactSums:
     """The exact sums of a real floating-point tensor along an axis, or of its magnitudes, row-major.
 
-    Raises:
-        BadArgument: the tensor is not one of real floats, or has too many terms in a row.
+    Raises `BadArgument`: the tensor is not one of real floats, or has too many terms in a row.
     """
     if not x.format.is_float or x.dtype in COMPONENTS:
         raise BadArgument("dtype", x.dtype, "a real floating-point dtype")

@@ -51,8 +51,7 @@ def reshape(x: Tensor, *, shape: Sequence[int]) -> Tensor:
 def broadcast(x: Tensor, *, shape: Sequence[int]) -> Tensor:
     """New axes in front, and every axis of extent 1 as often as is requested.
 
-    Raises:
-        BadArgument: an axis has another extent, and that is not 1.
+    Raises `BadArgument`: an axis has another extent, and that is not 1.
     """
     missing = len(shape) - len(x.shape)
     if missing < 0 or any(have not in (1, want) for have, want in zip(x.shape, shape[missing:], strict=True)):

@@ -84,8 +84,7 @@ def judge_products(
 
     `unbiased` says that the products of the data are as often positive as negative, and adds the bias test.
 
-    Raises:
-        BadArgument: the operands are not real floats, or the result has another shape.
+    Raises `BadArgument`: the operands are not real floats, or the result has another shape.
     """
     if a.dtype in COMPONENTS or not a.format.is_float:
         raise BadArgument("a", a.dtype, "a real floating-point dtype")

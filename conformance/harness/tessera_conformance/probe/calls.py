@@ -46,8 +46,7 @@ class Subject:
 
     `shape` is M x K x N for matmul, the shape of the operand for sum over `axis`, and ranks x elements for all_reduce.
 
-    Raises:
-        CannotProbe: the parts do not fit together; says what is expected.
+    Raises `CannotProbe`: the parts do not fit together; says what is expected.
     """
 
     operation: Operation
@@ -261,11 +260,7 @@ class AllReduceBox(Box):
 
 
 def box_for(session: Session, subject: Subject) -> Box:
-    """The box of a subject; starts the implementation.
-
-    Raises:
-        CannotProbe: it does not start.
-    """
+    """The box of a subject; starts the implementation. Raises `CannotProbe`: it does not start."""
     hello = session.open()
     if isinstance(hello, Fault):
         raise CannotProbe(f"{session.label}: {describe(hello)}{_stderr(hello)}")

@@ -1,28 +1,339 @@
-"""The command line `tessera-conformance probe`: in which order an implementation adds, and with which arithmetic.
-
-Exit codes: 0 where the implementation does what it declares, or declares nothing; 1 where it does not; 2 where the
-probe cannot be made.
-"""
+"""`tessera-conformance probe`: a sum, every shape of the golden vectors, or the algorithms of an all-reduce."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import groupby
+from math import prod
 from pathlib import Path
+from typing import Any
 
-from tessera_conformance.probe.algorithms import RANKS, Row, as_table, probe_algorithms
-from tessera_conformance.probe.calls import DTYPES, OPERATIONS, CannotProbe, Subject
+import numpy as np
+
+from tessera_conformance.arithmetic.tree import NodeArithmetic, Tree, TreeError
+from tessera_conformance.cases import vectors_directory
+from tessera_conformance.probe.calls import (
+    DTYPES,
+    MOST_TERMS,
+    OPERATIONS,
+    AllReduceBox,
+    CannotProbe,
+    Subject,
+    box_for,
+    words_of,
+)
+from tessera_conformance.probe.node_arithmetic import MOST_RANKS, groups_of
 from tessera_conformance.probe.rendering import as_json, as_markdown, as_text, drawing
-from tessera_conformance.probe.run import Finding, probe
-from tessera_conformance.probe.shapes import ShapeOrder, as_toml, orders, subjects
-from tessera_conformance.protocol import Hello
+from tessera_conformance.probe.reveal import abbreviated, pattern
+from tessera_conformance.probe.run import Finding, alike_elements, probe
+from tessera_conformance.protocol import Hello, Returned, Unsupported, describe
 from tessera_conformance.reports.publish import write_text, write_toml
 from tessera_conformance.session import Session
+from tessera_conformance.tensors import Tensor
 from tessera_conformance.terminal import reporting_errors
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import FORMS, locate
+from tessera_conformance.vectors import load
+
+# The orders of every product and sum that the golden vectors ask for, as a file that declares them: `probe --write`.
+#
+# The first element of each shape is probed in full, and all elements are replayed in its order. The first element
+# that has another order is probed too, and so on. An element without a fixed tree leaves its shape undeclared.
+
+
+MOST_ORDERS = 8
+"""Different orders within one result."""
+REDUCING = ("matmul", "sum")
+
+
+@dataclass(frozen=True)
+class ShapeOrder:
+    """The order of some elements of one shape."""
+
+    subject: Subject
+    tree: Tree
+    arithmetic: NodeArithmetic
+    elements: str = ""
+
+    @property
+    def tree_text(self) -> str:
+        """The tree by name, where it has one for any number of terms."""
+        name = pattern(self.tree)
+        return "fold" if self.tree.leaves == 2 else name if name in ("fold", "pairwise") else self.tree.to_text()
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """Return the fields that the rows of one entry share, as they are written."""
+        subject = self.subject
+        return {
+            "operation": subject.operation,
+            "dtype": subject.dtype,
+            **({"axis": subject.axis} if subject.operation == "sum" else {}),
+            **({"out": subject.out} if subject.out and subject.out != subject.dtype else {}),
+            **({"elements": self.elements} if self.elements else {}),
+            "tree": self.tree_text,
+            "arithmetic": {name: value for name, value in self.arithmetic.to_json().items() if value is not None},
+        }
+
+
+def subjects() -> Sequence[Subject]:
+    """Every product and sum of floats that a golden vector asks for, of two terms or more, once."""
+    chosen: dict[Subject, None] = {}
+    for path in sorted((vectors_directory() / "ir").glob("*.jsonl")):
+        for vector in load(f"ir/{path.stem}"):
+            check = vector.provenance.check
+            operation = check.function.removeprefix("oracle.")
+            inputs = [vector.call.inputs[name] for name in check.operands]
+            if operation not in REDUCING or not inputs[0].format.is_float or inputs[0].format.words > 1:
+                continue
+            shapes, dtype = [tensor.shape for tensor in inputs], inputs[0].dtype
+            axis = int(check.arguments.get("axis", -1)) % len(shapes[0]) if operation == "sum" else 0
+            extents = (*shapes[0][-2:], shapes[1][-1]) if operation == "matmul" else shapes[0]
+            terms = extents[1] if operation == "matmul" else extents[axis]
+            if min(extents) > 0 and 2 <= terms <= MOST_TERMS:
+                out = check.arguments.get("out", dtype) if operation == "matmul" else None
+                chosen[Subject("matmul" if operation == "matmul" else "sum", extents, dtype, axis, out=out)] = None
+    return list(chosen)
+
+
+def orders(session: Session, subject: Subject) -> Sequence[ShapeOrder]:
+    """The orders of all elements of one shape.
+
+    Raises `CannotProbe`: the implementation does not answer, or some element has no fixed tree that can be replayed.
+    """
+    rows: list[ShapeOrder] = []
+    count = prod(subject.result)
+    open_ = np.ones(count, bool)
+    element: tuple[int, ...] = ()
+    while open_.any():
+        if len(rows) == MOST_ORDERS:
+            raise CannotProbe(f"{subject}: more than {MOST_ORDERS} orders in one result")
+        finding = probe(session, replace(subject, element=element), in_full=True)
+        if finding.arithmetic is None:
+            raise CannotProbe(f"{subject}: {finding.evidence or 'no fixed tree'}")
+        alike = alike_elements(box_for(session, finding.subject), finding.arithmetic)
+        mine = np.ones(count, bool) if alike is None else alike & open_
+        if not mine[finding.subject.flat_element]:
+            raise CannotProbe(f"{subject}: the watched element does not replay among others")
+        rows.append(
+            ShapeOrder(subject, finding.arithmetic.tree, finding.arithmetic.model, "" if mine.all() else _runs(mine))
+        )
+        open_ &= ~mine
+        if open_.any():
+            element = tuple(
+                int(coordinate) for coordinate in np.unravel_index(np.flatnonzero(open_)[0], subject.result)
+            )
+    return rows
+
+
+def _runs(mask: Any) -> str:
+    """The numbers of elements as runs: 0-3,8."""
+    places = np.flatnonzero(mask).tolist()
+    runs = [[place for _, place in run] for _, run in groupby(enumerate(places), lambda pair: pair[1] - pair[0])]
+    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def as_toml(implementation: str, rows: Sequence[ShapeOrder]) -> str:
+    """The file that declares the orders; shapes of one order share an entry."""
+    lines = [f"# The orders of {implementation} on one machine, found by `tessera-conformance probe --write`.", ""]
+    lines += ["format = 1", f"implementation = {json.dumps(implementation)}", ""]
+    entries: dict[str, list[ShapeOrder]] = {}
+    for row in rows:
+        entries.setdefault(json.dumps(row.facts, sort_keys=True), []).append(row)
+    last_title = ""
+    for same in entries.values():
+        subject = same[0].subject
+        if (title := f"{subject.operation} of {subject.dtype}") != last_title:
+            last_title = title
+            lines += [f"# {title}, by the number of terms: {sentence}" for sentence in _conditions(rows, subject)]
+        lines += ["[[order]]", *(f"{name} = {_value(value)}" for name, value in same[0].facts.items())]
+        lines += [f"shapes = {json.dumps([row.subject.shapes for row in same])}", ""]
+    return "\n".join(lines)
+
+
+def _conditions(rows: Sequence[ShapeOrder], subject: Subject) -> Iterator[str]:
+    """The orders of one operation and dtype by the number of terms: a library may switch between them."""
+    own = [row for row in rows if (row.subject.operation, row.subject.dtype) == (subject.operation, subject.dtype)]
+    named = sorted({(row.subject.terms, _short(pattern(row.tree))) for row in own if row.subject.terms > 2})
+    by_terms = {terms: " or ".join(name for _, name in same) for terms, same in groupby(named, lambda pair: pair[0])}
+    for name, run in groupby(by_terms.items(), lambda entry: entry[1]):
+        counts = [terms for terms, _ in run]
+        yield f"{name} for {counts[0]} to {counts[-1]}" if len(counts) > 1 else f"{name} for {counts[0]}"
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 60 else f"{name[:57]}..."
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{name} = {json.dumps(item)}" for name, item in value.items()) + " }"
+    return json.dumps(value)
+
+
+# In which order each algorithm of an all-reduce combines what ranks bring: as declared, and as probed.
+#
+# At the level deterministic an algorithm has an order of its own, share by share (AMB-RT-26), which
+# `numerics.declared` tells with the attributes `algorithm` and `per_node`; at strict every algorithm has the declared
+# order of the operation. Every pair of ranks is masked once, which shows how the pair meets in all elements.
+
+
+ALGORITHMS = ("ring", "tree", "halving_doubling", "hierarchical", "direct")
+LEVELS = ("strict", "deterministic")
+RANKS = (1, 2, 6, 7, 8)
+"""One, powers of two, a prime, and a number that is neither."""
+
+ALONE = "one term"
+
+
+@dataclass(frozen=True)
+class Row:
+    """Elements first..last, both included, of an all-reduce by one algorithm: the declared and the probed order.
+
+    `declared` is None where nothing is declared; `probed` where the elements have no tree. A rank that is alone has a
+    tree of one leaf, and `probed` is None where it does not get back its own input.
+    """
+
+    algorithm: str
+    level: str
+    ranks: int
+    per_node: int | None
+    first: int
+    last: int
+    declared: Tree | None
+    probed: Tree | None
+
+    @property
+    def verdict(self) -> str:
+        """Return the verdict on the declared order."""
+        if self.declared is None:
+            return "nothing declared"
+        return "agrees" if self.probed == self.declared else "differs"
+
+    def to_json(self) -> dict[str, Any]:
+        """For the machine-readable table."""
+        trees = {name: tree and tree.to_text() for name, tree in (("declared", self.declared), ("probed", self.probed))}
+        return {**vars(self), **trees, "verdict": self.verdict}
+
+
+class _AlgorithmBox(AllReduceBox):
+    """The sum over ranks by one algorithm, through `collectives.run`."""
+
+    method = "collectives.run"
+
+    def __init__(self, session: Session, subject: Subject, level: str, request: Mapping[str, Any]) -> None:
+        super().__init__(session, subject, level)
+        self.asked = request
+        self.options = {"operation": "all_reduce", **request}
+
+
+def probe_algorithms(session: Session, dtype: str = "fp32", ranks: Sequence[int] = RANKS) -> list[Row]:
+    """Every algorithm at both levels over so many ranks, of two elements a share and one more.
+
+    `hierarchical` has as many ranks on a node as the least prime that divides their number, if it is not that number.
+
+    Raises `CannotProbe`: a number of ranks or a dtype that cannot be probed, or no answer; `collectives.run` is not
+    supported.
+    """
+    if beyond := [count for count in ranks if not 1 <= count <= MOST_RANKS]:
+        raise CannotProbe(f"{beyond[0]} ranks: expected 1 to {MOST_RANKS}")
+    return [
+        row
+        for count in ranks
+        for algorithm in ALGORITHMS
+        for level in LEVELS
+        for row in _rows(session, dtype, count, algorithm, level)
+    ]
+
+
+def _rows(session: Session, dtype: str, ranks: int, algorithm: str, level: str) -> Iterator[Row]:
+    """The runs of elements that share both orders."""
+    per_node = _least_factor(ranks) if algorithm == "hierarchical" else None
+    request = {"algorithm": algorithm, **({"per_node": per_node} if per_node else {})}
+    elements = 2 * ranks + 1
+    probed = _probed(session, dtype, ranks, level, request)
+    declared = [_declared(session, dtype, ranks, level, request, element) for element in range(elements)]
+    first = 0
+    for last in range(elements):
+        if last + 1 == elements or (declared[last + 1], probed[last + 1]) != (declared[last], probed[last]):
+            yield Row(algorithm, level, ranks, per_node, first, last, declared[last], probed[last])
+            first = last + 1
+
+
+def _probed(session: Session, dtype: str, ranks: int, level: str, request: Mapping[str, Any]) -> list[Tree | None]:
+    """The tree of each element, None where it has none."""
+    elements = 2 * ranks + 1
+    if ranks == 1:
+        return [_alone(session, dtype, level, request)] * elements
+    box = _AlgorithmBox(session, Subject("all_reduce", (ranks, elements), dtype), level, request)
+    trees: list[Tree | None] = [None] * elements
+    for group in groups_of(box):
+        for element in range(group.first, group.last + 1):
+            trees[element] = group.tree.canonical() if group.tree and box.ranks_agree else None
+    return trees
+
+
+def _alone(session: Session, dtype: str, level: str, request: Mapping[str, Any]) -> Tree | None:
+    """A rank that is alone keeps its own input, bit by bit: small whole numbers."""
+    words = words_of([Fraction(1), Fraction(-2), Fraction(3)], dtype)
+    contribution = Tensor.from_words(dtype, (3,), words.tolist())
+    params = {"operation": "all_reduce", "inputs": [contribution], "op": "sum", "level": level, **request}
+    observation = session.call("collectives.run", params)
+    if not isinstance(observation, Returned):
+        raise CannotProbe(f"collectives.run of one rank: {describe(observation)}")
+    outputs = observation.value.get("outputs")
+    return Tree.explicit([0]) if outputs == [contribution] else None
+
+
+def _declared(
+    session: Session, dtype: str, ranks: int, level: str, request: Mapping[str, Any], element: int
+) -> Tree | None:
+    """Return the declared tree of an element; None where there is none."""
+    params: dict[str, Any] = {"operation": "all_reduce", "dtype": dtype, "shapes": [[2 * ranks + 1]] * ranks}
+    params |= {"element": element, **({"attributes": dict(request)} if level == "deterministic" else {})}
+    observation = session.call("numerics.declared", params)
+    if isinstance(observation, Unsupported):
+        return None
+    if not isinstance(observation, Returned):
+        raise CannotProbe(f"numerics.declared of all_reduce: {describe(observation)}")
+    try:
+        return Tree.from_json(observation.value.get("tree")).over(ranks).canonical()
+    except TreeError as error:
+        raise CannotProbe(f"numerics.declared of all_reduce by {request['algorithm']}: {error}") from None
+
+
+def _least_factor(ranks: int) -> int | None:
+    """The least factor of a number beside 1 and itself."""
+    return next((factor for factor in range(2, ranks) if ranks % factor == 0), None)
+
+
+def as_table(rows: Sequence[Row]) -> Iterator[str]:
+    """The rows as lines of a Markdown table."""
+    yield "| ranks | algorithm | level | elements | declared | probed | verdict |"
+    yield "|---|---|---|---|---|---|---|"
+    for row in rows:
+        name = f"`{row.algorithm}`" + (f", {row.per_node} a node" if row.per_node else "")
+        elements = f"{row.first} to {row.last}" if row.first != row.last else str(row.first)
+        declared = f"`{abbreviated(row.declared)}`" if row.declared else "nothing"
+        probed = f"{_order(row.probed)}: `{abbreviated(row.probed)}`" if row.probed else "no tree"
+        cells = (str(row.ranks), name, row.level, elements, declared, probed, row.verdict)
+        yield f"| {' | '.join(cells)} |"
+
+
+def _order(tree: Tree) -> str:
+    return ALONE if tree.leaves == 1 else pattern(tree)
+
+
+# The command line `tessera-conformance probe`: in which order an implementation adds, and with which arithmetic.
+#
+# Exit codes: 0 where the implementation does what it declares, or declares nothing; 1 where it does not; 2 where the
+# probe cannot be made.
+
 
 DEFAULT_SHAPES = {"matmul": "64x64x64", "sum": "256", "all_reduce": "8x64"}
 ABOUT = """Reveal the order in which an implementation adds the terms of one result element, by calls alone, identify
@@ -138,11 +449,7 @@ def algorithms_json(rows: Sequence[Row]) -> str:
 
 
 def draw(finding: Finding) -> str:
-    """The tree as SVG.
-
-    Raises:
-        CannotProbe: there is no tree to draw.
-    """
+    """The tree as SVG. Raises `CannotProbe`: there is no tree to draw."""
     if finding.tree is None:
         raise CannotProbe(f"{finding.subject}: no tree to draw: {finding.evidence}")
     return drawing(finding.tree, f"{finding.implementation}: {finding.subject}: {finding.pattern}")

@@ -9,7 +9,7 @@ from html import escape
 from typing import Any
 
 from tessera_conformance.arithmetic.tree import NodeArithmetic, Tree
-from tessera_conformance.probe.pattern import abbreviated
+from tessera_conformance.probe.reveal import abbreviated
 from tessera_conformance.probe.run import Finding
 
 # A tree as SVG: leaves in a row, nodes above their children by depth, large subtrees as triangles.
@@ -173,9 +173,6 @@ def _triangle(place: tuple[float, float], base: float, part: _Part) -> list[str]
         f'<polygon points="{corners}"><title>{part.leaves} leaves, depth {part.height}</title></polygon>',
         f'<text x="{x:.1f}" y="{base + 14:.1f}" text-anchor="middle">{label}</text>',
     ]
-
-
-# A finding as text for the terminal, as Markdown and as JSON.
 
 
 LONGEST_WITNESS = 400

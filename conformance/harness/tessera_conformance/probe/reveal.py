@@ -1,13 +1,13 @@
-"""From measured pairs to the tree (FPRev's refined algorithm, with random pivots), or why there is none."""
+"""From measured pairs to the tree, or why there is none, and the name of its order."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
-from itertools import combinations
+from collections.abc import Iterable, Sequence
+from itertools import combinations, groupby
 from typing import Any, Literal, Protocol, TypeAlias
 
-from tessera_conformance.arithmetic.tree import Tree
+from tessera_conformance.arithmetic.tree import FOLD, PAIRWISE, Tree
 
 # Why an order of summation is no fixed tree, and the inputs that prove it.
 
@@ -70,8 +70,7 @@ def reveal(masks: Measured, seed: int = 0) -> Tree:
     Nodes that add three or more terms must drop the units beside M, as aligned sums do; `reveal_exact_nodes` is for
     those that do not.
 
-    Raises:
-        NotATree: no tree gives these counts; `pair` is where it shows.
+    Raises `NotATree`: no tree gives these counts; `pair` is where it shows.
     """
     if masks.terms < 2:
         return Tree.explicit([0])
@@ -147,8 +146,7 @@ class _Search:
 def reveal_exact_nodes(masks: Sets, seed: int = 0) -> Tree:
     """The tree where nodes of three and more terms add exactly, so that units beside M outlive it.
 
-    Raises:
-        NotATree: no tree gives these survivors.
+    Raises `NotATree`: no tree gives these survivors.
     """
     draw = random.Random(seed)
     everything = frozenset(range(masks.terms))
@@ -193,3 +191,193 @@ def _joined(children: list[Steps]) -> Steps:
 
 def _unfitting(size: int, other: str) -> str:
     return f"they are joined in a subtree of {size} leaves, but {other}"
+
+
+# The name of a revealed tree: fold, ring, lanes, blocks; the text for people.
+
+
+LONGEST_TEXT = 160
+MOST_BLOCKS = 64
+
+
+def pattern(tree: Tree) -> str:
+    """A description such as `fold`, `8 interleaved lanes, each fold; joined pairwise`, or `irregular`."""
+    tree = tree.without_start().canonical()
+    name = _named(tree) or _grouped(tree) or _unequal_blocks(tree)
+    return name or f"irregular: depth {tree.depth}, nodes of at most {tree.arity}"
+
+
+def abbreviated(tree: Tree) -> str:
+    """The text form, its middle left out where it is long."""
+    text = tree.to_text()
+    half = (LONGEST_TEXT - 5) // 2
+    return text if len(text) <= LONGEST_TEXT else f"{text[:half]} ... {text[-half:]}"
+
+
+def _named(tree: Tree) -> str | None:
+    terms = tree.leaves
+    if terms <= 1:
+        return "one term"
+    if terms == 2:
+        return "one addition"
+    if tree == FOLD.over(terms):
+        return "fold"
+    if tree == PAIRWISE.over(terms).canonical():
+        return "pairwise"
+    if tree == Tree.explicit([*range(terms), -terms]):
+        return f"one fused node of {terms}"
+    return _chain(tree) or _halving(tree) or _fused_fold(tree)
+
+
+def _chain(tree: Tree) -> str | None:
+    """A running sum to which one term at a time is added, in any order."""
+    terms = tree.leaves
+    if tree.arity > 2 or tree.depth != terms - 1:
+        return None
+    order = _order_of_chain(tree)
+    for first_two in (order[:2], order[1::-1]):
+        whole = [*first_two, *order[2:]]
+        if whole == [(whole[0] + k) % terms for k in range(terms)]:
+            return f"ring({whole[0]})"
+        if whole == [(whole[0] - k) % terms for k in range(terms)]:
+            return "fold from the last term" if whole[0] == terms - 1 else f"ring downwards from {whole[0]}"
+        for block in range(2, min(terms // 2, 64) + 1):
+            if whole == [leaf for at in range(0, terms, block) for leaf in reversed(range(at, min(at + block, terms)))]:
+                return f"fold, every {block} terms in reverse order"
+    return f"one term at a time, in the order {' '.join(map(str, order[:12]))}{' ...' if terms > 12 else ''}"
+
+
+def _order_of_chain(tree: Tree) -> list[int]:
+    order: list[int] = []
+    for left, right in tree.nodes():
+        order += [*left, *right] if not order else left if len(left) == 1 else right
+    return order
+
+
+def _halving(tree: Tree) -> str | None:
+    """Halves of contiguous terms, the larger one first or last, down to single terms."""
+    for first_larger in (False, True):
+        if tree == Tree.explicit(_halves(0, tree.leaves, first_larger)).canonical():
+            return "recursive halving"
+    return None
+
+
+def _halves(first: int, count: int, first_larger: bool) -> list[int]:
+    if count == 1:
+        return [first]
+    half = (count + first_larger) // 2
+    return [*_halves(first, half, first_larger), *_halves(first + half, count - half, first_larger), -2]
+
+
+def _fused_fold(tree: Tree) -> str | None:
+    """A running sum to which several terms are added at once: ((0 1 2 3) 4 5 6 7)."""
+    width = tree.arity - 1
+    if width < 2:
+        return None
+    for start in (width, width + 1):
+        steps: list[int] = []
+        leaf = 0
+        while leaf < tree.leaves:
+            take = min(start if leaf == 0 else width, tree.leaves - leaf)
+            steps += [*range(leaf, leaf + take)]
+            arity = take + (leaf > 0)
+            steps += [-arity] if arity > 1 else []
+            leaf += take
+        if tree == Tree.explicit(steps).canonical():
+            return f"fold in fused blocks of {width}" + (f", {start} at first" if start != width else "")
+    return None
+
+
+def _grouped(tree: Tree) -> str | None:
+    """Equal groups of leaves, interleaved or contiguous, each with its own pattern, and how the groups are joined."""
+    counts = range(2, tree.leaves // 2 + 1)
+    return _equal_groups(tree, "interleaved lanes", reversed(counts)) or _equal_groups(tree, "blocks", counts)
+
+
+def _equal_groups(tree: Tree, kind: str, counts: Iterable[int]) -> str | None:
+    terms, subtrees = tree.leaves, _subtrees(tree)
+    for count in counts:
+        groups = _groups(kind, count, terms)
+        if groups is None or not all(group in subtrees for group in groups):
+            continue
+        inside = {pattern(_relabelled(subtrees[group], group)) for group in groups if len(group) > 1}
+        joined = _quotient(tree, groups)
+        if joined is None or any("irregular" in name for name in inside) or len(inside) > 1 + (terms % count > 0):
+            continue
+        sizes = "" if kind == "interleaved lanes" else f" of {len(groups[0])}"
+        return f"{count} {kind}{sizes}, each {' or '.join(sorted(inside))}; joined: {pattern(joined)}"
+    return None
+
+
+def _unequal_blocks(tree: Tree) -> str | None:
+    """Contiguous blocks of unequal sizes: the largest subtrees that are sums of one kind, or of lanes."""
+    blocks: list[tuple[tuple[int, ...], str]] = []
+    waiting = [tuple(range(tree.leaves))]
+    subtrees, children = _subtrees(tree), {tuple(sorted(sum(node, ()))): node for node in tree.nodes()}
+    while waiting:
+        leaves = waiting.pop()
+        if leaves[-1] - leaves[0] + 1 != len(leaves) or len(blocks) >= MOST_BLOCKS:
+            return None
+        part = _relabelled(subtrees[leaves], leaves)
+        lanes = range(len(leaves) // 2, 1, -1)
+        name = None if len(leaves) == tree.leaves else _named(part) or _equal_groups(part, "interleaved lanes", lanes)
+        if name is None:
+            waiting += sorted((tuple(sorted(child)) for child in children[leaves]), reverse=True)
+        else:
+            blocks.append((leaves, name))
+    names = sorted({name for leaves, name in blocks if len(leaves) > 1})
+    joined = _quotient(tree, [leaves for leaves, _ in blocks])
+    if joined is None or not 1 <= len(names) <= 2:
+        return None
+    runs = [(size, len(list(run))) for size, run in groupby(len(leaves) for leaves, _ in blocks)]
+    sizes = ", ".join(f"{count} of {size}" for size, count in runs)
+    return f"blocks ({sizes}), each {' or '.join(names)}; joined: {_named(joined) or joined.to_text()}"
+
+
+def _groups(kind: str, count: int, terms: int) -> list[tuple[int, ...]] | None:
+    if kind == "interleaved lanes":
+        return [tuple(range(lane, terms, count)) for lane in range(count)]
+    if terms % count:
+        return None
+    size = terms // count
+    return [tuple(range(first, first + size)) for first in range(0, terms, size)]
+
+
+def _subtrees(tree: Tree) -> dict[tuple[int, ...], list[int]]:
+    """The steps of every subtree, by its leaves in ascending order."""
+    results_of: dict[tuple[int, ...], list[int]] = {}
+    results: list[list[int]] = []
+    for step in tree.steps:
+        results[step if step < 0 else len(results) :] = [
+            [step] if step >= 0 else [entry for child in results[step:] for entry in child] + [step]
+        ]
+        results_of[tuple(sorted(entry for entry in results[-1] if entry >= 0))] = results[-1]
+    return results_of
+
+
+def _relabelled(steps: Sequence[int], leaves: Sequence[int]) -> Tree:
+    number = {leaf: k for k, leaf in enumerate(sorted(leaves))}
+    return Tree.explicit([number.get(step, step) for step in steps])
+
+
+def _quotient(tree: Tree, groups: Sequence[tuple[int, ...]]) -> Tree | None:
+    """The tree whose leaves are whole groups."""
+    number = {frozenset(group): k for k, group in enumerate(groups)}
+    results: list[tuple[frozenset[int], list[int] | None]] = []
+    for step in tree.steps:
+        if step >= 0:
+            leaves = frozenset((step,))
+            steps: list[int] | None = None
+        else:
+            children = results[step:]
+            leaves = frozenset(leaf for child, _ in children for leaf in child)
+            parts = [part for _, part in children]
+            steps = None
+            if all(part is not None for part in parts):
+                steps = [entry for part in parts for entry in part or ()] + [step]
+            del results[step:]
+        if leaves in number:
+            steps = [number[leaves]]
+        results.append((leaves, steps))
+    steps = results[0][1]
+    return Tree.explicit(steps).canonical() if steps is not None else None

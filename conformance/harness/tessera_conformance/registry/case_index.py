@@ -22,7 +22,7 @@ from pathlib import Path
 
 from tessera_conformance import cases as locations
 from tessera_conformance.cases import SuiteNotCollected
-from tessera_conformance.registry.cache import cache_file, write_whole
+from tessera_conformance.documents import cache_file, write_whole
 
 SHIPPED = "cases.json"
 """The file of a wheel, in the folder of the suite."""
@@ -48,8 +48,7 @@ CaseIndex = Mapping[str, IndexedCase]
 def case_index() -> CaseIndex:
     """Every case of the suite by its id, in the order of ids.
 
-    Raises:
-        SuiteNotCollected: the sources changed, and pytest cannot collect the suite.
+    Raises `SuiteNotCollected`: the sources changed, and pytest cannot collect the suite.
     """
     index = current_index()
     if index is None:
@@ -86,8 +85,7 @@ def cases_by_clause(index: CaseIndex) -> Mapping[str, Sequence[str]]:
 def collected() -> CaseIndex:
     """The index as pytest collects the suite now; a process of its own, since collecting changes the one it runs in.
 
-    Raises:
-        SuiteNotCollected: pytest cannot collect the suite.
+    Raises `SuiteNotCollected`: pytest cannot collect the suite.
     """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     environment["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)

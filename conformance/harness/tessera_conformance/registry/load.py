@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tessera_conformance.registry.cache import table_of
+from tessera_conformance.documents import table_of
 from tessera_conformance.registry.errors import (
     BadReference,
     DocumentChanged,
@@ -45,9 +45,6 @@ from tessera_conformance.registry.model import (
     Status,
     nearest,
 )
-
-# The specifications' texts, and writing the registry's files in one form.
-
 
 # The digest that ties a clause to the lines of the specification it was read from.
 #
@@ -242,9 +239,6 @@ def _value(value: Value, width: int) -> str:
 def _scalar(value: str | int) -> str:
     """A TOML integer or basic string; JSON's escapes are TOML's, but for DEL, which has none in JSON."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-# Reading the registry: its files, their published schemas, and how their rows relate.
 
 
 # The registry's files judged by their published JSON Schemas, with the row and the field of everything refused.
@@ -535,9 +529,6 @@ class _Reader:
 
 def _with_tuples(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
-
-
-# The lock, in which no id is ever given a second meaning, and the whole check of a registry.
 
 
 # The lock: every id ever issued, with what it stood for, so that no id is ever given a second meaning.

@@ -10,13 +10,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from tessera_conformance.documents import table_of
 from tessera_conformance.interface import interface
-from tessera_conformance.operations.names import OPERATIONS
-from tessera_conformance.registry.cache import table_of
+from tessera_conformance.operations import OPERATIONS
 from tessera_conformance.registry.errors import UnknownClause, UnknownInterpretation
-
-# The values of the clause registry: documents, clauses, interpretations, chapters, and what a case judges.
-
 
 # What a case judges of its clauses, and whether that carries a clause.
 #

@@ -11,9 +11,9 @@ from typing import Any
 from tessera_conformance.registry import Registry
 from tessera_conformance.registry.model import LEVELS
 from tessera_conformance.reports import wording
+from tessera_conformance.reports.causes import OUTCOME_WORDS, ClauseResult, clause_results, judgeable, tally
 from tessera_conformance.reports.claim import OUTCOMES, Line, counts_against
 from tessera_conformance.reports.journal import Report
-from tessera_conformance.reports.outcomes import OUTCOME_WORDS, ClauseResult, clause_results, judgeable, tally
 from tessera_conformance.reports.page import cut, document, packed, script_json
 
 # Two reports held against each other: what was fixed, what broke, and what changed otherwise.

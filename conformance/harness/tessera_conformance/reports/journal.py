@@ -199,8 +199,7 @@ def _digest(lines: Sequence[Line]) -> str:
 def content(path: Path) -> bytes:
     """The bytes of a report file, those inside of one that is compressed (`.gz`).
 
-    Raises:
-        UnreadableReport: it cannot be opened, or is larger than any report.
+    Raises `UnreadableReport`: it cannot be opened, or is larger than any report.
     """
     return b"".join(lines_of(path))
 
@@ -234,8 +233,7 @@ def report_in(path: Path) -> Path:
 def read(path: Path) -> Report:
     """A report file, valid or not, compressed (`.gz`) or not.
 
-    Raises:
-        UnreadableReport: it cannot be opened, or does not begin with a header.
+    Raises `UnreadableReport`: it cannot be opened, or does not begin with a header.
     """
     lines: list[Line] = []
     once: set[str] = set()
@@ -351,8 +349,7 @@ class CannotMerge(Exception):
 def merge(parts: Sequence[Report], directory: Path) -> Report:
     """Write the joined report file into the directory.
 
-    Raises:
-        CannotMerge: a report is invalid, a shard is missing or there twice, or the reports are of different runs.
+    Raises `CannotMerge`: a report is invalid, a shard is missing or there twice, or the reports are of different runs.
     """
     parts = _in_order(parts)
     for part in parts[1:]:

@@ -42,8 +42,7 @@ def baseline(
     `others` are the clauses of further cases of the suite, which the run left out: no pattern matches them. Entries
     under which the report was made are kept where they still hold.
 
-    Raises:
-        NoBaseline: the report is no whole run, or a case of it was not run or is broken itself.
+    Raises `NoBaseline`: the report is no whole run, or a case of it was not run or is broken itself.
     """
     if report.claim == "invalid":
         raise NoBaseline(f"{report.path}: not a valid report: {report.problem}")

@@ -15,11 +15,18 @@ from typing import Any
 from tessera_conformance.registry import Registry
 from tessera_conformance.registry.model import LEVELS
 from tessera_conformance.reports import wording
-from tessera_conformance.reports.causes import Cause, causes
+from tessera_conformance.reports.causes import (
+    OUTCOME_WORDS,
+    Cause,
+    ClauseResult,
+    causes,
+    clause_results,
+    in_order,
+    missing_feature,
+)
 from tessera_conformance.reports.claim import OUTCOMES, Line, counts_against
 from tessera_conformance.reports.journal import Report
 from tessera_conformance.reports.lines import LONG, ObservedLine
-from tessera_conformance.reports.outcomes import OUTCOME_WORDS, ClauseResult, clause_results, in_order, missing_feature
 from tessera_conformance.reports.summary import rooflines
 from tessera_conformance.terminal import visible
 from tessera_conformance.verdicts import VERDICTS

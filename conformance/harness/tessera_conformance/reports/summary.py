@@ -16,14 +16,13 @@ from typing import Any
 from tessera_conformance.registry import Registry
 from tessera_conformance.registry.model import LEVELS
 from tessera_conformance.reports import wording
-from tessera_conformance.reports.causes import Cause, causes
-from tessera_conformance.reports.claim import OUTCOMES, Line
-from tessera_conformance.reports.journal import Report
-from tessera_conformance.reports.outcomes import (
+from tessera_conformance.reports.causes import (
     OUTCOME_WORDS,
+    Cause,
     ClauseResult,
     Tally,
     by_document_and_level,
+    causes,
     clause_results,
     failures,
     judgeable,
@@ -31,11 +30,10 @@ from tessera_conformance.reports.outcomes import (
     tail,
     tally,
 )
+from tessera_conformance.reports.claim import OUTCOMES, Line
+from tessera_conformance.reports.journal import Report
 from tessera_conformance.reports.wording import printable
 from tessera_conformance.terminal import HIDDEN, escaped
-
-# A report as text: the last lines of a run in plain ASCII, and Markdown for a repository or a pull request.
-
 
 # The end of a run in a few lines of text: plain ASCII, at most 110 columns, made from the report alone.
 

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from tessera_conformance.registry import Registry
-from tessera_conformance.reports.causes import Cause
+from tessera_conformance.reports.causes import OUTCOME_WORDS, Cause, unknown_clauses
 from tessera_conformance.reports.claim import (
     JUDGED,
     OUTCOMES,
@@ -23,7 +23,6 @@ from tessera_conformance.reports.claim import (
     product_results,
 )
 from tessera_conformance.reports.journal import Report
-from tessera_conformance.reports.outcomes import OUTCOME_WORDS, unknown_clauses
 from tessera_conformance.session import DEADLINE, START_DEADLINE
 from tessera_conformance.terminal import escaped
 from tessera_conformance.verdicts import VERDICTS

@@ -104,8 +104,7 @@ def transport_of(broken: Adapter | Transport, name: str) -> Transport:
 def suite_of(texts: Sequence[str]) -> CollectedSuite:
     """The suite, or its cases whose ids contain one of the texts: only their files are read.
 
-    Raises:
-        SuiteNotCollected: pytest cannot collect it.
+    Raises `SuiteNotCollected`: pytest cannot collect it.
     """
     if not texts:
         return CollectedSuite()

@@ -38,9 +38,6 @@ from tessera_conformance.suite_run import SuiteRun
 from tessera_conformance.terminal import print_error
 from tessera_conformance.transports.locate import DirectTransport, load_adapter
 
-# The rules by which code is changed, the places of a package that they fit, and a sample of them.
-
-
 # The rules by which code is changed: each finds the places in a function that it fits, and what stands there instead.
 #
 # The operators are those of mutation testing as mutmut and cosmic-ray have them. Left alone is what no case can
@@ -263,8 +260,7 @@ class Mutant:
 def mutants_of(package: str, parts: Sequence[str]) -> list[Mutant]:
     """Every mutant of the modules of some of its packages, which are all imported, in order of name.
 
-    Raises:
-        ValueError: no package of this name is in it.
+    Raises `ValueError`: no package of this name is in it.
     """
     mutants: list[Mutant] = []
     for part in parts:
@@ -355,9 +351,6 @@ def _codes(code: types.CodeType, key: CodeKey, inside: bool = False) -> Iterator
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             yield from _codes(constant, key, within)
-
-
-# A mutant against the suite: the cases that execute its line, and which of them catches it.
 
 
 # Which cases execute which lines of a package: the cases that can tell a mutant.
@@ -523,9 +516,6 @@ def _spread(places: Sequence[int], most: int) -> list[int]:
     return [places[index * len(places) // most] for index in range(most)]
 
 
-# `tessera-conformance strength --mutants N`: samples mutants of the control's code, and says which survive.
-
-
 # Mutants that no case can tell, each with the reason: they stand in files that people wrote.
 
 
@@ -535,8 +525,7 @@ def read_equivalents(path: Path) -> Mapping[str, str]:
     An entry is about one mutant (`name`, and what its place `becomes`), of every mutant of a `function` whose result
     no case may judge, such as a diagnostic's words, or of every mutant of a `module` that no case can call.
 
-    Raises:
-        ValueError: the file is no TOML, or an entry lacks its subject or its reason.
+    Raises `ValueError`: the file is no TOML, or an entry lacks its subject or its reason.
     """
     files = sorted(path.glob("*.toml")) if path.is_dir() else [path]
     return {about: reason for file in files for about, reason in _entries(file)}
@@ -579,8 +568,7 @@ def _known_by(mutant: Mutant) -> tuple[str, str, str]:
 def read_killers(path: Path) -> Mapping[str, str]:
     """The case that caught a mutant, by the mutant's name.
 
-    Raises:
-        ValueError: the file cannot be read, or a line is no object with `name` and `killer`.
+    Raises `ValueError`: the file cannot be read, or a line is no object with `name` and `killer`.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()

@@ -29,9 +29,6 @@ from tessera_conformance.suite_run import Case, SuiteRun
 from tessera_conformance.transports.locate import DirectTransport, load_adapter
 from tessera_conformance.verdicts import Judgement
 
-# A variant: the freedom it takes, and the cases that its freedom can touch.
-
-
 # A variant: the freedom it takes, where that can show, and how to get an adapter that takes it.
 #
 # A module in the folder `variants` of a chapter declares variants in one of two ways: an adapter class under
@@ -274,9 +271,6 @@ def _id(item: pytest.Function) -> str:
     return item.stash[CASE].id
 
 
-# `tessera-conformance strength --variants`: puts the legal variants to the suite and publishes the outcome.
-
-
 # The outcome of the variants, for the terminal and as published.
 
 
@@ -376,9 +370,8 @@ def configure_variants(parser: argparse.ArgumentParser) -> None:
 def chosen_variants(arguments: argparse.Namespace, registry: Registry) -> list[Variant]:
     """The variants that the options name.
 
-    Raises:
-        RegistryError: a variant names a clause or an interpretation that there is not.
-        ValueError: two variants share a name, no variant has such a name, or the shard has another form.
+    Raises `RegistryError`: a variant names a clause or an interpretation that there is not; or `ValueError`: two
+    variants share a name, no variant has such a name, or the shard has another form.
     """
     variants = load_variants(None if arguments.variants in (None, CHAPTERS) else arguments.variants)
     for variant in variants:

@@ -51,8 +51,7 @@ def load_declared(kind: type[Found], folder: str, mark: str, directory: Path | N
 
     A class bears its own under the attribute `mark`. Those of chapters are called like `runtime/streams.null_stream`.
 
-    Raises:
-        ValueError: two share a name.
+    Raises `ValueError`: two share a name.
     """
     if directory is None:
         declared = [(f"{name}/", _chapter_package(name, folder)) for name in chapter_files(folder)]

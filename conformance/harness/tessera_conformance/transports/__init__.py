@@ -39,18 +39,13 @@ class Transport(Protocol):
     label: str
 
     def start(self, deadline: float) -> Any:
-        """Start afresh and return the Hello message.
-
-        Raises:
-            TransportFault: it died, hung or broke the protocol.
-        """
+        """Start afresh and return the Hello message. Raises `TransportFault`: it died, hung or broke the protocol."""
         ...
 
     def call(self, method: str, params: Mapping[str, Any], deadline: float) -> Any:
         """The outcome of one method within `deadline` seconds; tensors may be `Tensor` objects or messages.
 
-        Raises:
-            TransportFault: it died, hung or broke the protocol; the transport needs a new start.
+        Raises `TransportFault`: it died, hung or broke the protocol; the transport needs a new start.
         """
         ...
 

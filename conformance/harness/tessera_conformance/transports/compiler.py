@@ -80,8 +80,7 @@ class ImplementationCompiler:
 class CommandCompiler:
     """A program: `tessc {input} -o {output}`; `{options}` is a JSON file of what else a request says.
 
-    Raises:
-        ImplementationUnavailable: the command is badly quoted, lacks a place or names no program.
+    Raises `ImplementationUnavailable`: the command is badly quoted, lacks a place or names no program.
     """
 
     def __init__(self, command: str) -> None:
@@ -106,9 +105,8 @@ class CommandCompiler:
     def compile(self, params: Mapping[str, Any], deadline: float) -> Any:
         """The image that the program wrote, or why it refused.
 
-        Raises:
-            Inapplicable: the request says more than the source, and the command has no place for it.
-            TransportFault: it crashed, hung or wrote nothing.
+        Raises `Inapplicable`: the request says more than the source, and the command has no place for it; or
+        `TransportFault`: it crashed, hung or wrote nothing.
         """
         options = {name: value for name, value in params.items() if name != "source"}
         if options and not self._takes_options:
@@ -189,9 +187,8 @@ class CompilingTransport:
     def call(self, method: str, params: Mapping[str, Any], deadline: float) -> Any:
         """Compile, or pass the call on.
 
-        Raises:
-            TransportFault: of the implementation or of the compiler.
-            Inapplicable: the answer would say nothing of the implementation.
+        Raises `TransportFault`: of the implementation or of the compiler; or `Inapplicable`: the answer would say
+        nothing of the implementation.
         """
         if method == INSPECT and self._foreign:
             raise Inapplicable(f"judges an image, and images are made by the reference's compiler: {self._remedy()}")

@@ -1,20 +1,92 @@
-"""A running IO_CPU endpoint behind a socket, asked in its own frames: `hostio:unix:PATH` or `hostio:tcp:HOST:PORT`.
-
-A line is a frame. Nothing but frames crosses the wire, so that of the area `host_io` there are `exchange`, without
-buffers and seeds, and `describe`, which a description answers. Every case has a connection of its own. An endpoint that
-dies, hangs or sends something else than JSON objects is a fault of its case. The next case connects again (AMB-HIO-58
-to -62).
-"""
+"""A running IO_CPU endpoint behind a socket, asked in its own frames: `hostio:unix:PATH` or `hostio:tcp:HOST:PORT`."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from tessera_conformance.adapter import NotSupported
+from tessera_conformance.documents import read_json, read_toml
+from tessera_conformance.schemas import first_problem
 from tessera_conformance.transports import ImplementationUnavailable, TransportFault
 from tessera_conformance.transports.hostio_connection import Address, Conversation, EndpointFault, read_address
-from tessera_conformance.transports.hostio_description import LEAST, BadDescription, read_description
+
+# The description of an endpoint behind a socket by its vendor: a TOML or JSON file (`docs/host_io.md`).
+
+
+class BadDescription(Exception):
+    """A description that cannot be read, or says what no endpoint has; says where."""
+
+
+@dataclass(frozen=True)
+class Description:
+    """A description: the name, the features that its vendor claims, and the answer to `host_io.describe`."""
+
+    name: str
+    version: str
+    features: tuple[str, ...]
+    endpoint: Mapping[str, Any]
+
+    def hello(self) -> dict[str, Any]:
+        """The Hello: the document `host_io` and nothing else."""
+        return {
+            "protocol": {"minimum": 1, "maximum": 1},
+            "implementation": {"name": self.name, "version": self.version},
+            "documents": ["host_io"],
+            "capabilities": dict.fromkeys(self.features, "enforced"),
+        }
+
+
+LEAST = Description(
+    "endpoint",
+    "unknown",
+    (),
+    {
+        "devices": [{"name": "sip:0", "sip": 0}],
+        "places": [{"sip": 0, "cube": 0, "pe": pe} for pe in range(2)],
+        "memories": [{"kind": "HBM", "base": 0, "bytes": 1 << 20}],
+        "builtins": [],
+    },
+)
+"""The presumed endpoint: two PEs with HBM of 1 MiB at 0 on one device, and no kernel."""
+
+
+def read_description(path: str) -> Description:
+    """The description in a file; what it leaves out is as in `LEAST`. Raises `BadDescription`."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        told = read_json(text) if path.endswith(".json") else read_toml(text)
+    except OSError as error:
+        raise BadDescription(f"{path}: {error.strerror}") from None
+    except ValueError as error:
+        raise BadDescription(f"{path}: {error}") from None
+    if not isinstance(told, dict):
+        raise BadDescription(f"{path}: expected an object")
+    texts = {name: told.pop(name, usual) for name, usual in (("name", LEAST.name), ("version", LEAST.version))}
+    features = told.pop("features", [])
+    if not (isinstance(features, list) and all(isinstance(feature, str) for feature in features)):
+        raise BadDescription(f"{path}: features: expected a list of texts")
+    description = Description(**texts, features=tuple(features), endpoint={**LEAST.endpoint, **told})
+    for schema, name, value in (
+        ("tessera:protocol/session", "open.result", description.hello()),
+        ("tessera:protocol/host_io", "describe.result", dict(description.endpoint)),
+    ):
+        problem = first_problem(schema, name, value)
+        if problem is not None:
+            raise BadDescription(f"{path}: {problem}")
+    return description
+
+
+# A running IO_CPU endpoint behind a socket, asked in its own frames: `hostio:unix:PATH` or `hostio:tcp:HOST:PORT`.
+#
+# A line is a frame. Nothing but frames crosses the wire, so that of the area `host_io` there are `exchange`, without
+# buffers and seeds, and `describe`, which a description answers. Every case has a connection of its own. An endpoint
+# that dies, hangs or sends something else than JSON objects is a fault of its case. The next case connects again
+# (AMB-HIO-58 to -62).
+
 
 DELIVERY_ORDER = "delivery-order"
 
@@ -22,8 +94,7 @@ DELIVERY_ORDER = "delivery-order"
 class HostIoTransport:
     """Connects to the endpoint at `ADDRESS` or `ADDRESS,description=FILE`.
 
-    Raises:
-        ImplementationUnavailable: the address is none, or the description cannot be read.
+    Raises `ImplementationUnavailable`: the address is none, or the description cannot be read.
     """
 
     def __init__(self, place: str) -> None:
@@ -90,3 +161,39 @@ def _read_address(text: str, label: str) -> Address:
     except ValueError as problem:
         remedy = "use hostio:unix:PATH or hostio:tcp:HOST:PORT, with ,description=FILE behind it where there is one"
         raise ImplementationUnavailable(label, str(problem), remedy) from None
+
+
+# An endpoint behind a socket as an adapter, so that `serve` reaches it.
+
+
+DEADLINE = 30.0
+
+
+class HostIoAdapter:
+    """Passes the methods of `HostIoTransport` on; raises as it does."""
+
+    def __init__(self, transport: HostIoTransport) -> None:
+        self._transport = transport
+
+    def hello(self) -> Mapping[str, Any]:
+        """Return the Hello of the description."""
+        hello: Mapping[str, Any] = self._transport.start(DEADLINE)
+        return hello
+
+    def session_reset(self) -> Any:
+        """A new connection."""
+        return self._passed("session.reset")
+
+    def host_io_describe(self) -> Any:
+        """Return the answer of the description."""
+        return self._passed("host_io.describe")
+
+    def host_io_exchange(self, **params: Any) -> Any:
+        """The answers to frames. Raises `NotSupported` for what frames cannot say."""
+        return self._passed("host_io.exchange", **params)
+
+    def _passed(self, method: str, **params: Any) -> Any:
+        outcome = self._transport.call(method, params, DEADLINE)
+        if "unsupported" in outcome:
+            raise NotSupported(outcome["unsupported"]["feature"])
+        return outcome["returned"]

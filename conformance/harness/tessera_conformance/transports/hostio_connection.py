@@ -78,8 +78,7 @@ def read_address(text: str) -> Address:
 def connected(address: Address, limit: float) -> Connection:
     """A new connection; if there is no listener, one may start within a short time.
 
-    Raises:
-        EndpointFault: there is no listener, or none accepts until `limit`, a time of the monotonic clock.
+    Raises `EndpointFault`: there is no listener, or none accepts until `limit`, a time of the monotonic clock.
     """
     patience = min(limit, time.monotonic() + RECONNECT)
     while True:
@@ -117,9 +116,7 @@ class Connection:
     def receive(self, seconds: float) -> list[str] | None:
         """The answers that have come whole, or None when nothing came and nothing could be sent in some time.
 
-        Raises:
-            Ended: the endpoint ended the connection.
-            EndpointFault: it sent what is no frame.
+        Raises `Ended`: the endpoint ended the connection; or `EndpointFault`: it sent what is no frame.
         """
         readable, writable, _ = select.select([self._socket], [self._socket] if self._unsent else [], [], seconds)
         try:

@@ -27,8 +27,7 @@ from tessera_conformance.transports.compiler import (
     CompilingTransport,
     ImplementationCompiler,
 )
-from tessera_conformance.transports.hostio import HostIoTransport
-from tessera_conformance.transports.hostio_adapter import HostIoAdapter
+from tessera_conformance.transports.hostio import HostIoAdapter, HostIoTransport
 from tessera_conformance.transports.rpc import RpcTransport
 
 # The implementation as a Python object in this process.
@@ -140,9 +139,6 @@ def _interrupt(signum: int, frame: FrameType | None) -> None:
     raise DeadlinePassed
 
 
-# From the texts of `--impl` and `--compiler` to a transport, or to an adapter that passes calls on.
-
-
 # An implementation behind a transport as an adapter, so that `serve`, and with it the script of a case, reaches it.
 
 
@@ -221,8 +217,7 @@ def locate(implementation: str, compiler: str | None = None) -> Transport:
 
     A C library that does not compile has the images of the reference's compiler.
 
-    Raises:
-        ImplementationUnavailable: the form is unknown, or the module, factory, program or library cannot be found.
+    Raises `ImplementationUnavailable`: the form is unknown, or the module, factory, program or library cannot be found.
     """
     transport = _located(implementation)
     if compiler is None and isinstance(transport, CabiTransport) and not transport.exports(COMPILES):
@@ -259,8 +254,7 @@ def _located(implementation: str) -> Transport:
 def load_adapter(implementation: str, compiler: str | None = None) -> Adapter:
     """An adapter in this process, for serving it over the line protocol: a Python one, an endpoint's or a library's.
 
-    Raises:
-        ImplementationUnavailable: it is neither, or cannot be found.
+    Raises `ImplementationUnavailable`: it is neither, or cannot be found.
     """
     form, _, rest = (REFERENCE if implementation == "reference" else implementation).partition(":")
     if form == "cabi" or compiler is not None:

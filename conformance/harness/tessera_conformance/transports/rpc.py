@@ -245,8 +245,7 @@ class ProcessTransport(ABC):
 class RpcTransport(ProcessTransport):
     """Sends requests to the process started by `command`.
 
-    Raises:
-        ImplementationUnavailable: the command is empty, badly quoted or names no program.
+    Raises `ImplementationUnavailable`: the command is empty, badly quoted or names no program.
     """
 
     def __init__(self, command: str) -> None:

@@ -28,9 +28,7 @@ __all__ = ["Call", "Check", "Provenance", "Vector", "VectorFile", "load"]
 def load(topic: str, folder: Path | None = None) -> list[Vector]:
     """The vectors of a topic, in the order of their source.
 
-    Raises:
-        Unanswerable: there is no such topic.
-        DamagedFile: the file is not what was frozen.
+    Raises `Unanswerable`: there is no such topic; or `DamagedFile`: the file is not what was frozen.
     """
     try:
         return list(_shipped(topic, cases.vectors_directory()) if folder is None else _vectors(topic, folder))

@@ -18,17 +18,10 @@ import numpy as np
 from tessera_conformance import oracle
 from tessera_conformance.dsl import program, returning, tensor_of, type_of, type_text
 from tessera_conformance.oracle import FUNCTIONS
-from tessera_conformance.oracle.complex_operands import complex_dtype
 from tessera_conformance.oracle.elementwise import UNARY
-from tessera_conformance.oracle.exact import FORMATS, FloatFormat, float_format
+from tessera_conformance.oracle.exact import FORMATS, FloatFormat, complex_dtype, float_format
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 from tessera_conformance.vectors.files import BrokenSource, Call, Check
-
-# Declaring vectors: topics, cases, tensors by hand or counter, edge values; and the modules that declare them.
-
-
-# Declaring vectors: topics, cases, tensors by hand, by counter, and edge values of every dtype.
-
 
 # How a source declares vectors: a topic, a function for each case, tensors written by hand.
 #
@@ -107,11 +100,7 @@ class Topic:
         return declare
 
     def cases(self) -> list[SourceCase]:
-        """Every case, its question built.
-
-        Raises:
-            BrokenSource: two cases have one name, or one has no docstring.
-        """
+        """Every case, its question built. Raises `BrokenSource`: two cases have one name, or one has no docstring."""
         cases = [case for declaration in self._declarations for case in declaration.cases()]
         names = [case.name for case in cases]
         for name in names:
@@ -128,8 +117,7 @@ def codes(dtype: str, shape: tuple[int, ...], words: Sequence[int]) -> Tensor:
 def require_different(results: Sequence[Tensor], why: str) -> None:
     """Make sure that the data of a case distinguish ways of computing: every two results differ.
 
-    Raises:
-        ValueError: two of them are equal, so the case would not show what it claims to.
+    Raises `ValueError`: two of them are equal, so the case would not show what it claims to.
     """
     if len({result.data for result in results}) < len(results):
         raise ValueError(f"the data do not distinguish: {why}")
@@ -296,8 +284,7 @@ def load_sources(folders: Mapping[str, Path], topics: tuple[str, ...] = ()) -> I
 
     A topic is called after its chapter, the key of its folder, and its place there: `ir/matmul`.
 
-    Raises:
-        BrokenSource: a module fails to load or declares nothing usable.
+    Raises `BrokenSource`: a module fails to load or declares nothing usable.
     """
     for chapter, folder in folders.items():
         for path in sorted(folder.rglob("*.py")):
@@ -346,9 +333,6 @@ def _topic(path: Path) -> Topic:
     if not isinstance(topic, Topic) or not topic.documentation:
         raise BrokenSource("no documented topic", path.name, "write a docstring and `topic = Topic(__doc__)`")
     return topic
-
-
-# The programs and calls that vectors ask for, each with the oracle function that checks them.
 
 
 # The programs that vectors run, in the language of the specification, each with the oracle function that checks it.

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tessera_conformance.cases import vectors_directory
 from tessera_conformance.differences import Difference, first_difference
+from tessera_conformance.executor.answers import AnswerWriter, do_unit
 from tessera_conformance.executor.engine import Engine, Lost, units_of
 from tessera_conformance.protocol import Hello, Observation, Returned, describe
 from tessera_conformance.session import Session
@@ -32,6 +35,7 @@ from tessera_conformance.vectors.files import (
     digest,
     parse,
     path_of,
+    reader,
     render,
 )
 from tessera_conformance.vectors.judging import outputs_of
@@ -39,7 +43,7 @@ from tessera_conformance.vectors.judging import outputs_of
 # The golden vectors whose answers are computed again, spread over the workers of a cluster.
 
 
-MODULE = "tessera_conformance.vectors.unit_process"
+MODULE = "tessera_conformance.vectors.check"
 LEAST_SECONDS = 2.0
 """The least seconds of a unit: its process starts and reads the files."""
 SECONDS = {
@@ -68,9 +72,8 @@ def settings_of(folder: Path | None, default: Path, files: Sequence[VectorFile])
 def recompute_on_workers(engine: Engine, files: Sequence[VectorFile], least: float) -> Iterator[VectorProblem]:
     """Vectors whose independent check no longer gives the frozen answer, in the order of the files.
 
-    Raises:
-        ExecutorUnavailable: a worker that came later is not like this machine.
-        ExecutorLost: the scheduler went away, or all workers did.
+    Raises `ExecutorUnavailable`: a worker that came later is not like this machine; or `ExecutorLost`: the scheduler
+    went away, or all workers did.
     """
     seconds = {
         vector.id: SECONDS.get(file.topic, OTHERS) / len(file.vectors) for file in files for vector in file.vectors
@@ -83,9 +86,6 @@ def recompute_on_workers(engine: Engine, files: Sequence[VectorFile], least: flo
             yield Unanswerable(f"it was not computed again: {reason}", name, "run it again, without --executor")
         else:
             yield from (Disagreement(*row) for row in rows)
-
-
-# Freezing vectors with independent confirmation, and checking that frozen ones are as their sources say.
 
 
 # Freezing answers: run every source case through an implementation, confirm the result independently, then write.
@@ -179,11 +179,7 @@ class Freezer:
 
 
 def open_session(session: Session) -> Hello:
-    """The Hello of a started implementation.
-
-    Raises:
-        Unanswerable: it does not start.
-    """
+    """The Hello of a started implementation. Raises `Unanswerable`: it does not start."""
     hello = session.open()
     if isinstance(hello, Hello):
         return hello
@@ -198,9 +194,6 @@ def _outputs(where: str, call: Call, observation: Observation, expected: int) ->
     if len(outputs) != expected:
         raise Disagreement(f"{len(outputs)} results, expected {expected}", where, remedy)
     return outputs
-
-
-# Checks that frozen vectors are as they were frozen and as their sources say, and differences between two sets.
 
 
 # Whether the frozen vectors are what was frozen, and whether their sources still say the same.
@@ -328,9 +321,8 @@ def differences(old: dict[str, Vector], new: dict[str, Vector]) -> Iterator[str]
 def load_side(place: str, folder: Path) -> dict[str, Vector]:
     """The vectors of a folder, of one vector file, or of `folder` as it was in a git revision, by id.
 
-    Raises:
-        Unanswerable: `place` is none of these.
-        DamagedFile: a file cannot be read as vectors; hashes and formatting are not examined.
+    Raises `Unanswerable`: `place` is none of these; or `DamagedFile`: a file cannot be read as vectors; hashes and
+    formatting are not examined.
     """
     path = Path(place)
     if path.is_dir():
@@ -416,3 +408,36 @@ def _sentence(difference: Difference) -> str:
 def _moved(old: dict[str, Vector], new: dict[str, Vector]) -> str | None:
     common = [name for name in old if name in new]
     return next((a for a, b in zip(common, (name for name in new if name in old), strict=True) if a != b), None)
+
+
+# The process that computes the answers of a unit of vector files again.
+
+
+def compute(settings: Mapping[str, Any], names: Sequence[str], answers: AnswerWriter) -> None:
+    """Compute the answers of these vectors again; without any, only look whether all files are here."""
+    folder = Path(settings["folder"] or vectors_directory())
+    for path, expected in settings["digests"].items():
+        file = folder / path
+        if not file.is_file() or digest(file.read_bytes()) != expected:
+            answers.refuses(f"has no {file}, or another one than this machine")
+            return
+    identifiers, read = set(names), reader(folder)
+    for path in settings["digests"]:
+        if not _may_hold(path, names):
+            continue
+        for vector in parse(path, read).vectors:
+            if vector.id in identifiers:
+                answers.begins(vector.id)
+                answers.gives(
+                    vector.id, [(finding.what, finding.where, finding.remedy) for finding in recompute([vector])]
+                )
+
+
+def _may_hold(path: str, names: Sequence[str]) -> bool:
+    """True if a vector of these names may be in a file: they begin with its topic."""
+    topic = path.removesuffix(".jsonl")
+    return any(name.startswith(f"{topic}/") for name in names)
+
+
+if __name__ == "__main__":
+    sys.exit(do_unit(compute))

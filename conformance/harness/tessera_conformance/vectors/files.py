@@ -17,9 +17,6 @@ from tessera_conformance.oracle import FUNCTIONS
 from tessera_conformance.schemas import first_problem
 from tessera_conformance.tensors import MalformedTensor, Tensor
 
-# A golden vector: one question, the bits of the only right answer, and who confirmed them; and what can be wrong.
-
-
 # What can go wrong with golden vectors; each error says what, where and what to do about it.
 
 
@@ -137,9 +134,6 @@ class VectorFile:
         return next((vector for vector in self.vectors if vector.name == name), None)
 
 
-# Vector files: the text of one, and the folder and manifest of all, written without ever leaving half a file.
-
-
 # The text of a vector file: JSON Lines with sorted keys, a header first, then one vector a line.
 #
 # In every line but the header, `sha256` is the hash of the line without that field. A tensor of more than
@@ -176,8 +170,7 @@ def digest(data: bytes) -> str:
 def render(file: VectorFile) -> dict[str, bytes]:
     """The files that hold `file`, by path: the vector file itself and its large tensors.
 
-    Raises:
-        DamagedFile: what was to be written does not follow the schema.
+    Raises `DamagedFile`: what was to be written does not follow the schema.
     """
     path = path_of(file.topic)
     folder = PurePosixPath(path).parent
@@ -204,8 +197,7 @@ def parse(path: str, read: Read, *, strict: bool = True, thorough: bool = True) 
 
     A line with its own hash is one that `render` has compared with the schema; unless `thorough`, that is enough.
 
-    Raises:
-        DamagedFile: it is not what `render` would have written.
+    Raises `DamagedFile`: it is not what `render` would have written.
     """
     read = cache(read)  # a tensor that several vectors name is held once
     text = _text(path, read(path))
@@ -352,11 +344,7 @@ def vector_paths(folder: Path) -> list[str]:
 
 
 def read_manifest(folder: Path) -> dict[str, str]:
-    """The hash of every file, by path.
-
-    Raises:
-        DamagedFile: it is missing, or not as `write` leaves it.
-    """
+    """The hash of every file, by path. Raises `DamagedFile`: it is missing, or not as `write` leaves it."""
     path = folder / MANIFEST
     try:
         data = path.read_bytes()

@@ -15,7 +15,8 @@ from tessera_conformance.arithmetic import NodeArithmetic, Tree, TreeError, cano
 from tessera_conformance.arithmetic.tree import ModelError
 from tessera_conformance.check import Check
 from tessera_conformance.differences import are_nan
-from tessera_conformance.oracle import FUNCTIONS, bounds, elementwise, products
+from tessera_conformance.oracle import FUNCTIONS, bounds, elementwise
+from tessera_conformance.oracle import reductions as products
 from tessera_conformance.oracle.bounds import reductions
 from tessera_conformance.oracle.bounds.intervals import Enclosure
 from tessera_conformance.oracle.bounds.operations import settled
@@ -66,8 +67,7 @@ def recognize(
 ) -> None:
     """End the case as another reading where each element that departs from the decision follows one alternative.
 
-    Raises:
-        OtherReading: it does.
+    Raises `OtherReading`: it does.
     """
     if function == "oracle.all_reduce" and arguments["op"] in ("max", "min"):
         recognize_extremes(check, [values_of(operand) for operand in inputs], arguments["op"], found, frozen)
@@ -89,8 +89,7 @@ def recognize(
 def recognize_saturation(check: Check, inputs: Sequence[Tensor], actual: Any, frozen: Tensor) -> None:
     """End the case as another reading where a product of int8 has the nearest int8 in each place.
 
-    Raises:
-        OtherReading: it has, and the decision has another in some place.
+    Raises `OtherReading`: it has, and the decision has another in some place.
     """
     if {operand.dtype for operand in (*inputs, frozen)} != {"int8"}:
         return
@@ -104,8 +103,7 @@ def recognize_saturation(check: Check, inputs: Sequence[Tensor], actual: Any, fr
 def recognize_extremes(check: Check, rows: Sequence[Sequence[Value]], op: str, actual_row: Any, frozen: Tensor) -> None:
     """Judge as `recognize` does, for extremes over ranks, each of which has a row.
 
-    Raises:
-        OtherReading: every element that departs from the decision follows an alternative of AMB-LANG-134.
+    Raises `OtherReading`: every element that departs from the decision follows an alternative of AMB-LANG-134.
     """
     if not isinstance(actual_row, Tensor) or (actual_row.dtype, actual_row.shape) != (frozen.dtype, frozen.shape):
         return
@@ -176,9 +174,6 @@ ALTERNATIVES: Mapping[str, Mapping[str, Alternative]] = {
     "min": {NAN_IGNORED: _by_rows(lambda row: reduce(minimum, _numbers(row)))},
 }
 """The alternatives of a function of the oracle, as the values of the result's elements."""
-
-# Judging the answer to a vector at each numerics level, by what an implementation declares (AMB-LANG-44).
-
 
 # What a call returned, as the tensors that a vector has frozen.
 #

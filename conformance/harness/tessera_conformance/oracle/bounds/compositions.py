@@ -41,15 +41,15 @@ from tessera_conformance.oracle.bounds.operations import (
     points,
     unchanged,
 )
-from tessera_conformance.oracle.complex_operands import complex_operand
 from tessera_conformance.oracle.compositions import matrices, rows_of, scale_factor
-from tessera_conformance.oracle.elementwise import Context, Number
+from tessera_conformance.oracle.elementwise import Context, Number, cast
 from tessera_conformance.oracle.exact import (
     ACCUMULATORS,
     TF32_OPERAND,
     Complex,
     FloatFormat,
     along,
+    complex_dtype,
     component_format,
     elements_of,
     finite,
@@ -57,8 +57,7 @@ from tessera_conformance.oracle.exact import (
     values_of,
 )
 from tessera_conformance.oracle.movement import transpose
-from tessera_conformance.oracle.products import operands
-from tessera_conformance.oracle.reductions import Tree
+from tessera_conformance.oracle.reductions import Tree, operands
 from tessera_conformance.tensors import Tensor
 
 # Enclosures of softmax and of the logarithm of a sum of exponentials, in steps or in one pass.
@@ -320,7 +319,7 @@ def error_units(n: int) -> int:
 
 
 def _transform(inverse: bool, x: Tensor, *, norm: str = "ortho") -> Enclosures:
-    x = complex_operand(x)
+    x = cast(x, dtype=complex_dtype(x.dtype))
     rows, n = rows_of(x), x.shape[-1]
     format_ = component_format(x.dtype)
     scaled = scale_factor(n, norm, inverse, format_) is not None

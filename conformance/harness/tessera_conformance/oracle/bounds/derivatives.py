@@ -203,11 +203,7 @@ def gradient(ys: Sequence[Number], seeds: Sequence[Number], xs: Sequence[Number]
 
 
 def numbers_of(tensor: Tensor, arithmetic: Arithmetic) -> list[Number]:
-    """The elements of a tensor; subnormal ones may be taken for zero.
-
-    Raises:
-        Unpromised: one of them is no number.
-    """
+    """The elements of a tensor; subnormal ones may be taken for zero. Raises `Unpromised`: one of them is no number."""
     numbers = []
     for value in values_of(tensor):
         interval = operations.point(value)

@@ -241,8 +241,7 @@ FAST: Fast = Fast()
 def image(name: str, *operands: Interval) -> Interval:
     """The values of a function that is monotonic in each operand over its interval: those at the corners bound them.
 
-    Raises:
-        Unpromised: the function has no value somewhere.
+    Raises `Unpromised`: the function has no value somewhere.
     """
     corners: list[tuple[Number, ...]] = [()]
     for operand in operands:
@@ -264,8 +263,7 @@ def unit(format_: FloatFormat) -> Number:
 def gamma(count: int, format_: FloatFormat) -> Fraction:
     """Higham, 3.1: n u / (1 - n u), more than the relative error of n roundings.
 
-    Raises:
-        Unpromised: so many roundings may err without limit.
+    Raises `Unpromised`: so many roundings may err without limit.
     """
     product = Fraction(count, 2 << format_.fraction_bits)
     if product >= 1:

@@ -49,12 +49,8 @@ from tessera_conformance.oracle.exact import (
     negate,
     values_of,
 )
-from tessera_conformance.oracle.products import operands
-from tessera_conformance.oracle.reductions import Tree
+from tessera_conformance.oracle.reductions import Tree, operands
 from tessera_conformance.tensors import Tensor
-
-# Enclosures of elementwise results, and results that no accuracy changes.
-
 
 # Enclosures of what is computed element by element.
 
@@ -337,9 +333,6 @@ def _is_settled(name: str, group: Sequence[Value], format_: FloatFormat, ulps: f
         return True
     reach = 1 + (ulps + 1) * gmpy2.exp2(-format_.fraction_bits)
     return bool(min(abs(exact.low), abs(exact.high)) > gmpy2.mpfr(gmpy2.mpq(format_.largest)) * reach)
-
-
-# Enclosures of inner products and matrix products: any order of the terms, or the one that was followed.
 
 
 # Inner products of many rows and columns, exactly: as integers that stand for multiples of one power of two.

@@ -1,26 +1,346 @@
-"""The process that loads the library and serves the line protocol: `python -m ...child OPTIONS TYPES CALL_RECORD`.
-
-The protocol has descriptors of its own. The library's standard input is empty, and what it writes to standard output
-goes to standard error. The process ends with the one that started it.
-
-With `fresh=1` this process never loads the library: it forks one that does, for every case, and ends as that one ends.
-"""
+"""The process that loads a C library and serves it: its methods, host memory, and the objects a case leaves."""
 
 from __future__ import annotations
 
 import ctypes
 import json
+import mmap
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
+from tessera_conformance.adapter import MalformedAnswer, NotSupported, Refusal
+from tessera_conformance.interface.published import c_functions
 from tessera_conformance.server import serve
-from tessera_conformance.transports.cabi.adapter import CabiAdapter
-from tessera_conformance.transports.cabi.call_record import opened
-from tessera_conformance.transports.cabi.library import Library
-from tessera_conformance.transports.cabi.options import CabiOptions
+from tessera_conformance.transports.cabi.carriers import CMethod, decoded, stopped
+from tessera_conformance.transports.cabi.library import Library, opened_record
+from tessera_conformance.transports.cabi.options import CabiOptions, constants, laid_over
+
+# Host memory of the process that loads the library: made, read and written here, for a library has no part in it.
+#
+# Behind it lies a page that is not mapped, so that a library that goes far beyond its end is found out.
+
+
+LARGEST = 1 << 32
+ALIGNMENT = 16
+"""Bytes; at most so many are between the end of the buffer and the guard page."""
+FAILED = (1 << 8 * ctypes.sizeof(ctypes.c_void_p)) - 1
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *(ctypes.c_int,) * 3, ctypes.c_long)
+_libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+
+
+class HostMemory:
+    """Ordinary host memory, and the places of what `tessHostAlloc` gave, which is read and written alike."""
+
+    def __init__(self) -> None:
+        self._pages: dict[int, tuple[int, int]] = {}
+        self._sizes: dict[int, int] = {}
+
+    def allocate(self, count: int) -> int:
+        """The address of so many bytes, zeros. Raises `Refusal`."""
+        if not 0 <= count <= LARGEST:
+            self._refuse(f"tessxHostMemory: bytes = {count}: allowed: 0 to {LARGEST}", "TESS_ERR_OUT_OF_MEMORY")
+        reserved = -(-max(count, 1) // ALIGNMENT) * ALIGNMENT
+        pages = -(-reserved // mmap.PAGESIZE) * mmap.PAGESIZE
+        begin = _libc.mmap(
+            None, pages + mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0
+        )
+        if begin is None or begin == FAILED:
+            self._refuse(f"tessxHostMemory: no memory for {count} bytes", "TESS_ERR_OUT_OF_MEMORY")
+        _libc.munmap(begin + pages, mmap.PAGESIZE)
+        address = int(begin + pages - reserved)
+        self._pages[address], self._sizes[address] = (begin, pages), count
+        return address
+
+    def add(self, address: int, count: int) -> None:
+        """Memory that the library allocated."""
+        self._sizes[address] = count
+
+    def remove(self, address: int) -> None:
+        """Memory that the library has freed."""
+        if address not in self._pages:
+            self._sizes.pop(address, None)
+
+    def forget(self) -> None:
+        """Free it all."""
+        for begin, pages in self._pages.values():
+            _libc.munmap(begin, pages)
+        self._pages.clear()
+        self._sizes.clear()
+
+    def read(self, address: int, count: int) -> bytes:
+        """Return bytes of memory. Raises `Refusal` beyond the allocation."""
+        self._require(address, count, "tessxHostRead")
+        return ctypes.string_at(address, count)
+
+    def write(self, address: int, data: bytes) -> None:
+        """Put bytes into memory. Raises `Refusal` beyond what was allocated."""
+        self._require(address, len(data), "tessxHostWrite")
+        ctypes.memmove(address, data, len(data))
+
+    def _require(self, address: int, count: int, function: str) -> None:
+        is_inside = any(base <= address and address + count <= base + size for base, size in self._sizes.items())
+        if count < 0 or not is_inside:
+            allowed = "what tessxHostMemory or tessHostAlloc gave"
+            self._refuse(f"{function}: hostPtr = {address:#x}, {count} bytes: allowed: {allowed}")
+
+    @staticmethod
+    def _refuse(text: str, code: str = "TESS_ERR_INVALID_VALUE") -> None:
+        raise Refusal(code, "call", text)
+
+
+# The objects that the calls of a case made and none ended, which a library without `tessxReset` ends in a legal
+# order.
+#
+# First every stream is synchronized, so that no queued work uses what is freed. Then events, streams, memory, modules
+# and meshes end, and contexts last: so a library that refuses to end what still has parts is never asked to (AMB-
+# RT-50). Kernels end with their modules, and profilers with their contexts: to stop one would write a file.
+
+
+Method = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of object: the functions that make and end one, the parameter that names it, and that of its owner."""
+
+    made_by: str
+    ended_by: str
+    name: str
+    owner: str = ""
+
+
+KINDS = (
+    Kind("tessEventCreate", "tessEventDestroy", "event"),
+    Kind("tessStreamCreate", "tessStreamDestroy", "stream", "mesh"),
+    Kind("tessMalloc", "tessFree", "devPtr", "mesh"),
+    Kind("tessHostAlloc", "tessHostFree", "hostPtr"),
+    Kind("tessModuleLoad", "tessModuleUnload", "module", "context"),
+    Kind("tessMeshCreate", "tessMeshDestroy", "mesh", "context"),
+    Kind("tessInit", "tessShutdown", "context"),
+)
+"""In the order in which objects are ended."""
+
+
+class LiveObjects:
+    """The objects of a library that live, by kind, each with its owner; what has an owner ends with it."""
+
+    def __init__(self) -> None:
+        self._owners: dict[str, dict[int, int]] = {kind.name: {} for kind in KINDS}
+
+    def watched(self, methods: Mapping[str, Method]) -> dict[str, Method]:
+        """The methods among these that make or end an object, each of which notes what it did when it succeeded."""
+        notes: dict[str, Method] = {}
+        for kind in KINDS:
+            for function, note in ((kind.made_by, self._made), (kind.ended_by, self._ended)):
+                if method := methods.get(f"runtime_{function}"):
+                    notes[f"runtime_{function}"] = _noting(method, kind, note)
+        return notes
+
+    def _made(self, kind: Kind, arguments: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+        if handle := result[kind.name]:
+            self._owners[kind.name][handle] = arguments.get(kind.owner, 0)
+
+    def _ended(self, kind: Kind, arguments: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+        self._forget(kind, arguments[kind.name])
+
+    def _forget(self, kind: Kind, handle: int) -> None:
+        """An object ended, and with it all that it owns; events and host memory, which name no context, may have."""
+        self._owners[kind.name].pop(handle, None)
+        for part in KINDS:
+            if part.owner == kind.name:
+                parts = [child_handle for child_handle, owner in self._owners[part.name].items() if owner == handle]
+                for child in parts:
+                    self._forget(part, child)
+        if kind.name == "context":
+            self._owners["event"].clear()
+            self._owners["hostPtr"].clear()
+
+    def forget(self) -> None:
+        """Nothing lives any more."""
+        for owners in self._owners.values():
+            owners.clear()
+
+    def end(self, methods: Mapping[str, Method]) -> None:
+        """End everything, by these methods of the library.
+
+        Raises `Refusal`: something could not be ended, so that the process has to be started anew.
+        """
+        for stream in self._owners["stream"]:
+            _ask(methods, "tessStreamSynchronize", stream=stream)  # an error of its work is no matter here
+        for kind in KINDS:
+            for handle, owner in reversed(list(self._owners[kind.name].items())):
+                arguments = {"mesh": owner} if kind.ended_by == "tessFree" else {}
+                refusal = _ask(methods, kind.ended_by, **arguments, **{kind.name: handle})
+                if refusal is not None:
+                    raise Refusal(refusal.outcome.code, "call", f"{kind.ended_by}, to clean up: {refusal}")
+        self.forget()
+
+
+def _noting(method: Method, kind: Kind, note: Callable[[Kind, Mapping[str, Any], Mapping[str, Any]], None]) -> Method:
+    def noting(**arguments: Any) -> Any:
+        result = method(**arguments)
+        note(kind, arguments, result)
+        return result
+
+    return noting
+
+
+def _ask(methods: Mapping[str, Method], function: str, **arguments: Any) -> Refusal | None:
+    """The refusal of a function; a library that lacks what ends an object refuses to."""
+    method = methods.get(f"runtime_{function}")
+    if method is None:
+        return Refusal("TESS_ERR_UNSUPPORTED", "call", "the library does not export it")
+    try:
+        method(**arguments)
+    except NotSupported as reason:
+        return Refusal("TESS_ERR_UNSUPPORTED", "call", str(reason))
+    except Refusal as refusal:
+        return refusal
+    return None
+
+
+# A loaded library as an adapter: its methods follow from its functions, and what it cannot say from what came with
+# it.
+#
+# What stands here for itself: the Hello, the reset, host memory, the devices of a description, and the header.
+
+
+HEADER = "c-abi"
+"""The feature of a header that can be read."""
+HOST_MEMORY = "host-memory"
+"""The feature of methods that the process provides for every library."""
+
+
+class CabiAdapter:
+    """Answers with a library's functions; `header` is a text, `description` as `read_description` gives it."""
+
+    def __init__(self, library: Library, name: str, header: str | None, description: Mapping[str, Any]) -> None:
+        self._library, self._name, self._header = library, name, header
+        self._description = dict(description)
+        self._devices = self._description.pop("devices", None)
+        self._memory = HostMemory()
+        self._live = LiveObjects()
+        self._methods: dict[str, Callable[..., Any]] = {
+            method.replace(".", "_", 1): CMethod(library, function)
+            for method, function in c_functions().items()
+            if library.has(function.name)
+        }
+        self._add_own()
+        vars(self).update(self._methods)  # where `invoke` looks first
+
+    def _add_own(self) -> None:
+        """The methods that are no function of the library, and those whose effect is remembered."""
+        methods = self._methods
+        methods["runtime_tessxHostMemory"] = lambda *, bytes, **_: {"hostPtr": self._memory.allocate(bytes)}
+        methods["runtime_tessxHostRead"] = self._host_read
+        methods["runtime_tessxHostWrite"] = self._host_write
+        if self._devices is not None and "runtime_tessxDevices" not in methods:
+            methods["runtime_tessxDevices"] = lambda **_: {"devices": self._devices}
+        if self._header is not None:
+            methods["abi_header"] = lambda **_: {"text": self._header}
+            methods["abi_constants"] = lambda **_: {"constants": constants(self._header or "")}
+        methods.update(self._live.watched(methods))
+        self._watch(
+            "runtime_tessHostAlloc", lambda arguments, result: self._memory.add(result["hostPtr"], arguments["bytes"])
+        )
+        self._watch("runtime_tessHostFree", lambda arguments, result: self._memory.remove(arguments["hostPtr"]))
+
+    def _watch(self, name: str, effect: Callable[[Mapping[str, Any], Mapping[str, Any]], Any]) -> None:
+        """After each success of a method, remember its effect."""
+        method = self._methods.get(name)
+        if method is None:
+            return
+
+        def watched(**arguments: Any) -> Any:
+            result = method(**arguments)
+            effect(arguments, result)
+            return result
+
+        self._methods[name] = watched
+
+    # The session
+
+    def hello(self) -> dict[str, Any]:
+        """Return the Hello of the file and its functions, over which those of the library and the description are laid.
+
+        Raises `MalformedAnswer`: `tessxHello` failed or gave no JSON object.
+        """
+        derived = {
+            "protocol": {"minimum": 1, "maximum": 1},
+            "implementation": {"name": self._name, "version": "unknown"},
+            "documents": ["runtime_abi"],
+            "capabilities": dict.fromkeys(self._features(), "enforced"),
+        }
+        hello = laid_over(laid_over(derived, self._said()), self._description)
+        self._remove_methods_without_claim(hello.get("capabilities"))
+        return hello
+
+    def _remove_methods_without_claim(self, capabilities: Any) -> None:
+        """Answer no method of a feature that the library or the description says to be unsupported."""
+        for method, function in c_functions().items():
+            feature, name = function.method.feature, method.replace(".", "_", 1)
+            if isinstance(capabilities, dict) and capabilities.get(feature) == "unsupported" and name in self._methods:
+                del self._methods[name]
+                vars(self).pop(name, None)
+
+    def _features(self) -> list[str]:
+        """The features all of whose methods are there."""
+        by_feature: dict[str, list[str]] = {}
+        for name, function in c_functions().items():
+            feature = function.method.feature
+            if feature and "{" not in feature:
+                by_feature.setdefault(feature, []).append(name.replace(".", "_", 1))
+        whole = [feature for feature, names in by_feature.items() if all(name in self._methods for name in names)]
+        return sorted({*whole, HOST_MEMORY, *([HEADER] if self._header is not None else [])})
+
+    def _said(self) -> Mapping[str, Any]:
+        if not self._library.has("tessxHello"):
+            return {}
+        status, text = self._library.call_for_text("tessxHello", ())
+        if status != 0:
+            raise MalformedAnswer(f"tessxHello gave {stopped(self._library, 'tessxHello', status)}")
+        return decoded("tessxHello", text)
+
+    def session_reset(self, **_: Any) -> dict[str, Any]:
+        """Nothing, once `tessxReset`, or else the end of all that lives, has succeeded; host memory is freed last.
+
+        Raises `Refusal`: it could not be done. Nothing was freed, since queued work may use it, and no case may follow.
+        """
+        if self._library.has("tessxReset"):
+            status = self._library.call("tessxReset", ())
+            if status != 0:
+                raise stopped(self._library, "tessxReset", status)
+            self._live.forget()
+        else:
+            self._live.end(self._methods)
+        self._memory.forget()
+        return {}
+
+    # Host memory
+
+    def _host_read(self, *, hostPtr: int, bytes: int, **_: Any) -> dict[str, Any]:  # noqa: N803
+        return {"data": self._memory.read(hostPtr, bytes).hex()}
+
+    def _host_write(self, *, hostPtr: int, data: str, **_: Any) -> dict[str, Any]:  # noqa: N803
+        self._memory.write(hostPtr, bytes.fromhex(data))
+        return {}
+
+
+# The process that loads the library and serves the line protocol: `python -m ...child OPTIONS TYPES CALL_RECORD`.
+#
+# The protocol has descriptors of its own. The library's standard input is empty, and what it writes to standard
+# output goes to standard error. The process ends with the one that started it.
+#
+# With `fresh=1` this process never loads the library: it forks one that does, for every case, and ends as that one
+# ends.
+
 
 PR_SET_PDEATHSIG = 1
 
@@ -43,7 +363,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _adapter(options: CabiOptions, files: Files) -> CabiAdapter:
-    library = Library(options.library, files.types, opened(files.record))
+    library = Library(options.library, files.types, opened_record(files.record))
     return CabiAdapter(library, options.name, options.header, options.description)
 
 

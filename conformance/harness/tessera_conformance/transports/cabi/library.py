@@ -1,7 +1,4 @@
-"""A loaded C library: its declarations in a form that cffi loads without reading C, and its functions.
-
-Reading C takes a third of the start of a process that loads a library, so the process of the suite does it once.
-"""
+"""A loaded C library: declarations that cffi loads without reading C, functions, and a record of the one that runs."""
 
 from __future__ import annotations
 
@@ -16,7 +13,46 @@ from typing import Any
 
 from tessera_conformance.adapter import MalformedAnswer
 from tessera_conformance.interface.published import SESSION, CFunction, c_functions, declarations
-from tessera_conformance.transports.cabi.call_record import INSIDE, RETURNED, SIZE
+
+# The C function a process was in when it ended: a record in a file that this process and the suite's share.
+#
+# A byte says whether the function had returned, its name follows.
+
+
+RECORD_NAME = "call"
+SIZE = 64
+INSIDE, RETURNED = b"\1", b"\2"
+
+
+def create_record(folder: Path) -> Path:
+    """An empty record in a folder."""
+    path = folder / RECORD_NAME
+    path.write_bytes(bytes(SIZE))
+    return path
+
+
+def opened_record(path: str) -> mmap.mmap:
+    """The record for writing."""
+    with open(path, "r+b") as file:
+        return mmap.mmap(file.fileno(), SIZE)
+
+
+def described(path: Path) -> str:
+    """` in tessLaunch`, ` after tessLaunch had returned`, or nothing where no function was called."""
+    try:
+        record = path.read_bytes()
+    except OSError:
+        return ""
+    name = record[1:].partition(b"\0")[0].decode(errors="replace")
+    if record[:1] == INSIDE:
+        return f" in {name}"
+    return f" after {name} had returned" if record[:1] == RETURNED else ""
+
+
+# A loaded C library: its declarations in a form that cffi loads without reading C, and its functions.
+#
+# Reading C takes a third of the start of a process that loads a library, so the process of the suite does it once.
+
 
 # The declarations of a library's functions in the form that cffi loads without reading C.
 #
@@ -108,8 +144,7 @@ class Library:
     def call_for_bytes(self, name: str, arguments: Sequence[Any]) -> tuple[int, bytes]:
         """The status and what a function writes through `out, capacity, needed`, asked again with as much as it needs.
 
-        Raises:
-            MalformedAnswer: it needs more each time, or more than any answer may have.
+        Raises `MalformedAnswer`: it needs more each time, or more than any answer may have.
         """
         buffer, capacity = self._buffer, FIRST_CAPACITY
         needed = self.ffi.new("size_t*")
