@@ -104,6 +104,43 @@ def test_blocks_change_places(impl, check, algorithm, ranks):
         check.bits(back[rank], inputs[rank], f"twice exchanged, rank {rank}")
 
 
+MANY = [
+    pytest.param("all_reduce", "sum", marks=clause("RT-13-01")),
+    pytest.param("all_reduce", "mean", marks=clause("RT-13-01")),
+    pytest.param("all_reduce", "max", marks=clause("RT-13-01")),
+    pytest.param("reduce_scatter", "sum", marks=clause("RT-13-01", "COLL-07.2-02")),
+    pytest.param("all_gather", None, marks=clause("RT-13-01")),
+    pytest.param("broadcast", None, marks=clause("RT-13-01")),
+    pytest.param("all_to_all", None, marks=[clause("COLL-07.2-02"), feature("all-to-all")]),
+]
+
+
+@feature("operation-access")
+@pytest.mark.parametrize(
+    ("ranks", "order"),
+    [
+        pytest.param(12, {}, id="12"),
+        pytest.param(12, {"seed": 7}, marks=feature("delivery-order"), id="12-by-seed"),
+        pytest.param(33, {}, id="33"),
+    ],
+)
+@pytest.mark.parametrize(("operation", "op"), MANY)
+def test_a_collective_of_many_ranks(impl, check, operation, op, ranks, order):
+    """More than eight, and more than 32: numbers of fp32 with exact results, distinct on every rank and place."""
+    count = 2 * ranks if operation == "all_to_all" else 2 * ranks + 5
+    scale = ranks if op == "mean" else 1
+    rows = [[scale * (3 * rank + (rank + 7) * place) for place in range(count)] for rank in range(ranks)]
+    if operation == "all_gather":
+        rows = [row[share(count, rank, ranks)] for rank, row in enumerate(rows)]
+    given = {"op": op} if op else {"root": ranks - 2} if operation == "broadcast" else {}
+    inputs = [tensor_of("fp32", row) for row in rows]
+    observed = impl.collectives.run(operation=operation, inputs=inputs, **given, **order)
+    recognize_operators(check, observed, op or "sum")
+    outputs = check.returns(observed)["outputs"]
+    for rank, expected in enumerate(afterwards(operation, rows, op, root=given.get("root", 0))):
+        check.bits(outputs[rank], tensor_of("fp32", expected), f"rank {rank} of {ranks}")
+
+
 @feature("operation-access", "all-to-all", "argument-checks")
 @clause("COLL-07.2-02")
 def test_blocks_of_different_sizes_are_refused(impl, check):

@@ -93,3 +93,20 @@ def test_blocks_are_unpacked_within_half_a_step(impl, check, wire, shape, block)
     check.within(output, data, half_steps(data, WIRES[wire], block), "half a step of the block")
     least = prod(shape) * ELEMENT_FORMATS[WIRES[wire]].word_bytes
     check.true(size >= least, f"a code of each element travels: at least {least} bytes", size)
+
+
+@feature("wire-packing")
+@clause("COLL-02.5-02", "COLL-06-06")
+@pytest.mark.parametrize("wire", ["fp8", "bf16"])
+def test_blocks_of_several_tensors_are_unpacked_with_their_own_scales(impl, check, wire):
+    """Five tensors whose sizes lie binades apart, with one, two and no blocks: no scale is that of another tensor."""
+    shapes, block = [(9,), (2, 4), (0,), (1,), (3, 5)], 8
+    tensors = []
+    for place, shape in enumerate(shapes):
+        words = values_of(counted("fp32", shape, seed=451 + place, exponents=(-1, 1)))
+        values = [finite(word) * Fraction(2) ** (9 * place - 20) for word in words]
+        tensors.append(of_values("fp32", list[Value](values), shape))
+    _, outputs = round_trip(impl, check, tensors, dtype=wire, qscheme="blockwise", block=block)
+    for place, (output, tensor) in enumerate(zip(outputs, tensors, strict=True)):
+        data = list(map(finite, values_of(tensor)))
+        check.within(output, data, half_steps(data, WIRES[wire], block), f"half a step of the blocks of tensor {place}")

@@ -176,6 +176,33 @@ def test_a_fault_in_any_tensor_keeps_a_launch_from_beginning(impl, check, name, 
         host.holds(place, host.base, LEFT * 8, f"PE {dict(place)}")
 
 
+UNFIT = {
+    "counts": lambda at, place, far: ([Part(place, at, 8), Part(far, at, 8)], [Part(place, at + 32, 8)]),
+    "sizes": lambda at, place, far: ([Part(place, at, 8)], [Part(place, at + 32, 12)]),
+    "places": lambda at, place, far: ([Part(place, at, 8)], [Part(far, at + 32, 8)]),
+}
+"""Shards of two tensors that do not fit together, from an address and two PEs on."""
+
+
+@clause("HIO-D4-01", "HIO-D7-18", "HIO-D7-47")
+@feature("device-memory-probe")
+@pytest.mark.parametrize("policy", ["fail_fast", "collect_all"])
+@pytest.mark.parametrize("unfit", UNFIT.values(), ids=UNFIT)
+def test_a_launch_of_tensors_that_do_not_fit_together_is_answered(impl, check, unfit, policy):
+    """An endpoint may refuse it or run it (AMB-HIO-57); where it refuses, nothing is written, and others still run."""
+    host = host_of(impl, check)
+    place, far = of_one_sip(host, 2)
+    host.done(*(host.fill(pe, host.base, 64) for pe in (place, far)))
+    tensors = [parts(*shards) for shards in unfit(host.base, place, far)]
+    answered = host.send(built_in(host, "copy", *tensors, failure_policy=policy))
+    check.equal(len(answered.completions), 1, "the completions of the launch")
+    if not answered.completions[0]["ok"]:
+        for pe in (place, far):
+            host.holds(pe, host.base, LEFT * 4, f"PE {dict(pe)} after the refusal")
+    ran = run(host, "fill", parts(Part(place, host.base, 16)), scalar("i32", 6))
+    host.holds(place, host.base, filled("fill_u32", 6, 16) if ran else LEFT, "what a launch behind it left")
+
+
 def code_of(host, *shards, policy="fail_fast"):
     """The code of a launch on these shards, which is refused."""
     message = working(host, 1, *shards, failure_policy=policy)

@@ -314,3 +314,20 @@ def test_a_deployed_kernel_may_have_the_name_of_a_built_in_one(impl, check):
     answered = host.send(host.launch(kernel, args, target_device=host.machine.device(place)))
     check.given(answered.completions[0]["ok"], "an image that was written to memory is run (AMB-HIO-56)")
     host.holds(place, host.base, encoded("i32", value + 4) * 4, "what the deployed kernel left")
+
+
+@clause("HIO-D7-13", "HIO-D7-36")
+@feature("device-memory-probe", "host-buffer-ref", "module-compiler")
+def test_a_binary_that_is_written_over_an_image_is_the_one_that_is_launched(impl, check):
+    """A pattern over the whole image is a kernel that computes nothing (AMB-HIO-56)."""
+    host = host_of(impl, check)
+    place = host.machine.places[0]
+    kernel = deployed(host, "module m { kernel k(x: tensor<4xint32>) { x = x + 1; } }")
+    host.done(host.fill(place, host.base, 16, "fill_u32", 7))
+    args = [parts(Part(place, host.base, 16))]
+    answered = host.send(host.launch(kernel, args, target_device=host.machine.device(place)))
+    value = 8 if answered.completions[0]["ok"] else 7
+    host.holds(place, host.base, encoded("i32", value) * 4, "what the image left")
+    host.done(host.fill(place, kernel["deploy_pa"], kernel["nbytes_code"], "fill_u8", 1))
+    host.done(host.launch(kernel, args, target_device=host.machine.device(place)))
+    host.holds(place, host.base, encoded("i32", value) * 4, "what the binary behind it left")

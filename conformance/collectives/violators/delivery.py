@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from tessera_conformance.strength import Violation
+from tessera_conformance.strength import Violation, violates
+from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.collectives import delivery, operations
 from tessera_reference.collectives.delivery import Combine, Move, delivered
 from tessera_reference.numerics.array import Array
@@ -50,6 +51,25 @@ def rarely(*arguments: Any, seed: int, level: str, **named: Any) -> Any:
     return delivered(*arguments, **named, seed=seed, level="strict" if seed == 613 else level)
 
 
+def from_10(move: Move, value: Values, held: Values, combine: Combine) -> None:
+    if move.source < 10:
+        FINISH(move, value, held, combine)
+
+
+@violates("RT-13-01", "takes ranks past 32 for zeros")
+class ZerosFrom32(ReferenceAdapter):
+    def collectives_run(self, *, inputs: Sequence[Any], **given: Any) -> dict[str, Any]:
+        zeros = [replace(x, data=bytes(len(x.data))) for x in inputs[32:]]
+        return super().collectives_run(inputs=[*inputs[:32], *zeros], **given)
+
+
+def near_blocks(first: Array, flat: Values, moves: Sequence[Move], seed: int) -> list[Array]:
+    return EXCHANGED(first, flat, [move for move in moves if abs(move.source - move.target) <= 8], seed)
+
+
+EXCHANGED = delivery._exchanged
+
+
 def at_level(clause: str, name: str, description: str, level: str) -> Violation:
     """Delivery as at one level, whichever is asked for."""
 
@@ -66,6 +86,10 @@ VIOLATIONS: list[Violation] = [
     without("RT-06-03", "too_early", "sends a buffer before its input is there", "_leaves_after"),
     changed("RT-13-01", "delivers_twice", "delivers a message twice", (delivery, "_finish", doubled)),
     changed("RT-13-01", "loses_a_tail", "loses the last place of a message", (delivery, "_finish", lost)),
+    changed("RT-13-01", "from_10_ranks", "loses what ranks past 10 send", (delivery, "_finish", from_10)),
+    changed("COLL-07.2-02", "near_blocks", "exchanges blocks of ranks up to 8 apart", (
+        delivery, "_exchanged", near_blocks
+    )),
     changed("RT-13-01", "stale_gather", "leaves a place as it was", (delivery, "_gathered", unsent)),
     changed("RT-06-04", "one_order_of_a_thousand", "combines canonically in one order of a thousand", (
         operations, "delivered", rarely

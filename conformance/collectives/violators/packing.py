@@ -83,6 +83,22 @@ def next_scale(tensor: TensorType, parts: Sequence[Array], compression: Compress
     return RESTORED(tensor, parts, compression)
 
 
+def first_scales(wire: bytes, types: Sequence[TensorType], compression: Compression | None) -> list[Array]:
+    if compression is None or compression.block is None or len(types) < 3:
+        return unpack(wire, types, compression)
+    kept: dict[int, Array] = {}
+
+    def restored(tensor: TensorType, parts: list[Array], compression: Compression | None) -> Array:
+        scales = kept.setdefault(parts[1].values.size, parts[1])
+        return RESTORED(tensor, [parts[0], scales], compression)
+
+    packing._restored = restored
+    try:
+        return unpack(wire, types, compression)
+    finally:
+        packing._restored = RESTORED
+
+
 RESTORED = packing._restored
 
 VIOLATIONS: list[Violation] = [
@@ -103,6 +119,7 @@ VIOLATIONS: list[Violation] = [
         (adapter, "unpack", rounded_on_arrival),
     ),
     unpacked("COLL-06-06", "unpacks_through_bf16", "rounds to bf16 as it unpacks", through_bf16),
+    unpacked("COLL-02.5-02", "first_scales", "scales tensors by the scales of the first of as many", first_scales),
     changed("COLL-02.5-02", "unpacks_by_the_next_scale", "scales each block by the one before", (
         packing, "_restored", next_scale
     )),

@@ -10,7 +10,7 @@ from tessera_conformance.strength import Violation
 from tessera_reference.host_io import endpoint, launches
 from tessera_reference.host_io.endpoint import Endpoint
 from tessera_reference.host_io.frames import ErrorCode, RequestFailed
-from tessera_reference.host_io.machine import Kernel, Machine, Place
+from tessera_reference.host_io.machine import Kernel, Machine, Place, SparseMemory
 from tessera_reference.host_io.messages import KernelLaunch, TensorArgument
 
 from .message_changes import Message, changed, read_as
@@ -306,11 +306,36 @@ def first_image(machine: Machine, reference: Any) -> Kernel:
     return KERNELS.setdefault(key, DEPLOYED(machine, reference))
 
 
+def part_before_refused(machine: Machine, request: KernelLaunch) -> Any:
+    try:
+        return _launch(machine, request)
+    except RequestFailed as failure:
+        if failure.code == ErrorCode.ARGUMENT_MISMATCH:
+            machine.space(Place(0, 0, 0)).write(machine.memories[0].base + 32, b"\1")
+        raise
+
+
+def kept_images(self: SparseMemory, pa: int, nbytes: int) -> None:
+    self._written.add(pa, pa + nbytes)
+
+
 def built_in_first(machine: Machine, reference: Any) -> Kernel:
     return launches.BUILTINS.get(reference.name) or DEPLOYED(machine, reference)
 
 
 REMEMBERED = [
+    changed(
+        "HIO-D7-13",
+        "kept_images",
+        "takes what overwrites an image for a part of it",
+        (SparseMemory, "_mark", kept_images),
+    ),
+    changed(
+        "HIO-D7-47",
+        "part_before_refused",
+        "writes before it refuses tensors that do not fit",
+        (endpoint, "launch", part_before_refused),
+    ),
     changed(
         "HIO-D7-36",
         "built_in_first",
