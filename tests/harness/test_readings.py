@@ -17,7 +17,7 @@ from tessera_conformance.protocol import Diagnostic, Fault, Hello, Observation, 
 from tessera_conformance.registry import Construct, load_registry
 from tessera_conformance.reports.claim import controls, settled
 from tessera_conformance.session import Exchange
-from tessera_conformance.suite_run import Case, SuiteRun
+from tessera_conformance.suite_run import Case, SuiteRun, absent_member
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.transports.locate import DirectTransport
 from tessera_conformance.verdicts import after_running
@@ -108,6 +108,18 @@ def error_of(answer: Observation) -> BaseException:
     with pytest.raises((CheckFailed, Unanswered)) as caught:
         check.returns(answer)
     return caught.value
+
+
+def test_a_member_that_an_answer_may_leave_out_and_a_case_takes_is_a_failure():
+    answer = Returned({"payload": 1, "restored": 2})
+    case = Case("collectives/a", "", [], [], exchanges=[Exchange("collectives.compress", {}, answer, 0.0)])
+    error = absent_member(case, KeyError("block"))
+    assert isinstance(error, CheckFailed)
+    assert after_running(error, case.check.records, None).reason == (
+        "the answer of collectives.compress has the member block: expected True, found the members payload, restored"
+    )
+    own = KeyError("blocks")
+    assert absent_member(case, own) is own
 
 
 def test_a_case_leans_on_the_constructs_of_the_call_on_which_it_failed():

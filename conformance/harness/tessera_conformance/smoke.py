@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tessera_conformance.cases import clauses_directory
 from tessera_conformance.check import Check, Unanswered
-from tessera_conformance.protocol import Fault, Hello, Unsupported, describe
+from tessera_conformance.protocol import Fault, Hello, Rejected, Unsupported, describe
 from tessera_conformance.registry import RegistryError, load_registry
 from tessera_conformance.session import Implementation, Session
 from tessera_conformance.suite_run import strange_claims
@@ -90,7 +90,11 @@ def _layout(impl: Implementation, check: Check) -> None:
 
 
 def _version(impl: Implementation, check: Check) -> None:
-    version = check.returns(impl.runtime.tessGetVersion())
+    answer = impl.runtime.tessGetVersion()
+    if isinstance(answer, Rejected) and answer.code == "TESS_ERR_NOT_INITIALIZED":  # another reading of AMB-RT-39
+        check.returns(impl.runtime.tessInit(), "tessInit succeeds")
+        answer = impl.runtime.tessGetVersion()
+    version = check.returns(answer)
     check.true(min(version.values()) >= 0, "no part of the version is negative", version)
 
 
@@ -157,7 +161,7 @@ QUESTIONS = (
     Question("abi.parameter_layout", "a pointer and an int", "runtime_abi", _layout, "parameter-layout"),
     Question("tessGetVersion", "the version", "runtime_abi", _version),
     Question("tessMemcpyAsync", "eight bytes to the device and back", "runtime_abi", _copy),
-    Question("tessMeshCreate", "a mesh in the context NULL", "runtime_abi", _null_context),
+    Question("tessMeshCreate", "the refusal of a mesh in the context NULL", "runtime_abi", _null_context),
     Question("collectives.all_reduce", "a sum over two ranks", "collectives", _all_reduce),
     Question("host_io.describe", "what the endpoint has", "host_io", _describe),
     Question("wsp.execute", "a token between two processes", "wsp", _token),

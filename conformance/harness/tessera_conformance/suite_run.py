@@ -15,10 +15,11 @@ from typing import Any
 
 from tessera_conformance import __version__
 from tessera_conformance.cases import clauses_directory
-from tessera_conformance.check import Check, CheckFailed, OtherReading, Unanswered
+from tessera_conformance.check import Check, CheckFailed, CheckRecord, OtherReading, Unanswered
 from tessera_conformance.deviations import Deviations
-from tessera_conformance.interface import feature_of
-from tessera_conformance.protocol import Arithmetic, Fault, Hello
+from tessera_conformance.interface import feature_of, interface
+from tessera_conformance.interface.declarations import Record
+from tessera_conformance.protocol import Arithmetic, Fault, Hello, Returned
 from tessera_conformance.registry import Clause, Registry
 from tessera_conformance.registry.model import judged_by_checks
 from tessera_conformance.reports.claim import BLOCKABLE, controls, judged_exchange
@@ -137,7 +138,7 @@ class SuiteRun:
         reset_fault = self.session.reset()
         if reset_fault is not None:
             case.exchanges.append(Exchange("session.reset", {}, reset_fault, 0.0))
-        error = self._accuracy_reading(case, error)
+        error = self._accuracy_reading(case, absent_member(case, error))
         faults = [entry.observation for entry in case.exchanges if isinstance(entry.observation, Fault)]
         fault = faults[0] if faults else reset_fault
         judgement = after_running(error, case.check.records, fault, self._unclaimed(case, error))
@@ -312,3 +313,19 @@ def observation(case: Case, evidence: str = "all") -> ObservedLine:
     tail = {**({"left_out": left_out} if any(left_out.values()) else {}), "run": run}
     digest = evidence == "digests" and judgement.verdict == "pass" and case.disposition == "none"
     return observed_line(head, checks, exchanges, tail, case.folder, digest=digest, whole=evidence == "all")
+
+
+def absent_member(case: Case, error: BaseException | None) -> BaseException | None:
+    """Return a failed check where a case takes a member of an answer that the protocol lets others leave out."""
+    if not isinstance(error, KeyError) or not error.args:
+        return error
+    for exchange in reversed(case.exchanges):
+        method, answer = interface().methods.get(exchange.method), exchange.observation
+        result = method.result if method else None
+        optional = [field.name for field in result.fields if field.optional] if isinstance(result, Record) else []
+        if isinstance(answer, Returned) and error.args[0] in optional and error.args[0] not in answer.value:
+            what = f"the answer of {exchange.method} has the member {error.args[0]}"
+            record = CheckRecord("true", False, what, True, f"the members {', '.join(answer.value)}")
+            case.check.records.append(record)
+            return CheckFailed(record, answer)
+    return error
