@@ -16,6 +16,8 @@ from ..runtime.api import Runtime
 from .contexts import invalid, locked, require
 from .meshes import DefaultStream, DeviceArray, Mesh, Stream, host_array, stream_on
 
+API: Any = Runtime
+"""The runtime, whose functions are registered, which its type does not show."""
 OPS = {"sum": CollOp.TESS_COLL_SUM, "max": CollOp.TESS_COLL_MAX, "min": CollOp.TESS_COLL_MIN}
 
 
@@ -24,8 +26,7 @@ def all_reduce(
     mesh: Mesh, array: Any, *, op: str = "sum", axis: str, stream: Stream | DefaultStream | None = None
 ) -> Any:
     """tessAllReduce: on every rank the reduction over the ranks along an axis. Raises `TesseraError`."""
-    runtime = _runtime(mesh, "tessAllReduce")
-    return _queue("tessAllReduce", runtime.tessAllReduce, mesh, array, stream, _op("tessAllReduce", op), axis)
+    return _queue(API.tessAllReduce, mesh, array, stream, _op("tessAllReduce", op), axis)
 
 
 @locked
@@ -33,40 +34,27 @@ def reduce_scatter(
     mesh: Mesh, array: Any, *, op: str = "sum", axis: str, stream: Stream | DefaultStream | None = None
 ) -> Any:
     """tessReduceScatter: each rank along an axis has its share of the reduction (AMB-RT-04). Raises `TesseraError`."""
-    runtime = _runtime(mesh, "tessReduceScatter")
-    return _queue(
-        "tessReduceScatter", runtime.tessReduceScatter, mesh, array, stream, _op("tessReduceScatter", op), axis
-    )
+    return _queue(API.tessReduceScatter, mesh, array, stream, _op("tessReduceScatter", op), axis)
 
 
 @locked
 def all_gather(mesh: Mesh, array: Any, *, axis: str, stream: Stream | DefaultStream | None = None) -> Any:
     """tessAllGather: every rank has the shares of all ranks along an axis (AMB-RT-04). Raises `TesseraError`."""
-    return _queue("tessAllGather", _runtime(mesh, "tessAllGather").tessAllGather, mesh, array, stream, axis)
+    return _queue(API.tessAllGather, mesh, array, stream, axis)
 
 
 @locked
 def broadcast(mesh: Mesh, array: Any, *, root: int = 0, stream: Stream | DefaultStream | None = None) -> Any:
     """tessBroadcast: every rank has the root's array (AMB-RT-02). Raises `TesseraError`."""
-    return _queue("tessBroadcast", _runtime(mesh, "tessBroadcast").tessBroadcast, mesh, array, stream, root)
-
-
-def _runtime(mesh: Any, function: str) -> Runtime:
-    """Return the runtime of a mesh. Raises `TesseraError` for anything else."""
-    require(function, "mesh", mesh, Mesh)
-    runtime: Runtime = mesh.context.runtime
-    return runtime
+    return _queue(API.tessBroadcast, mesh, array, stream, root)
 
 
 def _queue(
-    function: str,
-    call: Callable[..., Status],
-    mesh: Mesh,
-    array: Any,
-    stream: Stream | DefaultStream | None,
-    *rest: int | str,
+    call: Callable[..., Status], mesh: Mesh, array: Any, stream: Stream | DefaultStream | None, *rest: int | str
 ) -> Any:
     """Queue a collective: a pointer, the number of elements, the dtype, what is `rest`, and the stream."""
+    function = call.__name__
+    require(function, "mesh", mesh, Mesh)
     on = stream_on(mesh, stream, function)
     if not isinstance(array, DeviceArray):
         values = host_array(array, function)
@@ -79,7 +67,7 @@ def _queue(
             pointer, count, dtype = array.pointer, array.size, array.dtype
         else:
             pointer, count, dtype = mesh.mapped(values), values.values.size, values.dtype
-        mesh.context.check(call(mesh.handle, pointer, count, dtype.abi_id, *rest, on.handle))
+        mesh.context.check(call(mesh.context.runtime, mesh.handle, pointer, count, dtype.abi_id, *rest, on.handle))
     return array
 
 
