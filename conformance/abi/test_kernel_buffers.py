@@ -108,9 +108,9 @@ def judge_read(session: MeshSession, arguments: Sequence[Argument], fill: int = 
     session.launch(kernel, buffer_of(arguments, pointers, fill))
     for argument in arguments:
         if argument.type.startswith("*"):
-            found = session.download(pointers[argument.name], len(held[argument.name]))
+            actual = session.download(pointers[argument.name], len(held[argument.name]))
             what = f"the {argument.type[1:]} arguments as the kernel reads them"
-            session.check.equal(found.hex(), held[argument.name].hex(), what)
+            session.check.equal(actual.hex(), held[argument.name].hex(), what)
 
 
 @clause("RT-10.1-01", "RT-10.1-02", "RT-10.1-03", "RT-10.1-13", "RT-09-06")

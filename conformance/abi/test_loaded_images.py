@@ -38,8 +38,8 @@ def judge_kernels(session: MeshSession, module: int, names: Sequence[str]) -> No
     for number, name in enumerate(names, 1):
         x = session.upload(bytes(16))
         session.launch(session.kernel_of(module, name), packed(("ptr", x)))
-        found = values_of("int32", session.download(x, 16))
-        session.check.equal(found, [number] * 4, f"what kernel {name} writes")
+        actual = values_of("int32", session.download(x, 16))
+        session.check.equal(actual, [number] * 4, f"what kernel {name} writes")
 
 
 @clause("RT-02-01", "RT-08.1-07")

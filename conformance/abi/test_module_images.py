@@ -69,9 +69,9 @@ def said(impl, check, source=ONE, **options):
 
 def kernel_of(impl, check, source, name):
     """The one entry of that name in the kernel table of a program."""
-    found = [kernel for kernel in said(impl, check, source)["kernels"] if kernel["name"] == name]
-    check.equal(len(found), 1, f"the number of kernels called {name}")
-    return found[0]
+    actual = [kernel for kernel in said(impl, check, source)["kernels"] if kernel["name"] == name]
+    check.equal(len(actual), 1, f"the number of kernels called {name}")
+    return actual[0]
 
 
 # One file that says everything

@@ -173,20 +173,20 @@ def test_scales_are_for_fp32_data(impl, check, dtype):
     check.status(observed, "TESS_ERR_UNSUPPORTED")
 
 
-def judge_blocks(check, x: Tensor, found: dict[str, Tensor], wire: str, block: int, what: str) -> None:
+def judge_blocks(check, x: Tensor, actual: dict[str, Tensor], wire: str, block: int, what: str) -> None:
     """The form of a message, that its codes and scales are what is restored, and half a step of each block."""
-    check.equal((found["payload"].dtype, found["payload"].shape), (wire, x.shape), f"{what}: the payload")
-    scales = found.get("scales")
+    check.equal((actual["payload"].dtype, actual["payload"].shape), (wire, x.shape), f"{what}: the payload")
+    scales = actual.get("scales")
     check.true(scales is not None, f"{what}: scales travel too")
     check.equal((scales.dtype, scales.shape), ("fp32", (-(-x.size // block),)), f"{what}: one scale a block")
-    parts = [*values_of(found["payload"]), *values_of(scales)]
+    parts = [*values_of(actual["payload"]), *values_of(scales)]
     check.true(not {NAN, INFINITY, NEGATIVE_INFINITY}.intersection(parts), f"{what}: codes and scales are finite")
     codes, factors = list(map(finite, parts[: x.size])), list(map(finite, parts[x.size :]))
     products = [code * factors[place // block] for place, code in enumerate(codes)]
     roundings = [UNIT * abs(product) + SINGLE.smallest / 2 for product in products]
-    check.within(found["restored"], products, roundings, f"{what}: code times scale of the block")
+    check.within(actual["restored"], products, roundings, f"{what}: code times scale of the block")
     data = list(map(finite, values_of(x)))
-    check.within(found["restored"], data, half_steps(data, wire, block), f"{what}: half a step of the block")
+    check.within(actual["restored"], data, half_steps(data, wire, block), f"{what}: half a step of the block")
 
 
 def inputs(count: int, block: int) -> dict[str, list[Value]]:

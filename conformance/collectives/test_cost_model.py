@@ -49,8 +49,8 @@ def test_a_cost_of_nothing_sensible_is_refused_by_name(impl, check, name, value)
 
 def score(check, impl, compute, communication):
     """The score of two queues, exactly."""
-    found = check.returns(impl.collectives.overlap_score(compute=compute, communication=communication))["score"]
-    return Fraction(found["numerator"], found["denominator"])
+    answer = check.returns(impl.collectives.overlap_score(compute=compute, communication=communication))["score"]
+    return Fraction(answer["numerator"], answer["denominator"])
 
 
 FRAMES = [

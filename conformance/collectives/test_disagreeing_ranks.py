@@ -73,9 +73,9 @@ def test_a_chunk_has_two_names_and_one_meaning(impl, check):
 def test_ranks_that_bring_different_shapes_mismatch(impl, check, other):
     """A dimension that the text leaves open is one on every rank."""
     rank = len(other.shape)
-    held = f"tensor<{'x'.join('?' * rank)}xfp32>"
+    type_ = f"tensor<{'x'.join('?' * rank)}xfp32>"
     text = program(
-        issue("%f", "%x", SUM, type_=held), awaits("%y", "%f"), returns("%y", held), takes=f"%x: {held}", gives=held
+        issue("%f", "%x", SUM, type_=type_), awaits("%y", "%f"), returns("%y", type_), takes=f"%x: {type_}", gives=type_
     ).replace("[4]", "[2]")
     first = tensor_of("fp32", [2] * 8) if rank == 1 else tensor_of("fp32", [[2] * 2] * 4)
     check.returns(impl.collectives.execute(text=text, function="f", ranks=[{"x": first}, {"x": first}]))

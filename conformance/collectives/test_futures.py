@@ -149,12 +149,12 @@ def test_an_axis_is_required_unless_one_alone_has_several_ranks(impl, check, mes
         first = int(mesh[3])
         text = awaited(SUM + more, "reduce_scatter", f"tensor<{8 // first}xfp32>", mesh)
         check.accepts(impl.language.verify_ir(text=text))
-    asked = impl.language.verify_ir(text=awaited(SUM, "reduce_scatter", part, mesh))
+    observed = impl.language.verify_ir(text=awaited(SUM, "reduce_scatter", part, mesh))
     if legal:
-        check.accepts(asked)
+        check.accepts(observed)
     else:
-        check.reading("AMB-COLL-02", "whole mesh by default", isinstance(asked, Returned))
-        check.rejects(asked, category="distributed", at_line=FIRST_LINE)
+        check.reading("AMB-COLL-02", "whole mesh by default", isinstance(observed, Returned))
+        check.rejects(observed, category="distributed", at_line=FIRST_LINE)
 
 
 @clause("COLL-02.1-04")

@@ -31,27 +31,27 @@ def with_helper(text, *operations, takes, gives):
     return "\n".join([*text.splitlines()[:-1], *members, ""])
 
 
-def handed_on(way, held):
+def handed_on(way, type_):
     """A program that returns the sum of %x over the ranks; its future goes one of several ways."""
-    future = f"!tessera.future<{held}>"
-    takes = BRANCHED.replace(T, held)
+    future = f"!tessera.future<{type_}>"
+    takes = BRANCHED.replace(T, type_)
     call = '%r = "tessera.graph.call"({}) {{callee = "helper"}} : ({}) -> {}'
-    end = returns("%s", held)
+    end = returns("%s", type_)
     if way == "out-of-a-branch":
-        sides = ([issue(name, "%x", SUM, type_=held)] for name in ("%y", "%z"))
-        return program(branch(*sides, future), awaits("%s", "%r"), end, takes=takes, gives=held)
+        sides = ([issue(name, "%x", SUM, type_=type_)] for name in ("%y", "%z"))
+        return program(branch(*sides, future), awaits("%s", "%r"), end, takes=takes, gives=type_)
     if way == "out-of-a-call":
-        text = program(call.format("%x", held, future), awaits("%s", "%r"), end, takes=takes, gives=held)
-        operations = [issue("%w", "%v", SUM, type_=held), returns("%w", future)]
-        return with_helper(text, *operations, takes=f"%v: {held}", gives=future)
+        text = program(call.format("%x", type_, future), awaits("%s", "%r"), end, takes=takes, gives=type_)
+        operations = [issue("%w", "%v", SUM, type_=type_), returns("%w", future)]
+        return with_helper(text, *operations, takes=f"%v: {type_}", gives=future)
     text = program(
-        issue("%f", "%x", SUM, type_=held),
-        call.format("%f", future, held),
-        returns("%r", held),
+        issue("%f", "%x", SUM, type_=type_),
+        call.format("%f", future, type_),
+        returns("%r", type_),
         takes=takes,
-        gives=held,
+        gives=type_,
     )
-    return with_helper(text, awaits("%w", "%v"), returns("%w", held), takes=f"%v: {future}", gives=held)
+    return with_helper(text, awaits("%w", "%v"), returns("%w", type_), takes=f"%v: {future}", gives=type_)
 
 
 @clause("COLL-02.1-01", "COLL-02.1-05")

@@ -38,8 +38,8 @@ def topology(nodes=1, per_node=4):
 def pipeline(impl, check, kind, **arguments):
     """A pipeline's answer; and its units by id."""
     usual = {"layers": LAYERS, "bytes": 16 * MIB, "picoseconds": LAYER, "topology": topology()}
-    found = check.returns(impl.collectives.pipeline(kind=kind, **{**usual, **arguments}))
-    return found, {unit["id"]: unit for unit in found["units"]}
+    answer = check.returns(impl.collectives.pipeline(kind=kind, **{**usual, **arguments}))
+    return answer, {unit["id"]: unit for unit in answer["units"]}
 
 
 def started(timeline, name):
@@ -216,8 +216,8 @@ def test_tokens_come_to_their_experts_bucket_by_bucket(impl, check, count, dtype
     """Each block of a bucket holds tokens of one expert, all of them, in their order; of 40 many have none at all."""
     chosen = [[expert * 7 % count for expert in own] for own in CHOSEN]
     ranks, buckets = len(chosen), count // len(chosen)
-    asked = {"inputs": tokens(chosen), "experts": chosen, "count": count}
-    actual = check.returns(impl.collectives.dispatch(**asked, **({"dtype": dtype} if dtype else {})))["buckets"]
+    request = {"inputs": tokens(chosen), "experts": chosen, "count": count}
+    actual = check.returns(impl.collectives.dispatch(**request, **({"dtype": dtype} if dtype else {})))["buckets"]
     check.equal(
         [bucket_run["experts"] for bucket_run in actual],
         [[r * buckets + b for r in range(ranks)] for b in range(buckets)],

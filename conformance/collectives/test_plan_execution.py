@@ -31,10 +31,10 @@ GIVES = {"all_gather": 4, "reduce_scatter": 0.25}
 
 def collective_of(collective, extent, attributes):
     """A collective of a vector on four ranks."""
-    held, gives = vector(extent), vector(int(extent * GIVES.get(collective, 1)))
+    type_, gives = vector(extent), vector(int(extent * GIVES.get(collective, 1)))
     operator = f"{SUM}, " if "reduce" in collective else "root=2, " if collective == "broadcast" else ""
-    lines = [issue("%f", "%x", operator + attributes, collective, held), awaits("%y", "%f"), returns("%y", gives)]
-    return program(*lines, takes=f"%x: {held}", gives=gives)
+    lines = [issue("%f", "%x", operator + attributes, collective, type_), awaits("%y", "%f"), returns("%y", gives)]
+    return program(*lines, takes=f"%x: {type_}", gives=gives)
 
 
 @clause("COLL-08-09", "COLL-02.3-01")
@@ -115,9 +115,9 @@ def test_chunks_of_a_matrix_land_where_their_elements_belong(impl, check, collec
     matrices = [[numbers(rank, 6, 100 * row) for row in range(3)] for rank in range(3)]
     expected = of_matrices(collective, matrices, dims)
     shape = (len(expected[0]), len(expected[0][0]))
-    held, gives = "tensor<3x6xfp32>", f"tensor<{shape[0]}x{shape[1]}xfp32>"
-    lines = [issue("%f", "%x", f"{attributes}, chunk={chunk}", collective, held), awaits("%y", "%f")]
-    text = program(*lines, returns("%y", gives), takes=f"%x: {held}", gives=gives, mesh="dp=3")
+    type_, gives = "tensor<3x6xfp32>", f"tensor<{shape[0]}x{shape[1]}xfp32>"
+    lines = [issue("%f", "%x", f"{attributes}, chunk={chunk}", collective, type_), awaits("%y", "%f")]
+    text = program(*lines, returns("%y", gives), takes=f"%x: {type_}", gives=gives, mesh="dp=3")
     inputs = [{"x": fp32(flat(matrix), (3, 6))} for matrix in matrices]
     for seed in SEEDS[:4]:
         answer = executed(impl, check, text, inputs, depth=2, **({} if seed is None else {"seed": seed}))
@@ -129,13 +129,13 @@ def test_chunks_of_a_matrix_land_where_their_elements_belong(impl, check, collec
 @pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp64", "int32"])
 def test_chunks_have_the_bits_of_the_canonical_sum(impl, check, dtype):
     """The sum depends on the order of the ranks, and has the bits of the whole program (AMB-COLL-04)."""
-    held = f"tensor<101x{dtype}>"
+    type_ = f"tensor<101x{dtype}>"
     text = program(
-        issue("%f", "%x", f"{SUM}, chunk=64", type_=held),
+        issue("%f", "%x", f"{SUM}, chunk=64", type_=type_),
         awaits("%y", "%f"),
-        returns("%y", held),
-        takes=f"%x: {held}",
-        gives=held,
+        returns("%y", type_),
+        takes=f"%x: {type_}",
+        gives=type_,
         mesh="dp=5",
     )
     exponents = {} if dtype == "int32" else {"exponents": (-7, 7)}
@@ -160,15 +160,15 @@ def test_chunks_have_the_bits_of_the_canonical_sum(impl, check, dtype):
 @clause("COLL-02.3-04")
 def test_a_buffer_holds_one_chunk_at_a_time(impl, check, depth):
     """Eleven chunks of each of two collectives: none has elements of a later one (AMB-COLL-58, AMB-COLL-89)."""
-    held = vector(83)
+    type_ = vector(83)
     text = program(
-        issue("%f", "%x", f"{SUM}, chunk=32", type_=held),
-        issue("%g", "%x", 'op="max", chunk=32', type_=held),
+        issue("%f", "%x", f"{SUM}, chunk=32", type_=type_),
+        issue("%g", "%x", 'op="max", chunk=32', type_=type_),
         awaits("%a", "%f"),
         awaits("%b", "%g"),
-        returns("%a, %b", f"{held}, {held}"),
-        takes=f"%x: {held}",
-        gives=f"{held}, {held}",
+        returns("%a, %b", f"{type_}, {type_}"),
+        takes=f"%x: {type_}",
+        gives=f"{type_}, {type_}",
     )
     rows = [numbers(rank, 83) for rank in range(4)]
     sums, largest = (afterwards("all_reduce", rows, op) for op in ("sum", "max"))
@@ -203,14 +203,14 @@ def test_no_more_chunks_are_in_flight_than_allowed(impl, check, most):
 @pytest.mark.parametrize("early", [True, False], ids=["awaited-at-once", "awaited-late"])
 def test_a_value_is_whole_where_it_is_used(impl, check, early):
     """The program may await it anywhere; a future never awaited has no effect (AMB-COLL-03, AMB-COLL-58)."""
-    held = vector(50)
+    type_ = vector(50)
     wait = [awaits("%s", "%f")]
-    lines = [issue("%f", "%x", f"{SUM}, chunk=36", type_=held), *(wait if early else [])]
-    lines += [binary("%a", "add", "%x", "%x", held), issue("%g", "%a", 'op="max", chunk=20', type_=held)]
-    lines += [issue("%h", "%x", 'op="min", chunk=20', type_=held)]
-    lines += [binary("%b", "subtract", "%a", "%x", held), *([] if early else wait)]
-    lines += [binary("%c", "subtract", "%b", "%s", held), awaits("%t", "%g"), binary("%d", "add", "%c", "%t", held)]
-    text = program(*lines, returns("%d", held), takes=f"%x: {held}", gives=held)
+    lines = [issue("%f", "%x", f"{SUM}, chunk=36", type_=type_), *(wait if early else [])]
+    lines += [binary("%a", "add", "%x", "%x", type_), issue("%g", "%a", 'op="max", chunk=20', type_=type_)]
+    lines += [issue("%h", "%x", 'op="min", chunk=20', type_=type_)]
+    lines += [binary("%b", "subtract", "%a", "%x", type_), *([] if early else wait)]
+    lines += [binary("%c", "subtract", "%b", "%s", type_), awaits("%t", "%g"), binary("%d", "add", "%c", "%t", type_)]
+    text = program(*lines, returns("%d", type_), takes=f"%x: {type_}", gives=type_)
     rows = [numbers(rank, 50) for rank in range(4)]
     sums, largest = (afterwards("all_reduce", rows, op)[0] for op in ("sum", "max"))
     expected = [
@@ -226,15 +226,15 @@ def test_a_value_is_whole_where_it_is_used(impl, check, early):
 @clause("COLL-08-10", "COLL-02.1-02")
 def test_a_collective_of_a_collective_takes_its_value(impl, check):
     """A gather of the shard of a reduce-scatter is the whole sum."""
-    part, held = vector(15), vector(60)
+    part, type_ = vector(15), vector(60)
     text = program(
-        issue("%f", "%x", f"{SUM}, chunk=28", "reduce_scatter", held),
+        issue("%f", "%x", f"{SUM}, chunk=28", "reduce_scatter", type_),
         awaits("%s", "%f"),
         issue("%g", "%s", "chunk=16", "all_gather", part),
         awaits("%y", "%g"),
-        returns("%y", held),
-        takes=f"%x: {held}",
-        gives=held,
+        returns("%y", type_),
+        takes=f"%x: {type_}",
+        gives=type_,
     )
     rows = [numbers(rank, 60) for rank in range(4)]
     for seed in SEEDS:
@@ -247,16 +247,16 @@ def test_a_collective_of_a_collective_takes_its_value(impl, check):
 @feature("random-ops", "mesh-execution")
 def test_draws_are_those_of_the_program(impl, check):
     """Their streams are numbered as the program draws, whichever unit could run first."""
-    held = vector(6)
+    type_ = vector(6)
     text = program(
-        issue("%f", "%x", SUM, type_=held),
+        issue("%f", "%x", SUM, type_=type_),
         awaits("%s", "%f"),
-        f'%u = "tessera.graph.uniform"() {{shape = [6], seed = 5, dtype = "fp32"}} : () -> {held}',
-        binary("%a", "add", "%u", "%s", held),
-        f'%v = "tessera.graph.uniform"() {{shape = [6], seed = 5, dtype = "fp32"}} : () -> {held}',
-        returns("%a, %v, %u", f"{held}, {held}, {held}"),
-        takes=f"%x: {held}",
-        gives=f"{held}, {held}, {held}",
+        f'%u = "tessera.graph.uniform"() {{shape = [6], seed = 5, dtype = "fp32"}} : () -> {type_}',
+        binary("%a", "add", "%u", "%s", type_),
+        f'%v = "tessera.graph.uniform"() {{shape = [6], seed = 5, dtype = "fp32"}} : () -> {type_}',
+        returns("%a, %v, %u", f"{type_}, {type_}, {type_}"),
+        takes=f"%x: {type_}",
+        gives=f"{type_}, {type_}, {type_}",
     )
     inputs = [{"x": fp32(numbers(rank, 6))} for rank in range(4)]
     whole = on_ranks(impl, check, text, inputs)
@@ -282,10 +282,10 @@ def test_draws_are_those_of_the_program(impl, check):
 def test_each_group_meets_for_itself(impl, check, collective, where, groups):
     """The ranks of each group communicate among themselves, in the order of the group."""
     size = len(groups[0])
-    held, gives = vector(30), vector(30 * size if collective == "all_gather" else 30)
+    type_, gives = vector(30), vector(30 * size if collective == "all_gather" else 30)
     operator = f"{SUM}, " if collective == "all_reduce" else "root=1, " if collective == "broadcast" else ""
-    lines = [issue("%f", "%x", f"{operator}{where}, chunk=28", collective, held), awaits("%y", "%f")]
-    text = program(*lines, returns("%y", gives), takes=f"%x: {held}", gives=gives, mesh="dp=2 tp=3")
+    lines = [issue("%f", "%x", f"{operator}{where}, chunk=28", collective, type_), awaits("%y", "%f")]
+    text = program(*lines, returns("%y", gives), takes=f"%x: {type_}", gives=gives, mesh="dp=2 tp=3")
     rows = [numbers(rank, 30) for rank in range(6)]
     expected = [[] for _ in rows]
     for group in groups:
@@ -302,8 +302,8 @@ def test_each_group_meets_for_itself(impl, check, collective, where, groups):
 @clause("COLL-02.5-01")
 def test_a_wire_that_loses_bits_is_refused_as_it_is_for_the_program(impl, check):
     """Under strict; under fast it is allowed, and its twin of bf16 loses nothing (AMB-COLL-05, AMB-COLL-53)."""
-    held = vector(8)
-    lossy = program(issue("%f", "%x", f'{SUM}, dtype="bf16"', type_=held), awaits("%y", "%f"), returns("%y", held))
+    type_ = vector(8)
+    lossy = program(issue("%f", "%x", f'{SUM}, dtype="bf16"', type_=type_), awaits("%y", "%f"), returns("%y", type_))
     inputs = [{"x": fp32(numbers(rank, 8))} for rank in range(4)]
     refused = impl.collectives.execute_plan(text=lossy, function="f", ranks=inputs)
     check.status(refused, "TESS_ERR_DETERMINISM_VIOLATION")
@@ -316,11 +316,11 @@ def test_a_wire_that_loses_bits_is_refused_as_it_is_for_the_program(impl, check)
 @clause("COLL-02.5-01")
 def test_under_fast_the_data_of_a_plan_are_rounded_to_the_wire_that_the_program_names(impl, check):
     """1 + 2^-8 is 1 as bf16, so that two of them are 2; without a dtype their sum is exact (AMB-COLL-53)."""
-    held = vector(8)
+    type_ = vector(8)
     text = program(
-        issue("%f", "%x", f'{SUM}, dtype="bf16", chunk=16', type_=held),
+        issue("%f", "%x", f'{SUM}, dtype="bf16", chunk=16', type_=type_),
         awaits("%y", "%f"),
-        returns("%y", held),
+        returns("%y", type_),
         mesh="dp=2",
     )
     inputs = [{"x": fp32([1.00390625] * 8)} for _ in range(2)]

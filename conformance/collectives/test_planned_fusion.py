@@ -74,18 +74,18 @@ def test_only_what_fits_travels_together(impl, check, attributes, chunk, counts)
 @clause("COLL-02.4-01")
 def test_a_tensor_whose_value_is_used_before_the_next_travels_alone(impl, check):
     """Its consumer cannot wait for the others, the last of which depends on it."""
-    held = "tensor<3xfp32>"
+    type_ = "tensor<3xfp32>"
     lines = [
-        issue("%f", "%x", f"{SUM}, chunk=1KiB", type_=held),
-        issue("%g", "%x", f"{SUM}, chunk=1KiB", type_=held),
+        issue("%f", "%x", f"{SUM}, chunk=1KiB", type_=type_),
+        issue("%g", "%x", f"{SUM}, chunk=1KiB", type_=type_),
         awaits("%a", "%f"),
-        binary("%b", "add", "%a", "%a", held),
-        issue("%h", "%b", f"{SUM}, chunk=1KiB", type_=held),
+        binary("%b", "add", "%a", "%a", type_),
+        issue("%h", "%b", f"{SUM}, chunk=1KiB", type_=type_),
         awaits("%c", "%g"),
         awaits("%d", "%h"),
-        returns("%c, %d", f"{held}, {held}"),
+        returns("%c, %d", f"{type_}, {type_}"),
     ]
-    units = planned(impl, check, program(*lines, takes=f"%x: {held}", gives=f"{held}, {held}"))
+    units = planned(impl, check, program(*lines, takes=f"%x: {type_}", gives=f"{type_}, {type_}"))
     check.equal([unit["results"] for unit in chunks(units)], [["%f", "%g"], ["%h"]], "the collectives")
 
 
@@ -146,16 +146,16 @@ def folds(unit):
 def test_a_scaling_or_cast_beside_a_collective_is_folded(impl, check, before_it, behind_it, expected):
     """It leaves the compute queue; operand and result of the collective are those beyond it (AMB-COLL-57)."""
     sent = "fp32" if before_it in (None, "scale") else before_it
-    held, source, lines = f"tensor<8x{sent}>", "%x", []
+    type_, source, lines = f"tensor<8x{sent}>", "%x", []
     if before_it is not None:
         scaled = f'%m = "tessera.graph.multiply"(%x, %s) : ({T}, fp32) -> {T}'
         lines.append(scaled if before_it == "scale" else cast("%m", "%x", before_it))
         source = "%m"
-    lines += [issue("%f", source, SUM, type_=held), awaits("%v", "%f")]
-    gives, value = held, "%v"
+    lines += [issue("%f", source, SUM, type_=type_), awaits("%v", "%f")]
+    gives, value = type_, "%v"
     if behind_it is not None:
         lines.append('%y = "tessera.graph.multiply"(%s, %v)' if behind_it == "scale" else cast("%y", "%v", behind_it))
-        gives, value = held if behind_it == "scale" else f"tensor<8x{behind_it}>", "%y"
+        gives, value = type_ if behind_it == "scale" else f"tensor<8x{behind_it}>", "%y"
     text = program(*lines, returns(value, gives), takes=f"%x: {T}, %s: fp32", gives=gives)
     units = planned(impl, check, text)
     (unit,) = chunks(units)

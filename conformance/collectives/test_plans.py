@@ -24,11 +24,11 @@ def stretches(units, result):
 
 def sliced(shape, dtype, chunk, name="chunk", collective="all_reduce"):
     """A collective of a tensor in chunks."""
-    held = f"tensor<{shape}x{dtype}>"
+    type_ = f"tensor<{shape}x{dtype}>"
     attributes = f"{name}={chunk}" if collective != "all_reduce" else f"{SUM}, {name}={chunk}"
-    gives = f"tensor<{int(shape) * 4}x{dtype}>" if collective == "all_gather" else held
-    lines = [issue("%f", "%x", attributes, collective, held), awaits("%y", "%f"), returns("%y", gives)]
-    return program(*lines, takes=f"%x: {held}", gives=gives)
+    gives = f"tensor<{int(shape) * 4}x{dtype}>" if collective == "all_gather" else type_
+    lines = [issue("%f", "%x", attributes, collective, type_), awaits("%y", "%f"), returns("%y", gives)]
+    return program(*lines, takes=f"%x: {type_}", gives=gives)
 
 
 # Chunks
@@ -79,9 +79,9 @@ def test_every_collective_is_sliced(impl, check, collective):
 def test_without_a_chunk_a_collective_is_one(impl, check):
     """One chunk has all elements; a tensor of no elements has one chunk too, since its ranks still communicate."""
     for extent in (1000, 0):
-        held = f"tensor<{extent}xfp32>"
-        lines = [issue("%f", "%x", SUM, type_=held), awaits("%y", "%f"), returns("%y", held)]
-        units = planned(impl, check, program(*lines, takes=f"%x: {held}", gives=held), tile=64)
+        type_ = f"tensor<{extent}xfp32>"
+        lines = [issue("%f", "%x", SUM, type_=type_), awaits("%y", "%f"), returns("%y", type_)]
+        units = planned(impl, check, program(*lines, takes=f"%x: {type_}", gives=type_), tile=64)
         check.equal(stretches(units, "%f"), [(0, extent)], "the elements of the only chunk")
 
 
@@ -186,16 +186,16 @@ def test_a_return_and_a_collective_are_uses(impl, check):
 @clause("COLL-02.1-02", "COLL-01-02")
 def test_only_what_uses_a_value_waits_for_its_chunks(impl, check):
     """Compute beside a collective in chunks starts before any of them has ended; the use waits for them all."""
-    held = "tensor<1000xfp32>"
+    type_ = "tensor<1000xfp32>"
     lines = [
-        issue("%f", "%x", f"{SUM}, chunk=1KiB", type_=held),
-        binary("%a", "add", "%x", "%x", held),
+        issue("%f", "%x", f"{SUM}, chunk=1KiB", type_=type_),
+        binary("%a", "add", "%x", "%x", type_),
         awaits("%s", "%f"),
-        binary("%b", "add", "%a", "%s", held),
-        binary("%c", "multiply", "%a", "%a", held),
-        returns("%b, %c", f"{held}, {held}"),
+        binary("%b", "add", "%a", "%s", type_),
+        binary("%c", "multiply", "%a", "%a", type_),
+        returns("%b, %c", f"{type_}, {type_}"),
     ]
-    units = planned(impl, check, program(*lines, takes=f"%x: {held}", gives=f"{held}, {held}"))
+    units = planned(impl, check, program(*lines, takes=f"%x: {type_}", gives=f"{type_}, {type_}"))
     under_way = {unit["id"] for unit in chunks(units, "%f")}
     earlier = before(units)
     check.equal(len(under_way), 4, "the number of chunks")
@@ -230,15 +230,15 @@ def test_a_buffer_is_used_again_when_its_chunk_has_ended(impl, check, depth):
 @pytest.mark.parametrize(("most", "depth", "expected"), [(1, None, 1), (3, None, 3), (3, 2, 3), (2, 3, 2), (16, 2, 4)])
 def test_no_more_chunks_are_under_way_than_allowed(impl, check, most, depth, expected):
     """max_inflight counts the chunks of all collectives, depth those of one."""
-    held = "tensor<1000xfp32>"
+    type_ = "tensor<1000xfp32>"
     text = program(
-        issue("%f", "%x", f"{SUM}, chunk=1KiB", type_=held),
-        issue("%g", "%x", 'op="max", chunk=1KiB', type_=held),
+        issue("%f", "%x", f"{SUM}, chunk=1KiB", type_=type_),
+        issue("%g", "%x", 'op="max", chunk=1KiB', type_=type_),
         awaits("%a", "%f"),
         awaits("%b", "%g"),
-        returns("%a, %b", f"{held}, {held}"),
-        takes=f"%x: {held}",
-        gives=f"{held}, {held}",
+        returns("%a, %b", f"{type_}, {type_}"),
+        takes=f"%x: {type_}",
+        gives=f"{type_}, {type_}",
     )
     options = {"max_inflight": most} | ({} if depth is None else {"depth": depth})
     units = planned(impl, check, text, **options)

@@ -202,11 +202,11 @@ def test_in_programs_they_have_the_same_bits(impl, check, op, dtype):
     """Through a future, by the canonical tree; parts of a reduce_scatter too."""
     for ranks in (2, 3, 5):
         inputs = rows(dtype, ranks, 3 * ranks)
-        held = f"tensor<{3 * ranks}x{dtype}>"
+        type_ = f"tensor<{3 * ranks}x{dtype}>"
         for collective, oracle in (("all_reduce", all_reduce), ("reduce_scatter", reduce_scatter)):
-            gives = held if collective == "all_reduce" else f"tensor<3x{dtype}>"
-            lines = [issue("%f", "%x", f'op="{op}"', collective, held), awaits("%y", "%f"), returns("%y", gives)]
-            text = program(*lines, takes=f"%x: {held}", gives=gives, mesh=f"dp={ranks}")
+            gives = type_ if collective == "all_reduce" else f"tensor<3x{dtype}>"
+            lines = [issue("%f", "%x", f'op="{op}"', collective, type_), awaits("%y", "%f"), returns("%y", gives)]
+            text = program(*lines, takes=f"%x: {type_}", gives=gives, mesh=f"dp={ranks}")
             answers = on_ranks(impl, check, text, [{"x": x} for x in inputs])
             for rank, ((actual,), expected) in enumerate(zip(answers, oracle(*inputs, op=op), strict=True)):
                 check.bits(actual, expected, f"{collective}: rank {rank} of {ranks}")
@@ -219,9 +219,9 @@ def test_in_programs_they_have_the_same_bits(impl, check, op, dtype):
 def test_special_values_in_programs(impl, check, op, dtype):
     """Special values give the results that they give in `collectives.run`."""
     inputs = [tensor_of(dtype, row) for row in special(dtype)]
-    held = f"tensor<{inputs[0].size}x{dtype}>"
-    lines = [issue("%f", "%x", f'op="{op}"', type_=held), awaits("%y", "%f"), returns("%y", held)]
-    text = program(*lines, takes=f"%x: {held}", gives=held, mesh="dp=3")
+    type_ = f"tensor<{inputs[0].size}x{dtype}>"
+    lines = [issue("%f", "%x", f'op="{op}"', type_=type_), awaits("%y", "%f"), returns("%y", type_)]
+    text = program(*lines, takes=f"%x: {type_}", gives=type_, mesh="dp=3")
     answers = on_ranks(impl, check, text, [{"x": x} for x in inputs])
     for (actual,), expected in zip(answers, all_reduce(*inputs, op=op), strict=True):
         check.bits(actual, expected, f"{op} of {dtype}")
@@ -233,11 +233,11 @@ def test_special_values_in_programs(impl, check, op, dtype):
 @pytest.mark.parametrize("collective", ["all_reduce", "reduce_scatter"])
 def test_a_program_with_an_operator_that_a_dtype_lacks_is_refused(impl, check, collective, op, dtype):
     """A program with an operator that the dtype lacks is refused before it runs."""
-    held = f"tensor<8x{dtype}>"
-    gives = held if collective == "all_reduce" else f"tensor<2x{dtype}>"
+    type_ = f"tensor<8x{dtype}>"
+    gives = type_ if collective == "all_reduce" else f"tensor<2x{dtype}>"
     for said, legal in (("max" if dtype == "bool" else "sum", True), (op, False)):
-        lines = [issue("%f", "%x", f'op="{said}"', collective, held), awaits("%y", "%f"), returns("%y", gives)]
-        answer = impl.language.verify_ir(text=program(*lines, takes=f"%x: {held}", gives=gives))
+        lines = [issue("%f", "%x", f'op="{said}"', collective, type_), awaits("%y", "%f"), returns("%y", gives)]
+        answer = impl.language.verify_ir(text=program(*lines, takes=f"%x: {type_}", gives=gives))
         if legal:
             check.accepts(answer)
         else:

@@ -36,8 +36,8 @@ EXAMPLE = [
 )
 def test_the_example_overlaps_its_all_reduce(impl, check, value, compute):
     """9.1: the epilogue, a subtraction here, has the awaited sum; the next tile is computed meanwhile (AMB-COLL-16)."""
-    held = "tensor<4xbf16>"
-    text = program(*EXAMPLE, returns(value, held), takes=f"%x: {held}", gives=held, mesh="dp=3")
+    type_ = "tensor<4xbf16>"
+    text = program(*EXAMPLE, returns(value, type_), takes=f"%x: {type_}", gives=type_, mesh="dp=3")
     rows = [tensor_of("bf16", [(rank + 1) * i for i in range(4)]) for rank in range(3)]
     for rank, (actual,) in enumerate(on_ranks(impl, check, text, given(rows))):
         expected = tensor_of("bf16", [compute(i, rank) for i in range(4)])

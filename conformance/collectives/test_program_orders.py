@@ -27,17 +27,17 @@ RANKS = (1, 2, 3, 5, 7, 8)
 DETERMINISTIC = {"level": "deterministic"}
 
 
-def reducing(attributes, held, collective="all_reduce", gives=None, mesh="dp=3"):
+def reducing(attributes, type_, collective="all_reduce", gives=None, mesh="dp=3"):
     """One reduction of %x."""
-    gives = gives or held
-    lines = [issue("%f", "%x", attributes, collective, held), awaits("%y", "%f"), returns("%y", gives)]
-    return program(*lines, takes=f"%x: {held}", gives=gives, mesh=mesh)
+    gives = gives or type_
+    lines = [issue("%f", "%x", attributes, collective, type_), awaits("%y", "%f"), returns("%y", gives)]
+    return program(*lines, takes=f"%x: {type_}", gives=gives, mesh=mesh)
 
 
-def each_is(check, found, wanted, what):
+def each_is(check, actual, expected, what):
     """The one result of every rank."""
-    for rank, (result,) in enumerate(found):
-        check.bits(result, wanted[rank], f"{what}, rank {rank} of {len(found)}")
+    for rank, (result,) in enumerate(actual):
+        check.bits(result, expected[rank], f"{what}, rank {rank} of {len(actual)}")
 
 
 @feature("algorithm-control")
@@ -104,14 +104,14 @@ def test_a_part_of_a_reduce_scatter_has_the_order_of_its_share(impl, check, dim,
         shape[dim] = 2 * ranks
         count = shape[0] * shape[1]
         rows = [Tensor("fp32", tuple(shape), tensor.data) for tensor in spread(ranks, count=count, seed=2500 + ranks)]
-        held = f"tensor<{shape[0]}x{shape[1]}xfp32>"
+        type_ = f"tensor<{shape[0]}x{shape[1]}xfp32>"
         shape[dim] = 2
         gives = f"tensor<{shape[0]}x{shape[1]}xfp32>"
         whole = declared_bits(impl, check, [parts_of(row, ranks, dim) for row in rows], algorithm)
         own = count // ranks
         expected = [stretch(whole, slice(rank * own, (rank + 1) * own), shape) for rank in range(ranks)]
         attributes = f'{SUM}, dim={dim}, chunk=28, algo="{algorithm}"'
-        text = reducing(attributes, held, "reduce_scatter", gives, f"dp={ranks}")
+        text = reducing(attributes, type_, "reduce_scatter", gives, f"dp={ranks}")
         each_is(check, on_ranks(impl, check, text, given(rows), **DETERMINISTIC), expected, algorithm)
         answer = executed(impl, check, text, given(rows), seed=ranks, **DETERMINISTIC)
         each_is(check, outputs(answer), expected, f"{algorithm} in chunks")
@@ -209,8 +209,8 @@ def test_a_collective_that_can_name_no_algorithm_has_the_order_that_is_declared_
     """The order is that of `dist.all_reduce` of Graph IR, whichever algorithm carries it."""
     for ranks in RANKS:
         count = 2 * ranks + 3
-        rows, held = spread(ranks, count=count, seed=2950 + ranks), vector(count)
-        lines = ['%y = "tessera.graph.all_reduce"(%x) {op = "sum", axis = "dp"} : (' + f"{held}) -> {held}"]
-        text = program(*lines, returns("%y", held), takes=f"%x: {held}", gives=held, mesh=f"dp={ranks}")
+        rows, type_ = spread(ranks, count=count, seed=2950 + ranks), vector(count)
+        lines = ['%y = "tessera.graph.all_reduce"(%x) {op = "sum", axis = "dp"} : (' + f"{type_}) -> {type_}"]
+        text = program(*lines, returns("%y", type_), takes=f"%x: {type_}", gives=type_, mesh=f"dp={ranks}")
         expected = declared_bits(impl, check, rows)
         each_is(check, on_ranks(impl, check, text, given(rows), **DETERMINISTIC), [expected] * ranks, "no algorithm")

@@ -28,9 +28,9 @@ WAYS = [
 
 def judge_text(impl, check, attributes, dtype, legal):
     """Verify a program of one collective with these attributes, which is legal or refused."""
-    held = f"tensor<8x{dtype}>"
-    lines = [issue("%f", "%x", attributes, type_=held), awaits("%y", "%f"), returns("%y", held)]
-    answer = impl.language.verify_ir(text=program(*lines, takes=f"%x: {held}", gives=held))
+    type_ = f"tensor<8x{dtype}>"
+    lines = [issue("%f", "%x", attributes, type_=type_), awaits("%y", "%f"), returns("%y", type_)]
+    answer = impl.language.verify_ir(text=program(*lines, takes=f"%x: {type_}", gives=type_))
     if legal:
         check.accepts(answer)
     else:
@@ -61,9 +61,9 @@ def judge_text(impl, check, attributes, dtype, legal):
 )
 def test_a_wire_that_loses_bits_is_refused_where_the_bits_are_promised(impl, check, dtype, wire, keeps):
     """Under strict, which is the level where none is given; where nothing can be lost, the bits are those without."""
-    held = f"tensor<8x{dtype}>"
-    lines = [issue("%f", "%x", f'{SUM}, dtype="{wire}"', type_=held), awaits("%y", "%f"), returns("%y", held)]
-    text = program(*lines, takes=f"%x: {held}", gives=held, mesh="dp=3")
+    type_ = f"tensor<8x{dtype}>"
+    lines = [issue("%f", "%x", f'{SUM}, dtype="{wire}"', type_=type_), awaits("%y", "%f"), returns("%y", type_)]
+    text = program(*lines, takes=f"%x: {type_}", gives=type_, mesh="dp=3")
     rows = [counted(dtype, (8,), seed=960 + rank, exponents=(-1, 1)) for rank in range(3)]
     for level in ({}, {"level": "strict"}, {"level": "deterministic"}):
         answer = impl.collectives.execute(text=text, function="f", ranks=given(rows), **level)
@@ -88,9 +88,9 @@ def test_a_wire_is_for_floats(impl, check, dtype):
 @clause("COLL-02.5-01")
 def test_under_fast_data_are_rounded_to_the_wire_that_the_program_names(impl, check):
     """1 + 2^-8 is 1 as bf16, so that two of them are 2 (AMB-COLL-53, AMB-COLL-61)."""
-    held = "tensor<4xfp32>"
-    lines = [issue("%f", "%x", f'{SUM}, dtype="bf16"', type_=held), awaits("%y", "%f"), returns("%y", held)]
-    text = program(*lines, takes=f"%x: {held}", gives=held, mesh="dp=2")
+    type_ = "tensor<4xfp32>"
+    lines = [issue("%f", "%x", f'{SUM}, dtype="bf16"', type_=type_), awaits("%y", "%f"), returns("%y", type_)]
+    text = program(*lines, takes=f"%x: {type_}", gives=type_, mesh="dp=2")
     rows = [tensor_of("fp32", [1.00390625] * 4)] * 2
     answer = check.returns(impl.collectives.execute(text=text, function="f", ranks=given(rows), level="fast"))
     for rank in answer["ranks"]:
@@ -124,10 +124,10 @@ def test_under_fast_the_wire_decides_the_bits_of_every_collective(
     impl, check, collective, attributes, wire, values, expected, plan
 ):
     """Each contribution is rounded to the wire once, and the combined value once more (AMB-COLL-61)."""
-    held, gives = "tensor<4xfp32>", f"tensor<{len(expected)}xfp32>"
+    type_, gives = "tensor<4xfp32>", f"tensor<{len(expected)}xfp32>"
     attributes = ", ".join(filter(None, [attributes, f'dtype="{wire}"']))
-    lines = [issue("%f", "%x", attributes, collective, held), awaits("%y", "%f"), returns("%y", gives)]
-    text = program(*lines, takes=f"%x: {held}", gives=gives, mesh="dp=2")
+    lines = [issue("%f", "%x", attributes, collective, type_), awaits("%y", "%f"), returns("%y", gives)]
+    text = program(*lines, takes=f"%x: {type_}", gives=gives, mesh="dp=2")
     rows = [tensor_of("fp32", [float(value)] * 4) for value in values]
     call = impl.collectives.execute_plan if plan else impl.collectives.execute
     for rank in check.returns(call(text=text, function="f", ranks=given(rows), level="fast"))["ranks"]:
@@ -140,11 +140,11 @@ def test_under_fast_the_wire_decides_the_bits_of_every_collective(
 @pytest.mark.parametrize(("collective", "far"), [("all_reduce", 147), ("reduce_scatter", 147), ("all_gather", 36)])
 def test_data_of_a_blockwise_program_are_scaled(impl, check, collective, far, plan):
     """1000 is far beyond the 448 of fp8_e4m3; a block loses 1/28 of its largest, what is combined once more."""
-    held, size = "tensor<4xfp32>", {"all_reduce": 4, "reduce_scatter": 2, "all_gather": 8}[collective]
+    type_, size = "tensor<4xfp32>", {"all_reduce": 4, "reduce_scatter": 2, "all_gather": 8}[collective]
     attributes = 'dtype="fp8", qscheme="blockwise"' + ("" if collective == "all_gather" else f", {SUM}")
     gives = f"tensor<{size}xfp32>"
-    lines = [issue("%f", "%x", attributes, collective, held), awaits("%y", "%f"), returns("%y", gives)]
-    text = program(*lines, takes=f"%x: {held}", gives=gives, mesh="dp=2")
+    lines = [issue("%f", "%x", attributes, collective, type_), awaits("%y", "%f"), returns("%y", gives)]
+    text = program(*lines, takes=f"%x: {type_}", gives=gives, mesh="dp=2")
     call = impl.collectives.execute_plan if plan else impl.collectives.execute
     answer = call(text=text, function="f", ranks=given([tensor_of("fp32", [1000.0] * 4)] * 2), level="fast")
     exact = Fraction(1000 if collective == "all_gather" else 2000)
@@ -170,9 +170,9 @@ def test_a_blockwise_program_is_refused_as_a_call_is(impl, check):
 @pytest.mark.parametrize("plan", WAYS)
 def test_a_nan_has_no_scale_in_a_program_either(impl, check, plan):
     """Under fast, where it would travel in a block (AMB-COLL-63)."""
-    held = "tensor<4xfp32>"
-    lines = [issue("%f", "%x", f'{SUM}, dtype="fp8", qscheme="blockwise"', type_=held), awaits("%y", "%f")]
-    text = program(*lines, returns("%y", held), takes=f"%x: {held}", gives=held, mesh="dp=2")
+    type_ = "tensor<4xfp32>"
+    lines = [issue("%f", "%x", f'{SUM}, dtype="fp8", qscheme="blockwise"', type_=type_), awaits("%y", "%f")]
+    text = program(*lines, returns("%y", type_), takes=f"%x: {type_}", gives=type_, mesh="dp=2")
     call = impl.collectives.execute_plan if plan else impl.collectives.execute
     rows = [tensor_of("fp32", [1.0, float("nan"), 2.0, 3.0]), tensor_of("fp32", [1.0] * 4)]
     check.status(call(text=text, function="f", ranks=given(rows), level="fast"), "TESS_ERR_INVALID_VALUE")

@@ -36,16 +36,16 @@ def test_values_go_around_the_group(impl, check, ranks, dtype):
 
     The future of a send has what was sent.
     """
-    held, rows = f"tensor<7x{dtype}>", rows_of(ranks, dtype, 7)
+    type_, rows = f"tensor<7x{dtype}>", rows_of(ranks, dtype, 7)
     for shift in [*range(1, ranks), *range(1 - ranks, 0)]:
         text = program(
-            send("%f", "%x", f"shift={shift}", held),
-            recv("%g", "%x", f"shift={-shift}", held),
+            send("%f", "%x", f"shift={shift}", type_),
+            recv("%g", "%x", f"shift={-shift}", type_),
             awaits("%s", "%f"),
             awaits("%y", "%g"),
-            returns("%y, %s", f"{held}, {held}"),
-            takes=f"%x: {held}",
-            gives=f"{held}, {held}",
+            returns("%y, %s", f"{type_}, {type_}"),
+            takes=f"%x: {type_}",
+            gives=f"{type_}, {type_}",
             mesh=f"dp={ranks}",
         )
         for rank, (actual, sent) in enumerate(on_ranks(impl, check, text, given(rows))):
@@ -57,17 +57,17 @@ def test_values_go_around_the_group(impl, check, ranks, dtype):
 def test_bits_arrive_as_they_are(impl, check):
     """NaN, zeros of both signs, infinities and subnormals of a matrix arrive unchanged; so does a scalar."""
     values = [[0.0, -0.0, float("inf")], [float("-inf"), float("nan"), 2.0**-149]]
-    held, takes = "tensor<2x3xfp32>", "%x: tensor<2x3xfp32>, %k: fp64"
+    type_, takes = "tensor<2x3xfp32>", "%x: tensor<2x3xfp32>, %k: fp64"
     text = program(
-        send("%f", "%x", "shift=1", held),
+        send("%f", "%x", "shift=1", type_),
         send("%h", "%k", "shift=1", "fp64"),
-        recv("%g", "%x", "shift=-1", held),
+        recv("%g", "%x", "shift=-1", type_),
         recv("%i", "%k", "shift=-1", "fp64"),
         awaits("%y", "%g"),
         awaits("%z", "%i"),
-        returns("%y, %z", f"{held}, fp64"),
+        returns("%y, %z", f"{type_}, fp64"),
         takes=takes,
-        gives=f"{held}, fp64",
+        gives=f"{type_}, fp64",
         mesh="dp=2",
     )
     inputs = [
@@ -207,21 +207,21 @@ def test_ranks_outside_of_all_messages_wait_for_nothing(impl, check):
 @pytest.mark.parametrize("ranks", [2, 3, 5])
 def test_a_ring_of_messages_sums_what_all_ranks_bring(impl, check, ranks):
     """In a loop, partial sums go around and each rank adds its own number, n - 1 times."""
-    held = "tensor<3xint64>"
+    type_ = "tensor<3xint64>"
     text = program(
         '%one = "tessera.graph.constant"() {value = 1, dtype = "int32"} : () -> int32',
         f'%n = "tessera.graph.constant"() {{value = {ranks}, dtype = "int32"}} : () -> int32',
         '%total = "tessera.graph.for"(%one, %n, %one, %x) ({',
-        f"^bb0(%i: int32, %sum: {held}):",
-        f"  {send('%f', '%sum', 'shift=1, tag=3', held)}",
-        f"  {recv('%g', '%sum', 'shift=-1, tag=3', held)}",
+        f"^bb0(%i: int32, %sum: {type_}):",
+        f"  {send('%f', '%sum', 'shift=1, tag=3', type_)}",
+        f"  {recv('%g', '%sum', 'shift=-1, tag=3', type_)}",
         f"  {awaits('%come', '%g')}",
-        f"  {binary('%next', 'add', '%come', '%x', held)}",
-        f'  "tessera.graph.yield"(%next) : ({held}) -> ()',
-        f"}}) : (int32, int32, int32, {held}) -> {held}",
-        returns("%total", held),
-        takes=f"%x: {held}",
-        gives=held,
+        f"  {binary('%next', 'add', '%come', '%x', type_)}",
+        f'  "tessera.graph.yield"(%next) : ({type_}) -> ()',
+        f"}}) : (int32, int32, int32, {type_}) -> {type_}",
+        returns("%total", type_),
+        takes=f"%x: {type_}",
+        gives=type_,
         mesh=f"dp={ranks}",
     )
     rows = [[7**rank, -(3**rank), rank << 40] for rank in range(ranks)]
@@ -314,8 +314,8 @@ def test_ends_that_do_not_fit_are_a_mismatch(impl, check, first, second):
 )
 def test_ends_of_different_shapes_are_a_mismatch(impl, check, other):
     """A dimension that the text leaves open is one at both ends."""
-    held = f"tensor<{'x'.join('?' * len(other.shape))}xfp32>"
-    text = from_first_to_last().replace(T, held)
+    type_ = f"tensor<{'x'.join('?' * len(other.shape))}xfp32>"
+    text = from_first_to_last().replace(T, type_)
     alike = tensor_of("fp32", [2] * 8) if len(other.shape) == 1 else tensor_of("fp32", [[2] * 2] * 4)
     check.returns(run(impl, text, given([alike, alike], c=[1, 0])))
     for rows in ([alike, other], [other, alike]):
@@ -326,10 +326,10 @@ def test_ends_of_different_shapes_are_a_mismatch(impl, check, other):
 def test_ends_of_different_dtypes_are_a_mismatch(impl, check):
     """fp32 is sent, a buffer of bf16, fp64 or int32 is there; one of fp32 fits."""
     for dtype in ("fp32", "bf16", "fp64", "int32"):
-        held = f"tensor<8x{dtype}>"
+        type_ = f"tensor<8x{dtype}>"
         then = [send("%f", "%x", "peer=1"), awaits("%y", "%f")]
-        otherwise = [recv("%g", "%b", "peer=0", held), awaits("%v", "%g"), binary("%z", "add", "%x", "%x")]
-        text = program(branch(then, otherwise), returns("%r"), takes=f"{BRANCHED}, %b: {held}", mesh="dp=2")
+        otherwise = [recv("%g", "%b", "peer=0", type_), awaits("%v", "%g"), binary("%z", "add", "%x", "%x")]
+        text = program(branch(then, otherwise), returns("%r"), takes=f"{BRANCHED}, %b: {type_}", mesh="dp=2")
         inputs = [rank | {"b": tensor_of(dtype, [0] * 8)} for rank in given(rows_of(2), c=[1, 0])]
         if dtype == "fp32":
             check.returns(run(impl, text, inputs))

@@ -149,14 +149,14 @@ def test_indices_are_of_one_dtype(impl, check):
 
 def judge(impl, check, x: Tensor, k: int, kept: list[int]) -> None:
     """The message of an element each, what stays behind, and what a receiver makes of it."""
-    found = check.returns(impl.collectives.sparsify(input=x, k=k))
+    answer = check.returns(impl.collectives.sparsify(input=x, k=k))
     words = x.words().tolist()
     values = Tensor.from_words(x.dtype, (k,), [words[place] for place in kept])
-    check.bits(found["indices"], Tensor.from_words("int64", (k,), kept), f"k = {k}: indices")
-    check.bits(found["values"], values, f"k = {k}: values")
+    check.bits(answer["indices"], Tensor.from_words("int64", (k,), kept), f"k = {k}: indices")
+    check.bits(answer["values"], values, f"k = {k}: values")
     left = [0 if place in kept else word for place, word in enumerate(words)]
-    check.bits(found["rest"], Tensor.from_words(x.dtype, x.shape, left), f"k = {k}: what stays behind")
-    call = impl.collectives.densify(indices=found["indices"], values=found["values"], shape=list(x.shape))
+    check.bits(answer["rest"], Tensor.from_words(x.dtype, x.shape, left), f"k = {k}: what stays behind")
+    call = impl.collectives.densify(indices=answer["indices"], values=answer["values"], shape=list(x.shape))
     dense = [word if place in kept else 0 for place, word in enumerate(words)]
     check.bits(check.returns(call)["output"], Tensor.from_words(x.dtype, x.shape, dense), f"k = {k}: what arrives")
 

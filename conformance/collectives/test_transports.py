@@ -28,9 +28,9 @@ def taken(check, impl, ends, topology=None, **arguments):
     )
 
 
-def is_path(check, found, ends, path, fallback):
+def is_path(check, actual, ends, path, fallback):
     """The route is the way of a transport."""
-    check.equal(found, {"path": path, "links": WAYS[ends][path], "fallback": fallback}, f"the route between {ends}")
+    check.equal(actual, {"path": path, "links": WAYS[ends][path], "fallback": fallback}, f"the route between {ends}")
 
 
 @clause("COLL-03.2-01", "COLL-01-06", "COLL-03.2-05")

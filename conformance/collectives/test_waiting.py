@@ -76,10 +76,10 @@ def test_an_awaited_future_has_the_bits_of_its_collective(impl, check, collectiv
     count = ranks * 3
     rows = spread(ranks, dtype, count)
     expected = wanted(collective, rows)
-    held, gives = (f"tensor<{size}x{dtype}>" for size in (count, expected[0].shape[0]))
+    type_, gives = (f"tensor<{size}x{dtype}>" for size in (count, expected[0].shape[0]))
     attributes = {"all_reduce": SUM, "reduce_scatter": SUM, "broadcast": f"root={ranks - 1}"}.get(collective, "")
-    lines = [issue("%f", "%x", attributes, collective, held), awaits("%y", "%f"), returns("%y", gives)]
-    text = program(*lines, takes=f"%x: {held}", gives=gives, mesh=f"dp={ranks}")
+    lines = [issue("%f", "%x", attributes, collective, type_), awaits("%y", "%f"), returns("%y", gives)]
+    text = program(*lines, takes=f"%x: {type_}", gives=gives, mesh=f"dp={ranks}")
     for rank, ((actual,), value) in enumerate(zip(on_ranks(impl, check, text, given(rows)), expected, strict=True)):
         check.bits(actual, value, f"{collective}: rank {rank}")
 
@@ -108,9 +108,9 @@ def test_products_and_means_are_those_of_all_ranks(impl, check, collective, op, 
     rows = [[1, 2, 0, 1, 1, 2], [2, -5, 1, 2, 2, 3], [3, 6, 2, 3, 3, 4]]
     gives = "tensor<6xfp32>" if collective == "all_reduce" else "tensor<2xfp32>"
     for dtype in ("fp32", "int32") if op == "mean" else ("fp32",):
-        held, result = "tensor<6xfp32>".replace("fp32", dtype), gives.replace("fp32", dtype)
-        lines = [issue("%f", "%x", f'op="{op}"', collective, held), awaits("%y", "%f"), returns("%y", result)]
-        text = program(*lines, takes=f"%x: {held}", gives=result, mesh="dp=3")
+        type_, result = "tensor<6xfp32>".replace("fp32", dtype), gives.replace("fp32", dtype)
+        lines = [issue("%f", "%x", f'op="{op}"', collective, type_), awaits("%y", "%f"), returns("%y", result)]
+        text = program(*lines, takes=f"%x: {type_}", gives=result, mesh="dp=3")
         if dtype == "int32":
             check.rejects(impl.language.verify_ir(text=text), category=("types", "distributed"), at_line=FIRST_LINE)
             continue

@@ -328,5 +328,5 @@ def test_blockwise_collectives_that_cannot_be_are_refused(impl, check, given, st
     usual = {"operation": "all_reduce", "inputs": [tensor_of("fp32", [1, 2])] * 2, "op": "sum", "level": "fast"}
     usual |= {"wire": "fp8", "qscheme": "blockwise", "block": 4}
     check.returns(impl.collectives.run(**usual))
-    asked = {name: value for name, value in (usual | given).items() if value is not None}
-    check.status(impl.collectives.run(**asked), status)
+    request = {name: value for name, value in (usual | given).items() if value is not None}
+    check.status(impl.collectives.run(**request), status)

@@ -416,8 +416,8 @@ def _owners(graph):
 
 def _kinds(operation):
     """The scalar types, and the shapes of the tensors, that an operation yields."""
-    found = [(text, tensor_type(text)) for text in operation["result_types"]]
-    return {text if type_ is None else type_.shape for text, type_ in found}
+    actual = [(text, tensor_type(text)) for text in operation["result_types"]]
+    return {text if type_ is None else type_.shape for text, type_ in actual}
 
 
 @clause("LANG-01-06")

@@ -231,9 +231,9 @@ def test_what_has_none_of_the_forms_is_no_type(impl, check, illegal):
         verified_twins(impl, check, module(form.format("int32")), module(form.format(illegal)), ("syntax", "types"))
 
 
-def handing(given, wanted):
+def handing(given, expected):
     """A func that hands back its parameter: legal where the two are one type."""
-    return program("return a;", parameters=f"a: {given}", result=wanted)
+    return program("return a;", parameters=f"a: {given}", result=expected)
 
 
 def one_type(impl, check, one, other):

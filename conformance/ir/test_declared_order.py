@@ -25,11 +25,11 @@ SPREAD = (-7, 7)
 def added_as_declared(impl, check, source, question, inputs):
     """The function, declared deterministic, returns the replayed bits, and the same in every run."""
     deterministic = declaring(source, "deterministic")
-    (found,) = outputs_in(impl, check, deterministic, "fast", inputs)
-    judge_declared(impl, check, question, found)
+    (actual,) = outputs_in(impl, check, deterministic, "fast", inputs)
+    judge_declared(impl, check, question, actual)
     for run in (*RUNS, impl.level):
         (again,) = outputs_in(impl, check, deterministic, run, inputs)
-        check.bits(again, found, f"deterministic: the same bits in a {run} run")
+        check.bits(again, actual, f"deterministic: the same bits in a {run} run")
 
 
 @clause("LANG-10-05", "LANG-05.2-02")

@@ -80,8 +80,8 @@ def returns_frozen(impl, check, vector):
     for run in ("fast", "deterministic"):
         outputs = outputs_in(impl, check, source, run, vector.call.inputs)
         check.equal(len(outputs), len(vector.expected), "the number of results")
-        for found, expected in zip(outputs, vector.expected, strict=True):
-            check.bits(found, expected, f"a strict function in a {run} run: the frozen bits")
+        for actual, expected in zip(outputs, vector.expected, strict=True):
+            check.bits(actual, expected, f"a strict function in a {run} run: the frozen bits")
 
 
 def returns_the_same(impl, check, vector):
@@ -90,8 +90,8 @@ def returns_the_same(impl, check, vector):
     first = outputs_in(impl, check, source, "deterministic", vector.call.inputs)
     check.equal(len(first), len(vector.expected), "the number of results")
     for run in ("fast", impl.level, "deterministic"):
-        for found, expected in zip(outputs_in(impl, check, source, run, vector.call.inputs), first, strict=True):
-            check.bits(found, expected, f"a deterministic function in a {run} run: the same bits")
+        for actual, expected in zip(outputs_in(impl, check, source, run, vector.call.inputs), first, strict=True):
+            check.bits(actual, expected, f"a deterministic function in a {run} run: the same bits")
 
 
 @clause("LANG-10-06", "LANG-04-04")

@@ -35,12 +35,12 @@ def judge(impl, check, expression, operands, model, *, which="A", weights=None, 
     if second:
         form = type_of(operands[which])
         statements = [f"let Y: {form} = op.grad({expression}, {which});", f"return op.grad(Y * W, {which});"]
-    found = value_of(impl, check, program(*statements, parameters=parameters), **inputs)
-    check.equal((found.dtype, found.shape), (operands[which].dtype, operands[which].shape), "the gradient's type")
+    actual = value_of(impl, check, program(*statements, parameters=parameters), **inputs)
+    check.equal((actual.dtype, actual.shape), (operands[which].dtype, operands[which].shape), "the gradient's type")
     ulps = 0.5 if impl.level == "strict" else FUNCTION_ULPS
     enclosures = enclosed(model, list(operands.values()), weights, list(operands).index(which), ulps=ulps)
     check.true(None not in enclosures, "the derivative is known")
-    check.enclosed(found, enclosures, f"{impl.level}: the derivative, within twice the error of its textbook adjoint")
+    check.enclosed(actual, enclosures, f"{impl.level}: the derivative, within twice the error of its textbook adjoint")
 
 
 def elementwise(compute):

@@ -38,7 +38,7 @@ ACCUMULATORS = {
 
 def forms(texts):
     """Shape, dtype and layout of each tensor type, however it is spelled; a scalar type as it stands."""
-    return [text if (found := tensor_type(text)) is None else astuple(found) for text in texts]
+    return [text if (actual := tensor_type(text)) is None else astuple(actual) for text in texts]
 
 
 @clause("LANG-02-01")

@@ -27,9 +27,9 @@ def spelled(layout, shape="4x8", dtype="bf16"):
 
 def layout_of(check, text):
     """The layout in a lowered type, without blanks."""
-    found = tensor_type(text)
-    check.true(found is not None, f"{text} is a tensor type")
-    return found.layout
+    actual = tensor_type(text)
+    check.true(actual is not None, f"{text} is a tensor type")
+    return actual.layout
 
 
 @clause("LANG-02.3-39", "LANG-02.3-56", "LANG-02.2-14")

@@ -37,8 +37,8 @@ def arguments(dtype, count):
 def values(impl, check, name, x):
     """Return an operation's result in a func that declares the level of the run, where `fast` is asked for."""
     source = returning(f"op.{name}(X)", f"X: {type_of(x)}")
-    (found,) = outputs_in(impl, check, declaring(source, impl.level), "fast", {"X": x})
-    return found
+    (actual,) = outputs_in(impl, check, declaring(source, impl.level), "fast", {"X": x})
+    return actual
 
 
 def part(x, first, shape):

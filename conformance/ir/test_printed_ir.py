@@ -54,10 +54,10 @@ def rounded(dtype, literal):
     return Tensor.from_words(dtype, (), [magnitude | (format_.sign_bit if literal.startswith("-") else 0)])
 
 
-def agree(check, found, expected):
+def agree(check, actual, expected):
     """Compare two lists of values: as many, and the same bits."""
-    check.equal(len(found), len(expected), "the number of values")
-    for value, right in zip(found, expected, strict=True):
+    check.equal(len(actual), len(expected), "the number of values")
+    for value, right in zip(actual, expected, strict=True):
         check.bits(value, right, "read again from the text")
 
 

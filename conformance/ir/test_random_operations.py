@@ -106,8 +106,8 @@ def test_draws_are_numbered_in_program_order(impl, check, draw):
         "return A, B, D;",
     )
     expected = results(impl, check, f"return {with_stream(draw, 0)}, {with_stream(draw, 9)}, {with_stream(draw, 3)};")
-    for drawn, wanted, stream in zip(actual, expected, (0, 9, 3), strict=True):
-        check.bits(drawn, wanted, f"the numbers of stream {stream}")
+    for numbers, wanted, stream in zip(actual, expected, (0, 9, 3), strict=True):
+        check.bits(numbers, wanted, f"the numbers of stream {stream}")
 
 
 @feature("random-ops")
@@ -124,8 +124,8 @@ def test_every_turn_of_a_loop_draws_anew(impl, check, draw):
         f"return A, {draw};",
     )
     expected = results(impl, check, f"return {with_stream(draw, 2)}, {with_stream(draw, 3)};")
-    for drawn, wanted, stream in zip(actual, expected, (2, 3), strict=True):
-        check.bits(drawn, wanted, f"the numbers of stream {stream}")
+    for numbers, wanted, stream in zip(actual, expected, (2, 3), strict=True):
+        check.bits(numbers, wanted, f"the numbers of stream {stream}")
 
 
 @feature("random-ops")
@@ -143,8 +143,8 @@ def test_only_the_branch_that_is_taken_draws(impl, check, draw):
     for number, streams in ((1, (0, 1)), (0, (1, 2))):
         actual = evaluate(impl, check, source, X=ONES, n=tensor_of("int32", number))
         expected = results(impl, check, f"return {with_stream(draw, streams[0])}, {with_stream(draw, streams[1])};")
-        for drawn, wanted, stream in zip(actual, expected, streams, strict=True):
-            check.bits(drawn, wanted, f"the numbers of stream {stream} where n is {number}")
+        for numbers, wanted, stream in zip(actual, expected, streams, strict=True):
+            check.bits(numbers, wanted, f"the numbers of stream {stream} where n is {number}")
 
 
 @feature("random-ops")

@@ -35,12 +35,12 @@ def drawn(dtype, shape, seed, one_sign):
     return Tensor(dtype, shape, fractions.astype(x.words().dtype).tobytes())
 
 
-def judge(impl, check, question, found, factors, unbiased):
+def judge(impl, check, question, actual, factors, unbiased):
     """Every rule accepts; the one that does not is named. At the level deterministic the declaration is replayed."""
     if impl.level == "deterministic":
-        judge_declared(impl, check, question, found)
+        judge_declared(impl, check, question, actual)
         return
-    for rule in judge_products(*factors, found, unbiased=unbiased).rules:
+    for rule in judge_products(*factors, actual, unbiased=unbiased).rules:
         what = f"{impl.level}: the {rule.rule} of the errors in units of roundoff is at most {float(rule.limit):.4g}"
         check.true(rule.accepted, what, float(rule.found))
 

@@ -198,8 +198,8 @@ def queued(session, collective, count):
 def judge_trace(check, traced, plans):
     """Each rank's slices name the algorithms of the plans, in order."""
     for rank in range(4):
-        found = [part["args"].get("algorithm") for part in traced.slices if part["args"].get("rank") == rank]
-        check.equal(found, [plan[0] for plan in plans], f"the algorithms that rank {rank} ran by")
+        actual = [part["args"].get("algorithm") for part in traced.slices if part["args"].get("rank") == rank]
+        check.equal(actual, [plan[0] for plan in plans], f"the algorithms that rank {rank} ran by")
 
 
 @clause("RT-13-06", "RT-13-07", "RT-13-08")

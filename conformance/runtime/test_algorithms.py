@@ -36,10 +36,10 @@ def results(session, collective, brought):
     place = {"root": 3} if collective == "broadcast" else {"axis": "dp"}
     session.ask(FUNCTIONS[collective], **whole, **operator, **place, stream=session.stream)
     session.synchronize()
-    found = [session.peek(rank, pointer, size).hex() for rank in range(8)]
+    actual = [session.peek(rank, pointer, size).hex() for rank in range(8)]
     if collective != "reduce_scatter":
-        return found
-    return [buffer[16 * rank * 4 : 16 * (rank + 1) * 4] for rank, buffer in enumerate(found)]
+        return actual
+    return [buffer[16 * rank * 4 : 16 * (rank + 1) * 4] for rank, buffer in enumerate(actual)]
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -147,8 +147,8 @@ def test_the_plan_of_a_module_is_a_hint(impl, check, algorithm):
     module = load_hinting(session, algorithm)
     check.equal(planned(session), (algorithm, "hint"), "the plan of the collective")
     check.equal(planned(session, "all_gather")[1], "default", "who decides for another collective")
-    asked = {"collective": "all_reduce", "count": COUNT, "dtype": DTYPE_IDS["fp32"], "axis": "tp"}
-    actual = session.ask("tessxCollectivePlan", mesh=session.mesh, **asked)
+    request = {"collective": "all_reduce", "count": COUNT, "dtype": DTYPE_IDS["fp32"], "axis": "tp"}
+    actual = session.ask("tessxCollectivePlan", mesh=session.mesh, **request)
     check.equal(actual["source"], "default", "who decides along another axis")
     session.ask("tessModuleUnload", module=module)
     check.equal(planned(session)[1], "default", "who decides without the module")
@@ -204,6 +204,6 @@ def test_the_plan_of_a_subgroup_is_none_of_the_whole_mesh(impl, check, subgroup,
     session = opened(impl, check, 8, tp=2, dp=4)
     grouped = f'algo="tree", subgroup=!tessera.shard<{subgroup}>'
     session.load(module_text(("broadcast", grouped), mesh="tp=2 dp=4"), at="graph")
-    asked = {"collective": "broadcast", "count": COUNT, "dtype": DTYPE_IDS["fp32"], "axis": None}
-    actual = session.ask("tessxCollectivePlan", mesh=session.mesh, **asked)
+    request = {"collective": "broadcast", "count": COUNT, "dtype": DTYPE_IDS["fp32"], "axis": None}
+    actual = session.ask("tessxCollectivePlan", mesh=session.mesh, **request)
     check.equal(actual["source"], source, "who decides for a broadcast")

@@ -138,10 +138,10 @@ def test_the_count_is_that_of_the_whole_buffer(impl, check, collective):
     check.equal(judged(4), [shared_out(collective, rank, 4) for rank in range(2)], "what the ranks have")
 
 
-def is_along_one_axis(found: list[Tensor], inputs: list[Tensor], sizes: dict[str, int]) -> bool:
+def is_along_one_axis(actual: list[Tensor], inputs: list[Tensor], sizes: dict[str, int]) -> bool:
     """True if the ranks along one of several axes have what the first of them had."""
     return any(
-        all(found[rank] == inputs[group[0]] for group in groups(axis, **sizes) for rank in group)
+        all(actual[rank] == inputs[group[0]] for group in groups(axis, **sizes) for rank in group)
         for axis, size in sizes.items()
         if 1 < size < len(inputs)
     )

@@ -157,14 +157,14 @@ def a_mixture(session: MeshSession, streams: int) -> tuple[list[str], list[str]]
     given = inputs["all_reduce"]
     largest = Tensor.from_words("int32", (8,), [_largest(given, place) for place in range(8)])
     gathered_ = joined([share(tensor, rank, ranks) for rank, tensor in enumerate(given)])
-    found, expected = [], []
+    actual, expected = [], []
     for name, whole in (("all_reduce", largest), ("all_gather", gathered_), ("broadcast", given[0])):
-        found += [tensor.data.hex() for tensor in held(session, pointers[name], inputs[name])]
+        actual += [tensor.data.hex() for tensor in held(session, pointers[name], inputs[name])]
         expected += [whole.data.hex()] * ranks
     shares = held(session, pointers["reduce_scatter"], inputs["reduce_scatter"])
-    found += [share(tensor, rank, ranks).data.hex() for rank, tensor in enumerate(shares)]
+    actual += [share(tensor, rank, ranks).data.hex() for rank, tensor in enumerate(shares)]
     expected += [share(largest, rank, ranks).data.hex() for rank in range(ranks)]
-    return found, expected
+    return actual, expected
 
 
 def _largest(inputs: list[Tensor], place: int) -> int:

@@ -33,16 +33,16 @@ ALL_REDUCED = [
 ]
 
 
-def judge_all_reduce(session, found: list[Tensor], inputs: list[Tensor], op: int, lists: list[list[int]]) -> None:
+def judge_all_reduce(session, actual: list[Tensor], inputs: list[Tensor], op: int, lists: list[list[int]]) -> None:
     """Every member of a group holds the reduction over the group, with the same bits."""
     for group in lists:
         for rank in group:
             members = [inputs[member] for member in group]
             if len(group) == 1:
-                session.check.bits(found[rank], inputs[rank], f"what rank {rank}, alone, has")
+                session.check.bits(actual[rank], inputs[rank], f"what rank {rank}, alone, has")
             else:
-                judge_reduced(session.impl, session.check, found[rank], members, op, f"what rank {rank} has")
-            session.check.bits(found[rank], found[group[0]], f"what ranks {rank} and {group[0]} have")
+                judge_reduced(session.impl, session.check, actual[rank], members, op, f"what rank {rank} has")
+            session.check.bits(actual[rank], actual[group[0]], f"what ranks {rank} and {group[0]} have")
 
 
 # All-reduce

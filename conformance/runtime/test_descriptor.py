@@ -81,11 +81,11 @@ def test_a_tree_over_another_number_of_elements_is_refused(impl, check):
 )
 def test_seed_and_stream_of_the_descriptor_are_those_of_the_numbers(impl, check, field):
     """Numbers drawn under a descriptor are those drawn with its seed and stream by name."""
-    asked = {"shape": [32], "dtype": "fp32"}
-    under = launch(impl, check, "uniform", [], asked, descriptor={field: 9})
+    request = {"shape": [32], "dtype": "fp32"}
+    under = launch(impl, check, "uniform", [], request, descriptor={field: 9})
     check.equal(under["descriptor"][field], 9, f"the {field} that was taken")
-    by_name = launch(impl, check, "uniform", [], asked | {field: 9})
-    other = launch(impl, check, "uniform", [], asked | {field: 10})
+    by_name = launch(impl, check, "uniform", [], request | {field: 9})
+    other = launch(impl, check, "uniform", [], request | {field: 10})
     check.bits(under["outputs"][0], by_name["outputs"][0], f"the numbers of {field} 9")
     check.true(other["outputs"][0] != by_name["outputs"][0], f"another {field} gives other numbers")
 

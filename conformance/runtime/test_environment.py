@@ -216,8 +216,8 @@ def test_a_directory_that_is_not_named_is_left_alone(impl, check, tmp_path):
 def test_the_autotuner_chooses_where_it_is_on(impl, check, value, tuned):
     """A collective without a hint has its algorithm from the autotuner exactly where TESS_AUTOTUNE is 1."""
     session = under(impl, check, 4, TESS_AUTOTUNE=value)
-    asked = {"collective": "all_reduce", "count": 4096, "dtype": DTYPE_IDS["fp32"], "axis": "dp"}
-    plan = session.ask("tessxCollectivePlan", mesh=session.mesh, **asked)
+    request = {"collective": "all_reduce", "count": 4096, "dtype": DTYPE_IDS["fp32"], "axis": "dp"}
+    plan = session.ask("tessxCollectivePlan", mesh=session.mesh, **request)
     check.equal(plan["source"] == "autotuner", tuned, "whether the autotuner has chosen")
 
 

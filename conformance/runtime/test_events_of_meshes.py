@@ -102,11 +102,11 @@ def between_meshes(own: int, others: int) -> Program:
             two.digit(3, x)
         one.wait_stream(two)
         one.move(x, y)
-        found = one.number(y)
+        actual = one.number(y)
         two.synchronize()
         two.close_mesh()
         one.close_mesh()
-        return [found, 0]
+        return [actual, 0]
 
     return program
 

@@ -37,9 +37,9 @@ def fill(session: MeshSession, kernel: int, pointer: int, value: int = 1) -> Non
     session.launch(kernel, packed(("int32", value), ("ptr", pointer)))
 
 
-def synchronizations(session: MeshSession, wanted: list[str]) -> None:
+def synchronizations(session: MeshSession, expected: list[str]) -> None:
     """Check that the next synchronizations of the stream have these statuses; "" is success."""
-    for status in wanted:
+    for status in expected:
         answer = session.attempt("tessStreamSynchronize", stream=session.stream)
         if status:
             session.check.status(answer, status)

@@ -30,9 +30,9 @@ Mistake = Callable[[MeshSession], Observation]
 
 def kinds(session: MeshSession) -> list[str]:
     """Return the kinds of the findings, each once."""
-    found = session.ask("tessxFindings")["findings"]
-    session.check.true(all(finding["text"] for finding in found), "every finding has a text")
-    return sorted({finding["kind"] for finding in found})
+    actual = session.ask("tessxFindings")["findings"]
+    session.check.true(all(finding["text"] for finding in actual), "every finding has a text")
+    return sorted({finding["kind"] for finding in actual})
 
 
 def copying(session: MeshSession, dst: int, src: int, size: int, kind: int) -> Observation:

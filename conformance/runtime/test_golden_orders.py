@@ -31,8 +31,8 @@ SUMS = [
 
 def vector_of(topic: str, name: str) -> Vector:
     """A frozen vector."""
-    (found,) = [vector for vector in load(topic) if vector.name == name]
-    return found
+    (actual,) = [vector for vector in load(topic) if vector.name == name]
+    return actual
 
 
 def summing(x: Tensor, result: Tensor, axis: int) -> str:

@@ -136,13 +136,13 @@ def matrix() -> bytes:
 def eager_products(session, kernel):
     """Device memory of a, and the bits of deterministic launches of a @ a, its square and the square of that."""
     first = a = session.upload(matrix())
-    found = []
+    actual = []
     for _ in range(3):
         b = session.upload(bytes(MATRIX_BYTES))
         session.launch(kernel, packed(("ptr", a), ("ptr", b)), flags=DETERMINISTIC)
-        found.append(session.download(b, MATRIX_BYTES).hex())
+        actual.append(session.download(b, MATRIX_BYTES).hex())
         a = b
-    return first, found
+    return first, actual
 
 
 def room_for_products(session):
@@ -154,8 +154,8 @@ def room_for_products(session):
 
 def require_products(session, pointers, products, when):
     """Check the results of the replayed graph."""
-    found = session.download(pointers[0], 3 * MATRIX_BYTES).hex()
-    session.check.equal(found, "".join(products), f"the bits of the products {when}")
+    actual = session.download(pointers[0], 3 * MATRIX_BYTES).hex()
+    session.check.equal(actual, "".join(products), f"the bits of the products {when}")
 
 
 @clause("RT-12-09")

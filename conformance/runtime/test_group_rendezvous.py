@@ -46,11 +46,11 @@ def issue(session: MeshSession, rank: int, pointer: int, axis: str, **other: Any
     session.ask("tessxIssue", mesh=session.mesh, rank=rank, buffer=pointer, stream=session.stream, **call)
 
 
-def require(session: MeshSession, check: Any, pointer: int, wanted: dict[int, list[int]]) -> None:
+def require(session: MeshSession, check: Any, pointer: int, expected: dict[int, list[int]]) -> None:
     """Check the ranks' tensors; ranks that are not named keep their initial ones."""
     for rank in range(6):
-        found = values_of("int32", session.peek(rank, pointer, 4 * COUNT))
-        check.equal(found, wanted.get(rank, brought(rank)), f"what rank {rank} has")
+        actual = values_of("int32", session.peek(rank, pointer, 4 * COUNT))
+        check.equal(actual, expected.get(rank, brought(rank)), f"what rank {rank} has")
 
 
 @clause("COLL-02.1-03", "COLL-02.2-03")

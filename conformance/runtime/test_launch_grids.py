@@ -42,10 +42,10 @@ def marks_of(session: MeshSession, kernel: int, **cfg: Any) -> list[int]:
     """Return the marks of a launch's threads; zeros stand where none wrote."""
     pointer = session.upload(bytes(4 * ROOM))
     session.launch(kernel, packed(("ptr", pointer)), **cfg)
-    found = [int(value) for value in values_of("int32", session.download(pointer, 4 * ROOM))]
-    while found and found[-1] == 0:
-        found.pop()
-    return found
+    actual = [int(value) for value in values_of("int32", session.download(pointer, 4 * ROOM))]
+    while actual and actual[-1] == 0:
+        actual.pop()
+    return actual
 
 
 GRIDS = [(1, 1, 1), (2, 1, 1), (1, 3, 1), (1, 1, 4), (3, 2, 2), (7, 1, 1), (64, 1, 1)]

@@ -41,14 +41,14 @@ def residents(session):
 
 def proceed(session, pointer, until):
     """Let another stream finish work until so many kernels are resident; gives those that then are."""
-    found = residents(session)
+    actual = residents(session)
     for _ in range(TRIES):
         session.append(0, pointer)
         session.synchronize()
-        found = residents(session)
-        if len(found) >= until:
-            return found
-    return found
+        actual = residents(session)
+        if len(actual) >= until:
+            return actual
+    return actual
 
 
 @clause("RT-06-13")

@@ -104,9 +104,9 @@ def test_ranks_that_agree_complete_their_collective(impl, check, collective, ord
     session = opened(impl, check, ranks=3)
     pointer = session.upload(elements("int32", *[1] * 9))
     session.synchronize()
-    asked = {"collective": collective, "count": 9, "dtype": DTYPE_IDS["int32"]} | parts_of(collective)
+    request = {"collective": collective, "count": 9, "dtype": DTYPE_IDS["int32"]} | parts_of(collective)
     for rank in order:
-        issue(session, rank, pointer, asked | AGREED)
+        issue(session, rank, pointer, request | AGREED)
     session.synchronize()
 
 
@@ -194,9 +194,9 @@ def test_every_collective_requires_one_descriptor(impl, check, collective):
     """Also those that only move data (AMB-RT-04)."""
     session = opened(impl, check, ranks=2)
     pointer = session.upload(elements("int32", *range(COUNT)))
-    asked = {"collective": collective, "count": COUNT, "dtype": DTYPE_IDS["int32"]} | parts_of(collective)
+    request = {"collective": collective, "count": COUNT, "dtype": DTYPE_IDS["int32"]} | parts_of(collective)
     for rank in range(2):
-        issue(session, rank, pointer, asked | {"descriptor": DESCRIPTOR | {"seed": rank}})
+        issue(session, rank, pointer, request | {"descriptor": DESCRIPTOR | {"seed": rank}})
     reported(session, VIOLATION)
 
 
@@ -209,9 +209,9 @@ def test_a_collective_that_fails_leaves_the_data(impl, check, collective):
     pointer = session.allocate(4 * COUNT)
     for rank in range(2):
         session.poke(rank, pointer, elements("int32", *[rank + 1] * COUNT))
-    asked = {"collective": collective, "count": COUNT, "dtype": DTYPE_IDS["int32"]} | parts_of(collective)
+    request = {"collective": collective, "count": COUNT, "dtype": DTYPE_IDS["int32"]} | parts_of(collective)
     for rank in range(2):
-        issue(session, rank, pointer, asked | {"descriptor": DESCRIPTOR | {"seed": rank}})
+        issue(session, rank, pointer, request | {"descriptor": DESCRIPTOR | {"seed": rank}})
     session.reports(VIOLATION)
     for rank in range(2):
         actual = values_of("int32", session.peek(rank, pointer, 4 * COUNT))
@@ -310,14 +310,14 @@ def test_disagreement_is_found_under_seeded_schedules(impl, check, block, untime
 
 def three_rounds(stream) -> list[str]:
     """The status of the synchronization after each collective."""
-    pointer, found = stream.full(1), []
+    pointer, actual = stream.full(1), []
     for difference in ({"count": 1}, {"descriptor": DESCRIPTOR | {"seed": 9}}, {}):
         asked = WHOLE | AGREED | {"count": stream.extent}
         issue(stream, 0, pointer, asked)
         issue(stream, 1, pointer, asked | difference)
         answer = stream.attempt("tessStreamSynchronize", stream=stream.stream)
-        found.append(getattr(answer, "code", ""))
-    return found
+        actual.append(getattr(answer, "code", ""))
+    return actual
 
 
 # What waits for a rank that has not arrived

@@ -185,9 +185,9 @@ def test_the_sample_program_computes_what_its_function_computes(impl, check):
     sample.end()
 
 
-def judge(impl: Implementation, check: Check, found: Tensor, inputs: list[Tensor], what: str) -> None:
+def judge(impl: Implementation, check: Check, actual: Tensor, inputs: list[Tensor], what: str) -> None:
     """At strict the bits of the reference arithmetic; else within the bound of attention."""
     if impl.level == "strict":
-        check.bits(found, flash_attention(*inputs, scale=1.0), what)
+        check.bits(actual, flash_attention(*inputs, scale=1.0), what)
     else:
-        check.enclosed(found, bounds.enclose("oracle.flash_attention", inputs, {"scale": 1.0}), what)
+        check.enclosed(actual, bounds.enclose("oracle.flash_attention", inputs, {"scale": 1.0}), what)

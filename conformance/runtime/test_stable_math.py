@@ -86,12 +86,12 @@ def launched(session: MeshSession, source: str, operands: Sequence[Tensor], size
     return session.download(pointers[-1], size)
 
 
-def judge_stable(session: MeshSession, of: Formulation, x: Tensor, found: Tensor, strict: bool) -> None:
+def judge_stable(session: MeshSession, of: Formulation, x: Tensor, actual: Tensor, strict: bool) -> None:
     """The bits of the reference under a strict policy at the strict level, else within the bound of any order."""
     if strict and session.impl.level == "strict":
-        session.check.bits(found, of.exact(x), "the stable result")
+        session.check.bits(actual, of.exact(x), "the stable result")
     else:
-        session.check.enclosed(found, bounds.enclose(of.bound, [x], {"axis": 1}), "the bound of a stable result")
+        session.check.enclosed(actual, bounds.enclose(of.bound, [x], {"axis": 1}), "the bound of a stable result")
 
 
 @pytest.mark.parametrize("formulation", FORMULATIONS)

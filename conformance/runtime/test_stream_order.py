@@ -41,9 +41,9 @@ def steps(*digits: int, beside: int = 2) -> Program:
         stream.hold_up()
         for value in digits:
             stream.digit(value, pointer)
-        found = stream.number(pointer)
+        actual = stream.number(pointer)
         other.synchronize()
-        return found
+        return actual
 
     return program
 
@@ -191,8 +191,8 @@ def in_pairs(first: str, second: str) -> Program:
         for step in (first, second):
             steps[step]()
         stream.copy_tensor(other, pointer, D2D)
-        found = stream.number(other)
-        return found * 100 + stream.host_number(target)
+        actual = stream.number(other)
+        return actual * 100 + stream.host_number(target)
 
     return program
 

@@ -105,8 +105,8 @@ def test_a_missing_participant_is_a_timeout(impl, check, absent):
     whole = {"mesh": session.mesh, "collective": "all_reduce", "buffer": pointer, "count": 64}
     for rank in range(4):
         if rank != absent:
-            asked = {"dtype": DTYPE_IDS["int32"], "op": SUM, "axis": "dp", "stream": session.stream}
-            session.ask("tessxIssue", rank=rank, **whole, **asked)
+            request = {"dtype": DTYPE_IDS["int32"], "op": SUM, "axis": "dp", "stream": session.stream}
+            session.ask("tessxIssue", rank=rank, **whole, **request)
     late(session)
 
 

@@ -116,8 +116,8 @@ def test_a_kernel_runs_by_messages(impl, check):
     """A launch has its tensors on PEs that exist, n-th shards together, and what it computes is read back and equal."""
     sent = Sent.by(impl, check, "attention")
     check.equal(sent.outputs_equal, True, "outputs by messages have the bits of the runtime's own path")
-    told = check.returns(impl.host_io.describe(), "the endpoint tells what it has")
-    known = {(place["sip"], place["cube"], place["pe"]) for place in told["places"]}
+    answer = check.returns(impl.host_io.describe(), "the endpoint tells what it has")
+    known = {(place["sip"], place["cube"], place["pe"]) for place in answer["places"]}
     launches = sent.of("KernelLaunch")
     check.true(len(launches) > 0, "a kernel is launched")
     for launch in launches:

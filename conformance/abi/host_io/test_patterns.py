@@ -113,13 +113,13 @@ def test_a_fill_is_rounded_once(impl, check, kind):
     completions = host.send(
         *(host.fill(place, host.base + size * at, size, kind, value) for at, value in enumerate(values))
     ).completions
-    found = [host.bytes_of(place, host.base + size * at, size) for at in range(len(values))]
+    actual = [host.bytes_of(place, host.base + size * at, size) for at in range(len(values))]
     twice = [
         data == element(kind, through_fp64(value)) if done["ok"] else abs(through_fp64(value)) > LARGEST[kind]
-        for value, done, data in zip(values, completions, found, strict=True)
+        for value, done, data in zip(values, completions, actual, strict=True)
     ]
     check.reading("AMB-HIO-36", "rounded by way of fp64", all(twice))
-    for value, done, data in zip(values, completions, found, strict=True):
+    for value, done, data in zip(values, completions, actual, strict=True):
         check.equal(done["ok"], True, f"success of {kind} of {str(value)[:60]}")
         check.equal(data.hex(" "), element(kind, value).hex(" "), f"{kind} of {str(value)[:60]}")
 

@@ -32,6 +32,6 @@ def signature(*arguments: tuple[str, str]) -> str:
 
 def layout_of(impl: Implementation, check: Check, text: str) -> Found:
     """Return the implementation's layout of a signature."""
-    found = check.returns(impl.abi.parameter_layout(signature=text))
-    places: Sequence[Place] = [Place(**parameter) for parameter in found["parameters"]]
-    return Found(tuple(places), found["end_of_last_argument"], found["size"], found["alignment"])
+    answer = check.returns(impl.abi.parameter_layout(signature=text))
+    places: Sequence[Place] = [Place(**parameter) for parameter in answer["parameters"]]
+    return Found(tuple(places), answer["end_of_last_argument"], answer["size"], answer["alignment"])

@@ -55,8 +55,8 @@ class OwnContainer(ReferenceAdapter):
 
     def abi_compile(self, **arguments: Any) -> dict[str, Any]:
         """The image of a program."""
-        found = super().abi_compile(**arguments)
-        return {"image": sealed(bytes.fromhex(found["image"])).hex()}
+        answer = super().abi_compile(**arguments)
+        return {"image": sealed(bytes.fromhex(answer["image"])).hex()}
 
     def abi_inspect(self, *, image: Any) -> dict[str, Any]:
         """Return the inspection of an image."""
@@ -83,8 +83,8 @@ class ShortHash(ReferenceAdapter):
 
     def abi_inspect(self, *, image: Any) -> dict[str, Any]:
         """Return the inspection of an image, with a shorter hash."""
-        found = super().abi_inspect(image=image)
-        return found | {"ir_hash": hashlib.md5(bytes.fromhex(found["ir_hash"]), usedforsecurity=False).hexdigest()}
+        answer = super().abi_inspect(image=image)
+        return answer | {"ir_hash": hashlib.md5(bytes.fromhex(answer["ir_hash"]), usedforsecurity=False).hexdigest()}
 
 
 def other_header() -> str:

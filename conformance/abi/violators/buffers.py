@@ -188,12 +188,12 @@ class BufferOfFour(ReferenceAdapter):
 @violates("RT-10.1-02", "reads true from 1 alone")
 class TrueIsOne(ReferenceAdapter):
     def abi_unpack(self, *, signature: str, buffer: str) -> dict[str, Any]:
-        found = super().abi_unpack(signature=signature, buffer=buffer)["values"]
+        answer = super().abi_unpack(signature=signature, buffer=buffer)["values"]
         layout = super().abi_parameter_layout(signature=signature)["parameters"]
-        for value, place in zip(found, layout, strict=True):
+        for value, place in zip(answer, layout, strict=True):
             if place["type"] == "bool" and buffer[2 * place["offset"] :][:2] != "01":
                 value["bits"] = "00"
-        return {"values": found}
+        return {"values": answer}
 
 
 @violates("RT-10.1-12", "refuses padding that is not zero")

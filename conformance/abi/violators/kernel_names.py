@@ -19,8 +19,8 @@ DECLARED = re.compile(r"\bkernel (\w+)")
 def compared(name: str, description: str, part: Callable[[str], object]) -> Violation:
     """Kernels that are searched for by a part of their names."""
 
-    def entry(module: LoadedModule, wanted: str) -> Any:
-        return next((kernel for kernel in module.fatbin.metadata.kernels if part(kernel.name) == part(wanted)), None)
+    def entry(module: LoadedModule, expected: str) -> Any:
+        return next((kernel for kernel in module.fatbin.metadata.kernels if part(kernel.name) == part(expected)), None)
 
     return replaced("RT-08.1-07", description, BuildsOnce, (LoadedModule, "entry", entry), name=name)
 

@@ -57,9 +57,9 @@ _LAST: list[str] = []
 @violates("RT-08.1-01", "loads what was compiled last, whatever the image")
 class LastCompiled(BuildsOnce):
     def abi_compile(self, **arguments: Any) -> dict[str, Any]:
-        found = super().abi_compile(**arguments)
-        _LAST[:] = [found["image"]]
-        return found
+        answer = super().abi_compile(**arguments)
+        _LAST[:] = [answer["image"]]
+        return answer
 
     def runtime_tessModuleLoad(self, *, image: Any, size: Any = None, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         if isinstance(image, str) and _LAST and image != _LAST[0]:

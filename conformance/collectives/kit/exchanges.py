@@ -48,22 +48,24 @@ Held = list[list[Any]]
 """The contents of every rank's buffer by place: None, a rank's contribution, or a pair of such, combined."""
 
 
-def followed(check: Check, messages: Iterable[Mapping[str, Any]], held: Held) -> Held:
+def followed(check: Check, messages: Iterable[Mapping[str, Any]], type_: Held) -> Held:
     """Return the ranks' values after the messages; those of a step read their senders' values from before it.
 
     No contribution is combined twice: a sum would count it double.
     """
-    held = [list(chunk) for chunk in held]
+    type_ = [list(chunk) for chunk in type_]
     for _, step in groupby(messages, key=lambda message: message["step"]):
         together = list(step)
-        sent = [held[message["source"]][message["first"] : message["first"] + message["count"]] for message in together]
+        sent = [
+            type_[message["source"]][message["first"] : message["first"] + message["count"]] for message in together
+        ]
         for message, values in zip(together, sent, strict=True):
             for place, value in enumerate(values, start=message["first"]):
-                own = held[message["target"]][place]
+                own = type_[message["target"]][place]
                 if message["combines"] and contributions(own) & contributions(value):
                     check.true(False, f"no contribution is combined twice: {message}", [own, value])
-                held[message["target"]][place] = frozenset((own, value)) if message["combines"] else value
-    return held
+                type_[message["target"]][place] = frozenset((own, value)) if message["combines"] else value
+    return type_
 
 
 def contributions(order: Any) -> frozenset[int]:

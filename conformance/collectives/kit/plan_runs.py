@@ -72,7 +72,7 @@ def fp32(values: Sequence[Any], shape: Sequence[int] | None = None) -> Tensor:
 
 def each_has(check: Check, answer: dict[str, Any], wanted: Sequence[Sequence[Tensor]]) -> None:
     """Every rank returned these tensors."""
-    for rank, (found, expected) in enumerate(zip(outputs(answer), wanted, strict=True)):
-        check.equal(len(found), len(expected), f"the number of results of rank {rank}")
-        for place, (one, other) in enumerate(zip(found, expected, strict=True)):
+    for rank, (actual, expected) in enumerate(zip(outputs(answer), wanted, strict=True)):
+        check.equal(len(actual), len(expected), f"the number of results of rank {rank}")
+        for place, (one, other) in enumerate(zip(actual, expected, strict=True)):
             check.bits(one, other, f"result {place} of rank {rank}")

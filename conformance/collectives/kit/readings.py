@@ -32,8 +32,8 @@ def recognize_chunk_orders(
     pieces: list[bytes] = [b""] * len(inputs)
     for first in range(0, inputs[0].size, chunk):
         parts = [Tensor.from_words(x.dtype, (len(words),), words) for x in inputs if (words := _slice(x, first, chunk))]
-        found = check.returns(impl.collectives.run(**{**call, "inputs": parts}))["outputs"]
-        pieces = [data + part.data for data, part in zip(pieces, found, strict=True)]
+        answer = check.returns(impl.collectives.run(**{**call, "inputs": parts}))["outputs"]
+        pieces = [data + part.data for data, part in zip(pieces, answer, strict=True)]
     check.reading("AMB-COLL-29", "the place in the chunk", pieces == [output.data for output in outputs])
 
 

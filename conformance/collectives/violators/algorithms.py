@@ -47,11 +47,11 @@ def sent(clause: str, name: str, description: str, change: Callable[[list[Sent]]
     return changed(clause, name, description, (operations, "_sent", lambda *arguments: change(SENT(*arguments))))
 
 
-def only(wanted: str, change: Callable[..., Any]) -> Callable[..., Any]:
+def only(expected: str, change: Callable[..., Any]) -> Callable[..., Any]:
     """A change of one operation alone."""
 
     def chosen(usual: list[Array], operation: str, brought: Sequence[Array], root: int) -> Sequence[Array]:
-        result: Sequence[Array] = change(usual, brought, root) if operation == wanted and len(brought) > 1 else usual
+        result: Sequence[Array] = change(usual, brought, root) if operation == expected and len(brought) > 1 else usual
         return result
 
     return chosen

@@ -29,15 +29,15 @@ def without(clause: str, name: str, description: str, rule: str) -> Violation:
     )
 
 
-def doubled(move: Move, value: Values, held: Values, combine: Combine) -> None:
-    FINISH(move, value, held, combine)
+def doubled(move: Move, value: Values, type_: Values, combine: Combine) -> None:
+    FINISH(move, value, type_, combine)
     if move.combines and (move.step, move.source) == (0, 1):
-        FINISH(move, value, held, combine)
+        FINISH(move, value, type_, combine)
 
 
-def lost(move: Move, value: Values, held: Values, combine: Combine) -> None:
+def lost(move: Move, value: Values, type_: Values, combine: Combine) -> None:
     short = move if move.target else replace(move, count=move.count - 1)
-    FINISH(short, value[..., : short.count], held, combine)
+    FINISH(short, value[..., : short.count], type_, combine)
 
 
 def unsent(brought: Sequence[Array], sent: Any, seed: int) -> list[Array]:

@@ -41,8 +41,8 @@ def judge_results(
     source = module(func(*statements, parameters=parameters), *helpers)
     outputs = evaluate(impl, check, source, "f", **operands)
     check.equal(len(outputs), len(expected), "the number of returned values")
-    for number, (found, wanted) in enumerate(zip(outputs, expected, strict=True)):
-        check.bits(without_signed_zeros(found), wanted, f"result {number}")
+    for number, (actual, wanted) in enumerate(zip(outputs, expected, strict=True)):
+        check.bits(without_signed_zeros(actual), wanted, f"result {number}")
 
 
 def judge_gradients(

@@ -47,8 +47,8 @@ def test_a_level_gives_the_bits_of_graph_ir(impl, check, program, at, target, tu
     """Lowered for a target under one of several schedules, and executed there."""
     expected = program.expected
     if expected is None:
-        asked = impl.language.execute(source=program.source, function="f", inputs=program.inputs)
-        expected = check.returns(asked)["outputs"]
+        observed = impl.language.execute(source=program.source, function="f", inputs=program.inputs)
+        expected = check.returns(observed)["outputs"]
     actual = results_at(impl, check, program.source, at, target, program.schedule(turn), **program.inputs)
     check.equal(len(actual), len(expected), "the number of results")
     for number, (result, right) in enumerate(zip(actual, expected, strict=True)):

@@ -20,8 +20,8 @@ def directed(directive, end="return C;"):
 
 def attributes_of(impl, check, directive, name, end="return C;"):
     """The attributes of the operations of one name that a program with a directive has at Schedule IR."""
-    found = lowered(impl, check, directed(directive, end), "schedule").operations(f"tessera.schedule.{name}")
-    return [operation["attributes"] for operation in found]
+    actual = lowered(impl, check, directed(directive, end), "schedule").operations(f"tessera.schedule.{name}")
+    return [operation["attributes"] for operation in actual]
 
 
 FOLLOWED = {

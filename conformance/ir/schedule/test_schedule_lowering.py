@@ -34,10 +34,10 @@ def picked(operation, *names):
 def behind(module, value):
     """The values that schedule operations hand on as `value`, down to what was computed."""
     makers = {result: operation for operation in module.operations() for result in operation["results"]}
-    found = [value]
-    while found[-1] in makers and makers[found[-1]]["name"].strip('"').startswith(PREFIX):
-        found.append(makers[found[-1]]["operands"][-1])
-    return found
+    actual = [value]
+    while actual[-1] in makers and makers[actual[-1]]["name"].strip('"').startswith(PREFIX):
+        actual.append(makers[actual[-1]]["operands"][-1])
+    return actual
 
 
 @clause("LANG-13.1-05")

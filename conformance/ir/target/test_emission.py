@@ -42,9 +42,9 @@ def by_vendor(nvidia, amd):
 
 def finds(check, pattern, text, what):
     """Some line of a text matches."""
-    found = re.findall(pattern, text, re.MULTILINE)
-    check.true(len(found) > 0, what, text[:400])
-    return found
+    actual = re.findall(pattern, text, re.MULTILINE)
+    check.true(len(actual) > 0, what, text[:400])
+    return actual
 
 
 # Whose code it is

@@ -117,10 +117,10 @@ def staged(size=16, wait=0, barrier=True, begin=0, reverse=False):
         turned = kernel.integers("add", kernel.integers("mul", kernel.thread, -1), 31)
         place = kernel.integers("mul", turned, count)
     vector = f"vector<{count}xint32>"
-    found = kernel.op("llvm.load", kernel.at(tile, place), gives=vector)
+    actual = kernel.op("llvm.load", kernel.at(tile, place), gives=vector)
     if begin == 0:
         kernel.mark()
-    kernel.op("llvm.store", found, kernel.at(kernel["y"], kernel.integers("mul", kernel.thread, count)))
+    kernel.op("llvm.store", actual, kernel.at(kernel["y"], kernel.integers("mul", kernel.thread, count)))
     return kernel
 
 

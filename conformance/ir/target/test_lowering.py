@@ -31,9 +31,9 @@ DIALECTS = re.compile(r"llvm\.|scf\.|nvvm\.|rocdl\.|tessera\.graph\.(?:return|yi
 OTHER_VENDOR = {"sm_80": "rocdl.", "sm_90": "rocdl.", "gfx90a": "nvvm.", "gfx942": "nvvm."}
 
 
-def named(found, name):
+def named(actual, name):
     """Return the names of a kernel's operations, in order."""
-    return [operation["name"].strip('"') for operation in found.functions[name].operations]
+    return [operation["name"].strip('"') for operation in actual.functions[name].operations]
 
 
 @clause("LANG-08-01")

@@ -135,8 +135,8 @@ def multiplies(impl, check, target, shape, dtype, tables, instruction, **attribu
     given = {
         role: spread(matrix, tables[role], lanes, dtypes[role]) for role, matrix in zip("abc", (a, b, c), strict=True)
     }
-    found = buffers_after(impl, check, kernel, **given, d=spread(small(m, n, 0), tables["c"], lanes, accumulator))
-    check.bits(found[3], spread(d, tables["c"], lanes, accumulator))
+    actual = buffers_after(impl, check, kernel, **given, d=spread(small(m, n, 0), tables["c"], lanes, accumulator))
+    check.bits(actual[3], spread(d, tables["c"], lanes, accumulator))
 
 
 @clause("LANG-08.2-05")

@@ -70,8 +70,8 @@ def inputs_of(types):
 
 def buffers_first(impl, check, source, target="sm_90"):
     """Each kernel of a program takes pointers at Target IR, and then none. Gives what each takes."""
-    found = lowered(impl, check, source, "target", target)
-    entries = [list(found.functions[name].arguments) for name in found.kernels]
+    actual = lowered(impl, check, source, "target", target)
+    entries = [list(actual.functions[name].arguments) for name in actual.kernels]
     for arguments in entries:
         first = next((place for place, argument in enumerate(arguments) if argument != POINTER), len(arguments))
         check.true(POINTER not in arguments[first:], "no buffer behind a scalar", arguments)

@@ -56,12 +56,12 @@ def test_the_sample_stages_b_in_tiles_of_64x128(impl, check):
 
 def stages(check, tile, shape, depth):
     """Check for as many shared tiles of this shape as the pipeline is deep, in one allocation or several."""
-    found = memrefs(tile.operations("tessera.tile.shared.alloc"))
-    rooms = [prod(held[:-2]) for held, dtype, space in found if (held[-2:], dtype, space) == (shape, "bf16", "shared")]
+    actual = memrefs(tile.operations("tessera.tile.shared.alloc"))
+    rooms = [prod(held[:-2]) for held, dtype, space in actual if (held[-2:], dtype, space) == (shape, "bf16", "shared")]
     once = "exactly memref<128x64xbf16>, once"
-    alike = [allocation for allocation in found if allocation[0][-2:] == shape]
+    alike = [allocation for allocation in actual if allocation[0][-2:] == shape]
     check.reading("AMB-LANG-252", once, depth > 1 and alike == [(shape, "bf16", "shared")])
-    check.equal(sum(rooms), depth, f"the number of shared tiles of {shape[0]}x{shape[1]} in {found}")
+    check.equal(sum(rooms), depth, f"the number of shared tiles of {shape[0]}x{shape[1]} in {actual}")
 
 
 @feature("lower-tile")

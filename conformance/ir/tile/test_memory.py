@@ -30,9 +30,9 @@ def fails_naming(impl, check, kernel, line, *numbers, **inputs):
     rejection = fails(impl, check, kernel, line, **inputs)
     entries = [entry for entry in rejection.diagnostics if entry.line == line]
     said = " ".join([entry.message for entry in entries] + [operand for entry in entries for operand in entry.operands])
-    found = [int(number) for number in re.findall(r"(?<![\w.])-?\d+", said)]
-    check.reading("AMB-LANG-251", "the line alone", not found)
-    check.true(all(number in found for number in numbers), f"lane and place are named: {numbers}", said)
+    actual = [int(number) for number in re.findall(r"(?<![\w.])-?\d+", said)]
+    check.reading("AMB-LANG-251", "the line alone", not actual)
+    check.true(all(number in actual for number in numbers), f"lane and place are named: {numbers}", said)
 
 
 @clause("LANG-07.1-02", "LANG-08.3-01")

@@ -153,9 +153,9 @@ def row_of(dtype, m, depth, *rows):
 
 def column(check, impl, kernel, a, b):
     """The first column of the result, as words."""
-    found = buffers_after(impl, check, kernel, a=a, b=b)[2]
-    check.equal((found.dtype, found.shape), (kernel.accum, (kernel.shape["m"], kernel.shape["n"])), "dtype and shape")
-    return found.words().reshape(found.shape)[:, 0].tolist()
+    actual = buffers_after(impl, check, kernel, a=a, b=b)[2]
+    check.equal((actual.dtype, actual.shape), (kernel.accum, (kernel.shape["m"], kernel.shape["n"])), "dtype and shape")
+    return actual.words().reshape(actual.shape)[:, 0].tolist()
 
 
 @level("strict")

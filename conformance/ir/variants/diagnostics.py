@@ -24,8 +24,8 @@ class Tells(ReferenceAdapter, ABC):
         """The refusal in other words."""
 
     def __getattribute__(self, name: str) -> Any:
-        found = super().__getattribute__(name)
-        return retold(self, found) if name.startswith("language_") else found
+        answer = super().__getattribute__(name)
+        return retold(self, answer) if name.startswith("language_") else answer
 
 
 def retold(adapter: Tells, method: Callable[..., Any]) -> Callable[..., Any]:
@@ -87,8 +87,8 @@ class Warns(Tells):
 
     def language_verify(self, *, source: str) -> dict[str, Any]:
         """The warnings, and one of its own."""
-        found = super().language_verify(source=source)
-        return {"warnings": [warning("schedule", "could be faster"), *found["warnings"]]}
+        answer = super().language_verify(source=source)
+        return {"warnings": [warning("schedule", "could be faster"), *answer["warnings"]]}
 
 
 def warning(category: str, message: str) -> dict[str, Any]:

@@ -55,13 +55,13 @@ class Without(ReferenceAdapter):
 
     def hello(self) -> dict[str, Any]:
         """Identity and claims."""
-        found = super().hello()
-        kept = {name: state for name, state in found["capabilities"].items() if name not in self.absent}
-        return found | {"capabilities": kept}
+        answer = super().hello()
+        capabilities = {name: state for name, state in answer["capabilities"].items() if name not in self.absent}
+        return answer | {"capabilities": capabilities}
 
     def __getattribute__(self, name: str) -> Any:
-        found = super().__getattribute__(name)
-        return without(self.absent, name, found) if name in NEEDS else found
+        answer = super().__getattribute__(name)
+        return without(self.absent, name, answer) if name in NEEDS else answer
 
 
 def without(absent: frozenset[str], name: str, method: Callable[..., Any]) -> Callable[..., Any]:

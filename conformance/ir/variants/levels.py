@@ -121,8 +121,8 @@ class OtherBits(ReferenceAdapter):
         return bool(policy.stableReductions)
 
     def __getattribute__(self, name: str) -> Any:
-        found = super().__getattribute__(name)
-        return _with(found, self.in_the_runtime) if name.startswith(("runtime_", "binding_")) else found
+        answer = super().__getattribute__(name)
+        return _with(answer, self.in_the_runtime) if name.startswith(("runtime_", "binding_")) else answer
 
     @contextmanager
     def in_the_runtime(self) -> Iterator[None]:
@@ -308,10 +308,10 @@ class FromTheFirstTerm(OtherBits):
 
     def numerics_declared(self, *, operation: str, dtype: str, **arguments: Any) -> dict[str, Any]:
         """The order and the arithmetic of an element."""
-        found = super().numerics_declared(operation=operation, dtype=dtype, **arguments)
+        answer = super().numerics_declared(operation=operation, dtype=dtype, **arguments)
         if operation == "matmul" and _dtype(dtype).kind == "float":
-            found["arithmetic"] = {**found["arithmetic"], "start": "none"}
-        return found
+            answer["arithmetic"] = {**answer["arithmetic"], "start": "none"}
+        return answer
 
     def others(self) -> Sequence[Substitution]:
         """Return the other substitutions of this implementation."""

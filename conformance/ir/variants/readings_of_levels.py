@@ -32,13 +32,13 @@ class OneTile(ReferenceAdapter):
 
     def language_lower(self, **arguments: Any) -> dict[str, Any]:
         """The IR, whose tiles in shared memory have two dimensions."""
-        found = super().language_lower(**arguments)
-        for function in found["functions"]:
+        answer = super().language_lower(**arguments)
+        for function in answer["functions"]:
             for operation in function["operations"]:
                 if operation["name"] == "tessera.tile.shared.alloc":
                     stages = r"(?<=memref<)\d+x(?=\d+x\d+x)"
                     operation["result_types"] = [re.sub(stages, "", type_) for type_ in operation["result_types"]]
-        return found
+        return answer
 
 
 @varies("AMB-LANG-266", "lacks the assembly of a vendor for the targets of another", "ir/target/*")

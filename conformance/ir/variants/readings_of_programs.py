@@ -153,13 +153,13 @@ EMPTY_RANGES = reading(
 NAMED = expressions.Expressions._name
 
 
-def zero_unless_assigned(around: Any, name: syntax.Name, wanted: Any) -> Any:
+def zero_unless_assigned(around: Any, name: syntax.Name, expected: Any) -> Any:
     """The value of a name, zero for a number to which none was assigned."""
     binding: Any = around.scope.find(name.text)
     unassigned = binding is not None and binding.value is None and not binding.broken
     if unassigned and isinstance(binding.declared, Scalar) and binding.declared.dtype.kind != "bool":
         return around.lower(syntax.IntLiteral(name.span, "0"), binding.declared.dtype)
-    return NAMED(around, name, wanted)
+    return NAMED(around, name, expected)
 
 
 ZEROS = reading(

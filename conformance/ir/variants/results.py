@@ -22,9 +22,9 @@ class OtherNaN(ReferenceAdapter):
     """A NaN may have any bits."""
 
     def __getattribute__(self, name: str) -> Any:
-        found = super().__getattribute__(name)
+        answer = super().__getattribute__(name)
         computes = name.startswith(("language_execute", "numerics_evaluate", "collectives_"))
-        return with_other_nan(found) if computes else found
+        return with_other_nan(answer) if computes else answer
 
 
 def with_other_nan(method: Callable[..., Any]) -> Callable[..., Any]:

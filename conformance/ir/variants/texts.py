@@ -131,11 +131,11 @@ class OwnControl(ReferenceAdapter):
 
     def language_lower(self, **arguments: Any) -> dict[str, Any]:
         """The IR, in its own names."""
-        found = super().language_lower(**arguments)
-        for function in found["functions"]:
+        answer = super().language_lower(**arguments)
+        for function in answer["functions"]:
             for operation in function["operations"]:
                 operation["name"] = self.translated(operation["name"], self.own)
-        return found | {"text": self.translated(found["text"], self.own)}
+        return answer | {"text": self.translated(answer["text"], self.own)}
 
     def language_verify_ir(self, *, text: str, **arguments: Any) -> dict[str, Any]:
         """The warnings of a text."""

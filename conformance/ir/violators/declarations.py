@@ -137,9 +137,9 @@ _function_type = values.FunctionType
 # Constants
 
 
-def _constants_first(self: Expressions, name: Any, wanted: Any) -> Any:
+def _constants_first(self: Expressions, name: Any, expected: Any) -> Any:
     known = self.around.value_of(name.text) if name.text in self.around.constants else None
-    return self.given(known, name.span) if known else _name(self, name, wanted)
+    return self.given(known, name.span) if known else _name(self, name, expected)
 
 
 def _in_one_space(self: ModuleLowering, declaration: Any) -> None:

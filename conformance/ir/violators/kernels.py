@@ -29,10 +29,10 @@ class LastToFirst(ReferenceAdapter):
 @violates("LANG-02.3-52", "hands back only the tensors that a kernel changed")
 class ChangedOnly(ReferenceAdapter):
     def language_execute(self, *, source: str, function: str, inputs: Any, **request: Any) -> dict[str, Any]:
-        found = super().language_execute(source=source, function=function, inputs=inputs, **request)["outputs"]
+        answer = super().language_execute(source=source, function=function, inputs=inputs, **request)["outputs"]
         given = [operand.data for operand in inputs.values() if isinstance(operand, Tensor)]
-        changed = [tensor for tensor in found if tensor.data not in given]
-        return {"outputs": changed if is_kernel(source, function) else found}
+        changed = [tensor for tensor in answer if tensor.data not in given]
+        return {"outputs": changed if is_kernel(source, function) else answer}
 
 
 def _remembering(self: FunctionLowering, parameter: Any) -> Any:

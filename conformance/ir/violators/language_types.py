@@ -47,14 +47,14 @@ OPERATORS = [
 # Names, dtypes and literals
 
 
-def _zero_for_unknown(self: expressions.Expressions, name: Any, wanted: Any) -> Any:
+def _zero_for_unknown(self: expressions.Expressions, name: Any, expected: Any) -> Any:
     if self.scope.find(name.text) or name.text in self.around.constants:
-        return _name(self, name, wanted)
+        return _name(self, name, expected)
     return self._one(self.scope.emit(Constant(value=0, dtype=dtype("int32")), (), name.span))
 
 
-def _same_but_for_dtype(wanted: Any, given: Any, dims: Any) -> Any:
-    return None if wanted.dtype != given.dtype else _mismatch(wanted, given, dims)
+def _same_but_for_dtype(expected: Any, given: Any, dims: Any) -> Any:
+    return None if expected.dtype != given.dtype else _mismatch(expected, given, dims)
 
 
 def _through_fp32(text: str) -> Fraction:
@@ -262,8 +262,8 @@ def _row_major_if_unknown(spec: Any) -> Any:
         return ROW_MAJOR
 
 
-def _mismatch_of_rest(wanted: Any, given: Any, dims: Any) -> Any:
-    problem = _mismatch(wanted, given, dims)
+def _mismatch_of_rest(expected: Any, given: Any, dims: Any) -> Any:
+    problem = _mismatch(expected, given, dims)
     return None if problem and problem[0] == "layouts" else problem
 
 

@@ -157,8 +157,8 @@ def in_own_type(name: str, a: Array, b: Array, out: DType | None) -> Array:
 @violates("LANG-10-05", "declares another tree than it takes")
 class OtherTreeDeclared(Deterministic):
     def numerics_declared(self, **question: Any) -> dict[str, Any]:
-        found = super().numerics_declared(**question)
-        return found | {"tree": "pairwise" if found["tree"] == "fold" else {"ring": 1}}
+        answer = super().numerics_declared(**question)
+        return answer | {"tree": "pairwise" if answer["tree"] == "fold" else {"ring": 1}}
 
 
 @violates("LANG-10-05", "declares no order")
@@ -174,8 +174,8 @@ class NothingDeclared(Deterministic):
 @violates("LANG-10-05", "declares trees over one term too many")
 class TreeOfOtherSize(Deterministic):
     def numerics_declared(self, *, operation: str, shapes: Sequence[Sequence[int]], **question: Any) -> dict[str, Any]:
-        found = super().numerics_declared(operation=operation, shapes=shapes, **question)
-        return found | {"tree": list(range(shapes[0][-1] + 1))} if operation == "matmul" else found
+        answer = super().numerics_declared(operation=operation, shapes=shapes, **question)
+        return answer | {"tree": list(range(shapes[0][-1] + 1))} if operation == "matmul" else answer
 
 
 ORDERS = [

@@ -30,10 +30,10 @@ class Differing(ReferenceAdapter):
 
     def language_execute(self, **request: Any) -> dict[str, Any]:
         """The results, changed where the level is one of those."""
-        found = super().language_execute(**request)
+        answer = super().language_execute(**request)
         if request.get("at", "graph") not in self._levels or not self._when(request):
-            return found
-        return {"outputs": [self._change(output) for output in found["outputs"]]}
+            return answer
+        return {"outputs": [self._change(output) for output in answer["outputs"]]}
 
 
 def differing(
@@ -138,5 +138,5 @@ class Numbered(ReferenceAdapter):
 
     def language_lower(self, **request: Any) -> dict[str, Any]:
         self.count += 1
-        found = super().language_lower(**request)
-        return found | {"text": f"// {self.count}\n{found['text']}"}
+        answer = super().language_lower(**request)
+        return answer | {"text": f"// {self.count}\n{answer['text']}"}

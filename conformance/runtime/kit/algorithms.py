@@ -25,8 +25,8 @@ def planned(
     session: MeshSession, collective: str = "all_reduce", count: int = 64, dtype: str = "fp32"
 ) -> tuple[str, str]:
     """The algorithm of a collective, and why."""
-    asked = {"collective": collective, "count": count, "dtype": DTYPE_IDS[dtype], "axis": "dp"}
-    plan = session.ask("tessxCollectivePlan", mesh=session.mesh, **asked)
+    request = {"collective": collective, "count": count, "dtype": DTYPE_IDS[dtype], "axis": "dp"}
+    plan = session.ask("tessxCollectivePlan", mesh=session.mesh, **request)
     return plan["algorithm"], plan["source"]
 
 

@@ -170,12 +170,12 @@ def judge_launched(impl: Implementation, check: Check, of: Launched, found: Tens
 
 
 def judge_reduction(
-    impl: Implementation, check: Check, question: Question, found: Tensor, wanted: Tensor | None
+    impl: Implementation, check: Check, question: Question, found: Tensor, expected: Tensor | None
 ) -> None:
     """A result under a deterministic policy; `wanted` are its canonical bits, which strict asks for."""
     if impl.level == "strict":
-        assert wanted is not None
-        check.bits(found, wanted, f"strict: the canonical order of {question.operation}")
+        assert expected is not None
+        check.bits(found, expected, f"strict: the canonical order of {question.operation}")
     elif impl.level == "fast":
         enclosures = bounds.enclose(f"oracle.{question.operation}", list(question.inputs), dict(question.arguments))
         check.enclosed(found, enclosures, f"the bound of {question.operation}")

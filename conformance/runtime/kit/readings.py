@@ -54,17 +54,17 @@ def ended_while_busy(session: MeshSession, function: str, **arguments: Any) -> N
     session.check.returns(answer, f"{function} succeeds")
 
 
-def has_arrived(session: MeshSession, pointer: int, wanted: bytes) -> None:
+def has_arrived(session: MeshSession, pointer: int, expected: bytes) -> None:
     """Copied work whose stream has ended is in host memory: at once, or a little later."""
-    found = session.host_bytes(pointer, len(wanted))
-    if found != wanted:
+    found = session.host_bytes(pointer, len(expected))
+    if found != expected:
         until = monotonic() + PATIENCE
-        while found != wanted and monotonic() < until:
+        while found != expected and monotonic() < until:
             sleep(0.01)
-            found = session.host_bytes(pointer, len(wanted))
+            found = session.host_bytes(pointer, len(expected))
         later = "the call returns at once, and what is queued finishes later"
-        session.check.reading("AMB-RT-50", later, found == wanted)
-    session.check.equal(found.hex(), wanted.hex(), "what was copied to the host")
+        session.check.reading("AMB-RT-50", later, found == expected)
+    session.check.equal(found.hex(), expected.hex(), "what was copied to the host")
 
 
 # Access outside of memory (AMB-RT-83)

@@ -176,8 +176,8 @@ class VersionOfAContext(ReferenceAdapter):
         """The numbers."""
         if not self.runtime.handles.live("context"):
             raise Refusal("TESS_ERR_NOT_INITIALIZED", "call", "tessGetVersion: no context")
-        found = super().runtime_tessGetVersion()
-        return {name: number for name, number in found.items() if name not in null}
+        answer = super().runtime_tessGetVersion()
+        return {name: number for name, number in answer.items() if name not in null}
 
 
 @varies("AMB-RT-07", "needs no context for events and host memory", *RUNTIME)

@@ -26,8 +26,8 @@ class OtherDevices(ReferenceAdapter):
 
     def runtime_tessxDevices(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """The devices, each with its own number."""
-        found = super().runtime_tessxDevices(**arguments)
-        return found | {"devices": [device | {"id": own(device["id"])} for device in found["devices"]]}
+        answer = super().runtime_tessxDevices(**arguments)
+        return answer | {"devices": [device | {"id": own(device["id"])} for device in answer["devices"]]}
 
     def runtime_tessMeshCreate(self, *, deviceIds: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802, N803
         """A mesh of devices of those numbers."""
@@ -57,8 +57,8 @@ class FewDevices(ReferenceAdapter):
 
     def runtime_tessxDevices(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Those that there are."""
-        found = super().runtime_tessxDevices(**arguments)
-        return found | {"devices": found["devices"][: self.count]}
+        answer = super().runtime_tessxDevices(**arguments)
+        return answer | {"devices": answer["devices"][: self.count]}
 
     def runtime_tessMeshCreate(self, *, deviceIds: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802, N803
         """A mesh of these."""
@@ -93,9 +93,9 @@ class UntoldDevice(FewDevices):
 
     def hello(self) -> dict[str, Any]:
         """Without the feature of a list."""
-        found = super().hello()
-        kept = {name: state for name, state in found["capabilities"].items() if name != "device-list"}
-        return found | {"capabilities": kept}
+        answer = super().hello()
+        capabilities = {name: state for name, state in answer["capabilities"].items() if name != "device-list"}
+        return answer | {"capabilities": capabilities}
 
     def __getattribute__(self, name: str) -> Any:
         if name == "runtime_tessxDevices":

@@ -95,10 +95,10 @@ class RoomBehindAllocations(ReferenceAdapter):
 
     def hello(self) -> dict[str, Any]:
         """Without the features that tell of it."""
-        found = super().hello()
+        answer = super().hello()
         hidden = ("memory-findings", "stream-memory-limits")
-        kept = {name: state for name, state in found["capabilities"].items() if name not in hidden}
-        return found | {"capabilities": kept}
+        capabilities = {name: state for name, state in answer["capabilities"].items() if name not in hidden}
+        return answer | {"capabilities": capabilities}
 
     def runtime_tessMalloc(self, *, bytes: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """More than was asked for, where there is so much."""

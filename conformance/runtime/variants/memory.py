@@ -133,13 +133,13 @@ class NothingIsNull(ReferenceAdapter):
 
     def runtime_tessMalloc(self, *, bytes: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Memory of the devices."""
-        found = super().runtime_tessMalloc(bytes=bytes, **arguments)
-        return {"devPtr": 0} if bytes == 0 else found
+        answer = super().runtime_tessMalloc(bytes=bytes, **arguments)
+        return {"devPtr": 0} if bytes == 0 else answer
 
     def runtime_tessHostAlloc(self, *, bytes: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         """Memory of the host."""
-        found = super().runtime_tessHostAlloc(bytes=bytes, **arguments)
-        return {"hostPtr": 0} if bytes == 0 else found
+        answer = super().runtime_tessHostAlloc(bytes=bytes, **arguments)
+        return {"hostPtr": 0} if bytes == 0 else answer
 
     def runtime_tessFree(self, *, devPtr: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802, N803
         """Free it."""

@@ -86,5 +86,5 @@ class InspectsWhatItLoads(ReferenceAdapter):
         """Return the inspection of an image."""
         context = super().runtime_tessInit()["context"]
         super().runtime_tessModuleLoad(context=context, image=image, size=len(image) // 2)
-        found: dict[str, Any] = super().abi_inspect(image=image)
-        return found
+        answer: dict[str, Any] = super().abi_inspect(image=image)
+        return answer

@@ -241,10 +241,10 @@ class UnsupportedLater(ReferenceAdapter):
 
     def runtime_tessStreamSynchronize(self, *, stream: Any) -> dict[str, Any]:  # noqa: N802
         """Wait, and tell it."""
-        found: dict[str, Any] = super().runtime_tessStreamSynchronize(stream=stream)
+        answer: dict[str, Any] = super().runtime_tessStreamSynchronize(stream=stream)
         if stream in self.unsupported:
             raise self.unsupported.pop(stream)
-        return found
+        return answer
 
     def session_reset(self) -> dict[str, Any]:
         """Forget it."""

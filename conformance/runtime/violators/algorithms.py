@@ -25,9 +25,9 @@ def planning_so(clause: str, name: str, description: str, plan: Callable[..., Pl
 def lacking(clause: str, algorithm: str, collective: str | None = None) -> Violation:
     """An algorithm that is missing, for one collective or for all."""
 
-    def plan(mesh: Any, wanted: str, *of: Any) -> Plan:
-        found = PLAN(mesh, wanted, *of)
-        lacks = found.algorithm == algorithm and found.source != "default" and collective in (None, wanted)
+    def plan(mesh: Any, expected: str, *of: Any) -> Plan:
+        found = PLAN(mesh, expected, *of)
+        lacks = found.algorithm == algorithm and found.source != "default" and collective in (None, expected)
         return Plan("ring" if algorithm != "ring" else "tree", "default") if lacks else found
 
     name = f"no_{algorithm}" + (f"_{collective}" if collective else "")

@@ -84,11 +84,11 @@ KEPT = [
 @violates("RT-11-01", "attaches a descriptor to launches alone")
 class LaunchesAlone(ReferenceAdapter):
     def runtime_tessxDescriptors(self, *, stream: Any) -> dict[str, Any]:  # noqa: N802
-        found = super().runtime_tessxDescriptors(stream=stream)["descriptors"]
+        answer = super().runtime_tessxDescriptors(stream=stream)["descriptors"]
         return {
             "descriptors": [
                 descriptor
-                for descriptor in found
+                for descriptor in answer
                 if "_" not in descriptor["name"] and descriptor["name"] != "broadcast"
             ]
         }

@@ -131,8 +131,10 @@ UNLOADED = [
 def found(name: str, description: str, matches: Any) -> Violation:
     """The first kernel of a module that matches a name is the one that is found."""
 
-    def entry(module: LoadedModule, wanted: str) -> Any:
-        return next((kernel for kernel in module.fatbin.metadata.kernels if matches(module, kernel.name, wanted)), None)
+    def entry(module: LoadedModule, expected: str) -> Any:
+        return next(
+            (kernel for kernel in module.fatbin.metadata.kernels if matches(module, kernel.name, expected)), None
+        )
 
     return replaced("RT-04.5-16", description, BuildsOnce, (LoadedModule, "entry", entry), name=name)
 
@@ -144,17 +146,21 @@ def names(module: LoadedModule) -> list[str]:
 
 FOUND = [
     found(
-        "first_kernel", "finds the first under every known name", lambda module, name, wanted: wanted in names(module)
+        "first_kernel",
+        "finds the first under every known name",
+        lambda module, name, expected: expected in names(module),
     ),
-    found("any_kernel", "finds the first under any name", lambda module, name, wanted: True),
+    found("any_kernel", "finds the first under any name", lambda module, name, expected: True),
     found(
-        "prefix", "finds a kernel by the beginning of its name", lambda module, name, wanted: name.startswith(wanted)
+        "prefix",
+        "finds a kernel by the beginning of its name",
+        lambda module, name, expected: name.startswith(expected),
     ),
-    found("any_case", "does not tell capitals apart", lambda module, name, wanted: name.lower() == wanted.lower()),
+    found("any_case", "does not tell capitals apart", lambda module, name, expected: name.lower() == expected.lower()),
     found(
         "not_the_last",
         "does not find the last kernel",
-        lambda module, name, wanted: name == wanted and name != names(module)[-1],
+        lambda module, name, expected: name == expected and name != names(module)[-1],
     ),
     answering("RT-04.5-16", "null_kernel", "gives a kernel that is NULL", "tessKernelGet", null("kernel")),
 ]

@@ -13,12 +13,12 @@ EVERY_TARGET = pytest.mark.parametrize("target", targets())
 
 def model(impl, check, target, *parts):
     """A part of the model that says something."""
-    found = check.returns(impl.wsp.architecture(target=target))
+    answer = check.returns(impl.wsp.architecture(target=target))
     for part in parts:
-        there = isinstance(found, dict) and bool(found.get(part))
-        check.true(there, f"the model has {'.'.join(parts)}", found)
-        found = found[part]
-    return found
+        there = isinstance(answer, dict) and bool(answer.get(part))
+        check.true(there, f"the model has {'.'.join(parts)}", answer)
+        answer = answer[part]
+    return answer
 
 
 def every(check, entries, member, fits, what):

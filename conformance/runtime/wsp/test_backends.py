@@ -42,8 +42,8 @@ LOGICAL = ("tensors", "slots", "channels", "assignments")
 def test_cpu_sim_runs_a_package_here(impl, check):
     """The results follow from the program, and the package is all that it needs (AMB-WSP-31)."""
     package = compiled(impl, check, pipeline())
-    told = check.returns(impl.wsp.load(package=package))
-    check.equal(told["target"], "cpu_sim", "the target that the package says")
+    answer = check.returns(impl.wsp.load(package=package))
+    check.equal(answer["target"], "cpu_sim", "the target that the package says")
     actual = statistics(impl, check, package)
     check.equal(elements("i32", actual["tensors"]["t"]), [35] * 3, "the tensor that tokens fill")
     check.equal(len(actual["assignments"]), 12, "the tasks that were issued")
@@ -199,8 +199,8 @@ def test_an_aie_package_is_structured(impl, check):
     usual = document_of(check, compiled(impl, check, one))
     for member in ("kernels", "csp", "slots", "symbols", "tensors"):
         check.equal(document.get(member), usual[member], f"{member}, as for cpu_sim")
-    told = check.returns(impl.wsp.load(package=compiled(impl, check, one, "aie")))
-    check.equal(told["target"], "aie", "the target that the package says")
+    answer = check.returns(impl.wsp.load(package=compiled(impl, check, one, "aie")))
+    check.equal(answer["target"], "aie", "the target that the package says")
 
 
 @feature("wsp-kernels")

@@ -253,13 +253,13 @@ def test_a_diagnosed_directive_is_reported_once_and_ignored(impl, check, target)
             check.equal(behaviour(impl, check, answer["package"]), without, "the run")
 
 
-def in_state(impl, check, target, wanted):
+def in_state(impl, check, target, expected):
     """The further directives of a target in a state."""
     known = (*PROBES, *UNUSUAL)
     return [
         name
         for name, directive in matrix(impl, check, target)["directives"].items()
-        if directive == wanted and name not in known
+        if directive == expected and name not in known
     ]
 
 
@@ -301,8 +301,8 @@ def test_only_phase_2_claims_back_pressure(impl, check, target):
     check.true(declared["phase"] in (1, 2), "the phase is 1 or 2", declared["phase"])
     windowed = program(process("p"), schedule=schedule(window=2))
     check.equal(bounds if declared["phase"] == 1 else {}, {}, "the bounds that phase 1 says to enforce")
-    told = check.returns(impl.wsp.load(package=compiled(impl, check, windowed, target)))
-    check.equal(told["phase"], declared["phase"], "the phase of the package")
+    answer = check.returns(impl.wsp.load(package=compiled(impl, check, windowed, target)))
+    check.equal(answer["phase"], declared["phase"], "the phase of the package")
 
 
 @feature("wsp-capabilities", "wsp-kernels", "wsp-packages", "wsp-resources", "wsp-statistics", "wsp-steps")

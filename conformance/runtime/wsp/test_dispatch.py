@@ -61,13 +61,13 @@ def test_every_task_is_executed_once_on_one_worker(impl, check, policy):
 @pytest.mark.parametrize("workers", [1, 2, 3, 5, 16])
 def test_round_robin_gives_task_i_to_worker_i_modulo_n(impl, check, workers):
     """Tasks go to workers in the order of issue over two kernels and two processes, for any keys (AMB-WSP-05)."""
-    made = program(
+    source = program(
         process("p", task("w3", key=7), task("w4", key=7), task("w4", key=7), run("w9"), task("w3", key=7), task("w4")),
         process("q", run("w2"), repeat(6, task("w4", key=slot("i")), task("w3"), index="i")),
         kernels=work(2, 3, 4, 9),
         schedule=schedule("round_robin", workers),
     )
-    actual = under_seeds(impl, check, made)
+    actual = under_seeds(impl, check, source)
     check.equal(actual["assignments"], [index % workers for index in range(17)], "the worker of each task")
     check.equal(len(actual["workers"]), workers, "the workers")
 
@@ -76,8 +76,8 @@ def test_round_robin_gives_task_i_to_worker_i_modulo_n(impl, check, workers):
 @pytest.mark.parametrize("workers", [3, 7])
 def test_round_robin_counts_every_task(impl, check, workers):
     """The count exceeds a byte: there are 600 tasks (AMB-WSP-05)."""
-    made = program(process("p", repeat(600, task("w3"))), kernels=work(3), schedule=schedule("round_robin", workers))
-    assigned = statistics(impl, check, made)["assignments"]
+    source = program(process("p", repeat(600, task("w3"))), kernels=work(3), schedule=schedule("round_robin", workers))
+    assigned = statistics(impl, check, source)["assignments"]
     check.equal(assigned, [index % workers for index in range(600)], "the worker of each task")
 
 
@@ -86,10 +86,10 @@ def test_round_robin_counts_every_task(impl, check, workers):
 def test_every_worker_runs_one_task_at_a_time(impl, check, busy):
     """One of five workers has three tasks of five cycles, two while it is busy; the others have tasks of none."""
     tasks = [task("w5" if number == busy else "w0") for number in range(5)]
-    made = program(
+    source = program(
         process("p", repeat(3, *tasks, run("w1"))), kernels=work(0, 1, 5), schedule=schedule("round_robin", 5)
     )
-    actual = statistics(impl, check, made)
+    actual = statistics(impl, check, source)
     check.equal(actual["total_cycles"], 15, "the time of the run")
     check.equal(actual["workers"][busy], {"busy": 15, "tasks": 3}, "what the worker did")
 
@@ -146,7 +146,7 @@ def test_equal_keys_have_equal_workers_in_another_process(impl, check, policy):
 def test_a_policy_of_the_user_places_by_its_expression(impl, check):
     """Over issue number, key and a symbol, which changes between runs; a worker that is not there is an error."""
     placed = op("mod", op("add", {"input": "task"}, op("mul", {"input": "key"}, symbol("s"))), 7)
-    made = program(
+    source = program(
         process("p", *(task("w3", key=number) for number in (4, 0, 9, 2))),
         kernels=work(3),
         symbols=[symbol_of("s", 1)],
@@ -154,9 +154,9 @@ def test_a_policy_of_the_user_places_by_its_expression(impl, check):
     )
     directives = check.returns(impl.wsp.capabilities(target="cpu_sim"))["directives"]
     if directives.get("dispatch.expression") != "enforced":
-        check.rejects(impl.wsp.compile(program=made, target="cpu_sim"), category="UNSUPPORTED_DIRECTIVE")
+        check.rejects(impl.wsp.compile(program=source, target="cpu_sim"), category="UNSUPPORTED_DIRECTIVE")
         return
-    package = compiled(impl, check, made)
+    package = compiled(impl, check, source)
     check.equal(statistics(impl, check, package, symbols={"s": "0"})["assignments"], [0, 1, 2, 3], "with s = 0")
     check.equal(statistics(impl, check, package)["assignments"], [4, 1, 4, 5], "with the default of 1")
     ends_with_error(check, ran(impl, check, package, symbols={"s": "2"}), "WORKER_OUT_OF_RANGE", "p")

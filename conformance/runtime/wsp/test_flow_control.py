@@ -64,14 +64,14 @@ def test_stalls_their_cycles_and_the_mark_of_each_resource(impl, check, exhausti
     check.equal(others(actual, exhaustion.reason), {}, "the stalls for other reasons")
 
 
-def has(check, found, *members):
+def has(check, actual, *members):
     """The statistics have these members."""
-    check.equal([member for member in members if member not in found], [], "the members that are missing")
+    check.equal([member for member in members if member not in actual], [], "the members that are missing")
 
 
-def others(found, *reasons):
+def others(actual, *reasons):
     """The stalls for other reasons that took time; the order in which waiting processes are served may add others."""
-    return {name: stall for name, stall in found["stalls"].items() if name not in reasons and stall["cycles"]}
+    return {name: stall for name, stall in actual["stalls"].items() if name not in reasons and stall["cycles"]}
 
 
 @feature("wsp-resources", "wsp-steps")

@@ -87,11 +87,11 @@ def test_an_instruction_of_two_operands(impl, check, dtype):
     a, b = operands(dtype)
     names = ("min", "max") if dtype == "bool" else ("add", "sub", "mul", "min", "max")
     rows = {"a": a, "b": b, **{name: np.zeros_like(a) for name in names}}
-    found = computed(impl, check, rows, [instruction(name, name, "a", "b") for name in names])
+    actual = computed(impl, check, rows, [instruction(name, name, "a", "b") for name in names])
     for name in names:
         with np.errstate(all="ignore"):
             expected = quiet(ARITHMETIC[name](a, b)) if name in ARITHMETIC else extreme(a, b, name == "min")
-        check.equal(found[name], expected.astype(a.dtype).tobytes().hex(), f"{name} of {dtype}")
+        check.equal(actual[name], expected.astype(a.dtype).tobytes().hex(), f"{name} of {dtype}")
 
 
 @clause("WSP-07.2-16")
@@ -107,8 +107,8 @@ def test_a_sum_adds_in_the_order_of_the_elements(impl, check, dtype):
             total += element
     if type_.kind == "f":
         assert total[0] != np.sum(row), "pairs give the same number"
-    found = computed(impl, check, {"a": row, "y": np.zeros(1, type_)}, [instruction("sum", "y", "a")])
-    check.equal(found["y"], total.tobytes().hex(), f"the sum of {dtype}")
+    actual = computed(impl, check, {"a": row, "y": np.zeros(1, type_)}, [instruction("sum", "y", "a")])
+    check.equal(actual["y"], total.tobytes().hex(), f"the sum of {dtype}")
 
 
 @clause("WSP-07.2-16")
@@ -121,14 +121,14 @@ def test_scalars_and_constants_are_numbers_of_the_dtype(impl, check, dtype):
     fills = [instruction("fill", name, f"s{place}") for place, name in enumerate(names)]
     rows = {name: np.zeros(3, type_) for name in (*names, "c")} | {"w": np.zeros(1 if dtype == "bool" else 300, type_)}
     more = [] if dtype == "bool" else [instruction("iota", "w", "s2")]
-    found = computed(impl, check, rows, [*fills, instruction("fill", "c", values[-2]), *more], values)
+    actual = computed(impl, check, rows, [*fills, instruction("fill", "c", values[-2]), *more], values)
     for name, value in (*zip(names, values, strict=True), ("c", values[-2])):
         number = np.array([value], "<u8")
         expected = np.repeat(number != 0 if dtype == "bool" else number.astype(type_), 3)
-        check.equal(found[name], expected.astype(type_).tobytes().hex(), f"{value} in {dtype}")
+        check.equal(actual[name], expected.astype(type_).tobytes().hex(), f"{value} in {dtype}")
     if more:
         expected = np.arange(300, dtype="<u8").astype(type_) + np.array(300, "<u8").astype(type_)
-        check.equal(found["w"], expected.tobytes().hex(), "three hundred numbers from three hundred on")
+        check.equal(actual["w"], expected.tobytes().hex(), "three hundred numbers from three hundred on")
 
 
 @clause("WSP-01.2-05", "WSP-02.4-02")

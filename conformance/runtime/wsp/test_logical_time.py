@@ -38,11 +38,11 @@ AT_EACH_PLACE = pytest.mark.parametrize("longest", [0, 1, 2])
 def test_total_cycles_are_the_largest_time_of_a_process(impl, check, longest):
     """Three processes that never wait; each in turn is the longest. No sum, and not the first's or last's time."""
     times = [19 if index == longest else (7, 12, 5)[index] for index in range(3)]
-    made = program(
+    source = program(
         *(process(f"p{number}", run(f"w{time}")) for number, time in enumerate(times)),
         kernels=work(*sorted(set(times))),
     )
-    actual = under_seeds(impl, check, made)
+    actual = under_seeds(impl, check, source)
     check.equal(
         actual["processes"], {f"p{number}": time for number, time in enumerate(times)}, "the times of the processes"
     )
@@ -54,13 +54,13 @@ def test_total_cycles_are_the_largest_time_of_a_process(impl, check, longest):
 @pytest.mark.parametrize("capacity", [1, 2, 5])
 def test_the_makespan_of_a_pipeline_is_that_of_its_slowest_stage(impl, check, capacity):
     """The source sends at once and the last stage takes the longest, so that all others only wait: 6 tokens of 11."""
-    made = program(
+    source = program(
         process("sink", consume("c", "x", run("w11"))),
         process("source", repeat(6, send("c", slot("i")), index="i")),
         channels=[channel("c", capacity)],
         kernels=work(11),
     )
-    actual = under_seeds(impl, check, made)
+    actual = under_seeds(impl, check, source)
     check.equal((actual["total_cycles"], actual["processes"]["sink"]), (66, 66), "makespan and time of the sink")
 
 
@@ -69,10 +69,10 @@ def test_the_makespan_of_a_pipeline_is_that_of_its_slowest_stage(impl, check, ca
 def test_each_process_has_a_time_of_its_own(impl, check):
     """Four processes, of which one runs nothing and two the same."""
     bodies = {"a": [3, 3], "b": [], "c": [8, 3, 8], "d": [3, 3]}
-    made = program(
+    source = program(
         *(process(name, *(run(f"w{cycle}") for cycle in cycles)) for name, cycles in bodies.items()), kernels=work(3, 8)
     )
-    actual = under_seeds(impl, check, made)
+    actual = under_seeds(impl, check, source)
     check.equal(actual["processes"], {"a": 6, "b": 0, "c": 19, "d": 6}, "the times of the processes")
 
 
@@ -82,12 +82,12 @@ def test_each_process_has_a_time_of_its_own(impl, check):
 def test_a_kernel_adds_the_cycles_that_it_reports(impl, check, fixed, per_element, count):
     """A fixed part and a part for each element, three times over (AMB-WSP-31, AMB-WSP-61)."""
     cycles = fixed + per_element * count
-    made = program(
+    source = program(
         process("p", repeat(3, run("f", "t", slot("i")), index="i")),
         kernels=[filler("f", fixed, per_element)],
         tensors=[tensor("t", "u16", [0] * count)],
     )
-    actual = under_seeds(impl, check, made)
+    actual = under_seeds(impl, check, source)
     check.equal(actual["kernels"]["f"], {"runs": 3, "cycles": 3 * cycles}, "the report of the kernel")
     check.equal(actual["processes"], {"p": 3 * cycles}, "the time of the process")
     check.equal(actual["total_cycles"], 3 * cycles, "the time of the run")
@@ -97,13 +97,13 @@ def test_a_kernel_adds_the_cycles_that_it_reports(impl, check, fixed, per_elemen
 @clause("WSP-01.2-05")
 def test_the_cycles_of_each_kernel_are_reported(impl, check):
     """Two kernels in processes and tasks, and one that never runs."""
-    made = program(
+    source = program(
         process("p", run("w3"), task("w7"), run("w3")),
         process("q", task("w7"), run("w7")),
         kernels=work(3, 7, 9),
         schedule=schedule("round_robin", workers=2),
     )
-    actual = under_seeds(impl, check, made)
+    actual = under_seeds(impl, check, source)
     expected = {"w3": {"runs": 2, "cycles": 6}, "w7": {"runs": 3, "cycles": 21}, "w9": {"runs": 0, "cycles": 0}}
     check.equal({name: actual["kernels"][name] for name in expected}, expected, "runs and cycles of the kernels")
     check.equal(sum(worker["busy"] for worker in actual["workers"]), 14, "how long workers were busy")
@@ -123,9 +123,9 @@ def test_the_a2a3_target_reports_the_cycles_of_its_kernels(impl, check):
 
 
 def _reports_cycles(impl, check, target):
-    made = program(process("p", run("w9"), run("w9")), kernels=work(9))
-    found = statistics(impl, check, compiled(impl, check, made, target))
-    check.true(found["total_cycles"] >= found["kernels"]["w9"]["cycles"] > 0, "the cycles of the kernel", found)
+    source = program(process("p", run("w9"), run("w9")), kernels=work(9))
+    actual = statistics(impl, check, compiled(impl, check, source, target))
+    check.true(actual["total_cycles"] >= actual["kernels"]["w9"]["cycles"] > 0, "the cycles of the kernel", actual)
 
 
 @feature("wsp-slots")
@@ -133,12 +133,12 @@ def _reports_cycles(impl, check, target):
 @pytest.mark.parametrize("latency", [1, 4, 1000])
 def test_a_token_is_seen_when_the_latency_has_passed(impl, check, latency):
     """A channel of one token delivers each of five tokens `latency` after its send."""
-    made = program(
+    source = program(
         process("source", repeat(5, send("c", slot("i")), index="i")),
         process("sink", repeat(5, receive("c", "x"))),
         channels=[channel("c", latency=latency)],
     )
-    package = compiled(impl, check, made)
+    package = compiled(impl, check, source)
     if (document := published(package)) is not None:
         check.equal(document["csp"]["channels"][0]["latency"], latency, "the latency in the package")
     actual = statistics(impl, check, package)
@@ -150,14 +150,14 @@ def test_a_token_is_seen_when_the_latency_has_passed(impl, check, latency):
 @clause("WSP-02.4-03")
 def test_each_channel_has_its_own_latency(impl, check):
     """Three edges in a row, of 2, 0 and 7 cycles."""
-    made = program(
+    source = program(
         process("a", send("ab", 1)),
         process("b", receive("ab", "x"), send("bc", slot("x"))),
         process("c", receive("bc", "y"), send("cd", slot("y"))),
         process("d", receive("cd", "z")),
         channels=[channel("ab", latency=2), channel("bc", latency=0), channel("cd", latency=7)],
     )
-    actual = under_seeds(impl, check, made)
+    actual = under_seeds(impl, check, source)
     check.equal(actual["total_cycles"], 9, "the latencies of the path")
     check.equal(actual["slots"], {"x": "1", "y": "1", "z": "1"}, "the token")
 
@@ -166,12 +166,12 @@ def test_each_channel_has_its_own_latency(impl, check):
 @clause("WSP-02.4-04", "WSP-02.2-08")
 def test_tokens_without_latency_take_no_time(impl, check):
     """Twenty tokens through two channels, and kernels of 3 cycles at their end: the kernels are all the time."""
-    made = program(
+    source = program(
         process("source", repeat(20, send("c", slot("i")), index="i")),
         process("stage", consume("c", "x", send("d", slot("x")))),
         process("sink", consume("d", "y", run("w3"))),
         channels=[channel("c"), channel("d", 4)],
         kernels=work(3),
     )
-    actual = under_seeds(impl, check, made)
+    actual = under_seeds(impl, check, source)
     check.equal(actual["total_cycles"], 60, "the time of the run")

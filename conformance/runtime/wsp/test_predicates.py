@@ -75,14 +75,14 @@ NO_ELEMENTS = {
 def test_what_a_kernel_writes_steers_a_cond(impl, check, issued, value):
     """A kernel in the process or a task of 6 cycles writes the tensor; the load comes after it, then the cond."""
     writes = run("f", "t", value) if issued == "run" else task("f", "t", value)
-    made = program(
+    source = program(
         process("p", load("s", "t", 1), writes, load("s", "t", 1), cond(slot("s"), [note(1)], [note(2)]), note(3)),
         process("q", note(6, "other"), cond(slot("nobody"), [note(1, "other")]), note(7, "other")),
         kernels=[filler("f", 6)],
         tensors=[tensor("t", "u64", [5, 0 if value else 5])],
         logs=["log", "other"],
     )
-    actual = under_seeds(impl, check, made)
+    actual = under_seeds(impl, check, source)
     check.equal(noted(actual), "13" if value else "23", "the branch that was taken")
     check.equal(noted(actual, "other"), "67", "a cond without an otherwise, on a slot that nobody set")
     check.equal(actual["slots"]["s"], str(value), "the slot")
@@ -94,12 +94,12 @@ def test_what_a_kernel_writes_steers_a_cond(impl, check, issued, value):
 def test_an_element_becomes_a_number_of_64_bits(impl, check, dtype):
     """Integers extend in two's complement, floats are whole numbers, -0.0 is 0, bool is 0 or 1 (AMB-WSP-13)."""
     given = ELEMENTS[dtype]
-    made = program(
+    source = program(
         process("p", *(load(f"x{place}", "t", place) for place in range(len(given)))),
         tensors=[tensor("before", dtype, given[::-1]), tensor("t", dtype, given)],
     )
     expected = {f"x{place}": str(int(element) % (1 << 64)) for place, element in enumerate(given)}
-    check.equal(statistics(impl, check, made)["slots"], expected, "the slots")
+    check.equal(statistics(impl, check, source)["slots"], expected, "the slots")
 
 
 @feature("wsp-expressions", "wsp-slots", "wsp-statistics")
@@ -108,12 +108,12 @@ def test_an_element_becomes_a_number_of_64_bits(impl, check, dtype):
 def test_an_element_that_is_no_whole_number_is_an_error(impl, check, dtype):
     """Negative, fractional, too large or not finite: never rounded, and the slot keeps its value (AMB-WSP-13)."""
     given = NO_ELEMENTS[dtype]
-    made = program(
+    source = program(
         process("p", load("x", "u"), load("x", "t", symbol("at")), note(1)),
         tensors=[tensor("t", dtype, given), tensor("u", "u8", [77])],
         symbols=[symbol_of("at")],
     )
-    package = compiled(impl, check, made)
+    package = compiled(impl, check, source)
     for place in range(len(given)):
         result = ran(impl, check, package, symbols={"at": str(place)})
         ends_with_error(check, result, "SLOT_VALUE", "p")
@@ -124,12 +124,12 @@ def test_an_element_that_is_no_whole_number_is_an_error(impl, check, dtype):
 @clause("WSP-04.2-02")
 def test_the_element_of_a_load_is_an_expression(impl, check):
     """The last element comes first; one beyond the last is an error (AMB-WSP-58)."""
-    made = program(
+    source = program(
         process("p", repeat(symbol("n"), load("x", "t", op("sub", 4, slot("i"))), note(slot("x")), index="i")),
         tensors=[tensor("t", "i16", [1, 2, 3, 4, 5])],
         symbols=[symbol_of("n", 5)],
     )
-    package = compiled(impl, check, made)
+    package = compiled(impl, check, source)
     check.equal(noted(statistics(impl, check, package)), "54321", "the elements")
     result = ran(impl, check, package, symbols={"n": "6"})
     ends_with_error(check, result, "ELEMENT_OUT_OF_RANGE", "p")
@@ -139,12 +139,12 @@ def test_the_element_of_a_load_is_an_expression(impl, check):
 @clause("WSP-04.2-02")
 def test_a_slot_keeps_what_was_loaded(impl, check):
     """A later write to the tensor does not change it; the next load does."""
-    made = program(
+    source = program(
         process("p", load("x", "t"), run("f", "t", 9), note(slot("x")), load("x", "t"), note(slot("x"))),
         kernels=[filler("f")],
         tensors=[tensor("t", "u8", [4, 4])],
     )
-    check.equal(noted(under_seeds(impl, check, made)), "49", "the slot")
+    check.equal(noted(under_seeds(impl, check, source)), "49", "the slot")
 
 
 @feature("wsp-expressions", "wsp-seeds", "wsp-slots", "wsp-statistics")
@@ -152,18 +152,18 @@ def test_a_slot_keeps_what_was_loaded(impl, check):
 def test_a_cond_reads_its_slot_each_time(impl, check):
     """A cond in a loop, whose slot changes in each round, from 0 and back to 0; nested conds too."""
     inner = cond(op("eq", slot("x"), 2), [note(2)], [note(1)])
-    made = program(
+    source = program(
         process("p", repeat(6, load("x", "t", slot("i")), cond(slot("x"), [inner], [note(10)]), index="i")),
         tensors=[tensor("t", "u8", [0, 1, 2, 0, 2, 1])],
     )
-    check.equal(noted(under_seeds(impl, check, made)), "a12a21", "the branches that were taken")
+    check.equal(noted(under_seeds(impl, check, source)), "a12a21", "the branches that were taken")
 
 
 @feature("wsp-expressions", "wsp-seeds", "wsp-slots", "wsp-statistics")
 @clause("WSP-04.2-03")
 def test_a_predicate_and_a_count_over_several_slots(impl, check):
     """Slots of two processes, by token; a repeat takes its count when it begins."""
-    made = program(
+    source = program(
         process("p", load("a", "t", 0), send("c", op("add", slot("a"), 1))),
         process(
             "q", receive("c", "n"), repeat(slot("n"), load("n", "t", 1), note(slot("n"))), cond(slot("a"), [note(5)])
@@ -171,22 +171,22 @@ def test_a_predicate_and_a_count_over_several_slots(impl, check):
         channels=[channel("c")],
         tensors=[tensor("t", "u8", [2, 7])],
     )
-    check.equal(noted(under_seeds(impl, check, made)), "7775", "rounds of the loop, and the cond")
+    check.equal(noted(under_seeds(impl, check, source)), "7775", "rounds of the loop, and the cond")
 
 
 LATE = {
-    "run": ([run("slow", "t", slot("x"))], [], lambda found: elements("i32", found["tensors"]["t"])[0]),
-    "load": ([task("count", "u", 40), load("y", "u", slot("x"))], [], lambda found: int(found["slots"]["y"]) - 40),
+    "run": ([run("slow", "t", slot("x"))], [], lambda actual: elements("i32", actual["tensors"]["t"])[0]),
+    "load": ([task("count", "u", 40), load("y", "u", slot("x"))], [], lambda actual: int(actual["slots"]["y"]) - 40),
     "task": (
         [task("slow", "u", 9), task("slow", "t", slot("x"))],
         [],
-        lambda found: elements("i32", found["tensors"]["t"])[0],
+        lambda actual: elements("i32", actual["tensors"]["t"])[0],
     ),
-    "key": ([task("slow", "u", 9), task("slow", "t", 3, key=slot("x"))], [], lambda found: found["assignments"][1]),
+    "key": ([task("slow", "u", 9), task("slow", "t", 3, key=slot("x"))], [], lambda actual: actual["assignments"][1]),
     "send": (
         [send("c", 9), send("c", slot("x"))],
         [run("w9"), receive("c", "y"), receive("c", "y")],
-        lambda found: int(found["slots"]["y"]),
+        lambda actual: int(actual["slots"]["y"]),
     ),
 }
 """Statements that begin while x is 1 and go on after it is 2, what the other process does then, and what x they had."""
@@ -197,7 +197,7 @@ LATE = {
 @pytest.mark.parametrize(("late", "then", "observed"), LATE.values(), ids=LATE)
 def test_operands_are_evaluated_when_a_statement_begins(impl, check, late, then, observed):
     """A kernel that runs, and what waits for a task, a window or a channel, has the slot as it was (AMB-WSP-47)."""
-    made = program(
+    source = program(
         process("p", load("x", "old"), *late),
         process("q", run("w3"), load("x", "new"), *then),
         channels=[channel("c")],
@@ -214,7 +214,7 @@ def test_operands_are_evaluated_when_a_statement_begins(impl, check, late, then,
         ],
         schedule=schedule("affinity", 3, 1),
     )
-    actual = observed(statistics(impl, check, made))
+    actual = observed(statistics(impl, check, source))
     check.reading("AMB-WSP-47", "no order but wait", actual == -40)
     check.equal(actual, 1, "the value of the slot that the statement had")
 
@@ -223,7 +223,7 @@ def test_operands_are_evaluated_when_a_statement_begins(impl, check, late, then,
 @clause("WSP-04.2-01")
 def test_a_wait_is_for_the_tasks_of_its_own_process(impl, check):
     """It ends at 5 while the task of another process, issued before, runs until 60, and that of a third until 5."""
-    made = program(
+    source = program(
         process("long", task("fill", "a", 7, key=1)),
         process("p", task("short", "b", 8, key=2), wait(), load("x", "b"), note(slot("x")), run("w9")),
         process("idle", wait(), note(1)),
@@ -231,7 +231,7 @@ def test_a_wait_is_for_the_tasks_of_its_own_process(impl, check):
         tensors=[tensor("a", "u8", [0]), tensor("b", "u8", [0])],
         schedule=schedule("affinity", 3, 8),
     )
-    actual = statistics(impl, check, made)
+    actual = statistics(impl, check, source)
     check.equal(noted(actual), "18", "what is noted")
     check.equal(actual["processes"], {"long": 0, "p": 14, "idle": 0}, "the times of the processes")
 
@@ -291,7 +291,7 @@ def test_a_package_runs_as_it_was_compiled(impl, check):
 @clause("WSP-01.1-01", "WSP-01.1-02")
 def test_every_statement_has_its_effect_in_the_package_alone(impl, check):
     """Kernels, tasks, keys, channels, conds, loads, loops: the run has the package and no more (AMB-WSP-22)."""
-    made = program(
+    source = program(
         process(
             "p", repeat(4, task("f", "t", op("add", slot("i"), 5), key=slot("i"), signals=["c"]), index="i"), wait()
         ),
@@ -301,7 +301,7 @@ def test_every_statement_has_its_effect_in_the_package_alone(impl, check):
         tensors=[tensor("t", "i32", [0, 0, 0])],
         schedule=schedule("round_robin", 2, 3),
     )
-    actual = under_seeds(impl, check, made)
+    actual = under_seeds(impl, check, source)
     check.equal(noted(actual), "8888", "the elements, each loaded after the tasks that were in flight")
     check.equal(actual["assignments"], [0, 1, 0, 1], "the workers of the tasks")
     check.equal(actual["kernels"]["f"], {"runs": 4, "cycles": 36}, "the kernel")
@@ -350,7 +350,7 @@ def test_nothing_but_a_load_brings_an_element_into_control(impl, check):
         {"op": "task", "kernel": "w4", "arguments": [], "key": named},
         {"op": "send", "channel": "c", "value": named},
     ):
-        made = program(
+        source = program(
             process("p", statement), channels=[channel("c")], kernels=work(4), tensors=[tensor("t", "u8", [1])]
         )
-        check.rejects(impl.wsp.compile(program=made, target="cpu_sim"), category="INVALID_PROGRAM")
+        check.rejects(impl.wsp.compile(program=source, target="cpu_sim"), category="INVALID_PROGRAM")

@@ -84,9 +84,9 @@ def with_capacity(made, capacity):
     return {**made, "csp": {**made["csp"], "channels": channels}}
 
 
-def logs(found, expected):
+def logs(actual, expected):
     """Compare the last note of each process: sixteen digits, leading zeros apart."""
-    return {name: noted(found, f"log{name[1:]}") for name in expected}
+    return {name: noted(actual, f"log{name[1:]}") for name in expected}
 
 
 @feature("wsp-seeds")

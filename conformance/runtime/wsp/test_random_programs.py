@@ -18,8 +18,8 @@ BATCHES, PROGRAMS = 8, 20
 
 def results(check, generated, statistics, what):
     """Check that a run's results are those of the sequential model."""
-    found = {name: elements("u64", statistics["tensors"][name])[0] for name in generated.tensors}
-    check.equal(found, dict(generated.tensors), f"the tensors {what}")
+    actual = {name: elements("u64", statistics["tensors"][name])[0] for name in generated.tensors}
+    check.equal(actual, dict(generated.tensors), f"the tensors {what}")
     slots = {name: statistics["slots"].get(name, "0") for name in generated.slots}
     check.equal(slots, dict(generated.slots), f"the slots {what}")
     left = {name: channel["left"] for name, channel in statistics["channels"].items()}
@@ -50,15 +50,15 @@ def smaller_bounds(impl, check, programs, number):
         results(check, generated, result["statistics"], "with room for all")
         for sizes, capacities in bounds:
             smaller, _ = enlarged(generated.program, capacities)
-            found = ran(impl, check, smaller, resources=sizes)
+            actual = ran(impl, check, smaller, resources=sizes)
             what = f"with {sizes} and {capacities}"
-            check.true(found["outcome"] in ("completed", "deadlock"), f"the outcome {what}", reason(found))
-            outcomes.append(found["outcome"])
-            if found["outcome"] == "completed":
-                results(check, generated, found["statistics"], what)
+            check.true(actual["outcome"] in ("completed", "deadlock"), f"the outcome {what}", reason(actual))
+            outcomes.append(actual["outcome"])
+            if actual["outcome"] == "completed":
+                results(check, generated, actual["statistics"], what)
             else:
-                check.true(len(found["deadlock"]["waiting"]) > 0, f"the report {what} says who waits")
-                check.true(len(found["deadlock"]["mitigations"]) > 0, f"the report {what} has suggestions")
+                check.true(len(actual["deadlock"]["waiting"]) > 0, f"the report {what} says who waits")
+                check.true(len(actual["deadlock"]["mitigations"]) > 0, f"the report {what} has suggestions")
 
     judge_each(check, lambda choose: bounded(choose, 3), judge, examples=programs, number=number)
     check.true("completed" in outcomes, "not every bounded run is a deadlock", len(outcomes))

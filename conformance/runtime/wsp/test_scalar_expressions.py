@@ -61,9 +61,9 @@ def valued(*expressions, symbols=()):
     )
 
 
-def values(found, count):
+def values(actual, count):
     """Return the slots' values."""
-    return [int(found["slots"][f"x{place}"]) for place in range(count)]
+    return [int(actual["slots"][f"x{place}"]) for place in range(count)]
 
 
 @feature("wsp-expressions")
@@ -127,11 +127,11 @@ def test_a_symbol_has_the_value_of_its_run(impl, check):
 @clause("WSP-04.1-04")
 def test_a_slot_has_the_value_that_it_has_when_it_is_read(impl, check):
     """The index of a repeat and a token change it; each reading has the newest."""
-    made = program(
+    source = program(
         process("p", repeat(4, send("c", op("mul", slot("i"), slot("i"))), index="i"), send("c", slot("i"))),
         process("q", repeat(5, receive("c", "x"), note(slot("x")), note(op("add", slot("x"), 1)))),
         channels=[channel("c")],
     )
-    actual = statistics(impl, check, made)
+    actual = statistics(impl, check, source)
     check.equal(actual["tensors"]["log"], (0x01124_59A_34).to_bytes(8, "little").hex(), "what the slot held")
     check.equal(actual["slots"], {"i": "3", "x": "3"}, "the slots at the end")

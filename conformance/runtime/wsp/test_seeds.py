@@ -64,7 +64,7 @@ def test_a_pipeline_does_not_depend_on_the_seed(impl, check, block):
     """Two producers, which send at the same times, two stages that share a channel, and a sink that is the slowest."""
     stage = consume("c", "x", run("w2"), send("d", op("add", slot("x"), 1)))
     other = consume("c", "y", run("w2"), send("d", op("add", slot("y"), 1)))
-    made = program(
+    source = program(
         process("sink", run("w40"), consume("d", "z", note(slot("z")), run("w9"))),
         process("p", repeat(3, send("c", op("mul", slot("i"), 2)), run("w2"), index="i"), close("c")),
         process("q", repeat(3, send("c", op("add", op("mul", slot("j"), 2), 1)), run("w2"), index="j")),
@@ -73,7 +73,7 @@ def test_a_pipeline_does_not_depend_on_the_seed(impl, check, block):
         channels=[channel("c"), channel("d", 2)],
         kernels=work(2, 9, 40),
     )
-    actual = under_seeds(impl, check, made, seeds(block))
+    actual = under_seeds(impl, check, source, seeds(block))
     check.equal(sorted(noted(actual)), list("123456"), "the tokens at the end")
     check.equal((actual["total_cycles"], actual["processes"]["sink"]), (94, 94), "makespan, and the time of the sink")
     check.equal(actual["channels"]["c"], {"sent": 6, "taken": 6, "left": 0}, "the tokens of the first channel")
@@ -83,7 +83,7 @@ def test_a_pipeline_does_not_depend_on_the_seed(impl, check, block):
 @BLOCKS
 def test_latencies_do_not_depend_on_the_seed(impl, check, block):
     """Two chains side by side, of channels with 3 and 0 cycles and with 1 and 2: events of many at one time."""
-    made = program(
+    source = program(
         *(
             process(f"{chain}{place}", *(([receive(f"{chain}{place}", slot_name)]) if place else []), *then)
             for chain, slot_name in (("a", "x"), ("b", "y"))
@@ -93,7 +93,7 @@ def test_latencies_do_not_depend_on_the_seed(impl, check, block):
         ),
         channels=[channel("a1", latency=3), channel("a2"), channel("b1", latency=1), channel("b2", latency=2)],
     )
-    actual = under_seeds(impl, check, made, seeds(block))
+    actual = under_seeds(impl, check, source, seeds(block))
     check.equal((noted(actual), actual["total_cycles"]), ("66", 3), "the tokens, and the time")
 
 
@@ -102,7 +102,7 @@ def test_latencies_do_not_depend_on_the_seed(impl, check, block):
 @BLOCKS
 def test_tasks_do_not_depend_on_the_seed(impl, check, block):
     """Two issuers on three workers through a window of four: many end together, and tensors order them."""
-    made = program(
+    source = program(
         process(
             "p", repeat(6, task("f", "t", slot("i")), task("w8"), index="i"), wait(), load("x", "t"), note(slot("x"))
         ),
@@ -118,7 +118,7 @@ def test_tasks_do_not_depend_on_the_seed(impl, check, block):
         tensors=[tensor("t", "u32", [99]), tensor("u", "i64", [99])],
         schedule=schedule("round_robin", 3, 4),
     )
-    actual = under_seeds(impl, check, made, seeds(block))
+    actual = under_seeds(impl, check, source, seeds(block))
     check.equal(sorted(noted(actual)), ["5", "e"], "the last elements of both tensors")
     check.equal(actual["assignments"], [index % 3 for index in range(15)], "the workers of the tasks")
     check.true(actual["high_water"]["task_ring"] <= 4, "the window", actual["high_water"])

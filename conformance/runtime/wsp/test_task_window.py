@@ -36,10 +36,10 @@ def issuing(window, tasks=9, workers=4, kernel="w10"):
     )
 
 
-def in_flight(found):
+def in_flight(actual):
     """Tasks that were issued and are not complete."""
-    return len(found["assignments"]) - sum(
-        each["runs"] for name, each in found["kernels"].items() if name in ("w4", "w10")
+    return len(actual["assignments"]) - sum(
+        each["runs"] for name, each in actual["kernels"].items() if name in ("w4", "w10")
     )
 
 
@@ -48,14 +48,14 @@ def in_flight(found):
 @pytest.mark.parametrize("window", [1, 2, 3, 5, 8])
 def test_never_more_tasks_are_in_flight_than_the_window_has(impl, check, window):
     """Tasks of two processes and two lengths on four workers, looked at after every instant."""
-    made = program(
+    source = program(
         process("p", repeat(7, task("w10"), task("w4"))),
         process("q", run("w4"), repeat(5, task("w4"))),
         kernels=work(4, 10),
         schedule=schedule("round_robin", 4, window),
     )
     most = 0
-    for actual in instants(impl, check, compiled(impl, check, made)):
+    for actual in instants(impl, check, compiled(impl, check, source)):
         check.true(in_flight(actual) <= window, f"no more than {window} are in flight", in_flight(actual))
         check.true(actual["used"]["task_ring"] <= window, "the use of the task ring", actual["used"])
         most = max(most, in_flight(actual))
@@ -108,26 +108,28 @@ def test_a_window_that_is_large_enough_stalls_nothing(impl, check):
 @clause("WSP-03.2-03")
 def test_a_slot_is_freed_in_whatever_order_tasks_end(impl, check):
     """The first of three tasks is the longest; while it runs, the others' slots serve one task after the other."""
-    made = program(
+    source = program(
         process("p", task("w40"), repeat(6, task("w4"), note(op("add", slot("i"), 1)), index="i"), wait(), note(15)),
         process("clock", run("w30"), note(14)),
         kernels=work(4, 30, 40),
         schedule=schedule("round_robin", 7, 2),
     )
-    check.equal(noted(under_seeds(impl, check, made)), "123456ef", "the tasks that were issued before the first ended")
+    check.equal(
+        noted(under_seeds(impl, check, source)), "123456ef", "the tasks that were issued before the first ended"
+    )
 
 
 @feature("wsp-scopes", "wsp-seeds", "wsp-statistics")
 @clause("WSP-03.2-01", "WSP-03.2-03")
 def test_a_scope_keeps_the_slots_of_its_tasks_until_its_end(impl, check):
     """Two tasks of a scope are complete after 4 cycles, and hold two of the three slots until 30 (AMB-WSP-07)."""
-    made = program(
+    source = program(
         process("p", scope(task("w4"), task("w4"), run("w30"), note(1)), run("w1"), note(2)),
         process("q", run("w10"), task("w8"), note(3), task("w8"), note(4), task("w8"), note(5), task("w8"), note(6)),
         kernels=work(1, 4, 8, 10, 30),
         schedule=schedule("round_robin", 4, 3),
     )
-    check.equal(noted(under_seeds(impl, check, made)), "345162", "issues of the other process, and the scope's end")
+    check.equal(noted(under_seeds(impl, check, source)), "345162", "issues of the other process, and the scope's end")
 
 
 @feature("wsp-expressions", "wsp-slots", "wsp-statistics")

@@ -39,13 +39,13 @@ CLOSES = pytest.mark.parametrize("closes", [[], [close("c")]], ids=["by-its-end"
 @CLOSES
 def test_a_channel_is_closed_by_the_close_or_the_end_of_its_producer(impl, check, closes):
     """The consumer has all tokens, those sent just before the close too, and goes on after them (AMB-WSP-24)."""
-    made = program(
+    source = program(
         process("producer", repeat(5, send("c", op("add", slot("i"), 1)), index="i"), *closes),
         process("consumer", run("w7"), consume("c", "x", note(slot("x")), run("w7")), note(15)),
         channels=[channel("c", 3)],
         kernels=work(7),
     )
-    actual = under_seeds(impl, check, made)
+    actual = under_seeds(impl, check, source)
     check.equal(noted(actual), "12345f", "every token, then the end")
     check.equal(actual["total_cycles"], 42, "the time of the run")
 
@@ -54,13 +54,13 @@ def test_a_channel_is_closed_by_the_close_or_the_end_of_its_producer(impl, check
 @clause("WSP-02.3-02")
 def test_a_close_is_seen_while_its_producer_goes_on(impl, check):
     """An explicit close ends the consumer; what the producer does afterwards comes later."""
-    made = program(
+    source = program(
         process("producer", run("w3"), send("c", 1), close("c"), run("w20"), note(14)),
         process("consumer", consume("c", "x", note(slot("x"))), run("w5"), note(15)),
         channels=[channel("c")],
         kernels=work(3, 5, 20),
     )
-    check.equal(noted(under_seeds(impl, check, made)), "1fe", "what was noted")
+    check.equal(noted(under_seeds(impl, check, source)), "1fe", "what was noted")
 
 
 @feature("wsp-seeds", "wsp-slots")
@@ -72,13 +72,13 @@ def test_a_channel_of_several_producers_is_closed_by_the_last(impl, check, close
     producers = [
         process(f"p{index}", run("w9" if index == last else "w2"), send("c", index + 1), *closes) for index in range(3)
     ]
-    made = program(
+    source = program(
         *producers,
         process("consumer", consume("c", "x", note(slot("x"))), note(15)),
         channels=[channel("c", 2)],
         kernels=work(2, 9),
     )
-    log = noted(under_seeds(impl, check, made))
+    log = noted(under_seeds(impl, check, source))
     check.equal(sorted(log[:3]), ["1", "2", "3"], "the tokens of all producers")
     check.equal(log[2:], f"{last + 1}f", "the last token, and the end after it")
 
@@ -87,13 +87,13 @@ def test_a_channel_of_several_producers_is_closed_by_the_last(impl, check, close
 @pytest.mark.parametrize("first", [[], [send("c", 1)]], ids=["no-token", "a-token"])
 def test_a_send_after_a_close_is_an_error(impl, check, first):
     """The error names its code and the process; the token is not sent (AMB-WSP-03)."""
-    made = program(
+    source = program(
         process("other", send("c", 7)),
         process("producer", *first, close("c"), send("c", 2)),
         process("consumer", consume("c", "x")),
         channels=[channel("c", 4)],
     )
-    result = ran(impl, check, made)
+    result = ran(impl, check, source)
     ends_with_error(check, result, "SEND_AFTER_CLOSE", "producer")
     check.equal(result["statistics"]["channels"]["c"]["sent"], 1 + len(first), "the tokens that were sent")
 
@@ -102,7 +102,7 @@ def test_a_send_after_a_close_is_an_error(impl, check, first):
 @pytest.mark.parametrize("signals", [["c", "d"], ["d", "c"]], ids=["first", "last"])
 def test_a_task_that_signals_a_closed_channel_among_others_is_an_error(impl, check, signals):
     """The process has closed c, and not d: neither has a token of the task (AMB-WSP-03)."""
-    made = program(
+    source = program(
         process("producer", close("c"), task("fill", "t", 1, signals=signals)),
         process("one", consume("c", "x")),
         process("two", consume("d", "y")),
@@ -110,7 +110,7 @@ def test_a_task_that_signals_a_closed_channel_among_others_is_an_error(impl, che
         kernels=[filler("fill", 5)],
         tensors=[tensor("t", "i32", [0])],
     )
-    result = ran(impl, check, made)
+    result = ran(impl, check, source)
     ends_with_error(check, result, "SEND_AFTER_CLOSE", "producer")
     check.equal([result["statistics"]["channels"][name]["sent"] for name in "cd"], [0, 0], "the tokens that were sent")
 
@@ -119,40 +119,40 @@ def test_a_task_that_signals_a_closed_channel_among_others_is_an_error(impl, che
 @clause("WSP-02.3-02")
 def test_a_process_that_closes_one_channel_sends_into_another(impl, check):
     """A close is of one channel."""
-    made = program(
+    source = program(
         process("producer", close("c"), send("d", 5)),
         process("first", consume("c", "x", note(1)), note(2)),
         process("second", run("w3"), consume("d", "y", note(slot("y"))), note(6)),
         channels=[channel("c"), channel("d")],
         kernels=work(3),
     )
-    check.equal(noted(under_seeds(impl, check, made)), "256", "what was noted")
+    check.equal(noted(under_seeds(impl, check, source)), "256", "what was noted")
 
 
 @feature("wsp-expressions", "wsp-seeds", "wsp-slots")
 @clause("WSP-02.3-02")
 def test_a_producer_ends_before_its_tasks_signal(impl, check):
     """The channel stays open until the last task of the process that signals it is complete (AMB-WSP-41)."""
-    made = program(
+    source = program(
         process("producer", *(task(f"w{number}", signals=["c"]) for number in (5, 9, 2))),
         process("consumer", consume("c", "x", note(op("add", slot("x"), 1))), note(15)),
         channels=[channel("c")],
         kernels=work(2, 5, 9),
     )
-    check.equal(noted(under_seeds(impl, check, made)), "123f", "the tokens of the tasks, then the end")
+    check.equal(noted(under_seeds(impl, check, source)), "123f", "the tokens of the tasks, then the end")
 
 
 @feature("wsp-seeds")
 @clause("WSP-02.3-03")
 def test_a_consumer_of_no_token_ends(impl, check):
     """A channel that is closed before any send; a cond that never sends makes its process a producer all the same."""
-    made = program(
+    source = program(
         process("producer", run("w3"), cond(0, [send("c")]), note(1)),
         process("consumer", consume("c", "x", note(2)), run("w2"), note(15)),
         channels=[channel("c")],
         kernels=work(2, 3),
     )
-    actual = under_seeds(impl, check, made)
+    actual = under_seeds(impl, check, source)
     check.equal(noted(actual), "1f", "what was noted")
 
 
@@ -161,10 +161,10 @@ def test_a_consumer_of_no_token_ends(impl, check):
 def test_every_consumer_of_a_closed_channel_ends(impl, check):
     """Three consumers, which all wait when the channel is closed."""
     consumers = [process(f"q{number}", consume("c", f"x{number}", run("w4")), note(number)) for number in (1, 2, 3)]
-    made = program(
+    source = program(
         process("producer", send("c"), send("c"), run("w9")), *consumers, channels=[channel("c")], kernels=work(4, 9)
     )
-    actual = under_seeds(impl, check, made)
+    actual = under_seeds(impl, check, source)
     check.equal(sorted(noted(actual)), ["1", "2", "3"], "the consumers that ended")
 
 
@@ -182,14 +182,14 @@ def test_the_stages_of_a_pipeline_end_one_after_the_other(impl, check):
         )
         for place, (before, after) in enumerate(pairwise(names))
     ]
-    made = program(
+    source = program(
         process("source", repeat(4, send("a", slot("i")), index="i")),
         *stages,
         process("sink", consume("d", "y", note(slot("y")))),
         channels=[channel(name) for name in names],
         kernels=work(2, 9),
     )
-    log = noted(under_seeds(impl, check, made))
+    log = noted(under_seeds(impl, check, source))
     check.equal("".join(letter for letter in log if letter < "a"), "3456", "tokens at the end of the pipeline")
     check.equal("".join(letter for letter in log if letter >= "a"), "abc", "the ends of the stages")
 
@@ -198,13 +198,13 @@ def test_the_stages_of_a_pipeline_end_one_after_the_other(impl, check):
 @clause("WSP-02.3-03")
 def test_a_receive_from_a_channel_that_is_closed_and_empty_is_an_error(impl, check):
     """Tokens sent before the close are received before the error (AMB-WSP-58)."""
-    made = program(
+    source = program(
         process("producer", send("c", 5)),
         process("consumer", run("w3"), receive("c", "x"), note(slot("x")), receive("c", "x"), note(6)),
         channels=[channel("c")],
         kernels=work(3),
     )
-    result = ran(impl, check, made)
+    result = ran(impl, check, source)
     ends_with_error(check, result, "RECEIVE_AFTER_CLOSE", "consumer")
     check.equal(noted(result["statistics"]), "5", "what was received before")
 
@@ -213,14 +213,14 @@ def test_a_receive_from_a_channel_that_is_closed_and_empty_is_an_error(impl, che
 @clause("WSP-02.3-03")
 def test_wait_and_the_end_of_a_consumer_are_two_things(impl, check):
     """A consumer that issues tasks ends with its channel, and its `wait` lasts until they are complete."""
-    made = program(
+    source = program(
         process("producer", send("c", 1), send("c", 2)),
         process("consumer", consume("c", "x", task("w20"), note(slot("x"))), note(10), wait(), note(11)),
         process("clock", run("w30"), note(12)),
         channels=[channel("c")],
         kernels=work(20, 30),
     )
-    actual = under_seeds(impl, check, made)
+    actual = under_seeds(impl, check, source)
     check.equal(noted(actual), "12acb", "what was noted")
 
 
@@ -229,7 +229,7 @@ def test_wait_and_the_end_of_a_consumer_are_two_things(impl, check):
 @pytest.mark.parametrize("latency", [0, 1, 6])
 def test_a_close_is_seen_after_the_latency(impl, check, latency):
     """A close travels as long as a token: each stage ends one latency after the one before it (AMB-WSP-40)."""
-    made = program(
+    source = program(
         process("sink", consume("d", "y"), note(15)),
         process("stage", consume("c", "x")),
         process("other", run("w3"), close("d")),
@@ -237,7 +237,7 @@ def test_a_close_is_seen_after_the_latency(impl, check, latency):
         channels=[channel("c", latency=latency), channel("d", latency=latency)],
         kernels=work(3),
     )
-    actual = under_seeds(impl, check, made)
+    actual = under_seeds(impl, check, source)
     check.equal(actual["processes"], {"sink": 3 + latency, "stage": latency, "other": 3, "source": 0}, "the times")
 
 
@@ -245,7 +245,7 @@ def test_a_close_is_seen_after_the_latency(impl, check, latency):
 @clause("WSP-02.1-04", "WSP-02.3-02")
 def test_tokens_of_several_producers_are_in_the_order_of_their_sends(impl, check):
     """Two that send at one time are ordered by index; a full channel serves the first that came (AMB-WSP-42)."""
-    made = program(
+    source = program(
         process("p", run("w4"), send("c", 1), run("w4"), send("c", 4)),
         process("q", run("w2"), send("c", 2), run("w5"), send("c", 5)),
         process("r", run("w4"), send("c", 3)),
@@ -253,4 +253,4 @@ def test_tokens_of_several_producers_are_in_the_order_of_their_sends(impl, check
         channels=[channel("c", 2)],
         kernels=work(2, 4, 5, 30),
     )
-    check.equal(noted(under_seeds(impl, check, made)), "21354", "the tokens in order of their sends")
+    check.equal(noted(under_seeds(impl, check, source)), "21354", "the tokens in order of their sends")

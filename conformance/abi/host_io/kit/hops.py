@@ -61,15 +61,17 @@ class Trace(NamedTuple):
 def trace_of(host: MemoryHost, message: Message) -> Trace:
     """The trace of an answered request."""
     ids = {name: message[name] for name in ("correlation_id", "request_id")}
-    told = host.check.returns(host.impl.host_io.trace(**ids), "an answered request has a trace")
-    return Trace([_hop(hop) for hop in told["path"]], [_hop(branch) for branch in told["branches"]], told["latency"])
+    answer = host.check.returns(host.impl.host_io.trace(**ids), "an answered request has a trace")
+    return Trace(
+        [_hop(hop) for hop in answer["path"]], [_hop(branch) for branch in answer["branches"]], answer["latency"]
+    )
 
 
 def components(host: MemoryHost) -> dict[str, Component]:
     """The components by name, in the order of the answer."""
-    told = host.check.returns(host.impl.host_io.components(), "the endpoint lists its components")["components"]
-    found = {component["name"]: Component(component["fixed"], component["bandwidth"]) for component in told}
-    host.check.equal(len(found), len(told), "the number of names of components")
+    answer = host.check.returns(host.impl.host_io.components(), "the endpoint lists its components")["components"]
+    found = {component["name"]: Component(component["fixed"], component["bandwidth"]) for component in answer}
+    host.check.equal(len(found), len(answer), "the number of names of components")
     return found
 
 

@@ -153,8 +153,8 @@ class MemoryHost(Host):
 
 def host_of(impl: Implementation, check: Check) -> MemoryHost:
     """A host of the endpoint as it is."""
-    told = check.returns(impl.host_io.describe(), "the endpoint tells what it has")
-    return MemoryHost(impl, check, Machine.of(told))
+    answer = check.returns(impl.host_io.describe(), "the endpoint tells what it has")
+    return MemoryHost(impl, check, Machine.of(answer))
 
 
 def opened_host(

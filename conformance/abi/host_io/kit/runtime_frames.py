@@ -55,10 +55,12 @@ class Sent:
     @classmethod
     def by(cls, impl: Implementation, check: Check, program: str) -> Sent:
         """Return the messages that the runtime sends for a program; every frame is the JSON text of an object."""
-        told = check.returns(impl.host_io.runtime_frames(program=program), f"the runtime sends messages for {program}")
-        messages = [_read(check, frame) for frame in told["frames"]]
+        answer = check.returns(
+            impl.host_io.runtime_frames(program=program), f"the runtime sends messages for {program}"
+        )
+        messages = [_read(check, frame) for frame in answer["frames"]]
         check.true(len(messages) > 0, f"messages are sent for {program}")
-        return cls(told["frames"], messages, told["outputs_equal"])
+        return cls(answer["frames"], messages, answer["outputs_equal"])
 
     def of(self, msg_type: str) -> list[Message]:
         """The requests of a type."""

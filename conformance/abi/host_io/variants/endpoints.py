@@ -108,16 +108,16 @@ def named(machine: Machine) -> Mapping[str, int]:
 
 def other_machine() -> Mapping[str, Any]:
     """Another size, and memories of other sizes."""
-    found = dict(DESCRIBED())
-    memories = [memory | {"bytes": memory["bytes"] // 2} for memory in found["memory"]]
+    answer = dict(DESCRIBED())
+    memories = [memory | {"bytes": memory["bytes"] // 2} for memory in answer["memory"]]
     size = {"sips": 3, "cubes": 1, "pes": 5, "queue_depth": 19}
-    return found | {"memory": memories, "size": size}
+    return answer | {"memory": memories, "size": size}
 
 
 def crowded() -> Mapping[str, Any]:
     """A queue of two requests."""
-    found = dict(DESCRIBED())
-    return found | {"size": found["size"] | {"queue_depth": 2}}
+    answer = dict(DESCRIBED())
+    return answer | {"size": answer["size"] | {"queue_depth": 2}}
 
 
 class NoBridge(Without):
@@ -159,12 +159,12 @@ NEWEST = altered(
 
 def large_machine() -> Mapping[str, Any]:
     """Return more of everything, and memories that begin elsewhere."""
-    found = dict(DESCRIBED())
+    answer = dict(DESCRIBED())
     memories = [
-        memory | {"base": memory["base"] + (1 << 40), "bytes": 4096 * memory["bytes"]} for memory in found["memory"]
+        memory | {"base": memory["base"] + (1 << 40), "bytes": 4096 * memory["bytes"]} for memory in answer["memory"]
     ]
     size = {"sips": 5, "cubes": 3, "pes": 7, "queue_depth": 65536}
-    return found | {"memory": [memories[0], memories[1] | {"base": 1 << 50}], "size": size}
+    return answer | {"memory": [memories[0], memories[1] | {"base": 1 << 50}], "size": size}
 
 
 LARGER = altered(
@@ -217,15 +217,15 @@ class Strict(ReferenceAdapter):
 
     def session_reset(self, **arguments: Any) -> dict[str, Any]:
         """Another endpoint of this kind."""
-        found = super().session_reset(**arguments)
+        answer = super().session_reset(**arguments)
         self.endpoint = StrictEndpoint()
-        return found
+        return answer
 
     def host_io_open(self, **arguments: Any) -> dict[str, Any]:
         """An endpoint of this kind, of another size."""
-        found = super().host_io_open(**arguments)
+        answer = super().host_io_open(**arguments)
         self.endpoint = StrictEndpoint(self.endpoint.machine.size)
-        return found
+        return answer
 
 
 class StrictEndpoint(Endpoint):
@@ -265,9 +265,9 @@ class LaterEffects(NoBridge):
         choices = LastCome() if seed is None else Seeded(seed)
         while waiting:
             frame = waiting.pop(choices.choose(len(waiting)))
-            found = super().host_io_exchange(frames=[frame], **options)
-            answers += found["answers"]
-            sinks += found.get("sinks", [])
+            answer = super().host_io_exchange(frames=[frame], **options)
+            answers += answer["answers"]
+            sinks += answer.get("sinks", [])
         return {"answers": answers, "sinks": sinks}
 
 

@@ -124,11 +124,11 @@ def wrapping(prefix: str, name: str) -> Callable[..., tuple[Any, int, int, str]]
     return change
 
 
-def whichever(wanted: str) -> Callable[..., tuple[Any, int, int, str]]:
+def whichever(expected: str) -> Callable[..., tuple[Any, int, int, str]]:
     """One kind of memory that is named is not compared with the address."""
 
     def change(machine: Machine, place: Any, pa: int, nbytes: int, kind: str, field: str) -> tuple[Any, int, int, str]:
-        return place, pa, nbytes, "AUTO" if kind == wanted else kind
+        return place, pa, nbytes, "AUTO" if kind == expected else kind
 
     return change
 

@@ -42,9 +42,9 @@ class Types:
     @classmethod
     def of(cls, unit: c_ast.FileAST) -> Types:
         """Those that a header declares."""
-        found = _Collector()
-        found.visit(unit)
-        return cls(found.typedefs, found.structures, found.enumerations, found.values)
+        answer = _Collector()
+        answer.visit(unit)
+        return cls(answer.typedefs, answer.structures, answer.enumerations, answer.values)
 
     def structure(self, name: str) -> c_ast.Struct | None:
         """The structure that a typedef, or a tag, names; None where it is not defined."""

@@ -85,10 +85,10 @@ class Backwards(ReferenceAdapter):
     """The information is there, in another order."""
 
     def __getattribute__(self, name: str) -> Any:
-        found = super().__getattribute__(name)
+        answer = super().__getattribute__(name)
         if name not in ("wsp_run", "wsp_step", "wsp_statistics"):
-            return found
-        return lambda **arguments: told_backwards(found(**arguments))
+            return answer
+        return lambda **arguments: told_backwards(answer(**arguments))
 
 
 def told_backwards(result: dict[str, Any]) -> dict[str, Any]:
