@@ -10,6 +10,7 @@ from tessera_conformance.chapters.abi.host_io.kit.launches import (
     built_in,
     filling,
     fills,
+    has_built_in,
     of_one_sip,
     parts,
     run,
