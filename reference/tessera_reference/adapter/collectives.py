@@ -30,7 +30,7 @@ from ..collectives.links import PATHS, CreditLimiter, ReadyChunk, route, topolog
 from ..collectives.operations import OPERATIONS, messages, send_recv
 from ..collectives.plan_execution import groups_of, run_plan, time_plan
 from ..collectives.planner import Options, Unit, plan_function
-from ..collectives.programs import find_function, require_runnable, run_program
+from ..collectives.programs import require_runnable, run_program
 from ..collectives.queues import (
     INFLIGHT,
     MAX_INFLIGHT,
@@ -47,7 +47,7 @@ from ..collectives.queues import (
 from ..collectives.schedules import require_known, require_within
 from ..collectives.selection import Knobs, Limits, Measurement, estimate, overlap_score, select, tune
 from ..collectives.travel import Cut, Transfer, algorithms, travel
-from ..graph.execution import bind_on_mesh
+from ..graph.execution import bind_on_mesh, find_function
 from ..ir.targets import DEFAULT, target_of
 from ..ir.text import print_module
 from ..mesh.topology import Topology

@@ -9,7 +9,7 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.protocol import diagnostic_message
 from tessera_conformance.tensors import Tensor
 
-from ..graph.execution import UnknownFunction, execute_on_mesh
+from ..graph.execution import execute_on_mesh, find_function
 from ..ir.module import Module
 from ..ir.targets import DEFAULT, TARGETS, Target, target_of
 from ..ir.text import print_module
@@ -104,14 +104,15 @@ class LanguageMethods(SessionState):
         schedule: Options = OPTIONS,
     ) -> dict[str, Any]:
         """The results of a function, in order, the same bits at each level of IR and of numerics."""
-        module, name = _find(self._compile(source).modules, function)
+        modules = self._compile(source).modules
         with outcomes():
+            module, callee = find_function(modules, function)
             arrays = {key: array(value) for key, value in inputs.items()}
             if at == "graph" or at == "native":
-                results = execute_at(at, module, name, arrays, target, schedule)
+                results = execute_at(at, module, callee.name, arrays, target, schedule)
             else:
-                lowered = self.compiler.lowered(module, name, arrays, at, target, schedule)
-                results = run_lowered(at, lowered, name, arrays, target)
+                lowered = self.compiler.lowered(module, callee.name, arrays, at, target, schedule)
+                results = run_lowered(at, lowered, callee.name, arrays, target)
             return {"outputs": [tensor(result) for result in results]}
 
     @checked
@@ -125,10 +126,11 @@ class LanguageMethods(SessionState):
         level: str = "strict",
     ) -> dict[str, Any]:
         """The results of a function on every rank of a mesh, each with inputs of its own."""
-        module, name = _find(self._compile(source).modules, function)
+        modules = self._compile(source).modules
         with outcomes():
+            module, callee = find_function(modules, function)
             inputs = [{key: array(value) for key, value in rank.items()} for rank in ranks]
-            results = execute_on_mesh(module, name, inputs, mesh)
+            results = execute_on_mesh(module, callee.name, inputs, mesh)
         return {"ranks": [{"outputs": [tensor(result) for result in outputs]} for outputs in results]}
 
     def _compile(self, source: str) -> CompiledModule:
@@ -144,13 +146,3 @@ def _emitted(modules: Sequence[Module], to: str, target: Target, options: Option
         return emit_all(modules, to, target, options)
     except OtherVendor as other:
         raise Refusal("TESS_ERR_INVALID_VALUE", "call", str(other)) from None
-
-
-def _find(modules: Sequence[Module], function: str) -> tuple[Module, str]:
-    """The module and name of `function` or `module.function`."""
-    owner, _, name = function.rpartition(".")
-    candidates = [module for module in modules if name in module.functions and owner in ("", module.name)]
-    if len(candidates) != 1:
-        names = tuple(f"{module.name}.{callee}" for module in modules for callee in module.functions)
-        raise Refusal("types", "call", str(UnknownFunction(function, names)))
-    return candidates[0], name

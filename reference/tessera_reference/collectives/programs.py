@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ..abi.status import Failure, Status, mismatch
 from ..graph.collectives import AllReduce, Collective, Reducing
-from ..graph.execution import Combine, Disagreement, UnknownFunction, canonically, execute_on_mesh
+from ..graph.execution import Combine, Disagreement, canonically, execute_on_mesh
 from ..graph.futures import WIRES, FutureCollective, GroupCollective, loses
 from ..graph.interpreter import InputMismatch, reachable
 from ..ir.module import Function, Module
@@ -138,17 +138,6 @@ def _size(type_: Numeric) -> int:
 
 
 _NAME = "collectives.execute"
-
-
-def find_function(modules: Sequence[Module], name: str) -> tuple[Module, Function]:
-    """The module and function that `function` or `module.function` names. Raises `UnknownFunction`."""
-    owner, _, short = name.rpartition(".")
-    owners = [module for module in modules if short in module.functions and owner in ("", module.name)]
-    if len(owners) != 1:
-        raise UnknownFunction(
-            name, tuple(f"{module.name}.{function}" for module in modules for function in module.functions)
-        )
-    return owners[0], owners[0].functions[short]
 
 
 def run_program(

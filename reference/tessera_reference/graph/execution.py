@@ -407,7 +407,7 @@ class Ranks:
             group = min(self.mismatched, key=lambda group: (group.ranks, group.axis, group.turn))
             raise Disagreement([mismatch(self.waiting[group])])
         if self.waiting:
-            raise Disagreement([deadlock(self._standing())])
+            raise Disagreement([deadlock([self._standing(rank) for rank in range(len(self.running))])])
         return tuple(self.ended[rank] for rank in range(len(self.running)))
 
     def _advance(self, rank: int, sent: tuple[Array, ...] | None) -> Arrival | None:
@@ -524,11 +524,7 @@ class Ranks:
             return group.channel(operation, rank) if isinstance(operation, PointToPoint) else group
         return Group.of(name, mesh, operation.axis, rank)
 
-    def _standing(self) -> list[Standing]:
-        """Return the state of every rank, by rank."""
-        return [self._standing_of(rank) for rank in range(len(self.running))]
-
-    def _standing_of(self, rank: int) -> Standing:
+    def _standing(self, rank: int) -> Standing:
         """At what a rank waits; of one that has ended, at the first of its futures that never was complete."""
         open_futures = {number: where for number, where in self.futures[rank].items() if isinstance(where, Group)}
         if rank in self.awaited:
@@ -566,6 +562,24 @@ class UnknownFunction(Exception):
         super().__init__(f"no function {name!r}; there is {', '.join(available) or 'none'}")
 
 
+def find_function(modules: Sequence[Module], name: str) -> tuple[Module, Function]:
+    """The module and function that `function` or `module.function` names. Raises `UnknownFunction`."""
+    owner, _, short = name.rpartition(".")
+    owners = [module for module in modules if short in module.functions and owner in ("", module.name)]
+    if len(owners) != 1:
+        raise UnknownFunction(
+            name, tuple(f"{module.name}.{function}" for module in modules for function in module.functions)
+        )
+    return owners[0], owners[0].functions[short]
+
+
+def function_named(module: Module, name: str) -> Function:
+    """A function of a module by its own name. Raises `UnknownFunction`."""
+    if name not in module.functions:
+        raise UnknownFunction(name, tuple(module.functions))
+    return module.functions[name]
+
+
 def execute(
     module: Module,
     function: str,
@@ -580,7 +594,7 @@ def execute(
     Raises `UnknownFunction`, `InputMismatch`, `Rejection` with phase execute for an error of the running program, or
     `UnsupportedConstruct` where it goes beyond this interpreter.
     """
-    target = _find(module, function)
+    target = function_named(module, function)
     arguments = bind(target, inputs)
     if meets(module, target):
         mesh = mesh_in_force(module, target, None)
@@ -610,7 +624,7 @@ def execute_on_mesh(
 
     Raises as `execute` does, and `Rejection` where ranks do not come together; what it says names the ranks.
     """
-    target = _find(module, function)
+    target = function_named(module, function)
     mesh, arguments = bind_on_mesh(module, target, inputs, mesh)
     return run_on_mesh(module, target, arguments, mesh, observer, choice, combine, source)
 
@@ -626,12 +640,6 @@ def bind_on_mesh(
             "ranks", f"one set of inputs for each of the {ranks} ranks of mesh {mesh}", str(len(inputs))
         )
     return mesh, [_bind_on_rank(function, rank, values) for rank, values in enumerate(inputs)]
-
-
-def _find(module: Module, function: str) -> Function:
-    if function not in module.functions:
-        raise UnknownFunction(function, tuple(module.functions))
-    return module.functions[function]
 
 
 def _bind_on_rank(function: Function, rank: int, inputs: Mapping[str, Array]) -> tuple[Array, ...]:

@@ -184,7 +184,7 @@ class Interpreter:
             operands = tuple([frame[operand] for operand in instruction.operands])
             try:
                 if isinstance(operation, Stepwise):
-                    results = yield from self._stepwise(operation, operands, instruction, frame)
+                    results = yield from operation.steps(*operands, env=Within(self, instruction, frame))
                 else:
                     result = operation.execute(*operands, env=self)
                     results = result if isinstance(result, tuple) else (result,)
@@ -252,11 +252,6 @@ class Interpreter:
         """The number of a random stream that nothing drew from before."""
         stream, self.stream = self.stream, (self.stream + 1) % (1 << 64)
         return stream
-
-    def _stepwise(
-        self, operation: Stepwise, operands: tuple[Array, ...], instruction: Instruction, frame: Frame
-    ) -> Steps:
-        return operation.steps(*operands, env=Within(self, instruction, frame))
 
     def _record(
         self, operation: Operation, operands: tuple[Array, ...], results: tuple[Array, ...], location: Location

@@ -76,14 +76,8 @@ def _part(lower: LowerExpression, findings: Findings, expr: s.Expr | None, bound
     if value is None:
         return None
     if value.type != Scalar(dtype("int32")):
-        findings.report(
-            "types",
-            f"an index is {value.type}, not int32",
-            expr.span,
-            requirement="an int32 scalar",
-            clause="AMB-LANG-96",
-            remedy="cast it with op.cast",
-        )
+        message = f"an index is {value.type}, not int32"
+        findings.report("types", message, expr.span, "an int32 scalar", "AMB-LANG-96", "cast it with op.cast")
         return None
     bounds.append(value)
     return f"${len(bounds) - 1}"
@@ -164,7 +158,7 @@ class Expressions:
 
     def report(self, category: Any, message: str, span: Span, requirement: str, clause: str, remedy: str = "") -> None:
         """Keep a finding about an expression."""
-        self.scope.findings.report(category, message, span, requirement=requirement, clause=clause, remedy=remedy)
+        self.scope.findings.report(category, message, span, requirement, clause, remedy)
 
     def _number(self, numeral: Number, span: Span, dtype: DType, hint: str) -> Value | None:
         try:
@@ -261,9 +255,9 @@ class Expressions:
             "syntax",
             f"@ binds looser than the operators beside it: this is {left} @ {right}",
             expr.span,
-            requirement="the precedence of section 14.2",
-            clause="LANG-14.2-05",
-            remedy="write the parentheses that you mean",
+            "the precedence of section 14.2",
+            "LANG-14.2-05",
+            "write the parentheses that you mean",
             severity="warning",
         )
 
@@ -564,4 +558,4 @@ def _is_pure(call: s.Call) -> bool:
 
 
 def _refuse(findings: Findings, expr: s.Expr, message: str, requirement: str) -> None:
-    findings.report("types", message, expr.span, requirement=requirement, clause="LANG-02.3-05")
+    findings.report("types", message, expr.span, requirement, "LANG-02.3-05")

@@ -128,24 +128,16 @@ class ModuleLowering:
     def _twice(self, declaration: s.Declaration) -> None:
         what = "function" if isinstance(declaration, s.FunctionDecl) else "name"
         place = declaration.name_span if isinstance(declaration, s.FunctionDecl) else declaration.span
-        self.findings.report(
-            "types",
-            f"{what} {declaration.name!r} is declared twice",
-            place,
-            requirement="one declaration of a name in a module",
-            clause="AMB-LANG-86",
-        )
+        message = f"{what} {declaration.name!r} is declared twice"
+        self.findings.report("types", message, place, "one declaration of a name in a module", "AMB-LANG-86")
 
     def constant(self, name: str) -> Given | None:
         """The value of a constant, computed once; None where an error in it was reported."""
         declaration = self.constants[name]
         if name in self.computing:
+            message = f"the constant {name!r} depends on itself"
             self.findings.report(
-                "types",
-                f"the constant {name!r} depends on itself",
-                declaration.span,
-                requirement="constants that can be computed one by one",
-                clause="LANG-02.3-05",
+                "types", message, declaration.span, "constants that can be computed one by one", "LANG-02.3-05"
             )
             return None
         if name not in self.known:
@@ -405,9 +397,9 @@ class FunctionLowering:
                     "types",
                     f"nothing reads the attribute {attribute.name!r} of a function",
                     attribute.span,
-                    requirement=f"one of {', '.join(COMMON_ATTRIBUTES)}",
-                    clause="LANG-05.3-01",
-                    remedy=did_you_mean(attribute.name, COMMON_ATTRIBUTES),
+                    f"one of {', '.join(COMMON_ATTRIBUTES)}",
+                    "LANG-05.3-01",
+                    did_you_mean(attribute.name, COMMON_ATTRIBUTES),
                     severity="warning",
                 )
         schedule = read_annotations(self.findings, declaration.annotations)
@@ -457,9 +449,9 @@ class FunctionLowering:
                     "types",
                     f"nothing uses {parameter.name!r}, a {value.type}",
                     parameter.span,
-                    requirement="an operation that takes it, which the levels below have",
-                    clause="AMB-LANG-187",
-                    remedy="leave it out, or take a tensor",
+                    "an operation that takes it, which the levels below have",
+                    "AMB-LANG-187",
+                    "leave it out, or take a tensor",
                     severity="warning",
                 )
 
@@ -555,7 +547,7 @@ class FunctionLowering:
         return call_operation(expressions, call, hint, self.module.meshes)
 
     def _refuse(self, span: Span, message: str, requirement: str, clause: str, remedy: str = "") -> None:
-        self.findings.report("types", message, span, requirement=requirement, clause=clause, remedy=remedy)
+        self.findings.report("types", message, span, requirement, clause, remedy)
 
 
 def _differ(a: Type, b: Type) -> bool:
@@ -575,13 +567,8 @@ def lower_program(program: s.Program, findings: Findings) -> tuple[Module, ...]:
     modules: dict[str, Module] = {}
     for declaration in program.modules:
         if declaration.name in modules:
-            findings.report(
-                "types",
-                f"module {declaration.name!r} is declared twice",
-                declaration.span,
-                requirement="one declaration of a name",
-                clause="AMB-LANG-86",
-            )
+            message = f"module {declaration.name!r} is declared twice"
+            findings.report("types", message, declaration.span, "one declaration of a name", "AMB-LANG-86")
         modules[declaration.name] = ModuleLowering(declaration, findings, lower_function).lower()
     return tuple(modules.values())
 

@@ -25,11 +25,11 @@ class Findings:
         category: Category,
         message: str,
         span: Span,
-        *,
-        operands: tuple[str, ...] = (),
         requirement: str = "",
         clause: str = "",
         remedy: str = "",
+        *,
+        operands: tuple[str, ...] = (),
         severity: Severity = "error",
     ) -> None:
         """Keep a finding; the analysis goes on."""
@@ -47,10 +47,10 @@ class Findings:
             refusal.category,
             subject + refusal.message,
             span,
+            refusal.requirement,
+            refusal.clause,
+            refusal.remedy,
             operands=operands,
-            requirement=refusal.requirement,
-            clause=refusal.clause,
-            remedy=refusal.remedy,
         )
 
     @property
@@ -129,10 +129,6 @@ class Scope:
         """A block within this one."""
         return Scope(self.frame, self.profile, self)
 
-    def apart(self) -> Scope:
-        """The same block without its names: for the constants of the module."""
-        return Scope(self.frame, self.profile, instructions=self.instructions)
-
     def leave(self, exit: Exit, results: tuple[Value, ...] = ()) -> None:
         """Control ends here; what follows in the block is checked and dropped."""
         if self.exit is None:
@@ -186,13 +182,9 @@ class Scope:
         """Bind a name of this block, once; an outer name of the same spelling is hidden (AMB-LANG-86)."""
         if name in self.names:
             first = self.names[name].span
+            message = f"{name!r} is declared twice; first in line {first.line}"
             self.findings.report(
-                "types",
-                f"{name!r} is declared twice; first in line {first.line}",
-                span,
-                requirement="one declaration of a name in a scope",
-                clause="AMB-LANG-86",
-                remedy="choose another name",
+                "types", message, span, "one declaration of a name in a scope", "AMB-LANG-86", "choose another name"
             )
             self.names[name] = replace(self.names[name], value=None, declared=None, broken=True)
             return
@@ -254,10 +246,10 @@ class Scope:
                 category,
                 f"{subject}: expected {expected}, found {actual}",
                 span,
+                f"a value of type {expected}",
+                clause,
+                _cure(category, expected, actual),
                 operands=(f"this is {actual}",),
-                requirement=f"a value of type {expected}",
-                clause=clause,
-                remedy=_cure(category, expected, actual),
             )
         return not problem
 

@@ -197,9 +197,9 @@ def _check_unchanged(scope: Scope, inside: Scope, names: Sequence[str], span: Sp
             category,
             f"the loop changes {name!r} from {before} to {after.type}",
             span,
-            requirement="the same type and shape in every turn",
-            clause="AMB-LANG-92",
-            remedy="assign what has another shape to a name declared inside the loop",
+            "the same type and shape in every turn",
+            "AMB-LANG-92",
+            "assign what has another shape to a name declared inside the loop",
         )
         inside.rebound[name] = Binding(inside.rebound[name].span, None, broken=True)
 
@@ -286,9 +286,9 @@ def lower_dist_statement(expressions: Expressions, call: s.Call, meshes: Mapping
         "distributed",
         f"{name} as a statement communicates nothing",
         call.span,
-        requirement="a use of its value",
-        clause="AMB-LANG-119",
-        remedy=f"write X = {name}(...);",
+        "a use of its value",
+        "AMB-LANG-119",
+        f"write X = {name}(...);",
         severity="warning",
     )
 
@@ -327,13 +327,8 @@ def read_annotations(findings: Findings, annotations: Sequence[s.Annotation]) ->
     values: dict[str, AttributeValue] = {}
     for annotation in annotations:
         for argument in annotation.arguments:
-            findings.report(
-                "schedule",
-                "an annotation names its settings",
-                argument.span,
-                requirement="@schedule(name=value)",
-                clause="LANG-02-06",
-            )
+            message = "an annotation names its settings"
+            findings.report("schedule", message, argument.span, "@schedule(name=value)", "LANG-02-06")
         for keyword in annotation.keywords:
             try:
                 value = plain_value(keyword.value)
@@ -341,13 +336,8 @@ def read_annotations(findings: Findings, annotations: Sequence[s.Annotation]) ->
                 findings.refused(refusal, keyword.span)
                 continue
             if values.setdefault(keyword.name, value) != value:
-                findings.report(
-                    "schedule",
-                    f"@schedule: {keyword.name} is given twice and differs",
-                    keyword.span,
-                    requirement="one value of a setting",
-                    clause="LANG-02-06",
-                )
+                message = f"@schedule: {keyword.name} is given twice and differs"
+                findings.report("schedule", message, keyword.span, "one value of a setting", "LANG-02-06")
     return tuple(values.items())
 
 
@@ -398,9 +388,8 @@ class Statements:
         for position, statement in enumerate(block.statements):
             if self.scope.exit is not None and not warned:
                 warned = True
-                self.scope.findings.report(
-                    "types", "this can never be reached", statement.span, clause="AMB-LANG-93", severity="warning"
-                )
+                message = "this can never be reached"
+                self.scope.findings.report("types", message, statement.span, "", "AMB-LANG-93", severity="warning")
             self._statement(statement, position == 0)
 
     def _statement(self, statement: s.Statement, first: bool) -> None:
@@ -484,7 +473,7 @@ class Statements:
 
     def _refuse(self, message: str, span: Span, clause: str, remedy: str = "") -> None:
         requirement = "a variable or parameter that was declared"
-        self.scope.findings.report("types", message, span, requirement=requirement, clause=clause, remedy=remedy)
+        self.scope.findings.report("types", message, span, requirement, clause, remedy)
 
     # Calls as statements
 
@@ -513,4 +502,4 @@ class Statements:
             self.scope.findings.refused(refusal, call.arguments[0].span)
 
     def _numerics(self, span: Span, message: str, requirement: str) -> None:
-        self.scope.findings.report("numerics", message, span, requirement=requirement, clause="LANG-02-07")
+        self.scope.findings.report("numerics", message, span, requirement, "LANG-02-07")

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from ..graph import execution as graph_execution
-from ..graph.execution import RankObserver, UnknownFunction
+from ..graph.execution import RankObserver, function_named
 from ..graph.interpreter import Observer, bind, reachable
 from ..ir.module import Function, Module
 from ..ir.targets import Target
@@ -136,19 +136,13 @@ def execute_on_mesh_at(
 
 def specialized(module: Module, function: str, inputs: Mapping[str, Array]) -> Module:
     """The function and what it calls, for the shapes of these inputs. Raises `UnknownFunction`, `InputMismatch`."""
-    return for_shapes(module, _entry(module, function), shapes_of(module, function, inputs))
+    return for_shapes(module, function_named(module, function), shapes_of(module, function, inputs))
 
 
 def shapes_of(module: Module, function: str, inputs: Mapping[str, Array]) -> dict[str, tuple[int, ...]]:
     """The shape of each parameter of a function. Raises `UnknownFunction`, `InputMismatch`."""
-    entry = _entry(module, function)
+    entry = function_named(module, function)
     return {p.name: a.shape for p, a in zip(entry.parameters, bind(entry, inputs), strict=True)}
-
-
-def _entry(module: Module, function: str) -> Function:
-    if function not in module.functions:
-        raise UnknownFunction(function, tuple(module.functions))
-    return module.functions[function]
 
 
 def for_shapes(module: Module, entry: Function, shapes: Mapping[str, tuple[int, ...]]) -> Module:

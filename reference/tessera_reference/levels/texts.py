@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..graph.execution import UnknownFunction
+from ..graph.execution import find_function
 from ..graph.grad import missing_adjoints
 from ..graph.interpreter import InputMismatch, describe
 from ..ir.diagnostics import Diagnostic, Rejection
@@ -125,15 +125,9 @@ def run_text(
 
     Raises `UnknownFunction`, `InputMismatch`, `Rejection` with phase execute and `UnsupportedConstruct`.
     """
-    owner, _, short = name.rpartition(".")
-    candidates = [module for module in modules if short in module.functions and owner in ("", module.name)]
-    if len(candidates) != 1:
-        raise UnknownFunction(
-            name, tuple(f"{module.name}.{function_name}" for module in modules for function_name in module.functions)
-        )
-    function = candidates[0].functions[short]
+    module, function = find_function(modules, name)
     if not function.device:
-        return run_lowered(level, candidates[0], short, inputs, target)
+        return run_lowered(level, module, function.name, inputs, target)
     return run_kernel(function, bind_kernel(function, inputs), target)
 
 

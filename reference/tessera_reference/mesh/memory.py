@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -82,21 +82,6 @@ class Allocation:
     address of is its `storage` from the start, and counts as written too.
     """
 
-    __slots__ = (
-        "_foreign",
-        "_storage",
-        "_written",
-        "address",
-        "bytes",
-        "devices",
-        "freed",
-        "number",
-        "owner",
-        "pinned",
-        "space",
-        "stop",
-    )
-
     def __init__(
         self,
         number: int,
@@ -124,11 +109,6 @@ class Allocation:
         buffer = foreign if foreign is not None else storage
         self._storage: list[memoryview | None] = [buffer] * copies
         self._written: list[Intervals | None] = [None if buffer is not None else Intervals() for _ in range(copies)]
-
-    @property
-    def copies(self) -> int:
-        """The number of its storages: one for each rank, or one for all."""
-        return len(self._storage)
 
     @property
     def foreign(self) -> bool:
@@ -224,7 +204,6 @@ class Findings:
 
     def __init__(self, most: int = 1000) -> None:
         self.most = most
-        self.left_out = 0
         self._found: dict[Finding, None] = {}
 
     def __iter__(self) -> Iterator[Finding]:
@@ -234,19 +213,9 @@ class Findings:
         return len(self._found)
 
     def add(self, kind: FindingKind, text: str) -> None:
-        """Add a finding, unless the same was added before; beyond the most it is only counted."""
-        finding = Finding(kind, text)
-        if finding in self._found:
-            return
+        """Add a finding, unless the same was added before."""
         if len(self._found) < self.most:
-            self._found[finding] = None
-        else:
-            self.left_out += 1
-
-    def clear(self) -> None:
-        """Remove all."""
-        self._found.clear()
-        self.left_out = 0
+            self._found[Finding(kind, text)] = None
 
 
 # An object of the caller as plain bytes, without a copy (runtime spec 5: zero-copy where possible).
@@ -533,8 +502,6 @@ class ProgramMemory(Allocation):
     An offset is an address, so that uses of the same bytes are known to be of the same bytes.
     """
 
-    __slots__ = ("_process",)
-
     def __init__(self, process: ProcessMemory) -> None:
         super().__init__(0, "host", 0, ADDRESSES.stop, pinned=False, foreign=memoryview(bytearray()))
         self._process = process
@@ -688,31 +655,11 @@ class AddressSpaceMemory:
             raise Failure(Status.TESS_ERR_INVALID_VALUE, "access", f"rank {rank}", allowed)
         return allocation, start, stop, allocation.copy_of(rank)
 
-    def _add(
-        self,
-        area: AddressRange,
-        size: int,
-        function: str,
-        *,
-        devices: Sequence[int] = (),
-        owner: int = 0,
-        pinned: bool = True,
-        foreign: memoryview | None = None,
-        storage: memoryview | None = None,
-    ) -> int:
+    def _add(self, area: AddressRange, size: int, function: str, **options: Any) -> int:
+        """Allocate at the next address of a range; the options are those of `Allocation`."""
         start = area.place(size, function)
         self._made += 1
-        allocation = Allocation(
-            self._made,
-            area.space,
-            start,
-            size,
-            devices=devices,
-            owner=owner,
-            pinned=pinned,
-            foreign=foreign,
-            storage=storage,
-        )
+        allocation = Allocation(self._made, area.space, start, size, **options)
         area.add(allocation)
         self.capacity.take(allocation)
         return start

@@ -535,6 +535,4 @@ def execute(
 
     Operations with unknown extents run as Graph IR; `specialize` makes extents known.
     """
-    if function not in module.functions:
-        raise graph_execution.UnknownFunction(function, tuple(module.functions))
     return graph_execution.execute(runnable(module, target, observer), function, inputs)
