@@ -74,6 +74,11 @@ def _ids(array: Array) -> Ids:
     return array.values.view(f"u{array.dtype.carrier.itemsize}")
 
 
+def _index(ids: Ids) -> Ids:
+    """The numbers as numpy indexes by them; it takes others several times as long."""
+    return ids.astype(np.int64)
+
+
 @dataclass(frozen=True)
 class Node:
     """An operation on rows of elements; each operand is in parts, which for products follow each other along k."""
@@ -253,7 +258,7 @@ class Plan:
         self.inputs = [self._placed(array.dtype, array.ids) for array in inputs]
         self.constants = []
         for array, traced in recorder.constants:
-            kept = live[array.dtype.carrier][traced.ids]
+            kept = live[array.dtype.carrier][_index(traced.ids)]
             self.constants.append((self._placed(array.dtype, traced.ids[kept]), array.values[kept]))
         self.calls = [call for group in _levels(recorder, nodes) for call in self._calls(group)]
         self.outputs = [self._selected(array.dtype, _ids(array)) for array in outputs]
@@ -283,11 +288,11 @@ class Plan:
         """Put elements at the end of their pool."""
         first = self.ends[dtype.carrier]
         self.ends[dtype.carrier] += ids.size
-        self._places[dtype.carrier][ids] = np.arange(first, first + ids.size).reshape(ids.shape)
+        self._places[dtype.carrier][_index(ids)] = np.arange(first, first + ids.size).reshape(ids.shape)
         return Selection(dtype, first, ids.shape)
 
     def _selected(self, dtype: DType, ids: Ids) -> Selection:
-        places = self._places[dtype.carrier][ids]
+        places = self._places[dtype.carrier][_index(ids)]
         first, second = (int(places.flat[place % places.size]) if places.size else 0 for place in (0, 1))
         step = second - first or 1
         end = first + step * places.size
@@ -304,7 +309,7 @@ class Plan:
         if first.result.ndim == 1:
             columns = zip(*[(*(part for (part,) in node.operands), node.result) for node in group], strict=True)
             every = [np.concatenate(column) for column in columns]
-            order = self._places[first.dtypes[0].carrier][every[0]].argsort(kind="stable")
+            order = self._places[first.dtypes[0].carrier][_index(every[0])].argsort(kind="stable")
             merged = iter([tuple(ids[order] for ids in every)])
         for *operands, made in merged:
             selections = tuple(map(self._selected, first.dtypes, operands))
@@ -315,17 +320,17 @@ def _needed(recorder: Recorder, outputs: Sequence[Array]) -> tuple[list[Node], d
     """The rows of operations that may fail, or on which the outputs depend, and which elements these are."""
     live = {carrier: np.zeros(size, bool) for carrier, size in recorder.sizes.items()}
     for array in (*outputs, *recorder.may_fail):
-        live[_numbering(array.dtype)][_ids(array)] = True
+        live[_numbering(array.dtype)][_index(_ids(array))] = True
     nodes: list[Node] = []
     seen: set[int] = set()
     for node in reversed(recorder.nodes):
-        rows = np.asarray(live[node.dtype.carrier][node.result].reshape(len(node.result), -1).any(axis=1))
+        rows = np.asarray(live[node.dtype.carrier][_index(node.result)].reshape(len(node.result), -1).any(axis=1))
         if rows.any():
             nodes.append(node if rows.all() else node.only(rows))
             for carrier, ids in nodes[-1].parts():
                 if id(ids) not in seen:
                     seen.add(id(ids))
-                    live[carrier][ids] = True
+                    live[carrier][_index(ids)] = True
     return nodes[::-1], live
 
 
@@ -337,9 +342,9 @@ def _levels(recorder: Recorder, nodes: Sequence[Node]) -> list[list[Node]]:
     for node in nodes:
         for carrier, ids in node.parts():
             if id(ids) not in known:
-                known[id(ids)] = int(levels[carrier][ids].max())
+                known[id(ids)] = int(levels[carrier][_index(ids)].max())
         level = 1 + max(known[id(ids)] for _, ids in node.parts())
-        levels[node.dtype.carrier][node.result] = level
+        levels[node.dtype.carrier][_index(node.result)] = level
         terms = sum(part.shape[-1] for part in node.operands[0]) if node.result.ndim == 3 else 0
         groups.setdefault((level, node.kind, node.dtypes, node.result.shape[1:], terms), []).append(node)
     return [groups[key] for key in sorted(groups, key=lambda key: key[0])]
