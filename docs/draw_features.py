@@ -13,10 +13,10 @@ PAGE = Path(__file__).parent / "features.md"
 
 INTRODUCTION = """# Features
 
-What an implementation can claim beyond the core, one sentence each, and what each stands for: the methods of the
-[protocol](protocol.md) that need it, the [operations](names.md) that are called by it, its clauses and its
-interpretations. Claim a feature in the `capabilities` of the Hello only when it works; one that is left out makes its
-cases unsupported and fails nothing ([verdicts](verdicts.md)). Features of one product often come together:
+The features that an implementation can claim beyond the core, one sentence each. A feature has methods of the
+[protocol](protocol.md) that need it, [operations](names.md) that are called with it, clauses and interpretations. Claim
+a feature in the `capabilities` of the Hello only when it works. The cases of one that is left out are unsupported and
+fail nothing ([verdicts](verdicts.md)). Features of one product often come together:
 [profiles](profiles.md).
 
 "Shows through" are methods that every implementation of the document has; the feature adds something to their

@@ -60,8 +60,8 @@ LEVELS: tuple[tuple[str, Level, str, str], ...] = (
         "Tile IR",
         "tile",
         "sm_90",
-        "The loop over tiles of m and n has become the grid, that over k a loop; each turn computes from one buffer "
-        "while copies fill the other. What a copy brings is read after its wait and a barrier.",
+        "The loop over tiles of m and n has become the grid, that over k a loop. Each turn computes from one buffer "
+        "while copies fill the other. Copied elements are read after their wait and a barrier.",
     ),
     (
         "Target IR, NVIDIA",

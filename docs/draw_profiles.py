@@ -13,27 +13,28 @@ PAGE = Path(__file__).parent / "profiles.md"
 
 INTRODUCTION = """# Profiles
 
-Nobody builds all five documents at once. This page has the profiles by product, one of which fits what you build, and
-the profiles by feature, which say what a claim leaves out. It is written by `python docs/draw_profiles.py` from
+Nobody builds all five documents at once. This page has the profiles by product, one of which fits what you build. The
+profiles by feature say what a claim leaves out. It is written by `python docs/draw_profiles.py` from
 `conformance/clauses/profiles.toml`.
 
 ## By product
 
 A product's cases are those that ask only its methods and need only its features. A product is **whole** where its cases
 pass, but for those of other numerics levels and those that follow [another reading](verdicts.md). The end of a complete
-run names the products that are whole, and those of which at least half the cases pass: these are within reach.
+run names the products that are whole. Those of which at least half the cases pass are within reach.
 """
 
 FEATURES = """## By feature
 
 An implementation claims documents and, of what is optional, features. Most features are beyond the core: leaving one
-out costs nothing. Some core MUST clauses, though, cannot be judged without a feature: ranks show only where the
-memory of single ranks can be read, and Tile IR only where a compiler shows it. These features make up the **profiles by
+out costs nothing. Some core MUST clauses, though, cannot be judged without a feature. Ranks show only where the
+memory of single ranks can be read, Tile IR only where a compiler prints it. These features make up the **profiles by
 feature**. An implementation claims one by claiming all of its features.
 
-Core stays core. Where a profile is not claimed its clauses are unsupported, the claim is *partial* at best, and it says
-how many of which profile are missing; a claim of *success* names the profiles that it covers. [Verdicts](verdicts.md)
-has examples. A test holds the table exact: the reference without any feature leaves just these clauses unjudged.
+Core stays core. The clauses of a profile that is not claimed are unsupported. The claim is then *partial* at best,
+and has the number of clauses that are missing by profile. A claim of *success* names the profiles that it covers.
+[Verdicts](verdicts.md) has examples. A test holds the table exact: the reference without any feature leaves just
+these clauses unjudged.
 """
 
 
