@@ -10,6 +10,7 @@ import pytest
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle.exact import FORMATS, INFINITY, Value, finite, is_infinite, values_of
+from tessera_conformance.protocol import Observation, Returned
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import counted
 
@@ -71,18 +72,25 @@ def test_infinities_are_the_largest_and_zeros_the_smallest(impl, check, dtype):
     judge(impl, check, x, 6, [0, 1, 2, 3, 4, 5])
 
 
+def sent_places(answer: Observation) -> list[Value]:
+    """The indices of a message; none of a refusal."""
+    return values_of(answer.value["indices"]) if isinstance(answer, Returned) else []
+
+
 @feature("topk-sparsity")
 @clause("COLL-02.5-05")
 @pytest.mark.parametrize("dtype", ["fp32", "fp64", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2"])
 @pytest.mark.parametrize("place", [0, 2, 4])
 def test_nan_is_refused(impl, check, dtype, place):
-    """It has no magnitude; whether few or all elements are sent, it is not passed over."""
+    """It has no magnitude; whether few or all elements are sent, it is not passed over (AMB-COLL-40)."""
     layout = FORMATS[dtype]
     words = [layout.encode(Fraction(number)) for number in (1, 2, 3, 4, 5)]
     check.returns(impl.collectives.sparsify(input=Tensor.from_words(dtype, (5,), words), k=2))
     words[place] = layout.sign_bit - 1
     for k in (1, 2, 5):
         call = impl.collectives.sparsify(input=Tensor.from_words(dtype, (5,), words), k=k)
+        first = sent_places(call) == [place]
+        check.reading("AMB-COLL-40", "NaN is the largest magnitude", first)
         check.status(call, "TESS_ERR_INVALID_VALUE")
 
 
@@ -90,10 +98,12 @@ def test_nan_is_refused(impl, check, dtype, place):
 @clause("COLL-02.5-05")
 @pytest.mark.parametrize("k", [-1, 7, 1 << 40])
 def test_a_number_that_cannot_be_sent_is_refused(impl, check, k):
-    """k is from 0 to the number of elements of the whole tensor."""
+    """k is from 0 to the number of elements of the whole tensor (AMB-COLL-40)."""
     x = counted("fp32", (2, 3), seed=483)
     check.returns(impl.collectives.sparsify(input=x, k=6))
-    check.status(impl.collectives.sparsify(input=x, k=k), "TESS_ERR_INVALID_VALUE")
+    call = impl.collectives.sparsify(input=x, k=k)
+    check.reading("AMB-COLL-40", "k above n sends everything", k > 6 and sent_places(call) == list(range(6)))
+    check.status(call, "TESS_ERR_INVALID_VALUE")
 
 
 @feature("topk-sparsity")

@@ -14,7 +14,7 @@ from tessera_conformance.tensors import Tensor
 from tessera_reference.adapter import ReferenceAdapter, collectives
 from tessera_reference.adapter import collectives as payloads
 from tessera_reference.collectives import all_reduce, operations
-from tessera_reference.collectives.compression import ChunkSize, read_chunk_size
+from tessera_reference.collectives.compression import ChunkSize, Sparse, read_chunk_size, sparsify
 from tessera_reference.graph import futures
 from tessera_reference.graph.futures import FutureCollective, require_chunk
 from tessera_reference.numerics.array import Array
@@ -121,6 +121,33 @@ class NoWideData(ReferenceAdapter):
         if wire is not None and inputs[0].dtype == "fp64":
             raise refuse("fp64 over a wire", "TESS_ERR_UNSUPPORTED")
         return super().collectives_run(inputs=inputs, wire=wire, **arguments)
+
+
+def nan_first(function: str, x: Array, k: int) -> Sparse:
+    """The elements of largest magnitude, NaN before all numbers."""
+    if x.dtype.kind != "float" or not np.isnan(x.values).any():
+        return sparsify(function, x, k)
+    numbers = np.where(np.isnan(x.values), x.values.dtype.type(x.dtype.max_finite), x.values)
+    places = sparsify(function, Array(x.dtype, numbers), k).indices
+    rest = x.values.reshape(-1).copy()
+    sent = Array(x.dtype, rest[places.values])
+    rest[places.values] = 0
+    return Sparse(places, sent, Array(x.dtype, rest.reshape(x.shape)))
+
+
+def at_most_all(function: str, x: Array, k: int) -> Sparse:
+    """The elements of largest magnitude, all of them where k is larger."""
+    return sparsify(function, x, min(k, x.values.size))
+
+
+TOP = ("collectives/top-k/*",)
+TOP_K = [
+    altered("AMB-COLL-40", description, TOP, ReferenceAdapter, (payloads, "sparsify", send), name=name)
+    for name, description, send in (
+        ("nan_sent", "takes NaN for the largest magnitude", nan_first),
+        ("any_k", "sends all elements where k is larger", at_most_all),
+    )
+]
 
 
 @varies(

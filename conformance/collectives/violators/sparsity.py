@@ -67,21 +67,14 @@ def of_each_row(function: str, x: Array, k: int) -> Sparse:
     return _message(x, largest(exact_sizes)(x.values.reshape(-1)[: x.shape[-1]], k))
 
 
-def at_most_all(function: str, x: Array, k: int) -> Sparse:
-    return sparsify(function, x, min(max(k, 0), x.values.size))
+def at_least_none(function: str, x: Array, k: int) -> Sparse:
+    return sparsify(function, x, max(k, 0))
 
 
 def without_nan(function: str, x: Array, k: int) -> Sparse:
     if x.dtype.kind != "float":
         return sparsify(function, x, k)
     return sparsify(function, Array(x.dtype, np.where(np.isnan(x.values), x.values.dtype.type(0), x.values)), k)
-
-
-def nan_first(function: str, x: Array, k: int) -> Sparse:
-    if x.dtype.kind != "float" or not np.isnan(x.values).any():
-        return sparsify(function, x, k)
-    infinite = np.where(np.isnan(x.values), x.values.dtype.type(x.dtype.max_finite), x.values)
-    return _message(x, sparsify(function, Array(x.dtype, infinite), k).indices.values)
 
 
 def of_bool(function: str, x: Array, k: int) -> Sparse:
@@ -119,9 +112,8 @@ CHOSEN = [
     choosing("COLL-02.5-05", "first_elements", "keeps the first elements", lambda x, k: np.arange(k)),
     choosing("COLL-02.5-05", "one_too_few", "keeps k - 1 elements", lambda x, k: largest(exact_sizes)(x, k - 1)),
     sparse("COLL-02.5-05", "first_row", "looks at the first row alone", of_each_row),
-    sparse("COLL-02.5-05", "any_k", "sends all elements where k is larger", at_most_all),
+    sparse("COLL-02.5-05", "negative_k", "sends nothing where k is negative", at_least_none),
     sparse("COLL-02.5-05", "nan_lost", "takes NaN for 0", without_nan),
-    sparse("COLL-02.5-05", "nan_sent", "takes NaN for the largest magnitude", nan_first),
     sparse("COLL-02.5-05", "any_dtype", "takes truth values and complex numbers for real ones", of_bool),
     told("COLL-02.5-05", "rest_kept_whole", "leaves what was sent behind as well", lambda x, sent: replace(
         sent, rest=x
