@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tessera_conformance.chapters.runtime.kit.encoding import packed
+from tessera_conformance.chapters.runtime.kit.encoding import elements, packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import MeshSession, compiled, opened
 from tessera_conformance.chapters.runtime.kit.readings import no_kernel
 from tessera_conformance.marks import clause, feature
@@ -88,3 +88,29 @@ def test_a_longer_name_is_whole_or_refused(impl, check, length):
     module = module_of(session, names)
     for name in (names[0][:-1], names[0][:63], names[0] + "a"):
         no_kernel(check, session.attempt("tessKernelGet", module=module, name=name))
+
+
+REGISTERS = ["r0", "rd1", "p1", "f2", "tid", "v0", "s0", "vcc", "exec", "ret", "reg", "add", "entry", "k_param_0"]
+"""Identifiers of C that are registers, instructions or directives in the languages of devices."""
+
+
+@clause("RT-10.3-01")
+def test_a_kernel_may_have_the_name_of_a_register(impl, check):
+    """Names of the languages of devices are names of kernels as good as others."""
+    module_of(opened(impl, check), REGISTERS)
+
+
+@clause("RT-10.1-01", "RT-10.3-01")
+@pytest.mark.parametrize("first", range(0, len(REGISTERS) - 3, 3))
+def test_a_parameter_may_have_the_name_of_a_register(impl, check, first):
+    """Four of them in one kernel of such a name: two tensors and two numbers, each in a role of its own."""
+    x, factor, term, y = names = REGISTERS[first : first + 4]
+    row = "tensor<4xint32>"
+    parameters = f"{x}: {row}, {factor}: int32, {term}: int32, {y}: {row}"
+    session = opened(impl, check)
+    kernel = session.kernel("r0", f"module m {{ kernel r0({parameters}) {{ {y} = {x} * {factor} + {term}; }} }}")
+    given, result = session.upload(elements("int32", 3, -1, 4, 9)), session.upload(bytes(16))
+    arguments = packed(("ptr", given), ("int32", 7), ("int32", -2), ("ptr", result))
+    session.launch(kernel, arguments)
+    check.equal(session.integers(result, 4), [19, -9, 26, 61], f"what the kernel of {', '.join(names)} leaves")
+    check.equal(session.integers(given, 4), [3, -1, 4, 9], "the tensor that it reads")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.runtime.launches import LoadedModule
@@ -53,3 +54,22 @@ class CutAt63(ReferenceAdapter):
             return f"kernel {name if taken.count(name) == 1 else name[:62] + str(taken.count(name))}"
 
         return super().abi_compile(source=DECLARED.sub(cut, source), **options)
+
+
+@violates("RT-10.3-01", "refuses kernels and parameters that are named as registers")
+class NoRegisters(ReferenceAdapter):
+    def abi_compile(self, *, source: str, **options: Any) -> dict[str, Any]:
+        if re.search(r"[ (](?:r0|v0|s0|tid|exec)[:(]", source):
+            raise Refusal("TESS_ERR_INVALID_VALUE", "call", "a register is declared twice")
+        return super().abi_compile(source=source, **options)
+
+
+@violates("RT-10.1-01", "takes parameters in the order of their names where one is a register")
+class ByName(ReferenceAdapter):
+    def abi_compile(self, *, source: str, **options: Any) -> dict[str, Any]:
+        def ordered(match: re.Match[str]) -> str:
+            parameters = match[2].split(", ")
+            return f"kernel {match[1]}({', '.join(sorted(parameters))})"
+
+        named = re.compile(r"kernel (\w+)\(((?:r0|rd1|p1|f2|tid|v0|vcc|ret): [^)]*)\)")
+        return super().abi_compile(source=named.sub(ordered, source), **options)
