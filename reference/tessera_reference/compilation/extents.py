@@ -10,7 +10,7 @@ from dataclasses import replace
 from ..abi.fatbin import KernelEntry
 from ..abi.status import invalid
 from ..ir.diagnostics import Category, Diagnostic, Location, Rejection
-from ..ir.module import Block, Function, Module
+from ..ir.module import Function, Module
 from ..ir.operation import Refusal, diagnostic_of
 from ..ir.types import Scalar, Tensor, Type, Value, is_unknown, own_dims
 from ..ir.verifier import verify
@@ -89,7 +89,7 @@ def as_kernel(module: Module, function: Function) -> tuple[Module, Function]:
     if function.kernel:
         return module, function
     others = [result for result in function.results if not isinstance(result, Tensor)]
-    if others or any(block.exit == "return" for block in _inner(function.body)):
+    if others or any(block.exit == "return" for block in function.body.blocks() if block is not function.body):
         problem = f"a result is {others[0]}" if others else "it returns from within a branch or loop"
         message = f"@{function.name} cannot be made a kernel: {problem}"
         remedy = "declare what the host launches as kernel, not as func"
@@ -115,9 +115,3 @@ def _kernel(function: Function) -> Function:
 
 def _free(name: str, names: set[str]) -> str:
     return name if name not in names else _free(f"{name}_", names)
-
-
-def _inner(block: Block) -> Iterator[Block]:
-    """The blocks within a block."""
-    for instruction in block.walk():
-        yield from instruction.regions

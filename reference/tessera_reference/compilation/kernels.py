@@ -10,7 +10,7 @@ from ..abi.fatbin import KernelEntry, KernelParameter
 from ..abi.parameters import is_c_identifier
 from ..graph.interpreter import reachable
 from ..ir.diagnostics import Diagnostic, Location, Rejection, Span
-from ..ir.module import Block, Function, Module
+from ..ir.module import Function, Module
 from ..ir.text import print_module
 from ..ir.types import Memref, Pointer, Scalar, Tensor, Value
 from ..numerics.formats import DTYPES, DType
@@ -222,17 +222,11 @@ def _written_by_program(function: Function) -> set[Value]:
     tensors = [parameter for parameter in function.parameters if isinstance(parameter.type, Tensor)]
     return {
         parameter
-        for block in _blocks(function.body)
+        for block in function.body.blocks()
         if block.exit == "return"
         for parameter, left in zip(tensors, block.results, strict=True)
         if left is not parameter
     }
-
-
-def _blocks(block: Block) -> Iterator[Block]:
-    yield block
-    for instruction in block.walk():
-        yield from instruction.regions
 
 
 def _written_on_device(kernel: Function) -> set[Value]:

@@ -60,6 +60,12 @@ class Block:
             yield instruction
             pending += [iter(block.instructions) for block in reversed(instruction.regions)]
 
+    def blocks(self) -> Iterator[Block]:
+        """This block and all blocks inside it."""
+        yield self
+        for instruction in self.walk():
+            yield from instruction.regions
+
 
 @dataclass(frozen=True, eq=False)
 class Function:

@@ -92,7 +92,7 @@ def used_by(instruction: Instruction) -> Iterable[Value]:
     """The operands, and the outer values that regions use."""
     yield from instruction.operands
     for region in instruction.regions:
-        for block in blocks_of(region):
+        for block in region.blocks():
             yield from block.results
             for inner in block.instructions:
                 yield from inner.operands
@@ -144,13 +144,6 @@ def _violation(groups: dict[int, list[Instruction]], stuck: set[int], fusions: S
         "fuse the operations between them too, or none of them",
     )
     return diagnostic_of(refusal, place)
-
-
-def blocks_of(block: Block) -> Iterable[Block]:
-    """A block and all blocks inside it."""
-    yield block
-    for instruction in block.walk():
-        yield from instruction.regions
 
 
 # Which operations are fused: elementwise ones with the producer of an operand, and those that directives name.

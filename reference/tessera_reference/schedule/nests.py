@@ -18,7 +18,7 @@ from ..ir.targets import Target
 from ..ir.types import Tensor, Value, dtype_of, layout_of
 from ..numerics.formats import DType
 from .choices import THREADS, Kind, TileSizes, contraction_tile, extents, kind_of, map_tile, rows_taken
-from .fusion import blocks_of, expanded, in_order, names_of
+from .fusion import expanded, in_order, names_of
 from .operations import Annotations, LayoutCast, Prefetch, Tile, host_functions, is_alias, require_cover
 
 # The loop nests of a scheduled function: which operations share a loop over tiles, and what they stage (section 6).
@@ -152,7 +152,7 @@ class Plan:
         """Values that the block yields or that regions inside it use."""
         used = set(map(self.root, block.results))
         for region in (region for instruction in block.instructions for region in instruction.regions):
-            for inner in blocks_of(region):
+            for inner in region.blocks():
                 used.update(map(self.root, inner.results))
                 used.update(self.root(value) for instruction in inner.instructions for value in instruction.operands)
         return used
@@ -421,7 +421,7 @@ class Legality:
 
     def findings(self) -> Iterator[Diagnostic]:
         """All violations."""
-        for block in blocks_of(self.function.body):
+        for block in self.function.body.blocks():
             try:
                 nests = [item for item in self.plan.block(block) if isinstance(item, Nest)]
             except Rejection as rejection:
