@@ -89,9 +89,10 @@ def test_a_send_after_a_close_is_an_error(impl, check, first):
     """The error names its code and the process; the token is not sent (AMB-WSP-03)."""
     source = program(
         process("other", send("c", 7)),
-        process("producer", *first, close("c"), send("c", 2)),
+        process("producer", run("w2"), *first, close("c"), send("c", 2)),
         process("consumer", consume("c", "x")),
         channels=[channel("c", 4)],
+        kernels=work(2),
     )
     result = ran(impl, check, source)
     ends_with_error(check, result, "SEND_AFTER_CLOSE", "producer")

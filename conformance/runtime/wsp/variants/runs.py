@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tessera_conformance.strength import altered, varies
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.wsp import builder, errors, package
 from tessera_reference.wsp import package as parts
+
+from ....ir.variants.features import Without
 
 WSP = ("runtime/wsp/*",)
 SMALLER = {name: size // 2 for name, size in package.RESOURCES.items()}
@@ -101,3 +104,46 @@ def told_backwards(result: dict[str, Any]) -> dict[str, Any]:
             report[part] = report[part][::-1] if part in report else []
         result["deadlock"] = report
     return result
+
+
+@varies("WSP-07-01", "has packages of a form of its own", *WSP)
+class OwnPackages(ReferenceAdapter):
+    """A package is the digits of its bytes behind a line that says what it is."""
+
+    def wsp_compile(self, **arguments: Any) -> dict[str, Any]:
+        """The package, wrapped."""
+        found = super().wsp_compile(**arguments)
+        return found | {"package": FIRST_LINE + found["package"].encode().hex() + "\n"}
+
+    def __getattribute__(self, name: str) -> Any:
+        found = super().__getattribute__(name)
+        if name not in ("wsp_load", "wsp_run", "wsp_start"):
+            return found
+        return lambda *, package, **arguments: found(package=unwrapped(package), **arguments)
+
+
+FIRST_LINE = "wsp_runtime_abi v10.0, as digits\n"
+
+
+def unwrapped(package: str) -> str:
+    """The text within a package; what is none stays as it is, and one that is cut off ends within its text."""
+    if not package.startswith(FIRST_LINE):
+        return "" if FIRST_LINE.startswith(package) else package
+    digits = package.removeprefix(FIRST_LINE)
+    if digits.endswith("\n"):
+        return bytes.fromhex(digits[:-1]).decode(errors="replace")
+    return bytes.fromhex(digits[: len(digits) // 2 * 2]).decode(errors="replace")[:-1]
+
+
+@varies("AMB-WSP-42", "lets the last of several processes act first at one time", *WSP)
+class LastProcessFirst(Without):
+    """The order among equals is that of the processes in reverse."""
+
+    absent = frozenset({"wsp-seeds"})
+
+    def wsp_compile(self, *, program: Mapping[str, Any], **arguments: Any) -> dict[str, Any]:
+        """The package of a program whose processes are turned round."""
+        csp = program.get("csp")
+        if isinstance(csp, Mapping) and isinstance(csp.get("processes"), list):
+            program = {**program, "csp": {**csp, "processes": csp["processes"][::-1]}}
+        return dict(super().wsp_compile(program=program, **arguments))
