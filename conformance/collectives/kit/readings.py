@@ -13,6 +13,12 @@ from tessera_conformance.tensors import Tensor
 SUMS_AND_EXTREMES = ("sum", "max", "min")
 
 
+def refuses_remainders(observation: Observation, operation: str, count: int, ranks: int) -> bool:
+    """True if a buffer that its ranks do not divide has no shares, as AMB-RT-04 says of the runtime."""
+    has_shares = operation in ("reduce_scatter", "all_gather") and count % ranks > 0
+    return has_shares and isinstance(observation, Rejected)
+
+
 def recognize_operators(check: Check, observation: Observation, op: str) -> None:
     """An implementation without products and means: AMB-COLL-31."""
     lacking = isinstance(observation, Rejected | Unsupported) and op not in SUMS_AND_EXTREMES
