@@ -1,6 +1,6 @@
 """Launches that repeat, as a fast path beside running a kernel instruction by instruction (spec sections 7, 8).
 
-In most kernels no address, condition or bound depends on the data. The second launch of such a kernel on arguments of
+In most kernels no address, condition or bound depends on the data. The third launch of such a kernel on arguments of
 the same shapes is recorded. The kernel runs with all its checks, but a number represents every element of data, in the
 bits of the carrier. Instructions that move elements move numbers; each that computes is noted, and its results get new
 numbers. A `Plan` is what remains: which operation takes which elements. Operations of one kind that do not wait for

@@ -221,7 +221,7 @@ def run_kernel(
 
 
 class _Launches:
-    """The launches of a kernel on arguments of some shapes, of which the second is recorded."""
+    """The launches of a kernel on arguments of some shapes, of which the third is recorded: many have only two."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -232,7 +232,7 @@ class _Launches:
     ) -> tuple[Array, ...] | None:
         """The buffers after a launch by the plan; None without one, or where an operation fails."""
         self.count += 1
-        if self.count == 2:
+        if self.count == 3:
             recorder = Recorder()
             program = recorder.program(prepare(kernel, prod(_extents(kernel, "block"))))
             try:
