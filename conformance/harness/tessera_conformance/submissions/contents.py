@@ -1,4 +1,15 @@
-"""A submission: a report with all that is needed to read, check and repeat it, in one folder, and its signature."""
+"""A submission: a report with all that is needed to read it, check it and repeat it, in one folder, signed or not.
+
+statement.json     who claims what, in numbers
+report.jsonl       the report, as the run left it
+plan.txt           the cases of the run, one a line
+deviations.toml    the known deviations under which it ran
+environment.json   the machine and the versions of what ran
+locks/             the clauses and the golden vectors that were judged by, by digest
+REPEAT.md          how to run it again
+MANIFEST.json      the SHA-256 of every other file
+SIGNATURE.json     if it is signed, an Ed25519 signature of the manifest
+"""
 
 from __future__ import annotations
 
@@ -21,15 +32,6 @@ from tessera_conformance.deviations import Deviations
 from tessera_conformance.documents import NoDocument, read_json
 from tessera_conformance.reports.journal import FILE_NAME, Report, content
 from tessera_conformance.reports.known_failures import as_toml
-
-# A submission: a report with all that is needed to read it, check it and repeat it, in one folder.
-#
-# statement.json     who claims what, in numbers report.jsonl       the report, as the run left it plan.txt
-# the cases of the run, one a line deviations.toml    the known deviations under which it ran environment.json   the
-# machine and the versions of what ran locks/             the clauses and the golden vectors that were judged by, by
-# digest REPEAT.md          how to run it again MANIFEST.json      the SHA-256 of every other file SIGNATURE.json
-# if it is signed, an Ed25519 signature of the manifest
-
 
 UTF_8 = ("utf-8", "backslashreplace")
 """The encoding of texts of others, in which half of a surrogate pair may occur."""

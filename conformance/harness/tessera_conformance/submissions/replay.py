@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tessera_conformance.check import MOST_ERRORS, Check
-from tessera_conformance.differences import first_difference
+from tessera_conformance.differences import first_difference, same
 from tessera_conformance.plugin import CASE
 from tessera_conformance.protocol import Fault, Hello, Observation, ProtocolViolation, read_outcome
 from tessera_conformance.reports.claim import Blockers, Line
@@ -100,20 +100,12 @@ def _passed(check: Line) -> bool | None:
         case "rejects":
             return _is_rejection(str(expected), str(actual))
         case "equal":
-            return _same(expected, actual)
+            return same(actual, expected)
         case "within":
             return bool(actual == "all")
         case "bits":
             return _same_bits(expected, actual)
     return None
-
-
-def _same(expected: Any, actual: Any) -> bool:
-    if isinstance(expected, list) and isinstance(actual, list):
-        return len(expected) == len(actual) and all(map(_same, expected, actual))
-    if isinstance(expected, dict) and isinstance(actual, dict):
-        return expected.keys() == actual.keys() and all(_same(expected[key], actual[key]) for key in expected)
-    return type(expected) is type(actual) and bool(expected == actual)
 
 
 def _same_bits(expected: Any, actual: Any) -> bool | None:

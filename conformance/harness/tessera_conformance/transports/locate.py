@@ -27,7 +27,7 @@ from tessera_conformance.transports.compiler import (
     CompilingTransport,
     ImplementationCompiler,
 )
-from tessera_conformance.transports.hostio import HostIoAdapter, HostIoTransport
+from tessera_conformance.transports.hostio import HostIoTransport
 from tessera_conformance.transports.rpc import RpcTransport
 
 # The implementation as a Python object in this process.
@@ -144,17 +144,19 @@ def _interrupt(signum: int, frame: FrameType | None) -> None:
 
 DEADLINE = 24 * 3600.0
 """Seconds; the deadline that counts is that of who asks."""
+ENDPOINT_DEADLINE = 30.0
+"""Seconds for an endpoint, which may not listen yet: its connection is tried until then."""
 
 
 class PassingAdapter:
     """Passes every method on to a transport."""
 
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
+    def __init__(self, transport: Transport, deadline: float = DEADLINE) -> None:
+        self._transport, self._deadline = transport, deadline
 
     def hello(self) -> Mapping[str, Any]:
         """The Hello of the implementation, which is started."""
-        hello: Mapping[str, Any] = self._transport.start(DEADLINE)
+        hello: Mapping[str, Any] = self._transport.start(self._deadline)
         return hello
 
     def close(self) -> None:
@@ -178,7 +180,7 @@ class PassingAdapter:
             TransportFault: it crashed.
         """
         try:
-            outcome = from_wire(self._transport.call(method, params, DEADLINE))
+            outcome = from_wire(self._transport.call(method, params, self._deadline))
         except Inapplicable as reason:
             raise NotSupported(f"{method}: {reason}") from None
         except TransportFault as stop:
@@ -260,7 +262,7 @@ def load_adapter(implementation: str, compiler: str | None = None) -> Adapter:
     if form == "cabi" or compiler is not None:
         return PassingAdapter(locate(implementation, compiler))
     if form == "hostio":
-        return HostIoAdapter(HostIoTransport(rest))
+        return PassingAdapter(HostIoTransport(rest), ENDPOINT_DEADLINE)
     if form == "ops":
         return _table(rest, implementation)()
     if form != "py":
