@@ -143,7 +143,7 @@ def test_chunks_make_a_pipeline(impl, check):
 @feature("link-credits", "hierarchical")
 @clause("COLL-04.4-02", "COLL-04.4-03", "COLL-03.1-03")
 def test_hierarchical_goes_over_nvlink_within_nodes_and_rdma_between(impl, check):
-    """Where the topology has both, messages use NVLink within nodes and RDMA between them."""
+    """On a topology with both, messages use NVLink within nodes and RDMA between them."""
     topology, each_node = with_credits(8, nodes=3, per_node=2), 2
     kinds = {link["name"]: link["kind"] for link in json.loads(topology)["links"]}
     transfers = asked(impl, check, algorithm="hierarchical", topology=topology)["transfers"]

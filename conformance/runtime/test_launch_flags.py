@@ -217,7 +217,7 @@ def test_a_launched_product_has_the_declared_order(impl, check):
 @clause("RT-06-09")
 @pytest.mark.parametrize("policy", [FAST, STRICT, FAST | {"deterministic": 1}], ids=["fast", "strict", "deterministic"])
 def test_the_flag_counts_for_one_launch(impl, check, policy):
-    """That launch is deterministic under any policy; those before and after it follow the policy."""
+    """The flagged launch is deterministic under any policy; those before and after it follow the policy."""
     session = opened(impl, check)
     session.set_policy(policy)
     for flags in (0, DETERMINISTIC, 0, DETERMINISTIC, DETERMINISTIC, 0):

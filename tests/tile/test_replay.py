@@ -129,7 +129,7 @@ def carried_by_no_turn(r):
 
 
 def under_a_mask(r):
-    """What a branch computes is read by other lanes, whose own is a copy."""
+    """Other lanes read the value of a branch, and have a copy themselves."""
     shared = r.k.allocate(r.held, LANES)
     r.k.store(r.x, shared, r.t)
     r.k.all(Barrier)

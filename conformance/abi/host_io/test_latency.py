@@ -81,7 +81,7 @@ def test_a_built_in_kernel_has_no_binary_to_fetch(impl, check):
     """The hops are the same for any stated size and place of the binary (AMB-HIO-40)."""
     host = host_of(impl, check)
     place = of_one_sip(host, 1)[0]
-    kernels_with_arguments = {name: each for name, each in sorted(host.machine.builtins.items()) if each}
+    kernels_with_arguments = {name: builtin for name, builtin in sorted(host.machine.builtins.items()) if builtin}
     check.given(bool(kernels_with_arguments), "a built-in kernel that takes arguments", host.machine.builtins)
     for name, parameters in kernels_with_arguments.items():
         arguments = host.arguments(parameters, place)

@@ -39,7 +39,7 @@ def issuing(window, tasks=9, workers=4, kernel="w10"):
 def in_flight(actual):
     """Tasks that were issued and are not complete."""
     return len(actual["assignments"]) - sum(
-        each["runs"] for name, each in actual["kernels"].items() if name in ("w4", "w10")
+        kernel["runs"] for name, kernel in actual["kernels"].items() if name in ("w4", "w10")
     )
 
 
@@ -140,8 +140,8 @@ def test_a_window_in_tasks_that_stalls_is_accepted(impl, check):
     check.equal(statistics(impl, check, package)["high_water"]["task_ring"], 3, "the most that were in flight")
     short = compiled(impl, check, issuing({"size": 5}))
     check.equal(statistics(impl, check, short)["high_water"]["task_ring"], 5, "the most, where only the size is given")
-    for each, size in ((package, 3), (short, 5)):
-        if (document := published(each)) is not None:
+    for candidate, size in ((package, 3), (short, 5)):
+        if (document := published(candidate)) is not None:
             stated = {"size": size, "unit": "tasks", "mode": "stall"}
             check.equal(document["schedule"]["task_window"], stated, "the window in the package")
 

@@ -1,4 +1,4 @@
-"""How tensors travel: chunks, casts, scaled blocks, error feedback, packing, top-k (collectives spec 2.3 to 2.5, 8)."""
+"""Forms of tensors: chunks, casts, scaled blocks, error feedback, packing, top-k (collectives spec 2.3 to 2.5, 8)."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ class Recorder:
                 identity(step.instruction.operation),
                 partial(step.call, EVERY_LANE),
                 tuple(operand.dtype for operand in operands),
-                tuple((each,) for each in ids),
+                tuple((number,) for number in ids),
                 result.dtype,
                 made.ids,
             )

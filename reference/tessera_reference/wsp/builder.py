@@ -78,7 +78,7 @@ def compile_program(program: Any, target: Target) -> tuple[Package, list[str]]:
 def _channel(value: Mapping[str, Any], path: str) -> PackageChannel:
     """A channel; what travels in it is a `token` where nothing is said, else a `tensor` (AMB-WSP-35)."""
     member(value.get("payload", "token"), f"{path}/payload", ("token", "tensor"))
-    return read_channel({name: each for name, each in value.items() if name != "payload"}, path)
+    return read_channel({name: member for name, member in value.items() if name != "payload"}, path)
 
 
 def _slot(value: Mapping[str, Any], path: str) -> str:

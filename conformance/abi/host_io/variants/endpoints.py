@@ -278,4 +278,4 @@ def pair_in(frame: str) -> tuple[Any, Any] | None:
     except ValueError:
         return None
     pair = (message.get("correlation_id"), message.get("request_id")) if isinstance(message, dict) else (None, None)
-    return pair if all(isinstance(each, str) for each in pair) else None
+    return pair if all(isinstance(text, str) for text in pair) else None
