@@ -54,6 +54,12 @@ KERNELS = """module kernels {
 n = 64 and n = 0 (AMB-LANG-55, AMB-RT-61)."""
 
 
+def alone(name: str) -> str:
+    """The program of one kernel of `KERNELS`."""
+    (line,) = [line.strip() for line in KERNELS.splitlines() if line.strip().startswith(f"kernel {name}(")]
+    return f"module kernels {{ {line} }}"
+
+
 @dataclass(frozen=True)
 class MeshSession:
     """A context, a mesh of some ranks and a stream, in use by one case."""
@@ -228,8 +234,8 @@ class MeshSession:
         return int(self.ask("tessModuleLoad", context=self.context, image=image)["module"])
 
     def kernel(self, name: str, source: str = KERNELS, **options: Any) -> int:
-        """A kernel of a program."""
-        return self.kernel_of(self.load(source, **options), name)
+        """A kernel of a program; one of `KERNELS` alone, so that a compiler needs no more than it."""
+        return self.kernel_of(self.load(alone(name) if source is KERNELS else source, **options), name)
 
     def kernel_of(self, module: int, name: str) -> int:
         """A kernel of a loaded module."""
