@@ -12,7 +12,7 @@ from tessera_conformance.marks import clause, feature
 
 
 def beside(value, digits=60):
-    """A number just above and one just below in magnitude, by so little that a double does not tell them apart."""
+    """A number just above and one just below in magnitude: fp64 tells those of 12 digits apart, and not those of 60."""
     little = EXACT.multiply(value, EXACT.power(Decimal(10), -digits))
     return [EXACT.add(value, little), EXACT.subtract(value, little)]
 
@@ -27,7 +27,7 @@ def near_ties(fraction, least):
         binary(3, least - fraction - 1),
         binary(2 ** (fraction + 1) - 1, least - fraction - 1),  # between the subnormals and the normals
     ]
-    return [number for tie in ties for number in (tie, *beside(tie))]
+    return [number for tie in ties for number in (tie, *beside(tie), *beside(tie, 12))]
 
 
 def largest(fraction, most):

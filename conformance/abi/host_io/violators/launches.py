@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from decimal import Decimal
 from typing import Any
 
 from tessera_conformance.strength import Violation
@@ -122,11 +121,6 @@ def partly(name: str) -> Kernel:
     return Kernel(BUILTINS[name].parameters, BUILTINS[name].check, run)
 
 
-def through_double(given: Any) -> None:
-    target, factor = given
-    BUILTINS["scale_fp32"].run([target, Decimal(float(factor))])
-
-
 def unknown_is_nop(machine: Machine, reference: KernelRef) -> Kernel:
     unknown = reference.kind == "builtin" and reference.name not in BUILTINS
     return ANY if unknown else _kernel_of(machine, reference)
@@ -174,12 +168,6 @@ KERNELS = [
         fill=partly("fill"),
         add_fp32=partly("add_fp32"),
         scale_fp32=partly("scale_fp32"),
-    ),
-    built_in(
-        "HIO-D7-41",
-        "scalar_through_double",
-        "a scalar of fp32 passes through double",
-        scale_fp32=replace(BUILTINS["scale_fp32"], run=through_double),
     ),
     changed(
         "HIO-D7-37",

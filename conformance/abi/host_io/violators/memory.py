@@ -11,7 +11,6 @@ from tessera_reference.host_io.endpoint import Endpoint
 from tessera_reference.host_io.frames import ErrorCode, RequestFailed
 from tessera_reference.host_io.machine import Branch, Journey, Machine, Place, SparseMemory
 from tessera_reference.host_io.messages import MemoryRead, MemoryWrite
-from tessera_reference.mesh.engine import FirstCome
 
 from .message_changes import changed, read_as, refusing
 
@@ -183,14 +182,6 @@ def unknown_device_written(self: Endpoint, request: Any, pair: Any, characters: 
     return _run(self, request, pair, characters)
 
 
-def last_first(self: Endpoint, frames: Any, choices: Any = None) -> list[str]:
-    """Requests act in the order in which they are completed: here the last first."""
-    if choices is None or isinstance(choices, FirstCome):
-        return _exchange(self, frames, choices)
-    return _exchange(self, list(frames)[::-1], choices)
-
-
-_exchange = Endpoint.exchange
 ORDER = [
     changed(
         "HIO-D5-22", "before_refusal", "writes before it refuses the kind", (Endpoint, "_write", first_and_then_refused)
@@ -203,15 +194,6 @@ ORDER = [
         "wrong_device_written",
         "writes although the device is unknown",
         (Endpoint, "_run", unknown_device_written),
-    ),
-    changed(
-        "HIO-D5-01",
-        "order_of_completion",
-        "requests act in the order of completion",
-        (Endpoint, "exchange", last_first),
-    ),
-    changed(
-        "HIO-D6-13", "reads_in_order_of_completion", "reads see what is completed", (Endpoint, "exchange", last_first)
     ),
     changed(
         "HIO-D3-04",

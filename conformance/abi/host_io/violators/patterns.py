@@ -130,12 +130,6 @@ ROUNDING = [
         violation
         for dtype in ("fp16", "fp32")
         for violation in (
-            rounding(
-                dtype,
-                "through_double",
-                "is rounded to double first",
-                lambda value, dtype=dtype: _rounded(Decimal(float(value)), dtype),
-            ),
             rounding(dtype, "towards_zero", "is rounded towards zero", towards_zero(dtype)),
             rounding(dtype, "half_away", "rounds halves away from zero", half_away(dtype)),
             rounding(dtype, "flushed", "has no subnormals", flushed(dtype)),
