@@ -11,6 +11,7 @@ from tessera_conformance.chapters.abi.host_io.kit.launches import (
     filling,
     fills,
     has_built_in,
+    judge_pairing,
     of_one_sip,
     parts,
     run,
@@ -45,6 +46,8 @@ def copying(host, sources, targets):
 def test_each_pe_works_on_its_own_memory(impl, check, order):
     """All PEs of a SIP have the same addresses: each copies its own bytes, and PEs of the other SIP stay."""
     host = opened_host(impl, check, 2, 2, 3)
+    if order != "as-they-are":
+        judge_pairing(host)
     places = of_one_sip(host, 6)
     listed = {"as-they-are": places, "reversed": places[::-1], "turned": places[4:] + places[:4]}[order]
     data = marked(host, places)
@@ -77,10 +80,11 @@ def test_a_tag_of_a_shard_says_which_pe_works(impl, check, member):
 def test_shards_of_one_pe_belong_together_by_their_offsets(impl, check):
     """Three shards of each tensor on one PE, of different sizes, listed in different orders (AMB-HIO-57)."""
     host = host_of(impl, check)
+    judge_pairing(host)
     place, base = host.machine.places[0], host.base
     sizes, offsets = (4, 12, 20), (0, 4, 16)
     sources = [Part(place, base + 300 * number, size, offsets[number]) for number, size in enumerate(sizes)]
-    targets = [Part(place, base + 4000 - 99 * number, size, offsets[number]) for number, size in enumerate(sizes)]
+    targets = [Part(place, base + 4000 - 100 * number, size, offsets[number]) for number, size in enumerate(sizes)]
     host.done(host.fill(place, base, 4096))
     host.done(*(host.fill(place, source.pa, source.nbytes, value=number) for number, source in enumerate(sources)))
     run(host, "copy", parts(sources[2], sources[0], sources[1]), parts(targets[1], targets[2], targets[0]))

@@ -13,6 +13,7 @@ from tessera_conformance.chapters.abi.host_io.kit.launches import (
     Part,
     built_in,
     has_built_in,
+    judge_pairing,
     of_one_sip,
     parts,
     run,
@@ -108,6 +109,7 @@ def test_a_built_in_kernel_computes_on_every_shard(impl, check, name, value, cou
 def test_the_order_in_which_shards_are_listed_does_not_matter(impl, check, name, value):
     """Each tensor lists its shards in another order; those of one PE belong together (AMB-HIO-57)."""
     host = host_of(impl, check)
+    judge_pairing(host)
     turns = iter(range(1, 9))
 
     def order(shards):

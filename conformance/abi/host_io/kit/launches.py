@@ -104,6 +104,19 @@ def has_built_in(host: MemoryHost, name: str) -> bool:
     return [*host.machine.builtins.get(name, ())] == [*EFFECTS[name].parameters]
 
 
+def judge_pairing(host: MemoryHost) -> None:
+    """End the case where shards belong together in the order of their lists (AMB-HIO-57): a copy of two shows it."""
+    if not has_built_in(host, "copy"):
+        return
+    place = host.machine.places[0]
+    data = [Part(place, host.base + 16 * number, 16, 16 * number) for number in range(2)]
+    copies = [Part(place, host.base + 32 + 16 * number, 16, 16 * number) for number in range(2)]
+    host.done(*(host.fill(place, part.pa, 16, value=1 + number) for number, part in enumerate(data)))
+    run(host, "copy", parts(*reversed(data)), parts(*copies))
+    listed = host.bytes_of(place, copies[0].pa, 32) == bytes([2] * 16 + [1] * 16)
+    host.check.reading("AMB-HIO-57", "by the order of the list", listed)
+
+
 def of_one_sip(host: MemoryHost, number: int) -> list[Place]:
     """At most so many PEs of the first SIP, in order: that a launch may span SIPs is not asserted (AMB-HIO-45)."""
     ordered = sorted(host.machine.places, key=order_of)

@@ -11,7 +11,7 @@ from typing import Any
 from tessera_conformance.strength import altered, varies
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.adapter import host_io as adapter_host_io
-from tessera_reference.host_io import endpoint, machine
+from tessera_reference.host_io import endpoint, launches, machine
 from tessera_reference.host_io import machine as latency
 from tessera_reference.host_io.endpoint import Endpoint
 from tessera_reference.host_io.frames import ErrorCode, RequestFailed
@@ -22,7 +22,7 @@ from ....ir.variants.features import Without
 
 HOST_IO = ("abi/host-io/*",)
 CODES = {code: f"E{number}" for number, code in enumerate(ErrorCode)}
-COMPONENTS, DESCRIBED = latency.components, machine.described
+COMPONENTS, DESCRIBED, TASKS = latency.components, machine.described, launches._tasks
 
 
 def spelled(value: Mapping[str, Any]) -> str:
@@ -154,6 +154,21 @@ NEWEST = altered(
     ReferenceAdapter,
     (endpoint, "FirstCome", LastCome),
     name="newest_first",
+)
+
+
+def paired_as_listed(kernel: Any, request: Any, tensors: Sequence[Sequence[Any]]) -> list[Any]:
+    """The tasks of a launch, whose shards belong together as the request lists them."""
+    return sorted(TASKS(kernel, request, [sorted(shards, key=lambda shard: shard.number) for shards in tensors]))
+
+
+LISTED = altered(
+    "AMB-HIO-57",
+    "takes the shards of tensors together in the order of their lists",
+    HOST_IO,
+    ReferenceAdapter,
+    (launches, "_tasks", paired_as_listed),
+    name="shards_as_listed",
 )
 
 

@@ -77,18 +77,6 @@ SHARDS = [
         with_shards(lambda shard: replace(shard, nbytes=max(16, shard.nbytes - shard.nbytes % 16))),
     ),
     arranging(
-        "HIO-D7-24",
-        "offsets_ignored",
-        "shards of one PE come in the order of the list",
-        lambda found: sorted(found, key=lambda part: (part.place, part.number)),
-    ),
-    arranging(
-        "HIO-D7-24",
-        "order_of_the_list",
-        "shards belong together in the order of the lists",
-        lambda found: sorted(found, key=lambda part: part.number),
-    ),
-    arranging(
         "HIO-D7-35",
         "sorted_by_address",
         "shards belong together by their addresses",
