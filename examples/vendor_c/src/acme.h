@@ -128,6 +128,7 @@ typedef struct {
   uint64_t last_stop;
   tessStatus_t error;
   char error_text[256];
+  int again; /* the defect error_reported_twice has reported it once */
   int number;
 } Stream;
 

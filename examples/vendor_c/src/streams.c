@@ -188,7 +188,8 @@ static tessStatus_t reported(Stream* stream) {
   tessStatus_t status = stream->error;
   if (defect("errors_never_reported")) return TESS_OK;
   if (status) refuse(status, "tessStreamSynchronize: %s", stream->error_text);
-  if (!defect("error_reported_twice")) stream->error = TESS_OK;
+  stream->again = status && !stream->again && defect("error_reported_twice");
+  if (!stream->again) stream->error = TESS_OK;
   return status;
 }
 
