@@ -261,25 +261,26 @@ APPROACHING = """module m { kernel approach(n: int32, x: tensor<4xfp32>) {
   let i: int32 = 0;
   while (i < n) { x = x * 0.5 + 1.0; i = i + 1; }
 } }"""
-LONG = 0.1
+LONG = 0.05
 """Seconds beside which the time of a call does not matter."""
 MOST = 1 << 30
 
 
 @clause("RT-06-05")
 def test_a_launch_takes_a_small_part_of_the_time_of_its_kernel(impl, check):
-    """Its loop runs until it takes a tenth of a second; of three launches one returns in half of its time."""
+    """Of three launches of a loop of a twentieth of a second or more, one returns before half of its time."""
     session = opened(impl, check)
-    kernel, pointer = session.kernel("approach", APPROACHING), session.upload(elements("fp32", 8.0, 4.0, 3.0, -5.0))
-    count, whole = 250, 0.0
-    while whole < LONG and count < MOST:
+    kernel = session.kernel("approach", APPROACHING)
+    count, timed = 250, [(0.0, 0.0)]
+    while min(map(sum, timed)) < LONG and count < MOST:
         count *= 4
-        whole = sum(durations(session, kernel, count, pointer))
-    check.given(whole >= LONG, "a kernel can be made to run for a tenth of a second", whole)
-    timed = [durations(session, kernel, count, pointer) for _ in range(3)]
+        starts = [session.upload(elements("fp32", 8.0, start, 3.0, -5.0)) for start in (4.0, 6.0, 9.0)]
+        timed = [durations(session, kernel, count, pointer) for pointer in starts]
+        for pointer in starts:
+            check.equal(values_of("fp32", session.download(pointer, 16)), [2.0] * 4, "the limit of the loop")
+    check.given(min(map(sum, timed)) >= LONG, "a kernel can be made to run for a twentieth of a second", timed)
     quick = any(launching < waiting for launching, waiting in timed)
     check.true(quick, "a launch returned before half of its kernel's time had passed", timed)
-    check.equal(values_of("fp32", session.download(pointer, 16)), [2.0] * 4, "the limit that the kernel approaches")
 
 
 def durations(session, kernel, count, pointer):
