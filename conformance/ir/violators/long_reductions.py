@@ -106,6 +106,6 @@ SUMS: list[Violation] = [
 OTHERS: list[Violation] = [
     changed("LANG-02-04", "later_tile", "takes the last of equal elements in two tiles",
             (ArgMax, "compute", staticmethod(later_tile)), only=["argmax"]),
-    changed("LANG-10-06", "key_blocks", "divides the attention of more than 64 keys at its end",
+    changed("LANG-02-04", "key_blocks", "divides the attention of more than 64 keys at its end",
             (FlashAttention, "decompose", in_key_blocks), only=["flash_attention"]),
 ]  # fmt: skip

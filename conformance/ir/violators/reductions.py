@@ -133,13 +133,15 @@ ORDERS: list[tuple[str, str, Callable[[Values, Node, int], Values]]] = [
     ("power_and_rest", "reduces what exceeds a power of two for itself", largest_power),
     ("split_in_the_middle", "splits elements in the middle", split),
     ("four_lanes", "keeps four partial results", lanes),
-    ("padded", "fills up to a power of two with the neutral element", padded),
-    ("started", "starts from +0", started),
     ("without_tail", "drops an odd tail", without_tail),
     ("ascending", "reduces by ascending magnitude", ascending),
 ]
 
 STRICT = [ordered(name, description, order, "LANG-10-06") for name, description, order in ORDERS]
+ZEROS = [
+    ordered("padded", "fills up to a power of two with the neutral element", padded, "LANG-10-01"),
+    ordered("started", "starts from +0", started, "LANG-10-01"),
+]
 DETERMINISTIC = [
     ordered(f"{name}_deterministic", f"{description}, though the order is declared", order, "LANG-10-05")
     for name, description, order in ORDERS[:4]
