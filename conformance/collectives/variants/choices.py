@@ -10,7 +10,7 @@ from typing import Any
 from tessera_conformance.strength import altered
 from tessera_reference.abi.status import Failure
 from tessera_reference.adapter import ReferenceAdapter, collectives
-from tessera_reference.collectives import operations, queues, schedules, selection
+from tessera_reference.collectives import queues, schedules, selection
 from tessera_reference.collectives import selection as cost_model
 from tessera_reference.collectives import selection as thresholds
 from tessera_reference.collectives.schedules import Algorithm, Maker, Step
@@ -96,7 +96,6 @@ LAST_FIRST = altered(
     COLLECTIVES,
     ReferenceAdapter,
     (schedules, "ALGORITHMS", {**schedules.ALGORITHMS, **MIRRORED}),
-    (operations, "PATTERNS_FROM", 1 << 30),
     name="mirrored",
 )
 

@@ -16,11 +16,12 @@ from tessera_reference.collectives import operations as orders
 from tessera_reference.collectives.delivery import Sent
 from tessera_reference.collectives.schedules import Algorithm, Message, Step
 from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree
+from tessera_reference.numerics.collectives import reduced
+from tessera_reference.numerics.trees import FOLD
 
 from ...ir.violators.changes import changed
 
-AFTERWARDS, SENT, GROUPS = operations._afterwards, operations._sent, operations._groups
+AFTERWARDS, SENT, GROUPS, COMBINED = operations._afterwards, operations._sent, operations._groups, operations._combined
 
 OF_ALGORITHM = {
     "ring": "RT-13-03",
@@ -34,8 +35,8 @@ OF_ALGORITHM = {
 def afterwards(clause: str, name: str, description: str, change: Callable[..., Any]) -> Violation:
     """Another result: `change` gets the usual results and all that they were made from."""
 
-    def others(operation: str, brought: Sequence[Array], op: Any, root: int, trees: Any) -> Sequence[Array]:
-        usual = list(AFTERWARDS(operation, brought, op, root, trees))
+    def others(operation: str, brought: Sequence[Array], root: int, **named: Any) -> Sequence[Array]:
+        usual = list(AFTERWARDS(operation, brought, root=root, **named))
         changed_to: Sequence[Array] = change(usual, operation, brought, root)
         return changed_to
 
@@ -121,14 +122,15 @@ def off_by_one(messages: list[Sent]) -> list[Sent]:
     ]
 
 
-def any_ring(
-    name: str, ranks: int, per_node: int | None = None, partials: Sequence[int] | None = None
-) -> tuple[Tree, ...]:
-    return (Tree("fold"),) * ranks
+def folded(at_strict: bool) -> Callable[..., Array]:
+    """Sums from the first rank to the last, at strict or at the other levels."""
 
+    def combined(used: Algorithm, op: str, level: str, partials: Any, inputs: Sequence[Array]) -> Array:
+        if (level == "strict") is at_strict:
+            return reduced(op, inputs, [(FOLD, slice(None))])
+        return COMBINED(used, op, level, partials, inputs)
 
-def folded(operation: str, brought: Sequence[Array], op: Any, root: int, trees: Sequence[Tree]) -> Any:
-    return AFTERWARDS(operation, brought, op, root, [FOLD if tree == PAIRWISE else tree for tree in trees])
+    return combined
 
 
 def reordered(usual: Callable[..., Any]) -> Callable[..., Any]:
@@ -197,9 +199,11 @@ VIOLATIONS: list[Violation] = [
     changed("LANG-09-05", "declares_another", "declares the order of another algorithm", (
         orders, "orders", reordered(orders.orders)
     )),
-    changed("RT-06-04", "always_folds", "combines in the order of the ranks", (operations, "orders", any_ring)),
+    changed("RT-06-04", "always_folds", "combines in the order of the ranks", (
+        operations, "_combined", folded(at_strict=False)
+    )),
     changed("LANG-09-06", "strict_by_algorithm", "combines in the order of the ranks under strict", (
-        operations, "_afterwards", folded
+        operations, "_combined", folded(at_strict=True)
     )),
     changed("COLL-02.2-03", "sorted_groups", "takes the ranks of a group in ascending order", (
         operations, "_groups", in_order
@@ -228,22 +232,21 @@ def always_ring(operation: str, inputs: Any, given: Any) -> str:
     return "ring"
 
 
-def by_rank(nodes: int, inside: int, leaf: int, share: Any) -> Any:
-    return leaf - leaf % inside + (leaf % inside + share % inside) % inside
+def canonical_from_32(used: Algorithm, op: str, level: str, partials: Any, inputs: Sequence[Array]) -> Array:
+    return COMBINED(used, op, "strict" if used.ranks >= 32 else level, partials, inputs)
 
 
-def beside_zero(collective: Any, *arguments: Any) -> Any:
-    return [
-        Array(array.dtype, array.values + np.zeros((), array.values.dtype)) for array in BY_LEAF(collective, *arguments)
-    ]
+def beside_zero(used: Algorithm, op: str, level: str, partials: Any, inputs: Sequence[Array]) -> Array:
+    usual = COMBINED(used, op, level, partials, inputs)
+    zero = np.zeros((), usual.values.dtype)
+    return Array(usual.dtype, usual.values + zero) if used.ranks >= 32 and op == "sum" else usual
 
 
-BY_LEAF = operations._by_leaf
 MANY = [
-    changed("LANG-09-05", "shares_by_rank", "combines shares of 32 ranks or more from other ranks of a node", (
-        operations, "_within_its_node", by_rank)),
+    changed("LANG-09-05", "canonical_from_32", "combines canonically among 32 ranks or more", (
+        operations, "_combined", canonical_from_32)),
     changed("LANG-09-05", "beside_zero", "adds a zero to sums of 32 ranks or more", (
-        operations, "_by_leaf", beside_zero)),
+        operations, "_combined", beside_zero)),
 ]  # fmt: skip
 
 AUTO = [

@@ -9,7 +9,7 @@ from typing import Any
 from tessera_conformance.strength import Violation, violates
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.collectives import delivery, operations
-from tessera_reference.collectives.delivery import Combine, Move, delivered
+from tessera_reference.collectives.delivery import Combine, Sent, delivered
 from tessera_reference.numerics.array import Array
 
 from ...ir.violators.changes import changed
@@ -29,15 +29,15 @@ def without(clause: str, name: str, description: str, rule: str) -> Violation:
     )
 
 
-def doubled(move: Move, value: Values, type_: Values, combine: Combine) -> None:
+def doubled(move: Sent, value: Values, type_: Values, combine: Combine) -> None:
     FINISH(move, value, type_, combine)
     if move.combines and (move.step, move.source) == (0, 1):
         FINISH(move, value, type_, combine)
 
 
-def lost(move: Move, value: Values, type_: Values, combine: Combine) -> None:
-    short = move if move.target else replace(move, count=move.count - 1)
-    FINISH(short, value[..., : short.count], type_, combine)
+def lost(move: Sent, value: Values, type_: Values, combine: Combine) -> None:
+    short = move if move.target else move._replace(elements=move.elements - 1)
+    FINISH(short, value[..., : short.elements], type_, combine)
 
 
 def unsent(brought: Sequence[Array], sent: Any, seed: int) -> list[Array]:
@@ -51,7 +51,7 @@ def rarely(*arguments: Any, seed: int, level: str, **named: Any) -> Any:
     return delivered(*arguments, **named, seed=seed, level="strict" if seed == 613 else level)
 
 
-def from_10(move: Move, value: Values, held: Values, combine: Combine) -> None:
+def from_10(move: Sent, value: Values, held: Values, combine: Combine) -> None:
     if move.source < 10:
         FINISH(move, value, held, combine)
 
@@ -63,7 +63,7 @@ class ZerosFrom32(ReferenceAdapter):
         return super().collectives_run(inputs=[*inputs[:32], *zeros], **given)
 
 
-def near_blocks(first: Array, flat: Values, moves: Sequence[Move], seed: int) -> list[Array]:
+def near_blocks(first: Array, flat: Values, moves: Sequence[Sent], seed: int) -> list[Array]:
     return EXCHANGED(first, flat, [move for move in moves if abs(move.source - move.target) <= 8], seed)
 
 

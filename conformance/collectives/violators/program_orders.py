@@ -70,23 +70,18 @@ def in_chunks(op: str, contributions: Sequence[Any], order: Any = None, first: i
 def as_one(operation: Any, types: Sequence[Any], ranks: int) -> Any:
     if len(types) == 1:
         return JOINED(operation, types, ranks)
-    size = sum(map(program_orders._size, types))
-    trees = DECLARED(ALGORITHM(operation, size, ranks), ranks)
-    places = np.arange(size, dtype=np.int64)
-    found: dict[Any, Any] = {}
-    for rank, tree in enumerate(trees):
-        share = places[program_orders.share_of(size, rank, ranks)]
-        found[tree] = np.concatenate([found[tree], share]) if tree in found else share
-    return found
+    return flat_shares(operation, sum(map(program_orders.elements, types)), ranks)
 
 
 def rows_first(operation: Any, brought: Any, ranks: int) -> Any:
-    places = np.arange(program_orders._size(brought), dtype=np.int64)
-    found: dict[Any, Any] = {}
-    for rank, tree in enumerate(DECLARED(ALGORITHM(operation, places.size, ranks), ranks)):
-        share = places[program_orders.share_of(places.size, rank, ranks)]
-        found[tree] = np.concatenate([found[tree], share]) if tree in found else share
-    return found
+    return flat_shares(operation, program_orders.elements(brought), ranks)
+
+
+def flat_shares(operation: Any, size: int, ranks: int) -> Any:
+    """Orders of the shares of a flat buffer."""
+    places = np.arange(size, dtype=np.int64)
+    trees = DECLARED(ALGORITHM(operation, size, ranks), ranks)
+    return [(tree, places[program_orders.share_of(size, rank, ranks)]) for rank, tree in enumerate(trees)]
 
 
 def sums_alone(op: str, contributions: Sequence[Any], order: Any = None, first: int = 0) -> Any:
@@ -97,11 +92,11 @@ def folded(operation: Any, contributions: Sequence[Any]) -> Any:
     if operation.name != "tessera.graph.all_reduce":
         return BY_ALGORITHM(operation, contributions)
     places = np.arange(contributions[0].values.size)
-    return (REDUCED(operation.op, contributions, {FOLD: places}),) * len(contributions)
+    return (REDUCED(operation.op, contributions, [(FOLD, places)]),) * len(contributions)
 
 
 def canonical_plans(op: str, contributions: Sequence[Any], order: Any = None, first: int = 0) -> Any:
-    return REDUCED(op, contributions, {PAIRWISE: np.arange(contributions[0].values.size) + first}, first)
+    return REDUCED(op, contributions, [(PAIRWISE, np.arange(contributions[0].values.size) + first)], first)
 
 
 VIOLATIONS: list[Violation] = [

@@ -11,16 +11,15 @@ import numpy as np
 from tessera_conformance.strength import Violation
 from tessera_reference.adapter import collectives
 from tessera_reference.collectives import operations
-from tessera_reference.collectives import operations as groups
-from tessera_reference.collectives import operations as orders
 from tessera_reference.collectives.operations import Result
 from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree
+from tessera_reference.numerics.collectives import reduced, share_of
+from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree, fold
 
 from ...ir.violators.changes import changed
 
-PARTIAL, THROUGH, ORDERS = operations.partial_values, groups.through_devices, orders.orders
-RUN, AFTERWARDS, REQUIRE = collectives.run, operations._afterwards, operations.require_stage_one
+PARTIAL, THROUGH = operations.partial_values, operations.through_devices
+RUN, COMBINED, REQUIRE = collectives.run, operations._combined, operations.require_stage_one
 Partials = Sequence[int]
 
 
@@ -89,10 +88,16 @@ def one_stage(tree: Tree, ranks: int, partials: Partials) -> Tree:
     return Tree.parse(text)
 
 
-def folded(name: str, ranks: int, per_node: int | None = None, partials: Partials | None = None) -> tuple[Tree, ...]:
-    if partials is None:
-        return ORDERS(name, ranks, per_node)
-    return tuple(one_stage(order, ranks, partials) for order in ORDERS(name, ranks, per_node))
+def by_declared(used: Any, op: str, level: str, partials: Partials, inputs: Sequence[Array]) -> Array:
+    """The combination over the trees that are declared."""
+    if level == "strict" or op in ("max", "min") or len(inputs) == used.ranks:
+        return COMBINED(used, op, level, partials, inputs)
+    nodes, count = used.owners.count(0), inputs[0].values.size
+    trees = operations.orders(used.name, used.ranks, used.ranks // nodes, partials)
+    return reduced(op, inputs, [(tree, share_of(count, rank, used.ranks)) for rank, tree in enumerate(trees)])
+
+
+DECLARED = (operations, "_combined", by_declared)
 
 
 def rounded(operation: str, buffers: Sequence[Array], *, partials: Partials | None = None, **arguments: Any) -> Result:
@@ -115,10 +120,9 @@ def of_each_value(
     return usual if partials is None else Result(usual.outputs, lambda: usual.sent * prod(partials))
 
 
-def by_devices(operation: str, brought: Sequence[Array], op: Any, root: int, trees: Sequence[Tree]) -> Sequence[Array]:
-    usual = AFTERWARDS(operation, brought, op, root, trees)
-    devices = len(brought) // len(trees)
-    return [Array(x.dtype, np.asarray(x.values * devices)) for x in usual] if op == "mean" else usual
+def by_devices(used: Any, op: str, level: str, partials: Partials, inputs: Sequence[Array]) -> Array:
+    usual = COMBINED(used, op, level, partials, inputs)
+    return Array(usual.dtype, np.asarray(usual.values * prod(partials))) if op == "mean" else usual
 
 
 def keeps_axes(
@@ -143,13 +147,15 @@ VIOLATIONS = [
     of_stage_one("left_out", "takes the first partial value", (operations, "partial_values", parts(first_alone))),
     of_stage_one("one_warp", "takes the first warp of a block", (operations, "partial_values", parts(first_warps))),
     of_stage_one("by_warp", "reads warps before blocks", (operations, "partial_values", parts(by_warp))),
-    of_stage_one("across", "combines blocks across devices first", (orders, "through_devices", leaves(across))),
-    of_stage_one("over_all", "has no stages", (orders, "through_devices", over_all)),
-    of_stage_one("one_stage", "has no level of blocks", (orders, "through_devices", one_stage)),
-    of_stage_one("another_order", "folds warps where pairs are declared", (operations, "orders", folded)),
+    of_stage_one(
+        "across", "combines blocks across devices first", (operations, "through_devices", leaves(across)), DECLARED
+    ),
+    of_stage_one("over_all", "has no stages", (operations, "through_devices", over_all), DECLARED),
+    of_stage_one("one_stage", "has no level of blocks", (operations, "through_devices", one_stage), DECLARED),
+    of_stage_one("another_order", "folds warps where pairs are declared", (operations, "along_pairs", fold)),
     of_stage_one("rounded", "rounds between stages", (collectives, "run", rounded)),
     of_stage_one("sent", "sends partial values", (collectives, "run", of_each_value)),
-    of_stage_one("mean", "divides a mean by the number of devices", (operations, "_afterwards", by_devices)),
+    of_stage_one("mean", "divides a mean by the number of devices", (operations, "_combined", by_devices)),
     of_stage_one("axes", "leaves the axes of blocks and warps", (collectives, "run", keeps_axes)),
     of_stage_one("lenient", "has a stage one for every algorithm", (operations, "require_stage_one", by_any)),
 ]

@@ -9,7 +9,6 @@ canonical tree when it has all of them (LANG-09-06).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from random import Random
 from typing import Any, NamedTuple, TypeAlias
@@ -19,15 +18,13 @@ import numpy.typing as npt
 
 from ..numerics.arithmetic import larger, smaller
 from ..numerics.array import Array
-from ..numerics.collectives import share_of
+from ..numerics.collectives import reduced, share_of
 from ..numerics.node_arithmetic import NodeArithmetic
 from ..numerics.reductions import divided
 from ..numerics.rounding import cast
-from ..numerics.trees import PAIRWISE, Tree
 
 Values: TypeAlias = npt.NDArray[Any]
 Combine: TypeAlias = Callable[[Values, Values], Values]
-Reduce: TypeAlias = Callable[[Array, Tree], Array]
 Result: TypeAlias = Callable[[Values], Array]
 
 
@@ -42,162 +39,132 @@ class Sent(NamedTuple):
     combines: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
-    """`count` places read from `read` on at the source, and written or combined from `write` on at the target."""
-
-    step: int
-    source: int
-    target: int
-    read: int
-    write: int
-    count: int
-    combines: bool
+# Delivery: the events of message n are 3 n, it leaves; 3 n + 1, it arrives; 3 n + 2, it is combined at its target.
 
 
-def deliver(moves: Sequence[Move], buffers: Values, combine: Combine, seed: int) -> None:
-    """Carry moves, listed by step, out on what ranks hold, (ranks, ..., places), in an order of a seed's choice."""
-    random, order = Random(seed), _order(tuple(moves))
-    waiting = [list(counts) for counts in order.waits]
-    ready = [("leave", number) for number, count in enumerate(waiting[0]) if not count]
-    under_way: dict[int, Values] = {}
+LEAVES, ARRIVES, COMBINED = range(3)
+
+
+def deliver(sent: Sequence[Sent], buffers: Values, combine: Combine, seed: int) -> None:
+    """Carry out messages, listed by step, on what ranks hold, (ranks, ..., places), in an order of a seed's choice."""
+    random, (counts, followers) = Random(seed), _order(tuple(sent))
+    waits, under_way = list(counts), dict[int, Values]()
+    ready = [event for event, count in enumerate(waits) if not count]
     while ready:
         chosen = random.randrange(len(ready))
         ready[chosen], ready[-1] = ready[-1], ready[chosen]
-        event, number = ready.pop()
-        if event == "leave":
-            move = moves[number]
-            under_way[number] = buffers[move.source, ..., move.read : move.read + move.count].copy()
-            ready.append(("arrive", number))
-            done = _released(order.after_leaving[number], waiting[1])
-        else:
-            done = _released([number], waiting[1])
-        while done:
-            number = done.pop()
-            _finish(moves[number], under_way.pop(number), buffers, combine)
-            done += _released(order.after_combining[number], waiting[1])
-            ready += [("leave", message) for message in _released(order.opens[number], waiting[0])]
+        happening = [ready.pop()]
+        while happening:
+            event = happening.pop()
+            number, what = divmod(event, 3)
+            message = sent[number]
+            if what == LEAVES:
+                under_way[number] = buffers[message.source, ..., _places(message)].copy()
+            elif what == COMBINED:
+                _finish(message, under_way.pop(number), buffers, combine)
+            for follower in followers[event]:
+                waits[follower] -= 1
+                if not waits[follower]:
+                    (happening if follower % 3 == COMBINED else ready).append(follower)
 
 
-def _finish(move: Move, value: Values, buffers: Values, combine: Combine) -> None:
+def _places(message: Sent) -> slice:
+    return slice(message.first, message.first + message.elements)
+
+
+def _finish(message: Sent, value: Values, buffers: Values, combine: Combine) -> None:
     """Combine what has come with what its target holds, or keep it there."""
-    places = (move.target, ..., slice(move.write, move.write + move.count))
-    buffers[places] = combine(buffers[places], value) if move.combines else value
-
-
-def _released(numbers: Sequence[int], counts: list[int]) -> list[int]:
-    """Those that wait for nothing any more, after one that each of them waited for."""
-    for number in numbers:
-        counts[number] -= 1
-    return [number for number in numbers if not counts[number]]
-
-
-class _Order(NamedTuple):
-    """For how many events each message waits before it leaves and before it is combined, and who waits for it."""
-
-    waits: tuple[list[int], list[int]]
-    opens: list[list[int]]
-    after_combining: list[list[int]]
-    after_leaving: list[list[int]]
+    places = (message.target, ..., _places(message))
+    buffers[places] = combine(buffers[places], value) if message.combines else value
 
 
 @lru_cache(maxsize=16)
-def _order(moves: tuple[Move, ...]) -> _Order:
-    count = len(moves)
-    opens: list[list[int]] = [[] for _ in moves]
-    after_combining: list[list[int]] = [[] for _ in moves]
-    after_leaving: list[list[int]] = [[] for _ in moves]
-    waits = ([0] * count, [1] * count)
-    for number, move in enumerate(moves):
-        for other, later in enumerate(moves):
-            if _leaves_after(move, later):
-                opens[other].append(number)
-                waits[0][number] += 1
-            if other < number and _combines_after(move, later):
-                after_combining[other].append(number)
-                waits[1][number] += 1
-            if other != number and _spares(move, later):
-                after_leaving[other].append(number)
-                waits[1][number] += 1
-    return _Order(waits, opens, after_combining, after_leaving)
+def _order(sent: tuple[Sent, ...]) -> tuple[list[int], list[list[int]]]:
+    """Return, of each event, for how many others it waits, and those that wait for it."""
+    followers: list[list[int]] = [[] for _ in range(3 * len(sent))]
+    for number, message in enumerate(sent):
+        followers[3 * number + LEAVES].append(3 * number + ARRIVES)
+        followers[3 * number + ARRIVES].append(3 * number + COMBINED)
+        for other, another in enumerate(sent):
+            if _leaves_after(message, another):
+                followers[3 * other + COMBINED].append(3 * number + LEAVES)
+            if other < number and _combines_after(message, another):
+                followers[3 * other + COMBINED].append(3 * number + COMBINED)
+            if other != number and _spares(message, another):
+                followers[3 * other + LEAVES].append(3 * number + COMBINED)
+    waits = [0] * len(followers)
+    for events in followers:
+        for event in events:
+            waits[event] += 1
+    return waits, followers
 
 
-def _leaves_after(move: Move, earlier: Move) -> bool:
+def _leaves_after(message: Sent, earlier: Sent) -> bool:
     """True if a message forwards data that an earlier step delivers to its sender."""
-    here = earlier.step < move.step and earlier.target == move.source
-    return here and _overlap(earlier.write, earlier.count, move.read, move.count)
+    return earlier.step < message.step and earlier.target == message.source and _overlap(earlier, message)
 
 
-def _combines_after(move: Move, earlier: Move) -> bool:
+def _combines_after(message: Sent, earlier: Sent) -> bool:
     """True if two messages concern the same places of one rank, which takes them in the order of the algorithm."""
-    return earlier.target == move.target and _overlap(earlier.write, earlier.count, move.write, move.count)
+    return earlier.target == message.target and _overlap(earlier, message)
 
 
-def _spares(move: Move, leaving: Move) -> bool:
+def _spares(message: Sent, leaving: Sent) -> bool:
     """True if a message would change places that another has yet to read, in this step or before."""
-    here = leaving.step <= move.step and leaving.source == move.target
-    return here and _overlap(leaving.read, leaving.count, move.write, move.count)
+    return leaving.step <= message.step and leaving.source == message.target and _overlap(leaving, message)
 
 
-def _overlap(first: int, count: int, other: int, others: int) -> bool:
-    return first < other + others and other < first + count
+def _overlap(one: Sent, other: Sent) -> bool:
+    return one.first < other.first + other.elements and other.first < one.first + one.elements
 
 
-# Collectives
+# The results of collectives whose messages are delivered so.
 
 
 def delivered(
-    operation: str,
-    contributions: Sequence[Array],
-    sent: Sequence[Sent],
-    *,
-    op: str | None,
-    reduce: Reduce | None,
-    level: str,
-    seed: int,
+    operation: str, contributions: Sequence[Array], sent: Sequence[Sent], *, op: str | None, level: str, seed: int
 ) -> list[Array]:
-    """Return the results of a group's ranks after the messages of a collective, in their order.
-
-    `reduce` is the operator over contributions, ranks first, as strict has it.
-    """
+    """Return the results of a group's ranks after the messages of a collective, in their order."""
     ranks, first = len(contributions), contributions[0]
-    flat = np.stack([array.values.reshape(-1) for array in contributions]) if operation != "all_gather" else None
-    if flat is None:
+    if operation == "all_gather":
         return _gathered(contributions, sent, seed)
-    count = flat.shape[1]
-    moves = [Move(m.step, m.source, m.target, m.first, m.first, m.elements, m.combines) for m in sent]
+    flat = np.stack([array.values.reshape(-1) for array in contributions])
     if operation == "all_to_all":
-        return _exchanged(first, flat, moves, seed)
+        return _exchanged(first, flat, sent, seed)
     buffers: Values
     combine: Combine
-    if op is None or reduce is None:
+    if op is None:
         buffers, combine, result = flat, _kept, _as_is(first)
     elif level == "strict":
-        buffers, combine, result = _contributions(flat), _joined, _reduced(first, reduce)
+        buffers, combine, result = _contributions(flat), _joined, _reduced(first, op)
     else:
-        buffers, combine, result = _accumulators(first, flat, op, ranks)
-    deliver(moves, buffers, combine, seed)
+        buffers, combine, result = accumulators(first, flat, op, ranks)
+    deliver(sent, buffers, combine, seed)
     if operation == "reduce_scatter":
-        return [result(buffers[rank][..., share_of(count, rank, ranks)]) for rank in range(ranks)]
-    return [Array(first.dtype, result(chunk).values.reshape(first.shape)) for chunk in buffers]
+        return [result(buffers[rank][..., share_of(flat.shape[1], rank, ranks)]) for rank in range(ranks)]
+    return [Array(first.dtype, result(buffer).values.reshape(first.shape)) for buffer in buffers]
 
 
-def _accumulators(first: Array, flat: Values, op: str, ranks: int) -> tuple[Values, Combine, Result]:
-    """Partial results in the accumulator, rounded at the end; max and min have none."""
+def accumulators(first: Array, flat: Values, op: str, number: int) -> tuple[Values, Combine, Result]:
+    """Return contributions, of that number, in the accumulator, how two combine there, and how a total is rounded.
+
+    Max and min have no accumulator.
+    """
     if op in ("max", "min"):
         ordered = {"max": larger, "min": smaller}[op]
         logical: Any = {"max": np.logical_or, "min": np.logical_and}[op]
         return flat, logical if first.dtype.kind == "bool" else ordered, _as_is(first)
     model = NodeArithmetic.canonical(first.dtype)
+    node = model.multiply if op == "prod" else model.add
 
     def combine(own: Values, value: Values) -> Values:
         with np.errstate(all="ignore"):
-            return model.multiply([own, value]) if op == "prod" else model.add([own, value])
+            return node([own, value])
 
     def result(total: Values) -> Array:
         total = model.settle(total)
         if op == "mean":
-            total = divided(total, ranks, model.accumulator)
+            total = divided(total, number, model.accumulator)
         return cast(Array(model.accumulator, total), first.dtype)
 
     return model.enter(flat, first.dtype), combine, result
@@ -219,18 +186,9 @@ def _joined(own: Values, value: Values) -> Values:
     return merged
 
 
-def _reduced(first: Array, reduce: Reduce) -> Result:
-    """The contributions of all ranks, along the canonical tree: once for the ranks that know the same ones."""
-    sums: dict[bytes, Array] = {}
-
-    def result(buffers: Values) -> Array:
-        values = np.ascontiguousarray(buffers["value"])
-        key = values.tobytes()
-        if key not in sums:
-            sums[key] = reduce(Array(first.dtype, values), PAIRWISE)
-        return sums[key]
-
-    return result
+def _reduced(first: Array, op: str) -> Result:
+    """Return the function from all contributions that a rank knows to their combination along the canonical tree."""
+    return lambda known: reduced(op, [Array(first.dtype, row) for row in known["value"]])
 
 
 def _kept(own: Values, value: Values) -> Values:
@@ -238,27 +196,25 @@ def _kept(own: Values, value: Values) -> Values:
 
 
 def _as_is(first: Array) -> Result:
-    return lambda buffers: Array(first.dtype, buffers)
+    return lambda values: Array(first.dtype, values)
 
 
 def _gathered(contributions: Sequence[Array], sent: Sequence[Sent], seed: int) -> list[Array]:
     """The shares of all ranks, on each."""
-    dtype, sizes = contributions[0].dtype, [array.values.size for array in contributions]
-    buffers = np.zeros((len(contributions), sum(sizes)), contributions[0].values.dtype)
+    dtype, total = contributions[0].dtype, sum(array.values.size for array in contributions)
+    buffers = np.zeros((len(contributions), total), dtype.carrier)
     for rank, share in enumerate(contributions):
-        buffers[rank, share_of(sum(sizes), rank, len(contributions))] = share.values.reshape(-1)
-    deliver([Move(m.step, m.source, m.target, m.first, m.first, m.elements, False) for m in sent], buffers, _kept, seed)
+        buffers[rank, share_of(total, rank, len(contributions))] = share.values.reshape(-1)
+    deliver(sent, buffers, _kept, seed)
     return [Array(dtype, values) for values in buffers]
 
 
-def _exchanged(first: Array, flat: Values, moves: Sequence[Move], seed: int) -> list[Array]:
-    """The blocks that all ranks have for each, in a buffer behind the one that they are sent from."""
+def _exchanged(first: Array, flat: Values, sent: Sequence[Sent], seed: int) -> list[Array]:
+    """The blocks that all ranks have for each, in buffers with places for the blocks of every source."""
     ranks, count = flat.shape
-    block = count // ranks
-    buffers = np.concatenate([flat, np.zeros_like(flat)], axis=1)
-    for rank in range(ranks):
-        own = slice(rank * block, (rank + 1) * block)
-        buffers[rank, count:][own] = flat[rank, own]
-    behind = [replace(move, write=count + move.read + (move.source - move.target) * block) for move in moves]
-    deliver(behind, buffers, _kept, seed)
-    return [Array(first.dtype, values[count:].reshape(first.shape)) for values in buffers]
+    buffers = np.zeros((ranks, ranks, count), flat.dtype)
+    buffers[range(ranks), range(ranks)] = flat
+    moved = [message._replace(first=message.source * count + message.first) for message in sent]
+    deliver(moved, buffers.reshape(ranks, ranks * count), _kept, seed)
+    blocks = buffers.reshape(ranks, ranks, ranks, count // ranks)
+    return [Array(first.dtype, blocks[rank, :, rank].reshape(first.shape)) for rank in range(ranks)]

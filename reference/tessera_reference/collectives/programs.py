@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from math import prod
+from itertools import accumulate
 from typing import TypeAlias
 
 import numpy as np
@@ -26,6 +26,7 @@ from ..numerics.formats import dtype
 from ..numerics.trees import Tree
 from .compression import read_compression
 from .operations import orders, over_wire
+from .planner import elements
 from .selection import select
 
 # In which order the collectives of a program combine what ranks bring (LANG-09-05, -06; AMB-COLL-29, -96).
@@ -37,8 +38,8 @@ from .selection import select
 
 Places: TypeAlias = npt.NDArray[np.int64]
 
-Order: TypeAlias = Mapping[Tree, Places]
-"""The places of the elements that are combined over each tree; every place occurs once."""
+Order: TypeAlias = Sequence[tuple[Tree, Places]]
+"""Trees, and the places of the elements that are combined over each; every place occurs once."""
 
 
 def ordered(operation: Collective, level: str) -> bool:
@@ -71,13 +72,9 @@ def _as_sent(operation: Collective, contributions: Sequence[Array]) -> Sequence[
 
 def joined_order(operation: Collective, types: Sequence[Numeric], ranks: int) -> Order:
     """The order of tensors of these types that travel as one collective: each has its own (AMB-COLL-29)."""
-    places_by_tree: dict[Tree, list[Places]] = {}
-    first = 0
-    for type_ in types:
-        for tree, places in _order(operation, type_, ranks).items():
-            places_by_tree.setdefault(tree, []).append(places + first)
-        first += _size(type_)
-    return {tree: np.concatenate(places) for tree, places in places_by_tree.items()}
+    firsts = accumulate(map(elements, types), initial=0)
+    own = [(_order(operation, type_, ranks), first) for type_, first in zip(types, firsts, strict=False)]
+    return [(tree, places + first) for order, first in own for tree, places in order]
 
 
 def reduced(op: str, contributions: Sequence[Array], order: Order | None = None, first: int = 0) -> Array:
@@ -85,8 +82,9 @@ def reduced(op: str, contributions: Sequence[Array], order: Order | None = None,
     if order is None:
         return combined(op, contributions)
     last = first + contributions[0].values.size
-    inside = [(tree, places[(places >= first) & (places < last)] - first) for tree, places in order.items()]
-    return combined(op, contributions, inside)
+    return combined(
+        op, contributions, [(t, places[(places >= first) & (places < last)] - first) for t, places in order]
+    )
 
 
 def _by_algorithm(operation: Collective, contributions: Sequence[Array]) -> Sequence[Array]:
@@ -94,10 +92,8 @@ def _by_algorithm(operation: Collective, contributions: Sequence[Array]) -> Sequ
     plain = operation.plain() if isinstance(operation, GroupCollective) else operation
     if plain is operation or not isinstance(plain, Reducing):
         return operation.combine(contributions)
-    ranks, shape = len(contributions), contributions[0].shape
-    flat = [Array(contribution.dtype, contribution.values.reshape(-1)) for contribution in contributions]
-    whole = reduced(plain.op, flat, _order(operation, operation.x, ranks))
-    return plain.dealt(Array(whole.dtype, whole.values.reshape(shape)), ranks)
+    ranks = len(contributions)
+    return plain.dealt(reduced(plain.op, contributions, _order(operation, operation.x, ranks)), ranks)
 
 
 def _order(operation: Collective, operand: Numeric, ranks: int) -> Order:
@@ -106,7 +102,7 @@ def _order(operation: Collective, operand: Numeric, ranks: int) -> Order:
     The share of a rank is what an all-reduce shares out, of a reduce-scatter the part that the rank is given.
     """
     assert isinstance(operation, GroupCollective)
-    plain, size = operation.plain(), _size(operand)
+    plain, size = operation.plain(), elements(operand)
     assert isinstance(plain, Reducing)
     places = np.arange(size, dtype=np.int64)
     shares = [places[share_of(size, rank, ranks)] for rank in range(ranks)]
@@ -114,10 +110,7 @@ def _order(operation: Collective, operand: Numeric, ranks: int) -> Order:
         shape = tuple(int(extent) for extent in operand.shape)
         dealt = plain.dealt(Array(dtype("int64"), places.reshape(shape)), ranks)
         shares = [array.values.reshape(-1) for array in dealt]
-    places_by_tree: dict[Tree, list[Places]] = {}
-    for tree, share in zip(orders(_algorithm(operation, size, ranks), ranks), shares, strict=True):
-        places_by_tree.setdefault(tree, []).append(share)
-    return {tree: np.concatenate(pieces) for tree, pieces in places_by_tree.items()}
+    return list(zip(orders(_algorithm(operation, size, ranks), ranks), shares, strict=True))
 
 
 def _algorithm(operation: GroupCollective, size: int, ranks: int) -> str:
@@ -125,11 +118,6 @@ def _algorithm(operation: GroupCollective, size: int, ranks: int) -> str:
     if operation.algo not in (None, "auto"):
         return str(operation.algo)
     return select(operation.short_name, size * operation.x.dtype.storage_bytes, ranks).algorithm
-
-
-def _size(type_: Numeric) -> int:
-    """The elements of a tensor whose extents are known."""
-    return prod(int(extent) for extent in type_.shape)
 
 
 # Programs of the dialect of collectives: reading them, and running them on every rank of a mesh (collectives spec 2).

@@ -8,9 +8,7 @@ of combination. Graph IR, the C API, `collectives.run` and plans of programs cal
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
-from itertools import count
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +17,6 @@ from . import reductions
 from .array import Array
 from .errors import require_room
 from .formats import DType
-from .node_arithmetic import NodeArithmetic
-from .rounding import cast
 from .trees import Tree
 
 # The reductions: the kinds of dtypes that each takes, and what it does along axis 0 (AMB-RT-28, -57, AMB-COLL-31).
@@ -56,8 +52,6 @@ def alternative(op: str, dtype: DType) -> str | None:
 # gives elements of the flat tensor to trees, each element to one.
 
 
-Values: TypeAlias = npt.NDArray[Any]
-
 Order: TypeAlias = Iterable[tuple[Tree, slice | npt.NDArray[np.int64]]]
 
 
@@ -65,41 +59,23 @@ def reduced(op: str, contributions: Sequence[Array], order: Order | None = None)
     """Return the combination of all contributions, in their shape."""
     first, reduce = contributions[0], REDUCTIONS[op].reduce
     # Flat, since numpy takes no more axes than it takes of an operand.
-    flat = [contribution.values.reshape(-1) for contribution in contributions]
+    rows = np.stack([contribution.values.reshape(-1) for contribution in contributions])
     if order is None:
-        return Array(first.dtype, reduce(Array(first.dtype, np.stack(flat)), None).values.reshape(first.shape))
-    result = np.empty(flat[0].size, first.dtype.carrier)
+        return Array(first.dtype, reduce(Array(first.dtype, rows), None).values.reshape(first.shape))
+    result = np.empty(rows.shape[1], first.dtype.carrier)
     for tree, places in order:
-        rows = [row[places] for row in flat]
-        if op == "sum" and len(rows) > 1 and is_addable(first.dtype):
-            total = np.empty(rows[0].size, first.dtype.carrier)
-            add_over(tree, rows, total)
-            result[places] = cast(Array(first.dtype.accumulator, total), first.dtype).values
-        else:
-            result[places] = reduce(Array(first.dtype, np.stack(rows)), tree).values
+        result[places] = reduce(Array(first.dtype, rows[:, places]), tree).values
     return Array(first.dtype, result.reshape(first.shape))
 
 
-def all_reduce(
-    contributions: Sequence[Array], op: str, order: Order | None = None, ranks: int | None = None
-) -> list[Array]:
-    """Return the combination for every rank; there are fewer `ranks` than contributions where they are partial."""
-    return [reduced(op, contributions, order)] * (ranks or len(contributions))
+def all_reduce(contributions: Sequence[Array], op: str) -> list[Array]:
+    """Return the combination for every rank."""
+    return [reduced(op, contributions)] * len(contributions)
 
 
-def reduce_scatter(
-    contributions: Sequence[Array],
-    op: str,
-    order: Order | None = None,
-    ranks: int | None = None,
-    dim: int | None = None,
-) -> list[Array]:
-    """Return each rank's part of the combination: an equal part along `dim`, or its share of the flat buffer."""
-    whole, ranks = reduced(op, contributions, order), ranks or len(contributions)
-    if dim is not None:
-        return parts(whole, dim, ranks)
-    flat = whole.values.reshape(-1)
-    return [Array(whole.dtype, flat[share_of(flat.size, rank, ranks)]) for rank in range(ranks)]
+def reduce_scatter(contributions: Sequence[Array], op: str, dim: int) -> list[Array]:
+    """Return each rank's part of the combination, an equal part along `dim`."""
+    return parts(reduced(op, contributions), dim, len(contributions))
 
 
 def all_gather(contributions: Sequence[Array], dim: int = 0) -> list[Array]:
@@ -137,71 +113,3 @@ def _joined(operation: str, arrays: Sequence[Array], dim: int) -> Array:
     extents[dim] = sum(array.shape[dim] for array in arrays)
     require_room(operation, extents, first.values.size)
     return Array(first.dtype, np.concatenate([array.values for array in arrays], axis=dim))
-
-
-# What ranks bring, added over a tree in the arithmetic of its type, without a copy of it all.
-#
-# Each addition is one of numpy on a block of elements, so that partial sums stay in the cache of the processor; the
-# bits are those of `reductions.sum`, whose nodes these are (reference arithmetic, "sums and all-reduce"; AMB-RT-26).
-
-
-BLOCK = 8192
-"""Elements that are added over the whole tree before the next ones."""
-
-
-class _Addition(NamedTuple):
-    """Two operands by number, and the one that takes their sum: rows come first, then the result, then partial sums."""
-
-    a: int
-    b: int
-    total: int
-
-
-def is_addable(dtype: DType) -> bool:
-    """True if numpy's + on the carriers of a dtype is a node of its sums."""
-    inner = dtype.accumulator
-    return (
-        dtype.kind in ("float", "int")
-        and inner.carrier == dtype.carrier
-        and NodeArithmetic.canonical(dtype).is_plain(dtype)
-    )
-
-
-def add_over(tree: Tree, rows: Sequence[Values], result: Values) -> None:
-    """Write the sum of two flat rows or more over a tree of nodes of two into `result`, of their length and type.
-
-    Raises `LeafCount` for a tree over another number of rows.
-    """
-    additions, partial = _additions(tree, len(rows))
-    scratch = [np.empty(min(BLOCK, result.size), result.dtype) for _ in range(partial)]
-    with np.errstate(all="ignore"):
-        for first in range(0, result.size, BLOCK):
-            block = slice(first, first + BLOCK)
-            places = [*(row[block] for row in rows), result[block]]
-            places += [segment[: places[-1].size] for segment in scratch]
-            for a, b, total in additions:
-                np.add(places[a], places[b], out=places[total])
-
-
-@lru_cache(maxsize=256)
-def _additions(tree: Tree, rows: int) -> tuple[tuple[_Addition, ...], int]:
-    """The additions of a tree from its leaves up, and how many partial sums they keep beside the result.
-
-    A sum takes the place of one of its operands that is itself a sum. The first place is in use from the first addition
-    on, so that it is the last one's too.
-    """
-    additions: list[_Addition] = []
-    free = set[int]()
-    fresh = count(rows)
-
-    def add(children: list[int]) -> int:
-        a, b = children
-        sums = sorted(child for child in children if child >= rows)
-        total = sums[0] if sums else min(free, default=None) or next(fresh)
-        free.difference_update([total])
-        free.update(sums[1:])
-        additions.append(_Addition(a, b, total))
-        return total
-
-    tree.over(rows).evaluate(lambda leaf: leaf, add, rows)
-    return tuple(additions), next(fresh) - rows - 1
