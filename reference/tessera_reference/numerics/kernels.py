@@ -40,8 +40,10 @@ def compile_loops(name: str, instructions: Callable[[Any], Any]) -> tuple[int, A
         return None
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    features = llvm.get_host_cpu_features()
+    names = features.flatten() + (",-prefer-256-bit" if features.get("avx512f") else "")  # whole registers
     machine = llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3, jit=True
+        cpu=llvm.get_host_cpu_name(), features=names, opt=3, jit=True
     )
     module = llvm.parse_assembly(str(instructions(ir)))
     module.verify()
