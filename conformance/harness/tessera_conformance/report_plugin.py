@@ -45,7 +45,7 @@ class ReportKeeper:
     """Collects observation lines, writes the report file and prints the end of the run."""
 
     def __init__(self, config: pytest.Config, run: SuiteRun, earlier: Mapping[str, Line]) -> None:
-        """`kept` are the lines of cases that another run has judged before it was cut off."""
+        """`earlier` has the lines of cases that another run has judged before it was cut off."""
         self._kept = earlier
         self._config = config
         self._run = run

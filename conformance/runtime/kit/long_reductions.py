@@ -172,7 +172,7 @@ def judge_launched(impl: Implementation, check: Check, of: Launched, found: Tens
 def judge_reduction(
     impl: Implementation, check: Check, question: Question, found: Tensor, expected: Tensor | None
 ) -> None:
-    """A result under a deterministic policy; `wanted` are its canonical bits, which strict asks for."""
+    """A result under a deterministic policy; `expected` are its canonical bits, which strict asks for."""
     if impl.level == "strict":
         assert expected is not None
         check.bits(found, expected, f"strict: the canonical order of {question.operation}")

@@ -255,7 +255,7 @@ def own_dims(types: Iterable[Type]) -> dict[str, Dim]:
 
 
 def fits(expected: Type, actual: Type, dims: Dims) -> bool:
-    """True if a value of type `given` may stand where `wanted` is; notes in `dims` the extents of names."""
+    """True if a value of type `actual` may stand where `expected` is; notes in `dims` the extents of names."""
     if not isinstance(expected, Tensor) or not isinstance(actual, Tensor):
         if isinstance(expected, Future) and isinstance(actual, Future):
             return fits(expected.value, actual.value, dims)

@@ -130,7 +130,7 @@ class Expressions:
     """True if the expression around is known to have literals only."""
 
     def lower(self, expr: s.Expr, expected_dtype: DType | None = None, hint: str = "") -> Value | None:
-        """The value of an expression; literals in it become `wanted`. None after a reported error."""
+        """The value of an expression; literals in it become `expected_dtype`. None after a reported error."""
         numeral = as_number(expr)
         if numeral:
             return self._number(numeral, expr.span, expected_dtype or default_dtype(expr), hint)

@@ -681,7 +681,7 @@ def _depth_of_item(tokens: Sequence[Token], index: int, depth: int) -> int | Non
 
 
 def _headings(depth: int, target: int) -> str:
-    """Headings that open blocks around a statement or declaration, until `wanted` blocks are open."""
+    """Headings that open blocks around a statement or declaration, until `target` blocks are open."""
     kinds = ("MODULE IDENT LBRACE", "FUNC IDENT LPAR RPAR LBRACE", "IF LPAR IDENT RPAR LBRACE")
     return " ".join(kinds[min(level, 2)] for level in range(depth, target))
 

@@ -203,7 +203,7 @@ def require_shape(operation: str, shape: Sequence[int]) -> None:
 def require_room(operation: str, shape: Sequence[int], allowance: int = 0) -> None:
     """Raise as `require_shape` does, and `TooLarge` for a result of more elements than are made here.
 
-    A result of as many elements as an operand has, `held`, is always allowed.
+    A result of as many elements as an operand has, `allowance`, is always allowed.
     """
     require_shape(operation, shape)
     if prod(shape) > max(MOST_ELEMENTS, allowance):

@@ -90,7 +90,7 @@ def _whole(values: Float64s, rounding: Rounding) -> Float64s:
 
 
 def _goes_up(quotient: int, rest: int, half: int, negative: bool, rounding: Rounding) -> bool:
-    """True if the magnitude is rounded away from zero: `rest` of `2 * half` is beyond `kept`."""
+    """True if the magnitude is rounded away from zero: `rest` of `2 * half` is beyond `quotient`."""
     if rounding == "nearest_even":
         return rest > half or (rest == half and quotient % 2 == 1)
     if rounding == "nearest_away":
@@ -253,7 +253,7 @@ class NodeArithmetic:
 
     @classmethod
     def canonical(cls, dtype: DType) -> NodeArithmetic:
-        """Return the reference arithmetic's arithmetic for operands of `dtype`."""
+        """Return what the reference computes with, for operands of `dtype`."""
         return cls(dtype.accumulator)
 
     @classmethod

@@ -333,7 +333,7 @@ PRECISIONS = (53, 24, 11, 8)
 
 
 class Masks:
-    """Measures the subtrees that join pairs of leaves; `queries` counts the pairs asked for, each at most once."""
+    """Measures the subtrees that join pairs of leaves; asks for each pair at most once."""
 
     def __init__(self, box: Box) -> None:
         self.box = box

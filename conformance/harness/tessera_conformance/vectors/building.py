@@ -280,7 +280,7 @@ class SourceTopic:
 
 
 def load_sources(folders: Mapping[str, Path], topics: tuple[str, ...] = ()) -> Iterator[SourceTopic]:
-    """Every topic of the folders in order of its path; only those that `wanted` names, when it names any.
+    """Every topic of the folders in order of its path; only those that `topics` names, when it names any.
 
     A topic is called after its chapter, the key of its folder, and its place there: `ir/matmul`.
 
