@@ -255,7 +255,7 @@ class Scope:
 
 
 def _mismatch(expected: Type, actual: Type, dims: dict[str, Dim]) -> tuple[Category, str] | None:
-    """The category and clause of why `actual` is not `expected`; binds the names of dimensions seen for the first time."""
+    """The category and clause of why `actual` is not `expected`; binds names of dimensions seen for the first time."""
     if not isinstance(expected, Tensor | Scalar) or not isinstance(actual, Tensor | Scalar):
         return None if expected == actual else ("types", "LANG-03.1-05")
     if expected.dtype != actual.dtype or isinstance(expected, Scalar) != isinstance(actual, Scalar):
