@@ -63,7 +63,6 @@ class If(Stepwise):
     regions = ("then", "otherwise")
 
     def infer(self) -> tuple[Type, ...]:
-        """The types that both regions yield."""
         _require_bool(self.condition)
         return self.returns
 
@@ -168,7 +167,6 @@ class Assert(Operation):
     effects = frozenset({"assert"})
 
     def infer(self) -> tuple[Type, ...]:
-        """Nothing results."""
         _require_bool(self.condition)
         return ()
 
@@ -178,7 +176,6 @@ class Assert(Operation):
         return ()
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """A bool has no gradient."""
         return (None,)
 
 
@@ -202,7 +199,6 @@ class Barrier(Operation):
     effects = frozenset({"barrier"})
 
     def infer(self) -> tuple[Type, ...]:
-        """Nothing results."""
         return ()
 
     def execute(self, env: Environment) -> tuple[Array, ...]:
@@ -210,7 +206,6 @@ class Barrier(Operation):
         return ()
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """It touches no value."""
         return ()
 
 
@@ -240,7 +235,6 @@ class Call(Stepwise):
     calls = "callee"
 
     def infer(self) -> tuple[Type, ...]:
-        """The result types that the front end found for the callee."""
         return self.returns
 
     @classmethod
@@ -258,7 +252,6 @@ class Call(Stepwise):
         return {"returns": loosened_all(results, shown.results)}
 
     def steps(self, *arguments: Array, env: StepEnvironment) -> Steps:
-        """The callee's results."""
         return env.call(self.callee, arguments)
 
 
@@ -296,12 +289,10 @@ class FunctionValue(Stepwise):
     calls = "callee"
 
     def infer(self) -> FunctionType:
-        """The type of the function."""
         return self.type
 
     @classmethod
     def hidden(cls, shown: Shown) -> dict[str, Any]:
-        """The function's type follows from its signature."""
         name, function = callee_of(shown)
         return {"type": type_of_function(f"@{name}", function)}
 
@@ -309,7 +300,6 @@ class FunctionValue(Stepwise):
         return self.type.parameters
 
     def steps(self, env: StepEnvironment) -> Steps:
-        """Its number."""
         yield from ()
         return (env.number_of(self.callee),)
 
@@ -324,7 +314,6 @@ class CallValue(Stepwise):
     layouts = frozenset(LAYOUTS)
 
     def infer(self) -> Type:
-        """The result of the function's type, whose parameters the arguments are."""
         parameters = self.function.parameters
         if self.arguments != parameters:
             message = f"the arguments are ({', '.join(map(str, self.arguments))})"
@@ -359,9 +348,7 @@ class Directive(Operation):
         return ()
 
     def execute(self, *subjects: Array, env: Environment) -> tuple[Array, ...]:
-        """Nothing is computed."""
         return ()
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """It touches no value."""
         return (None,) * len(at.operands)

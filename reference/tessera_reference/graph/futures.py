@@ -281,7 +281,6 @@ class Await(Stepwise):
     takes_futures = True
 
     def infer(self) -> Numeric:
-        """The type of the future's value."""
         return self.future.value
 
     def steps(self, handle: Array, env: StepEnvironment) -> Steps:

@@ -52,7 +52,6 @@ class Grad(Stepwise):
         return self.wrt
 
     def steps(self, y: Array, *wrt: Array, env: StepEnvironment) -> Steps:
-        """Go back along what was executed."""
         return env.differentiate(y, wrt)
 
 

@@ -102,7 +102,6 @@ class Reshape(Movement):
         return movement.reshaped(x, self.shape)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """dy in the operand's shape."""
         dy, _, x = terms(at, build)
         return (dy.shaped(x.shape).value,)
 
@@ -147,7 +146,6 @@ class Transpose(Movement):
     perm: Attribute[tuple[int, ...]] = derived(lambda self: tuple(reversed(range(self.x.rank))))
 
     def infer(self) -> Tensor:
-        """`perm` names every axis once."""
         axes = list(range(self.x.rank))
         if sorted(self.perm) != axes:
             message = f"perm {list(self.perm)} is no permutation of {axes}"
@@ -174,7 +172,6 @@ class Concat(Movement):
     axis: Attribute[int]
 
     def infer(self) -> Tensor:
-        """The sum of the extents along the axis."""
         if not self.parts:
             raise Refusal("types", "joins nothing", "op.concat(a, b, ..., axis=...)", "LANG-11-01")
         for name, part in self.operand_types:
@@ -295,7 +292,6 @@ class Iota(Movement):
         return movement.positions(self.shape, self.axis % len(self.shape), self.dtype)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """It depends on nothing."""
         return ()
 
 
@@ -535,7 +531,6 @@ class Slice(Movement):
         return movement.sliced(x, selection(self.spec, bounds))
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """dy where it was taken from, 0 elsewhere."""
         dy, _, x, *bounds = terms(at, build)
         return (put_back(dy, x, tuple(bounds), self.spec).value, *(None for _ in bounds))
 
@@ -568,7 +563,6 @@ class StridedSlice(Movement):
         return movement.sliced(x, selection(self._spec, ()))
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """dy where it was taken from, 0 elsewhere."""
         dy, _, x = terms(at, build)
         return (put_back(dy, x, (), self._spec).value,)
 

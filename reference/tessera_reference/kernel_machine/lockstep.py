@@ -151,12 +151,10 @@ class LockstepState(BlockState):
             yield
 
     def of_active(self, values: Values) -> Values:
-        """Return the values of the active lanes."""
         holder = self.holding(values)
         return super().of_active(values) if holder is self else holder.of_active(values)
 
     def spread(self, values: Values) -> Values:
-        """A value for each active lane as one for each lane."""
         return super().spread(values) if len(values) == self.active.size else self.every.spread(values)
 
     def whole_warps(self, what: str) -> Offsets:
@@ -181,7 +179,6 @@ class LockstepState(BlockState):
         return super().merged(condition, a, b)
 
     def allocate(self, memref: Memref) -> SharedStorage:
-        """The shared memory of the instruction that runs."""
         assert self.instruction is not None
         if self.instruction not in self.shared:
             extents = tuple(int(dim) for dim in memref.shape)
@@ -189,7 +186,6 @@ class LockstepState(BlockState):
         return self.shared[self.instruction]
 
     def offsets(self, memory: Storage, indices: tuple[Array, ...]) -> Offsets:
-        """The offset of the element at the indices, for each lane. Raises `KernelFault`."""
         if not any(map(self.differs, indices)):
             return super().offsets(memory, indices)
         if isinstance(memory, LockstepShared):

@@ -509,7 +509,6 @@ class RunNest(Operation):
         return tuple(value.type for value in self.body.outputs)
 
     def execute(self, *inputs: Array, env: Environment) -> tuple[Array, ...]:
-        """The outputs, from the inputs."""
         return execute_nest(self.body, inputs, env, self.tracer)
 
 

@@ -224,7 +224,6 @@ class Conversion(TargetOperation):
 
     @classmethod
     def hidden(cls, shown: Shown) -> dict[str, Any]:
-        """The dtype is that of the result."""
         return {"to": scalar_shown(cls.name, shown).dtype}
 
 

@@ -122,7 +122,6 @@ class LoadMatrix(KernelOperation):
 
     @classmethod
     def hidden(cls, shown: Shown) -> dict[str, Any]:
-        """The type is that of the result."""
         return _stated_fragment(shown, "ldmatrix", "LANG-07.2-02")
 
     def infer(self) -> Fragment:
@@ -144,7 +143,6 @@ class LoadMatrix(KernelOperation):
         return self.returns
 
     def run(self, block: BlockState, memory: Storage, *indices: Array) -> Array:
-        """Read the whole matrix of each warp."""
         rows, columns = block.use_of_result.shape(self.returns)
         corners = by_warp(block, "the corner of ldmatrix", block.offsets(memory, indices))
         require_aligned(block, memory, corners, ALIGNMENT)
@@ -162,11 +160,9 @@ class FragmentZero(KernelOperation):
 
     @classmethod
     def hidden(cls, shown: Shown) -> dict[str, Any]:
-        """The type is that of the result."""
         return _stated_fragment(shown, "fragment.zero", "LANG-07.2-03")
 
     def infer(self) -> Fragment:
-        """The fragment."""
         _require_accumulator(self.accum, self.returns)
         return self.returns
 
@@ -190,7 +186,6 @@ class MmaSync(KernelOperation):
     moved = (0, 1, 2)
 
     def infer(self) -> Fragment:
-        """The type of all three."""
         if not self.a == self.b == self.c:
             message = f"the fragments are {self.a}, {self.b} and {self.c}"
             raise Refusal("types", message, "three fragments of one type", "LANG-07.2-03")
@@ -202,7 +197,6 @@ class MmaSync(KernelOperation):
         return self.c
 
     def run(self, block: BlockState, a: Array, b: Array, c: Array) -> Array:
-        """All warps at once."""
         block.whole_warps("mma.sync")
         return block.program.product(a, b, self.accum, addend=c, accumulator=self.accum)
 
@@ -219,14 +213,12 @@ class FragmentStore(KernelOperation):
     moved = (0,)
 
     def infer(self) -> tuple[()]:
-        """Nothing results."""
         if len(self.memory.shape) < 2:
             raise Refusal("shapes", f"{self.memory} has no rows", "at least two dimensions", "LANG-11-01")
         require_indices(self.indices, len(self.memory.shape), optional=True)
         return ()
 
     def run(self, block: BlockState, fragment: Array, memory: Storage, *indices: Array) -> tuple[()]:
-        """Write the whole matrix of each warp."""
         corners = by_warp(block, "the corner of fragment.store", block.offsets(memory, indices))
         store_matrices(block, memory, corners, fragment.values)
         return ()

@@ -37,7 +37,6 @@ class AlongAxis(KernelOperation):
     is_total = True
 
     def infer(self) -> Scalar:
-        """An int32."""
         if self.axis not in AXES:
             raise Refusal("types", f"there is no axis {self.axis!r}", "x, y or z", "LANG-11-01")
         return INDEX_TYPE
@@ -53,7 +52,6 @@ class BlockId(AlongAxis):
     """The place of the block in the grid."""
 
     def run(self, block: BlockState) -> Array:
-        """The same in every lane."""
         return block.uniform(block.position[self.position])
 
 
@@ -62,7 +60,6 @@ class ThreadId(AlongAxis):
     """The place of the thread in its block."""
 
     def run(self, block: BlockState) -> Array:
-        """One for each lane."""
         return block.threads[self.position]
 
 
@@ -71,7 +68,6 @@ class BlockDim(AlongAxis):
     """The extent of the block."""
 
     def run(self, block: BlockState) -> Array:
-        """The same in every lane."""
         return block.uniform(block.extents[self.position])
 
 
@@ -80,7 +76,6 @@ class GridDim(AlongAxis):
     """The extent of the grid."""
 
     def run(self, block: BlockState) -> Array:
-        """The same in every lane."""
         return block.uniform(block.grid[self.position])
 
 
@@ -89,11 +84,9 @@ class LaneId(KernelOperation):
     """The place of the thread in its warp."""
 
     def infer(self) -> Scalar:
-        """An int32."""
         return INDEX_TYPE
 
     def run(self, block: BlockState) -> Array:
-        """From 0 in every warp."""
         return Array(INDEX_TYPE.dtype, (block.every_lane % block.warp).astype(np.int32))
 
 
@@ -102,11 +95,9 @@ class WarpId(KernelOperation):
     """The number of the warp in its block."""
 
     def infer(self) -> Scalar:
-        """An int32."""
         return INDEX_TYPE
 
     def run(self, block: BlockState) -> Array:
-        """The same in all lanes of a warp."""
         return Array(INDEX_TYPE.dtype, (block.every_lane // block.warp).astype(np.int32))
 
 
@@ -127,7 +118,6 @@ class Part(KernelOperation):
     which: Attribute[str]
 
     def infer(self) -> Scalar:
-        """The component of the operand's dtype."""
         if self.which not in PARTS:
             raise Refusal("types", f"there is no part {self.which!r}", " or ".join(PARTS), "LANG-11-01")
         if self.x.dtype.kind != "complex":
@@ -135,7 +125,6 @@ class Part(KernelOperation):
         return Scalar(self.x.dtype.component)
 
     def run(self, block: BlockState, x: Array) -> Array:
-        """The part."""
         return Array(x.dtype.component, arithmetic.parts(x.values)[PARTS.index(self.which)])
 
 
@@ -147,14 +136,12 @@ class Complex(KernelOperation):
     imaginary: Operand[Scalar]
 
     def infer(self) -> Scalar:
-        """The complex dtype of which both parts are components."""
         if self.real != self.imaginary or self.real.dtype.name not in _WHOLE:
             message = f"the parts are {self.real} and {self.imaginary}"
             raise Refusal("types", message, "both fp32 or both fp64", "LANG-11-01")
         return Scalar(DTYPES[_WHOLE[self.real.dtype.name]])
 
     def run(self, block: BlockState, real: Array, imaginary: Array) -> Array:
-        """The number."""
         whole = DTYPES[_WHOLE[real.dtype.name]]
         return Array(whole, arithmetic.join(real.values, imaginary.values))
 
@@ -181,12 +168,10 @@ class Load(KernelOperation):
     indices: Operands[Scalar]
 
     def infer(self) -> Scalar:
-        """One element."""
         require_indices(self.indices, len(self.memory.shape))
         return Scalar(self.memory.dtype)
 
     def run(self, block: BlockState, memory: Storage, *indices: Array) -> Array:
-        """Read."""
         return Array(memory.dtype, block.load(memory, block.offsets(memory, indices)))
 
 
@@ -210,7 +195,6 @@ class Store(KernelOperation):
         return ()
 
     def run(self, block: BlockState, value: Array, memory: Storage, *indices: Array) -> tuple[()]:
-        """Write."""
         block.store(memory, block.offsets(memory, indices), value.values)
         return ()
 
@@ -225,7 +209,6 @@ class SharedAlloc(KernelOperation):
 
     @classmethod
     def hidden(cls, shown: Shown) -> dict[str, Any]:
-        """The type is that of the result."""
         types = shown.results or ()
         if len(types) != 1 or not isinstance(types[0], Memref):
             message = "the result of shared.alloc is not stated to be a memref"
@@ -233,14 +216,12 @@ class SharedAlloc(KernelOperation):
         return {"returns": types[0]}
 
     def infer(self) -> Memref:
-        """The memref, in shared memory."""
         if self.returns.space != "shared":
             raise Refusal("types", f"it allocates {self.returns}", "a memref in addrspace=shared", "LANG-07.2-01")
         require_known(self.returns)
         return self.returns
 
     def run(self, block: BlockState) -> Storage:
-        """Fresh memory."""
         return block.allocate(self.returns)
 
 
@@ -271,7 +252,6 @@ class CopyAsync(KernelOperation):
     handle = True
 
     def infer(self) -> tuple[()]:
-        """Nothing results."""
         source, destination = self.source, self.destination
         if (source.space, destination.space) != ("global", "shared"):
             message = f"it copies from {source.space} to {destination.space} memory"
@@ -286,7 +266,6 @@ class CopyAsync(KernelOperation):
         return ()
 
     def run(self, block: BlockState, source: Storage, destination: Storage, *indices: Array) -> tuple[()]:
-        """Begin the copy."""
         rank = len(self.source.shape) if indices else 0
         begin = block.offsets(source, indices[:rank])
         end = block.offsets(destination, indices[rank:])
@@ -301,11 +280,9 @@ class GroupCommit(KernelOperation):
     effects = frozenset({"memory"})
 
     def infer(self) -> tuple[()]:
-        """Nothing results."""
         return ()
 
     def run(self, block: BlockState) -> tuple[()]:
-        """Close the group."""
         block.copies.commit(block)
         return ()
 
@@ -324,13 +301,11 @@ class CopyWait(KernelOperation):
     effects = frozenset({"memory"})
 
     def infer(self) -> tuple[()]:
-        """Nothing results."""
         if self.pending < 0:
             raise Refusal("types", f"pending is {self.pending}", "at least 0", "LANG-07.2-04")
         return ()
 
     def run(self, block: BlockState) -> tuple[()]:
-        """Finish the older groups."""
         block.copies.wait(block, self.pending)
         return ()
 
@@ -349,7 +324,6 @@ class BlockBarrier(KernelOperation):
     effects = frozenset({"barrier"})
 
     def infer(self) -> tuple[()]:
-        """Nothing results."""
         return ()
 
     def run(self, block: BlockState) -> tuple[()]:
@@ -379,7 +353,6 @@ class ShuffleSync(KernelOperation):
     moved = (0,)
 
     def infer(self) -> Scalar:
-        """The operand's type."""
         if self.delta < 0:
             raise Refusal("types", f"delta is {self.delta}", "at least 0", "LANG-07.2-06")
         if self.mask is not None and not 0 <= self.mask <= WIDEST:
@@ -387,7 +360,6 @@ class ShuffleSync(KernelOperation):
         return self.value
 
     def run(self, block: BlockState, value: Array) -> Array:
-        """Exchange."""
         return Array(value.dtype, block.shuffle(value.values, self.delta, self.mask))
 
 
@@ -433,11 +405,9 @@ class For(KernelOperation):
         return ((INDEX_TYPE, *operands[3:]),)
 
     def region_results(self) -> tuple[tuple[Type, ...], ...]:
-        """The carried values."""
         return (self.carried,)
 
     def run(self, block: BlockState, start: Array, stop: Array, step: Array, *carried: Any) -> tuple[Any, ...]:
-        """Run the body for each index."""
         (body,) = block.regions
         first, end, stride = (
             _uniform(block, name, bound) for name, bound in (("start", start), ("stop", stop), ("step", step))
@@ -470,14 +440,12 @@ class If(KernelOperation):
     regions = ("then", "otherwise")
 
     def infer(self) -> tuple[Type, ...]:
-        """The types that both regions yield."""
         if self.condition.dtype.kind != "bool":
             raise Refusal("types", f"the condition is {self.condition}, not bool", "a scalar bool", "LANG-11-01")
         _refuse_memory(self.returns)
         return self.returns
 
     def region_results(self) -> tuple[tuple[Type, ...], ...]:
-        """Both yield the results."""
         return self.returns, self.returns
 
     @classmethod

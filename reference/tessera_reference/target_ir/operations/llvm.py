@@ -54,15 +54,12 @@ class Constant(TargetOperation):
 
     @classmethod
     def hidden(cls, shown: Shown) -> dict[str, Any]:
-        """The dtype is that of the result."""
         return {"dtype": scalar_shown(cls.name, shown).dtype}
 
     def infer(self) -> Scalar:
-        """A scalar, which holds the number exactly."""
         return GraphConstant(value=self.value, dtype=self.dtype).infer()
 
     def run(self, block: BlockState) -> Array:
-        """The number for each lane."""
         return block.uniform(self.value, self.dtype)
 
     def emit(self, text: Writer) -> str:
@@ -80,13 +77,11 @@ class Binary(TargetOperation):
     dtypes: ClassVar[tuple[str, ...]]
 
     def infer(self) -> Scalar:
-        """The operands' type."""
         require_alike(self.a, self.b)
         require_dtype(self.a.dtype, self.dtypes)
         return self.a
 
     def emit(self, text: Writer, a: str, b: str) -> str:
-        """The instruction, without flags."""
         return text.value(f"{self.mnemonic} {text.type(self.a)} {a}, {b}")
 
 
@@ -107,7 +102,6 @@ class Lanes(Binary):
     is_total = True
 
     def run(self, block: BlockState, a: Array, b: Array) -> Array:
-        """The result by the reference arithmetic."""
         return type(self).compute(a, b)
 
 
@@ -187,12 +181,10 @@ class Unary(TargetOperation):
     compute: ClassVar[Callable[[Array], Array]]
 
     def infer(self) -> Scalar:
-        """The operand's type."""
         require_dtype(self.x.dtype, FLOATS)
         return self.x
 
     def run(self, block: BlockState, x: Array) -> Array:
-        """The result by the reference arithmetic."""
         return type(self).compute(x)
 
     def emit(self, text: Writer, x: str) -> str:
@@ -238,7 +230,6 @@ class Comparison(TargetOperation):
     predicates: ClassVar[tuple[str, ...]]
 
     def infer(self) -> Scalar:
-        """A bool for each lane."""
         require_alike(self.a, self.b)
         require_dtype(self.a.dtype, self.dtypes)
         if self.predicate not in self.predicates:
@@ -247,11 +238,9 @@ class Comparison(TargetOperation):
         return Scalar(BOOL)
 
     def run(self, block: BlockState, a: Array, b: Array) -> Array:
-        """Return True in the lanes where it holds."""
         return PREDICATES[self.predicate[-2:]](a, b)
 
     def emit(self, text: Writer, a: str, b: str) -> str:
-        """The instruction."""
         return text.value(f"{self.mnemonic} {self.predicate} {text.type(self.a)} {a}, {b}")
 
 
@@ -282,18 +271,15 @@ class Select(TargetOperation):
     moved = (1, 2)
 
     def infer(self) -> Scalar | Vector:
-        """The type of both."""
         require_dtype(self.condition.dtype, ("bool",), "condition")
         require_alike(self.a, self.b)
         return self.a
 
     def run(self, block: BlockState, condition: Array, a: Array, b: Array) -> Array:
-        """One or the other."""
         holds = condition.values.reshape(condition.shape + (1,) * (a.rank - condition.rank))
         return Array(a.dtype, np.where(holds, a.values, b.values))
 
     def emit(self, text: Writer, condition: str, a: str, b: str) -> str:
-        """The instruction."""
         type_ = text.type(self.a)
         return text.value(f"select i1 {condition}, {type_} {a}, {type_} {b}")
 
@@ -319,7 +305,6 @@ class Cast(Conversion):
     """The widths that it converts to, where it converts between some only."""
 
     def infer(self) -> Scalar:
-        """A scalar of the stated dtype."""
         require_dtype(self.x.dtype, self.sources)
         require_dtype(self.to, self.targets, "result")
         before, after = self.x.dtype.bits, self.to.bits
@@ -329,11 +314,9 @@ class Cast(Conversion):
         return Scalar(self.to)
 
     def run(self, block: BlockState, x: Array) -> Array:
-        """The conversion by the reference arithmetic."""
         return cast(x, self.to)
 
     def emit(self, text: Writer, x: str) -> str:
-        """The instruction."""
         return text.value(f"{self.mnemonic} {text.type(self.x)} {x} to {text.type(Scalar(self.to))}")
 
 
@@ -501,7 +484,6 @@ class Call(TargetOperation):
 
     @classmethod
     def hidden(cls, shown: Shown) -> dict[str, Any]:
-        """The dtype is that of the result."""
         return {"returns": scalar_shown(cls.name, shown).dtype}
 
     def infer(self) -> Scalar:
@@ -519,7 +501,6 @@ class Call(TargetOperation):
         return Scalar(self.returns)
 
     def run(self, block: BlockState, *arguments: Array) -> Array:
-        """The function by the reference arithmetic."""
         plain = (Array(argument.dtype.storage, argument.values) for argument in arguments)
         return Array(self.returns, CALLEES[self.callee].compute(*plain).values)
 

@@ -157,7 +157,6 @@ class AddressOf(TargetOperation):
     effects = frozenset({"memory"})
 
     def infer(self) -> Pointer:
-        """A pointer to shared memory."""
         if self.elements < 1:
             raise Refusal("shapes", f"{self.elements} elements", "at least 1", "LANG-08.1-05")
         if self.alignment < 1 or self.alignment & self.alignment - 1 != 0:
@@ -170,7 +169,6 @@ class AddressOf(TargetOperation):
         return self.elements * self.elem_type.storage_bytes
 
     def run(self, block: BlockState) -> Pointers:
-        """Fresh memory of the block."""
         return block.allocate(Memref((self.elements,), self.elem_type, "shared"))
 
     def emit(self, text: Writer) -> str:
@@ -192,12 +190,10 @@ class GetElementPtr(TargetOperation):
     is_total = True
 
     def infer(self) -> Pointer:
-        """A pointer into the same memory."""
         require_dtype(self.index.dtype, ("int32", "int64"), "index")
         return self.base
 
     def run(self, block: BlockState, base: Pointers, index: Array) -> Pointers:
-        """The address of each lane."""
         return moved(block, base, index.values.astype(np.int64) * self.elem_type.storage_bytes)
 
     def emit(self, text: Writer, base: str, index: str) -> str:
@@ -215,16 +211,13 @@ class Load(TargetOperation):
 
     @classmethod
     def hidden(cls, shown: Shown) -> dict[str, Any]:
-        """The type is that of the result."""
         return {"returns": held_shown(cls.name, shown)}
 
     def infer(self) -> Scalar | Vector:
-        """The stated type."""
         require_space(self.address, (GLOBAL, SHARED))
         return self.returns
 
     def run(self, block: BlockState, address: Pointers) -> Array:
-        """Read."""
         count = self.returns.extent if isinstance(self.returns, Vector) else 1
         values = load(block, address, self.returns.dtype, count)
         return Array(self.returns.dtype, values if isinstance(self.returns, Vector) else values[:, 0])
@@ -249,12 +242,10 @@ class Store(TargetOperation):
     moved = (0,)
 
     def infer(self) -> tuple[()]:
-        """Nothing results."""
         require_space(self.address, (GLOBAL, SHARED))
         return ()
 
     def run(self, block: BlockState, value: Array, address: Pointers) -> tuple[()]:
-        """Write."""
         store(block, address, value)
         return ()
 
@@ -290,17 +281,14 @@ class Zero(TargetOperation):
 
     @classmethod
     def hidden(cls, shown: Shown) -> dict[str, Any]:
-        """The type is that of the result."""
         return {"returns": held_shown(cls.name, shown)}
 
     def infer(self) -> Vector:
-        """The vector."""
         if not isinstance(self.returns, Vector):
             raise Refusal("types", f"makes {self.returns}", "a vector", "LANG-11-01")
         return self.returns
 
     def run(self, block: BlockState) -> Array:
-        """Zeros for each lane."""
         return Array(self.returns.dtype, np.zeros((block.lanes, self.returns.extent), self.returns.dtype.carrier))
 
     def emit(self, text: Writer) -> str:
@@ -319,7 +307,6 @@ class InsertElement(TargetOperation):
     moved = (0, 1)
 
     def infer(self) -> Vector:
-        """The vector's type."""
         _require_position(self.position, self.vector)
         require_type(self.value, Scalar(self.vector.dtype), "the value")
         return self.vector
@@ -331,7 +318,6 @@ class InsertElement(TargetOperation):
         return Array(vector.dtype, values)
 
     def emit(self, text: Writer, vector: str, value: str) -> str:
-        """The instruction."""
         type_, element = text.type(self.vector), text.type(self.value)
         return text.value(f"insertelement {type_} {vector}, {element} {value}, i32 {self.position}")
 
@@ -346,16 +332,13 @@ class ExtractElement(TargetOperation):
     moved = (0,)
 
     def infer(self) -> Scalar:
-        """The element."""
         _require_position(self.position, self.vector)
         return Scalar(self.vector.dtype)
 
     def run(self, block: BlockState, vector: Array) -> Array:
-        """The element of each lane."""
         return Array(vector.dtype, vector.values[:, self.position])
 
     def emit(self, text: Writer, vector: str) -> str:
-        """The instruction."""
         return text.value(f"extractelement {text.type(self.vector)} {vector}, i32 {self.position}")
 
 
@@ -377,7 +360,6 @@ class ShuffleVector(TargetOperation):
         return Vector(len(self.mask), self.vector.dtype)
 
     def run(self, block: BlockState, vector: Array) -> Array:
-        """The elements of each lane."""
         return Array(vector.dtype, vector.values[:, list(self.mask)])
 
     def emit(self, text: Writer, vector: str) -> str:

@@ -39,11 +39,9 @@ class Register(TargetOperation):
     is_total = True
 
     def infer(self) -> Scalar:
-        """An int32."""
         return INDEX_TYPE
 
     def run(self, block: BlockState) -> Array:
-        """The same as the operation of Tile IR."""
         if self.quantity == "thread":
             return block.threads[self.axis]
         numbers = {"block": block.position, "block_dim": block.extents, "grid_dim": block.grid}
@@ -250,7 +248,6 @@ class Barrier(BlockBarrier, TargetOperation):
     vendor = "nvidia"
 
     def emit(self, text: Writer) -> tuple[()]:
-        """The intrinsic."""
         text.call("void", "llvm.nvvm.barrier.cta.sync.aligned.all", "i32 0")
         return ()
 
@@ -267,7 +264,6 @@ class CopyAsync(TargetOperation):
     effects = frozenset({"memory"})
 
     def infer(self) -> tuple[()]:
-        """Nothing results."""
         require_space(self.destination, (SHARED,), "destination")
         require_space(self.source, (GLOBAL,), "source")
         if self.size not in SIZES:
@@ -275,7 +271,6 @@ class CopyAsync(TargetOperation):
         return ()
 
     def run(self, block: BlockState, destination: Pointers, source: Pointers) -> tuple[()]:
-        """Begin the copy."""
         begin, end = elements(block, source, self.size), elements(block, destination, self.size)
         require_stored_dtype(end[0], begin[0].dtype)
         block.copy(*begin, *end, self.size)
@@ -296,7 +291,6 @@ class CopyCommit(GroupCommit, TargetOperation):
     vendor = "nvidia"
 
     def emit(self, text: Writer) -> tuple[()]:
-        """The intrinsic."""
         text.call("void", "llvm.nvvm.cp.async.commit.group")
         return ()
 
@@ -311,18 +305,15 @@ class CopyWait(TargetOperation):
     effects = frozenset({"memory"})
 
     def infer(self) -> tuple[()]:
-        """Nothing results."""
         if self.n < 0:
             raise Refusal("types", f"n is {self.n}", "at least 0", "LANG-07.2-04")
         return ()
 
     def run(self, block: BlockState) -> tuple[()]:
-        """Finish the older groups."""
         block.copies.wait(block, self.n)
         return ()
 
     def emit(self, text: Writer) -> tuple[()]:
-        """The intrinsic."""
         text.call("void", "llvm.nvvm.cp.async.wait.group", f"i32 {self.n}")
         return ()
 
@@ -339,7 +330,6 @@ class ShuffleDown(TargetOperation):
     moved = (0,)
 
     def infer(self) -> Scalar:
-        """The operand's type."""
         if not 0 <= self.delta < 32:
             raise Refusal("types", f"delta is {self.delta}", "from 0 to 31", "LANG-07.2-06")
         if not 0 <= self.mask <= FULL:
@@ -347,7 +337,6 @@ class ShuffleDown(TargetOperation):
         return self.value
 
     def run(self, block: BlockState, value: Array) -> Array:
-        """Exchange."""
         return Array(value.dtype, shuffled(block, value.values, self.delta, self.mask))
 
     def emit(self, text: Writer, value: str) -> str:
@@ -418,11 +407,9 @@ class LoadMatrix(TargetOperation):
 
     @classmethod
     def hidden(cls, shown: Shown) -> dict[str, Any]:
-        """The type is that of the result."""
         return {"returns": held_shown(cls.name, shown)}
 
     def infer(self) -> Vector:
-        """Two elements of each matrix."""
         require_space(self.address, (SHARED,))
         if self.num not in (1, 2, 4):
             raise Refusal("tile", f"{self.num} matrices", "1, 2 or 4", "LANG-08.2-06")
@@ -483,7 +470,6 @@ class MmaSync(TargetOperation):
         return self.c
 
     def run(self, block: BlockState, a: Array, b: Array, c: Array) -> Array:
-        """All warps at once."""
         block.whole_warps(self.name)
         shape, dtype = (self.m, self.n, self.k), self.a.dtype
         spread_c = nvidia("c", *shape, dtype)
@@ -497,7 +483,6 @@ class MmaSync(TargetOperation):
         return Array(c.dtype, spread_c.scattered(product.values))
 
     def emit(self, text: Writer, a: str, b: str, c: str) -> str:
-        """The intrinsic, on registers."""
         operands = [*_registers(text, a, self.a), *_registers(text, b, self.b), *_elements(text, c, self.c)]
         element = text.type(self.c).rpartition(" ")[2].rstrip(">")
         packed = f"{{ {', '.join([element] * self.c.extent)} }}"
@@ -591,7 +576,6 @@ class DsRead(Load):
     vendor = "amd"
 
     def infer(self) -> Scalar | Vector:
-        """The stated type."""
         require_space(self.address, (SHARED,))
         return self.returns
 
@@ -603,7 +587,6 @@ class DsWrite(Store):
     vendor = "amd"
 
     def infer(self) -> tuple[()]:
-        """Nothing results."""
         require_space(self.address, (SHARED,))
         return ()
 
@@ -619,7 +602,6 @@ class BPermute(TargetOperation):
     moved = (1,)
 
     def infer(self) -> Scalar:
-        """The value's type."""
         require_type(self.index, INDEX_TYPE, "the index")
         if not isinstance(self.value, Scalar):
             raise Refusal("types", f"moves {self.value}", "a scalar", "LANG-11-01")
@@ -705,7 +687,6 @@ class Mfma(TargetOperation):
         return self.c
 
     def run(self, block: BlockState, a: Array, b: Array, c: Array) -> Array:
-        """All warps at once."""
         block.whole_warps(self.name)
         dtype = self.kind.dtype
         spread_a, spread_b, spread_c = (amd(role, *self.kind.shape, dtype) for role in ("a", "b", "c"))
