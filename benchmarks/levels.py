@@ -12,7 +12,7 @@ from measurement import Measurement, NotMeasured, Outcome, in_turns
 
 from tessera_conformance.chapters.ir.kit.equality_corpus import PROGRAMS, Program
 from tessera_reference.ir.diagnostics import UnsupportedConstruct
-from tessera_reference.ir.module import Module
+from tessera_reference.ir.operation import Module
 from tessera_reference.ir.targets import DEFAULT, target_of
 from tessera_reference.ir.types import Tensor
 from tessera_reference.language import compile_source

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tessera_reference.commands.images import summary
-from tessera_reference.ir.module import Module
-from tessera_reference.ir.operation import OPERATIONS
+from tessera_reference.ir.operation import OPERATIONS, Module
 from tessera_reference.ir.targets import Target, target_of
 from tessera_reference.ir.text import print_module
 from tessera_reference.language import compile_source

@@ -14,8 +14,7 @@ from typing import Any, get_args, get_origin
 
 import tessera_reference.graph  # noqa: F401  # declares every operation
 from tessera_reference.graph import elementwise
-from tessera_reference.ir.module import Composite, Stepwise
-from tessera_reference.ir.operation import OPERATIONS, Derived, Operation, Role
+from tessera_reference.ir.operation import OPERATIONS, Composite, Derived, Operation, Role, Stepwise
 from tessera_reference.ir.types import LAYOUTS
 from tessera_reference.numerics.formats import DType
 

@@ -11,7 +11,7 @@ import pytest
 from tessera_reference.abi import Failure, Status
 from tessera_reference.collectives.plan_execution import groups_of, run_plan
 from tessera_reference.collectives.planner import Options, plan_function
-from tessera_reference.ir.module import Module
+from tessera_reference.ir.operation import Module
 from tessera_reference.ir.targets import DEFAULT, target_of
 from tessera_reference.levels.texts import read_at
 from tessera_reference.numerics.array import Array

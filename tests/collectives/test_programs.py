@@ -14,7 +14,7 @@ from tessera_reference.abi import Failure, Status
 from tessera_reference.collectives import links, schedules
 from tessera_reference.collectives.programs import run_program
 from tessera_reference.graph.futures import ALGORITHMS, PATHS
-from tessera_reference.ir.module import Module
+from tessera_reference.ir.operation import Module
 from tessera_reference.ir.targets import DEFAULT, target_of
 from tessera_reference.ir.text import print_module
 from tessera_reference.levels.texts import read_at

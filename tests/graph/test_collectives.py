@@ -19,8 +19,7 @@ from tessera_reference.graph.collectives import (
 from tessera_reference.graph.execution import Choice, Group, UnknownFunction, execute_on_mesh
 from tessera_reference.graph.interpreter import InputMismatch
 from tessera_reference.ir.diagnostics import Diagnostic, Rejection, UnsupportedConstruct
-from tessera_reference.ir.module import Module
-from tessera_reference.ir.operation import Refusal
+from tessera_reference.ir.operation import Module, Refusal
 from tessera_reference.ir.types import Mesh, Shard, Tensor
 from tessera_reference.language import compile_source
 from tessera_reference.numerics.array import Array

@@ -13,8 +13,19 @@ from types import UnionType
 from typing import Any, get_args, get_origin
 
 from tessera_reference.ir.diagnostics import Location, Span
-from tessera_reference.ir.module import Block, Function, Instruction, Module, fields_of
-from tessera_reference.ir.operation import OPERATIONS, Operation, Refusal, Role, Shown, Unimplemented
+from tessera_reference.ir.operation import (
+    OPERATIONS,
+    Block,
+    Function,
+    Instruction,
+    Module,
+    Operation,
+    Refusal,
+    Role,
+    Shown,
+    Unimplemented,
+    fields_of,
+)
 from tessera_reference.ir.types import FunctionType, Future, Layout, Mesh, Scalar, Tensor, Type, Value
 from tessera_reference.numerics.formats import DType, dtype
 

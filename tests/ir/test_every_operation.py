@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 import tessera_reference.graph  # noqa: F401  # declares the operations
 from tessera_reference.ir.diagnostics import Location, Rejection, Span, UnsupportedConstruct
-from tessera_reference.ir.module import Block, Function, Instruction, Module
-from tessera_reference.ir.operation import OPERATIONS, AttributeValue
+from tessera_reference.ir.operation import OPERATIONS, AttributeValue, Block, Function, Instruction, Module
 from tessera_reference.ir.text import print_module
 from tessera_reference.ir.text_reader import read_module, read_modules
 from tessera_reference.ir.types import (

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tessera_reference.ir.diagnostics import Diagnostic, UnsupportedConstruct
-from tessera_reference.ir.module import Walk, trampoline
+from tessera_reference.ir.operation import Walk, trampoline
 from tessera_reference.ir.text_reader import read_modules
 
 Reject = Callable[[str], list[Diagnostic]]

@@ -9,7 +9,7 @@ import pytest
 import tessera_reference.target_ir.operations
 import tessera_reference.tile.operations  # noqa: F401
 from tessera_reference.ir.diagnostics import Diagnostic, Rejection, UnsupportedConstruct
-from tessera_reference.ir.module import Function
+from tessera_reference.ir.operation import Function
 from tessera_reference.ir.text import print_module
 from tessera_reference.ir.text_parser import MOST_NESTED, MOST_REGIONS, TextOperation, parse_text
 from tessera_reference.ir.text_reader import read_module, read_modules

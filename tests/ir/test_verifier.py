@@ -15,8 +15,7 @@ from tessera_reference.graph.control import Call, For, If
 from tessera_reference.graph.elementwise import Negate
 from tessera_reference.graph.reductions import MatMul
 from tessera_reference.ir.diagnostics import Diagnostic, Location, Rejection, Span
-from tessera_reference.ir.module import Block, Exit, Function, Instruction, Module
-from tessera_reference.ir.operation import OPERATIONS, Operation, operation
+from tessera_reference.ir.operation import OPERATIONS, Block, Exit, Function, Instruction, Module, Operation, operation
 from tessera_reference.ir.types import Mesh, Scalar, Tensor, Type, Value
 from tessera_reference.ir.verifier import verify
 from tessera_reference.numerics.array import Array

@@ -13,7 +13,7 @@ import pytest
 
 from tessera_reference.graph.execution import UnknownFunction
 from tessera_reference.graph.interpreter import InputMismatch
-from tessera_reference.ir.module import Function, Module
+from tessera_reference.ir.operation import Function, Module
 from tessera_reference.ir.targets import target_of
 from tessera_reference.language import compile_source
 from tessera_reference.levels import comparison

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tessera_reference.ir.module import Function, Module
+from tessera_reference.ir.operation import Function, Module
 from tessera_reference.ir.targets import Target, target_of
 from tessera_reference.ir.text_reader import read_module
 from tessera_reference.language import compile_source

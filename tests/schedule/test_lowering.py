@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tessera_reference.ir.diagnostics import Rejection
-from tessera_reference.ir.module import Function, Instruction, Module
+from tessera_reference.ir.operation import Function, Instruction, Module
 from tessera_reference.ir.targets import TARGETS, target_of
 from tessera_reference.schedule.choices import Options
 from tessera_reference.schedule.lowering import to_schedule

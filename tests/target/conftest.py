@@ -13,7 +13,7 @@ import pytest
 
 from tessera_reference.graph.execution import execute
 from tessera_reference.ir.diagnostics import Location, Span
-from tessera_reference.ir.module import Block, BlockBuilder, Function, Module
+from tessera_reference.ir.operation import Block, Builder, Function, Module
 from tessera_reference.ir.targets import Target, target_of
 from tessera_reference.ir.types import Pointer, Scalar, Type, Value
 from tessera_reference.numerics.array import Array
@@ -28,7 +28,7 @@ PLACE = Location("kernel.mlir", Span(1, 1, 1, 2))
 BUFFER = Pointer(1)
 
 
-class Build(BlockBuilder):
+class Build(Builder):
     """Builds instructions, with the ones that every kernel needs by short names."""
 
     def __init__(self, vendor: str = "nvidia", prefix: str = "v") -> None:

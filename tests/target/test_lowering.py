@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tessera_reference.graph.execution import execute
-from tessera_reference.ir.module import Module
+from tessera_reference.ir.operation import Module
 from tessera_reference.ir.targets import target_of
 from tessera_reference.language import compile_source
 from tessera_reference.levels.emission import emit

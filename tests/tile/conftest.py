@@ -13,8 +13,7 @@ import tessera_reference.graph  # noqa: F401  # declares its operations
 from tessera_reference.graph.constant import Constant
 from tessera_reference.graph.elementwise import Add, Divide, Less, Multiply, Subtract
 from tessera_reference.ir.diagnostics import Location, Span
-from tessera_reference.ir.module import Block, BlockBuilder, Function, Instruction
-from tessera_reference.ir.operation import Operation
+from tessera_reference.ir.operation import Block, Builder, Function, Instruction, Operation
 from tessera_reference.ir.targets import target_of
 from tessera_reference.ir.types import Fragment, Memref, Type, Value
 from tessera_reference.numerics.array import Array
@@ -37,7 +36,7 @@ class Kernel:
         **attributes: Any,
     ) -> None:
         self.line = 0
-        self.build = BlockBuilder(self._place(), "v")
+        self.build = Builder(self._place(), "v")
         self.parameters = tuple(Value(f"p{number}", type_) for number, type_ in enumerate(parameters))
         self.name = name
         self.target = target_of(target)

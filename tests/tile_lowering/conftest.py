@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tessera_reference.ir.module import Function, Module
-from tessera_reference.ir.operation import Operation
+from tessera_reference.ir.operation import Function, Module, Operation
 from tessera_reference.ir.targets import target_of
 from tessera_reference.ir.verifier import verify
 from tessera_reference.language import compile_source

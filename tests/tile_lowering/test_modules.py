@@ -8,7 +8,7 @@ import pytest
 
 from tessera_reference.graph.execution import execute
 from tessera_reference.ir.diagnostics import Rejection, UnsupportedConstruct
-from tessera_reference.ir.module import Instruction, Module
+from tessera_reference.ir.operation import Instruction, Module
 from tessera_reference.ir.targets import target_of
 from tessera_reference.ir.verifier import verify
 from tessera_reference.language import compile_source

@@ -11,7 +11,7 @@ from tessera_conformance.strength import Violation, violates
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.compilation import images
 from tessera_reference.compilation.kernels import Offered
-from tessera_reference.ir.module import Module
+from tessera_reference.ir.operation import Module
 from tessera_reference.ir.targets import Target
 
 from ...ir.violators.changes import changed

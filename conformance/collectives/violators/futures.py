@@ -14,8 +14,7 @@ from tessera_reference.graph import futures as hints
 from tessera_reference.graph.control import Call
 from tessera_reference.graph.futures import Await, FutureCollective, IssueAllGather, IssueAllReduce, IssueReduceScatter
 from tessera_reference.ir import attributes
-from tessera_reference.ir.module import Module
-from tessera_reference.ir.operation import Operation, Refusal
+from tessera_reference.ir.operation import Module, Operation, Refusal
 from tessera_reference.ir.text import print_module
 from tessera_reference.ir.types import Future, Shard, Value, dtype_of
 

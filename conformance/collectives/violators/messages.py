@@ -13,7 +13,7 @@ from tessera_reference.graph import execution
 from tessera_reference.graph.execution import Group, Ranks
 from tessera_reference.graph.futures import FutureCollective, PointToPoint, Send
 from tessera_reference.ir.diagnostics import Diagnostic
-from tessera_reference.ir.module import Arrival
+from tessera_reference.ir.operation import Arrival
 from tessera_reference.numerics.array import Array
 
 from ...ir.violators.changes import changed

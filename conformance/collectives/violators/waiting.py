@@ -19,7 +19,7 @@ from tessera_reference.graph.futures import (
     IssueBroadcast,
     IssueReduceScatter,
 )
-from tessera_reference.ir.module import Arrival
+from tessera_reference.ir.operation import Arrival
 from tessera_reference.ir.types import Mesh, Shard
 from tessera_reference.numerics.array import Array
 

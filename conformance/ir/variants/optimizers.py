@@ -12,7 +12,7 @@ from tessera_conformance.strength import varies
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.graph.constant import Constant
 from tessera_reference.graph.control import Barrier, Directive
-from tessera_reference.ir.module import Block, Function, Instruction, Module
+from tessera_reference.ir.operation import Block, Function, Instruction, Module
 from tessera_reference.ir.types import Scalar, Value
 from tessera_reference.language import CompiledModule
 from tessera_reference.numerics.array import Array

@@ -11,7 +11,7 @@ from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.adapter import language as adapter_language
 from tessera_reference.adapter import messages as adapter_levels
 from tessera_reference.ir import text
-from tessera_reference.ir.module import Function, Module
+from tessera_reference.ir.operation import Function, Module
 from tessera_reference.ir.types import ROW_MAJOR, Tensor, Value
 
 TEXTS = (

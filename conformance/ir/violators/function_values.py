@@ -10,7 +10,7 @@ from tessera_conformance.strength import replaced
 from tessera_reference.adapter import make
 from tessera_reference.graph import interpreter
 from tessera_reference.graph.control import CallValue
-from tessera_reference.ir.module import StepEnvironment, Steps
+from tessera_reference.ir.operation import StepEnvironment, Steps
 from tessera_reference.language.modules import FunctionLowering
 from tessera_reference.numerics.array import Array
 

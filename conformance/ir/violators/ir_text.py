@@ -11,7 +11,7 @@ from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.ir import verifier
 from tessera_reference.ir.diagnostics import Diagnostic
-from tessera_reference.ir.module import Module
+from tessera_reference.ir.operation import Module
 from tessera_reference.ir.text_reader import FunctionReader
 from tessera_reference.ir.verifier import looser_calls
 

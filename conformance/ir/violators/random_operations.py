@@ -14,8 +14,7 @@ from tessera_reference.graph import composites as operations
 from tessera_reference.graph.composites import Draw, Dropout, DropoutMask, Normal, Uniform
 from tessera_reference.graph.interpreter import Interpreter, Within
 from tessera_reference.graph.term import Term, widened
-from tessera_reference.ir.module import Function, Instruction
-from tessera_reference.ir.operation import Operation
+from tessera_reference.ir.operation import Function, Instruction, Operation
 from tessera_reference.ir.types import Value
 from tessera_reference.numerics import random
 

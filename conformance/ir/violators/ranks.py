@@ -16,7 +16,7 @@ from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.graph import collectives, execution
 from tessera_reference.graph.collectives import AllGather, AllReduce, AllToAll, Collective, ReduceScatter, RootBroadcast
 from tessera_reference.graph.execution import Group, Ranks
-from tessera_reference.ir.module import Arrival
+from tessera_reference.ir.operation import Arrival
 from tessera_reference.numerics import collectives as meaning
 from tessera_reference.numerics import reductions
 from tessera_reference.numerics.array import Array

@@ -10,7 +10,7 @@ import numpy as np
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
 from tessera_reference.graph import constant
-from tessera_reference.ir.module import Instruction
+from tessera_reference.ir.operation import Instruction
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
 from tessera_reference.numerics.matmul import matmul

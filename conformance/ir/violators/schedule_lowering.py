@@ -8,8 +8,7 @@ from typing import Any
 
 from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.adapter import ReferenceAdapter, make
-from tessera_reference.ir.module import Function, Instruction
-from tessera_reference.ir.operation import Operation
+from tessera_reference.ir.operation import Function, Instruction, Operation
 from tessera_reference.ir.types import Tensor, Type, Value
 from tessera_reference.schedule import choices, fusion, lowering
 from tessera_reference.schedule import lowering as specialize

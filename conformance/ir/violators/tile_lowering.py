@@ -9,8 +9,7 @@ from typing import Any
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.adapter import ReferenceAdapter, make
-from tessera_reference.ir.module import Instruction, Module, Names
-from tessera_reference.ir.operation import Operation
+from tessera_reference.ir.operation import Instruction, Module, Names, Operation
 from tessera_reference.ir.types import Value
 from tessera_reference.schedule import lowering
 from tessera_reference.schedule import lowering as schedule

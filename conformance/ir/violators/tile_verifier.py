@@ -8,7 +8,7 @@ from typing import Any
 
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
-from tessera_reference.ir.module import Function
+from tessera_reference.ir.operation import Function
 from tessera_reference.ir.targets import TARGETS, MmaShape, Target
 from tessera_reference.numerics.formats import DType
 from tessera_reference.tile import fragments, verifier

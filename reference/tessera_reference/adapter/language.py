@@ -10,7 +10,7 @@ from tessera_conformance.protocol import diagnostic_message
 from tessera_conformance.tensors import Tensor
 
 from ..graph.execution import execute_on_mesh, find_function
-from ..ir.module import Module
+from ..ir.operation import Module
 from ..ir.targets import DEFAULT, TARGETS, Target, target_of
 from ..ir.text import print_module
 from ..language import CompiledModule, parse, syntax

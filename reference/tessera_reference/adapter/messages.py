@@ -26,8 +26,7 @@ from ..host_io.machine import MachineSize, Place
 from ..ir import diagnostics
 from ..ir.attributes import ByteCount
 from ..ir.diagnostics import MissingTool, Rejection, UnsupportedConstruct
-from ..ir.module import Function, Instruction
-from ..ir.operation import AttributeValue
+from ..ir.operation import AttributeValue, Function, Instruction
 from ..ir.targets import TARGETS, Target, target_of
 from ..ir.types import Shard
 from ..mesh.topology import MeshAxes

@@ -18,8 +18,7 @@ from ..graph.futures import FutureCollective, GroupCollective, PointToPoint
 from ..graph.grad import Grad
 from ..graph.interpreter import Frame, Interpreter, reachable
 from ..ir.diagnostics import Rejection, UnsupportedConstruct
-from ..ir.module import Block, Function, Instruction, Module
-from ..ir.operation import Refusal, diagnostic_of
+from ..ir.operation import Block, Function, Instruction, Module, Refusal, diagnostic_of
 from ..ir.types import Shard, Value
 from ..mesh.topology import Topology
 from ..numerics.arithmetic import multiply

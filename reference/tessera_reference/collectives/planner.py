@@ -17,7 +17,7 @@ from ..graph.collectives import AllGather, AllReduce, AllToAll, Collective, Redu
 from ..graph.elementwise import Cast, Multiply
 from ..graph.futures import WIRES, Await, FutureCollective, IssueAllReduce, IssueBroadcast, PointToPoint
 from ..graph.interpreter import reachable
-from ..ir.module import Block, Function, Instruction, Module
+from ..ir.operation import Block, Function, Instruction, Module
 from ..ir.types import Future, Numeric, Scalar, Tensor, Value
 from .compression import aligned, bands
 

@@ -17,7 +17,7 @@ from ..graph.collectives import AllReduce, Collective, Reducing
 from ..graph.execution import Combine, Disagreement, canonically, execute_on_mesh
 from ..graph.futures import WIRES, FutureCollective, GroupCollective, loses
 from ..graph.interpreter import InputMismatch, reachable
-from ..ir.module import Function, Module
+from ..ir.operation import Function, Module
 from ..ir.types import Future, Numeric
 from ..numerics.array import Array
 from ..numerics.collectives import reduced as combined

@@ -22,8 +22,7 @@ from ..compilation.images import (
     kernel_lines,
     targets_named,
 )
-from ..ir.module import Function, Module
-from ..ir.operation import Operation
+from ..ir.operation import Function, Module, Operation
 from ..ir.targets import DEFAULT, TARGETS
 from .program import (
     BadInput,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..collectives.planner import Options, plan_function
-from ..ir.module import Module
+from ..ir.operation import Module
 from ..ir.text import print_module
 from ..language import parse, print_tree
 from ..levels.emission import TEXTS, emit

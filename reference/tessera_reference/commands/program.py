@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.diagnostics import Diagnostic, render
-from ..ir.module import Function, Module
+from ..ir.operation import Function, Module
 from ..ir.targets import DEFAULT, TARGETS, Target, UnknownTarget, target_of
 from ..ir.types import Numeric, Scalar, Tensor
 from ..language import CompiledModule, compile_source, decode

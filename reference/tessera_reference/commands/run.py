@@ -9,7 +9,7 @@ from typing import Any
 
 from ..graph.execution import RankObserver, mesh_in_force
 from ..graph.interpreter import Observer, describe
-from ..ir.module import Function, Instruction, Module
+from ..ir.operation import Function, Instruction, Module
 from ..ir.types import Tensor, dtype_of
 from ..levels.comparison import compare_levels
 from ..levels.execution import EXECUTIONS, LEVELS, execute_at, execute_on_mesh_at

@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from ..abi.fatbin import Fatbin
-from ..ir.module import Module
+from ..ir.operation import Module
 from ..ir.targets import Target
 from ..numerics.array import Array
 

@@ -17,7 +17,7 @@ from ..abi.status import Failure, Status, invalid
 from ..graph.execution import execute, execute_on_mesh, groups_met, meets, mesh_in_force
 from ..graph.interpreter import FROM_ZERO, InputMismatch, RandomSource, describe, reachable
 from ..ir.diagnostics import Diagnostic, Rejection
-from ..ir.module import Function, Instruction, Module
+from ..ir.operation import Function, Instruction, Module
 from ..ir.targets import Target, UnknownTarget, target_of
 from ..ir.types import Mesh, Pointer, Scalar, Tensor, Value
 from ..levels.execution import Level, for_shapes, lower

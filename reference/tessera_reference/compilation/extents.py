@@ -10,8 +10,7 @@ from dataclasses import replace
 from ..abi.fatbin import KernelEntry
 from ..abi.status import invalid
 from ..ir.diagnostics import Category, Diagnostic, Location, Rejection
-from ..ir.module import Function, Module
-from ..ir.operation import Refusal, diagnostic_of
+from ..ir.operation import Function, Module, Refusal, diagnostic_of
 from ..ir.types import Scalar, Tensor, Type, Value, is_unknown, own_dims
 from ..ir.verifier import verify
 

@@ -28,8 +28,7 @@ from ..graph.collectives import AllGather, Collective
 from ..graph.futures import WIRES, FutureCollective, GroupCollective, IssueAllGather
 from ..ir.attributes import attribute_text
 from ..ir.diagnostics import MissingTool, Rejection, UnsupportedConstruct
-from ..ir.module import Function, Instruction, Module
-from ..ir.operation import Refusal
+from ..ir.operation import Function, Instruction, Module, Refusal
 from ..ir.targets import Target, UnknownTarget, target_of
 from ..ir.types import Mesh, Shard, Tensor, Type
 from ..language import compile_source

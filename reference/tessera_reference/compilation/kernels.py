@@ -10,7 +10,7 @@ from ..abi.fatbin import KernelEntry, KernelParameter
 from ..abi.parameters import is_c_identifier
 from ..graph.interpreter import reachable
 from ..ir.diagnostics import Diagnostic, Location, Rejection, Span
-from ..ir.module import Function, Module
+from ..ir.operation import Function, Module
 from ..ir.text import print_module
 from ..ir.types import Memref, Pointer, Scalar, Tensor, Value
 from ..numerics.formats import DTYPES, DType

@@ -10,8 +10,20 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..ir.diagnostics import Location, did_you_mean
-from ..ir.module import Arrival, StepEnvironment, Steps, Stepwise
-from ..ir.operation import Applied, Attribute, Builder, Hidden, Operand, Refusal, Shown, operation
+from ..ir.operation import (
+    Applied,
+    Arrival,
+    Attribute,
+    Builder,
+    Hidden,
+    Operand,
+    Refusal,
+    Shown,
+    StepEnvironment,
+    Steps,
+    Stepwise,
+    operation,
+)
 from ..ir.types import LAYOUTS, Dim, Mesh, Numeric, Scalar, Tensor, Value
 from ..numerics.array import Array
 from ..numerics.collectives import (

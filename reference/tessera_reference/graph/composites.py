@@ -12,8 +12,7 @@ from fractions import Fraction
 from math import prod
 from typing import ClassVar, TypeVar
 
-from ..ir.module import Composite
-from ..ir.operation import Applied, Attribute, Builder, Environment, Operand, Operation, Refusal, operation
+from ..ir.operation import Applied, Attribute, Builder, Composite, Environment, Operand, Operation, Refusal, operation
 from ..ir.types import Numeric, Scalar, Tensor, Type, Value, show_dim
 from ..numerics import random
 from ..numerics.array import Array
@@ -144,6 +143,7 @@ class LayerNorm(Composite):
     orders = ("pairwise",)
 
     def infer(self) -> Tensor:
+        """x's type; gamma and beta have an element for each position along the axis."""
         require_float(self.x)
         require_axis(self.axis, self.x.rank)
         require_vector_along("gamma", self.gamma, self.x, self.axis)
@@ -177,6 +177,7 @@ class RmsNorm(Composite):
     orders = ("pairwise",)
 
     def infer(self) -> Tensor:
+        """x's type; gamma has an element for each position along the axis."""
         require_float(self.x)
         require_axis(self.axis, self.x.rank)
         require_vector_along("gamma", self.gamma, self.x, self.axis)
@@ -226,6 +227,7 @@ class Draw(Operation):
         raise TypeError(f"{self.name} has no dtype")
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """It depends on nothing."""
         return ()
 
 
@@ -238,6 +240,7 @@ class Distribution(Draw):
     draw: ClassVar[Callable[..., Array]]
 
     def infer(self) -> Numeric:
+        """A float dtype."""
         result = super().infer()
         require_float(result)
         return result
@@ -271,6 +274,7 @@ class DropoutMask(Draw):
     rate: Attribute[float] = 0.0
 
     def infer(self) -> Numeric:
+        """The shape asked for."""
         require_number("rate", self.rate, below=1)
         return super().infer()
 
@@ -298,6 +302,7 @@ class Dropout(Composite):
     effects = _EFFECTS
 
     def infer(self) -> Tensor:
+        """x's type."""
         require_float(self.x)
         require_number("rate", self.rate, below=1)
         require_source(self.seed, self.stream, self.offset)
@@ -360,6 +365,7 @@ class Stateful(Composite):
         return self._taken(self.every_result())
 
     def decompose(self, build: Builder, *operands: Value) -> tuple[Value, ...]:
+        """The steps, and the results that are asked for."""
         return self._taken(self.compute(build, *operands))
 
     @abstractmethod
@@ -403,6 +409,7 @@ class BatchNorm(Stateful):
     orders = ("pairwise",)
 
     def every_result(self) -> tuple[Type, ...]:
+        """The types of x and of the statistics; all but x have an element for each channel."""
         require_float(self.x)
         require_axis(self.axis, self.x.rank)
         require_vector_along("gamma", self.gamma, self.x, self.axis)
@@ -467,6 +474,7 @@ class Sgd(Stateful):
     gives = ("parameter", "velocity")
 
     def every_result(self) -> tuple[Type, ...]:
+        """The types of parameter and velocity; all three have one shape."""
         require_float(self.parameter)
         require_like("gradient", self.gradient, self.parameter)
         require_like("velocity", self.velocity, self.parameter, wide=True)

@@ -57,6 +57,7 @@ class LayoutCast(Operation):
     nest = "map"
 
     def infer(self) -> Tensor:
+        """The operand's type with the other layout."""
         return replace(self.x, layout=known_layout(self.to))
 
     def execute(self, x: Array, env: Environment) -> Array:
@@ -64,6 +65,7 @@ class LayoutCast(Operation):
         return x
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """The gradient in the operand's layout."""
         return (build(LayoutCast, at.dy, to=self.x.layout.text),)
 
 
@@ -90,6 +92,7 @@ class Constant(Operation):
         return {"dtype": dtype_of(types[0])}
 
     def infer(self) -> Scalar:
+        """A scalar."""
         if not _is_held(self.value, self.dtype):
             message, expected = f"{self.value} is no value of {self.dtype}", f"a number that {self.dtype} holds exactly"
             raise Refusal("types", message, expected, "LANG-02.3-42", "")
@@ -99,6 +102,7 @@ class Constant(Operation):
         return Array(self.dtype, np.asarray(self.value, self.dtype.carrier))
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """A constant depends on nothing."""
         return ()
 
 
@@ -149,6 +153,7 @@ class ConstTensor(Operation):
         return Array(self.dtype, filled)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """A constant depends on nothing."""
         return ()
 
 

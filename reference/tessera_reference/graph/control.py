@@ -5,20 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from ..ir.diagnostics import did_you_mean
-from ..ir.module import StepEnvironment, Steps, Stepwise
 from ..ir.operation import (
     Applied,
     Attribute,
     AttributeValue,
     Builder,
     Environment,
+    Function,
     Hidden,
     Operand,
     Operands,
     Operation,
     Refusal,
     Shown,
-    Signature,
+    StepEnvironment,
+    Steps,
+    Stepwise,
     operation,
 )
 from ..ir.types import (
@@ -63,6 +65,7 @@ class If(Stepwise):
     regions = ("then", "otherwise")
 
     def infer(self) -> tuple[Type, ...]:
+        """The types that both regions yield."""
         _require_bool(self.condition)
         return self.returns
 
@@ -167,6 +170,7 @@ class Assert(Operation):
     effects = frozenset({"assert"})
 
     def infer(self) -> tuple[Type, ...]:
+        """Nothing results."""
         _require_bool(self.condition)
         return ()
 
@@ -176,6 +180,7 @@ class Assert(Operation):
         return ()
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """A bool has no gradient."""
         return (None,)
 
 
@@ -199,6 +204,7 @@ class Barrier(Operation):
     effects = frozenset({"barrier"})
 
     def infer(self) -> tuple[Type, ...]:
+        """Nothing results."""
         return ()
 
     def execute(self, env: Environment) -> tuple[Array, ...]:
@@ -206,13 +212,14 @@ class Barrier(Operation):
         return ()
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """It touches no value."""
         return ()
 
 
 # `tessera.graph.call`: another function of the module (LANG-05-03).
 
 
-def callee_of(shown: Shown) -> tuple[str, Signature]:
+def callee_of(shown: Shown) -> tuple[str, Function]:
     """The name and the signature of the function that the attribute `callee` names. Raises `Refusal`."""
     name = str(shown.attributes.get("callee"))
     callee = shown.functions.get(name)
@@ -235,6 +242,7 @@ class Call(Stepwise):
     calls = "callee"
 
     def infer(self) -> tuple[Type, ...]:
+        """The result types that the front end found for the callee."""
         return self.returns
 
     @classmethod
@@ -252,6 +260,7 @@ class Call(Stepwise):
         return {"returns": loosened_all(results, shown.results)}
 
     def steps(self, *arguments: Array, env: StepEnvironment) -> Steps:
+        """The callee's results."""
         return env.call(self.callee, arguments)
 
 
@@ -260,7 +269,7 @@ class Call(Stepwise):
 # While a program runs, such a value is the number of a function among those of its module.
 
 
-def type_of_function(name: str, function: Signature) -> FunctionType:
+def type_of_function(name: str, function: Function) -> FunctionType:
     """The type of a function as a value: one result, and extents that are numbers. Raises `Refusal`."""
     parameters, results = tuple(parameter.type for parameter in function.parameters), function.results
     clause = "LANG-02.3-51"
@@ -289,10 +298,12 @@ class FunctionValue(Stepwise):
     calls = "callee"
 
     def infer(self) -> FunctionType:
+        """The type of the function."""
         return self.type
 
     @classmethod
     def hidden(cls, shown: Shown) -> dict[str, Any]:
+        """The function's type follows from its signature."""
         name, function = callee_of(shown)
         return {"type": type_of_function(f"@{name}", function)}
 
@@ -300,6 +311,7 @@ class FunctionValue(Stepwise):
         return self.type.parameters
 
     def steps(self, env: StepEnvironment) -> Steps:
+        """Its number."""
         yield from ()
         return (env.number_of(self.callee),)
 
@@ -314,6 +326,7 @@ class CallValue(Stepwise):
     layouts = frozenset(LAYOUTS)
 
     def infer(self) -> Type:
+        """The result of the function's type, whose parameters the arguments are."""
         parameters = self.function.parameters
         if self.arguments != parameters:
             message = f"the arguments are ({', '.join(map(str, self.arguments))})"
@@ -348,7 +361,9 @@ class Directive(Operation):
         return ()
 
     def execute(self, *subjects: Array, env: Environment) -> tuple[Array, ...]:
+        """Nothing is computed."""
         return ()
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """It touches no value."""
         return (None,) * len(at.operands)

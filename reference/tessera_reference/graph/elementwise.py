@@ -142,9 +142,11 @@ class Comparison(ElementwiseBinary):
     defined_on: ClassVar[tuple[str, ...]] = ("float", "int")
 
     def infer(self) -> Numeric:
+        """The broadcast shape, as bool."""
         return super().infer().with_dtype(dtype("bool"))
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """A bool has no gradient."""
         return None, None
 
 
@@ -155,6 +157,7 @@ class Add(Arithmetic):
     compute = staticmethod(arithmetic.add)
 
     def pullback(self, dy: Term, y: Term, a: Term, b: Term) -> tuple[Term, Term]:
+        """dy; dy."""
         return dy, dy
 
 
@@ -165,6 +168,7 @@ class Subtract(Arithmetic):
     compute = staticmethod(arithmetic.subtract)
 
     def pullback(self, dy: Term, y: Term, a: Term, b: Term) -> tuple[Term, Term]:
+        """dy; -dy."""
         return dy, -dy
 
 
@@ -175,6 +179,7 @@ class Multiply(Arithmetic):
     compute = staticmethod(arithmetic.multiply)
 
     def pullback(self, dy: Term, y: Term, a: Term, b: Term) -> tuple[Term, Term]:
+        """dy * b; dy * a."""
         return dy * b, dy * a
 
 
@@ -192,6 +197,7 @@ class Divide(Arithmetic):
         return type_
 
     def pullback(self, dy: Term, y: Term, a: Term, b: Term) -> tuple[Term, Term]:
+        """dy / b; -(dy / b) * y."""
         to_a = dy / b
         return to_a, -to_a * y
 
@@ -220,6 +226,7 @@ class Negate(Elementwise):
     x: Operand[Tensor | Scalar]
 
     def infer(self) -> Numeric:
+        """The operand's type."""
         require_numeric(self.x.dtype)
         return self.x
 
@@ -227,6 +234,7 @@ class Negate(Elementwise):
         return arithmetic.negate(x)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """-dy."""
         dy, *_ = terms(at, build)
         return ((-dy).value,)
 
@@ -252,6 +260,7 @@ class Select(Elementwise):
     alike = ("a", "b")
 
     def infer(self) -> Numeric:
+        """A bool condition, and two operands of one dtype."""
         if self.condition.dtype.kind != "bool":
             message = f"the condition is {self.condition}, not bool"
             raise Refusal("types", message, "bool", "LANG-11-01", "compare it: {condition} != 0")
@@ -302,6 +311,7 @@ class Clamp(Elementwise):
     alike = ("x", "low", "high")
 
     def infer(self) -> Numeric:
+        """Three operands of one dtype."""
         require_one_dtype(self.x, self.low)
         require_one_dtype(self.x, self.high)
         require_kind(self.x.dtype, "float", "int")
@@ -326,6 +336,7 @@ class Abs(Elementwise):
     x: Operand[Tensor | Scalar]
 
     def infer(self) -> Numeric:
+        """The operand's type."""
         require_kind(self.x.dtype, "float", "int")
         return self.x
 
@@ -381,12 +392,14 @@ class Identity(Operation):
     lanewise = True
 
     def infer(self) -> Numeric:
+        """The operand's type."""
         return self.x
 
     def execute(self, x: Array, env: Environment) -> Array:
         return x
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """The gradient as it is."""
         return (at.dy,)
 
 
@@ -412,10 +425,12 @@ class FloatFunction(Elementwise):
     x: Operand[Tensor | Scalar]
 
     def infer(self) -> Numeric:
+        """The operand's type, which is a float."""
         require_float(self.x)
         return self.x
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """The pullback."""
         dy, y, x = terms(at, build)
         return (self.pullback(dy, y, x).value,)
 
@@ -481,6 +496,7 @@ class Sigmoid(FloatFunction):
         return activations.sigmoid(x)
 
     def pullback(self, dy: Term, y: Term, x: Term) -> Term:
+        """dy * (y * (1 - y))."""
         return dy * (y * (1 - y))
 
 
@@ -492,6 +508,7 @@ class Silu(FloatFunction):
         return activations.silu(x)
 
     def pullback(self, dy: Term, y: Term, x: Term) -> Term:
+        """dy * (s + y * (1 - s)) with s = sigmoid(x)."""
         s = x.sigmoid()
         return dy * (s + y * (1 - s))
 
@@ -501,6 +518,7 @@ class Relu(FloatFunction):
     """The maximum of x and +0 (AMB-LANG-106); NaN propagates."""
 
     def infer(self) -> Numeric:
+        """The operand's type, a float or an integer."""
         if self.x.dtype.kind not in ("float", "int"):
             raise Refusal("types", f"is not defined on {self.x.dtype}", "a float or integer dtype", "LANG-11-01")
         return self.x
@@ -520,6 +538,7 @@ class Gelu(FloatFunction):
     approximate: Attribute[str] = "none"
 
     def infer(self) -> Numeric:
+        """A float operand; `approximate` is none or tanh."""
         if self.approximate not in ("none", "tanh"):
             raise Refusal("numerics", f"there is no approximation {self.approximate!r}", "none or tanh", "LANG-11-13")
         return super().infer()

@@ -12,8 +12,7 @@ from math import inf, prod
 import numpy as np
 
 from ..ir.diagnostics import Diagnostic, Rejection, UnsupportedConstruct
-from ..ir.module import Arrival, Function, Instruction, Module, Steps
-from ..ir.operation import Refusal, diagnostic_of
+from ..ir.operation import Arrival, Function, Instruction, Module, Refusal, Steps, diagnostic_of
 from ..ir.types import Mesh, Shard
 from ..numerics.array import Array
 from ..numerics.formats import dtype

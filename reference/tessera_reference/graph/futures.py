@@ -11,8 +11,18 @@ from typing import Any, ClassVar
 
 from ..ir.attributes import ByteCount
 from ..ir.diagnostics import did_you_mean
-from ..ir.module import Arrival, StepEnvironment, Steps, Stepwise
-from ..ir.operation import Attribute, Hidden, Operand, Refusal, Shown, operation
+from ..ir.operation import (
+    Arrival,
+    Attribute,
+    Hidden,
+    Operand,
+    Refusal,
+    Shown,
+    StepEnvironment,
+    Steps,
+    Stepwise,
+    operation,
+)
 from ..ir.types import LAYOUTS, Future, Mesh, Numeric, Scalar, Shard, Tensor
 from ..numerics.array import Array
 from ..numerics.formats import DTYPES, DType
@@ -281,6 +291,7 @@ class Await(Stepwise):
     takes_futures = True
 
     def infer(self) -> Numeric:
+        """The type of the future's value."""
         return self.future.value
 
     def steps(self, handle: Array, env: StepEnvironment) -> Steps:

@@ -10,19 +10,25 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..ir.diagnostics import Diagnostic, Location
-from ..ir.module import (
+from ..ir.operation import (
+    Applied,
     Arrival,
     Block,
-    BlockBuilder,
+    Builder,
     Function,
     Instruction,
     Module,
+    Operand,
+    Operands,
+    Operation,
+    Refusal,
     StepEnvironment,
     Steps,
     Stepwise,
+    diagnostic_of,
     fields_of,
+    operation,
 )
-from ..ir.operation import Applied, Operand, Operands, Operation, Refusal, diagnostic_of, operation
 from ..ir.types import LAYOUTS, ROW_MAJOR, Future, Numeric, Scalar, Tensor, Type, Value, dtype_of
 from ..numerics.array import Array
 from .collectives import Collective
@@ -52,6 +58,7 @@ class Grad(Stepwise):
         return self.wrt
 
     def steps(self, y: Array, *wrt: Array, env: StepEnvironment) -> Steps:
+        """Go back along what was executed."""
         return env.differentiate(y, wrt)
 
 
@@ -164,7 +171,7 @@ def _total(
     found = contributions.get(id(x), [])
     if len(found) < 2:
         return found[0] if found else _filled(x, 0)
-    build = BlockBuilder(location)
+    build = Builder(location)
     terms = tuple(build.value(type_of(x)) for _ in found)
     total = terms[0]
     for term in terms[1:]:
@@ -179,7 +186,7 @@ def _adjoint(
 ) -> Generator[Arrival, tuple[Array, ...], tuple[Array | None, ...]]:
     """Return the adjoint that an operation gives each operand; None for nothing."""
     operation = _row_major(on_types_of(entry.operation, entry.operands))
-    build = BlockBuilder(entry.location)
+    build = Builder(entry.location)
     operands = tuple(build.value(type_) for _, type_ in operation.operand_types)
     types = operation.results()
     results = tuple(build.value(type_) for type_ in types)

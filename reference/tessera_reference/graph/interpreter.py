@@ -11,8 +11,19 @@ import numpy as np
 import numpy.typing as npt
 
 from ..ir.diagnostics import Diagnostic, Location, Rejection, UnsupportedConstruct
-from ..ir.module import Block, BlockBuilder, Composite, Function, Instruction, Module, Steps, Stepwise
-from ..ir.operation import Operation, Refusal, diagnostic_of
+from ..ir.operation import (
+    Block,
+    Builder,
+    Composite,
+    Function,
+    Instruction,
+    Module,
+    Operation,
+    Refusal,
+    Steps,
+    Stepwise,
+    diagnostic_of,
+)
 from ..ir.types import Scalar, Tensor, Value, is_unknown
 from ..numerics.array import BLOCK, Array
 from ..numerics.errors import DivisionByZero, ShapeMismatch
@@ -323,7 +334,7 @@ class Within:
 
     def _expansion(self, operation: Composite, operands: tuple[Array, ...]) -> Block:
         actual = on_types_of(operation, operands)
-        build = BlockBuilder(self.location)
+        build = Builder(self.location)
         arguments = tuple(build.value(type_) for _, type_ in actual.operand_types)
         try:
             actual.results()

@@ -102,6 +102,7 @@ class Reshape(Movement):
         return movement.reshaped(x, self.shape)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """dy in the operand's shape."""
         dy, _, x = terms(at, build)
         return (dy.shaped(x.shape).value,)
 
@@ -146,6 +147,7 @@ class Transpose(Movement):
     perm: Attribute[tuple[int, ...]] = derived(lambda self: tuple(reversed(range(self.x.rank))))
 
     def infer(self) -> Tensor:
+        """`perm` names every axis once."""
         axes = list(range(self.x.rank))
         if sorted(self.perm) != axes:
             message = f"perm {list(self.perm)} is no permutation of {axes}"
@@ -172,6 +174,7 @@ class Concat(Movement):
     axis: Attribute[int]
 
     def infer(self) -> Tensor:
+        """The sum of the extents along the axis."""
         if not self.parts:
             raise Refusal("types", "joins nothing", "op.concat(a, b, ..., axis=...)", "LANG-11-01")
         for name, part in self.operand_types:
@@ -292,6 +295,7 @@ class Iota(Movement):
         return movement.positions(self.shape, self.axis % len(self.shape), self.dtype)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """It depends on nothing."""
         return ()
 
 
@@ -531,6 +535,7 @@ class Slice(Movement):
         return movement.sliced(x, selection(self.spec, bounds))
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """dy where it was taken from, 0 elsewhere."""
         dy, _, x, *bounds = terms(at, build)
         return (put_back(dy, x, tuple(bounds), self.spec).value, *(None for _ in bounds))
 
@@ -563,6 +568,7 @@ class StridedSlice(Movement):
         return movement.sliced(x, selection(self._spec, ()))
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """dy where it was taken from, 0 elsewhere."""
         dy, _, x = terms(at, build)
         return (put_back(dy, x, (), self._spec).value,)
 

@@ -177,6 +177,7 @@ class DifferentiableReduction(Reduction):
     """A reduction whose value has the operand's dtype, and a gradient."""
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """The pullback, for dy and y with the axis kept."""
         dy, y, x = terms(at, build)
         shape = list(x.shape)
         shape[self.axis] = 1
@@ -197,6 +198,7 @@ class Sum(DifferentiableReduction):
     orders = ("pairwise",)
 
     def pullback(self, dy: Term, y: Term, x: Term) -> Term:
+        """dy for every element."""
         return dy.broadcast(shape=x.shape)
 
 
@@ -273,6 +275,7 @@ class ArgMax(Reduction):
         return super().infer()
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+        """An index has no gradient."""
         return (None,)
 
     @property
@@ -289,6 +292,7 @@ class LogSumExp(DifferentiableReduction):
     orders = ("pairwise",)
 
     def pullback(self, dy: Term, y: Term, x: Term) -> Term:
+        """dy * exp(x - y)."""
         return dy * (x - y).exp()
 
 

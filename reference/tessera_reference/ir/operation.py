@@ -1,10 +1,13 @@
-"""Declaring an operation in one class, and diagnosing operands that it refuses (spec section 5)."""
+"""Operations, and the instructions, blocks, functions and modules that hold them (spec section 5; LANG-01-03, -06).
+
+An operation is declared in one class; what it refuses becomes a diagnostic."""
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
 from enum import Enum, auto
 from inspect import get_annotations
 from types import UnionType
@@ -15,22 +18,24 @@ from typing import (
     Literal,
     NamedTuple,
     Protocol,
+    TypeAlias,
     TypeVar,
     dataclass_transform,
     get_args,
     get_origin,
 )
 
+from ..numerics.array import Array
 from ..numerics.formats import DType
 from .diagnostics import Category, Diagnostic, Location, Phase
-from .types import Future, Mesh, Shard, Tensor, Type, Value
+from .types import Fragment, Future, Memref, Mesh, Scalar, Shard, Tensor, Type, Value, Vector, dtype_of
 
 # Declaring an operation: name, clauses, operands, attributes, typing and execution in one class (spec section 5).
 #
 # A subclass of `Operation` decorated with `@operation` is a frozen record of its operands' *types* and its
 # attributes; `infer` says what type results, `execute` what value. Everything else, the DSL's spelling of it, the
-# printer, the verifier and the interpreter, is driven by the declaration. Operations that run other code, or wait for
-# other ranks, are declared in `stepwise.py`.
+# printer, the verifier and the interpreter, is driven by the declaration. An operation that runs other code, or waits
+# for other ranks, is `Stepwise`.
 
 
 T = TypeVar("T")
@@ -51,6 +56,8 @@ Operands = Annotated[tuple[T, ...], Role.OPERANDS]
 Attribute = Annotated[T, Role.ATTRIBUTE]
 Hidden = Annotated[T, Role.HIDDEN]
 """An attribute that the printed form shows elsewhere, such as the result types of a call."""
+Stated = Annotated[T, Role.HIDDEN, "stated"]
+"""The type of the only result, which the text states, or the dtype of that scalar."""
 
 AttributeValue = int | float | bool | str | DType | Shard | tuple[Any, ...]
 
@@ -108,38 +115,6 @@ def derived(rule: Callable[[Any], AttributeValue]) -> Any:
     return Derived(rule)
 
 
-class Region(Protocol):
-    """The way in which a region is left, which is all that an operation knows when its hidden fields are found."""
-
-    @property
-    def exit(self) -> str:
-        """`yield`, `return` or `unreachable`."""
-
-    @property
-    def results(self) -> tuple[Value, ...]:
-        """The values with which it is left."""
-
-
-class Signature(Protocol):
-    """The signature of a function of the module, for a call or launch."""
-
-    @property
-    def parameters(self) -> tuple[Value, ...]:
-        """The parameters."""
-
-    @property
-    def results(self) -> tuple[Type, ...]:
-        """The result types."""
-
-    @property
-    def kernel(self) -> bool:
-        """True if it is launched, not called."""
-
-    @property
-    def device(self) -> str:
-        """The level at which it runs on a device; nothing for what the host runs."""
-
-
 class Shown(NamedTuple):
     """The printed form of an instruction, from which the hidden fields of its operation follow."""
 
@@ -147,8 +122,8 @@ class Shown(NamedTuple):
     attributes: Mapping[str, AttributeValue]
     results: tuple[Type, ...] | None
     """Nothing where the text leaves the types out."""
-    regions: Sequence[Region]
-    functions: Mapping[str, Signature]
+    regions: Sequence[Block]
+    functions: Mapping[str, Function]
     meshes: Mapping[str, Mesh]
 
 
@@ -166,14 +141,13 @@ class Applied:
         return self.gradients[0]
 
 
-class Builder(Protocol):
-    """The builder of the operations that adjoints and decompositions consist of."""
-
-    def __call__(self, operation: type[Operation], *operands: Value, **attributes: Any) -> Value:
-        """Append an operation with one result; that result. Attributes and hidden fields are given by name."""
-
-    def all(self, operation: type[Operation], *operands: Value, **attributes: Any) -> tuple[Value, ...]:
-        """Append an operation; its results. Raises `Refusal` when it does not take these operands."""
+_SPELT = {
+    Scalar: "fp32",
+    Vector: "vector<4xfp32>",
+    Fragment: "fragment<16,16,16,bf16>",
+    Memref: "memref<128x64xbf16>[addrspace=shared]",
+}
+"""Types that a text may state, as examples."""
 
 
 class Operation:
@@ -198,6 +172,8 @@ class Operation:
     """Those that have no default."""
     derived_attributes: ClassVar[tuple[str, ...]] = ()
     """The attributes whose defaults follow from the operands."""
+    stated: ClassVar[str] = ""
+    """The `Stated` field."""
     hints: ClassVar[Mapping[str, Any]]
     """The declared type of each field: what `kinds` says, with the items of tuples."""
     effects: ClassVar[frozenset[str]] = frozenset()
@@ -270,6 +246,8 @@ class Operation:
                 remedy = "cast the layout at Schedule IR: schedule.layout_cast"
                 raise Refusal("layouts", message, requirement, "LANG-03.3-02", remedy)
         inferred = self.infer()
+        if inferred is None:
+            return ()
         return inferred if isinstance(inferred, tuple) else (inferred,)
 
     def arguments_of_callee(self, operands: tuple[Type, ...]) -> tuple[Type, ...]:
@@ -288,11 +266,19 @@ class Operation:
     @classmethod
     def hidden(cls, shown: Shown) -> dict[str, Any]:
         """The hidden fields, each of them. Raises `Refusal` where none follow from what is shown."""
-        return {}
+        if not cls.stated:
+            return {}
+        is_dtype = cls.kinds[cls.stated] == (DType,)
+        kinds = (Scalar,) if is_dtype else cls.kinds[cls.stated]
+        match shown.results:
+            case [type_] if isinstance(type_, kinds):
+                return {cls.stated: dtype_of(type_) if is_dtype else type_}
+        message = f"its result is not stated to be a {' or a '.join(kind.__name__.lower() for kind in kinds)}"
+        raise Refusal("types", message, f": (...) -> {_SPELT[kinds[-1]]}", cls.clauses[0])
 
     @abstractmethod
-    def infer(self) -> Type | tuple[Type, ...]:
-        """The result type or types; refuses what the operation does not take."""
+    def infer(self) -> Type | tuple[Type, ...] | None:
+        """The result type or types, if any; refuses what the operation does not take."""
 
     @abstractmethod
     def execute(self, *operands: Any, **context: Any) -> Any:
@@ -342,25 +328,21 @@ def operation(name: str, *, clauses: tuple[str, ...], spellings: tuple[str, ...]
         if lacking:
             raise TypeError(f"operation {name} does not implement {', '.join(lacking)}")
         hints = _annotations(declared)
+        defaults = {part.name: part.default for part in fields(declared)}  # type: ignore[arg-type]
         roles, kinds, inners = {}, {}, {}
-        for field in fields(declared):  # type: ignore[arg-type]
-            inner, role = get_args(hints[field.name])
-            roles[field.name] = role
-            inners[field.name] = inner
+        for name_ in defaults:
+            inner, role, *stated = get_args(hints[name_])
+            roles[name_] = role
+            inners[name_] = inner
             choices = get_args(inner) if isinstance(inner, UnionType) else (inner,)
-            kinds[field.name] = tuple(get_origin(choice) or choice for choice in choices)
-        declared.name, declared.clauses, declared.spellings, declared.roles, declared.kinds = (
-            name,
-            clauses,
-            spellings,
-            roles,
-            kinds,
-        )
+            kinds[name_] = tuple(get_origin(choice) or choice for choice in choices)
+            declared.stated = name_ if stated else declared.stated
+        declared.name, declared.clauses, declared.spellings = name, clauses, spellings
+        declared.roles, declared.kinds = roles, kinds
         declared.singles = tuple(name for name, role in roles.items() if role is Role.OPERAND)
         declared.rest = next((name for name, role in roles.items() if role is Role.OPERANDS), "")
         declared.hints = inners
         declared.own_attributes = {name: inners[name] for name, role in roles.items() if role is Role.ATTRIBUTE}
-        defaults = {field.name: field.default for field in fields(declared)}  # type: ignore[arg-type]
         declared.required_attributes = tuple(name for name in declared.own_attributes if defaults[name] is MISSING)
         declared.derived_attributes = tuple(
             name for name in roles if isinstance(getattr(declared, name, None), Derived)
@@ -370,6 +352,262 @@ def operation(name: str, *, clauses: tuple[str, ...], spellings: tuple[str, ...]
         return declared
 
     return declare
+
+
+# Modules, functions, blocks, values: the SSA structure of every level (section 5; LANG-01-03, -06, LANG-05-01, -03).
+#
+# An instruction may own regions, each of one block (LANG-01-06). A block sees the values of the blocks around it, and
+# leaves in one of three ways: `yield` hands values to the instruction that owns it, `return` ends the function from
+# however deep, `unreachable` says that control never gets there.
+
+
+Exit = Literal["return", "yield", "unreachable"]
+
+
+@dataclass(frozen=True, eq=False)
+class Instruction:
+    """An operation applied to values, at a place in the source.
+
+    `attributes` are those that any operation may carry (LANG-05.3-01 to -06, AMB-LANG-83); its own are in `operation`.
+    """
+
+    operation: Operation
+    operands: tuple[Value, ...]
+    results: tuple[Value, ...]
+    location: Location
+    regions: tuple[Block, ...] = ()
+    attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Arguments, instructions in order, and the values with which it leaves."""
+
+    arguments: tuple[Value, ...]
+    instructions: tuple[Instruction, ...]
+    results: tuple[Value, ...]
+    exit: Exit = "return"
+
+    def walk(self) -> Iterator[Instruction]:
+        """Every instruction in program order, those of regions after their owner."""
+        pending = [iter(self.instructions)]
+        while pending:
+            instruction = next(pending[-1], None)
+            if instruction is None:
+                pending.pop()
+                continue
+            yield instruction
+            pending += [iter(block.instructions) for block in reversed(instruction.regions)]
+
+    def blocks(self) -> Iterator[Block]:
+        """This block and all blocks inside it."""
+        yield self
+        for instruction in self.walk():
+            yield from instruction.regions
+
+
+@dataclass(frozen=True, eq=False)
+class Function:
+    """A symbol of its module: a block with a signature. A kernel returns its tensor parameters as it leaves them."""
+
+    name: str
+    body: Block
+    results: tuple[Type, ...]
+    location: Location
+    attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
+    kernel: bool = False
+    defaults: Mapping[str, Array] = field(default_factory=dict)
+    """The values of parameters that may be left out (AMB-LANG-74)."""
+    device: str = ""
+    """`tile` or `target` for a kernel that runs on a device, at that level; nothing for what the host runs."""
+
+    @property
+    def parameters(self) -> tuple[Value, ...]:
+        """The arguments of the body."""
+        return self.body.arguments
+
+
+@dataclass(frozen=True, eq=False)
+class Module:
+    """Functions and meshes by name; symbols are scoped to the module (LANG-05-03)."""
+
+    name: str
+    functions: Mapping[str, Function]
+    location: Location
+    meshes: Mapping[str, Mesh] = field(default_factory=dict)
+
+
+# Building instructions from code: for adjoints, decompositions and passes.
+
+
+class Builder:
+    """Builds one block: appends instructions, all at one place in the source, and names their results."""
+
+    def __init__(self, location: Location, prefix: str = "") -> None:
+        self.location = location
+        self.prefix = prefix
+        self.instructions: list[Instruction] = []
+        self._named = 0
+
+    def __call__(self, operation: type[Operation], *operands: Value, **attributes: Any) -> Value:
+        """Append an operation with one result; that result. Attributes and hidden fields are given by name."""
+        (result,) = self.all(operation, *operands, **attributes)
+        return result
+
+    def all(self, operation: type[Operation], *operands: Value, **attributes: Any) -> tuple[Value, ...]:
+        """Append an operation; its results. Raises `Refusal` when it does not take these operands."""
+        built = operation(**fields_of(operation, tuple([value.type for value in operands])), **attributes)
+        results = tuple([self.value(type_) for type_ in built.results()])
+        self.instructions.append(Instruction(built, operands, results, self.location))
+        return results
+
+    def value(self, type_: Type) -> Value:
+        """A new value, which something else is to define."""
+        self._named += 1
+        return Value(f"{self.prefix}{self._named - 1}", type_)
+
+    def block(self, arguments: tuple[Value, ...], results: tuple[Value, ...]) -> Block:
+        """Return the instructions as a block that yields `results`."""
+        return Block(arguments, tuple(self.instructions), results, "yield")
+
+
+def fields_of(operation: type[Operation], types: tuple[Type, ...]) -> dict[str, Any]:
+    """The operand fields of an operation from the types of its operands in order; the variadic field takes the rest."""
+    count = len(operation.singles)
+    named: dict[str, Any] = dict(zip(operation.singles, types, strict=False))
+    if operation.rest:
+        named[operation.rest] = types[count:]
+    elif len(types) > count:
+        raise TypeError(f"{operation.name} takes {count} operands, {len(types)} given")
+    return named
+
+
+# Names of values in text: unique in a function, and such as MLIR takes (LANG-01-03).
+
+
+_PLAIN = re.compile(r"[0-9]+|[A-Za-z_$.-][A-Za-z0-9_$.-]*")
+_STRANGE = re.compile(r"[^A-Za-z0-9_$.-]")
+
+
+class Names:
+    """The names that are taken in one function."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+        self._next = 0
+
+    def unique(self, hint: str) -> str:
+        """The name wished for, or one like it that is free."""
+        name = hint if _PLAIN.fullmatch(hint) else f"_{_STRANGE.sub('_', hint)}"
+        if name in self._taken:
+            stem = "" if name.isdecimal() else f"{name}_"
+            while (name := f"{stem}{self._next}") in self._taken:
+                self._next += 1
+        self._taken.add(name)
+        return name
+
+
+# A trampoline: nested regions are visited without nesting Python calls.
+#
+# A walk is a generator that yields the walk of each part and is sent its result. However deep the nesting, Python's
+# stack does not grow: a thousand nested loops are read, printed and verified like any others.
+
+
+Walk: TypeAlias = Generator["Walk[Any]", Any, T]
+"""A function that writes `part = yield walk(...)` where it would write `part = walk(...)`."""
+
+
+def trampoline(walk: Walk[T]) -> T:
+    """Run a walk with all the walks that it yields; what it returns."""
+    pending: list[Walk[Any]] = [walk]
+    sent: Any = None
+    while True:
+        try:
+            inner = pending[-1].send(sent)
+        except StopIteration as done:
+            pending.pop()
+            sent = done.value
+            if not pending:
+                result: T = sent
+                return result
+        else:
+            pending.append(inner)
+            sent = None
+
+
+# Operations that run other code, or wait for other ranks, while they execute.
+#
+# Such an operation is `Stepwise`; one that is defined by simpler ones is `Composite`.
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A rank's arrival at a collective, where it waits until its group is complete."""
+
+    operation: Operation
+    operands: tuple[Array, ...]
+    location: Location
+
+
+Steps = Generator[Arrival, tuple[Array, ...], tuple[Array, ...]]
+"""Running code: a generator that yields at each collective, is sent its results, and returns its own."""
+
+
+class StepEnvironment(Environment, Protocol):
+    """The environment of an operation that runs in steps."""
+
+    @property
+    def location(self) -> Location:
+        """The place of the instruction that is being executed."""
+
+    def region(self, index: int, arguments: tuple[Array, ...]) -> Steps:
+        """Run a region of the instruction; what it yields."""
+
+    def call(self, function: str, arguments: tuple[Array, ...]) -> Steps:
+        """Run another function of the module."""
+
+    def number_of(self, function: str) -> Array:
+        """Return the value that represents a function of the module."""
+
+    def function_of(self, number: Array) -> str:
+        """The function that such a value represents."""
+
+    def expand(self, operation: Composite, operands: tuple[Array, ...]) -> Steps:
+        """Run the operations of a composite."""
+
+    def differentiate(self, y: Array, wrt: tuple[Array, ...]) -> Steps:
+        """The gradients of the sum of y's elements, computed back along what was executed so far."""
+
+
+class Stepwise(Operation):
+    """An operation that runs other code, or waits for other ranks, while it executes."""
+
+    transparent: ClassVar[bool] = True
+    """True if differentiation sees what it runs, rather than itself."""
+
+    @abstractmethod
+    def steps(self, *operands: Any, **context: Any) -> Steps:
+        """Its execution; called with the operand arrays and `env`, a `StepEnvironment`."""
+
+    def execute(self, *operands: Any, **context: Any) -> Any:
+        """Never called: it runs by `steps`."""
+        raise TypeError(f"{self.name} runs in steps")
+
+    @classmethod
+    def is_differentiable(cls) -> bool:
+        """True: the functions that it runs are checked on their own."""
+        return cls.transparent or super().is_differentiable()
+
+
+class Composite(Stepwise):
+    """An operation defined by simpler ones; its derivative is theirs (AMB-LANG-59)."""
+
+    @abstractmethod
+    def decompose(self, build: Builder, *operands: Value) -> Value | tuple[Value, ...]:
+        """Build the operations of its formula; its result or results."""
+
+    def steps(self, *operands: Array, env: StepEnvironment) -> Steps:
+        return env.expand(self, operands)
 
 
 # From what is refused to what is said about it: diagnostics, and which category a difference of types has.

@@ -9,8 +9,7 @@ from typing import Any
 from ..numerics.formats import DType
 from .attributes import COMMON_ATTRIBUTES, ByteCount, array_value, attribute_text, dtype_named, string_text
 from .diagnostics import Location, did_you_mean
-from .module import Block, Exit, Function, Instruction, Module, Names, Walk, trampoline
-from .operation import AttributeValue, Refusal
+from .operation import AttributeValue, Block, Exit, Function, Instruction, Module, Names, Refusal, Walk, trampoline
 from .types import (
     LAYOUTS,
     ROW_MAJOR,

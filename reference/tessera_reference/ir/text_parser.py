@@ -14,8 +14,7 @@ from ..numerics.formats import DType, dtype
 from ..numerics.rounding import round_exact
 from .attributes import UNITS, ByteCount, float_of_bits, string_of
 from .diagnostics import Category, Diagnostic, Location, Phase, Rejection, Span, UnsupportedConstruct, did_you_mean
-from .module import Walk, trampoline
-from .operation import OPERATIONS, Operation, Refusal
+from .operation import OPERATIONS, Operation, Refusal, Walk, trampoline
 from .text import DEVICE_KERNELS, DIALECT, TERMINATORS, read_type
 from .types import FunctionType, Scalar, Type
 

@@ -11,8 +11,25 @@ from typing import Any
 from ..numerics.array import Array
 from .attributes import COMMON_ATTRIBUTES, Mismatch, array_of, kind_text, of_kind
 from .diagnostics import Diagnostic, Location, Rejection, UnsupportedConstruct, counted, did_you_mean
-from .module import Block, Exit, Function, Instruction, Module, Names, Walk, fields_of, trampoline
-from .operation import OPERATIONS, Operation, Refusal, Shown, Unimplemented, diagnostic_of, other_type, recursion
+from .operation import (
+    OPERATIONS,
+    Block,
+    Exit,
+    Function,
+    Instruction,
+    Module,
+    Names,
+    Operation,
+    Refusal,
+    Shown,
+    Unimplemented,
+    Walk,
+    diagnostic_of,
+    fields_of,
+    other_type,
+    recursion,
+    trampoline,
+)
 from .text import DEVICE_KERNELS, FUNCTION, KERNEL, MESH, MODULE, TERMINATORS, sound_mesh
 from .text_parser import LONGEST_SHOWN, Given, Name, Signature, TextBlock, TextOperation, Tokens, parse_text
 from .types import Mesh, Scalar, Tensor, Type, Value, joined_all, marked, shown, with_marks

@@ -9,8 +9,22 @@ from graphlib import CycleError, TopologicalSorter
 from ..numerics.formats import DType
 from .attributes import PROFILES, check_common
 from .diagnostics import Diagnostic, Location, Rejection, UnsupportedConstruct, counted
-from .module import Block, Exit, Function, Instruction, Module, Walk, trampoline
-from .operation import Operation, Refusal, Shown, Unimplemented, diagnostic_of, other_type, recursion
+from .operation import (
+    Block,
+    Exit,
+    Function,
+    Instruction,
+    Module,
+    Operation,
+    Refusal,
+    Shown,
+    Unimplemented,
+    Walk,
+    diagnostic_of,
+    other_type,
+    recursion,
+    trampoline,
+)
 from .text import sound_mesh
 from .types import ROW_MAJOR, Dims, Scalar, Tensor, Type, Value, agrees, dtype_of, fits, own_dims
 

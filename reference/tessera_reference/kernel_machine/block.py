@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from ..graph.interpreter import divided_by_zero
 from ..ir.diagnostics import Diagnostic, Location, Rejection, Span, UnsupportedConstruct
-from ..ir.module import Function, Instruction
-from ..ir.operation import Operation, Refusal
+from ..ir.operation import Function, Instruction, Operation, Refusal
 from ..ir.targets import Target
 from ..ir.types import Fragment, Memref, Scalar, Value
 from ..numerics.array import Array
@@ -457,9 +456,8 @@ class BlockState(Lanes):
             if type(produced) is tuple:
                 for place, value in zip(results, produced, strict=True):
                     frame[place] = value
-            else:
-                (place,) = results
-                frame[place] = produced
+            elif results:
+                frame[results[0]] = produced
         return tuple([frame[place] for place in code.results])
 
     def merged(self, condition: npt.NDArray[np.bool_], a: Any, b: Any) -> Any:
@@ -588,7 +586,7 @@ class KernelOperation(Operation):
 
     @abstractmethod
     def run(self, block: BlockState, *operands: Any) -> Any:
-        """The result, or a tuple of as many as it has, for the active lanes of the block. Raises `KernelFault`."""
+        """The result, if it has one, or a tuple of several, for the active lanes of the block. Raises `KernelFault`."""
 
     def execute(self, *operands: Any, **context: Any) -> Any:
         """Never called: it runs by `run`, in a block."""

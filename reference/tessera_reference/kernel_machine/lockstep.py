@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..ir.module import Instruction
+from ..ir.operation import Instruction
 from ..ir.targets import Target
 from ..ir.types import Memref, Pointer
 from ..numerics.array import Array

@@ -13,8 +13,7 @@ from ..graph.interpreter import Interpreter
 from ..graph.movement import Slice
 from ..ir.attributes import check_common
 from ..ir.diagnostics import Location, Rejection, Span, UnsupportedConstruct, did_you_mean
-from ..ir.module import Function, Module, fields_of
-from ..ir.operation import SPELLINGS, AttributeValue, Operation, Refusal
+from ..ir.operation import SPELLINGS, AttributeValue, Function, Module, Operation, Refusal, fields_of
 from ..ir.types import Mesh, Scalar, Tensor, Type, Value, dtype_of
 from ..numerics.array import Array
 from ..numerics.formats import DType, dtype

@@ -10,8 +10,7 @@ from ..graph.control import Call, CallValue, FunctionValue, type_of_function
 from ..graph.grad import missing_adjoints
 from ..ir.attributes import PROFILES, check_common
 from ..ir.diagnostics import Diagnostic, Location, Rejection, Span, UnsupportedConstruct, did_you_mean
-from ..ir.module import Block, Function, Module
-from ..ir.operation import AttributeValue, Refusal
+from ..ir.operation import AttributeValue, Block, Function, Module, Refusal
 from ..ir.types import (
     Dim,
     Fragment,

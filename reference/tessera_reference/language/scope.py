@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ..ir.diagnostics import Category, Diagnostic, Location, Severity, Span, UnsupportedConstruct
-from ..ir.module import Block, Exit, Instruction
-from ..ir.operation import AttributeValue, Operation, Refusal, Unimplemented
+from ..ir.operation import AttributeValue, Block, Exit, Instruction, Operation, Refusal, Unimplemented
 from ..ir.types import Dim, Scalar, Tensor, Type, Value, marked
 from ..ir.verifier import refuse_narrow_accumulation
 

@@ -10,8 +10,7 @@ from ..graph.constant import LayoutCast
 from ..graph.control import Assert, Barrier, Directive, For, If, While
 from ..graph.movement import Update
 from ..ir.diagnostics import Category, Span, did_you_mean
-from ..ir.module import Block
-from ..ir.operation import AttributeValue, Refusal
+from ..ir.operation import AttributeValue, Block, Refusal
 from ..ir.types import Mesh, Scalar, Tensor, Type, Value, dtype_of, joined
 from ..numerics.formats import dtype
 from . import syntax as s

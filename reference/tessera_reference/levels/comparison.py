@@ -15,7 +15,7 @@ import numpy as np
 
 from ..graph import execution as graph_execution
 from ..ir.diagnostics import Location, Rejection
-from ..ir.module import Instruction, Module
+from ..ir.operation import Instruction, Module
 from ..ir.targets import Target
 from ..ir.types import Value
 from ..numerics.array import Array

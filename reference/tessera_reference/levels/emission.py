@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..ir.module import Block, Instruction, Module, Walk, trampoline
+from ..ir.operation import Block, Instruction, Module, Walk, trampoline
 from ..ir.targets import Target
 from ..target_ir.emission import machine_code
 from ..target_ir.emission.machine_code import VENDORS, assembly, llvm_module_text, require_vendor

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from ..graph import execution as graph_execution
 from ..graph.execution import RankObserver, function_named
 from ..graph.interpreter import Observer, bind, reachable
-from ..ir.module import Function, Module
+from ..ir.operation import Function, Module
 from ..ir.targets import Target
 from ..numerics.array import Array
 from ..schedule.choices import Options as Options

@@ -12,8 +12,7 @@ from ..graph.execution import find_function
 from ..graph.grad import missing_adjoints
 from ..graph.interpreter import InputMismatch, describe
 from ..ir.diagnostics import Diagnostic, Rejection
-from ..ir.module import Function, Module
-from ..ir.operation import Refusal, diagnostic_of
+from ..ir.operation import Function, Module, Refusal, diagnostic_of
 from ..ir.targets import Target
 from ..ir.text_reader import read_modules
 from ..ir.types import Memref, Pointer, Scalar, Value

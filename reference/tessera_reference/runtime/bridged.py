@@ -19,7 +19,7 @@ from ..compilation.images import BINARIES, Extras, image_of_graph, targets_named
 from ..host_io.bridge import Bridge, Code, Exchange, LaunchArguments
 from ..host_io.endpoint import Endpoint
 from ..host_io.frames import ErrorCode, RequestFailed
-from ..ir.module import Function, Module
+from ..ir.operation import Function, Module
 from ..ir.targets import DEFAULT
 from ..ir.types import Scalar, Tensor
 from ..language import compile_source

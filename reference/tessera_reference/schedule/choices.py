@@ -10,8 +10,7 @@ from typing import Any, Literal
 from ..graph.elementwise import Elementwise
 from ..graph.movement import Update
 from ..graph.reductions import Reduction
-from ..ir.module import Function, Instruction
-from ..ir.operation import AttributeValue, Operation, Refusal
+from ..ir.operation import AttributeValue, Function, Instruction, Operation, Refusal
 from ..ir.targets import Target
 from ..ir.types import Scalar, Tensor, Type, Value
 from ..numerics.formats import DType

@@ -17,8 +17,7 @@ from ..graph.interpreter import failed
 from ..graph.movement import Concat, Gather, Iota, Pad, Slice, Update, held_in
 from ..graph.reductions import MatMul, Reduction, Softmax
 from ..ir.diagnostics import Rejection
-from ..ir.module import Instruction, Module
-from ..ir.operation import Environment, Operation
+from ..ir.operation import Environment, Instruction, Module, Operation
 from ..ir.targets import Target
 from ..ir.types import Tensor, Type, Value
 from ..numerics.array import Array

@@ -9,8 +9,7 @@ from heapq import heapify, heappop, heappush
 from ..graph.control import Barrier, Directive
 from ..graph.elementwise import Elementwise, Identity
 from ..ir.diagnostics import Diagnostic, Rejection
-from ..ir.module import Block, BlockBuilder, Composite, Function, Instruction, Names
-from ..ir.operation import Refusal, diagnostic_of
+from ..ir.operation import Block, Builder, Composite, Function, Instruction, Names, Refusal, diagnostic_of
 from ..ir.types import Tensor, Value
 from .choices import is_known, kind_of
 from .operations import Annotations, Fusion
@@ -321,7 +320,7 @@ def expansion(instruction: Instruction, names: Names) -> list[Instruction]:
     """The expansion of a composite, which has the composite's results."""
     composite = instruction.operation
     assert isinstance(composite, Composite)
-    build = BlockBuilder(instruction.location)
+    build = Builder(instruction.location)
     built = composite.decompose(build, *instruction.operands)
     values: dict[Value, Value] = {}
     for inner, outer in zip(built if isinstance(built, tuple) else (built,), instruction.results, strict=True):

@@ -12,19 +12,25 @@ from ..graph.control import Call, Directive
 from ..graph.elementwise import Add, Identity
 from ..graph.grad import Grad
 from ..ir.diagnostics import Diagnostic, Location, Rejection
-from ..ir.module import (
+from ..ir.operation import (
+    Applied,
     Block,
-    BlockBuilder,
+    Builder,
     Composite,
     Function,
     Instruction,
+    MissingAdjoint,
     Module,
+    Operation,
+    Refusal,
+    Role,
+    Shown,
     Stepwise,
     Walk,
+    diagnostic_of,
     fields_of,
     trampoline,
 )
-from ..ir.operation import Applied, MissingAdjoint, Operation, Refusal, Role, Shown, diagnostic_of
 from ..ir.targets import Target
 from ..ir.types import ROW_MAJOR, Dims, Scalar, Tensor, Type, Value, dtype_of, fits, substituted
 from .choices import Choices, Options, annotated, is_known
@@ -274,7 +280,7 @@ def _flat(module: Module, instruction: Instruction) -> Iterator[Instruction]:
     """Yield the instructions that a composite or a call runs, its arguments and results as values of their own."""
     operation, at = instruction.operation, instruction.location
     if isinstance(operation, Composite) and not operation.effects and all(map(_is_plain, instruction.operands)):
-        build = BlockBuilder(at, instruction.results[0].name + "_")
+        build = Builder(at, instruction.results[0].name + "_")
         arguments = tuple(build.value(operand_.type) for operand_ in instruction.operands)
         results = operation.decompose(build, *arguments)
         inner = build.block(arguments, results if isinstance(results, tuple) else (results,))
@@ -345,7 +351,7 @@ class _Backward:
         if isinstance(operation, Stepwise) or operation.effects or not all(map(_is_plain, values)):
             raise _NotOnePath
         dys = tuple(self.total(result) for result in instruction.results)
-        build = BlockBuilder(instruction.location, PREFIX)
+        build = Builder(instruction.location, PREFIX)
         outgoing = operation.adjoint(Applied(instruction.operands, instruction.results, dys), build)
         self.made += build.instructions
         pairs = zip(instruction.operands, outgoing, strict=True)
@@ -356,7 +362,7 @@ class _Backward:
         terms = self.contributions.get(value, [])
         if not terms:
             return self.filled(value, 0)
-        build = BlockBuilder(self.location, PREFIX)
+        build = Builder(self.location, PREFIX)
         total = terms[-1]
         for term in reversed(terms[:-1]):
             total = build(Add, total, term)
@@ -369,7 +375,7 @@ class _Backward:
         type_ = like.type
         if not _is_plain(like) or not isinstance(type_, Tensor | Scalar):
             raise _NotOnePath
-        build = BlockBuilder(self.location, PREFIX)
+        build = Builder(self.location, PREFIX)
         if isinstance(type_, Tensor):
             constant = build(ConstTensor, shape=type_.shape, dtype=type_.dtype, value=float(number))
         else:

@@ -12,8 +12,7 @@ from ..graph.control import Directive
 from ..graph.elementwise import Elementwise
 from ..graph.reductions import MatMul
 from ..ir.diagnostics import Category, Diagnostic, Location, Rejection
-from ..ir.module import Block, Composite, Function, Instruction, Module, Walk, trampoline
-from ..ir.operation import Refusal, diagnostic_of
+from ..ir.operation import Block, Composite, Function, Instruction, Module, Refusal, Walk, diagnostic_of, trampoline
 from ..ir.targets import Target
 from ..ir.types import Tensor, Value, dtype_of, layout_of
 from ..numerics.formats import DType

@@ -7,12 +7,14 @@ from graphlib import CycleError, TopologicalSorter
 
 from ..graph.constant import known_layout
 from ..graph.grad import Grad
-from ..ir.module import Function, Instruction, Module
 from ..ir.operation import (
     Applied,
     Attribute,
     Builder,
     Environment,
+    Function,
+    Instruction,
+    Module,
     Operand,
     Operands,
     Operation,

@@ -6,12 +6,11 @@ import struct
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
-from ..ir.module import Block
-from ..ir.operation import Hidden, Operand, Refusal, Shown
+from ..ir.operation import Block, Operand, Refusal, Stated, operation
 from ..ir.types import Pointer, Scalar, Type, Value, Vector
 from ..kernel_machine.block import KernelOperation
 from ..numerics.array import Array
@@ -82,13 +81,6 @@ def literal(value: float | bool, dtype: DType) -> str:
 
 
 # Writing the body of one kernel as LLVM IR: names, lines, basic blocks, and what the body needs declared.
-
-
-class Emitted(Protocol):
-    """An operation that can be written as LLVM IR."""
-
-    def emit(self, text: Writer, *operands: Any) -> Any:
-        """Write it; the name of its result, or a tuple of names, given those of its operands."""
 
 
 @dataclass(frozen=True)
@@ -175,11 +167,11 @@ class Writer:
         outer = self._regions
         for instruction in block.instructions:
             self._regions = instruction.regions
-            operation = cast(Emitted, instruction.operation)
-            emitted = operation.emit(self, *[self._names[operand] for operand in instruction.operands])
-            self._names.update(
-                zip(instruction.results, emitted if isinstance(emitted, tuple) else (emitted,), strict=True)
+            emitted = cast(TargetOperation, instruction.operation).emit(
+                self, *[self._names[operand] for operand in instruction.operands]
             )
+            names = emitted if isinstance(emitted, tuple) else (emitted,) if instruction.results else ()
+            self._names.update(zip(instruction.results, names, strict=True))
         self._regions = outer
         return tuple(self._names[result] for result in block.results)
 
@@ -220,32 +212,16 @@ class Conversion(TargetOperation):
     """An operation on one scalar whose result's dtype is stated by the printed type only, as in MLIR."""
 
     x: Operand[Scalar]
-    to: Hidden[DType]
-
-    @classmethod
-    def hidden(cls, shown: Shown) -> dict[str, Any]:
-        return {"to": scalar_shown(cls.name, shown).dtype}
+    to: Stated[DType]
 
 
-def scalar_shown(name: str, shown: Shown) -> Scalar:
-    """The one result that the text states, a scalar. Raises `Refusal`."""
-    results = shown.results or ()
-    if len(results) != 1 or not isinstance(results[0], Scalar):
-        raise Refusal("types", f"the result of {name} is not stated to be a scalar", ": (...) -> fp32", "LANG-11-01")
-    (result,) = results
-    assert isinstance(result, Scalar)
-    return result
+B = TypeVar("B", bound=TargetOperation)
 
 
-def held_shown(name: str, shown: Shown) -> Scalar | Vector:
-    """The one result that the text states, a scalar or a vector. Raises `Refusal`."""
-    results = shown.results or ()
-    if len(results) != 1 or not isinstance(results[0], Scalar | Vector):
-        message = f"the result of {name} is not stated to be a scalar or a vector"
-        raise Refusal("types", message, ": (...) -> vector<4xfp32>", "LANG-11-01")
-    (result,) = results
-    assert isinstance(result, Scalar | Vector)
-    return result
+def declared(base: type[B], name: str, meaning: str, clauses: tuple[str, ...] = CLAUSES, **facts: Any) -> type[B]:
+    """The operation `name`, which differs from others of its family by these members of its class."""
+    made = type(name.replace(".", "_"), (base,), {"__doc__": meaning, **facts})
+    return operation(name, clauses=clauses)(made)
 
 
 def require_dtype(dtype: DType, allowed: Sequence[str], name: str = "operand") -> None:

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from ..ir.diagnostics import Location
-from ..ir.module import Function, Instruction
-from ..ir.operation import Refusal
+from ..ir.operation import Function, Instruction, Refusal
 from ..ir.targets import Target
 from ..ir.types import Pointer
 from ..numerics.formats import DType

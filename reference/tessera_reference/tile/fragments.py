@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 
-from ..ir.module import Function, Instruction
-from ..ir.operation import Attribute, Hidden, Operand, Operands, Refusal, Shown, derived, operation
+from ..ir.operation import (
+    Attribute,
+    Function,
+    Instruction,
+    Operand,
+    Operands,
+    Refusal,
+    Stated,
+    derived,
+    operation,
+)
 from ..ir.types import Fragment, Memref, Scalar, Value
 from ..kernel_machine.block import BlockState, FragmentUse, KernelOperation, by_warp, require_indices
 from ..kernel_machine.storage import Address, Misaligned, Offsets, OutOfBounds, Storage, Values
@@ -90,15 +98,6 @@ ALIGNMENT = 16
 """Bytes to which each row that ldmatrix reads is aligned (LANG-07.3-01, LANG-16-05, LANG-16-06; AMB-LANG-36)."""
 
 
-def _stated_fragment(shown: Shown, name: str, clause: str) -> dict[str, Any]:
-    """The hidden type of an operation whose result is a fragment. Raises `Refusal`."""
-    types = shown.results or ()
-    if len(types) != 1 or not isinstance(types[0], Fragment):
-        message = f"the result of {name} is not stated to be a fragment"
-        raise Refusal("types", message, "fragment<16,16,16,bf16>", clause)
-    return {"returns": types[0]}
-
-
 def _require_accumulator(accum: DType, fragment: Fragment) -> None:
     canonical = fragment.dtype.accumulator
     if accum.kind != canonical.kind or accum.storage_bytes < min(2, canonical.storage_bytes):
@@ -116,13 +115,9 @@ class LoadMatrix(KernelOperation):
 
     memory: Operand[Memref]
     indices: Operands[Scalar]
-    returns: Hidden[Fragment]
+    returns: Stated[Fragment]
     transpose: Attribute[bool] = False
     stride: Attribute[int] = derived(lambda self: self.memory.shape[-1] if self.memory.shape else 1)
-
-    @classmethod
-    def hidden(cls, shown: Shown) -> dict[str, Any]:
-        return _stated_fragment(shown, "ldmatrix", "LANG-07.2-02")
 
     def infer(self) -> Fragment:
         """The fragment; its dtype is that of the memory, of an accumulator that of the accumulation."""
@@ -155,12 +150,8 @@ class LoadMatrix(KernelOperation):
 class FragmentZero(KernelOperation):
     """An accumulator of zeros."""
 
-    returns: Hidden[Fragment]
+    returns: Stated[Fragment]
     accum: Attribute[DType] = derived(lambda self: self.returns.dtype.accumulator)
-
-    @classmethod
-    def hidden(cls, shown: Shown) -> dict[str, Any]:
-        return _stated_fragment(shown, "fragment.zero", "LANG-07.2-03")
 
     def infer(self) -> Fragment:
         _require_accumulator(self.accum, self.returns)
@@ -212,16 +203,14 @@ class FragmentStore(KernelOperation):
     effects = frozenset({"memory"})
     moved = (0,)
 
-    def infer(self) -> tuple[()]:
+    def infer(self) -> None:
         if len(self.memory.shape) < 2:
             raise Refusal("shapes", f"{self.memory} has no rows", "at least two dimensions", "LANG-11-01")
         require_indices(self.indices, len(self.memory.shape), optional=True)
-        return ()
 
-    def run(self, block: BlockState, fragment: Array, memory: Storage, *indices: Array) -> tuple[()]:
+    def run(self, block: BlockState, fragment: Array, memory: Storage, *indices: Array) -> None:
         corners = by_warp(block, "the corner of fragment.store", block.offsets(memory, indices))
         store_matrices(block, memory, corners, fragment.values)
-        return ()
 
 
 # What each fragment of a kernel is used as: A, B or an accumulator, and in which dtype that adds (AMB-LANG-34, -65).

@@ -13,8 +13,20 @@ import numpy as np
 from ..graph import elementwise
 from ..graph.constant import Constant
 from ..ir.diagnostics import Rejection, UnsupportedConstruct, did_you_mean
-from ..ir.module import Block, Function, Instruction, Module
-from ..ir.operation import Attribute, Environment, Hidden, Operands, Operation, Refusal, Shown, Signature, operation
+from ..ir.operation import (
+    Attribute,
+    Block,
+    Environment,
+    Function,
+    Hidden,
+    Instruction,
+    Module,
+    Operands,
+    Operation,
+    Refusal,
+    Shown,
+    operation,
+)
 from ..ir.targets import Target, target_of
 from ..ir.types import LAYOUTS, Memref, Numeric, Pointer, Scalar, Tensor, Type, Value, dtype_of
 from ..kernel_machine.block import (
@@ -427,7 +439,7 @@ class Launch(Operation):
         return run_kernel(kernel, buffers, target_of(str(kernel.attributes["target"])))[inputs:]
 
 
-def _buffers(kernel: Signature) -> list[Type]:
+def _buffers(kernel: Function) -> list[Type]:
     return [parameter.type for parameter in kernel.parameters if isinstance(parameter.type, Memref | Pointer)]
 
 

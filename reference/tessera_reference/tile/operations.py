@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..graph.control import ZeroStep
-from ..ir.operation import Attribute, Hidden, Operand, Operands, Refusal, Shown, operation
+from ..ir.operation import Attribute, Hidden, Operand, Operands, Refusal, Shown, Stated, operation
 from ..ir.types import LAYOUTS, Memref, Scalar, Type, is_unknown, joined_all, loosened_all
 from ..kernel_machine.block import INDEX_TYPE, BlockState, KernelOperation, require_indices
 from ..kernel_machine.storage import NotUniform, Storage
@@ -186,34 +186,24 @@ class Store(KernelOperation):
     effects = frozenset({"memory"})
     moved = (0,)
 
-    def infer(self) -> tuple[()]:
+    def infer(self) -> None:
         """Nothing results; nothing is cast."""
         require_indices(self.indices, len(self.memory.shape))
         if self.value.dtype != self.memory.dtype:
             message = f"the value is {self.value}, the memory {self.memory}"
             raise Refusal("types", message, "one dtype", "LANG-03.1-05", "cast the value: tessera.graph.cast")
-        return ()
 
-    def run(self, block: BlockState, value: Array, memory: Storage, *indices: Array) -> tuple[()]:
+    def run(self, block: BlockState, value: Array, memory: Storage, *indices: Array) -> None:
         block.store(memory, block.offsets(memory, indices), value.values)
-        return ()
 
 
 @operation("tessera.tile.shared.alloc", clauses=("LANG-07.2-01", "LANG-08.2-04"))
 class SharedAlloc(KernelOperation):
     """Shared memory of the block, for as long as it runs, uninitialised; aligned to 16 bytes (AMB-LANG-200)."""
 
-    returns: Hidden[Memref]
+    returns: Stated[Memref]
 
     effects = frozenset({"memory"})
-
-    @classmethod
-    def hidden(cls, shown: Shown) -> dict[str, Any]:
-        types = shown.results or ()
-        if len(types) != 1 or not isinstance(types[0], Memref):
-            message = "the result of shared.alloc is not stated to be a memref"
-            raise Refusal("types", message, ": () -> memref<128x64xbf16>[addrspace=shared]", "LANG-07.2-01")
-        return {"returns": types[0]}
 
     def infer(self) -> Memref:
         if self.returns.space != "shared":
@@ -251,7 +241,7 @@ class CopyAsync(KernelOperation):
     effects = frozenset({"memory"})
     handle = True
 
-    def infer(self) -> tuple[()]:
+    def infer(self) -> None:
         source, destination = self.source, self.destination
         if (source.space, destination.space) != ("global", "shared"):
             message = f"it copies from {source.space} to {destination.space} memory"
@@ -263,14 +253,12 @@ class CopyAsync(KernelOperation):
         if self.bytes not in SIZES or self.bytes % size != 0:
             message = f"it copies {self.bytes} bytes of elements of {size}"
             raise Refusal("tile", message, "4, 8 or 16 bytes, whole elements", "LANG-07.2-04")
-        return ()
 
-    def run(self, block: BlockState, source: Storage, destination: Storage, *indices: Array) -> tuple[()]:
+    def run(self, block: BlockState, source: Storage, destination: Storage, *indices: Array) -> None:
         rank = len(self.source.shape) if indices else 0
         begin = block.offsets(source, indices[:rank])
         end = block.offsets(destination, indices[rank:])
         block.copy(source, begin, destination, end, self.bytes)
-        return ()
 
 
 @dataclass(frozen=True)
@@ -279,12 +267,11 @@ class GroupCommit(KernelOperation):
 
     effects = frozenset({"memory"})
 
-    def infer(self) -> tuple[()]:
-        return ()
+    def infer(self) -> None:
+        pass
 
-    def run(self, block: BlockState) -> tuple[()]:
+    def run(self, block: BlockState) -> None:
         block.copies.commit(block)
-        return ()
 
 
 @operation("tessera.tile.cp.async.commit", clauses=("LANG-07.2-04",))
@@ -300,14 +287,12 @@ class CopyWait(KernelOperation):
 
     effects = frozenset({"memory"})
 
-    def infer(self) -> tuple[()]:
+    def infer(self) -> None:
         if self.pending < 0:
             raise Refusal("types", f"pending is {self.pending}", "at least 0", "LANG-07.2-04")
-        return ()
 
-    def run(self, block: BlockState) -> tuple[()]:
+    def run(self, block: BlockState) -> None:
         block.copies.wait(block, self.pending)
-        return ()
 
 
 # Synchronization: the barrier of a block, the shuffle of a warp (sections 7.2, 8.3; AMB-LANG-31, -63, -84).
@@ -323,13 +308,12 @@ class BlockBarrier(KernelOperation):
 
     effects = frozenset({"barrier"})
 
-    def infer(self) -> tuple[()]:
-        return ()
+    def infer(self) -> None:
+        pass
 
-    def run(self, block: BlockState) -> tuple[()]:
+    def run(self, block: BlockState) -> None:
         """Let all threads of the block arrive. Raises `PartialBarrier` where some do not."""
         block.barrier()
-        return ()
 
 
 @operation("tessera.tile.barrier", clauses=("LANG-07.2-05", "LANG-08.3-02", "LANG-08.3-03"))

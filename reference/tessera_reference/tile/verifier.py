@@ -12,8 +12,7 @@ from typing import TypeAlias
 
 from ..graph.constant import Constant
 from ..ir.diagnostics import Diagnostic, Location, Rejection
-from ..ir.module import Function, Instruction
-from ..ir.operation import Refusal, diagnostic_of
+from ..ir.operation import Function, Instruction, Refusal, diagnostic_of
 from ..ir.targets import Target
 from ..ir.types import Fragment, Memref, Scalar, Tensor, Type, Value
 from ..kernel_machine.block import KernelOperation

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.module import Block, Function, Instruction, Module
+from ...ir.operation import Block, Function, Instruction, Module
 from ...ir.types import Pointer
 from ...numerics.array import Array
 from ...numerics.errors import DivisionByZero

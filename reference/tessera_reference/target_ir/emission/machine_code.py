@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...ir.diagnostics import MissingTool
-from ...ir.module import Function, Module
+from ...ir.operation import Function, Module
 from ...ir.targets import OtherVendor, Target
 from ...ir.types import Value
 from ...tile.operations import AXES

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from ...ir.module import Block, Function, Instruction, Module, fields_of
-from ...ir.operation import Operation
+from ...ir.operation import Block, Function, Instruction, Module, Operation, fields_of
 from ...ir.targets import Target, target_of
 from ...ir.types import Fragment, Memref, Pointer, Scalar, Type, Value
 from ...kernel_machine.block import FragmentUse, KernelOperation

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from ...ir.module import Instruction
+from ...ir.operation import Instruction
 from ...ir.types import Fragment, Memref, Scalar, Value, Vector
 from ...kernel_machine.block import FragmentUse
 from ...numerics.formats import DType

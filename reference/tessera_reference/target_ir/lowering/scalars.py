@@ -9,8 +9,7 @@ from math import prod
 from typing import Any
 
 from ...ir.diagnostics import Location, UnsupportedConstruct
-from ...ir.module import BlockBuilder, Instruction
-from ...ir.operation import Operation
+from ...ir.operation import Builder, Instruction, Operation
 from ...ir.targets import Target
 from ...ir.types import Scalar, Type, Value, Vector
 from ...numerics.formats import DTYPES, DType
@@ -60,7 +59,7 @@ Number = Value | Pair
 Lowered = Number | Buffer | Share
 
 
-class Body(BlockBuilder):
+class Body(Builder):
     """Builds the instructions of one kernel; constants and registers come first, one instruction for all uses."""
 
     def __init__(self, target: Target, extents: tuple[int, int, int], location: Location) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from ...graph.constant import Constant as GraphConstant
 from ...ir.diagnostics import did_you_mean
-from ...ir.operation import Attribute, Hidden, Operand, Operands, Refusal, Shown, operation
+from ...ir.operation import Attribute, Operand, Operands, Refusal, Stated, operation
 from ...ir.types import Scalar, Vector
 from ...kernel_machine.block import BlockState
 from ...numerics import activations, arithmetic, elementary
@@ -25,10 +25,10 @@ from ..operation import (
     Conversion,
     TargetOperation,
     Writer,
+    declared,
     literal,
     require_alike,
     require_dtype,
-    scalar_shown,
 )
 
 # Arithmetic of lanes: one rounding, in the type that the instruction names (LANG-08-01).
@@ -48,13 +48,9 @@ class Constant(TargetOperation):
     """One number, the same in every lane."""
 
     value: Attribute[int | float | bool]
-    dtype: Hidden[DType]
+    dtype: Stated[DType]
 
     is_total = True
-
-    @classmethod
-    def hidden(cls, shown: Shown) -> dict[str, Any]:
-        return {"dtype": scalar_shown(cls.name, shown).dtype}
 
     def infer(self) -> Scalar:
         return GraphConstant(value=self.value, dtype=self.dtype).infer()
@@ -85,15 +81,6 @@ class Binary(TargetOperation):
         return text.value(f"{self.mnemonic} {text.type(self.a)} {a}, {b}")
 
 
-B = TypeVar("B", bound=TargetOperation)
-
-
-def _declared(base: type[B], name: str, meaning: str, **facts: Any) -> type[B]:
-    """The operation `llvm.NAME`, which differs from others of its family by these members of its class."""
-    declared = type(name.rpartition(".")[2], (base,), {"__doc__": meaning, **facts})
-    return operation(f"llvm.{name}", clauses=CLAUSES)(declared)
-
-
 @dataclass(frozen=True)
 class Lanes(Binary):
     """Base of instructions that cannot fail, so that they run in every lane, active or not."""
@@ -111,8 +98,8 @@ def _binary(name: str, meaning: str, dtypes: tuple[str, ...], compute: Callable[
     def of_arrays(a: Array, b: Array) -> Array:
         return Array(a.dtype, compute(a.values, b.values))
 
-    return _declared(
-        Lanes, name, meaning, dtypes=dtypes, compute=staticmethod(compute if dtypes is FLOATS else of_arrays)
+    return declared(
+        Lanes, f"llvm.{name}", meaning, dtypes=dtypes, compute=staticmethod(compute if dtypes is FLOATS else of_arrays)
     )
 
 
@@ -163,7 +150,7 @@ class Extremum(Lanes):
 
 
 def _extremum(name: str, meaning: str, dtypes: tuple[str, ...], compute: Callable[..., Array]) -> type[Extremum]:
-    return _declared(Extremum, f"intr.{name}", meaning, dtypes=dtypes, compute=staticmethod(compute))
+    return declared(Extremum, f"llvm.intr.{name}", meaning, dtypes=dtypes, compute=staticmethod(compute))
 
 
 Maximum = _extremum("maximum", "The larger float; NaN wins, -0 is below +0.", FLOATS, arithmetic.maximum)
@@ -195,10 +182,13 @@ class Unary(TargetOperation):
         return text.call(type_, f"llvm.{self.mnemonic}.{SUFFIXES[self.x.dtype.name]}", f"{type_} {x}")
 
 
-FNeg = _declared(Unary, "fneg", "-x: the sign flipped.", compute=staticmethod(arithmetic.negate))
-FAbs = _declared(Unary, "intr.fabs", "|x|: the sign cleared.", compute=staticmethod(arithmetic.absolute))
-Sqrt = _declared(
-    Unary, "intr.sqrt", "The square root, correctly rounded.", compute=staticmethod(partial(elementary.apply, "sqrt"))
+FNeg = declared(Unary, "llvm.fneg", "-x: the sign flipped.", compute=staticmethod(arithmetic.negate))
+FAbs = declared(Unary, "llvm.intr.fabs", "|x|: the sign cleared.", compute=staticmethod(arithmetic.absolute))
+Sqrt = declared(
+    Unary,
+    "llvm.intr.sqrt",
+    "The square root, correctly rounded.",
+    compute=staticmethod(partial(elementary.apply, "sqrt")),
 )
 
 
@@ -244,16 +234,16 @@ class Comparison(TargetOperation):
         return text.value(f"{self.mnemonic} {self.predicate} {text.type(self.a)} {a}, {b}")
 
 
-ICmp = _declared(
+ICmp = declared(
     Comparison,
-    "icmp",
+    "llvm.icmp",
     "A comparison of integers.",
     dtypes=LOGICAL,
     predicates=("eq", "ne", "slt", "sgt", "sle", "sge"),
 )
-FCmp = _declared(
+FCmp = declared(
     Comparison,
-    "fcmp",
+    "llvm.fcmp",
     "A comparison of floats: ordered, except `une`, which is true for NaN.",
     dtypes=FLOATS,
     predicates=("oeq", "une", "olt", "ogt", "ole", "oge"),
@@ -402,7 +392,7 @@ class FPToSISat(Cast):
 def _cast(
     name: str, meaning: str, sources: tuple[str, ...], targets: tuple[str, ...], growth: str | None = None
 ) -> type[Cast]:
-    return _declared(Cast, name, meaning, sources=sources, targets=targets, growth=growth)
+    return declared(Cast, f"llvm.{name}", meaning, sources=sources, targets=targets, growth=growth)
 
 
 SIToFP = _cast("sitofp", "The nearest float to an integer.", CONVERTIBLE_INTEGERS, WIDE)
@@ -480,11 +470,7 @@ class Call(TargetOperation):
 
     arguments: Operands[Scalar]
     callee: Attribute[str]
-    returns: Hidden[DType]
-
-    @classmethod
-    def hidden(cls, shown: Shown) -> dict[str, Any]:
-        return {"returns": scalar_shown(cls.name, shown).dtype}
+    returns: Stated[DType]
 
     def infer(self) -> Scalar:
         """The function's result type; checks the operands against its declaration."""

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ...ir.operation import Attribute, Hidden, Operand, Refusal, Shown, operation
+from ...ir.operation import Attribute, Operand, Refusal, Stated, operation
 from ...ir.types import Memref, Pointer, Scalar, Vector
 from ...kernel_machine.block import BlockState
 from ...kernel_machine.storage import KernelFault, Misaligned, Offsets, Storage
@@ -16,7 +16,7 @@ from ...numerics.array import Array
 from ...numerics.formats import DType
 from ...tile.operations import For as TileFor
 from ...tile.operations import If as TileIf
-from ..operation import CLAUSES, TargetOperation, Writer, held_shown, in_memory, require_dtype, require_type
+from ..operation import CLAUSES, TargetOperation, Writer, in_memory, require_dtype, require_type
 
 # Pointers of lanes, and what is read and written there (section 8.3; LANG-08.1-02, AMB-LANG-35).
 #
@@ -207,11 +207,7 @@ class Load(TargetOperation):
     """The element there, or several of them as a vector."""
 
     address: Operand[Pointer]
-    returns: Hidden[Scalar | Vector]
-
-    @classmethod
-    def hidden(cls, shown: Shown) -> dict[str, Any]:
-        return {"returns": held_shown(cls.name, shown)}
+    returns: Stated[Scalar | Vector]
 
     def infer(self) -> Scalar | Vector:
         require_space(self.address, (GLOBAL, SHARED))
@@ -241,21 +237,18 @@ class Store(TargetOperation):
     effects = frozenset({"memory"})
     moved = (0,)
 
-    def infer(self) -> tuple[()]:
+    def infer(self) -> None:
         require_space(self.address, (GLOBAL, SHARED))
-        return ()
 
-    def run(self, block: BlockState, value: Array, address: Pointers) -> tuple[()]:
+    def run(self, block: BlockState, value: Array, address: Pointers) -> None:
         store(block, address, value)
-        return ()
 
-    def emit(self, text: Writer, value: str, address: str) -> tuple[()]:
+    def emit(self, text: Writer, value: str, address: str) -> None:
         """The instruction; a bool is a byte in memory."""
         pointer, type_ = text.type(self.address), text.type(self.value)
         if type_ == "i1":
             value, type_ = text.value(f"zext i1 {value} to i8"), "i8"
         text.do(f"store {type_} {value}, {pointer} {address}, align {alignment_of(self.value)}")
-        return ()
 
 
 def alignment_of(type_: Scalar | Vector) -> int:
@@ -277,15 +270,9 @@ def _require_position(position: int, vector: Vector) -> None:
 class Zero(TargetOperation):
     """Zeros: +0 in every element."""
 
-    returns: Hidden[Vector]
-
-    @classmethod
-    def hidden(cls, shown: Shown) -> dict[str, Any]:
-        return {"returns": held_shown(cls.name, shown)}
+    returns: Stated[Vector]
 
     def infer(self) -> Vector:
-        if not isinstance(self.returns, Vector):
-            raise Refusal("types", f"makes {self.returns}", "a vector", "LANG-11-01")
         return self.returns
 
     def run(self, block: BlockState) -> Array:

@@ -4,7 +4,8 @@ Special registers, barriers, copies, shuffles and matrix instructions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, ClassVar, Literal, TypeAlias
@@ -12,15 +13,14 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ...ir.operation import Attribute, Hidden, Operand, Refusal, Shown, operation
+from ...ir.operation import Attribute, Operand, Refusal, Stated, operation
 from ...ir.types import Pointer, Scalar, Vector
 from ...kernel_machine.block import INDEX_TYPE, BlockState, exchanged, shuffled
 from ...numerics.array import Array
 from ...numerics.formats import DTYPES, DType
 from ...tile.operations import AXES, SIZES, BlockBarrier, GroupCommit
-from ..operation import NAMES, SUFFIXES, TargetOperation, Writer, held_shown, require_dtype, require_type
+from ..operation import NAMES, SUFFIXES, TargetOperation, Writer, declared, require_dtype, require_type
 from .memory import GLOBAL, SHARED, Load, Pointers, Store, elements, require_space, require_stored_dtype
-from .memory import require_stored_dtype as require_held
 
 # Where a thread is, in the special registers of each vendor (sections 8.1, 8.2; AMB-LANG-220).
 #
@@ -36,6 +36,8 @@ class Register(TargetOperation):
 
     quantity: ClassVar[str]
     axis: ClassVar[int]
+    intrinsic: ClassVar[str]
+    """The name in LLVM; nothing for the extents on AMD."""
     is_total = True
 
     def infer(self) -> Scalar:
@@ -49,51 +51,34 @@ class Register(TargetOperation):
 
     def emit(self, text: Writer) -> str:
         """The intrinsic; where there is none, a hidden parameter or a constant of the compiled kernel."""
-        hidden = f"{self.quantity}_{AXES[self.axis]}"
-        if not text.entry.is_host and self.name in INTRINSICS:
-            return text.call("i32", INTRINSICS[self.name])
-        return text.entry.hidden.get(hidden, str(text.entry.block[self.axis]))
+        if not text.entry.is_host and self.intrinsic:
+            return text.call("i32", self.intrinsic)
+        return text.entry.hidden.get(f"{self.quantity}_{AXES[self.axis]}", str(text.entry.block[self.axis]))
 
 
-NVIDIA = {"thread": "tid", "block": "ctaid", "block_dim": "ntid", "grid_dim": "nctaid"}
-AMD = {"thread": "workitem.id", "block": "workgroup.id", "block_dim": "workgroup.dim", "grid_dim": "grid.dim"}
+QUANTITIES = {
+    "thread": ("tid", "workitem.id"),
+    "block": ("ctaid", "workgroup.id"),
+    "block_dim": ("ntid", "workgroup.dim"),
+    "grid_dim": ("nctaid", "grid.dim"),
+}
+"""The registers of a quantity on NVIDIA and on AMD."""
 
 
-def _names() -> Iterator[tuple[str, str, str, int]]:
+def _every_register() -> Iterator[type[Register]]:
     for axis, letter in enumerate(AXES):
-        for quantity, register in NVIDIA.items():
-            yield f"nvvm.read.ptx.sreg.{register}.{letter}", "nvidia", quantity, axis
-        for quantity, register in AMD.items():
-            yield f"rocdl.{register}.{letter}", "amd", quantity, axis
+        for quantity, (of_nvidia, of_amd) in QUANTITIES.items():
+            facts: dict[str, Any] = {"quantity": quantity, "axis": axis}
+            meaning = f"The {quantity.replace('_', ' ')} along {letter}."
+            name = f"nvvm.read.ptx.sreg.{of_nvidia}.{letter}"
+            yield declared(Register, name, meaning, _CLAUSES, vendor="nvidia", intrinsic=f"llvm.{name}", **facts)
+            intrinsic = "" if quantity.endswith("dim") else f"llvm.amdgcn.{of_amd}.{letter}"
+            name = f"rocdl.{of_amd}.{letter}"
+            yield declared(Register, name, meaning, _CLAUSES, vendor="amd", intrinsic=intrinsic, **facts)
 
 
-def _declared_register(name: str, vendor: str, quantity: str, axis: int) -> type[Register]:
-    namespace: dict[str, Any] = {
-        "__doc__": f"The {quantity.replace('_', ' ')} along {AXES[axis]}.",
-        "__module__": __name__,
-        "vendor": vendor,
-        "quantity": quantity,
-        "axis": axis,
-    }
-    declare: Callable[[type[Register]], type[Register]] = operation(name, clauses=_CLAUSES)
-    return declare(type(f"{vendor.title()}{quantity.title()}{AXES[axis].upper()}", (Register,), namespace))
-
-
-REGISTERS: dict[tuple[str, str, int], type[Register]] = {
-    (vendor, quantity, axis): _declared_register(name, vendor, quantity, axis)
-    for name, vendor, quantity, axis in _names()
-}
+REGISTERS = {(register.vendor, register.quantity, register.axis): register for register in _every_register()}
 """The operation for a vendor, a quantity and an axis."""
-
-INTRINSICS = {
-    **{made.name: f"llvm.{made.name}" for made in REGISTERS.values() if made.vendor == "nvidia"},
-    **{
-        made.name: f"llvm.amdgcn.{made.name.removeprefix('rocdl.')}"
-        for made in REGISTERS.values()
-        if made.vendor == "amd" and made.quantity in ("thread", "block")
-    },
-}
-"""Names in LLVM; the extents have no intrinsic on AMD."""
 
 # Which lane holds which element of a matrix instruction's operands, for both vendors (LANG-08.2-05, LANG-08.2-10).
 #
@@ -247,9 +232,8 @@ class Barrier(BlockBarrier, TargetOperation):
 
     vendor = "nvidia"
 
-    def emit(self, text: Writer) -> tuple[()]:
+    def emit(self, text: Writer) -> None:
         text.call("void", "llvm.nvvm.barrier.cta.sync.aligned.all", "i32 0")
-        return ()
 
 
 @operation("nvvm.cp.async.shared.global", clauses=("LANG-08.2-07", "LANG-07.2-04"))
@@ -263,25 +247,22 @@ class CopyAsync(TargetOperation):
     vendor = "nvidia"
     effects = frozenset({"memory"})
 
-    def infer(self) -> tuple[()]:
+    def infer(self) -> None:
         require_space(self.destination, (SHARED,), "destination")
         require_space(self.source, (GLOBAL,), "source")
         if self.size not in SIZES:
             raise Refusal("tile", f"it copies {self.size} bytes", "4, 8 or 16", "LANG-07.2-04")
-        return ()
 
-    def run(self, block: BlockState, destination: Pointers, source: Pointers) -> tuple[()]:
+    def run(self, block: BlockState, destination: Pointers, source: Pointers) -> None:
         begin, end = elements(block, source, self.size), elements(block, destination, self.size)
         require_stored_dtype(end[0], begin[0].dtype)
         block.copy(*begin, *end, self.size)
-        return ()
 
-    def emit(self, text: Writer, destination: str, source: str) -> tuple[()]:
+    def emit(self, text: Writer, destination: str, source: str) -> None:
         """The intrinsic; copies of 16 bytes may bypass the first-level cache."""
         kind = "cg" if self.size == 16 else "ca"
         name = f"llvm.nvvm.cp.async.{kind}.shared.global.{self.size}"
         text.call("void", name, f"ptr addrspace(3) {destination}", f"ptr addrspace(1) {source}")
-        return ()
 
 
 @operation("nvvm.cp.async.commit.group", clauses=("LANG-08.2-07",))
@@ -290,9 +271,8 @@ class CopyCommit(GroupCommit, TargetOperation):
 
     vendor = "nvidia"
 
-    def emit(self, text: Writer) -> tuple[()]:
+    def emit(self, text: Writer) -> None:
         text.call("void", "llvm.nvvm.cp.async.commit.group")
-        return ()
 
 
 @operation("nvvm.cp.async.wait.group", clauses=("LANG-08.2-07",))
@@ -304,18 +284,15 @@ class CopyWait(TargetOperation):
     vendor = "nvidia"
     effects = frozenset({"memory"})
 
-    def infer(self) -> tuple[()]:
+    def infer(self) -> None:
         if self.n < 0:
             raise Refusal("types", f"n is {self.n}", "at least 0", "LANG-07.2-04")
-        return ()
 
-    def run(self, block: BlockState) -> tuple[()]:
+    def run(self, block: BlockState) -> None:
         block.copies.wait(block, self.n)
-        return ()
 
-    def emit(self, text: Writer) -> tuple[()]:
+    def emit(self, text: Writer) -> None:
         text.call("void", "llvm.nvvm.cp.async.wait.group", f"i32 {self.n}")
-        return ()
 
 
 @operation("nvvm.shfl.sync.down", clauses=("LANG-08.2-09", "LANG-07.2-06"))
@@ -399,15 +376,11 @@ class LoadMatrix(TargetOperation):
     """
 
     address: Operand[Pointer]
-    returns: Hidden[Vector]
+    returns: Stated[Vector]
     num: Attribute[int]
     layout: Attribute[str] = "row"
 
     vendor = "nvidia"
-
-    @classmethod
-    def hidden(cls, shown: Shown) -> dict[str, Any]:
-        return {"returns": held_shown(cls.name, shown)}
 
     def infer(self) -> Vector:
         require_space(self.address, (SHARED,))
@@ -423,7 +396,7 @@ class LoadMatrix(TargetOperation):
         """Read, each lane what it receives; the rows begin at multiples of 16 bytes."""
         block.whole_warps(self.name)
         memory, begins = elements(block, address, 1)
-        require_held(memory, self.returns.dtype)
+        require_stored_dtype(memory, self.returns.dtype)
         lanes, places = ldmatrix(self.num, self.layout == "col")
         giving = np.flatnonzero(block.every_lane % block.warp < 8 * self.num)
         block.require_aligned(memory, begins[giving], 16, giving)
@@ -442,45 +415,66 @@ class LoadMatrix(TargetOperation):
         return _vector(text, "i32", words, text.type(self.returns))
 
 
-@operation("nvvm.mma.sync", clauses=("LANG-08.2-05", "LANG-07.3-02", "LANG-11-10"))
-class MmaSync(TargetOperation):
-    """`mma.sync.aligned.mMnNkK.row.col`: A times B added to C, of which each lane holds its share."""
+@dataclass(frozen=True)
+class MatrixProduct(TargetOperation):
+    """Base of the vendors' matrix instructions: A times B added to C, of which each lane holds its share."""
 
     a: Operand[Vector]
     b: Operand[Vector]
     c: Operand[Vector]
+
+    moved = (0, 1, 2)
+
+    @abstractmethod
+    def spread(self, role: Role) -> Spread:
+        """The layout of an operand over the lanes."""
+
+    @property
+    def factors(self) -> DType:
+        """The dtype of A and B."""
+        return self.a.dtype
+
+    def infer(self) -> Vector:
+        """The accumulator's type; every operand holds as many elements as the layout spreads to a lane."""
+        operands: tuple[tuple[Role, Vector], ...] = (("a", self.a), ("b", self.b), ("c", self.c))
+        for role, actual in operands:
+            expected = self.factors.accumulator if role == "c" else self.factors
+            require_type(actual, Vector(self.spread(role).held, expected), role)
+        return self.c
+
+    def run(self, block: BlockState, a: Array, b: Array, c: Array) -> Array:
+        block.whole_warps(self.name)
+        left, right, sums = self.spread("a"), self.spread("b"), self.spread("c")
+        product = block.program.product(
+            Array(self.factors, left.gathered(a.values)),
+            Array(self.factors, right.gathered(b.values)),
+            c.dtype,
+            addend=Array(c.dtype, sums.gathered(c.values)),
+            accumulator=c.dtype,
+        )
+        return Array(c.dtype, sums.scattered(product.values))
+
+
+@operation("nvvm.mma.sync", clauses=("LANG-08.2-05", "LANG-07.3-02", "LANG-11-10"))
+class MmaSync(MatrixProduct):
+    """`mma.sync.aligned.mMnNkK.row.col`: A times B added to C, of which each lane holds its share."""
+
     m: Attribute[int]
     n: Attribute[int]
     k: Attribute[int]
 
     vendor = "nvidia"
-    moved = (0, 1, 2)
+
+    def spread(self, role: Role) -> Spread:
+        return nvidia(role, self.m, self.n, self.k, self.factors)
 
     def infer(self) -> Vector:
-        """The accumulator's type; every operand holds as many elements as the layout spreads to a lane."""
-        dtype = self.a.dtype
-        shape = (self.m, self.n, self.k)
-        if shape not in SHAPES.get(dtype.name, ()):
-            message = f"there is no mma.sync m{self.m}n{self.n}k{self.k} of {dtype}"
-            requirement = ", ".join(f"m{m}n{n}k{k}" for m, n, k in SHAPES.get(dtype.name, ())) or "another dtype"
+        shapes = SHAPES.get(self.factors.name, ())
+        if (self.m, self.n, self.k) not in shapes:
+            message = f"there is no mma.sync m{self.m}n{self.n}k{self.k} of {self.factors}"
+            requirement = ", ".join(f"m{m}n{n}k{k}" for m, n, k in shapes) or "another dtype"
             raise Refusal("tile", message, requirement, "LANG-11-10")
-        for role, actual in (("a", self.a), ("b", self.b), ("c", self.c)):
-            expected = dtype.accumulator if role == "c" else dtype
-            require_type(actual, Vector(nvidia(role, *shape, dtype).held, expected), role)
-        return self.c
-
-    def run(self, block: BlockState, a: Array, b: Array, c: Array) -> Array:
-        block.whole_warps(self.name)
-        shape, dtype = (self.m, self.n, self.k), self.a.dtype
-        spread_c = nvidia("c", *shape, dtype)
-        product = block.program.product(
-            Array(dtype, nvidia("a", *shape, dtype).gathered(a.values)),
-            Array(dtype, nvidia("b", *shape, dtype).gathered(b.values)),
-            c.dtype,
-            addend=Array(c.dtype, spread_c.gathered(c.values)),
-            accumulator=c.dtype,
-        )
-        return Array(c.dtype, spread_c.scattered(product.values))
+        return super().infer()
 
     def emit(self, text: Writer, a: str, b: str, c: str) -> str:
         operands = [*_registers(text, a, self.a), *_registers(text, b, self.b), *_elements(text, c, self.c)]
@@ -522,15 +516,19 @@ def _as_pairs(text: Writer, words: list[str], type_: Vector) -> list[str]:
 
 def _rounded_to_tf32(text: Writer, value: str, count: int) -> str:
     """fp32 elements as codes of 10 fraction bits, to nearest even, as the reference has it; a NaN stays one."""
-    codes, bits = f"<{count} x i32>", f"<{count} x i32> splat (i32 "
+    codes = f"<{count} x i32>"
+
+    def every(number: int) -> str:
+        return f"splat (i32 {number})"
+
     code = text.value(f"bitcast <{count} x float> {value} to {codes}")
-    upper = text.value(f"lshr {codes} {code}, {bits.partition('> ')[2]}13)")
-    even = text.value(f"and {codes} {upper}, {bits.partition('> ')[2]}1)")
-    half = text.value(f"add {codes} {even}, {bits.partition('> ')[2]}4095)")
+    upper = text.value(f"lshr {codes} {code}, {every(13)}")
+    even = text.value(f"and {codes} {upper}, {every(1)}")
+    half = text.value(f"add {codes} {even}, {every(4095)}")
     rounded = text.value(f"add {codes} {code}, {half}")
-    cut = text.value(f"and {codes} {rounded}, {bits.partition('> ')[2]}-8192)")
+    cut = text.value(f"and {codes} {rounded}, {every(-8192)}")
     is_nan = text.value(f"fcmp uno <{count} x float> {value}, {value}")
-    return text.value(f"select <{count} x i1> {is_nan}, {bits}2143289344), {codes} {cut}")
+    return text.value(f"select <{count} x i1> {is_nan}, {codes} {every(2143289344)}, {codes} {cut}")
 
 
 def _elements(text: Writer, value: str, vector: Vector) -> list[str]:
@@ -561,12 +559,11 @@ class RocdlBarrier(BlockBarrier, TargetOperation):
 
     vendor = "amd"
 
-    def emit(self, text: Writer) -> tuple[()]:
+    def emit(self, text: Writer) -> None:
         """The barrier with a fence on either side, so that earlier writes are visible after it."""
         text.do('fence syncscope("workgroup") release')
         text.call("void", "llvm.amdgcn.s.barrier")
         text.do('fence syncscope("workgroup") acquire')
-        return ()
 
 
 @operation("rocdl.ds_read", clauses=("LANG-08.2-11",))
@@ -586,9 +583,8 @@ class DsWrite(Store):
 
     vendor = "amd"
 
-    def infer(self) -> tuple[()]:
+    def infer(self) -> None:
         require_space(self.address, (SHARED,))
-        return ()
 
 
 @operation("rocdl.ds_bpermute", clauses=("LANG-08.2-12", "LANG-07.2-06"))
@@ -666,38 +662,19 @@ KINDS = (
 )
 
 
-class Mfma(TargetOperation):
-    """A times B added to C, of which each lane holds its share."""
-
-    a: Operand[Vector]
-    b: Operand[Vector]
-    c: Operand[Vector]
+@dataclass(frozen=True)
+class Mfma(MatrixProduct):
+    """`v_mfma` of one kind."""
 
     vendor = "amd"
-    moved = (0, 1, 2)
     kind: ClassVar[Kind]
 
-    def infer(self) -> Vector:
-        """The accumulator's type; every operand holds as many elements as the layout spreads to a lane."""
-        dtype = self.kind.dtype
-        a, b, c = (amd(role, *self.kind.shape, dtype) for role in ("a", "b", "c"))
-        require_type(self.a, Vector(a.held, dtype), "a")
-        require_type(self.b, Vector(b.held, dtype), "b")
-        require_type(self.c, Vector(c.held, dtype.accumulator), "c")
-        return self.c
+    @property
+    def factors(self) -> DType:
+        return self.kind.dtype
 
-    def run(self, block: BlockState, a: Array, b: Array, c: Array) -> Array:
-        block.whole_warps(self.name)
-        dtype = self.kind.dtype
-        spread_a, spread_b, spread_c = (amd(role, *self.kind.shape, dtype) for role in ("a", "b", "c"))
-        product = block.program.product(
-            Array(dtype, spread_a.gathered(a.values)),
-            Array(dtype, spread_b.gathered(b.values)),
-            c.dtype,
-            addend=Array(c.dtype, spread_c.gathered(c.values)),
-            accumulator=c.dtype,
-        )
-        return Array(c.dtype, spread_c.scattered(product.values))
+    def spread(self, role: Role) -> Spread:
+        return amd(role, *self.kind.shape, self.factors)
 
     def emit(self, text: Writer, a: str, b: str, c: str) -> str:
         """The intrinsic; the three numbers after the operands permute nothing."""
@@ -717,20 +694,14 @@ def _operand(text: Writer, value: str, vector: Vector) -> str:
     return f"{word_type} {value if word_type == type_ else text.value(f'bitcast {type_} {value} to {word_type}')}"
 
 
-def _declared_mfma(kind: Kind) -> type[Mfma]:
-    m, n, k = kind.shape
-    namespace: dict[str, Any] = {
-        "__doc__": f"v_mfma of {m}x{n}x{k}, operands {kind.dtype}.",
-        "__module__": __name__,
-        "__annotations__": dict(Mfma.__annotations__),
-        "kind": kind,
-    }
-    namespace["__annotations__"].pop("kind")
-    declare: Callable[[type[Mfma]], type[Mfma]] = operation(
-        f"rocdl.{kind.intrinsic}", clauses=("LANG-08.2-10", "LANG-07.3-02", "LANG-11-10")
+MFMA: Mapping[str, type[Mfma]] = {
+    kind.intrinsic: declared(
+        Mfma,
+        f"rocdl.{kind.intrinsic}",
+        f"v_mfma of {kind.m}x{kind.n}x{kind.k}, operands {kind.dtype}.",
+        ("LANG-08.2-10", "LANG-07.3-02", "LANG-11-10"),
+        kind=kind,
     )
-    return declare(type(f"Mfma{m}x{n}x{k}{kind.dtype.name.title()}", (Mfma,), namespace))
-
-
-MFMA: Mapping[str, type[Mfma]] = {kind.intrinsic: _declared_mfma(kind) for kind in KINDS}
+    for kind in KINDS
+}
 """The operation of each instruction."""

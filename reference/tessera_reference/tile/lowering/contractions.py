@@ -61,7 +61,7 @@ class Contraction:
             conditions += [padded <= size or place.below(size), extent % size == 0 or index.below(extent)]
         return self.kernel.every(*conditions)
 
-    def write(self, row: Index, column: Index, total: Term) -> Terms:
+    def write(self, row: Index, column: Index, total: Term) -> None:
         """Round a total to the product's dtype, apply the epilogue and write the outputs."""
         nest = self.kernel.nest
         at = (*self.batch, self.row + row, self.column + column)
@@ -70,7 +70,6 @@ class Contraction:
             nest.outputs, evaluate(self.kernel, nest.instructions, nest.outputs, at, product_terms), strict=True
         ):
             self.kernel.write(output, at, term)
-        return ()
 
 
 # Contractions lane by lane: for dtypes and accumulators that no matrix instruction of the target takes (section 8.2).
@@ -103,14 +102,14 @@ def _from_global_memory(work: Contraction, lanes: int) -> None:
         place = start + kernel.thread_id()
         row, column = divmod(place, n)
 
-        def compute() -> Terms:
+        def compute() -> None:
             def add(k: Index, totals: tuple[Term, ...]) -> Terms:
                 a = kernel.read(work.a, (*work.batch, work.row + row, k))
                 b = kernel.read(work.b, (*work.batch, k, work.column + column))
                 return (added(work, totals[0], a, b),)
 
             (total,) = kernel.loop(0, work.extents[2], 1, add, (zero(work),))
-            return work.write(row, column, total)
+            work.write(row, column, total)
 
         return kernel.when(work.inside(row, column, room_of(work, lanes)), compute)
 
@@ -396,8 +395,8 @@ class _MatrixProduct:
             place = start + kernel.lane_id()
             i, j = divmod(place, n)
 
-            def write() -> Terms:
-                return self.work.write(row + i, column + j, kernel.load(scratch, (kernel.warp_id(), i, j)))
+            def write() -> None:
+                self.work.write(row + i, column + j, kernel.load(scratch, (kernel.warp_id(), i, j)))
 
             exists = count % lanes == 0 or place.below(count)
             inside = self.work.inside(row + i, column + j, self.room)

@@ -23,8 +23,7 @@ from ...graph.movement import (
     held_in,
 )
 from ...graph.term import Term
-from ...ir.module import Function, Instruction, Names
-from ...ir.operation import Operation, Refusal, Role
+from ...ir.operation import Function, Instruction, Names, Operation, Refusal, Role
 from ...ir.targets import Target
 from ...ir.types import Memref, Numeric, Scalar, Tensor, Value
 from ...numerics.formats import DTYPES, DType

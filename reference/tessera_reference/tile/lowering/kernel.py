@@ -12,8 +12,7 @@ from ...graph.constant import Constant
 from ...graph.elementwise import Add, Divide, Equal, GreaterEqual, Less, Maximum, Minimum, Multiply, Select, Subtract
 from ...graph.term import Number, Term, constant
 from ...ir.diagnostics import Location
-from ...ir.module import Block, BlockBuilder, Function, Instruction, fields_of
-from ...ir.operation import AttributeValue, Operation
+from ...ir.operation import AttributeValue, Block, Builder, Function, Instruction, Operation, fields_of
 from ...ir.targets import Target
 from ...ir.types import Memref, Type, Value
 from ...kernel_machine.block import INDEX_TYPE
@@ -29,7 +28,7 @@ class Head:
 
     def __init__(self, location: Location) -> None:
         self.location = location
-        self.build = BlockBuilder(location)
+        self.build = Builder(location)
         self.head: list[Instruction] = []
         self._first: dict[object, Value] = {}
 
@@ -191,7 +190,8 @@ def power_of_two(least: int) -> int:
 # yields. Loops of one iteration and branches whose condition is known are built without a region.
 
 
-Terms: TypeAlias = Sequence[Term]
+Terms: TypeAlias = Sequence[Term] | None
+"""The values that a body yields; None for no values."""
 Extents: TypeAlias = tuple[int, int, int]
 
 
@@ -289,14 +289,14 @@ class KernelBuilder(Head):
         stop: Index | int,
         step: int,
         body: Callable[[Index, tuple[Term, ...]], Terms],
-        carried: Terms = (),
+        carried: Sequence[Term] = (),
     ) -> tuple[Term, ...]:
         """Run the body for start, start + step, ... below stop; returns the loop-carried values."""
         initial = tuple(carried)
         if isinstance(stop, Index) and isinstance(stop.held, int):
             stop = stop.held
         if isinstance(stop, int) and len(range(start, stop, step)) <= 1:
-            return tuple(body(self.index(start), initial)) if start < stop else initial
+            return tuple(body(self.index(start), initial) or ()) if start < stop else initial
         index = self.build.value(INDEX_TYPE)
         inner = tuple(self.build.value(term.value.type) for term in initial)
         region = self._region((index, *inner), lambda: body(self.index(index), tuple(map(self.term, inner))))
@@ -309,14 +309,14 @@ class KernelBuilder(Head):
     ) -> tuple[Term, ...]:
         """Run one of two bodies in each lane; returns what it yields."""
         if isinstance(condition, bool):
-            return tuple(then() if condition else otherwise())
+            return tuple((then() if condition else otherwise()) or ())
         regions = self._region((), then), self._region((), otherwise)
         returns = tuple(value.type for value in regions[0].results)
         return self._regional(If, (condition.value,), regions, returns=returns)
 
     def _region(self, arguments: tuple[Value, ...], body: Callable[[], Terms]) -> Block:
         here, self.build.instructions = self.build.instructions, []
-        results = tuple(term.value for term in body())
+        results = tuple(term.value for term in body() or ())
         block = self.build.block(arguments, results)
         self.build.instructions = here
         return block

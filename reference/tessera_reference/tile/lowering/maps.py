@@ -136,21 +136,18 @@ class Stage:
             conditions += [] if extent % size == 0 else [index.below(extent)]
         return conditions
 
-    def _copy(self, slot: Index, here: Position, there: Position) -> Terms:
+    def _copy(self, slot: Index, here: Position, there: Position) -> None:
         source, size = self.kernel.memory_of(self.source), dtype_of(self.source).storage_bytes
         indices = (index.value for index in (*there, *self._place(slot, here)))
         self.kernel.build.all(CopyAsync, source, self.memory, *indices, bytes=self.piece * size)
-        return ()
 
-    def _copy_element(self, slot: Index, here: Position, there: Position) -> Terms:
+    def _copy_element(self, slot: Index, here: Position, there: Position) -> None:
         self.kernel.store(self.kernel.read_there(self.source, there), self.memory, self._place(slot, here))
-        return ()
 
-    def _clear(self, slot: Index, here: Position) -> Terms:
+    def _clear(self, slot: Index, here: Position) -> None:
         zero = self.kernel.exactly(0, dtype_of(self.source))
         for ahead in range(max(self.piece, 1)):
             self.kernel.store(zero, self.memory, self._place(slot, (here[0], here[1] + ahead)))
-        return ()
 
     def _place(self, slot: Index, here: Position) -> Position:
         return (slot, *(reversed(here) if self.transposed else here))
@@ -227,7 +224,7 @@ def pipelined(
         kernel.barrier("the tiles of this step are there" if ahead else "the tiles of the last step are done with")
         if ahead:
             coming = step + ahead
-            kernel.when(coming.below(steps), lambda: _filled(fill, coming, coming % depth))
+            kernel.when(coming.below(steps), lambda: fill(coming, coming % depth))
         else:
             fill(step, kernel.index(0))
         if ahead:
@@ -237,11 +234,6 @@ def pipelined(
         return compute(step, step % depth, handed)
 
     return kernel.loop(0, steps, 1, body, tuple(carried))
-
-
-def _filled(fill: Fill, step: Index, slot: Index) -> Terms:
-    fill(step, slot)
-    return ()
 
 
 # Maps: fused elementwise operations, and operations that move elements (section 8.2; AMB-LANG-236).
@@ -278,12 +270,11 @@ def map_kernel(nest: Nest, target: Target) -> tuple[NestKernel, Extents, int]:
     return kernel, grid.extents, lanes
 
 
-def write_elements(kernel: NestKernel, at: tuple[Index, ...]) -> tuple[Term, ...]:
+def write_elements(kernel: NestKernel, at: tuple[Index, ...]) -> None:
     """Compute and write the element at a position of every output."""
     nest = kernel.nest
     for output, term in zip(nest.outputs, evaluate(kernel, nest.instructions, nest.outputs, at), strict=True):
         kernel.write(output, at, term)
-    return ()
 
 
 def lanes_for(elements: int, target: Target, most: int = MOST_LANES) -> int:

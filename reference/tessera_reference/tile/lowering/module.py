@@ -9,8 +9,7 @@ from math import prod
 from typing import TypeAlias
 
 from ...ir.diagnostics import UnsupportedConstruct
-from ...ir.module import Function, Instruction, Module, Names
-from ...ir.operation import Refusal
+from ...ir.operation import Function, Instruction, Module, Names, Refusal
 from ...ir.targets import Target
 from ...ir.types import own_dims
 from ...schedule.lowering import lowering_refused

@@ -99,10 +99,9 @@ class RowBlocks:
     def each(self, body: Callable[[Index], Terms]) -> None:
         """Do something in every lane for each element of its row."""
 
-        def chunk(start: Index, _: tuple[Term, ...]) -> Terms:
+        def chunk(start: Index, _: tuple[Term, ...]) -> None:
             place = start + self.lane
             self.kernel.when(self.kernel.every(self.inside, self._exists(place)), lambda: body(place))
-            return ()
 
         self.kernel.loop(0, self.length, self.lanes, chunk)
 
@@ -126,7 +125,7 @@ class RowBlocks:
         rows = self.threads // self.lanes
         nodes = self.kernel.shared((rows, count), dtype)
 
-        def chunk(start: Index, _: tuple[Term, ...]) -> Terms:
+        def chunk(start: Index, _: tuple[Term, ...]) -> None:
             place = start + self.lane
             exists = self._exists(place)
             (value,) = self.kernel.when(
@@ -137,8 +136,7 @@ class RowBlocks:
             value = self._of_warp(place, value, combine, width)
             node, within = divmod(place, width)
             first = self.kernel.every(exists, within.equals(0))
-            self.kernel.when(first, lambda: self._keep(value, nodes, (self.local, node)))
-            return ()
+            self.kernel.when(first, lambda: self.kernel.store(value, nodes, (self.local, node)))
 
         self.kernel.loop(0, self.length, self.lanes, chunk)
         self.kernel.barrier("the nodes of all warps are there")
@@ -161,25 +159,20 @@ class RowBlocks:
         while delta < count:
             pairs = ceiling(count - delta, 2 * delta)
 
-            def node(start: Index, _: tuple[Term, ...], pairs: int = pairs, delta: int = delta) -> Terms:
+            def node(start: Index, _: tuple[Term, ...], pairs: int = pairs, delta: int = delta) -> None:
                 pair = start + self.lane
                 first = pair * (2 * delta)
                 left, right = (local, first), (local, first + delta)
 
-                def join() -> Terms:
-                    return self._keep(
-                        combine(self.kernel.load(nodes, left), self.kernel.load(nodes, right)), nodes, left
-                    )
+                def join() -> None:
+                    both = combine(self.kernel.load(nodes, left), self.kernel.load(nodes, right))
+                    self.kernel.store(both, nodes, left)
 
-                return self.kernel.when(pairs % self.lanes == 0 or pair.below(pairs), join)
+                self.kernel.when(pairs % self.lanes == 0 or pair.below(pairs), join)
 
             self.kernel.loop(0, pairs, self.lanes, node)
             self.kernel.barrier("the nodes of this level are there")
             delta *= 2
-
-    def _keep(self, value: Term, nodes: Value, at: Position) -> Terms:
-        self.kernel.store(value, nodes, at)
-        return ()
 
 
 # Reductions and softmax of one row, as the reference composes them (spec sections 10, 15; reference arithmetic).
@@ -318,9 +311,8 @@ def fourier_kernel(nest: Nest, target: Target) -> tuple[NestKernel, Extents, int
         element = kernel.read(x, (*at[:-1], index)).cast_to(dtype)
         return element * kernel.term(kernel.build(Complex, real, imaginary))
 
-    def write(total: Term) -> Terms:
+    def write(total: Term) -> None:
         kernel.write(result, at, scaled(kernel, operation, shape[-1], total))
-        return ()
 
     if 0 not in shape:
         total = rows.tree(term, lambda a, b: a + b, dtype)
@@ -388,14 +380,13 @@ def stage_rows(rows: RowBlocks, axis: int) -> None:
         return
     memory, at = kernel.shared((count, rows.length), dtype), rows.position
 
-    def copy(index: Index) -> Terms:
+    def copy(index: Index) -> None:
         there, here = (*at[:axis], index, *at[axis:]), (rows.local, index)
         if dtype.storage_bytes in SIZES:
             places = (place.value for place in (*there, *here))
             kernel.build.all(CopyAsync, kernel.memory_of(x), memory, *places, bytes=dtype.storage_bytes)
         else:
             kernel.store(kernel.read_there(x, there), memory, here)
-        return ()
 
     rows.each(copy)
     finish_copies(kernel, "the rows are there")
@@ -419,9 +410,8 @@ def reduce_rows(rows: RowBlocks, operation: Operation, axis: int) -> None:
     at = rows.position
     place = (*at[:axis], kernel.index(0), *at[axis:]) if operation.keepdims else at
 
-    def write() -> Terms:
+    def write() -> None:
         kernel.write(result, place, finished(operation, total, dtype_of(result)))
-        return ()
 
     rows.once(write)
 
@@ -439,8 +429,7 @@ def normalize_rows(rows: RowBlocks, operation: Operation, axis: int) -> None:
     (x,), (result,) = kernel.nest.lead.operands, kernel.nest.lead.results
     row = softmax(rows, elements_of(rows, axis), dtype_of(x).accumulator)
 
-    def write(index: Index) -> Terms:
+    def write(index: Index) -> None:
         kernel.write(result, (*at[:axis], index, *at[axis:]), row(index).cast_to(dtype_of(result)))
-        return ()
 
     rows.each(write)
