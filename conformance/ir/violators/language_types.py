@@ -79,7 +79,7 @@ unknown_dtypes = replaced(
     "LANG-02.3-38",
     "takes an unknown dtype for fp32",
     make,
-    (values, "resolve_dtype", lambda name: DTYPES.get(name, DTYPES["fp32"])),
+    (values, "dtype_named", lambda name: DTYPES.get(name, DTYPES["fp32"])),
 )
 literals_through_fp32 = replaced(
     "LANG-02.3-72",

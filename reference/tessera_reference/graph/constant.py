@@ -24,7 +24,8 @@ from ..ir.operation import (
     Shown,
     operation,
 )
-from ..ir.types import LAYOUTS, Layout, Scalar, Tensor, Type, Value, dtype_of, is_layout, layout_of
+from ..ir.text import read_layout
+from ..ir.types import LAYOUTS, Scalar, Tensor, Type, Value, dtype_of
 from ..numerics.array import Array
 from ..numerics.errors import require_room
 from ..numerics.formats import DType
@@ -32,18 +33,6 @@ from ..numerics.rounding import round_to
 from .term import require_extents
 
 # Layouts: as attributes, words such as `col_major` or `blocked(bm=2,bn=4)`; and casts between them (section 3.3).
-
-
-def known_layout(text: str) -> Layout:
-    """The layout that an attribute names. Raises `Refusal`."""
-    try:
-        layout = layout_of(text)
-    except ValueError:
-        layout = Layout(text)
-    if not is_layout(layout):
-        message = f"{text!r} is no layout"
-        raise Refusal("layouts", message, f"one of {', '.join(LAYOUTS)}, blocked with bm and bn", "LANG-02.3-39")
-    return layout
 
 
 @operation("tessera.graph.layout_cast", spellings=("op.layout_cast",), clauses=("LANG-03.3-02", "LANG-11-05"))
@@ -58,7 +47,7 @@ class LayoutCast(Operation):
 
     def infer(self) -> Tensor:
         """The operand's type with the other layout."""
-        return replace(self.x, layout=known_layout(self.to))
+        return replace(self.x, layout=read_layout(self.to))
 
     def execute(self, x: Array, env: Environment) -> Array:
         """Elements stay where they are; a layout says how they are stored."""
@@ -143,7 +132,7 @@ class ConstTensor(Operation):
         if any(not _is_held(number, self.dtype) for number in _leaves(self.value)):
             message = f"value holds what is no value of {self.dtype}"
             raise Refusal("types", message, f"numbers that {self.dtype} holds exactly", "LANG-05.2-01")
-        layout = known_layout(self.layout)
+        layout = read_layout(self.layout)
         return Tensor(self.shape, self.dtype, layout) if self.shape else Scalar(self.dtype)
 
     def execute(self, env: Environment) -> Array:

@@ -256,7 +256,10 @@ PROFILES = ("fast", "deterministic", "strict")
 
 def check_common(values: Mapping[str, Any], results: Sequence[Type], meshes: Mapping[str, Mesh]) -> None:
     """Refuse what contradicts the result type, axes that no mesh of the module has, and what is no annotation."""
-    _check_numerics(values)
+    if values.get("numerics_profile") is not None:
+        require_profile(str(values["numerics_profile"]))
+    if values.get("precision") is not None:
+        require_precision(str(values["precision"]))
     axes = [axis for mesh in meshes.values() for axis in mesh.axes]
     for axis in values.get("mesh_axes", ()):
         if axis not in axes:
@@ -267,15 +270,18 @@ def check_common(values: Mapping[str, Any], results: Sequence[Type], meshes: Map
         _check_result(values, results[0] if results else None)
 
 
-def _check_numerics(values: Mapping[str, Any]) -> None:
-    profile, precision = values.get("numerics_profile"), values.get("precision")
-    if profile is not None and profile not in PROFILES:
-        remedy = did_you_mean(str(profile), PROFILES)
-        requirement = f"one of {', '.join(PROFILES)}"
-        raise Refusal("numerics", f"{profile!r} is no numerics profile", requirement, "LANG-10-04", remedy)
-    if precision is not None and (precision not in DTYPES or DTYPES[precision].kind not in ("float", "complex")):
-        remedy = did_you_mean(str(precision), DTYPES)
-        raise Refusal("numerics", f"{precision!r} is no precision", "a float dtype", "LANG-02-09", remedy)
+def require_profile(name: str) -> None:
+    """Refuse what is no numerics profile (LANG-10-04)."""
+    if name not in PROFILES:
+        message = f"{name!r} is no numerics profile" if name else "this is no numerics profile"
+        raise Refusal("numerics", message, f"one of {', '.join(PROFILES)}", "LANG-10-04", did_you_mean(name, PROFILES))
+
+
+def require_precision(name: str) -> None:
+    """Refuse what is no dtype of floats or complex numbers (LANG-02-09, LANG-05.3-05)."""
+    if name not in DTYPES or DTYPES[name].kind not in ("float", "complex"):
+        message = f"{name!r} is no precision" if name else "this is no precision"
+        raise Refusal("numerics", message, "a float dtype", "LANG-02-09", did_you_mean(name, DTYPES))
 
 
 def _check_result(values: Mapping[str, AttributeValue], result: Type | None) -> None:

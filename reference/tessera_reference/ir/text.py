@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..numerics.formats import DType
@@ -26,8 +26,6 @@ from .types import (
     Type,
     Value,
     Vector,
-    is_layout,
-    layout_of,
 )
 
 # Reading types: `tensor<4x8xbf16; layout=col_major>` at home, `!tessera.tensor<...>` in exported text (section 13.1).
@@ -46,6 +44,7 @@ POINTER_SPACES = {0: "generic", 1: "global", 3: "shared", 4: "constant", 5: "loc
 _PARTS = re.compile(r"(?:!tessera\.)?(\w+|!llvm\.ptr)<(.*)>(?:\[addrspace=(\w*)\])?", re.DOTALL | re.ASCII)
 _SHAPED = re.compile(r"((?:[^x]*x)*?)(complex(?:64|128)|[^x]*)")  # no name in a shape contains an x (AMB-LANG-06)
 _DIM = re.compile(r"\?|[0-9]+|[A-Za-wyz_][A-Za-wyz0-9_]*")
+_LAYOUT = re.compile(r"([A-Za-z_]\w*)(?:\(((?:\w+=[0-9]{1,18}(?:,|(?=\))))*)\))?")
 _AXES = re.compile(r"axes=\[([A-Za-z_]\w*(?:,[A-Za-z_]\w*)*)\]", re.ASCII)
 _GROUPS = re.compile(r"groups=\[(\[[0-9]+(?:,[0-9]+)*\](?:,\[[0-9]+(?:,[0-9]+)*\])*)\]", re.ASCII)
 _MESH = re.compile(r"axes=\[([A-Za-z_]\w*(?:,[A-Za-z_]\w*)*)\],shape=\[([0-9]+(?:,[0-9]+)*)\]", re.ASCII)
@@ -99,16 +98,25 @@ def read_extent(text: str) -> int:
 
 
 def read_layout(text: str) -> Layout:
-    """A known layout with its parameters. Raises `Refusal`."""
-    try:
-        layout = layout_of(text)
-    except ValueError:
-        layout = Layout(text[:40])
-    if not is_layout(layout):
-        message = f"{layout.text!r} is no layout"
-        requirement = f"one of {', '.join(LAYOUTS)}; blocked with bm and bn"
-        raise Refusal("layouts", message, requirement, "LANG-02.3-39", did_you_mean(layout.name, LAYOUTS))
-    return layout
+    """The layout that a text such as `blocked(bm=2,bn=4)` names. Raises `Refusal`."""
+    match = _LAYOUT.fullmatch("".join(text.split()))
+    pairs = [pair.partition("=") for pair in (match[2] or "").split(",") if pair] if match else []
+    return sound_layout(match[1] if match else text[:40], [(name, int(size)) for name, _, size in pairs])
+
+
+def sound_layout(name: str, parameters: Sequence[tuple[str, int]]) -> Layout:
+    """A known layout with exactly its parameters (LANG-02.3-39, -40, -81, -82). Raises `Refusal`."""
+    if name not in LAYOUTS:
+        message, requirement = f"unknown layout {name!r}", f"one of {', '.join(LAYOUTS)}"
+        raise Refusal("layouts", message, requirement, "LANG-02.3-39", did_you_mean(name, LAYOUTS))
+    names, wanted = sorted(name for name, _ in parameters), sorted(LAYOUTS[name])
+    if names != wanted:
+        message = f"layout {name} has parameters ({', '.join(names)})"
+        requirement = f"{name}({', '.join(f'{key}=...' for key in wanted)})" if wanted else "no parameters"
+        raise Refusal("layouts", message, requirement, "LANG-02.3-82")
+    if any(size == 0 for _, size in parameters):
+        raise Refusal("layouts", "a block has size 0", "block sizes of at least 1", "LANG-02.3-82")
+    return Layout(name, tuple(sorted(parameters)))
 
 
 def _setting(text: str, name: str) -> str:

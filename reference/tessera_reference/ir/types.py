@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
@@ -55,22 +54,6 @@ LAYOUTS: dict[str, frozenset[str]] = {
     "blocked": frozenset({"bm", "bn"}),
 }
 """Every layout and the parameters it takes (LANG-02.3-40, -81, -82)."""
-
-
-def layout_of(text: str) -> Layout:
-    """The layout that its text names, known or not. Raises `ValueError` for what is no layout."""
-    match = re.fullmatch(r"([A-Za-z_]\w*)(?:\(((?:\w+=[0-9]{1,18}(?:,|(?=\))))*)\))?", "".join(text.split()))
-    if match is None:
-        raise ValueError(text)
-    pairs = [pair.partition("=") for pair in (match[2] or "").split(",") if pair]
-    return Layout(match[1], tuple(sorted((name, int(value)) for name, _, value in pairs)))
-
-
-def is_layout(layout: Layout) -> bool:
-    """True if a layout is a known one with exactly its parameters, each at least 1."""
-    names = [name for name, _ in layout.parameters]
-    sizes = [size for _, size in layout.parameters]
-    return layout.name in LAYOUTS and sorted(names) == sorted(LAYOUTS[layout.name]) and 0 not in sizes
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from ..graph.constant import Constant, ConstTensor
 from ..graph.elementwise import Negate
 from ..graph.interpreter import Interpreter
 from ..graph.movement import Slice
-from ..ir.attributes import check_common
-from ..ir.diagnostics import Location, Rejection, Span, UnsupportedConstruct, did_you_mean
+from ..ir.attributes import COMMON_ATTRIBUTES, check_common
+from ..ir.diagnostics import Location, Rejection, Span, UnsupportedConstruct, counted, did_you_mean
 from ..ir.operation import SPELLINGS, AttributeValue, Function, Module, Operation, Refusal, fields_of
 from ..ir.types import Mesh, Scalar, Tensor, Type, Value, dtype_of
 from ..numerics.array import Array
@@ -20,7 +20,6 @@ from ..numerics.formats import DType, dtype
 from . import syntax as s
 from .scope import Findings, Frame, Scope
 from .values import (
-    COMMON_ATTRIBUTES,
     COMPARISONS,
     Aliases,
     Number,
@@ -210,7 +209,7 @@ class Expressions:
         if operand is None:
             return None
         if expr.operator == "-":
-            return self._one(self.scope.emit(Negate(x=operand.type), (operand,), expr.span, hint))  # type: ignore[arg-type]  # `emit` refuses other types
+            return self._one(self.scope.build(Negate, (operand,), expr.span, hint))
         dtype = dtype_of(operand.type)
         if dtype is None or dtype.kind == "bool":
             self.report("types", f"unary + is not defined on {dtype}", expr.span, "a numeric dtype", "LANG-11-01")
@@ -222,10 +221,8 @@ class Expressions:
         left, right = self._operands(expr, expected_dtype)
         if left is None or right is None:
             return None
-        operation: Any = SPELLINGS[expr.operator]
         texts = {"a": expr.left.span, "b": expr.right.span}
-        instance = operation(a=left.type, b=right.type)
-        return self._one(self.scope.emit(instance, (left, right), expr.span, hint, texts))
+        return self._one(self.scope.build(SPELLINGS[expr.operator], (left, right), expr.span, hint, texts=texts))
 
     def _operands(self, expr: s.Binary, expected_dtype: DType | None) -> tuple[Value | None, Value | None]:
         """Both operands, of one dtype: a literal's follows from the other operand."""
@@ -265,9 +262,7 @@ class Expressions:
         slices = lower_slices(self.lower, self.scope.findings, expr.slices)
         if operand is None or slices is None:
             return None
-        kind: Any = Slice
-        operation = kind(x=operand.type, bounds=tuple(value.type for value in slices.bounds), spec=slices.spec)
-        return self._one(self.scope.emit(operation, (operand, *slices.bounds), expr.span, hint))
+        return self._one(self.scope.build(Slice, (operand, *slices.bounds), expr.span, hint, spec=slices.spec))
 
     def _tensor(self, expr: s.TensorExpr, hint: str) -> Value | None:
         """A tensor type in expression position: zeros of that type (AMB-LANG-53)."""
@@ -410,7 +405,7 @@ def _wrong_count(expressions: Expressions, call: s.Call, declared: type[Operatio
     count = len(call.arguments)
     expressions.report(
         "types",
-        f"{spelling} takes {_count(len(names), 'operand')}, {count} given",
+        f"{spelling} takes {counted(len(names), 'operand')}, {count} given",
         call.span,
         f"{spelling}({', '.join(names)})",
         "LANG-11-01",
@@ -486,10 +481,6 @@ def _agrees(
     return True
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"
-
-
 # Constant expressions: of module constants and of parameter defaults (LANG-02.3-05, AMB-LANG-74).
 
 
@@ -530,25 +521,12 @@ def evaluate(
 
 def _leaves(expr: s.Expr) -> Iterator[s.Expr]:
     """The names and calls of an expression, without recursion."""
-    pending: list[object] = [expr]
+    pending: list[s.Node] = [expr]
     while pending:
-        expression = pending.pop()
-        match expression:
-            case s.Name():
-                yield expression
-            case s.Call():
-                yield expression
-                pending += reversed(expression.arguments)
-            case s.Group():
-                pending.append(expression.inner)
-            case s.Unary():
-                pending.append(expression.operand)
-            case s.Binary():
-                pending += [expression.right, expression.left]
-            case s.Index():
-                pending += [*reversed(expression.slices), expression.operand]
-            case s.SliceRange():
-                pending += [part for part in (expression.step, expression.stop, expression.start) if part is not None]
+        node = pending.pop()
+        if isinstance(node, s.Name | s.Call):
+            yield node
+        pending += [child for child in reversed(s.children(node)) if not isinstance(child, s.Keyword | s.Attribute)]
 
 
 def _is_pure(call: s.Call) -> bool:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from ..graph.control import Call, CallValue, FunctionValue, type_of_function
 from ..graph.grad import missing_adjoints
-from ..ir.attributes import PROFILES, check_common
+from ..ir.attributes import COMMON_ATTRIBUTES, PROFILES, check_common
 from ..ir.diagnostics import Diagnostic, Location, Rejection, Span, UnsupportedConstruct, did_you_mean
 from ..ir.operation import AttributeValue, Block, Function, Module, Refusal
 from ..ir.types import (
@@ -43,7 +43,7 @@ from .parser import deep_recursion, parse, without_collection
 from .scope import Findings, Frame, Scope
 from .statements import Setting, Statements, read_annotations
 from .syntax import Program
-from .values import COMMON_ATTRIBUTES, read_common, resolve_mesh, resolve_type, word_of
+from .values import read_common, resolve_mesh, resolve_type, word_of
 
 # One module: its declarations by name, its constants and functions as Graph IR (spec sections 2.3, 3, 5).
 #
@@ -200,8 +200,7 @@ def call_function(module: ModuleLowering, expressions: Expressions, call: s.Call
     if sizes is None:
         return None
     returns = tuple(substituted(type_, sizes) for type_ in callee.results)
-    operation = Call(arguments=tuple(value.type for value in arguments), callee=name, returns=returns)
-    return expressions.scope.emit(operation, arguments, call.span, attributes=common)
+    return expressions.scope.build(Call, arguments, call.span, attributes=common, callee=name, returns=returns)
 
 
 def function_value(module: ModuleLowering, expressions: Expressions, name: s.Name) -> tuple[bool, Value | None]:
@@ -238,8 +237,7 @@ def _call_value(expressions: Expressions, call: s.Call) -> Results:
     present = tuple(operand for operand in arguments if operand is not None)
     if common is None or len(present) != len(arguments):
         return None
-    operation = CallValue(function=function.type, arguments=tuple(value.type for value in present))
-    return expressions.scope.emit(operation, (function, *present), call.span, attributes=common)
+    return expressions.scope.build(CallValue, (function, *present), call.span, attributes=common)
 
 
 def _callable(module: ModuleLowering, expressions: Expressions, span: Span, name: str) -> bool:
@@ -366,7 +364,8 @@ class FunctionLowering:
         self._end()
         if self.broken or self.findings.errors > before:
             return None
-        body = self.scope.block(tuple(value for value in parameters if value), self._at_end(), "return")
+        at_end = self._buffers(self.scope) if self.kernel else ()
+        body = self.scope.block(tuple(value for value in parameters if value), at_end, "return")
         types = self.returned or ()
         if self.wanted is not None:
             types = (shown(self.wanted),)
@@ -487,9 +486,7 @@ class FunctionLowering:
         expressions = statements.expressions
         if len(statement.values) == 1 and isinstance(statement.values[0], s.Call):
             results = self.call(expressions, statement.values[0], "")
-            if results is None or len(results) > 1:
-                return results
-            if results:
+            if results is None or results:
                 return results
         values = [expressions.lower(value, dtype_of(self.wanted)) for value in statement.values]
         present = tuple(value for value in values if value is not None)
@@ -520,9 +517,6 @@ class FunctionLowering:
                 f"a return of {self.findings.text(result.span) if result else 'the same types'} on every path",
                 "AMB-LANG-93",
             )
-
-    def _at_end(self) -> tuple[Value, ...]:
-        return self._buffers(self.scope) if self.kernel else ()
 
     def _buffers(self, scope: Scope) -> tuple[Value, ...]:
         """Return the tensor parameters of a kernel (AMB-LANG-98)."""
@@ -598,14 +592,10 @@ def compile_source(source: str, filename: str = "<source>") -> CompiledModule:
     Raises `Rejection` for an illegal program, `UnsupportedConstruct` for a legal one that goes beyond this reference.
     """
     try:
-        return _compile(source, filename)
+        with without_collection(), deep_recursion():
+            return _lower(parse(source, filename), source)
     except RecursionError:
         raise UnsupportedConstruct("language.deep_nesting", Location(filename, Span(1, 1, 1, 2))) from None
-
-
-def _compile(source: str, filename: str) -> CompiledModule:
-    with without_collection(), deep_recursion():
-        return _lower(parse(source, filename), source)
 
 
 def _lower(program: Program, source: str) -> CompiledModule:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ..ir.diagnostics import Category, Diagnostic, Location, Severity, Span, UnsupportedConstruct
-from ..ir.operation import AttributeValue, Block, Exit, Instruction, Operation, Refusal, Unimplemented
+from ..ir.operation import AttributeValue, Block, Exit, Instruction, Operation, Refusal, Unimplemented, fields_of
 from ..ir.types import Dim, Scalar, Tensor, Type, Value, marked
 from ..ir.verifier import refuse_narrow_accumulation
 
@@ -189,11 +190,11 @@ class Scope:
             return
         self.names[name] = Binding(span, value, declared, broken)
 
-    def assign(self, name: str, value: Value | None) -> None:
-        """Give a declared name another value, or none after a reported error."""
+    def assign(self, name: str, value: Value | None, *, partly: bool = False) -> None:
+        """Give a declared name another value; none after a reported error, or where `partly` some paths give one."""
         former = self.find(name)
         assert former is not None, f"{name} is assigned and was never declared"
-        binding = replace(former, value=value, broken=value is None, partly=False)
+        binding = replace(former, value=value, broken=value is None and not partly, partly=partly)
         (self.names if name in self.names else self.rebound)[name] = binding
 
     # Instructions
@@ -225,6 +226,22 @@ class Scope:
             attributes = {"numerics_profile": self.profile, **(attributes or {})}
         self.instructions.append(Instruction(operation, operands, results, location, regions, attributes or {}))
         return results
+
+    def build(
+        self,
+        kind: type[Operation],
+        operands: tuple[Value, ...],
+        span: Span,
+        hint: str = "",
+        *,
+        texts: Mapping[str, Span] | None = None,
+        regions: tuple[Block, ...] = (),
+        attributes: Mapping[str, AttributeValue] | None = None,
+        **own: Any,
+    ) -> tuple[Value, ...] | None:
+        """Append an operation of a kind, with its own attributes and hidden fields by name, as `emit` does."""
+        operation = kind(**fields_of(kind, tuple([operand.type for operand in operands])), **own)
+        return self.emit(operation, operands, span, hint, texts, regions, attributes)
 
     def value(self, hint: str, type_: Type) -> Value:
         """A new value; each dimension that is not known becomes one of its own (AMB-LANG-122)."""

@@ -44,10 +44,8 @@ def lower_if(expressions: Expressions, statement: s.If, lower_block: LowerBlock)
         _refuse_condition(expressions, condition.type, statement.condition.span)
         condition = None
     if condition is not None:
-        kind: Any = If
         blocks = tuple(_yielding(branch, (), carried) for branch in branches)
-        operation = kind(condition=condition.type, returns=types)
-        results = scope.emit(operation, (condition,), statement.span, regions=blocks)
+        results = scope.build(If, (condition,), statement.span, regions=blocks, returns=types)
         for name, value in zip(carried, results or (None,) * len(carried), strict=True):
             scope.assign(name, value)
     if not open_branches:
@@ -64,18 +62,8 @@ def _merged(scope: Scope, name: str, branches: Sequence[Scope]) -> Type | None:
         type_ = joined(type_, other) if type_ is not None else None
     if type_ is not None and len(present) == len(values):
         return type_
-    partly = not any(binding.broken for binding in bindings)
-    scope.assign(name, None)
-    if partly:
-        _mark_partly(scope, name)
+    scope.assign(name, None, partly=not any(binding.broken for binding in bindings))
     return None
-
-
-def _mark_partly(scope: Scope, name: str) -> None:
-    """Mark a name that only some paths assign: it has no value, which is an error only where it is used."""
-    table = scope.names if name in scope.names else scope.rebound
-    binding = table[name]
-    table[name] = Binding(binding.span, None, binding.declared, broken=False, partly=True)
 
 
 def _yielding(branch: Scope, arguments: tuple[Value, ...], names: Sequence[str]) -> Block:
@@ -112,10 +100,8 @@ def lower_for(expressions: Expressions, statement: s.For, lower_block: LowerBloc
     if start is None or stop is None or by is None:
         return
     before = tuple(_value(scope, name) for name in names)
-    kind: Any = For
-    operation = kind(start=start.type, stop=stop.type, step=by.type, carried=tuple(value.type for value in before))
     body = _yielding(inside, arguments, names)
-    results = scope.emit(operation, (start, stop, by, *before), statement.span, regions=(body,))
+    results = scope.build(For, (start, stop, by, *before), statement.span, regions=(body,))
     _leave(scope, inside, names, results)
 
 
@@ -135,10 +121,8 @@ def lower_while(expressions: Expressions, statement: s.While, lower_block: Lower
     if condition is None:
         return
     before = tuple(_value(scope, name) for name in names)
-    kind: Any = While
-    operation = kind(carried=tuple(value.type for value in before))
     blocks = (testing.block(tested, (condition,)), _yielding(inside, arguments, names))
-    results = scope.emit(operation, before, statement.span, regions=blocks)
+    results = scope.build(While, before, statement.span, regions=blocks)
     _leave(scope, inside, names, results)
 
 
@@ -215,8 +199,7 @@ def _leave(scope: Scope, inside: Scope, names: Sequence[str], results: tuple[Val
 def _mark_unsure(scope: Scope, name: str, after: Binding) -> None:
     binding = scope.find(name)
     if binding is not None and binding.value is None and not binding.broken and not after.broken:
-        scope.assign(name, None)
-        _mark_partly(scope, name)
+        scope.assign(name, None, partly=True)
 
 
 def _refuse_condition(expressions: Expressions, type_: Type, span: Span) -> None:
@@ -262,8 +245,7 @@ def _cast_layout(expressions: Expressions, call: s.Call, subject: Value, setting
         message = "schedule.layout_cast takes a name and the layout that it is to have"
         expressions.report("schedule", message, call.span, 'schedule.layout_cast(X, to="row_major")', "LANG-06.1-05")
         return
-    kind: Any = LayoutCast
-    results = expressions.scope.emit(kind(x=subject.type, to=settings["to"]), (subject,), call.span, name.text)
+    results = expressions.scope.build(LayoutCast, (subject,), call.span, name.text, to=settings["to"])
     if expressions.scope.find(name.text) is not None:
         expressions.scope.assign(name.text, results[0] if results else None)
 
@@ -341,9 +323,7 @@ def read_annotations(findings: Findings, annotations: Sequence[s.Annotation]) ->
 
 
 def _emit(scope: Scope, directive: str, subjects: tuple[Value, ...], settings: Settings, span: Span) -> None:
-    kind: Any = Directive
-    types = tuple(value.type for value in subjects)
-    scope.emit(kind(subjects=types, directive=directive, settings=settings), subjects, span)
+    scope.build(Directive, subjects, span, directive=directive, settings=settings)
 
 
 # Statements: from syntax to instructions (spec sections 2.3, 4).
@@ -412,8 +392,7 @@ class Statements:
             case s.Assert():
                 condition = self.expressions.lower(statement.condition)
                 if condition is not None:
-                    directive: Any = Assert(condition=condition.type, message=statement.message or "")  # type: ignore[arg-type]
-                    self.scope.emit(directive, (condition,), statement.span)
+                    self.scope.build(Assert, (condition,), statement.span, message=statement.message or "")
 
     def resolve(self, type_: s.TypeExpr) -> Type | None:
         """The type that an annotation names; None after a reported error."""
@@ -456,10 +435,8 @@ class Statements:
             self._refuse(f"{assign.name!r} has no value yet to assign a part of", assign.span, "LANG-03.1-01")
         updated = None
         if whole and value and slices:
-            kind: Any = Update
-            bounds = tuple(bound.type for bound in slices.bounds)
-            operation = kind(x=whole.type, value=value.type, bounds=bounds, spec=slices.spec)
-            updated = self.scope.emit(operation, (whole, value, *slices.bounds), assign.span, assign.name)
+            operands = (whole, value, *slices.bounds)
+            updated = self.scope.build(Update, operands, assign.span, assign.name, spec=slices.spec)
         self.scope.assign(assign.name, updated[0] if updated else None)
 
     def _refuse_unknown(self, assign: s.Assign) -> None:

@@ -384,6 +384,13 @@ class Program(Node):
     filename: str
 
 
+def children(node: Node) -> list[Node]:
+    """The nodes directly in a node, in order."""
+    values = [getattr(node, field.name) for field in fields(node)]
+    items = [item for value in values for item in (value if isinstance(value, tuple) else (value,))]
+    return [item for item in items if isinstance(item, Node)]
+
+
 # The syntax tree as a person reads it: one node a line, with its span (`tessera-reference print --level=ast`).
 
 

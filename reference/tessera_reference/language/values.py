@@ -10,12 +10,11 @@ from fractions import Fraction
 from types import UnionType
 from typing import Any, get_args, get_origin
 
-from ..graph.constant import known_layout
-from ..ir.attributes import PROFILES
+from ..ir.attributes import COMMON_ATTRIBUTES, dtype_named, require_precision, require_profile
 from ..ir.diagnostics import Span, did_you_mean
 from ..ir.operation import AttributeValue, Refusal
-from ..ir.text import ADDRESS_SPACES, read_extent
-from ..ir.types import LAYOUTS, ROW_MAJOR, Dim, Fragment, FunctionType, Layout, Memref, Mesh, Scalar, Tensor, Type
+from ..ir.text import ADDRESS_SPACES, read_extent, read_layout, sound_layout, sound_mesh
+from ..ir.types import ROW_MAJOR, Dim, Fragment, FunctionType, Layout, Memref, Mesh, Scalar, Tensor, Type
 from ..numerics.formats import DTYPES, DType, dtype
 from ..numerics.rounding import round_exact
 from . import syntax as s
@@ -96,14 +95,6 @@ Aliases = Mapping[str, Type]
 """The types that a module has named, by name."""
 
 
-def resolve_dtype(name: str) -> DType:
-    """A dtype by its name (LANG-02.2-01 to -13)."""
-    if name not in DTYPES:
-        message, allowed = f"unknown dtype {name!r}", f"one of {', '.join(DTYPES)}"
-        raise Refusal("types", message, allowed, "LANG-02.3-38", did_you_mean(name, DTYPES))
-    return DTYPES[name]
-
-
 def resolve_type(type_: s.TypeExpr, aliases: Aliases) -> Type:
     """The type an annotation names. Raises `Refusal`."""
     match type_:
@@ -111,7 +102,7 @@ def resolve_type(type_: s.TypeExpr, aliases: Aliases) -> Type:
             return _resolve_name(type_.name, aliases)
         case s.TensorType():
             shape = tuple(resolve_dim(dim) for dim in type_.shape)
-            dtype = resolve_dtype(type_.dtype)
+            dtype = dtype_named(type_.dtype)
             return Tensor(shape, dtype, resolve_layout(type_.layout) if type_.layout else ROW_MAJOR)
         case s.MemrefType():
             return _resolve_memref(type_)
@@ -132,7 +123,7 @@ def _resolve_name(name: str, aliases: Aliases) -> Type:
         allowed = f"a dtype, or a type declared above: {', '.join(aliases)}"
         remedy = did_you_mean(name, [*DTYPES, *aliases])
         raise Refusal("types", f"unknown type {name!r}", allowed, "AMB-LANG-50", remedy)
-    return Scalar(resolve_dtype(name))
+    return Scalar(dtype_named(name))
 
 
 def _resolve_memref(type_: s.MemrefType) -> Memref:
@@ -141,28 +132,19 @@ def _resolve_memref(type_: s.MemrefType) -> Memref:
         message = f"a memref is not in address space {space!r}"
         requirement = f"addrspace={' or '.join(ADDRESS_SPACES)}"
         raise Refusal("types", message, requirement, "LANG-02.2-19", did_you_mean(space, ADDRESS_SPACES))
-    return Memref(tuple(resolve_dim(dim) for dim in type_.shape), resolve_dtype(type_.dtype), space)
+    return Memref(tuple(resolve_dim(dim) for dim in type_.shape), dtype_named(type_.dtype), space)
 
 
 def _resolve_fragment(type_: s.FragmentType) -> Fragment:
     m, n, k = (read_extent(text) for text in (type_.m, type_.n, type_.k))
     if not min(m, n, k) > 0:
         raise Refusal("tile", "a fragment has an extent of 0", "extents of at least 1", "LANG-02.2-15")
-    return Fragment(m, n, k, resolve_dtype(type_.dtype), resolve_layout(type_.layout) if type_.layout else None)
+    return Fragment(m, n, k, dtype_named(type_.dtype), resolve_layout(type_.layout) if type_.layout else None)
 
 
 def resolve_mesh(type_: s.MeshType) -> Mesh:
     """A mesh with one extent for each of its distinct axes (LANG-09-01, AMB-LANG-82)."""
-    shape = tuple(read_extent(text) for text in type_.shape)
-    repeated = next((axis for axis in type_.axes if type_.axes.count(axis) > 1), "")
-    if len(shape) != len(type_.axes):
-        message = f"a mesh of {len(type_.axes)} axes has {len(shape)} extents"
-        raise Refusal("distributed", message, "one extent for each axis", "LANG-09-01")
-    if repeated:
-        raise Refusal("distributed", f"axis {repeated!r} occurs twice", "axes of different names", "LANG-09-01")
-    if 0 in shape:
-        raise Refusal("distributed", "an axis has extent 0", "extents of at least 1", "LANG-09-01")
-    return Mesh(type_.axes, shape)
+    return sound_mesh(type_.axes, tuple(map(read_extent, type_.shape)))
 
 
 def resolve_dim(dim: s.Dimension) -> Dim:
@@ -172,30 +154,7 @@ def resolve_dim(dim: s.Dimension) -> Dim:
 
 def resolve_layout(spec: s.LayoutSpec) -> Layout:
     """A known layout with exactly its parameters (LANG-02.3-39, -40, -81, -82)."""
-    names = [name for name, _ in spec.parameters]
-    repeated = next((name for name in names if names.count(name) > 1), "")
-    if repeated:
-        raise Refusal("layouts", f"{repeated} is given twice", "each parameter once", "LANG-02.3-82")
-    return make_layout(spec.name, {name: read_extent(text) for name, text in spec.parameters})
-
-
-def make_layout(name: str, sizes: Mapping[str, int]) -> Layout:
-    """A layout by its name and parameters."""
-    if name not in LAYOUTS:
-        message = f"unknown layout {name!r}"
-        raise Refusal("layouts", message, f"one of {', '.join(LAYOUTS)}", "LANG-02.3-39", did_you_mean(name, LAYOUTS))
-    parameters = LAYOUTS[name]
-    if sorted(sizes) != sorted(parameters):
-        message = f"layout {name} has parameters ({', '.join(sizes)})"
-        raise Refusal(
-            "layouts",
-            message,
-            f"{name}({', '.join(f'{key}=...' for key in sorted(parameters))})" if parameters else "no parameters",
-            "LANG-02.3-82",
-        )
-    if 0 in sizes.values():
-        raise Refusal("layouts", "a block has size 0", "block sizes of at least 1", "LANG-02.3-82")
-    return Layout(name, tuple(sorted(sizes.items())))
+    return sound_layout(spec.name, [(name, read_extent(text)) for name, text in spec.parameters])
 
 
 # Attribute values and numeric literals: from syntax to Python values (AMB-LANG-14, -15, -21, -22, -54).
@@ -268,7 +227,7 @@ def attribute_value(value: s.Expr | s.ListValue, kind: Any, element: DType | Non
     lists = [choice for choice in choices if get_origin(choice) is tuple]
     numeral = None if isinstance(value, s.ListValue) else as_number(value)
     if DType in choices and isinstance(value, s.Name | s.StringLiteral):
-        return resolve_dtype(word_of(value))
+        return dtype_named(word_of(value))
     if lists and isinstance(value, s.ListValue):
         inner, *_ = get_args(lists[0])
         inner = kind if inner is Any else inner
@@ -329,9 +288,6 @@ def word_of(value: object) -> str:
 # LANG-83).
 
 
-COMMON_ATTRIBUTES = ("shape", "dtype", "layout", "mesh_axes", "precision", "numerics_profile")
-
-
 def read_common(entries: Sequence[s.Keyword | s.Attribute], span: Span) -> dict[str, AttributeValue]:
     """The common attributes among what is given by name. Raises `Refusal`."""
     values: dict[str, AttributeValue] = {}
@@ -349,37 +305,25 @@ def read_common(entries: Sequence[s.Keyword | s.Attribute], span: Span) -> dict[
 
 def _read(entry: s.Keyword | s.Attribute) -> AttributeValue:
     match entry.name:
-        case "shape":
-            return attribute_value(entry.value, tuple[int, ...])
-        case "dtype":
-            return attribute_value(entry.value, DType)
-        case "mesh_axes":
-            words = entry.value.items if isinstance(entry.value, s.ListValue) else (entry.value,)
-            return tuple(attribute_value(word, str) for word in words)
+        case "mesh_axes" if not isinstance(entry.value, s.ListValue):
+            return (attribute_value(entry.value, str),)
         case "layout":
-            word = attribute_value(entry.value, str)
-            return known_layout(str(word)).text
+            return read_layout(str(attribute_value(entry.value, str))).text
         case "precision":
             return precision(entry.value)
-        case _:
+        case "numerics_profile":
             return profile(entry.value)
+        case _:
+            return attribute_value(entry.value, COMMON_ATTRIBUTES[entry.name])
 
 
 def profile(value: s.Expr | s.ListValue) -> str:
     """A numerics profile by its name (LANG-10-04). Raises `Refusal`."""
-    word = word_of(value)
-    if word not in PROFILES:
-        message = f"{word!r} is no numerics profile" if word else "this is no numerics profile"
-        raise Refusal("numerics", message, f"one of {', '.join(PROFILES)}", "LANG-10-04", did_you_mean(word, PROFILES))
-    return word
+    require_profile(word_of(value))
+    return word_of(value)
 
 
 def precision(value: s.Expr | s.ListValue) -> str:
     """The dtype that a precision annotation names (LANG-02-09, LANG-05.3-05). Raises `Refusal`."""
-    try:
-        dtype = resolve_dtype(word_of(value))
-    except Refusal as refusal:
-        raise Refusal("numerics", "this is no precision", "a float dtype", "LANG-02-09", refusal.remedy) from None
-    if dtype.kind not in ("float", "complex"):
-        raise Refusal("numerics", f"{dtype} is no precision", "a float dtype", "LANG-02-09")
-    return dtype.name
+    require_precision(word_of(value))
+    return word_of(value)

@@ -14,7 +14,8 @@ from ..graph.reductions import MatMul
 from ..ir.diagnostics import Category, Diagnostic, Location, Rejection
 from ..ir.operation import Block, Composite, Function, Instruction, Module, Refusal, Walk, diagnostic_of, trampoline
 from ..ir.targets import Target
-from ..ir.types import Tensor, Value, dtype_of, layout_of
+from ..ir.text import read_layout
+from ..ir.types import Tensor, Value, dtype_of
 from ..numerics.formats import DType
 from .choices import THREADS, Kind, TileSizes, contraction_tile, extents, kind_of, map_tile, rows_taken
 from .fusion import expanded, in_order, names_of
@@ -511,7 +512,7 @@ class Legality:
 
     def _cast(self, instruction: Instruction, cast: LayoutCast) -> Iterator[Diagnostic]:
         """Refuse a cast without a copy unless its producer can write the layout; consumers check it themselves."""
-        layout, current = layout_of(cast.to), cast.x.layout
+        layout, current = read_layout(cast.to), cast.x.layout
         if cast.materialize or layout == current:
             return
         root = self.plan.root(instruction.operands[0])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 
-from ..graph.constant import known_layout
 from ..graph.grad import Grad
 from ..ir.operation import (
     Applied,
@@ -22,6 +21,7 @@ from ..ir.operation import (
     derived,
     operation,
 )
+from ..ir.text import read_layout
 from ..ir.types import LAYOUTS, Dim, Numeric, Scalar, Tensor, Type, Value, show_dim
 from ..numerics.array import Array
 
@@ -235,7 +235,7 @@ class LayoutCast(ScheduleOperation):
     materialize: Attribute[bool] = False
 
     def infer(self) -> Tensor:
-        return replace(self.x, layout=known_layout(self.to))
+        return replace(self.x, layout=read_layout(self.to))
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
         return (build(LayoutCast, at.dy, to=self.x.layout.text, materialize=True),)
