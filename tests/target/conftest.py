@@ -18,7 +18,7 @@ from tessera_reference.ir.targets import Target, target_of
 from tessera_reference.ir.types import Pointer, Scalar, Type, Value
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES
-from tessera_reference.target_ir.emission.machine_code import amdgcn, amdgcn_object, ptx
+from tessera_reference.target_ir.emission.machine_code import assembly, checked, machine_for
 from tessera_reference.target_ir.operations.llvm import Constant
 from tessera_reference.target_ir.operations.memory import GetElementPtr, Load, Store
 from tessera_reference.target_ir.operations.vendors import REGISTERS
@@ -96,16 +96,16 @@ class Tools:
     def assembly(text: str, target: Target) -> str:
         """The assembly of the target's vendor."""
         Tools.needs_llvm()
-        return ptx(text, target) if target.vendor == "nvidia" else amdgcn(text, target)
+        return assembly(text, "ptx" if target.vendor == "nvidia" else "amdgcn", target)
 
     @staticmethod
     def assemble(text: str, target: Target, folder: Path) -> None:
         """Make machine code by the vendor's assembler or linker, where it is installed."""
         Tools.needs_llvm()
         if target.vendor == "nvidia":
-            Tools._ptxas(ptx(text, target), target, folder)
+            Tools._ptxas(assembly(text, "ptx", target), target, folder)
         else:
-            Tools._link(amdgcn_object(text, target), folder)
+            Tools._link(machine_for(target).emit_object(checked(text)), folder)
 
     @staticmethod
     def _ptxas(code: str, target: Target, folder: Path) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tessera_conformance.chapters.ir.kit.equality_corpus import PROGRAMS
-from tessera_reference.ir.operation import Refusal
-from tessera_reference.ir.targets import OtherVendor, target_of
+from tessera_reference.ir.operation import Function, Module, Refusal
+from tessera_reference.ir.targets import OtherVendor, Target, target_of
 from tessera_reference.ir.types import Scalar, Vector
 from tessera_reference.language import compile_source
 from tessera_reference.levels.emission import emit
@@ -21,16 +21,21 @@ from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES, dtype
 from tessera_reference.target_ir.emission.machine_code import (
     NotAccepted,
+    assembly,
     checked,
-    llvm_text,
+    llvm_module_text,
     permissions,
-    ptx,
 )
 from tessera_reference.target_ir.operations import llvm, memory, vendors
 from tessera_reference.target_ir.operations.memory import AddressOf
 from tessera_reference.target_ir.operations.vendors import KINDS, MFMA, SHAPES, LoadMatrix, MmaSync
 
 TARGETS = ("sm_80", "sm_90", "gfx90a", "gfx942")
+
+
+def llvm_text(kernel: Function, target: Target) -> str:
+    """LLVM IR of one kernel."""
+    return llvm_module_text(Module("kernels", {kernel.name: kernel}, kernel.location), target)
 
 
 def scalar(name: str) -> Scalar:
@@ -216,7 +221,7 @@ def test_what_permits_or_is_no_ir_is_not_accepted(tools: Any) -> None:
 def test_ptx_is_nvidias(kernels: Any) -> None:
     made = kernels.kernel({"x": kernels.buffer}, lambda build, x: None, target="gfx90a")
     with pytest.raises(OtherVendor):
-        ptx(llvm_text(made, kernels.target_of(made)), kernels.target_of(made))
+        assembly(llvm_text(made, kernels.target_of(made)), "ptx", kernels.target_of(made))
 
 
 def test_the_corpus_is_large_and_its_names_differ() -> None:

@@ -235,7 +235,6 @@ NO_RANKS = reading(
     153,
     "takes a mesh axis of extent 0",
     (*PROGRAMS, "ir/meshes/*", "ir/mesh-axes/*", "ir/ir-text/*"),
-    *lenient(ANNOTATIONS, "an axis has extent 0"),
     *lenient(type_text, "an axis has no extent"),
 )
 

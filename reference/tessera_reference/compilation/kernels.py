@@ -13,6 +13,7 @@ from ..ir.diagnostics import Diagnostic, Location, Rejection, Span
 from ..ir.operation import Function, Module
 from ..ir.text import print_module
 from ..ir.types import Memref, Pointer, Scalar, Tensor, Value
+from ..kernel_machine.block import extents_of
 from ..numerics.formats import DTYPES, DType
 from ..target_ir.operations.memory import SHARED, GetElementPtr, Load, Store
 from ..tile.interpreter import Launch, prepare
@@ -162,7 +163,7 @@ def entry_of(kernel: Offered) -> KernelEntry:
         return KernelEntry(kernel.name, kernel.module.name, parameters, None, DEFAULT_BLOCK)
     shared, dynamic = _shared(function)
     return KernelEntry(
-        kernel.name, kernel.module.name, parameters, None, block_of(function), shared, dynamic, level="tile"
+        kernel.name, kernel.module.name, parameters, None, extents_of(function, "block"), shared, dynamic, level="tile"
     )
 
 
@@ -177,17 +178,9 @@ def with_resources(entry: KernelEntry, lowered: Sequence[Module]) -> KernelEntry
     ]
     if not launched:
         return entry
-    x, y, z = (max(extents) for extents in zip(*map(block_of, launched), strict=True))
+    x, y, z = (max(extents) for extents in zip(*(extents_of(kernel, "block") for kernel in launched), strict=True))
     shared = max(_shared(kernel)[0] for kernel in launched)
     return replace(entry, block=(x, y, z), shared_bytes=shared)
-
-
-def block_of(kernel: Function) -> tuple[int, int, int]:
-    """The threads of a block of a kernel of a device, which has been verified."""
-    extents = kernel.attributes["block"]
-    assert isinstance(extents, tuple)
-    x, y, z = (int(extent) for extent in extents)
-    return x, y, z
 
 
 def _shared(kernel: Function) -> tuple[int, bool]:

@@ -25,9 +25,9 @@ from ..ir.operation import (
     StepEnvironment,
     Steps,
     Stepwise,
-    diagnostic_of,
     fields_of,
     operation,
+    refused_by,
 )
 from ..ir.types import LAYOUTS, ROW_MAJOR, Future, Numeric, Scalar, Tensor, Type, Value, dtype_of
 from ..numerics.array import Array
@@ -328,5 +328,4 @@ def _diagnostic(instruction: Instruction) -> Diagnostic:
         "LANG-05.5-02",
         "compute the value without it, or differentiate before it",
     )
-    operands = tuple(f"{name} is {type_}" for name, type_ in instruction.operation.operand_types)
-    return diagnostic_of(refusal.by(instruction.operation), instruction.location, operands)
+    return refused_by(instruction.operation, refusal, instruction.location)

@@ -23,6 +23,7 @@ from ..ir.operation import (
     Steps,
     Stepwise,
     diagnostic_of,
+    refused_by,
 )
 from ..ir.types import Scalar, Tensor, Value, is_unknown
 from ..numerics.array import BLOCK, Array
@@ -339,7 +340,7 @@ class Within:
         try:
             actual.results()
         except Refusal as refusal:
-            raise Rejection([refused(actual, refusal, self.location)]) from refusal
+            raise Rejection([refused_by(actual, refusal, self.location, "execute")]) from refusal
         built = actual.decompose(build, *arguments)  # type: ignore[attr-defined]  # still the same class
         return build.block(arguments, built if isinstance(built, tuple) else (built,))
 
@@ -415,21 +416,14 @@ def too_many_steps(instruction: Instruction) -> Diagnostic:
     return diagnostic_of(refusal.by(instruction.operation), instruction.location, phase="execute")
 
 
-def refused(operation: Operation, refusal: Refusal, location: Location) -> Diagnostic:
-    """Return the diagnostic of an operation whose types only running it has shown to be wrong."""
-    return diagnostic_of(refusal.by(operation), location, _operands_of(operation), "execute")
-
-
 def failed(instruction: Instruction, failure: NumericsFailure) -> Diagnostic:
     """Return the diagnostic of a failure at run time, with the place of the expression."""
-    operation = instruction.operation
-    if isinstance(failure, ShapeMismatch):
-        refusal = Refusal("shapes", str(failure), "", "", "")
-    elif isinstance(failure, DivisionByZero):
+    if isinstance(failure, DivisionByZero):
         return divided_by_zero(instruction, failure)
-    else:
-        refusal = Refusal("numerics", str(failure), "", "", "").by(operation)
-    return diagnostic_of(refusal, instruction.location, _operands_of(operation), "execute")
+    if isinstance(failure, ShapeMismatch):
+        operands = tuple(f"{name} is {type_}" for name, type_ in instruction.operation.operand_types)
+        return diagnostic_of(Refusal("shapes", str(failure)), instruction.location, operands, "execute")
+    return refused_by(instruction.operation, Refusal("numerics", str(failure)), instruction.location, "execute")
 
 
 def divided_by_zero(instruction: Instruction, failure: DivisionByZero) -> Diagnostic:
@@ -437,7 +431,3 @@ def divided_by_zero(instruction: Instruction, failure: DivisionByZero) -> Diagno
     remedy = "make sure that no divisor is zero"
     refusal = Refusal("numerics", f"divide: {failure}", "divisors other than zero", "AMB-LANG-55", remedy)
     return diagnostic_of(refusal, instruction.location, phase="execute")
-
-
-def _operands_of(operation: Operation) -> tuple[str, ...]:
-    return tuple(f"{name} is {type_}" for name, type_ in operation.operand_types)

@@ -634,6 +634,12 @@ def diagnostic_of(
     )
 
 
+def refused_by(operation: Operation, refusal: Refusal, location: Location, phase: Phase = "verify") -> Diagnostic:
+    """What an operation refuses, at a place: its name before the message, and the types of its operands."""
+    operands = tuple(f"{name} is {type_}" for name, type_ in operation.operand_types)
+    return diagnostic_of(refusal.by(operation), location, operands, phase)
+
+
 def other_type(subject: str, actual: Type, expected: Type) -> Refusal:
     """Return the refusal of a value of a wrong type: shapes and layouts have categories of their own."""
     category: Category = "types"

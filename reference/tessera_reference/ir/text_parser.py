@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 from ..numerics.formats import DType, dtype
 from ..numerics.rounding import round_exact
@@ -98,20 +98,8 @@ class Tokens:
         self, category: Category, phase: Phase, message: str, span: Span, requirement: str, clause: str, remedy: str
     ) -> NoReturn:
         """End with an error anywhere in the text."""
-        raise Rejection(
-            [
-                Diagnostic(
-                    category,
-                    phase,
-                    message,
-                    span,
-                    self.filename,
-                    requirement=requirement,
-                    clause=clause,
-                    remedy=remedy,
-                )
-            ]
-        )
+        finding = Diagnostic(category, phase, message, span, self.filename, (), requirement, clause, remedy)
+        raise Rejection([finding])
 
     def span(self, start: int, end: int) -> Span:
         """The place of a stretch of the text."""
@@ -343,13 +331,12 @@ class TextOperation:
             pending += [inner for block in operation.regions for inner in block.operations]
 
 
-# Reading a kernel's entry as section 8.1 prints it (LANG-08.1-01; AMB-LANG-280).
+# Parsing IR text to the tree of what it says (spec sections 5.2, 13.1; AMB-LANG-31, AMB-LANG-66).
 #
-# kernel @tss_kernel_k(%arg0: !llvm.ptr<global>, %arg1: i64, %arg2: f32)
-# attributes { grid=(2,1,1), block=(32,1,1), smem_bytes=64, stream=S }
-#
-# It is the `tessera.target.kernel` of the generic form. A body may stand behind it in braces; without one the entry
-# computes nothing. What must be stated is for the reader of the tree to say.
+# Operations read in MLIR's generic form, `%y = "tessera.graph.add"(%a, %b) {...} : (T, T) -> T`, and in the short one
+# of section 5.2, `%y = tessera.graph.add %a, %b {...} : (T, T) -> T`, where a single type is that of the result.
+# Everything but the name may be left out; what it means to leave it out is for the reader of the tree to say. The
+# entry of a kernel reads as in section 8.1 as well. The first error ends the parse.
 
 
 WORD = "kernel"
@@ -358,104 +345,6 @@ SCALARS = {
     name: Scalar(dtype(own)) for name, own in (("i32", "int32"), ("i64", "int64"), ("f32", "fp32"), ("f64", "fp64"))
 }
 """The scalar parameters of an entry, as LLVM names them."""
-
-
-class Parser(Protocol):
-    """The parser of the surrounding text, as far as reading an entry needs it."""
-
-    tokens: Tokens
-
-    def value(self, what: str) -> Name:
-        """The name of a value."""
-
-    def type(self, depth: int = 0) -> Type:
-        """A type."""
-
-    def attribute(self, depth: int) -> Any:
-        """The value of an attribute of the generic form."""
-
-    def operations(self, closing: str) -> Walk[list[TextOperation]]:
-        """Operations up to the closing brace."""
-
-
-def kernel_entry(parser: Parser) -> Walk[TextOperation]:
-    """The entry whose symbol is the current token. Raises `Rejection` for what has not its form."""
-    tokens = parser.tokens
-    entry = TextOperation(DEVICE_KERNELS["target"], tokens.start, tokens.end, [], [])
-    symbol = Given(tokens.text[1:], tokens.start, tokens.end)
-    tokens.advance()
-    block = TextBlock(_parameters(parser))
-    types = tuple(name.type for name in block.arguments if name.type is not None)
-    signature = Given(Signature(types, ()), symbol.end, tokens.previous_end)
-    entry.end = tokens.previous_end
-    entry.attributes = {"sym_name": symbol, "function_type": signature}
-    if tokens.accept("attributes"):
-        entry.attributes |= _attributes(parser)
-    if tokens.accept("{"):
-        block.operations = yield parser.operations("}")
-        block.end = tokens.start
-        tokens.expect("}", "at the end of a kernel")
-    else:
-        returns = next(name for name, exit in TERMINATORS.items() if exit == "return")
-        block.operations = [TextOperation(returns, entry.start, entry.end, [], [])]
-    entry.regions = [block]
-    return entry
-
-
-def _parameters(parser: Parser) -> list[Name]:
-    tokens, names = parser.tokens, list[Name]()
-    tokens.expect("(", "before the parameters of a kernel")
-    while not tokens.accept(")"):
-        if names:
-            tokens.expect(",", "between parameters")
-        name = parser.value("a parameter")
-        tokens.expect(":", f"behind %{name.text}")
-        scalar = SCALARS.get(tokens.text)
-        if scalar is not None:
-            tokens.advance()
-        names.append(Name(name.text, name.start, scalar or parser.type()))
-    return names
-
-
-def _attributes(parser: Parser) -> dict[str, Given]:
-    """`{ grid=(2,1,1), stream=S }`."""
-    tokens, attributes = parser.tokens, dict[str, Given]()
-    tokens.expect("{", "to open the attributes")
-    while not tokens.accept("}"):
-        if attributes:
-            tokens.expect(",", "between attributes")
-        start, name = tokens.start, tokens.text
-        if tokens.kind != "word" or name in attributes:
-            tokens.refuse(
-                f"expected another attribute, found {tokens.shown()}", "name=value, each once", "LANG-08.1-01"
-            )
-        tokens.advance()
-        tokens.expect("=", f"behind {name}")
-        attributes[name] = Given(_value(parser), start, tokens.previous_end)
-    return attributes
-
-
-def _value(parser: Parser) -> Any:
-    """Three extents in parentheses, a bare name, or what the generic form has."""
-    tokens = parser.tokens
-    if tokens.kind == "word" and tokens.text not in ("true", "false"):
-        return tokens.advance()
-    if not tokens.accept("("):
-        return parser.attribute(0)
-    extents = [parser.attribute(0)]
-    while not tokens.accept(")"):
-        tokens.expect(",", "between extents")
-        extents.append(parser.attribute(0))
-    return tuple(extents)
-
-
-# Parsing IR text to the tree of what it says (spec sections 5.2, 13.1; AMB-LANG-31, AMB-LANG-66).
-#
-# Operations read in MLIR's generic form, `%y = "tessera.graph.add"(%a, %b) {...} : (T, T) -> T`, and in the short one
-# of section 5.2, `%y = tessera.graph.add %a, %b {...} : (T, T) -> T`, where a single type is that of the result.
-# Everything but the name may be left out; what it means to leave it out is for the reader of the tree to say. The
-# entry of a kernel reads as in section 8.1 as well. The first error ends the parse.
-
 
 MOST_NESTED = 64
 """Lists in lists, and function types in function types."""
@@ -496,7 +385,7 @@ class _Parser:
             tokens.refuse(f"expected an operation, found {tokens.shown()}", 'a name such as "tessera.graph.add"')
         name = string(tokens) if tokens.kind == "string" else tokens.advance()
         if name == WORD and tokens.kind == "symbol" and not results:
-            entry: TextOperation = yield kernel_entry(self)
+            entry: TextOperation = yield self.kernel_entry()
             return entry
         operation = TextOperation(name, start, tokens.previous_end, results, [])
         opened = self.operands(operation)
@@ -777,3 +666,78 @@ class _Parser:
             tokens.refuse(f"expected a location, found {tokens.shown()}", 'loc("file":line:column)', "LANG-12-01")
         tokens.expect(")", "behind a location")
         return location
+
+    # Reading a kernel's entry as section 8.1 prints it (LANG-08.1-01; AMB-LANG-280).
+    #
+    # kernel @tss_kernel_k(%arg0: !llvm.ptr<global>, %arg1: i64, %arg2: f32)
+    # attributes { grid=(2,1,1), block=(32,1,1), smem_bytes=64, stream=S }
+    #
+    # It is the `tessera.target.kernel` of the generic form. A body may stand behind it in braces; without one the entry
+    # computes nothing. What must be stated is for the reader of the tree to say.
+
+    def kernel_entry(self) -> Walk[TextOperation]:
+        """The entry whose symbol is the current token. Raises `Rejection` for what has not its form."""
+        tokens = self.tokens
+        entry = TextOperation(DEVICE_KERNELS["target"], tokens.start, tokens.end, [], [])
+        symbol = Given(tokens.text[1:], tokens.start, tokens.end)
+        tokens.advance()
+        block = TextBlock(self.entry_parameters())
+        types = tuple(name.type for name in block.arguments if name.type is not None)
+        signature = Given(Signature(types, ()), symbol.end, tokens.previous_end)
+        entry.end = tokens.previous_end
+        entry.attributes = {"sym_name": symbol, "function_type": signature}
+        if tokens.accept("attributes"):
+            entry.attributes |= self.entry_attributes()
+        if tokens.accept("{"):
+            block.operations = yield self.operations("}")
+            block.end = tokens.start
+            tokens.expect("}", "at the end of a kernel")
+        else:
+            returns = next(name for name, exit in TERMINATORS.items() if exit == "return")
+            block.operations = [TextOperation(returns, entry.start, entry.end, [], [])]
+        entry.regions = [block]
+        return entry
+
+    def entry_parameters(self) -> list[Name]:
+        tokens, names = self.tokens, list[Name]()
+        tokens.expect("(", "before the parameters of a kernel")
+        while not tokens.accept(")"):
+            if names:
+                tokens.expect(",", "between parameters")
+            name = self.value("a parameter")
+            tokens.expect(":", f"behind %{name.text}")
+            scalar = SCALARS.get(tokens.text)
+            if scalar is not None:
+                tokens.advance()
+            names.append(Name(name.text, name.start, scalar or self.type()))
+        return names
+
+    def entry_attributes(self) -> dict[str, Given]:
+        """`{ grid=(2,1,1), stream=S }`."""
+        tokens, attributes = self.tokens, dict[str, Given]()
+        tokens.expect("{", "to open the attributes")
+        while not tokens.accept("}"):
+            if attributes:
+                tokens.expect(",", "between attributes")
+            start, name = tokens.start, tokens.text
+            if tokens.kind != "word" or name in attributes:
+                tokens.refuse(
+                    f"expected another attribute, found {tokens.shown()}", "name=value, each once", "LANG-08.1-01"
+                )
+            tokens.advance()
+            tokens.expect("=", f"behind {name}")
+            attributes[name] = Given(self.entry_value(), start, tokens.previous_end)
+        return attributes
+
+    def entry_value(self) -> Any:
+        """Three extents in parentheses, a bare name, or what the generic form has."""
+        tokens = self.tokens
+        if tokens.kind == "word" and tokens.text not in ("true", "false"):
+            return tokens.advance()
+        if not tokens.accept("("):
+            return self.attribute(0)
+        extents = [self.attribute(0)]
+        while not tokens.accept(")"):
+            tokens.expect(",", "between extents")
+            extents.append(self.attribute(0))
+        return tuple(extents)

@@ -105,6 +105,11 @@ class Memref:
     dtype: DType
     space: str = "global"
 
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """The shape, in which every extent is a number at Tile IR and below."""
+        return tuple(int(dim) for dim in self.shape)
+
     def __str__(self) -> str:
         return f"memref<{'x'.join([*map(show_dim, self.shape), self.dtype.name])}>[addrspace={self.space}]"
 

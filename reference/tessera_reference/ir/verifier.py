@@ -23,6 +23,7 @@ from .operation import (
     diagnostic_of,
     other_type,
     recursion,
+    refused_by,
     trampoline,
 )
 from .text import sound_mesh
@@ -227,14 +228,8 @@ class FunctionVerifier:
         types = _types(instruction.operands)
         declared = tuple([type_ for _, type_ in operation.operand_types])
         if types != declared:
-            raise Refusal(
-                "types",
-                f"the operands are ({_listed(types)}), it is made for ({_listed(declared)})"
-                if types != declared
-                else "",
-                "operands of the types that it is made for",
-                "LANG-11-01",
-            )
+            message = f"the operands are ({_listed(types)}), it is made for ({_listed(declared)})"
+            raise Refusal("types", message, "operands of the types that it is made for", "LANG-11-01")
         inferred = operation.results()
         results = _types(instruction.results)
         if inferred != results:
@@ -254,7 +249,7 @@ class FunctionVerifier:
         shown = Shown(_types(instruction.operands), attributes, results, instruction.regions, functions, meshes)
         for name, value in type(operation).hidden(shown).items():
             if getattr(operation, name) != value:
-                message = f"its {name} are not what follows from its place" if getattr(operation, name) != value else ""
+                message = f"its {name} are not what follows from its place"
                 raise Refusal("types", message, f"{name}: {value}", "LANG-11-01")
 
     # Values
@@ -289,13 +284,10 @@ class FunctionVerifier:
 
     def _refused_operation(self, refusal: Refusal, instruction: Instruction) -> None:
         """Keep what an operation refused: its name before it, the types of its operands, their names in the remedy."""
-        operation, remedy = instruction.operation, refusal.remedy
-        operands = []
-        for (name, type_), value in zip(operation.operand_types, instruction.operands, strict=False):
-            operands.append(f"{name} is {type_}")
+        remedy = refusal.remedy
+        for (name, _), value in zip(instruction.operation.operand_types, instruction.operands, strict=False):
             remedy = remedy.replace(f"{{{name}}}", f"%{value.name}")
-        problem = diagnostic_of(refusal.by(operation), instruction.location, tuple(operands))
-        self.found.append(replace(problem, remedy=remedy))
+        self.found.append(replace(refused_by(instruction.operation, refusal, instruction.location), remedy=remedy))
 
 
 def _check_results(inferred: tuple[Type, ...], results: tuple[Type, ...]) -> None:

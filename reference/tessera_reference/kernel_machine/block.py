@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ..graph.interpreter import divided_by_zero
 from ..ir.diagnostics import Diagnostic, Location, Rejection, Span, UnsupportedConstruct
-from ..ir.operation import Function, Instruction, Operation, Refusal
+from ..ir.operation import Function, Instruction, Operation, Refusal, diagnostic_of, refused_by
 from ..ir.targets import Target
 from ..ir.types import Fragment, Memref, Scalar, Value
 from ..numerics.array import Array
@@ -354,47 +354,25 @@ def too_many_steps(instruction: Instruction | None, steps: int) -> Diagnostic:
     """The error for a kernel that exceeds its budget at an instruction, which is None where it has none."""
     name = instruction.operation.short_name if instruction else "launch"
     location = instruction.location if instruction else NOWHERE
-    return Diagnostic(
-        "tile",
-        "execute",
-        f"{name}: a launch runs at most {steps} instructions, and the kernel is not done",
-        location.span,
-        location.filename,
-        requirement="a kernel that ends",
-        remedy="does a loop never end? else give the run more steps",
-    )
+    message = f"{name}: a launch runs at most {steps} instructions, and the kernel is not done"
+    refusal = Refusal("tile", message, "a kernel that ends", "", "does a loop never end? else give the run more steps")
+    return diagnostic_of(refusal, location, phase="execute")
 
 
 def failed(instruction: Instruction, failure: NumericsFailure) -> Diagnostic:
     """The error for a fault in an instruction."""
-    operation, fault = instruction.operation, isinstance(failure, KernelFault)
     if isinstance(failure, DivisionByZero):
         return divided_by_zero(instruction, failure)
-    return Diagnostic(
-        "tile" if fault else "numerics",
-        "execute",
-        f"{operation.short_name}: {failure}",
-        instruction.location.span,
-        instruction.location.filename,
-        operands=tuple(f"{name} is {type_}" for name, type_ in operation.operand_types),
-        requirement=failure.requirement if isinstance(failure, KernelFault) else "",
-        clause=failure.clause if isinstance(failure, KernelFault) else "",
-        remedy=failure.remedy if isinstance(failure, KernelFault) else "",
-    )
+    refusal = Refusal("numerics", str(failure))
+    if isinstance(failure, KernelFault):
+        refusal = Refusal("tile", str(failure), failure.requirement, failure.clause, failure.remedy)
+    return refused_by(instruction.operation, refusal, instruction.location, "execute")
 
 
 def unwritten(kernel: Function, fault: Unwritten) -> Diagnostic:
     """The error for a result that a kernel did not write completely."""
-    place = kernel.location
-    return Diagnostic(
-        "tile",
-        "execute",
-        f"@{kernel.name}: {fault}",
-        place.span,
-        place.filename,
-        requirement=fault.requirement,
-        clause=fault.clause,
-    )
+    refusal = Refusal("tile", f"@{kernel.name}: {fault}", fault.requirement, fault.clause)
+    return diagnostic_of(refusal, kernel.location, phase="execute")
 
 
 # The state of a running block: its lanes, shared memory and values, and their accesses to memory (7.2, 8.3).
@@ -479,8 +457,7 @@ class BlockState(Lanes):
         storage = self.shared.get(self.instruction)
         if storage is None:
             name = f"%{self.instruction.results[0].name}"
-            extents = tuple(int(dim) for dim in memref.shape)
-            storage = self.shared[self.instruction] = SharedStorage(name, memref.dtype, extents, self.clock)
+            storage = self.shared[self.instruction] = SharedStorage(name, memref.dtype, memref.extents, self.clock)
         return storage
 
     def offsets(self, memory: Storage, indices: tuple[Array, ...]) -> Offsets:
@@ -591,6 +568,13 @@ class KernelOperation(Operation):
     def execute(self, *operands: Any, **context: Any) -> Any:
         """Never called: it runs by `run`, in a block."""
         raise TypeError(f"{self.name} runs in kernels")
+
+
+def extents_of(kernel: Function, name: str) -> Place:
+    """The `grid` or the `block` of a kernel, which the verifier has seen to."""
+    extents = kernel.attributes[name]
+    assert isinstance(extents, tuple) and len(extents) == 3, "a kernel that was not verified"
+    return int(extents[0]), int(extents[1]), int(extents[2])
 
 
 def identity(operation: Operation) -> tuple[type[Operation], str]:

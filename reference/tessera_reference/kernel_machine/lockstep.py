@@ -181,8 +181,8 @@ class LockstepState(BlockState):
     def allocate(self, memref: Memref) -> SharedStorage:
         assert self.instruction is not None
         if self.instruction not in self.shared:
-            extents = tuple(int(dim) for dim in memref.shape)
-            self.shared[self.instruction] = LockstepShared("", memref.dtype, extents, self.clock, self.blocks)
+            shared = LockstepShared("", memref.dtype, memref.extents, self.clock, self.blocks)
+            self.shared[self.instruction] = shared
         return self.shared[self.instruction]
 
     def offsets(self, memory: Storage, indices: tuple[Array, ...]) -> Offsets:

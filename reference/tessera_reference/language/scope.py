@@ -7,7 +7,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..ir.diagnostics import Category, Diagnostic, Location, Severity, Span, UnsupportedConstruct
-from ..ir.operation import AttributeValue, Block, Exit, Instruction, Operation, Refusal, Unimplemented, fields_of
+from ..ir.operation import (
+    AttributeValue,
+    Block,
+    Exit,
+    Instruction,
+    Operation,
+    Refusal,
+    Unimplemented,
+    diagnostic_of,
+    fields_of,
+    refused_by,
+)
 from ..ir.types import Dim, Scalar, Tensor, Type, Value, marked
 from ..ir.verifier import refuse_narrow_accumulation
 
@@ -41,17 +52,9 @@ class Findings:
 
     def refused(self, refusal: Refusal, span: Span, operation: Operation | None = None) -> None:
         """Keep what an operation or an annotation refused."""
-        subject = f"{operation.short_name}: " if operation else ""
-        operands = tuple(f"{name} is {type_}" for name, type_ in operation.operand_types) if operation else ()
-        self.report(
-            refusal.category,
-            subject + refusal.message,
-            span,
-            refusal.requirement,
-            refusal.clause,
-            refusal.remedy,
-            operands=operands,
-        )
+        location = Location(self.filename, span)
+        found = refused_by(operation, refusal, location) if operation else diagnostic_of(refusal, location)
+        self.diagnostics.append(found)
 
     @property
     def errors(self) -> int:

@@ -38,6 +38,7 @@ from ..kernel_machine.block import (
     KernelOperation,
     Program,
     Step,
+    extents_of,
     too_many_steps,
     unwritten,
 )
@@ -213,7 +214,7 @@ def run_kernel(
     with phase execute for errors of the kernel, `TooLarge` for what does not fit in memory, and
     `UnsupportedConstruct` for regions nested too deep.
     """
-    grid, extents = _extents(kernel, "grid"), _extents(kernel, "block")
+    grid, extents = extents_of(kernel, "grid"), extents_of(kernel, "block")
     lanes = prod(extents)
     if lanes > target.threads_per_block:
         raise TooLarge("launch", "threads of a block", lanes, target.threads_per_block)
@@ -246,7 +247,7 @@ class _Launches:
         self.count += 1
         if self.count == 3:
             recorder = Recorder()
-            program = recorder.program(prepare(kernel, prod(_extents(kernel, "block"))))
+            program = recorder.program(prepare(kernel, prod(extents_of(kernel, "block"))))
             try:
                 numbers = [recorder.fresh(x.dtype, x.shape) if isinstance(x, Array) else x for x in inputs]
                 outputs = _run(kernel, program, numbers, target, steps)
@@ -272,7 +273,7 @@ def _run(
     order: str | Sequence[int] = "forward",
 ) -> tuple[Array, ...]:
     """Run each instruction, of many blocks at once where they run in lockstep."""
-    grid, extents = _extents(kernel, "grid"), _extents(kernel, "block")
+    grid, extents = extents_of(kernel, "grid"), extents_of(kernel, "block")
     together = _in_lockstep(kernel, program, inputs, target, steps) if order == "forward" else None
     if together is not None:
         return together
@@ -294,7 +295,7 @@ def _in_lockstep(
     kernel: Function, program: Program, inputs: Sequence[Array | Uninitialised], target: Target, steps: int
 ) -> tuple[Array, ...] | None:
     """Return the buffers of a kernel whose blocks ran in lockstep; None where they do not, or where few would."""
-    grid, extents = _extents(kernel, "grid"), _extents(kernel, "block")
+    grid, extents = extents_of(kernel, "grid"), extents_of(kernel, "block")
     blocks, lanes = prod(grid), prod(extents)
     worthwhile = LOCKSTEP and blocks > 1 and blocks * sum(1 for _ in kernel.body.walk()) >= WORTHWHILE
     if not worthwhile or lanes % target.warp:
@@ -317,17 +318,11 @@ def _in_lockstep(
     return tuple(buffer.array() for buffer in buffers or ())
 
 
-def _extents(kernel: Function, name: str) -> Place:
-    extents = kernel.attributes[name]
-    assert isinstance(extents, tuple) and len(extents) == 3, "a kernel that was not verified"
-    return int(extents[0]), int(extents[1]), int(extents[2])
-
-
 def _stated(parameter: Value, argument: Argument) -> Array | Uninitialised:
     if argument is not None:
         return argument
     assert isinstance(parameter.type, Memref), f"%{parameter.name} is given nothing"
-    return Uninitialised(parameter.type.dtype, tuple(int(dim) for dim in parameter.type.shape))
+    return Uninitialised(parameter.type.dtype, parameter.type.extents)
 
 
 def _in_order(order: str | Sequence[int], blocks: int) -> Iterable[int]:

@@ -56,7 +56,7 @@ def shared_bound(function: Function) -> int:
         if isinstance(instruction.operation, SharedAlloc):
             memref = instruction.operation.returns
             begin = -(-end // ALIGNMENT) * ALIGNMENT
-            end = begin + prod(int(dim) for dim in memref.shape) * memref.dtype.storage_bytes
+            end = begin + prod(memref.extents) * memref.dtype.storage_bytes
     return end
 
 
@@ -213,7 +213,7 @@ def _verify_shape(operation: MmaSync, target: Target) -> None:
 
 def _offset(memory: Memref, indices: tuple[Value, ...], constants: dict[Value, int]) -> int | None:
     """The byte offset of constant indices; where rows are aligned the last index is enough."""
-    size, extents = memory.dtype.storage_bytes, [int(dim) for dim in memory.shape]
+    size, extents = memory.dtype.storage_bytes, memory.extents
     steps = [prod(extents[axis + 1 :]) * size for axis in range(len(extents))]
     total = 0
     for index, step in zip(indices, steps, strict=bool(indices)):

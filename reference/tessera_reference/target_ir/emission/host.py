@@ -17,6 +17,7 @@ import numpy as np
 
 from ...ir.operation import Block, Function, Instruction, Module
 from ...ir.types import Pointer
+from ...kernel_machine.block import extents_of
 from ...numerics.array import Array
 from ...numerics.errors import DivisionByZero
 from ...numerics.formats import DType
@@ -26,7 +27,7 @@ from ..operation import Entry, TargetOperation, Writer, llvm_type
 from ..operations.llvm import CALLEES, Call, passed_type
 from ..operations.memory import AddressOf
 from ..operations.vendors import Register
-from .machine_code import HIDDEN, binding, checked, extents_of, parameter_names
+from .machine_code import HIDDEN, binding, checked, parameter_names
 
 _PASSED: Mapping[str, Any] = {
     "double": ctypes.c_double,

@@ -10,6 +10,7 @@ from ...ir.diagnostics import MissingTool
 from ...ir.operation import Function, Module
 from ...ir.targets import OtherVendor, Target
 from ...ir.types import Value
+from ...kernel_machine.block import extents_of
 from ...tile.operations import AXES
 from ..operation import Entry, Writer, llvm_type
 
@@ -33,17 +34,9 @@ ALIGNMENT = 16
 """Bytes at whose multiples every buffer begins (LANG-16-05)."""
 
 
-def llvm_text(kernel: Function, target: Target) -> str:
-    """LLVM IR of one kernel at the Target level, which the verifier has passed."""
-    return _module_text([kernel], target)
-
-
 def llvm_module_text(module: Module, target: Target) -> str:
-    """LLVM IR of every kernel of a module."""
-    return _module_text([function for function in module.functions.values() if function.device == "target"], target)
-
-
-def _module_text(kernels: list[Function], target: Target) -> str:
+    """LLVM IR of every kernel of a module at the Target level, which the verifier has passed."""
+    kernels = [function for function in module.functions.values() if function.device == "target"]
     declared: dict[str, None] = {}
     bodies = []
     for number, kernel in enumerate(kernels):
@@ -53,12 +46,6 @@ def _module_text(kernels: list[Function], target: Target) -> str:
     bounds = [_attributes(kernel, target, number) for number, kernel in enumerate(kernels)]
     head = [f'target triple = "{TRIPLES[target.vendor]}"', "", *declared, ""]
     return "\n".join([*head, *bodies, *bounds, ""])
-
-
-def extents_of(kernel: Function, name: str) -> tuple[int, int, int]:
-    """The grid or the block of a kernel, which the verifier has seen to."""
-    x, y, z = kernel.attributes[name]  # type: ignore[misc, str-unpack]  # three integers
-    return int(x), int(y), int(z)
 
 
 def _entry_of(kernel: Function, target: Target) -> Entry:
@@ -170,20 +157,10 @@ VENDORS = {"ptx": "nvidia", "amdgcn": "amd"}
 """Whose assembly each kind is."""
 
 
-def ptx(text: str, target: Target) -> str:
-    """PTX of LLVM IR for an NVIDIA target. Raises `OtherVendor`, `NotAccepted` and `MissingTool`."""
-    return assembly(text, "ptx", target)
-
-
-def amdgcn(text: str, target: Target) -> str:
-    """Assembly of LLVM IR for an AMD target. Raises `OtherVendor`, `NotAccepted` and `MissingTool`."""
-    return assembly(text, "amdgcn", target)
-
-
 def assembly(text: str, kind: str, target: Target) -> str:
     """The assembly of that kind. Raises `OtherVendor`, `NotAccepted` and `MissingTool`."""
     require_vendor(kind, target)
-    code: str = _machine(target).emit_assembly(checked(text))
+    code: str = machine_for(target).emit_assembly(checked(text))
     return code
 
 
@@ -199,12 +176,7 @@ def bitcode(text: str) -> bytes:
     return code
 
 
-def amdgcn_object(text: str, target: Target) -> bytes:
-    """A relocatable object, which a linker makes a code object. Raises `NotAccepted` and `MissingTool`."""
-    code: bytes = _machine(target).emit_object(checked(text))
-    return code
-
-
-def _machine(target: Target) -> Any:
+def machine_for(target: Target) -> Any:
+    """LLVM's machine for a target. Raises `MissingTool`."""
     llvm_target = binding().Target.from_triple(TRIPLES[target.vendor])
     return llvm_target.create_target_machine(cpu=target.name, features=FEATURES.get(target.name, ""), opt=2)

@@ -8,11 +8,10 @@ from dataclasses import replace
 from ...ir.operation import Block, Function, Instruction, Module, Operation, fields_of
 from ...ir.targets import Target, target_of
 from ...ir.types import Fragment, Memref, Pointer, Scalar, Type, Value
-from ...kernel_machine.block import FragmentUse, KernelOperation
+from ...kernel_machine.block import FragmentUse, KernelOperation, extents_of
 from ...tile import fragments, operations
 from ...tile.fragments import fragment_uses
 from .. import operations as _declared  # noqa: F401, declares them, so that what is printed can be read
-from ..emission.machine_code import extents_of
 from ..operations import memory as scf
 from ..operations.memory import GLOBAL
 from . import memory as lowered_memory
@@ -58,8 +57,7 @@ class _Kernel:
     def _parameter(self, value: Value) -> Value:
         if isinstance(value.type, Memref):
             pointer = Value(value.name, Pointer(GLOBAL))
-            shape = lowered_memory.extents_of(value.type)
-            self.body.values[value] = Buffer(pointer, shape, value.type.dtype.storage, "global")
+            self.body.values[value] = Buffer(pointer, value.type.extents, value.type.dtype.storage, "global")
             return pointer
         return self._argument(value)
 
@@ -177,7 +175,7 @@ def _values_of(value: Number | Share) -> tuple[Value, ...]:
 
 
 def _load(body: Body, instruction: Instruction) -> Number:
-    buffer = body.buffer(instruction.operands[0])
+    buffer = body.held(instruction.operands[0], Buffer)
     at = lowered_memory.offset(body, buffer, [body.scalar(operand) for operand in instruction.operands[1:]])
     if buffer.dtype.kind == "complex":
         storage_type = scalars.in_memory(buffer.dtype)
@@ -186,7 +184,7 @@ def _load(body: Body, instruction: Instruction) -> Number:
 
 
 def _store(body: Body, instruction: Instruction) -> None:
-    value, buffer = body.element(instruction.operands[0]), body.buffer(instruction.operands[1])
+    value, buffer = body.element(instruction.operands[0]), body.held(instruction.operands[1], Buffer)
     if isinstance(value, Pair):
         value = scalars.packed(body, value, buffer.dtype)
     at = lowered_memory.offset(body, buffer, [body.scalar(operand) for operand in instruction.operands[2:]])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from ...ir.operation import Instruction
-from ...ir.types import Fragment, Memref, Scalar, Value, Vector
+from ...ir.types import Fragment, Scalar, Value, Vector
 from ...kernel_machine.block import FragmentUse
 from ...numerics.formats import DType
 from ...tile.fragments import FragmentZero, LoadMatrix, MmaSync
@@ -27,17 +27,12 @@ LANE_BYTES = 4
 """ds_bpermute counts lanes in bytes, four for each."""
 
 
-def extents_of(memref: Memref) -> tuple[int, ...]:
-    """The shape of a memref, whose extents are numbers at this level."""
-    return tuple(int(dim) for dim in memref.shape)
-
-
 def allocated(body: Body, instruction: Instruction) -> Buffer:
     """A piece of shared memory, named after its value."""
     operation = instruction.operation
     assert isinstance(operation, SharedAlloc)
     memref = operation.returns
-    shape, dtype = extents_of(memref), memref.dtype.storage
+    shape, dtype = memref.extents, memref.dtype.storage
     name = f"shared{sum(isinstance(earlier.operation, memory.AddressOf) for earlier in body.before)}"
     with body.within(body.before):
         pointer = body(memory.AddressOf, global_name=name, elements=prod(shape), elem_type=dtype)
@@ -86,7 +81,7 @@ def copy(body: Body, instruction: Instruction) -> None:
     """An asynchronous copy."""
     operation = instruction.operation
     assert isinstance(operation, CopyAsync)
-    source, destination = (body.buffer(value) for value in instruction.operands[:2])
+    source, destination = (body.held(value, Buffer) for value in instruction.operands[:2])
     indices = [body.scalar(value) for value in instruction.operands[2:]]
     rank = len(source.shape) if indices else 0
     begin, end = offset(body, source, indices[:rank]), offset(body, destination, indices[rank:])
@@ -210,7 +205,7 @@ def multiplied(body: Body, instruction: Instruction, use: FragmentUse) -> Share:
     assert isinstance(operation, MmaSync)
     unit = unit_for(body, operation.c)
     parts_of(body, operation.c, use)
-    a, b, c = (body.share(value).parts for value in instruction.operands)
+    a, b, c = (body.held(value, Share).parts for value in instruction.operands)
     rows, columns, depth = operation.m // unit.m, operation.n // unit.n, operation.k // unit.k
     products = []
     for row in range(rows):
@@ -249,7 +244,7 @@ def stored(body: Body, instruction: Instruction) -> None:
     unit = unit_for(body, fragment)
     into = _Matrix(body, instruction, 1)
     spread = unit.of("c")
-    for part, corner in zip(body.share(instruction.operands[0]).parts, unit.corners("c", fragment), strict=True):
+    for part, corner in zip(body.held(instruction.operands[0], Share).parts, unit.corners("c", fragment), strict=True):
         base = into.of_lane(spread, corner)
         for position in range(spread.held):
             element = body(vectors.ExtractElement, part, position=position)
@@ -263,7 +258,7 @@ class _Matrix:
         self, body: Body, instruction: Instruction, memory: int, stride: int | None = None, transpose: bool = False
     ) -> None:
         self.body = body
-        self.buffer: Buffer = body.buffer(instruction.operands[memory])
+        self.buffer: Buffer = body.held(instruction.operands[memory], Buffer)
         indices = [body.scalar(value) for value in instruction.operands[memory + 1 :]]
         self.corner = offset(body, self.buffer, indices)
         along = stride or self.buffer.shape[-1]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, TypeVar
 
 from ...ir.diagnostics import Location, UnsupportedConstruct
 from ...ir.operation import Builder, Instruction, Operation
@@ -57,6 +57,7 @@ class Pair:
 
 Number = Value | Pair
 Lowered = Number | Buffer | Share
+L = TypeVar("L", Value, Pair, Buffer, Share)
 
 
 class Body(Builder):
@@ -109,7 +110,7 @@ class Body(Builder):
         """The sum of two indices; folded where both are constants."""
         numbers = self.number_of(a), self.number_of(b)
         if None not in numbers:
-            return self.index(sum(numbers), _dtype(a))  # type: ignore[arg-type]  # neither is None
+            return self.index(sum(numbers), dtype_of(a))  # type: ignore[arg-type]  # neither is None
         if 0 in numbers:
             return b if numbers[0] == 0 else a
         return self(Add, a, b)
@@ -118,8 +119,8 @@ class Body(Builder):
         """An index times a constant."""
         number = self.number_of(a)
         if number is not None:
-            return self.index(number * factor, _dtype(a))
-        return a if factor == 1 else self(Mul, a, self.index(factor, _dtype(a)))
+            return self.index(number * factor, dtype_of(a))
+        return a if factor == 1 else self(Mul, a, self.index(factor, dtype_of(a)))
 
     def over(self, a: Value, divisor: int) -> Value:
         """The quotient of an index that is not negative."""
@@ -167,40 +168,21 @@ class Body(Builder):
 
     # Lowered forms of values
 
+    def held(self, value: Value, kind: type[L]) -> L:
+        """The lowered form of a value, which is of this kind."""
+        lowered = self.values[value]
+        assert isinstance(lowered, kind)
+        return lowered
+
     def scalar(self, value: Value) -> Value:
         """The lowered form of a scalar that is not complex."""
-        number = self.values[value]
-        assert isinstance(number, Value)
-        return number
-
-    def pair(self, value: Value) -> Pair:
-        """The lowered form of a complex number."""
-        pair = self.values[value]
-        assert isinstance(pair, Pair)
-        return pair
+        return self.held(value, Value)
 
     def element(self, value: Value) -> Number:
         """The lowered form of any scalar."""
-        element = self.values[value]
-        assert isinstance(element, Value | Pair)
-        return element
-
-    def buffer(self, value: Value) -> Buffer:
-        """The lowered form of a memref."""
-        buffer = self.values[value]
-        assert isinstance(buffer, Buffer)
-        return buffer
-
-    def share(self, value: Value) -> Share:
-        """The lowered form of a fragment."""
-        share = self.values[value]
-        assert isinstance(share, Share)
-        return share
-
-
-def _dtype(value: Value) -> DType:
-    assert isinstance(value.type, Scalar)
-    return value.type.dtype
+        lowered = self.values[value]
+        assert isinstance(lowered, Value | Pair)
+        return lowered
 
 
 def plain(type_: Type) -> Type:
@@ -379,7 +361,7 @@ def part(body: Body, instruction: Instruction) -> Value:
     """The real or the imaginary part."""
     operation = instruction.operation
     assert isinstance(operation, Part)
-    pair = body.pair(instruction.operands[0])
+    pair = body.held(instruction.operands[0], Pair)
     return pair.real if operation.which == "real" else pair.imaginary
 
 
@@ -438,20 +420,20 @@ def _rounded(on_floats: type[llvm.Binary], on_integers: type[llvm.Binary]) -> Ca
     return lowered
 
 
-def _extremum(body: Body, on_floats: type[llvm.Binary], on_integers: type[llvm.Binary], a: Value, b: Value) -> Value:
-    """An instruction whose result is one of its operands."""
-    dtype = dtype_of(a)
-    if dtype.kind != "float":
-        return body(on_integers, a, b)
-    return unrounded(body, body(on_floats, widened(body, a), widened(body, b)), dtype)
+def _extremum(on_floats: type[llvm.Binary], on_integers: type[llvm.Binary]) -> Callable[..., Value]:
+    """The instruction on floats or on integers, whose result is one of its operands."""
+
+    def lowered(body: Body, operation: Operation, a: Value, b: Value) -> Value:
+        dtype = dtype_of(a)
+        if dtype.kind != "float":
+            return body(on_integers, a, b)
+        return unrounded(body, body(on_floats, widened(body, a), widened(body, b)), dtype)
+
+    return lowered
 
 
-def _maximum(body: Body, operation: Operation, a: Value, b: Value) -> Value:
-    return _extremum(body, llvm.Maximum, llvm.SMax, a, b)
-
-
-def _minimum(body: Body, operation: Operation, a: Value, b: Value) -> Value:
-    return _extremum(body, llvm.Minimum, llvm.SMin, a, b)
+_maximum = _extremum(llvm.Maximum, llvm.SMax)
+_minimum = _extremum(llvm.Minimum, llvm.SMin)
 
 
 def _comparison(on_floats: str, on_integers: str) -> Callable[..., Value]:
