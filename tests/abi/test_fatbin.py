@@ -68,6 +68,22 @@ def test_a_fatbin_that_cannot_be_is_not_made(small_module: Fatbin, change: dict[
     refused(lambda: replace(small_module, **change))
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"targets": ("sm_90", "sm_90")}, "targets is ['sm_90', 'sm_90']; expected"),
+        (
+            {"sections": (Section("graph-ir", None, b""), Section("ptx", "sm_90", b"")) * 2},
+            "sections is ['graph-ir', 'ptx sm_90', 'graph-ir', 'ptx sm_90']; expected",
+        ),
+    ],
+)
+def test_a_message_shows_lists_and_no_values_of_python(
+    small_module: Fatbin, change: dict[str, Any], said: str, refused: Any
+) -> None:
+    assert said in str(refused(lambda: replace(small_module, **change)))
+
+
 KEY, OTHER = bytes(range(32)), bytes(range(1, 33))
 
 

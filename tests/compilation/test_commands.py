@@ -110,6 +110,7 @@ def test_explain_tells_of_a_launch(program: Path, capsys: pytest.CaptureFixture[
     ("arguments", "said"),
     [
         (["explain", "IMAGE", "--extent", "N"], "NAME=N"),
+        (["explain", "IMAGE", "--extent", "N=1" + "0" * 5000], "N from 0 to 999999999"),
         (["explain", "IMAGE", "--extent", "K=3"], "launches give M, N"),
         (["explain", "IMAGE", "--extent", "M=3"], "no kernel has only these; there are M, N"),
         (["explain", "IMAGE", "--extent", "N=3", "--extent", "M=3", "--target", "sm_80"], "without code for sm_80"),

@@ -190,7 +190,7 @@ PROGRAM = """module m {
         ),
         (["--function", "s"], 2, "@s cannot be made a kernel: a result is fp32"),
         (["--function", "d", "--ranks", "9"], 2, "--ranks is 9, expected 1 to 8"),
-        (["--function", "d", "--extent", "L"], 2, "--extent 'L' is not of the form NAME=N, N at least 1"),
+        (["--function", "d", "--extent", "L"], 2, "--extent 'L' is not of the form NAME=N, N from 1 to 999999999"),
         (["--function", "d", "--extent", "L=0"], 2, "--extent 'L=0' is not of the form"),
         ([], 2, "which function? use --function"),
     ],

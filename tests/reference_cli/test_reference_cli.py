@@ -165,6 +165,17 @@ def test_other_subcommands_are_not_imported() -> None:
     assert imported.isdisjoint({"tessera_reference.commands.images", "tessera_reference.runtime"})
 
 
+def test_inspect_starts_without_the_compiler() -> None:
+    program = (
+        "import sys; from tessera_reference.cli import main; "
+        "main(['inspect', '/dev/null']); print(*sorted(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "the size of the image is 0" in done.stderr
+    imported = set(done.stdout.split())
+    assert imported.isdisjoint({"tessera_reference.compilation", "tessera_reference.kernel_machine"})
+
+
 def test_a_module_that_is_no_subcommand_is_none(capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("lowering-options", "no-such-command"):
         with pytest.raises(SystemExit) as ended:

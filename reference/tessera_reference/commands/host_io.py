@@ -20,7 +20,7 @@ from ..ir.types import own_dims
 from ..mesh.topology import default
 from ..numerics.environment import check_environment
 from ..runtime.bridged import LENGTH, RANKS, Comparison, counted, image_of, run_kernel
-from .program import BadInput, compile_file, read_bytes, selected, write_file
+from .program import BadInput, add_extent_option, compile_file, extents_given, read_bytes, selected, write_file
 
 # `tessera-reference host-io run`: a function run by the runtime and by messages, with the frames and a comparison.
 
@@ -30,13 +30,7 @@ def register_run(parser: Any) -> None:
     parser.add_argument("file", metavar="FILE", help="a program of the language")
     parser.add_argument("--function", metavar="NAME", help="the function; needed when there are several")
     parser.add_argument("--ranks", type=int, default=RANKS, metavar="N", help="ranks, each a PE (default: %(default)s)")
-    parser.add_argument(
-        "--extent",
-        action="append",
-        default=[],
-        metavar="NAME=N",
-        help=f"the extent of an open dimension; {LENGTH} unless given",
-    )
+    add_extent_option(parser, f"the extent of an open dimension; {LENGTH} unless given")
     parser.set_defaults(run=run, source_text="")
 
 
@@ -47,24 +41,13 @@ def run(options: argparse.Namespace) -> int:
     most = min(len(list(Endpoint().machine.places())), len(default().devices))
     if not 1 <= options.ranks <= most:
         raise BadInput(f"--ranks is {options.ranks}, expected 1 to {most}")
-    extents = dict.fromkeys(own_dims(parameter.type for parameter in function.parameters), LENGTH) | _extents(
-        options.extent
-    )
+    given = extents_given(options, least=1)
+    extents = dict.fromkeys(own_dims(parameter.type for parameter in function.parameters), LENGTH) | given
     inputs = [counted(function, extents, rank) for rank in range(options.ranks)]
     shapes = {name: array.shape for name, array in inputs[0].items() if array.shape}
     comparison = run_kernel(Endpoint(), image_of(module, function, shapes), function.name, inputs)
     _show(comparison)
     return 0 if comparison.equal else 1
-
-
-def _extents(options: list[str]) -> dict[str, int]:
-    extents = {}
-    for option in options:
-        name, _, number = option.partition("=")
-        if not number.isascii() or not number.isdecimal() or not 1 <= int(number[:9]) == int(number):
-            raise BadInput(f"--extent {option!r} is not of the form NAME=N, N at least 1")
-        extents[name] = int(number)
-    return extents
 
 
 def _show(comparison: Comparison) -> None:

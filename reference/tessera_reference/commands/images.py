@@ -1,4 +1,7 @@
-"""`tessera-reference compile`, `inspect` and `explain`: module images (runtime spec 8.1, 15, 17)."""
+"""`tessera-reference compile`, `inspect` and `explain`: module images (runtime spec 8.1, 15, 17).
+
+Functions that need the compiler import it: `inspect` starts without it.
+"""
 
 from __future__ import annotations
 
@@ -11,23 +14,14 @@ from typing import Any
 from ..abi.fatbin import Fatbin, KernelEntry, read
 from ..abi.fatbin.image import KEY_BYTES, MAGIC
 from ..abi.status import is_compatible
-from ..compilation.executables import explain_launch
-from ..compilation.extents import named_dimensions
-from ..compilation.images import (
-    Extras,
-    compile_module,
-    explanation_json,
-    explanation_text,
-    image_of_graph,
-    kernel_lines,
-    targets_named,
-)
 from ..ir.operation import Function, Module, Operation
 from ..ir.targets import DEFAULT, TARGETS
 from .program import (
     BadInput,
+    add_extent_option,
     add_schedule_options,
     compile_text,
+    extents_given,
     file_command,
     read_bytes,
     read_text,
@@ -55,6 +49,8 @@ def register_compile(subparsers: Any) -> None:
 
 def compile_image(options: argparse.Namespace) -> int:
     """Write the image of a program or of IR text. Raises `BadInput` and as the compiler."""
+    from ..compilation.images import Extras, compile_module, image_of_graph, targets_named
+
     text, from_dsl = read_text(options), options.at == "dsl"
     modules = compile_text(text, options).modules if from_dsl else ()
     names = options.target or [DEFAULT]
@@ -118,8 +114,7 @@ def inspect_image(image: bytes) -> Iterator[str]:
     yield f"targets {', '.join(fatbin.targets) or 'none'}"
     for section in fatbin.sections:
         signed = f", by {section.data[:KEY_BYTES].hex()}" if section.kind == "signature" else ""
-        of_target = f" {section.target}" if section.target else ""
-        yield f"section {section.kind}{of_target}: {len(section.data)} bytes{signed}"
+        yield f"section {section}: {len(section.data)} bytes{signed}"
     policy = fatbin.metadata.policy
     yield f"policy {policy}" if policy else "policy: that of the context"
     for kernel in fatbin.metadata.kernels:
@@ -152,13 +147,7 @@ def register_explain(subparsers: Any) -> None:
         "say what a program's operations are, or what was decided about a module image",
     )
     parser.add_argument("--json", action="store_true", help="of a module image: as JSON")
-    parser.add_argument(
-        "--extent",
-        action="append",
-        default=[],
-        metavar="NAME=N",
-        help="of a module image: a dimension that launches give, to see what is decided for it",
-    )
+    add_extent_option(parser, "of a module image: a dimension that launches give, to see what is decided for it")
     parser.add_argument("--target", metavar="NAME", help="of a module image: the target that --extent is about")
 
 
@@ -206,6 +195,8 @@ def summary(operation: type[Operation]) -> str:
 
 def explain_image(image: bytes, options: argparse.Namespace) -> str:
     """The text, or the JSON, of what was decided about a module (RT-17-03, -08, -09). Raises `Failure`, `BadInput`."""
+    from ..compilation.images import explanation_json, explanation_text
+
     fatbin = read(image)
     if options.extent:
         return _explained_for(fatbin, options)
@@ -213,13 +204,12 @@ def explain_image(image: bytes, options: argparse.Namespace) -> str:
 
 
 def _explained_for(fatbin: Fatbin, options: argparse.Namespace) -> str:
-    extents: dict[str, int] = {}
-    for text in options.extent:
-        name, _, number = text.partition("=")
-        if not number.isascii() or not number.isdecimal():
-            raise BadInput(f"--extent {text!r} is not of the form NAME=N")
-        extents[name] = int(number)
-    known: Any = {name for kernel in fatbin.metadata.kernels for name in named_dimensions(kernel)}
+    from ..compilation.executables import explain_launch
+    from ..compilation.extents import named_dimensions
+    from ..compilation.images import kernel_lines
+
+    extents = extents_given(options, least=0)
+    known = {name for kernel in fatbin.metadata.kernels for name in named_dimensions(kernel)}
     for name in extents:
         if name not in known:
             raise BadInput(f"--extent {name}: launches give {', '.join(sorted(known)) or 'no dimensions'}")

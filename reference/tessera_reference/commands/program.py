@@ -295,6 +295,22 @@ def _extents(option: str, text: str, count: int | None = None) -> tuple[int, ...
     return extents
 
 
+def add_extent_option(parser: argparse.ArgumentParser, summary: str) -> None:
+    """An option that `extents_given` reads."""
+    parser.add_argument("--extent", action="append", default=[], metavar="NAME=N", help=summary)
+
+
+def extents_given(options: argparse.Namespace, least: int) -> dict[str, int]:
+    """The extents of the options `--extent NAME=N`. Raises `BadInput`."""
+    extents = {}
+    for text in options.extent:
+        name, _, number = text.partition("=")
+        if not re.fullmatch("[0-9]{1,9}", number) or int(number) < least:
+            raise BadInput(f"--extent {text!r} is not of the form NAME=N, N from {least} to 999999999")
+        extents[name] = int(number)
+    return extents
+
+
 def shaped(modules: Sequence[Module], options: argparse.Namespace) -> tuple[Module, ...]:
     """The modules with the function of the options for the shapes that they give. Raises `BadInput`."""
     if not options.shape:

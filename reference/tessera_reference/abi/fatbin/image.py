@@ -114,6 +114,9 @@ class Section:
             except UnicodeDecodeError:
                 require(False, f"section {self.kind}", self.data, "text in UTF-8")
 
+    def __str__(self) -> str:
+        return f"{self.kind} {self.target}" if self.target else self.kind
+
 
 @dataclass(frozen=True)
 class Fatbin:
@@ -154,18 +157,17 @@ class Fatbin:
 
     def _check_sections(self) -> None:
         require_all("the sections", self.sections, Section)
-        names = [(section.kind, section.target) for section in self.sections]
         targets = set(self.targets)
-        for kind, target in names:
+        for section in self.sections:
+            kind, target = section.kind, section.target
             require(kind != "metadata", "a section's kind", kind, "another: the metadata is separate")
             listed_target = target is None or target in targets
             require(listed_target, f"the target of section {kind}", target, "one of the module's targets")
+        names = list(map(str, self.sections))
         require(len(set(names)) == len(names), "sections", names, "each kind once for each target")
-        require(
-            any(kind in CODE_KINDS for kind, _ in names), "sections", names, "one at least of " + ", ".join(CODE_KINDS)
-        )
-        unsigned = names[:-1]
-        require(("signature", None) not in unsigned, "sections", names, "the signature, if any, as the last one")
+        coded = any(section.kind in CODE_KINDS for section in self.sections)
+        require(coded, "sections", names, "one at least of " + ", ".join(CODE_KINDS))
+        require("signature" not in names[:-1], "sections", names, "the signature, if any, as the last one")
 
 
 # Signatures of modules (runtime spec 15, RT-15-01, RT-15-05): Ed25519 over the image without its signature.

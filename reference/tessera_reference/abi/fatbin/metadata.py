@@ -30,7 +30,12 @@ def malformed(actual: str, allowed: str) -> Failure:
 def require(holds: bool, what: str, value: object, allowed: str) -> None:
     """Raise `Failure` with TESS_ERR_INVALID_VALUE unless a condition on `value` holds."""
     if not holds:
-        raise malformed(f"{what} is {shown(value)}", allowed)
+        raise malformed(f"{what} is {shown(_as_list(value))}", allowed)
+
+
+def _as_list(value: object) -> object:
+    """A value as messages say it: a tuple is a list in an image."""
+    return [_as_list(item) for item in value] if isinstance(value, tuple) else value
 
 
 def require_all(what: str, values: object, kind: type) -> None:
