@@ -125,8 +125,7 @@ def diagnose(text: str, path: str, target: Target) -> Sequence[Diagnostic]:
     except Rejection as rejection:
         return [*warnings, *rejection.diagnostics]
     except UnsupportedConstruct as unsupported:
-        message = f"{unsupported.feature} is not supported yet"
-        return [_about(message, unsupported.location.span, unsupported.location.filename), *warnings]
+        return [_about(unsupported.reason, unsupported.location.span, unsupported.location.filename), *warnings]
     except Exception as failure:  # an error of the reference must not end the session
         message = f"the reference failed on this document: {type(failure).__name__}: {failure}"
         return [_about(message, Span(1, 1, 1, 2), path)]

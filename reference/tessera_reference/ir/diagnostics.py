@@ -111,7 +111,30 @@ class UnsupportedConstruct(Exception):
     def __init__(self, feature: str, location: Location) -> None:
         self.feature = feature
         self.location = location
-        super().__init__(f"{location}: {feature} is not supported yet")
+        self.reason = _reason(feature)
+        super().__init__(f"{location}: {self.reason}")
+
+
+_LIMITS = {
+    "deep_calls": "calls nest more deeply than they can be executed here: call fewer functions from within others",
+    "deep_nesting": "this nests more deeply than it can be read here: split it into functions",
+    "deep_regions": "branches and loops nest more deeply than they can be executed here: split the kernel",
+    "more_memory": "this needs more memory than there is: use smaller tensors",
+    "complex_constant": "no IR holds complex constants: make it a parameter",
+}
+_INSTEAD = {
+    "execute": "it is no tensor or scalar, which alone are given from outside and returned",
+    "lower": "kernels count elements in 32 bits: run the function at Graph or Schedule IR",
+    "target": "Target IR does not express it: run the function at Tile IR or above",
+}
+
+
+def _reason(feature: str) -> str:
+    """Return what cannot be done here, and what to do instead, with the name of the feature."""
+    area, _, construct = feature.partition(".")
+    if construct in _LIMITS:
+        return f"{_LIMITS[construct]} ({feature})"
+    return f"{feature} is not supported" + (f": {_INSTEAD[area]}" if area in _INSTEAD else "")
 
 
 HIDDEN = re.compile(
