@@ -181,7 +181,8 @@ def _described(package: Package) -> Iterator[str]:
         yield f"directive {directive.name} = {directive.value}: {directive.state}"
     for kernel in package.kernels:
         parameters = ", ".join(f"{name}: {kind}" for name, kind in kernel.parameters.items())
-        work = f"{len(kernel.instructions)} instructions, {kernel.fixed} + {kernel.per_element} * elements cycles"
+        cycles = f"{kernel.cycles.fixed} + {kernel.cycles.per_element} * elements cycles"
+        work = f"{len(kernel.payload.instructions)} instructions, {cycles}"
         yield f"kernel {kernel.name}({parameters}) on {kernel.executor}: {work}"
     for channel in package.channels:
         yield f"channel {channel.name}: capacity {channel.capacity}, latency {channel.latency}"

@@ -17,33 +17,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, Final, NoReturn, TypeAlias, TypeVar
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 
 from .errors import ProgramRefused, UnsupportedDirective
+from .forms import Reader, form, member, members, objects
 from .kernels import DTYPES
-from .package import Channel as PackageChannel
-from .package import (
-    Package,
-    Schedule,
-    Tables,
-    check_acyclic,
-    package_bytes,
-    read_channel,
-    read_directive,
-    read_policy,
-    read_resources,
-    read_tables,
-    read_task_window,
-    stream_graph,
-    uses,
-)
-from .statements import BodyReader, member, members, name, objects, record
+from .package import Package, TaskWindow, package_bytes, read, stream_graph, uses
 from .targets import Target, target
 
-UNITS, MODES = ("tasks", "bytes"), ("stall", "abort", "benchmark")
 DEFAULT_POLICY = {"id": "round_robin", "parameters": {"workers": 1}}
 DEFAULT_WINDOW = {"size": 64}
 NOTHING: Mapping[str, Any] = {"kernels": [], "schedule": {}, "csp": {}, "slots": [], "symbols": [], "tensors": []}
@@ -57,8 +40,17 @@ def compile_program(program: Any, target: Target) -> tuple[Package, list[str]]:
     """
     stated = {**NOTHING, **members(program, "", ("name",), tuple(NOTHING))}
     csp = {"channels": [], "processes": [], **members(stated["csp"], "/csp", (), ("channels", "processes"))}
-    stated |= {"csp": csp, "target": target.name, "phase": target.phase}
-    package = read_tables(stated, Tables(), _channel, _slot, partial(_schedule, target))
+    channels = [
+        _channel(channel, f"/csp/channels/{place}")
+        for place, channel in enumerate(objects(csp["channels"], "/csp/channels"))
+    ]
+    whole = stated | {
+        "target": target.name,
+        "phase": target.phase,
+        "csp": csp | {"channels": channels},
+        "schedule": _schedule(stated["schedule"], target),
+    }
+    package = read(whole, Reader(numbered=False))
     used = list(uses(package, list(stated["schedule"].get("resources", {}))))
     if any(channel.get("payload", "token") != "token" for channel in csp["channels"]):
         used.append(("csp", "payload_channels", "/csp/channels"))
@@ -70,40 +62,31 @@ def compile_program(program: Any, target: Target) -> tuple[Package, list[str]]:
         if state == "diagnosed":
             ignored[f"target {target.name} ignores {feature}"] = None
     if target.name == "aie":
-        check_acyclic(package)
         package = replace(package, stream_graph=stream_graph(package))
     return package, list(ignored)
 
 
-def _channel(value: Mapping[str, Any], path: str) -> PackageChannel:
+def _channel(value: Mapping[str, Any], path: str) -> dict[str, Any]:
     """A channel; what travels in it is a `token` where nothing is said, else a `tensor` (AMB-WSP-35)."""
     member(value.get("payload", "token"), f"{path}/payload", ("token", "tensor"))
-    return read_channel({name: member for name, member in value.items() if name != "payload"}, path)
+    return {field: stated for field, stated in value.items() if field != "payload"}
 
 
-def _slot(value: Mapping[str, Any], path: str) -> str:
-    return str(record(value, path, {"name": name})["name"])
-
-
-def _schedule(target: Target, value: Any, reader: BodyReader) -> Schedule:
-    path = "/schedule"
-    stated = members(value, path, (), ("policy", "task_window", "resources", "directives"))
-    return Schedule(
-        read_policy(stated.get("policy", DEFAULT_POLICY), f"{path}/policy", reader),
-        read_task_window(stated.get("task_window", DEFAULT_WINDOW), f"{path}/task_window", UNITS, MODES),
-        read_resources(stated.get("resources", {}), f"{path}/resources"),
-        tuple(
-            read_directive(directive, f"{path}/directives/{place}", target.state)
-            for place, directive in enumerate(objects(stated.get("directives", []), f"{path}/directives"))
-        ),
-        target.directives,
-    )
+def _schedule(value: Any, target: Target) -> dict[str, Any]:
+    """A schedule with its defaults, and what the target does with its directives."""
+    defaults = {"policy": DEFAULT_POLICY, "task_window": DEFAULT_WINDOW, "resources": {}, "directives": []}
+    stated = {**defaults, **members(value, "/schedule", (), tuple(defaults))}
+    directives = []
+    for place, directive in enumerate(objects(stated["directives"], "/schedule/directives")):
+        members(directive, f"/schedule/directives/{place}", ("name", "value"))
+        directives.append({**directive, "state": target.state(str(directive["name"]))})
+    return stated | {"directives": directives, "capabilities": target.directives}
 
 
 # Building a program in Python, as a `with` of nested bodies; Python has no part in its execution (WSP-01.1-02).
 
 
-STALL: Final = "stall"
+STALL = "stall"
 Given = TypeVar("Given")
 
 
@@ -168,15 +151,6 @@ class Tensor:
     """A tensor by name."""
 
     name: str
-
-
-@dataclass(frozen=True)
-class TaskWindow:
-    """`TaskWindow(4, unit="tasks", mode=STALL)` (section 3.2)."""
-
-    size: int
-    unit: str = "tasks"
-    mode: str = STALL
 
 
 @dataclass(frozen=True)
@@ -276,7 +250,7 @@ class Program:
 
     def task_window(self, window: TaskWindow) -> None:
         """The bound of tasks in flight."""
-        self.form["schedule"]["task_window"] = {"size": window.size, "unit": window.unit, "mode": window.mode}
+        self.form["schedule"]["task_window"] = form(window)
 
     def resources(self, **sizes: int) -> None:
         """Sizes of tensormap_pool, deplist_pool, heap_arena and ready_queue."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from .errors import first_cycle
 from .machine import CHANNEL_EMPTY_WAIT, CHANNEL_FULL_WAIT, RESOURCE_OF, TASK_WAIT
-from .package import Package, capacity_of, consumed_channels, no_scopes_of, produced_channels
+from .package import Package, capacity_of, no_scopes_of
 
 Result = Mapping[str, Any]
 Execute = Callable[[Mapping[str, int], int], Result]
@@ -118,8 +118,8 @@ def _wait_graph(package: Package, waiting: Result) -> dict[str, list[str]]:
             reason, subject = at["waiting"]["reason"], at["waiting"]["for"]
             kind = "channel" if reason in (CHANNEL_EMPTY_WAIT, CHANNEL_FULL_WAIT) else "resource"
             graph[name] = [] if reason == TASK_WAIT else [f"{kind} {subject}"]
-    consumes = [consumed_channels(package.processes[place].body) for place in alive]
-    produces = [produced_channels(package.processes[place].body) for place in alive]
+    consumes = [package.processes[place].consumes for place in alive]
+    produces = [package.processes[place].produces for place in alive]
     for place, channel in enumerate(waiting["channels"]):
         if channel["senders"]:
             ends = [processes[index] for index, taken in zip(alive, consumes, strict=True) if place in taken]

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, TypeAlias
+from functools import cached_property
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from .errors import ProgramRefused
-from .statements import U64, member, members, name, objects, record, whole
+from .forms import U64, Amount, Name, Word, member
 
 Values: TypeAlias = npt.NDArray[Any]
 Effect: TypeAlias = Callable[[Sequence[int]], None]
@@ -29,142 +29,117 @@ DTYPES: Mapping[str, np.dtype[Any]] = {
     "fp64": np.dtype("<f8"),
     "bool": np.dtype("?"),
 }
-EXECUTORS = ("vector", "matrix", "dma")
-MOST_CYCLES = (1 << 32) - 1
+Op: TypeAlias = Annotated[str, lambda reader, value, path: member(value, path, tuple(INSTRUCTIONS))]
 
 
 @dataclass(frozen=True)
 class Operand:
     """A parameter by name, or a constant."""
 
-    parameter: str = ""
-    constant: int = 0
+    parameter: Name | None = None
+    constant: Word | None = None
+
+    def check(self, path: str) -> None:
+        """Raise `ProgramRefused` for none of the two, and for both."""
+        if (self.parameter is None) == (self.constant is None):
+            raise ProgramRefused(path, "is no operand: a parameter or a constant")
 
 
 @dataclass(frozen=True)
 class Instruction:
     """One operation on whole tensors."""
 
-    op: str
-    destination: str
+    op: Op
+    destination: Name
     operands: tuple[Operand, ...]
+
+    def check_parameters(self, parameters: Mapping[str, str], path: str) -> None:
+        """Raise `ProgramRefused` for operands that the operation does not take."""
+        if parameters.get(self.destination) != "tensor":
+            raise ProgramRefused(f"{path}/destination", f"{self.destination} is no tensor parameter")
+        taken = INSTRUCTIONS[self.op].operands
+        if len(self.operands) != len(taken):
+            problem = f"are {len(self.operands)}, expected {len(taken)} for {self.op}"
+            raise ProgramRefused(f"{path}/operands", problem)
+        for place, (operand, needed) in enumerate(zip(self.operands, taken, strict=True)):
+            kind = "scalar" if operand.parameter is None else parameters.get(operand.parameter)
+            if kind is None:
+                problem = f"{operand.parameter} is no parameter of the kernel"
+                raise ProgramRefused(f"{path}/operands/{place}/parameter", problem)
+            if needed not in (kind, "any"):
+                raise ProgramRefused(f"{path}/operands/{place}", f"is a {kind}, and {self.op} needs a {needed}")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a kernel."""
+
+    name: Name
+    kind: Literal["tensor", "scalar"]
+
+
+@dataclass(frozen=True)
+class Payload:
+    """The instructions of a kernel, and what they work on."""
+
+    form: Literal["wsp-kernel"]
+    parameters: tuple[Parameter, ...]
+    instructions: tuple[Instruction, ...]
+
+
+@dataclass(frozen=True)
+class Cycles:
+    """The report of a kernel."""
+
+    fixed: Amount = 0
+    per_element: Amount = 0
+
+    def of(self, counts: Sequence[int]) -> int:
+        """Return the cycles for tensors of these counts."""
+        return self.fixed + self.per_element * max(counts, default=0)
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """An entry of the kernel registry."""
+    """An entry of the kernel registry; its entry symbol is its name where a program names none."""
 
-    name: str
-    executor: str
-    entry: str
-    parameters: Mapping[str, str]
-    instructions: tuple[Instruction, ...]
-    fixed: int = 0
-    per_element: int = 0
+    name: Name
+    payload: Payload
+    cycles: Cycles
+    executor: Literal["vector", "matrix", "dma"] = "vector"
+    entry: Name = ""
 
-    @property
+    def check(self, path: str) -> None:
+        """Raise `ProgramRefused` for parameters of one name, and instructions that do not fit them."""
+        if not self.entry:
+            object.__setattr__(self, "entry", self.name)
+        if len(self.parameters) < len(self.payload.parameters):
+            raise ProgramRefused(f"{path}/payload/parameters", "have a name twice")
+        for place, instruction in enumerate(self.payload.instructions):
+            instruction.check_parameters(self.parameters, f"{path}/payload/instructions/{place}")
+
+    @cached_property
+    def parameters(self) -> Mapping[str, str]:
+        """The kinds of the parameters, by name."""
+        return {parameter.name: parameter.kind for parameter in self.payload.parameters}
+
+    @cached_property
     def written(self) -> tuple[str, ...]:
         """The tensors that some instruction has as its destination, by parameter, in their order."""
-        destinations = {instruction.destination for instruction in self.instructions}
+        destinations = {instruction.destination for instruction in self.payload.instructions}
         return tuple(parameter for parameter in self.parameters if parameter in destinations)
-
-    def cycles(self, counts: Sequence[int]) -> int:
-        """Its own report, for tensors of these counts."""
-        return self.fixed + self.per_element * max(counts, default=0)
-
-
-def read_kernel(value: Mapping[str, Any], path: str) -> Kernel:
-    """A kernel of a program or package. Raises `ProgramRefused`."""
-    stated = members(value, path, ("name", "payload", "cycles"), ("executor", "entry"))
-    called = name(stated["name"], f"{path}/name")
-    payload = members(stated["payload"], f"{path}/payload", ("form", "parameters", "instructions"))
-    member(payload["form"], f"{path}/payload/form", ("wsp-kernel",))
-    parameters = {}
-    for place, entry in enumerate(objects(payload["parameters"], f"{path}/payload/parameters")):
-        at = f"{path}/payload/parameters/{place}"
-        parameter = members(entry, at, ("name", "kind"))
-        if name(parameter["name"], f"{at}/name") in parameters:
-            raise ProgramRefused(f"{at}/name", f"{parameter['name']} is there twice")
-        parameters[parameter["name"]] = member(parameter["kind"], f"{at}/kind", ("tensor", "scalar"))
-    listed = objects(payload["instructions"], f"{path}/payload/instructions")
-    instructions = [
-        _instruction(instruction, f"{path}/payload/instructions/{place}", parameters)
-        for place, instruction in enumerate(listed)
-    ]
-    cycle = partial(whole, least=0, most=MOST_CYCLES)
-    cycles = record(stated["cycles"], f"{path}/cycles", {}, {"fixed": cycle, "per_element": cycle})
-    return Kernel(
-        called,
-        member(stated.get("executor", "vector"), f"{path}/executor", EXECUTORS),
-        name(stated.get("entry", called), f"{path}/entry"),
-        parameters,
-        tuple(instructions),
-        **cycles,
-    )
-
-
-def _instruction(value: Mapping[str, Any], path: str, parameters: Mapping[str, str]) -> Instruction:
-    stated = members(value, path, ("op", "destination", "operands"))
-    op = member(stated["op"], f"{path}/op", tuple(INSTRUCTIONS))
-    destination = name(stated["destination"], f"{path}/destination")
-    if parameters.get(destination) != "tensor":
-        raise ProgramRefused(f"{path}/destination", f"{destination} is no tensor parameter")
-    operands = objects(stated["operands"], f"{path}/operands")
-    count = INSTRUCTIONS[op].operands
-    if len(operands) != count:
-        raise ProgramRefused(f"{path}/operands", f"are {len(operands)}, expected {count} for {op}")
-    read = [_operand(operand, f"{path}/operands/{place}", parameters) for place, operand in enumerate(operands)]
-    if op in ("copy", "sum") and parameters.get(read[0].parameter) != "tensor":
-        raise ProgramRefused(f"{path}/operands/0", f"is no tensor, as {op} needs")
-    if op in ("fill", "iota") and parameters.get(read[0].parameter) == "tensor":
-        raise ProgramRefused(f"{path}/operands/0", f"is a tensor, and {op} needs a scalar or a constant")
-    return Instruction(op, destination, tuple(read))
-
-
-def _operand(value: Mapping[str, Any], path: str, parameters: Mapping[str, str]) -> Operand:
-    if set(value) == {"constant"}:
-        return Operand(constant=whole(value["constant"], f"{path}/constant", 0, U64))
-    parameter = name(members(value, path, ("parameter",))["parameter"], f"{path}/parameter")
-    if parameter not in parameters:
-        raise ProgramRefused(f"{path}/parameter", f"{parameter} is no parameter of the kernel")
-    return Operand(parameter=parameter)
-
-
-def kernel_json(kernel: Kernel) -> dict[str, Any]:
-    """The form of a kernel in a package, without its id."""
-    return {
-        "name": kernel.name,
-        "executor": kernel.executor,
-        "entry": kernel.entry,
-        "payload": {
-            "form": "wsp-kernel",
-            "parameters": [{"name": parameter, "kind": kind} for parameter, kind in kernel.parameters.items()],
-            "instructions": [
-                {
-                    "op": instruction.op,
-                    "destination": instruction.destination,
-                    "operands": [
-                        {"parameter": operand.parameter} if operand.parameter else {"constant": operand.constant}
-                        for operand in instruction.operands
-                    ],
-                }
-                for instruction in kernel.instructions
-            ],
-        },
-        "cycles": {"fixed": kernel.fixed, "per_element": kernel.per_element},
-    }
 
 
 def check_call(kernel: Kernel, tensors: Mapping[str, tuple[str, int]], path: str) -> None:
     """The instructions are defined for tensors of these dtypes and counts, by parameter. Raises `ProgramRefused`."""
-    for instruction in kernel.instructions:
+    for instruction in kernel.payload.instructions:
         dtype, count = tensors[instruction.destination]
         if dtype == "bool" and not INSTRUCTIONS[instruction.op].of_bool:
             raise ProgramRefused(path, f"kernel {kernel.name}: {instruction.op} is not defined for bool")
         if instruction.op == "sum" and count != 1:
             raise ProgramRefused(path, f"kernel {kernel.name}: the destination of sum has {count} elements, expected 1")
         for operand in instruction.operands:
-            if operand.parameter not in tensors:
+            if operand.parameter is None or operand.parameter not in tensors:
                 continue
             other, length = tensors[operand.parameter]
             if other != dtype or (length != count and instruction.op != "sum"):
@@ -177,7 +152,7 @@ def bound(kernel: Kernel, tensors: Mapping[str, Values]) -> Effect:
     """Return the effect of a call on its tensors, as a function of the scalar arguments in their parameters' order."""
     scalars = [parameter for parameter, kind in kernel.parameters.items() if kind == "scalar"]
     steps = []
-    for instruction in kernel.instructions:
+    for instruction in kernel.payload.instructions:
         destination = tensors[instruction.destination]
         readers = [_value_of(operand, tensors, scalars, destination.dtype) for operand in instruction.operands]
         steps.append((INSTRUCTIONS[instruction.op].apply, destination, readers))
@@ -192,14 +167,14 @@ def bound(kernel: Kernel, tensors: Mapping[str, Values]) -> Effect:
 def _value_of(
     operand: Operand, tensors: Mapping[str, Values], scalars: Sequence[str], dtype: np.dtype[Any]
 ) -> Callable[[Sequence[int]], Any]:
+    if operand.parameter is None:
+        constant = _element(operand.constant or 0, dtype)
+        return lambda values: constant
     if operand.parameter in tensors:
         tensor = tensors[operand.parameter]
         return lambda values: tensor
-    if operand.parameter:
-        place = scalars.index(operand.parameter)
-        return lambda values: _element(values[place], dtype)
-    constant = _element(operand.constant, dtype)
-    return lambda values: constant
+    place = scalars.index(operand.parameter)
+    return lambda values: _element(values[place], dtype)
 
 
 def _element(value: int, dtype: np.dtype[Any]) -> Any:
@@ -260,21 +235,21 @@ def _sum(destination: Values, source: Values) -> None:
 
 @dataclass(frozen=True)
 class InstructionKind:
-    """A kind of instruction: its effect, and its operands."""
+    """A kind of instruction: its effect, and what its operands are: a tensor, a scalar, or any of the two."""
 
     apply: Callable[..., None]
-    operands: int
+    operands: tuple[str, ...]
     of_bool: bool = False
 
 
 INSTRUCTIONS: Mapping[str, InstructionKind] = {
-    "fill": InstructionKind(_fill, 1, of_bool=True),
-    "iota": InstructionKind(_iota, 1),
-    "copy": InstructionKind(_fill, 1, of_bool=True),
-    "add": InstructionKind(_arithmetic(np.add), 2),
-    "sub": InstructionKind(_arithmetic(np.subtract), 2),
-    "mul": InstructionKind(_arithmetic(np.multiply), 2),
-    "min": InstructionKind(_extreme(True), 2, of_bool=True),
-    "max": InstructionKind(_extreme(False), 2, of_bool=True),
-    "sum": InstructionKind(_sum, 1),
+    "fill": InstructionKind(_fill, ("scalar",), of_bool=True),
+    "iota": InstructionKind(_iota, ("scalar",)),
+    "copy": InstructionKind(_fill, ("tensor",), of_bool=True),
+    "add": InstructionKind(_arithmetic(np.add), ("any", "any")),
+    "sub": InstructionKind(_arithmetic(np.subtract), ("any", "any")),
+    "mul": InstructionKind(_arithmetic(np.multiply), ("any", "any")),
+    "min": InstructionKind(_extreme(True), ("any", "any"), of_bool=True),
+    "max": InstructionKind(_extreme(False), ("any", "any"), of_bool=True),
+    "sum": InstructionKind(_sum, ("tensor",)),
 }

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from ..mesh.engine import Engine, FirstCome, Mailbox, Seeded
 from . import policies
 from .errors import RunError
-from .kernels import DTYPES
-from .package import Package, produced_channels
+from .kernels import DTYPES, Effect, bound
+from .package import CallSite, Package, capacity_of, no_scopes_of
 
 # Stalls by reason, in the document's vocabulary (section 3.4.2): how many episodes, and how long they lasted.
 
@@ -69,24 +69,6 @@ class Waiting(NamedTuple):
     since: int
     subject: str
     statement: str
-
-
-@dataclass(slots=True, eq=False)
-class CallSite:
-    """A `run` or `task` statement as it is executed; tensors by id, each once; `heap` is the bytes of those written.
-
-    Nothing changes one; it is not frozen since it is made for every call of every execution, in a third of the time.
-    """
-
-    kernel: int
-    cycles: int
-    effect: Callable[[Sequence[int]], None]
-    scalars: tuple[Callable[[], int], ...]
-    reads: tuple[int, ...]
-    writes: tuple[int, ...]
-    heap: int
-    waits: tuple[int, ...] = ()
-    signals: tuple[int, ...] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -476,7 +458,7 @@ class Machine:
         package: Package,
         symbols: Sequence[int],
         tensors: Sequence[bytes],
-        sizes: dict[str, int],
+        settings: Mapping[str, int],
         agenda: Agenda,
     ) -> None:
         self.package = package
@@ -488,20 +470,21 @@ class Machine:
             for tensor, data in zip(package.tensors, tensors, strict=True)
         ]
         self.stalls = Stalls()
-        self.resources = Resources(sizes)
+        sizes = {resource: settings[resource] for resource in package.schedule.resources}
+        self.resources = Resources({"task_ring": settings["task_window"], **sizes})
         self.tensor_map = TensorMap(len(package.tensors))
         self.tasks: dict[int, TaskState] = {}
         self.assignments: list[int] = []
         self.kernel_runs = [0] * len(package.kernels)
         self.kernel_cycles = [0] * len(package.kernels)
         self.processes = [
-            ProcessState(index, process.name, produced_channels(process.body), process.without_scopes)
+            ProcessState(index, process.name, process.produces, settings[no_scopes_of(process.name)] > 0)
             for index, process in enumerate(package.processes)
         ]
         self.channels = [
             ChannelState(
                 index,
-                channel.capacity,
+                settings[capacity_of(channel.name)],
                 channel.latency,
                 sum(index in process.produces for process in self.processes),
                 self.agenda,
@@ -515,6 +498,7 @@ class Machine:
         assert isinstance(count, int)
         self.workers = [WorkerState(index) for index in range(count)]
         self._place = policies.placement(policy.id, policy.parameters, self.symbols)
+        self._effects: dict[tuple[int, ...], Effect] = {}
         self.observed: list[list[Any]] | None = None
         self.spinning: int | None = None
         self._stalled: dict[int, ProcessState] = {}
@@ -629,6 +613,14 @@ class Machine:
         tokens = sum(channel.sent + channel.taken for channel in self.channels)
         return len(self.assignments) + sum(self.kernel_runs) + tokens
 
+    def apply(self, site: CallSite, scalars: Sequence[int]) -> None:
+        """The effect of a kernel on its tensors."""
+        call = site.kernel, *site.tensors.values()
+        if call not in self._effects:
+            memory = {name: self.tensors[tensor] for name, tensor in site.tensors.items()}
+            self._effects[call] = bound(self.package.kernels[site.kernel], memory)
+        self._effects[call](scalars)
+
     def count_kernel(self, site: CallSite) -> None:
         """A kernel has run."""
         self.kernel_runs[site.kernel] += 1
@@ -644,7 +636,7 @@ class Machine:
                 self._startable[worker.index] = worker
 
     def _kernel_ends(self, task: TaskState) -> None:
-        task.site.effect(task.scalars)
+        self.apply(task.site, task.scalars)
         self.count_kernel(task.site)
         self._signal(task)
 

@@ -23,8 +23,8 @@ from . import policies
 from .deadlock import explained
 from .errors import DeviceNeeded, WspFailure
 from .kernels import Kernel, Operand
-from .package import Package, produced_channels
-from .run import MOST_STEPS, RUNS, CallForm, Run, checked
+from .package import Package, Process
+from .run import MOST_STEPS, RUNS, Run, inputs
 from .statements import (
     Body,
     Close,
@@ -112,9 +112,9 @@ class Tables:
         instructions: list[str] = []
         kernels: list[str] = []
         for kernel in package.kernels:
-            kernels.append(row(text(kernel.name), row(len(instructions), len(kernel.instructions))))
+            kernels.append(row(text(kernel.name), row(len(instructions), len(kernel.payload.instructions))))
             instructions += list(_instructions(kernel))
-        processes = [row(text(process.name), *self._process(process.body)) for process in package.processes]
+        processes = [row(text(process.name), *self._process(process)) for process in package.processes]
         policy = package.schedule.policy
         worker = self._value(policies.worker(policy.id, policy.parameters))
         tables: Sequence[tuple[str, str, Sequence[object]]] = (
@@ -177,21 +177,20 @@ class Tables:
 
     def _site(self, call: RunKernel | Task) -> int:
         """The place of a call of a kernel."""
-        form = CallForm.of(self.package, call)
-        waits, signals = (call.waits, call.signals) if isinstance(call, Task) else ((), ())
-        scalars = [self._value(scalar) for scalar in form.scalars]
+        site = self.package.site(call)
+        scalars = [self._value(scalar) for scalar in site.scalars]
         self.most_scalars = max(self.most_scalars, len(scalars))
-        lists = [*form.tensors.values()], scalars, form.reads, form.writes, waits, signals
-        numbers = f"UINT64_C({form.cycles})", f"UINT64_C({form.heap})"
-        self.sites.append(row(call.kernel, *numbers, *map(self._list, lists)))
+        lists = [*site.tensors.values()], scalars, site.reads, site.writes, site.waits, site.signals
+        numbers = f"UINT64_C({site.cycles})", f"UINT64_C({site.heap})"
+        self.sites.append(row(site.kernel, *numbers, *map(self._list, lists)))
         return len(self.sites) - 1
 
-    def _process(self, body: Body) -> tuple[int, int, str]:
+    def _process(self, process: Process) -> tuple[int, int, str]:
         """The first step of a process, how many loops are in one another, and the channels that it produces."""
         first, self._loop_depth = len(self.steps), 0
-        self._body(body, "body", 0)
+        self._body(process.body, "body", 0)
         self._step("END", "end")
-        return first, self._loop_depth, self._list(produced_channels(body))
+        return first, self._loop_depth, self._list(process.produces)
 
     def _step(self, kind: str, path: str, *members: int | str) -> int:
         """The place of a new step; what it does not know yet is 0."""
@@ -255,11 +254,11 @@ def _instructions(kernel: Kernel) -> Iterator[str]:
 
     def operand(stated: Operand) -> str:
         for kind, names in places.items():
-            if stated.parameter in names:
+            if stated.parameter is not None and stated.parameter in names:
                 return row(f"OF_{kind.upper()}", names[stated.parameter])
         return row("OF_CONSTANT", f"UINT64_C({stated.constant})")
 
-    for instruction in kernel.instructions:
+    for instruction in kernel.payload.instructions:
         op = INSTRUCTIONS.get(instruction.op, f"KERNEL_{instruction.op.upper()}")
         operands = [*map(operand, instruction.operands), row("OF_CONSTANT", 0)][:2]
         yield row(op, places["tensor"][instruction.destination], row(*operands))
@@ -385,7 +384,7 @@ class NativeRun:
         seed: int | None = None,
         max_steps: int = MOST_STEPS,
     ) -> None:
-        checked(package, symbols or {}, tensors or {}, resources or {}, max_steps)
+        inputs(package, symbols or {}, tensors or {}, resources or {}, max_steps)
         self._package, self._program = package, _program(c_tables([package]))
         self._place = TemporaryDirectory()
         weakref.finalize(self, self._place.cleanup)

@@ -13,10 +13,10 @@ from typing import Any
 
 from .builder import compile_program
 from .errors import ProgramRefused
+from .forms import members, name, objects
 from .native import NativeRun
 from .package import Package
 from .run import Run
-from .statements import members, name, objects
 from .targets import target
 
 TASK = ("key", "reads", "writes", "waits", "signals")

@@ -5,20 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property
 from itertools import product
-from typing import Any, NoReturn, TypeVar
+from typing import Annotated, Any, Literal, NoReturn
 
 from ..ir.diagnostics import read_json
-from ..numerics.formats import shown
 from . import policies
 from .errors import STATES, ArgumentRefused, PackageRefused, ProgramRefused, UnsupportedDirective, first_cycle
-from .kernels import DTYPES, Kernel, check_call, kernel_json, read_kernel
+from .forms import MOST, Amount, Name, Reader, Size, Text, form, member, members, name, plain, text, whole
+from .kernels import DTYPES, Kernel, check_call
 from .statements import (
     Body,
-    BodyReader,
     Close,
     Cond,
     Consume,
@@ -33,14 +32,7 @@ from .statements import (
     Task,
     TensorArgument,
     Wait,
-    expression_json,
-    member,
-    members,
-    name,
-    objects,
-    record,
-    statements_json,
-    whole,
+    read_expression,
 )
 from .targets import NAMES, Target, target
 
@@ -66,6 +58,8 @@ def content_hash(document: Mapping[str, Any]) -> str:
 
 ABI = "v10.0"
 FORMAT = 1
+MOST_ELEMENTS = 1 << 24
+HEX = re.compile(r"(?:[0-9a-f]{2})*")
 RESOURCES: Mapping[str, int] = {
     "tensormap_pool": 256,
     "deplist_pool": 1024,
@@ -75,30 +69,62 @@ RESOURCES: Mapping[str, int] = {
 """The bounded resources beside the task ring, and their sizes where a program names none (AMB-WSP-51)."""
 
 
+def _read_parameters(reader: Reader, value: Any, path: str) -> Mapping[str, int | Expression]:
+    if not isinstance(value, dict):
+        raise ProgramRefused(path, "is no object")
+    return {
+        name(parameter, path): read_expression(reader, stated, f"{path}/{parameter}")
+        if isinstance(stated, dict)
+        else whole(stated, f"{path}/{parameter}", 0, MOST)
+        for parameter, stated in value.items()
+    }
+
+
+def _read_resources(reader: Reader, value: Any, path: str) -> Mapping[str, int]:
+    stated = members(value, path, tuple(RESOURCES) if reader.numbered else (), tuple(RESOURCES))
+    return {**RESOURCES, **{resource: whole(size, f"{path}/{resource}", 1, MOST) for resource, size in stated.items()}}
+
+
+def _read_capabilities(reader: Reader, value: Any, path: str) -> Mapping[str, str]:
+    if not isinstance(value, dict):
+        raise ProgramRefused(path, "is no object")
+    return {text(entry, path): member(state, f"{path}/{entry}", STATES) for entry, state in value.items()}
+
+
+def _read_bytes(reader: Reader, value: Any, path: str) -> bytes:
+    if not isinstance(value, str) or not HEX.fullmatch(value):
+        raise ProgramRefused(path, "is no text of bytes in lower-case hexadecimal digits")
+    return bytes.fromhex(value)
+
+
 @dataclass(frozen=True)
 class Policy:
     """A dispatch policy with its parameters; an expression of a user's policy is a parameter too."""
 
-    id: str
-    parameters: Mapping[str, int | Expression]
+    id: Name
+    parameters: Annotated[Mapping[str, int | Expression], _read_parameters]
+
+    def check(self, path: str) -> None:
+        """Raise `ProgramRefused` for a policy that there is not, and for other parameters than it has."""
+        policies.check(self.id, self.parameters, path)
 
 
 @dataclass(frozen=True)
 class TaskWindow:
-    """The bound of tasks in flight (section 3.2)."""
+    """The bound of tasks in flight: at least one slot (section 3.2, AMB-WSP-25)."""
 
-    size: int = 64
-    unit: str = "tasks"
-    mode: str = "stall"
+    size: Size
+    unit: Literal["tasks", "bytes"] = "tasks"
+    mode: Literal["stall", "abort", "benchmark"] = "stall"
 
 
 @dataclass(frozen=True)
 class Directive:
     """A further directive of the schedule, and what its target does with it."""
 
-    name: str
-    value: str
-    state: str
+    name: Name
+    value: Text
+    state: Annotated[str, plain(member, allowed=STATES)]
 
 
 @dataclass(frozen=True)
@@ -107,51 +133,118 @@ class Schedule:
 
     policy: Policy
     task_window: TaskWindow
-    resources: Mapping[str, int]
+    resources: Annotated[Mapping[str, int], _read_resources]
     directives: tuple[Directive, ...]
-    capabilities: Mapping[str, str]
+    capabilities: Annotated[Mapping[str, str], _read_capabilities]
 
 
 @dataclass(frozen=True)
 class Channel:
-    """A named edge: at most `capacity` tokens between send and take, each visible `latency` cycles after its send."""
+    """A named edge: at most `capacity` tokens between send and take, each visible `latency` cycles after its send.
 
-    name: str
-    capacity: int = 1
-    latency: int = 0
+    The defaults are those of the document (WSP-02.2-06, WSP-02.2-08).
+    """
+
+    name: Name
+    capacity: Amount = 1
+    latency: Amount = 0
 
 
 @dataclass(frozen=True)
 class Process:
-    """A sequential actor; `without_scopes` is a setting of a run, and never in a package."""
+    """A sequential actor."""
 
-    name: str
+    name: Name
     body: Body
-    without_scopes: bool = False
+
+    @cached_property
+    def produces(self) -> tuple[int, ...]:
+        """The channels that it sends to or closes, or its tasks signal, in order of first mention (AMB-WSP-39)."""
+        channels: dict[int, None] = {}
+        for _, statement in walk(self.body, ""):
+            if isinstance(statement, Send | Close):
+                channels[statement.channel] = None
+            elif isinstance(statement, Task):
+                channels |= dict.fromkeys(statement.signals)
+        return tuple(channels)
+
+    @cached_property
+    def consumes(self) -> tuple[int, ...]:
+        """The channels from which it, or a task of it, takes tokens, in order of first mention."""
+        channels: dict[int, None] = {}
+        for _, statement in walk(self.body, ""):
+            if isinstance(statement, Receive | Consume):
+                channels[statement.channel] = None
+            elif isinstance(statement, Task):
+                channels |= dict.fromkeys(statement.waits)
+        return tuple(channels)
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A value of 64 bits that changes within a run."""
+
+    name: Name
+    width: Annotated[int, plain(whole, least=64, most=64)] = 64
 
 
 @dataclass(frozen=True)
 class Symbol:
     """A number that changes between runs; `width` in bits."""
 
-    name: str
-    width: int
-    default: int
+    name: Name
+    width: Annotated[int, plain(whole, least=1, most=64)] = 64
+    default: Annotated[int, plain(whole, least=0, most=(1 << 64) - 1)] = 0
+    update: Literal["between-runs"] = "between-runs"
+
+    def check(self, path: str) -> None:
+        """Raise `ProgramRefused` for a default that does not fit the width."""
+        whole(self.default, f"{path}/default", 0, (1 << self.width) - 1)
 
 
 @dataclass(frozen=True)
 class Tensor:
     """Elements of one dtype in memory; `initial` are its bytes, little-endian, zeros where left out."""
 
-    name: str
-    dtype: str
-    count: int
-    initial: bytes | None = None
+    name: Name
+    dtype: Annotated[str, plain(member, allowed=tuple(DTYPES))]
+    count: Annotated[int, plain(whole, least=1, most=MOST_ELEMENTS)]
+    initial: Annotated[bytes, _read_bytes] | None = None
 
     @property
     def nbytes(self) -> int:
         """Its bytes."""
         return self.count * DTYPES[self.dtype].itemsize
+
+    def check(self, path: str) -> None:
+        """Raise `ProgramRefused` for initial bytes that are not its own."""
+        if self.initial is not None and (problem := self.problem_of(self.initial)):
+            raise ProgramRefused(f"{path}/initial", problem)
+
+    def problem_of(self, data: bytes) -> str:
+        """Return what is wrong with bytes as those of this tensor; nothing where they fit."""
+        if len(data) != self.nbytes:
+            return f"has {len(data)} bytes, expected {self.nbytes}"
+        return "has a byte that is no bool, expected 00 or 01" if self.dtype == "bool" and data.strip(b"\0\1") else ""
+
+
+@dataclass(slots=True, eq=False)
+class CallSite:
+    """A `run` or `task` statement as it is executed: its tensors by parameter, `reads` and `writes` each once.
+
+    `heap` is the bytes of tensors written. Nothing changes a site; it is not frozen since that takes three times as
+    long to make.
+    """
+
+    kernel: int
+    tensors: Mapping[str, int]
+    scalars: Sequence[Expression]
+    cycles: int
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    heap: int
+    waits: tuple[int, ...] = ()
+    signals: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -173,6 +266,36 @@ class Package:
     tensors: tuple[Tensor, ...]
     stream_graph: Mapping[str, Any] | None = None
 
+    def statements(self) -> Iterator[tuple[str, Statement]]:
+        """Every statement of every process, with its path."""
+        for place, process in enumerate(self.processes):
+            yield from walk(process.body, f"/csp/processes/{place}/body")
+
+    @cached_property
+    def _sites(self) -> dict[int, CallSite]:
+        return {}
+
+    def site(self, call: RunKernel | Task) -> CallSite:
+        """Return the call of a statement of this package, which all executions share."""
+        if id(call) not in self._sites:
+            kernel = self.kernels[call.kernel]
+            arguments = dict(zip(kernel.parameters, call.arguments, strict=True))
+            tensors = {
+                name: argument.tensor for name, argument in arguments.items() if isinstance(argument, TensorArgument)
+            }
+            writes = tuple(dict.fromkeys(tensors[name] for name in kernel.written))
+            self._sites[id(call)] = CallSite(
+                call.kernel,
+                tensors,
+                [argument for argument in call.arguments if not isinstance(argument, TensorArgument)],
+                kernel.cycles.of([self.tensors[tensor].count for tensor in tensors.values()]),
+                tuple(dict.fromkeys(tensor for tensor in tensors.values() if tensor not in writes)),
+                writes,
+                sum(self.tensors[write].nbytes for write in writes),
+                *((call.waits, call.signals) if isinstance(call, Task) else ()),
+            )
+        return self._sites[id(call)]
+
 
 def package_bytes(package: Package) -> bytes:
     """The canonical bytes of a package, its hash included."""
@@ -189,44 +312,17 @@ def document(package: Package) -> dict[str, Any]:
         "name": package.name,
         "target": package.target,
         "phase": package.phase,
-        "kernels": _numbered([kernel_json(kernel) for kernel in package.kernels]),
-        "schedule": _schedule_json(package.schedule),
-        "csp": {
-            "channels": _numbered([vars(channel) for channel in package.channels]),
-            "processes": _numbered(
-                [{"name": process.name, "body": statements_json(process.body)} for process in package.processes]
-            ),
-        },
-        "slots": _numbered([{"name": slot, "width": 64} for slot in package.slots]),
-        "symbols": _numbered([vars(symbol) | {"update": "between-runs"} for symbol in package.symbols]),
-        "tensors": _numbered([_tensor(tensor) for tensor in package.tensors]),
+        "kernels": _numbered(package.kernels),
+        "schedule": form(package.schedule),
+        "csp": {"channels": _numbered(package.channels), "processes": _numbered(package.processes)},
+        "slots": _numbered([Slot(slot) for slot in package.slots]),
+        "symbols": _numbered(package.symbols),
+        "tensors": _numbered(package.tensors),
     }
 
 
-def _numbered(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    return [{"id": place, **entry} for place, entry in enumerate(entries)]
-
-
-def _schedule_json(schedule: Schedule) -> dict[str, Any]:
-    parameters = {
-        name: value if isinstance(value, int) else expression_json(value)
-        for name, value in schedule.policy.parameters.items()
-    }
-    return {
-        "policy": {"id": schedule.policy.id, "parameters": parameters},
-        "task_window": vars(schedule.task_window),
-        "resources": dict(schedule.resources),
-        "directives": [vars(directive) for directive in schedule.directives],
-        "capabilities": dict(schedule.capabilities),
-    }
-
-
-def _tensor(tensor: Tensor) -> dict[str, Any]:
-    stated = {"name": tensor.name, "dtype": tensor.dtype, "count": tensor.count}
-    return stated if tensor.initial is None else stated | {"initial": tensor.initial.hex()}
-
-
-# Whether every call of a kernel fits it: as many arguments, of the right kinds, with the right dtypes and counts.
+def _numbered(entries: Sequence[Any]) -> list[dict[str, Any]]:
+    return [{"id": place, **form(entry)} for place, entry in enumerate(entries)]
 
 
 def walk(body: Body, path: str) -> Iterator[tuple[str, Statement]]:
@@ -241,61 +337,6 @@ def walk(body: Body, path: str) -> Iterator[tuple[str, Statement]]:
             yield from walk(statement.otherwise, f"{at}/otherwise")
 
 
-def check_calls(package: Package, path: str) -> None:
-    """Raises `ProgramRefused` for the first call that does not fit."""
-    checked: set[tuple[object, ...]] = set()
-    for place, process in enumerate(package.processes):
-        for at, statement in walk(process.body, f"{path}/{place}/body"):
-            if isinstance(statement, RunKernel | Task):
-                form = (statement.kernel, *(getattr(argument, "tensor", None) for argument in statement.arguments))
-                if form not in checked:
-                    _check_call(package, statement, f"{at}/arguments")
-                    checked.add(form)
-
-
-def _check_call(package: Package, call: RunKernel | Task, path: str) -> None:
-    kernel = package.kernels[call.kernel]
-    if len(call.arguments) != len(kernel.parameters):
-        raise ProgramRefused(path, f"are {len(call.arguments)}, and {kernel.name} takes {len(kernel.parameters)}")
-    tensors = {}
-    for (parameter, kind), argument in zip(kernel.parameters.items(), call.arguments, strict=True):
-        if (kind == "tensor") != isinstance(argument, TensorArgument):
-            raise ProgramRefused(path, f"for {parameter} of {kernel.name} there has to be a {kind}")
-        if isinstance(argument, TensorArgument):
-            tensor = package.tensors[argument.tensor]
-            tensors[parameter] = tensor.dtype, tensor.count
-    check_call(kernel, tensors, path)
-
-
-# Which channels a process produces: those that its body sends to or closes, or that its tasks signal (AMB-WSP-39).
-
-
-def produced_channels(body: Body) -> tuple[int, ...]:
-    """In order of first mention."""
-    return tuple(dict.fromkeys(_produced(body)))
-
-
-def consumed_channels(body: Body) -> tuple[int, ...]:
-    """The channels that a process, or a task of it, takes tokens from, in order of first mention."""
-    return tuple(dict.fromkeys(_consumed(body)))
-
-
-def _produced(body: Body) -> Iterator[int]:
-    for _, statement in walk(body, ""):
-        if isinstance(statement, Send | Close):
-            yield statement.channel
-        elif isinstance(statement, Task):
-            yield from statement.signals
-
-
-def _consumed(body: Body) -> Iterator[int]:
-    for _, statement in walk(body, ""):
-        if isinstance(statement, Receive | Consume):
-            yield statement.channel
-        elif isinstance(statement, Task):
-            yield from statement.waits
-
-
 # The streams of a program for aie (section 6.4): processes, and an edge for each channel between two of them.
 #
 # The graph has to be free of cycles: a process comes after all that send to it. A channel without a producer or
@@ -303,56 +344,32 @@ def _consumed(body: Body) -> Iterator[int]:
 
 
 def stream_graph(package: Package) -> dict[str, Any]:
-    """Return the graph of `schemas/wsp_stream_graph.schema.json`, its nodes in an order in which no edge leads back."""
-    edges = list(_edges(package))
-    order = _levels(package, edges)
-    return {
-        "nodes": [
-            {"process": process.name, "level": level}
-            for level, process in sorted(zip(order, package.processes, strict=True), key=lambda pair: pair[0])
-        ],
-        "edges": edges,
-    }
+    """Return the graph of `schemas/wsp_stream_graph.schema.json`, its nodes in an order in which no edge leads back.
 
-
-def check_acyclic(package: Package) -> None:
-    """Raises `UnsupportedDirective` for streams that lead back to where they come from (WSP-06.4-07)."""
-    cycle = first_cycle(_successors(list(_edges(package))))
+    The level of a process is the number of edges of the longest path to it. Raises `UnsupportedDirective` for streams
+    that lead back to where they come from (WSP-06.4-07).
+    """
+    edges: list[dict[str, Any]] = []
+    for place, channel in enumerate(package.channels):
+        producers = [process.name for process in package.processes if place in process.produces]
+        consumers = [process.name for process in package.processes if place in process.consumes]
+        timing = {"capacity": channel.capacity, "latency": channel.latency}
+        for producer, consumer in product(producers or (None,), consumers or (None,)):
+            edges.append({"channel": channel.name, "from": producer, "to": consumer, **timing})
+    between = [(edge["from"], edge["to"]) for edge in edges if edge["from"] is not None and edge["to"] is not None]
+    successors: dict[str, list[str]] = {}
+    for producer, consumer in between:
+        successors.setdefault(producer, []).append(consumer)
+    cycle = first_cycle(successors)
     if cycle:
         around = " -> ".join([*cycle, cycle[0]])
         raise UnsupportedDirective(package.target, f"a cyclic stream graph: {around}; it has to be acyclic")
-
-
-def _edges(package: Package) -> Iterator[dict[str, Any]]:
-    for place, channel in enumerate(package.channels):
-        producers = [process.name for process in package.processes if place in produced_channels(process.body)]
-        consumers = [process.name for process in package.processes if place in consumed_channels(process.body)]
-        for producer, consumer in product(producers or (None,), consumers or (None,)):
-            yield {
-                "channel": channel.name,
-                "from": producer,
-                "to": consumer,
-                "capacity": channel.capacity,
-                "latency": channel.latency,
-            }
-
-
-def _successors(edges: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
-    successors: dict[str, list[str]] = {}
-    for edge in edges:
-        if edge["from"] is not None and edge["to"] is not None:
-            successors.setdefault(edge["from"], []).append(edge["to"])
-    return successors
-
-
-def _levels(package: Package, edges: Sequence[Mapping[str, Any]]) -> list[int]:
-    """For each process, the edges of the longest path to it."""
-    level = {process.name: 0 for process in package.processes}
+    level = dict.fromkeys([process.name for process in package.processes], 0)
     for _ in package.processes:
-        for edge in edges:
-            if edge["from"] is not None and edge["to"] is not None:
-                level[edge["to"]] = max(level[edge["to"]], level[edge["from"]] + 1)
-    return list(level.values())
+        for producer, consumer in between:
+            level[consumer] = max(level[consumer], level[producer] + 1)
+    nodes = sorted(level.items(), key=lambda pair: pair[1])
+    return {"nodes": [{"process": process, "level": depth} for process, depth in nodes], "edges": edges}
 
 
 # What a program uses of the three tables of a capability matrix (section 5.2).
@@ -368,14 +385,30 @@ def uses(package: Package, resources: Sequence[str] = ()) -> Iterator[tuple[str,
         yield "directives", f"resources.{resource}", f"/schedule/resources/{resource}"
     for place, directive in enumerate(schedule.directives):
         yield "directives", directive.name, f"/schedule/directives/{place}/name"
-    for feature, path in _csp_features(package):
-        yield "csp", feature, path
+    for place, channel in enumerate(package.channels):
+        path = f"/csp/channels/{place}"
+        yield "csp", "sync_only_channels", path
+        if channel.capacity == 0:
+            yield "csp", "rendezvous", f"{path}/capacity"
+        if channel.latency:
+            yield "csp", "latency", f"{path}/latency"
+        if sum(place in process.produces for process in package.processes) > 1:
+            yield "csp", "several_producers", path
+        if sum(place in process.consumes for process in package.processes) > 1:
+            yield "csp", "several_consumers", path
     if package.symbols:
         yield "predicates", "symbols_between_runs", "/symbols/0"
-    for path, statement in _statements(package):
+    for path, statement in package.statements():
         match statement:
-            case Task() if statement.key is not None:
-                yield "predicates", "dispatch_key", f"{path}/key"
+            case Task():
+                if statement.waits or statement.signals:
+                    yield "csp", "task_signals", path
+                if statement.key is not None:
+                    yield "predicates", "dispatch_key", f"{path}/key"
+            case RunKernel():
+                yield "csp", "process_kernels", path
+            case Wait():
+                yield "csp", "wait", path
             case Cond():
                 yield "predicates", "cond", path
             case Repeat():
@@ -384,40 +417,7 @@ def uses(package: Package, resources: Sequence[str] = ()) -> Iterator[tuple[str,
                 yield "predicates", "tensor_to_slot", path
 
 
-def _csp_features(package: Package) -> Iterator[tuple[str, str]]:
-    for place, channel in enumerate(package.channels):
-        path = f"/csp/channels/{place}"
-        yield "sync_only_channels", path
-        if channel.capacity == 0:
-            yield "rendezvous", f"{path}/capacity"
-        if channel.latency:
-            yield "latency", f"{path}/latency"
-        if sum(place in produced_channels(process.body) for process in package.processes) > 1:
-            yield "several_producers", path
-        if sum(place in consumed_channels(process.body) for process in package.processes) > 1:
-            yield "several_consumers", path
-    for path, statement in _statements(package):
-        match statement:
-            case Task() if statement.waits or statement.signals:
-                yield "task_signals", path
-            case RunKernel():
-                yield "process_kernels", path
-            case Wait():
-                yield "wait", path
-
-
-def _statements(package: Package) -> Iterator[tuple[str, Statement]]:
-    for place, process in enumerate(package.processes):
-        yield from walk(process.body, f"/csp/processes/{place}/body")
-
-
-# The settings of a package that a run may change: sizes of resources, capacities of channels, and scopes left out.
-#
-# `task_window`, `tensormap_pool`, `deplist_pool`, `heap_arena`, `ready_queue`, `channel.NAME.capacity`; `scope.NAME`
-# executes a process as if its scopes were not there, whatever the number says (AMB-WSP-71).
-
-
-MOST = (1 << 32) - 1
+# The settings that a run may change: sizes of resources, capacities of channels, and scopes left out (AMB-WSP-71).
 
 
 def capacity_of(channel: str) -> str:
@@ -426,199 +426,76 @@ def capacity_of(channel: str) -> str:
 
 
 def no_scopes_of(process: str) -> str:
-    """The knob that leaves out the scopes of a process."""
+    """The knob that, above 0, executes a process as if its scopes were not there."""
     return f"scope.{process}"
 
 
-def applied(package: Package, knobs: Mapping[str, int]) -> Package:
-    """The package with other settings. Raises `ArgumentRefused`."""
+def settings(package: Package, knobs: Mapping[str, int]) -> dict[str, int]:
+    """The settings of a run by name, those of its caller over those of the package. Raises `ArgumentRefused`."""
+    stated = {"task_window": package.schedule.task_window.size, **package.schedule.resources}
+    stated |= {capacity_of(channel.name): channel.capacity for channel in package.channels}
+    scopes = {no_scopes_of(process.name): 0 for process in package.processes}
     for knob, value in knobs.items():
-        package = _with(package, knob, value)
-    return package
+        least = 0 if knob.startswith("channel.") else 1
+        if not least <= value <= MOST:
+            raise ArgumentRefused(f"resource {knob}"[:120], f"{value} is no size, expected 1 to {MOST}")
+        if knob not in stated and knob not in scopes:
+            raise ArgumentRefused(f"resource {knob}"[:120], f"expected {', '.join(stated)}")
+    return {**stated, **scopes, **knobs}
 
 
-def _with(package: Package, knob: str, value: int) -> Package:
-    schedule = package.schedule
-    capacities = {capacity_of(channel.name): place for place, channel in enumerate(package.channels)}
-    scopes = {no_scopes_of(process.name): place for place, process in enumerate(package.processes)}
-    if not (knob in capacities and value == 0) and not 1 <= value <= MOST:
-        raise ArgumentRefused(f"resource {knob}"[:120], f"{value} is no size, expected 1 to {MOST}")
-    if knob == "task_window":
-        return replace(package, schedule=replace(schedule, task_window=replace(schedule.task_window, size=value)))
-    if knob in RESOURCES:
-        return replace(package, schedule=replace(schedule, resources={**schedule.resources, knob: value}))
-    if knob in capacities:
-        channels = list(package.channels)
-        channels[capacities[knob]] = replace(channels[capacities[knob]], capacity=value)
-        return replace(package, channels=tuple(channels))
-    if knob in scopes:
-        processes = list(package.processes)
-        processes[scopes[knob]] = replace(processes[scopes[knob]], without_scopes=True)
-        return replace(package, processes=tuple(processes))
-    raise ArgumentRefused(f"resource {knob}"[:120], f"expected task_window, {', '.join([*RESOURCES, *capacities])}")
+# Reading: a program is completed to the form of a package by `builder`; a package is one already.
 
 
-# What reads the same in a program, which names things, and in a package, which numbers them.
-#
-# Every function raises `ProgramRefused`.
-
-
-MOST_ELEMENTS = 1 << 24
-MOST_UNITS = ("tasks",)
-HEX = re.compile(r"(?:[0-9a-f]{2})*")
-KINDS = ("kernel", "channel", "process", "slot", "symbol", "tensor")
-Entry = TypeVar("Entry")
-
-
-class Tables:
-    """The ids of what a program or a package declares, by kind and name; an id is a place in a table."""
-
-    def __init__(self) -> None:
-        self.ids: dict[str, dict[str, int]] = {kind: {} for kind in KINDS}
-
-    def table(
-        self, kind: str, value: Any, path: str, read: Callable[[Mapping[str, Any], str], Entry]
-    ) -> tuple[Entry, ...]:
-        """The entries of a table, whose names differ."""
-        entries = []
-        for place, stated in enumerate(objects(value, path)):
-            at = f"{path}/{place}"
-            entries.append(read(self.entry(kind, place, stated, at), at))
-            if stated["name"] in self.ids[kind]:
-                raise ProgramRefused(f"{at}/name", f"there are two {kind}s {stated['name']}")
-            self.ids[kind][stated["name"]] = place
-        return tuple(entries)
-
-    def entry(self, kind: str, place: int, stated: Mapping[str, Any], path: str) -> Mapping[str, Any]:
-        """The members of an entry that a reader knows."""
-        return stated
-
-    def resolve(self, kind: str, value: Any, path: str) -> int:
-        """The id of an entry; a slot is declared by being mentioned."""
-        names = self.ids[kind]
-        if isinstance(value, str) and value in names:
-            return names[value]
-        if kind != "slot":
-            raise ProgramRefused(path, f"is {value!r:.120}, expected a declared {kind}")
-        return names.setdefault(name(value, path), len(names))
-
-
-def text(value: Any, path: str) -> str:
-    """A text that JSON can carry as UTF-8, of at most 1000 characters."""
-    if not isinstance(value, str) or len(value) > 1000 or not value.isprintable():
-        raise ProgramRefused(path, f"is {shown(value)}, expected a text of printable characters")
-    return value
-
-
-read_size = partial(whole, least=1, most=MOST)
-read_amount = partial(whole, least=0, most=MOST)
-
-
-def read_channel(value: Mapping[str, Any], path: str) -> Channel:
-    """A channel; capacity 1 and latency 0 where left out (WSP-02.2-06, WSP-02.2-08)."""
-    return Channel(**record(value, path, {"name": name}, {"capacity": read_amount, "latency": read_amount}))
-
-
-def read_process(reader: BodyReader, value: Mapping[str, Any], path: str) -> Process:
-    """A process with its body."""
-    return Process(**record(value, path, {"name": name, "body": reader.body}))
-
-
-def read_symbol(value: Mapping[str, Any], path: str) -> Symbol:
-    """A symbol, of 64 bits and 0 where left out."""
-    stated = members(value, path, ("name",), ("width", "default", "update"))
-    width = whole(stated.get("width", 64), f"{path}/width", 1, 64)
-    member(stated.get("update", "between-runs"), f"{path}/update", ("between-runs",))
-    default = whole(stated.get("default", 0), f"{path}/default", 0, (1 << width) - 1)
-    return Symbol(name(stated["name"], f"{path}/name"), width, default)
-
-
-def read_tensor(value: Mapping[str, Any], path: str) -> Tensor:
-    """A tensor, of zeros where nothing is said."""
-    dtype, count = partial(member, allowed=tuple(DTYPES)), partial(whole, least=1, most=MOST_ELEMENTS)
-    stated = record(value, path, {"name": name, "dtype": dtype, "count": count}, {"initial": lambda given, at: given})
-    tensor = Tensor(stated["name"], stated["dtype"], stated["count"])
-    if "initial" not in stated:
-        return tensor
-    digits = stated["initial"]
-    if not isinstance(digits, str) or not HEX.fullmatch(digits) or len(digits) != 2 * tensor.nbytes:
-        raise ProgramRefused(f"{path}/initial", f"is no text of {tensor.nbytes} bytes in lower-case hexadecimal digits")
-    initial = bytes.fromhex(digits)
-    if tensor.dtype == "bool" and initial.strip(b"\0\1"):
-        raise ProgramRefused(f"{path}/initial", "has a byte that is no bool, expected 00 or 01")
-    return replace(tensor, initial=initial)
-
-
-def read_policy(value: Any, path: str, reader: BodyReader) -> Policy:
-    """A dispatch policy that there is; a parameter is a number or an expression."""
-    stated = members(value, path, ("id", "parameters"))
-    parameters = stated["parameters"]
-    if not isinstance(parameters, dict):
-        raise ProgramRefused(f"{path}/parameters", "is no object")
-    policy = Policy(
-        name(stated["id"], f"{path}/id"),
-        {
-            name(called, f"{path}/parameters"): (reader.expression if isinstance(amount, dict) else read_amount)(
-                amount, f"{path}/parameters/{called}"
-            )
-            for called, amount in parameters.items()
-        },
-    )
-    policies.check(policy.id, policy.parameters, path)
-    return policy
-
-
-def read_task_window(value: Any, path: str, units: tuple[str, ...], modes: tuple[str, ...] = ("stall",)) -> TaskWindow:
-    """The window: at least one slot (AMB-WSP-25)."""
-    unit, mode = partial(member, allowed=units), partial(member, allowed=modes)
-    return TaskWindow(**record(value, path, {"size": read_size}, {"unit": unit, "mode": mode}))
-
-
-def read_resources(value: Any, path: str) -> Mapping[str, int]:
-    """The sizes of the resources beside the ring; the default of each that is left out."""
-    return {**RESOURCES, **record(value, path, {}, dict.fromkeys(RESOURCES, read_size))}
-
-
-def read_directive(value: Mapping[str, Any], path: str, state: Callable[[str], str] | None = None) -> Directive:
-    """A further directive, with the state that it is said to have, or that its target gives it."""
-    if state is None:
-        return Directive(**record(value, path, {"name": name, "value": text, "state": partial(member, allowed=STATES)}))
-    stated = record(value, path, {"name": name, "value": text})
-    return Directive(**stated, state=state(stated["name"]))
-
-
-def read_tables(
-    stated: Mapping[str, Any],
-    tables: Tables,
-    channel: Callable[[Mapping[str, Any], str], Channel],
-    slot: Callable[[Mapping[str, Any], str], str],
-    schedule: Callable[[Any, BodyReader], Schedule],
-) -> Package:
-    """The package whose tables are stated, with readers of what differs between a program and a package."""
-    csp, reader = stated["csp"], BodyReader(tables.resolve)
-    kernels = tables.table("kernel", stated["kernels"], "/kernels", read_kernel)
-    channels = tables.table("channel", csp["channels"], "/csp/channels", channel)
-    symbols = tables.table("symbol", stated["symbols"], "/symbols", read_symbol)
-    tensors = tables.table("tensor", stated["tensors"], "/tensors", read_tensor)
-    tables.table("slot", stated["slots"], "/slots", slot)
-    processes = tables.table("process", csp["processes"], "/csp/processes", partial(read_process, reader))
+def read(stated: Mapping[str, Any], reader: Reader) -> Package:
+    """The package of a form whose parts are all there. Raises `ProgramRefused`."""
+    csp = members(stated["csp"], "/csp", ("channels", "processes"))
+    kernels = reader.table("kernel", Kernel, stated["kernels"], "/kernels")
+    channels = reader.table("channel", Channel, csp["channels"], "/csp/channels")
+    symbols = reader.table("symbol", Symbol, stated["symbols"], "/symbols")
+    tensors = reader.table("tensor", Tensor, stated["tensors"], "/tensors")
+    reader.table("slot", Slot, stated["slots"], "/slots")
+    processes = reader.table("process", Process, csp["processes"], "/csp/processes")
     package = Package(
         name(stated["name"], "/name"),
         name(stated["target"], "/target"),
         whole(stated["phase"], "/phase", 1, 2),
         kernels,
-        schedule(stated["schedule"], reader),
+        reader.record(Schedule, stated["schedule"], "/schedule"),
         channels,
         processes,
-        tuple(tables.ids["slot"]),
+        tuple(reader.ids["slot"]),
         symbols,
         tensors,
     )
-    check_calls(package, "/csp/processes")
+    _check_calls(package)
     return package
 
 
-# Reading a package: what is unknown, truncated, altered, incomplete or without meaning is refused (section 7.2).
+def _check_calls(package: Package) -> None:
+    """Raise `ProgramRefused` for arguments of a call that are too many or few, or of another kind, dtype or count."""
+    checked: set[tuple[object, ...]] = set()
+    for at, call in package.statements():
+        if not isinstance(call, RunKernel | Task):
+            continue
+        tensors_of_call = (call.kernel, *(getattr(argument, "tensor", None) for argument in call.arguments))
+        if tensors_of_call in checked:
+            continue
+        checked.add(tensors_of_call)
+        kernel, path = package.kernels[call.kernel], f"{at}/arguments"
+        if len(call.arguments) != len(kernel.parameters):
+            raise ProgramRefused(path, f"are {len(call.arguments)}, and {kernel.name} takes {len(kernel.parameters)}")
+        tensors = {}
+        for (parameter, kind), argument in zip(kernel.parameters.items(), call.arguments, strict=True):
+            if (kind == "tensor") != isinstance(argument, TensorArgument):
+                raise ProgramRefused(path, f"for {parameter} of {kernel.name} there has to be a {kind}")
+            if isinstance(argument, TensorArgument):
+                tensor = package.tensors[argument.tensor]
+                tensors[parameter] = tensor.dtype, tensor.count
+        check_call(kernel, tensors, path)
+
+
+# Loading: what is unknown, truncated, altered, incomplete or without meaning is refused (section 7.2).
 
 
 PAYLOADS = {
@@ -630,8 +507,6 @@ PAYLOADS = {
     "tensors": "tensors",
 }
 REQUIRED = ("format", "name", "target", "phase", *PAYLOADS, "hash")
-STATED = {"kernel": ("executor", "entry"), "channel": ("capacity", "latency"), "symbol": ("width", "default", "update")}
-"""The members of an entry that a program may leave out."""
 
 
 def load(data: bytes) -> Package:
@@ -648,7 +523,9 @@ def _document(data: bytes) -> Mapping[str, Any]:
     try:
         document = read_json(data, object_pairs_hook=_distinct, parse_constant=_no_number)
     except ValueError as error:
-        raise _unreadable(data, error) from None
+        if not data.endswith(b"}\n"):
+            raise PackageRefused("TRUNCATED", f"it ends after {len(data)} bytes, within its JSON") from None
+        raise PackageRefused("MALFORMED", f"it is no JSON: {error}") from None
     if not isinstance(document, dict):
         raise PackageRefused("MALFORMED", "it is no JSON object")
     abi = document.get("wsp_runtime_abi")
@@ -669,12 +546,6 @@ def _document(data: bytes) -> Mapping[str, Any]:
     return document
 
 
-def _unreadable(data: bytes, error: ValueError) -> PackageRefused:
-    if not data.endswith(b"}\n"):
-        return PackageRefused("TRUNCATED", f"it ends after {len(data)} bytes, within its JSON")
-    return PackageRefused("MALFORMED", f"it is no JSON: {error}")
-
-
 def _distinct(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
@@ -689,34 +560,15 @@ def _no_number(text: str) -> NoReturn:
 def _package(stated: Mapping[str, Any]) -> Package:
     members(stated, "", ("wsp_runtime_abi", *REQUIRED), ("stream_graph",))
     whole(stated["format"], "/format", FORMAT, FORMAT)
-    members(stated["csp"], "/csp", ("channels", "processes"))
-    package = read_tables(stated, _Numbered(), read_channel, _read_slot, _read_schedule)
+    package = read(stated, Reader(numbered=True))
     _check_target(package)
-    streams = stream_graph(package) if package.target == "aie" else None
+    try:
+        streams = stream_graph(package) if package.target == "aie" else None
+    except UnsupportedDirective as problem:
+        raise ProgramRefused("/csp/processes", str(problem)) from None
     if stated.get("stream_graph") != streams:
         raise ProgramRefused("/stream_graph", f"is not that of the processes of a package for {package.target}")
     return replace(package, stream_graph=streams)
-
-
-class _Numbered(Tables):
-    """Tables whose ids count from 0; a package has no defaults, so that all of their members are there."""
-
-    def entry(self, kind: str, place: int, stated: Mapping[str, Any], path: str) -> Mapping[str, Any]:
-        """The members of an entry without its id."""
-        whole(stated.get("id"), f"{path}/id", place, place)
-        for field in STATED.get(kind, ()):
-            if field not in stated:
-                raise ProgramRefused(f"{path}/{field}", "is missing")
-        if kind == "kernel" and "cycles" in stated:
-            members(stated["cycles"], f"{path}/cycles", ("fixed", "per_element"))
-        return {field: member for field, member in stated.items() if field != "id"}
-
-    def resolve(self, kind: str, value: Any, path: str) -> int:
-        """An id as it stands."""
-        count = len(self.ids[kind])
-        if type(value) is not int or not 0 <= value < count:
-            raise ProgramRefused(path, f"is {value!r:.60}, expected the id of one of {count} {kind}s")
-        return value
 
 
 def _check_target(package: Package) -> None:
@@ -726,47 +578,15 @@ def _check_target(package: Package) -> None:
         raise ProgramRefused("/target", f"is {package.target}, expected one of {', '.join(NAMES)}")
     if package.phase != owner.phase:
         raise ProgramRefused("/phase", f"is {package.phase}, and {owner.name} is of phase {owner.phase}")
-    schedule = package.schedule
-    for directive, state in schedule.capabilities.items():
+    for directive, state in package.schedule.capabilities.items():
         _check_state(owner, f"/schedule/capabilities/{directive}", directive, state)
-    for place, stated in enumerate(schedule.directives):
+    for place, stated in enumerate(package.schedule.directives):
         _check_state(owner, f"/schedule/directives/{place}/state", stated.name, stated.state)
     for table, feature, path in uses(package):
         if owner.state_of(table, feature) == "unsupported":
             raise ProgramRefused(path, f"uses {feature}, which {owner.name} does not support")
-    if owner.name == "aie":
-        try:
-            check_acyclic(package)
-        except UnsupportedDirective as problem:
-            raise ProgramRefused("/csp/processes", str(problem)) from None
 
 
 def _check_state(owner: Target, path: str, directive: str, state: str) -> None:
     if state != owner.state(directive):
         raise ProgramRefused(path, f"is {state}, and {directive} is {owner.state(directive)} on {owner.name}")
-
-
-def _read_slot(value: Mapping[str, Any], path: str) -> str:
-    return str(record(value, path, {"name": name, "width": partial(whole, least=64, most=64)})["name"])
-
-
-def _read_schedule(value: Any, reader: BodyReader) -> Schedule:
-    path = "/schedule"
-    stated = members(value, path, ("policy", "task_window", "resources", "directives", "capabilities"))
-    members(stated["resources"], f"{path}/resources", tuple(RESOURCES))
-    members(stated["task_window"], f"{path}/task_window", ("size", "unit", "mode"))
-    capabilities = stated["capabilities"]
-    if not isinstance(capabilities, dict):
-        raise ProgramRefused(f"{path}/capabilities", "is no object")
-    for directive, state in capabilities.items():
-        member(state, f"{path}/capabilities/{directive}", STATES)
-    return Schedule(
-        read_policy(stated["policy"], f"{path}/policy", reader),
-        read_task_window(stated["task_window"], f"{path}/task_window", MOST_UNITS),
-        read_resources(stated["resources"], f"{path}/resources"),
-        tuple(
-            read_directive(listed, f"{path}/directives/{place}")
-            for place, listed in enumerate(objects(stated["directives"], f"{path}/directives"))
-        ),
-        {text(capability, f"{path}/capabilities"): state for capability, state in capabilities.items()},
-    )

@@ -8,14 +8,13 @@ or its time must pass. Idle workers, by index, start the first task that is read
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..mesh.engine import Engine, Mailbox
 from .deadlock import AMPLE, explained
 from .errors import ArgumentRefused, RunError
-from .kernels import bound
 from .machine import (
     CHANNEL_EMPTY_WAIT,
     CHANNEL_FULL_WAIT,
@@ -28,7 +27,6 @@ from .machine import (
     TASK,
     TASK_WAIT,
     Agenda,
-    CallSite,
     Machine,
     Place,
     ProcessState,
@@ -37,7 +35,7 @@ from .machine import (
     Waiting,
     path_of,
 )
-from .package import Package, applied
+from .package import CallSite, Package, settings
 from .statements import (
     Body,
     Close,
@@ -52,7 +50,6 @@ from .statements import (
     Scope,
     Send,
     Task,
-    TensorArgument,
     Wait,
     compiled,
 )
@@ -108,12 +105,9 @@ class StepCount:
 class Processes:
     """Executes the processes of a machine."""
 
-    def __init__(self, machine: Machine, forms: CallForms, steps: StepCount) -> None:
+    def __init__(self, machine: Machine, steps: StepCount) -> None:
         self.machine = machine
         self.steps = steps
-        self._forms = forms
-        self._sites: dict[int, CallSite] = {}
-        self._effects: dict[tuple[int, ...], Any] = {}
         self._evaluators: dict[int, Evaluate] = {}
 
     def whole(self, process: ProcessState, body: Body) -> Waits:
@@ -172,7 +166,7 @@ class Processes:
                         own = [task for task in machine.tasks.values() if task.process is process]
                         yield from self.await_tasks(process, own)
                 case RunKernel():
-                    yield from self.run(process, self.site(statement))
+                    yield from self.run(process, machine.package.site(statement))
 
     def send(self, process: ProcessState, channel: int, value: Expression) -> bool:
         """Return True if the token is sent; else the process goes on when it is."""
@@ -205,10 +199,10 @@ class Processes:
 
     def task(self, process: ProcessState, task: Task) -> Waits:
         """Issue a task, when all that it needs is free; its operands are those of the first attempt."""
-        machine, site = self.machine, self.site(task)
+        machine, site = self.machine, self.machine.package.site(task)
         if process.closed and not process.closed.isdisjoint(site.signals):
             raise RunError("SEND_AFTER_CLOSE", f"a task of {process.name} signals a channel that it has closed")
-        key, scalars = self.key(task), [evaluate() for evaluate in site.scalars]
+        key, scalars = self.key(task), [self.value(scalar) for scalar in site.scalars]
         while (reason := machine.issue(process, site, key, scalars)) is not None:
             machine.stall(process, reason, RESOURCE_OF[reason])
             yield
@@ -221,10 +215,10 @@ class Processes:
 
     def run(self, process: ProcessState, site: CallSite) -> Waits:
         """Execute a kernel in the time of the process; it changes its tensors at its end."""
-        scalars = [evaluate() for evaluate in site.scalars]
+        scalars = [self.value(scalar) for scalar in site.scalars]
         yield from self.await_tensors(process, site.reads, site.writes)
         yield from self.elapse(process, site.cycles)
-        site.effect(scalars)
+        self.machine.apply(site, scalars)
         self.machine.count_kernel(site)
         self.machine.observe("kernel", process.index, site.kernel, site.cycles)
 
@@ -276,39 +270,13 @@ class Processes:
         for channel in process.produces:
             self.machine.close(process, channel)
 
-    def site(self, call: RunKernel | Task) -> CallSite:
-        """Return the call of a statement, which is made when it is first executed."""
-        site = self._sites.get(id(call))
-        if site is None:
-            site = self._sites[id(call)] = self._new_site(call)
-        return site
-
-    def _new_site(self, call: RunKernel | Task) -> CallSite:
-        package = self.machine.package
-        form = self._forms.get(id(call))
-        if form is None:
-            form = self._forms[id(call)] = CallForm.of(package, call)
-        effect = call.kernel, *form.tensors.values()
-        if effect not in self._effects:
-            memory = {name: self.machine.tensors[number] for name, number in form.tensors.items()}
-            self._effects[effect] = bound(package.kernels[call.kernel], memory)
-        waits, signals = (call.waits, call.signals) if isinstance(call, Task) else ((), ())
-        scalars = tuple(map(self.evaluator, form.scalars))
-        return CallSite(
-            call.kernel, form.cycles, self._effects[effect], scalars, form.reads, form.writes, form.heap, waits, signals
-        )
-
     def value(self, expression: Expression) -> int:
-        """Return the value of an expression now."""
-        return self.evaluator(expression)()
-
-    def evaluator(self, expression: Expression) -> Evaluate:
-        """Return the function that evaluates an expression of the package, which is made once."""
+        """Return the value of an expression of the package now; its function is made once."""
         evaluate = self._evaluators.get(id(expression))
         if evaluate is None:
             evaluate = compiled(expression, self.machine.symbols, self.machine.slots)
             self._evaluators[id(expression)] = evaluate
-        return evaluate
+        return evaluate()
 
 
 def _as_u64(value: bool | int | float, place: str) -> int:
@@ -316,43 +284,6 @@ def _as_u64(value: bool | int | float, place: str) -> int:
         raise RunError("SLOT_VALUE", f"{place} is {value:.17g}, expected a whole number from 0 below 2^64")
     return int(value) & ((1 << 64) - 1)
 
-
-class CallForm(NamedTuple):
-    """The part of a call that is the same in every execution of a package: all but values and memory."""
-
-    call: RunKernel | Task
-    tensors: Mapping[str, int]
-    scalars: Sequence[Expression]
-    cycles: int
-    reads: tuple[int, ...]
-    writes: tuple[int, ...]
-    heap: int
-
-    @classmethod
-    def of(cls, package: Package, call: RunKernel | Task) -> CallForm:
-        """Return the form of a call of a package."""
-        kernel = package.kernels[call.kernel]
-        arguments = dict(zip(kernel.parameters, call.arguments, strict=True))
-        tensors = {
-            name: argument.tensor for name, argument in arguments.items() if isinstance(argument, TensorArgument)
-        }
-        writes = tuple(dict.fromkeys(tensors[name] for name in kernel.written))
-        return cls(
-            call,
-            tensors,
-            [argument for argument in arguments.values() if not isinstance(argument, TensorArgument)],
-            kernel.cycles([package.tensors[tensor].count for tensor in tensors.values()]),
-            tuple(dict.fromkeys(tensor for tensor in tensors.values() if tensor not in writes)),
-            writes,
-            sum(package.tensors[write].nbytes for write in writes),
-        )
-
-
-CallForms: TypeAlias = dict[int, CallForm]
-"""The forms of the calls of a package, by the identity of the statement, which the form holds.
-
-A run shares them with the trials of its package: a search for mitigations executes a package a dozen times.
-"""
 
 # The statistics of a run, at its end or between two instants (sections 1.2 and 3.4.2).
 
@@ -469,9 +400,9 @@ class Run:
     """A run that has not begun; `outcome` is running, completed, error or deadlock.
 
     `symbols`, `tensors` (bytes) and `resources` (sizes, as `package.py` names them) are by name; what is left out is
-    as the package has it; `forms` are those of another run of the package. After `max_steps` a run ends with
-    STEP_LIMIT, and after `enough` its caller leaves it; a process that takes a 200th of `max_steps` twice in a row
-    without progress spins, which is a deadlock (section 3.3). Raises `ArgumentRefused` for what does not fit.
+    as the package has it. After `max_steps` a run ends with STEP_LIMIT, and after `enough` its caller leaves it; a
+    process that takes a 200th of `max_steps` twice in a row without progress spins, which is a deadlock (section 3.3).
+    Raises `ArgumentRefused` for what does not fit.
     """
 
     agenda: type[Agenda] = Agenda
@@ -483,23 +414,18 @@ class Run:
         tensors: Mapping[str, bytes] | None = None,
         resources: Mapping[str, int] | None = None,
         seed: int | None = None,
-        forms: CallForms | None = None,
         max_steps: int = MOST_STEPS,
         enough: int | None = None,
     ) -> None:
-        package = checked(package, symbols or {}, tensors or {}, resources or {}, max_steps)
-        self._given = symbols, tensors
-        self._max_steps = max_steps
-        sizes = {"task_ring": package.schedule.task_window.size, **package.schedule.resources}
-        values = _symbols(package, symbols or {})
-        self.machine = Machine(package, values, _tensors(package, tensors or {}), sizes, self.agenda(seed))
+        values, data, settings = inputs(package, symbols or {}, tensors or {}, resources or {}, max_steps)
+        self._given = symbols, tensors, resources or {}, max_steps
+        self.machine = Machine(package, values, data, settings, self.agenda(seed))
         self.outcome = "running"
         self.error: RunError | None = None
         self._instants = 0
         self._result: dict[str, Any] | None = None
-        self._forms: CallForms = {} if forms is None else forms
         self._steps = StepCount(self.machine, max_steps, enough)
-        processes = Processes(self.machine, self._forms, self._steps)
+        processes = Processes(self.machine, self._steps)
         for process, stated in zip(self.machine.processes, package.processes, strict=True):
             process.execution = processes.whole(process, stated.body)
             self.machine.agenda.make_runnable(process)
@@ -553,14 +479,9 @@ class Run:
 
     def _trial(self, knobs: Mapping[str, int], enough: int) -> dict[str, Any]:
         """Return the state of another execution with other settings, which is left after some steps."""
-        trial = Run(
-            self.machine.package,
-            *self._given,
-            knobs,
-            forms=self._forms,
-            max_steps=self._max_steps,
-            enough=enough,
-        )
+        symbols, tensors, resources, max_steps = self._given
+        settings = {**resources, **knobs}
+        trial = Run(self.machine.package, symbols, tensors, settings, max_steps=max_steps, enough=enough)
         return trial.finish().state()
 
     def _step(self) -> None:
@@ -637,20 +558,18 @@ class Run:
             raise
 
 
-def checked(
+def inputs(
     package: Package,
     symbols: Mapping[str, int],
     tensors: Mapping[str, bytes],
     resources: Mapping[str, int],
     max_steps: int,
-) -> Package:
-    """Return the package with the settings of a run. Raise `ArgumentRefused` for what does not fit it."""
+) -> tuple[list[int], list[bytes], dict[str, int]]:
+    """Return the symbols and tensors of a run, and its settings by name. Raise `ArgumentRefused` for what is unfit."""
     if max_steps < 1:
         raise ArgumentRefused("max_steps", f"is {max_steps}, expected 1 or more")
-    package = applied(package, resources)
-    _symbols(package, symbols)
-    _tensors(package, tensors)
-    return package
+    stated = settings(package, resources)
+    return _symbols(package, symbols), _tensors(package, tensors), stated
 
 
 def _symbols(package: Package, values: Mapping[str, int]) -> list[int]:
@@ -668,11 +587,8 @@ def _tensors(package: Package, data_of: Mapping[str, bytes]) -> list[bytes]:
     for name, data in data_of.items():
         if name not in tensors:
             raise ArgumentRefused(f"tensor {name}"[:120], f"the package has {', '.join(tensors) or 'no tensors'}")
-        tensor = tensors[name]
-        if len(data) != tensor.nbytes:
-            raise ArgumentRefused(f"tensor {name}", f"has {len(data)} bytes, expected {tensor.nbytes}")
-        if tensor.dtype == "bool" and data.strip(b"\0\1"):
-            raise ArgumentRefused(f"tensor {name}", "has a byte that is no bool, expected 00 or 01")
+        if problem := tensors[name].problem_of(data):
+            raise ArgumentRefused(f"tensor {name}", problem)
     return [data_of.get(buffer.name, buffer.initial or bytes(buffer.nbytes)) for buffer in package.tensors]
 
 

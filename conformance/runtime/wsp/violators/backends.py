@@ -8,7 +8,8 @@ from typing import Any
 
 from tessera_conformance.adapter import Refusal
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.wsp.machine import CallSite, Machine, ProcessState, Resources, WorkerState
+from tessera_reference.wsp.machine import Machine, ProcessState, Resources, WorkerState
+from tessera_reference.wsp.package import CallSite
 
 from ....ir.violators.changes import changed
 from .answers import Answer, answered, repackaged

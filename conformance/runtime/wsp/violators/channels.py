@@ -6,19 +6,19 @@ from collections.abc import Callable
 from typing import Any
 
 from tessera_conformance.strength import violates
-from tessera_reference.wsp import builder
+from tessera_reference.wsp import builder, statements
 from tessera_reference.wsp.machine import CLOSED, ChannelState, Party
 from tessera_reference.wsp.run import Processes
-from tessera_reference.wsp.statements import BodyReader, Constant
+from tessera_reference.wsp.statements import Constant
 
 from .changes import RunsLatest, changed
 
 SEND, TAKE, VISIBLE, MAKE = ChannelState.send, ChannelState.take, ChannelState._visible_token, ChannelState.__init__
-SEND_OF_PROCESS, BODY, EXPRESSION, READ_CHANNEL = (
+SEND_OF_PROCESS, BODY, EXPRESSION, CHANNEL = (
     Processes.send,
     Processes.body,
-    BodyReader.expression,
-    builder.read_channel,
+    statements.read_expression,
+    builder._channel,
 )
 
 
@@ -34,7 +34,7 @@ def made(**other: Callable[..., int]) -> tuple[Any, str, Any]:
 
 
 def by_default(**values: int) -> tuple[Any, str, Any]:
-    return builder, "read_channel", lambda value, path: READ_CHANNEL({**values, **value}, path)
+    return builder, "_channel", lambda value, path: {**values, **CHANNEL(value, path)}
 
 
 def into_the_first(self: Any, process: Any, channel: int, value: Any) -> bool:
@@ -76,9 +76,9 @@ def never_empty(self: Any, party: Party) -> int | None:
     return CLOSED if value is None else value
 
 
-def tensors_too(self: Any, value: Any, path: str, depth: int = 0) -> Any:
+def tensors_too(reader: Any, value: Any, path: str) -> Any:
     """A tensor is a value."""
-    return Constant(0) if isinstance(value, dict) and set(value) == {"tensor"} else EXPRESSION(self, value, path, depth)
+    return Constant(0) if isinstance(value, dict) and set(value) == {"tensor"} else EXPRESSION(reader, value, path)
 
 
 @violates("WSP-02.1-05", "runs the bodies that were compiled last under the name of a program")
@@ -112,9 +112,11 @@ CHANNELS = [
         ChannelState, "take", never_empty
     )),
     changed("WSP-02.2-04", "payload_for_tokens", "sends tensors through a channel of tokens", (
-        BodyReader, "expression", tensors_too
+        statements, "read_expression", tensors_too
     )),
-    changed("WSP-02.2-05", "buffers_for_tokens", "takes a buffer for a token", (BodyReader, "expression", tensors_too)),
+    changed("WSP-02.2-05", "buffers_for_tokens", "takes a buffer for a token", (
+        statements, "read_expression", tensors_too
+    )),
     changed("WSP-02.2-06", "two_by_default", "gives a channel a capacity of two by default", by_default(capacity=2)),
     changed("WSP-02.2-07", "one_more_ahead", "lets a producer be two tokens ahead by default", made(
         capacity=lambda capacity, *rest: 2 if capacity == 1 else capacity

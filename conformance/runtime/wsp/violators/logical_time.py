@@ -7,7 +7,7 @@ from typing import Any
 
 from tessera_conformance.strength import Violation
 from tessera_reference.wsp import run
-from tessera_reference.wsp.kernels import Kernel
+from tessera_reference.wsp.kernels import Cycles
 from tessera_reference.wsp.machine import Agenda, Machine
 from tessera_reference.wsp.run import Processes
 
@@ -71,10 +71,10 @@ TIME = [
         Processes, "elapse", lambda self, process, cycles: ELAPSE(self, process, 0)
     )),
     changed("WSP-02.4-02", "without_elements", "adds the fixed cycles of a kernel alone", (
-        Kernel, "cycles", lambda self, counts: self.fixed
+        Cycles, "of", lambda self, counts: self.fixed
     )),
     changed("WSP-02.4-02", "without_fixed", "adds the cycles for elements alone", (
-        Kernel, "cycles", lambda self, counts: self.per_element * max(counts, default=0)
+        Cycles, "of", lambda self, counts: self.per_element * max(counts, default=0)
     )),
     changed("WSP-01.2-05", "reported_once", "reports the cycles of the first run of a kernel", (
         Machine, "count_kernel", once_each

@@ -17,7 +17,7 @@ from tessera_reference.adapter.wsp import WspMethods
 from tessera_reference.wsp import builder, kernels
 from tessera_reference.wsp import package as parts
 from tessera_reference.wsp.errors import PackageRefused, ProgramRefused
-from tessera_reference.wsp.package import Channel, Package, canonical_bytes, content_hash
+from tessera_reference.wsp.package import Package, canonical_bytes, content_hash
 from tessera_reference.wsp.targets import Target, target
 
 from ....ir.violators.changes import changed
@@ -150,13 +150,13 @@ CONTENTS = [
 def default_channel(clause: str, name: str, description: str, **default: int) -> Violation:
     """Another default of channels."""
 
-    def read(value: Mapping[str, Any], path: str) -> Channel:
-        return usual_channel({**default, **value}, path)
+    def channel(value: Mapping[str, Any], path: str) -> dict[str, Any]:
+        return {**default, **usual_channel(value, path)}
 
-    return changed(clause, name, description, (builder, "read_channel", read))
+    return changed(clause, name, description, (builder, "_channel", channel))
 
 
-usual_channel = parts.read_channel
+usual_channel = builder._channel
 DEFAULTS = [
     default_channel("WSP-07.2-19", "two_tokens", "channels have two places by default", capacity=2),
     default_channel("WSP-07.2-19", "no_token", "channels have no place by default", capacity=0),
@@ -461,7 +461,7 @@ KERNELS = [
         "WSP-01.2-05",
         "first_tensor",
         "takes the cycles of the first tensor",
-        (kernels.Kernel, "cycles", lambda self, counts: self.fixed + self.per_element * next(iter(counts), 0)),
+        (kernels.Cycles, "of", lambda self, counts: self.fixed + self.per_element * next(iter(counts), 0)),
     ),
     changed(
         "WSP-07.2-16",

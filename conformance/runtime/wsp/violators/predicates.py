@@ -9,8 +9,9 @@ from typing import Any
 from tessera_conformance.strength import Violation, violates
 from tessera_reference.wsp import run, statements
 from tessera_reference.wsp.errors import RunError
+from tessera_reference.wsp.forms import U64
 from tessera_reference.wsp.run import Processes
-from tessera_reference.wsp.statements import BINARY, U64, BodyReader, Constant, SlotValue
+from tessera_reference.wsp.statements import BINARY, Constant, SlotValue
 
 from .changes import KeepsFirstData, RunsLatest, changed
 from .channels import tensors_too
@@ -56,7 +57,7 @@ def at_first(expression: Any, *arguments: Any) -> Callable[[], int]:
 
 def rounded(expression: Any, *arguments: Any) -> Callable[[], int]:
     if isinstance(expression, Constant):
-        return lambda: int(float(expression.value)) & U64
+        return lambda: int(float(expression.constant)) & U64
     return COMPILED(expression, *arguments)
 
 
@@ -163,7 +164,12 @@ def issued_late(attempt: Callable[..., Any]) -> Callable[..., Iterator[None]]:
 
 
 late_task = issued_late(
-    lambda self, statement, process, site, key, scalars: (process, site, key, [read() for read in site.scalars])
+    lambda self, statement, process, site, key, scalars: (
+        process,
+        site,
+        key,
+        [self.value(scalar) for scalar in site.scalars],
+    )
 )
 late_key = issued_late(
     lambda self, statement, process, site, key, scalars: (process, site, self.key(statement), scalars)
@@ -172,10 +178,10 @@ late_key = issued_late(
 
 def for_all(self: Any, process: Any, tasks: Any) -> Any:
     every = list(self.machine.tasks.values())
-    return AWAIT(self, process, every if isinstance(tasks, list) else tasks)
+    return AWAIT_TASKS(self, process, every if isinstance(tasks, list) else tasks)
 
 
-RUN, TASK, AWAIT = Processes.run, Processes.task, Processes.await_tasks
+RUN, TASK, AWAIT_TASKS = Processes.run, Processes.task, Processes.await_tasks
 
 
 def decided_once(self: Any, when: Any) -> bool:
@@ -254,7 +260,9 @@ PREDICATES = [
     cond("always", "takes the first branch always", lambda value: True),
     changed("WSP-04.2-03", "decided_once", "keeps the first decision of a cond", (Processes, "decide", decided_once)),
     changed("WSP-04.2-04", "recompile_for_symbols", "ignores symbols until compiled anew", (run, "_symbols", defaults)),
-    changed("WSP-04.2-05", "tensors_as_values", "lets a tensor be a value", (BodyReader, "expression", tensors_too)),
+    changed("WSP-04.2-05", "tensors_as_values", "lets a tensor be a value", (
+        statements, "read_expression", tensors_too
+    )),
     changed("WSP-04.2-07", "keys_without_slots", "places by constant keys alone", (Processes, "key", without_slots)),
     changed("WSP-04.2-07", "first_key", "places by the first key of a statement", (Processes, "key", first_key)),
 ]  # fmt: skip

@@ -10,7 +10,6 @@ from tessera_reference.wsp.machine import (
     REASONS,
     RESOURCE_OF,
     TASK,
-    CallSite,
     Machine,
     Party,
     ProcessState,
@@ -19,6 +18,7 @@ from tessera_reference.wsp.machine import (
     TaskState,
     WorkerState,
 )
+from tessera_reference.wsp.package import CallSite
 
 from ....ir.violators.changes import changed
 from .answers import Answer, with_statistics, without
@@ -94,7 +94,7 @@ silent_growth = changed("WSP-03.4.1-03", "", "a resource that is exhausted grows
 def dropping(self: Machine, process: ProcessState, site: CallSite, key: int, scalars: Any) -> str | None:
     reason = usual_issue(self, process, site, key, scalars)
     if reason is not None:
-        site.effect(scalars)
+        self.apply(site, scalars)
         self.count_kernel(site)
         self.assignments.append(0)
     return None
@@ -228,6 +228,10 @@ def tasks_waits_too(self: Stalls, reason: str) -> None:
     usual_begin(self, reason if reason in REASONS else "CHANNEL_EMPTY_WAIT")
 
 
+def time_of_task_waits(self: Stalls, reason: str, cycles: int) -> None:
+    usual_end(self, reason if reason in REASONS else "CHANNEL_EMPTY_WAIT", cycles)
+
+
 def first_reason_stays(self: Machine, process: ProcessState, reason: str, resource: str) -> None:
     usual_stall(self, process, reason if process.waiting is None else process.waiting.reason, resource)
 
@@ -287,7 +291,13 @@ STATISTICS = [
     changed(
         "WSP-03.4.2-03", "signals_from_0", "a wait to signal is too long", (Machine, "_release", counted_from_before)
     ),
-    changed("WSP-03.4.2-07", "waits_for_tasks", "a wait for tasks is a stall", (Stalls, "begin", tasks_waits_too)),
+    changed(
+        "WSP-03.4.2-07",
+        "waits_for_tasks",
+        "a wait for tasks is a stall",
+        (Stalls, "begin", tasks_waits_too),
+        (Stalls, "end", time_of_task_waits),
+    ),
     changed("WSP-03.4.2-07", "reason_stays", "the first reason stays", (Machine, "stall", first_reason_stays)),
     changed("WSP-03.4.2-07", "arena_first", "the arena comes before the ring", (Resources, "shortage", heap_first)),
     changed("WSP-03.4.2-05", "first_mark_stays", "marks are not updated", (Resources, "take", without_marks)),

@@ -7,7 +7,8 @@ from typing import Any
 
 from tessera_conformance.strength import Violation
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.wsp.machine import CallSite, Machine, ProcessState, Resources, WorkerState
+from tessera_reference.wsp.machine import Machine, ProcessState, Resources, WorkerState
+from tessera_reference.wsp.package import CallSite
 from tessera_reference.wsp.targets import Target
 
 from ....ir.violators.changes import changed

@@ -10,12 +10,12 @@ from tessera_reference.wsp.machine import TASK_RING_FULL, Machine, Resources
 
 from .changes import changed
 
-SHORTAGE, TAKE, FREE, FREE_TASK, READ = (
+SHORTAGE, TAKE, FREE, FREE_TASK, SCHEDULE = (
     Resources.shortage,
     Resources.take,
     Resources.free,
     Machine._free,
-    builder.read_task_window,
+    builder._schedule,
 )
 
 
@@ -58,7 +58,12 @@ def in_order(self: Any, task: Any) -> None:
 
 def reading(other: Any) -> tuple[Any, str, Any]:
     """A window that is read as another."""
-    return builder, "read_task_window", lambda value, path, *rest: READ(other(value), path, *rest)
+
+    def schedule(value: Any, target: Any) -> Any:
+        stated = SCHEDULE(value, target)
+        return stated | {"task_window": other(stated["task_window"])}
+
+    return builder, "_schedule", schedule
 
 
 def without_mode(value: Any) -> Any:

@@ -51,7 +51,7 @@ def leaves_tokens(self: Any, party: Party) -> int | None:
 
 def if_any_is_open(self: Processes, process: Any, task: Any) -> Any:
     closed = process.closed
-    if not closed.issuperset(self.site(task).signals):
+    if not closed.issuperset(self.machine.package.site(task).signals):
         process.closed = set()
     yield from TASK(self, process, task)
     process.closed = closed

@@ -1,0 +1,210 @@
+"""Forms in JSON and the classes that they become: a class is the schema of its form (section 7.2).
+
+The annotation of a member says how it is read: a class, a tuple, the words of a `Literal`, or an `Annotated` type with
+its reader. What has the default None or () may be left out; other defaults stand for what a program leaves out, and a
+package states them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache, partial
+from types import NoneType
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+
+from ..numerics.formats import shown
+from .errors import ProgramRefused
+
+MOST = (1 << 32) - 1
+U64 = (1 << 64) - 1
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}")
+KINDS = ("kernel", "channel", "process", "slot", "symbol", "tensor")
+Entry = TypeVar("Entry")
+
+# Values. Every function raises `ProgramRefused` at the path of what does not fit.
+
+
+def name(value: Any, path: str) -> str:
+    """A name: letters, digits, `_`, `.` and `-`, at most 100."""
+    if not isinstance(value, str) or not NAME.fullmatch(value):
+        raise ProgramRefused(path, f"is {shown(value)}, expected a name of letters, digits, _, . and -")
+    return value
+
+
+def text(value: Any, path: str) -> str:
+    """A text that JSON can carry as UTF-8, of at most 1000 characters."""
+    if not isinstance(value, str) or len(value) > 1000 or not value.isprintable():
+        raise ProgramRefused(path, f"is {shown(value)}, expected a text of printable characters")
+    return value
+
+
+def whole(value: Any, path: str, least: int, most: int) -> int:
+    """A whole number in a range."""
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise ProgramRefused(path, f"is {shown(value)}, expected a whole number from {least} to {most}")
+    return value
+
+
+def member(value: Any, path: str, allowed: Sequence[str]) -> str:
+    """One of some words."""
+    if value not in allowed:
+        raise ProgramRefused(path, f"is {shown(value)}, expected one of {', '.join(allowed)}")
+    return str(value)
+
+
+def objects(value: Any, path: str) -> Sequence[Mapping[str, Any]]:
+    """A list of objects."""
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise ProgramRefused(path, "is no list of objects")
+    return value
+
+
+def members(value: Any, path: str, required: Sequence[str], optional: Sequence[str] = ()) -> Mapping[str, Any]:
+    """An object that has all required members and no unknown ones."""
+    if not isinstance(value, dict):
+        raise ProgramRefused(path, "is no object")
+    for field in required:
+        if field not in value:
+            raise ProgramRefused(f"{path}/{field}", "is missing")
+    unknown = set(value).difference(required, optional)
+    if unknown:
+        raise ProgramRefused(f"{path}/{min(unknown)}"[:200], "is no member of this")
+    return value
+
+
+# Members of classes.
+
+
+class Reader:
+    """Reads a program, which names things, or a package, which numbers them; `ids` has what was declared, by name.
+
+    Every method raises `ProgramRefused`.
+    """
+
+    def __init__(self, numbered: bool) -> None:
+        self.numbered = numbered
+        self.ids: dict[str, dict[str, int]] = {kind: {} for kind in KINDS}
+        self.depth = 0
+
+    def record(self, kind: Callable[..., Entry], value: Any, path: str) -> Entry:
+        """The instance of a class whose members an object has; its method `check` judges them together."""
+        if not isinstance(value, dict):
+            raise ProgramRefused(path, "is no object")
+        stated = {}
+        for field, (read, default) in _members(kind).items():
+            if field in value:
+                stated[field] = read(self, value[field], f"{path}/{field}")
+            elif default is MISSING or (self.numbered and default not in (None, ())):
+                raise ProgramRefused(f"{path}/{field}", "is missing")
+        members(value, path, (), tuple(stated))
+        entry = kind(**stated)
+        if hasattr(entry, "check"):
+            entry.check(path)
+        return entry
+
+    def table(self, noun: str, kind: Callable[..., Entry], value: Any, path: str) -> tuple[Entry, ...]:
+        """The entries of a table, whose names differ; in a package an id is a place, counted from 0."""
+        entries = []
+        for place, stated in enumerate(objects(value, path)):
+            at = f"{path}/{place}"
+            if self.numbered:
+                whole(stated.get("id"), f"{at}/id", place, place)
+                stated = {field: member for field, member in stated.items() if field != "id"}
+            entries.append(self.record(kind, stated, at))
+            if stated["name"] in self.ids[noun]:
+                raise ProgramRefused(f"{at}/name", f"there are two {noun}s {stated['name']}")
+            self.ids[noun][stated["name"]] = place
+        return tuple(entries)
+
+    def resolve(self, noun: str, value: Any, path: str) -> int:
+        """The id of an entry: as it stands in a package; by name in a program, where mention declares a slot."""
+        ids = self.ids[noun]
+        if self.numbered:
+            if type(value) is not int or not 0 <= value < len(ids):
+                raise ProgramRefused(path, f"is {value!r:.60}, expected the id of one of {len(ids)} {noun}s")
+            return value
+        if isinstance(value, str) and value in ids:
+            return ids[value]
+        if noun != "slot":
+            raise ProgramRefused(path, f"is {value!r:.120}, expected a declared {noun}")
+        return ids.setdefault(name(value, path), len(ids))
+
+
+Read: TypeAlias = Callable[[Reader, Any, str], Any]
+
+
+@cache
+def _members(kind: Any) -> Mapping[str, tuple[Read, Any]]:
+    """The reader and the default of each member of a class."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {field.name: (_reader(hints[field.name]), field.default) for field in fields(kind)}
+
+
+def _reader(hint: Any) -> Read:
+    read: Read
+    if get_origin(hint) is Annotated:
+        read = hint.__metadata__[0]
+    elif get_origin(hint) is Literal:
+        read = plain(member, allowed=get_args(hint))
+    elif get_origin(hint) is tuple:
+        read = partial(_listed, _reader(get_args(hint)[0]))
+    elif NoneType in get_args(hint):
+        read = _reader(get_args(hint)[0])
+    else:
+
+        def read(reader: Reader, value: Any, path: str) -> Any:
+            return reader.record(hint, value, path)
+
+    return read
+
+
+def _listed(read: Read, reader: Reader, value: Any, path: str) -> tuple[Any, ...]:
+    if not isinstance(value, list):
+        raise ProgramRefused(path, "is no list")
+    return tuple(read(reader, item, f"{path}/{place}") for place, item in enumerate(value))
+
+
+def plain(read: Callable[..., Any], **bounds: Any) -> Read:
+    """The reader of a value that needs nothing but itself."""
+    return lambda reader, value, path: read(value, path, **bounds)
+
+
+def _reference(noun: str) -> Read:
+    return lambda reader, value, path: reader.resolve(noun, value, path)
+
+
+Name: TypeAlias = Annotated[str, plain(name)]
+Text: TypeAlias = Annotated[str, plain(text)]
+Amount: TypeAlias = Annotated[int, plain(whole, least=0, most=MOST)]
+Size: TypeAlias = Annotated[int, plain(whole, least=1, most=MOST)]
+Word: TypeAlias = Annotated[int, plain(whole, least=0, most=U64)]
+KernelId: TypeAlias = Annotated[int, _reference("kernel")]
+ChannelId: TypeAlias = Annotated[int, _reference("channel")]
+SlotId: TypeAlias = Annotated[int, _reference("slot")]
+SymbolId: TypeAlias = Annotated[int, _reference("symbol")]
+TensorId: TypeAlias = Annotated[int, _reference("tensor")]
+
+# The form of a class.
+
+OPS: dict[type, str] = {}
+"""The `op` in the form of a class, beside its members."""
+
+
+def form(value: Any) -> Any:
+    """The form of a member: of a class without the members that have the default None or ()."""
+    if isinstance(value, tuple):
+        return [form(item) for item in value]
+    if isinstance(value, Mapping):
+        return {field: form(item) for field, item in value.items()}
+    if isinstance(value, bytes):
+        return value.hex()
+    if not is_dataclass(value):
+        return value
+    stated = {"op": OPS[type(value)]} if type(value) in OPS else {}
+    for field in fields(value):
+        item = getattr(value, field.name)
+        if item not in (None, ()) or field.default is MISSING:
+            stated[field.name] = form(item)
+    return stated
