@@ -8,8 +8,7 @@ from typing import Any
 
 from tessera_conformance.tensors import Tensor
 
-from ..abi import Failure, Status
-from ..abi.status import invalid
+from ..abi.status import invalid, unsupported
 from ..collectives import all_reduce, run
 from ..collectives.compression import (
     Compression,
@@ -253,14 +252,14 @@ class CollectivesMethods(SessionState):
             require_known("collective", "link", name, links)
         used = [device.id for device in machine.devices] if devices is None else list(devices)
         if len(set(used)) != len(used):
-            raise Failure(Status.TESS_ERR_INVALID_VALUE, "collective", f"devices {used}", "each once")
+            raise invalid("collective", f"devices {used}", "each once")
         nodes = machine.by_node(used)
         used = [transfer for node in nodes for transfer in node]
         require_within("collective", "root", root, 0, len(used) - 1)
         sent = messages(operation, algorithm, len(used), count, root=root, per_node=len(nodes[0]), chunk=chunk)
         if algorithm not in (possible := algorithms(machine, used, cut)) and possible:
             subject = f"algorithm {algorithm!r} for devices {used}"
-            raise Failure(Status.TESS_ERR_UNSUPPORTED, operation, subject, f"one of {', '.join(possible)}")
+            raise unsupported(operation, subject, f"one of {', '.join(possible)}")
         transfers = travel(machine, used, sent, element_bytes, chunk=chunk, down=cut, path=path, cuts=failing)
         extra = {"trace": chunk_trace(operation, transfers, used, element_bytes, chunk, machine.links)} if trace else {}
         duration = max((transfer.end for transfer in transfers), default=0)
@@ -521,8 +520,7 @@ def _used(machine: Topology, devices: Sequence[int] | None) -> Sequence[Any]:
 def _run_message(run: Run) -> dict[str, Any]:
     timeline = []
     for slot in run.slots:
-        message = asdict(slot)
-        timeline.append({name: value for name, value in message.items() if value is not None})
+        timeline.append({name: value for name, value in asdict(slot).items() if value is not None})
     queues = {queue: idle(run, queue) for queue in ("compute", "comm")}
     return {"timeline": timeline, "duration": run.duration, "idle": queues}
 

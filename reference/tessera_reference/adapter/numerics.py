@@ -12,7 +12,8 @@ from tessera_conformance.adapter import NotSupported, Refusal
 from tessera_conformance.dsl import program, type_of
 from tessera_conformance.tensors import Tensor
 
-from ..abi import Descriptor, Failure, Status
+from ..abi import Descriptor
+from ..abi.status import invalid, unsupported
 from ..collectives import order_of
 from ..collectives.operations import require_stage_one
 from ..graph.execution import execute
@@ -190,7 +191,7 @@ def _order_by_algorithm(requested: Mapping[str, Any], shapes: Sequence[Sequence[
     ranks, rest = divmod(len(shapes), prod(partials or ()))
     if rest or not ranks:
         expected = f"a multiple of {prod(partials or ())}, one for each warp of each block of each device"
-        raise Failure(Status.TESS_ERR_INVALID_VALUE, "all_reduce", f"{len(shapes)} contributions", expected)
+        raise invalid("all_reduce", f"{len(shapes)} contributions", expected)
     return order_of(requested["algorithm"], ranks, prod(shapes[0]), element, requested.get("per_node"), partials)
 
 
@@ -206,7 +207,7 @@ def _under(descriptor: Descriptor, operation: str, attributes: Mapping[str, Any]
     if order is None or operation not in DECLARED:
         return arguments
     if arguments.get("order") == "kahan" or (operation in FIXED and order != DECLARED[operation]):
-        raise Failure(Status.TESS_ERR_UNSUPPORTED, operation, f"the reduction order {order}", "its own order")
+        raise unsupported(operation, f"the reduction order {order}", "its own order")
     return arguments if operation in FIXED else {"tree": order.to_json()} | arguments
 
 

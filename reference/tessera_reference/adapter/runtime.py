@@ -268,8 +268,7 @@ def _results(declared: Method) -> Callable[[Any], dict[str, Any]]:
 
     def result(output: Any) -> dict[str, Any]:
         if len(writers) > 1 and is_dataclass(output) and not isinstance(output, type):
-            message = asdict(output)
-            return {name: message[name] for name, _ in writers}
+            return {name: asdict(output)[name] for name, _ in writers}
         values = (output,) if len(writers) == 1 else output or ()
         return {name: write(value) for (name, write), value in zip(writers, values, strict=True)}
 

@@ -67,8 +67,7 @@ def bind(function: Function, inputs: Mapping[str, Array]) -> tuple[Array, ...]:
     names = [parameter.name for parameter in function.parameters]
     for name, array in inputs.items():
         if name not in names:
-            why = f"@{function.name} takes {', '.join(names) or 'none'}"
-            raise InputMismatch(name, "", describe(array), why)
+            raise InputMismatch(name, "", describe(array), f"@{function.name} takes {', '.join(names) or 'none'}")
     bound: dict[str, tuple[int, str]] = {}
     arguments = {**function.defaults, **inputs}
     for parameter in function.parameters:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import islice
@@ -26,6 +26,12 @@ def did_you_mean(word: str, candidates: Iterable[str], template: str = "{}") -> 
     if not near and len(word) <= LONGEST:
         near = get_close_matches(word, names, 1, 0.6)
     return f"did you mean {template.format(near[0])}?" if near else ""
+
+
+def listed(names: Sequence[str], value: object) -> str:
+    """The names that are allowed, and which of them is meant, if `value` is near one."""
+    hint = did_you_mean(value, names) if isinstance(value, str) else ""
+    return ", ".join(names) + (f": {hint}" if hint else "")
 
 
 def counted(number: int, noun: str) -> str:

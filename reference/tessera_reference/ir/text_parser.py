@@ -174,8 +174,7 @@ def _of_width(tokens: Tokens, value: int, suffix: str, text: str, span: Span) ->
     largest = (1 << bits - (sign == "s")) - 1
     if not least <= value <= largest:
         requirement = f"a value from {least} to {largest}" if bits <= 64 else f"a value of {bits} bits"
-        message = f"{text[:40]} does not fit {suffix}"
-        tokens.reject("types", "verify", message, span, requirement, "AMB-LANG-54", "")
+        tokens.reject("types", "verify", f"{text[:40]} does not fit {suffix}", span, requirement, "AMB-LANG-54", "")
     if suffix == "i1":
         return bool(value)
     return value if sign or value < 1 << bits - 1 else value - (1 << bits)

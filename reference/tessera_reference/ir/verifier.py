@@ -186,8 +186,7 @@ class FunctionVerifier:
         operation, place = instruction.operation, instruction.location
         if len(instruction.regions) != len(operation.regions):
             message = f"{operation.short_name} has {counted(len(instruction.regions), 'region')}"
-            expected = f"{len(operation.regions)}: {', '.join(operation.regions)}"
-            self._report(place, message, expected, "LANG-01-06")
+            self._report(place, message, f"{len(operation.regions)}: {', '.join(operation.regions)}", "LANG-01-06")
         elif sound:
             arguments, results = operation.region_arguments(_types(instruction.operands)), operation.region_results()
             for region, name, takes, gives in zip(

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from ..abi.status import Failure, Status
+from ..abi.status import Failure, Status, invalid
 from ..ir.diagnostics import counted
 from ..numerics.formats import shown
 from .topology import Topology
@@ -233,7 +233,7 @@ def byte_view(memory: BytesLike, what: str) -> memoryview:
         return view.cast("B")
     except (TypeError, ValueError) as error:
         subject = f"{what} of type {type(memory).__name__} ({shown(str(error))})"
-        raise Failure(Status.TESS_ERR_INVALID_VALUE, "memory", subject, "contiguous bytes") from None
+        raise invalid("memory", subject, "contiguous bytes") from None
 
 
 # Where allocations lie in the machine's one address space, and what lies at an address (runtime spec 9).
@@ -633,8 +633,7 @@ class AddressSpaceMemory:
         view = data if type(data) is bytes else byte_view(data, "data to be written")
         allocation, start, stop, copy = self._placed(region, rank, len(view))
         if allocation.read_only:
-            subject = f"a write to {allocation}, which is read-only"
-            raise Failure(Status.TESS_ERR_INVALID_VALUE, "write", subject, "memory that may be written")
+            raise invalid("write", f"a write to {allocation}, which is read-only", "memory that may be written")
         if start == stop:
             return
         try:
@@ -651,8 +650,7 @@ class AddressSpaceMemory:
         if allocation.freed or stop > allocation.bytes or size < 0:
             raise self._refusal(allocation.address + start, size, "access", "memory", "any")
         if allocation.space == "device" and not 0 <= rank < len(allocation.devices):
-            allowed = f"0 to {len(allocation.devices) - 1}, the ranks of {allocation}"
-            raise Failure(Status.TESS_ERR_INVALID_VALUE, "access", f"rank {rank}", allowed)
+            raise invalid("access", f"rank {rank}", f"0 to {len(allocation.devices) - 1}, the ranks of {allocation}")
         return allocation, start, stop, allocation.copy_of(rank)
 
     def _add(self, area: AddressRange, size: int, function: str, **options: Any) -> int:
@@ -673,7 +671,7 @@ class AddressSpaceMemory:
         if problem.kind:
             self.findings.add(problem.kind, f"{function}: pointer is {problem.text}")
         allowed = f"a {area.space} pointer that was allocated and not yet freed"
-        raise Failure(Status.TESS_ERR_INVALID_VALUE, function, f"pointer is {problem.text}", allowed)
+        raise invalid(function, f"pointer is {problem.text}", allowed)
 
     def _forget(self, area: AddressRange, allocation: Allocation) -> None:
         self.capacity.give_back(allocation)
@@ -691,11 +689,11 @@ class AddressSpaceMemory:
             self.findings.add(problem.kind, f"{function}: {argument} is {problem.text}")
         owner = "" if space == "any" else f" of the {space}"
         allowed = f"a pointer to {shown(size)} allocated bytes{owner}"
-        return Failure(Status.TESS_ERR_INVALID_VALUE, function, f"{argument} is {problem.text}", allowed)
+        return invalid(function, f"{argument} is {problem.text}", allowed)
 
     def _require_size(self, size: int, function: str) -> None:
         if type(size) is not int or size < 0:
-            raise Failure(Status.TESS_ERR_INVALID_VALUE, function, f"{shown(size)} bytes", "0 or more bytes")
+            raise invalid(function, f"{shown(size)} bytes", "0 or more bytes")
 
 
 def _of_the_program(address: int, size: int, access: Wanted) -> Diagnosis:

@@ -15,8 +15,8 @@ from math import prod
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ..abi.status import Failure, Status
-from ..ir.diagnostics import did_you_mean, read_json
+from ..abi.status import Failure, Status, invalid
+from ..ir.diagnostics import listed, read_json
 from ..ir.targets import Target, target_of
 from ..numerics.formats import shown
 
@@ -48,7 +48,7 @@ class MeshAxes:
             size = getattr(self, axis)
             if type(size) is not int or not 0 <= size <= _LARGEST_INT:
                 allowed = f"0 for an absent axis, or 1 to {_LARGEST_INT}"
-                raise Failure(Status.TESS_ERR_INVALID_VALUE, "tessMeshCreate", f"axes.{axis} is {shown(size)}", allowed)
+                raise invalid("tessMeshCreate", f"axes.{axis} is {shown(size)}", allowed)
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:
@@ -64,16 +64,14 @@ class MeshAxes:
         """Raise `Failure` with TESS_ERR_INVALID_VALUE unless the mesh has as many ranks as devices (AMB-RT-01)."""
         if self.ranks != devices:
             subject = f"axes {self.tp} x {self.pp} x {self.dp} x {self.ep} for {devices} devices"
-            allowed = f"axes whose product, 0 counting as 1, is {devices}"
-            raise Failure(Status.TESS_ERR_INVALID_VALUE, "tessMeshCreate", subject, allowed)
+            raise invalid("tessMeshCreate", subject, f"axes whose product, 0 counting as 1, is {devices}")
 
     def rank(self, coordinates: Sequence[int]) -> int:
         """The rank at coordinates along (tp, pp, dp, ep). Raises `Failure` for coordinates outside the mesh."""
         number = 0
         for axis, size, coordinate in zip(AXES, self.sizes, coordinates, strict=True):
             if not 0 <= coordinate < size:
-                subject = f"coordinate {shown(coordinate)} along {axis}"
-                raise Failure(Status.TESS_ERR_INVALID_VALUE, "mesh", subject, f"0 to {size - 1}")
+                raise invalid("mesh", f"coordinate {shown(coordinate)} along {axis}", f"0 to {size - 1}")
             number = number * size + coordinate
         return number
 
@@ -96,10 +94,7 @@ class MeshAxes:
 
 def _position(axis: str | None) -> int:
     if not isinstance(axis, str) or axis not in AXES:
-        hint = did_you_mean(axis, AXES) if isinstance(axis, str) else ""
-        subject = "a NULL axis" if axis is None else f"axis {shown(axis)}"
-        allowed = ", ".join(AXES) + (f": {hint}" if hint else "")
-        raise Failure(Status.TESS_ERR_INVALID_VALUE, "mesh", subject, allowed)
+        raise invalid("mesh", "a NULL axis" if axis is None else f"axis {shown(axis)}", listed(AXES, axis))
     return AXES.index(axis)
 
 
@@ -173,7 +168,7 @@ def _described(error: Any) -> tuple[str, str]:
         case "additionalProperties":
             names = tuple(form["properties"])
             unknown = next(name for name in value if name not in names)
-            return f"has an unknown member {shown(unknown)}", _one_of(names, unknown)
+            return f"has an unknown member {shown(unknown)}", listed(names, unknown)
         case "minItems" | "maxItems":
             return f"has {len(value)} elements", f"{form.get('minItems', 0)} to {form['maxItems']}"
         case "minimum" | "maximum":
@@ -181,18 +176,13 @@ def _described(error: Any) -> tuple[str, str]:
         case "maxLength":
             return problem, f"a string of at most {bound} characters"
         case "enum":
-            return problem, f"one of {_one_of(bound, value)}"
+            return problem, f"one of {listed(bound, value)}"
         case "const":
             return problem, shown(bound)
         case "type":
             return problem, TYPES[bound]
         case _:
             return problem, form["description"]
-
-
-def _one_of(names: tuple[str, ...], value: object) -> str:
-    hint = did_you_mean(value, names) if isinstance(value, str) else ""
-    return ", ".join(names) + (f": {hint}" if hint else "")
 
 
 # Links between the parts of a machine, and the shortest way from one to another (collectives spec 3.3).
@@ -380,7 +370,7 @@ class Topology:
         """The device of an id. Raises `Failure` with TESS_ERR_INVALID_VALUE (AMB-RT-51)."""
         if number not in self._devices:
             ids = ", ".join(map(str, self._devices))
-            raise Failure(Status.TESS_ERR_INVALID_VALUE, function, f"device {shown(number)}", f"one of {ids}")
+            raise invalid(function, f"device {shown(number)}", f"one of {ids}")
         return self._devices[number]
 
     def by_node(self, devices: Sequence[int]) -> tuple[tuple[int, ...], ...]:
@@ -440,11 +430,8 @@ def load(source: str | Path) -> Topology:
 def named(name: str) -> Topology:
     """A topology that comes with the package. Raises `Failure` with TESS_ERR_INVALID_VALUE for another name."""
     if name not in NAMES:
-        hint = did_you_mean(name, NAMES)
-        allowed = f"one of {', '.join(NAMES)}" + (f": {hint}" if hint else "")
-        raise Failure(Status.TESS_ERR_INVALID_VALUE, "topology", f"name {shown(name)}", allowed)
-    text = files(__package__).joinpath("topologies", f"{name}.json").read_text(encoding="utf-8")
-    return _made(json.loads(text))
+        raise invalid("topology", f"name {shown(name)}", f"one of {listed(NAMES, name)}")
+    return _made(json.loads(files(__package__).joinpath("topologies", f"{name}.json").read_text(encoding="utf-8")))
 
 
 def default() -> Topology:
@@ -502,8 +489,8 @@ def _require_meaning(document: Any, file: str) -> None:
             raise InvalidDocument(file, path, f"is {shown(value)}", expected)
 
     def require_named(path: str, value: Any, names: Sequence[str]) -> None:
-        hint = "" if value in names else did_you_mean(value, names)
-        require(value in names, path, value, f"one of {', '.join(names)}" + (f": {hint}" if hint else ""))
+        if value not in names:
+            require(False, path, value, f"one of {listed(names, value)}")
 
     keys = (("nodes", "name"), ("switches", "name"), ("nics", "name"), ("devices", "id"), ("links", "name"))
     for list_, key in keys:
@@ -622,9 +609,7 @@ def copy_duration(
     cannot reach the device over links that are not down.
     """
     if kind not in COPIES:
-        hint = did_you_mean(kind, COPIES)
-        allowed = ", ".join(COPIES) + (f": {hint}" if hint else "")
-        raise Failure(Status.TESS_ERR_INVALID_VALUE, "tessMemcpyAsync", f"kind {shown(kind)}", allowed)
+        raise invalid("tessMemcpyAsync", f"kind {shown(kind)}", listed(COPIES, kind))
     if kind == "TESS_COPY_D2D":
         return COPY + carrying(2 * size, device.memory_bandwidth)
     way = topology.route(topology.host.name, device.id, down)

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 from ..abi.cache import path_named
-from ..abi.status import Failure, Status
+from ..abi.status import invalid
 from ..numerics.formats import shown
 
 # The records of a profiler: one for each piece of work that ran on a rank (runtime spec 4.8, 17).
@@ -252,8 +252,7 @@ def write_trace(records: Iterable[Record], path: str, names: Names | None = None
         path_named(path).write_text(text, encoding="ascii", newline="\n")
     except (OSError, ValueError, TypeError) as error:  # ValueError: a NUL or half a character; TypeError: no text
         subject = f"outJsonPath {shown(path)} ({getattr(error, 'strerror', None) or error})"
-        allowed = "a file that can be written, in a directory that exists"
-        raise Failure(Status.TESS_ERR_INVALID_VALUE, "tessProfilerStop", subject, allowed) from None
+        raise invalid("tessProfilerStop", subject, "a file that can be written, in a directory that exists") from None
 
 
 def _metadata(rows: Rows) -> Iterator[Event]:

@@ -89,8 +89,7 @@ def _of_rank(state: State, function: str, mesh: Any, rank: int, pointer: Any, si
     on.drain()
     region = state.machine.memory.find(pointer, size, function, "devPtr", "device")
     if region.allocation.devices != on.devices:
-        subject = f"devPtr is memory of devices {list(region.allocation.devices)}"
-        raise invalid(subject, "memory of the mesh")
+        raise invalid(f"devPtr is memory of devices {list(region.allocation.devices)}", "memory of the mesh")
     return region
 
 

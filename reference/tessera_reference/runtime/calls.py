@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..abi.fatbin import read, verify
 from ..abi.policy import NumericsPolicy
-from ..abi.status import RUNTIME_VERSION, CopyKind, Failure, LaunchFlag, MemKind, Status
+from ..abi.status import RUNTIME_VERSION, CopyKind, Failure, LaunchFlag, MemKind, Status, unsupported
 from ..ir.diagnostics import Rejection, UnsupportedConstruct
 from ..mesh.memory import Wanted
 from ..mesh.topology import MeshAxes
@@ -216,8 +216,7 @@ def _event(state: State, handle: Any) -> Event:
 def _require_may_join(capture: Capture, recording: Recording, stream: Stream, current: Capture | None) -> None:
     """A stream joins a capture of its own mesh, while it runs, and only one at a time. Raises `Failure`."""
     if capture not in capture.running:
-        subject = "an event that was recorded in a capture, which has ended"
-        raise invalid(subject, "an event recorded since")
+        raise invalid("an event that was recorded in a capture, which has ended", "an event recorded since")
     if stream.mesh is not recording.mesh:
         subject = f"an event captured on mesh {recording.mesh.handle} for a stream of mesh {stream.mesh.handle}"
         raise invalid(subject, "a stream of the mesh that is captured")
@@ -408,7 +407,7 @@ def _executable(
         raise invalid(subject, "extents that the kernel can be compiled for") from None
     except UnsupportedConstruct as construct:
         subject = f"kernel {kernel.entry.name} needs {construct.feature}"
-        raise Failure(Status.TESS_ERR_UNSUPPORTED, "", subject, "what the device can do") from None
+        raise unsupported("", subject, "what the device can do") from None
 
 
 # Stream graphs: capture, instantiation, replay (runtime spec 6, 12; AMB-RT-11, AMB-RT-64, AMB-RT-86).

@@ -15,7 +15,7 @@ from ..abi.cache import CacheKey, CacheStore, CacheTags, path_named
 from ..abi.fatbin import Fatbin, KernelEntry
 from ..abi.parameters import unpack
 from ..abi.policy import Descriptor, NumericsPolicy
-from ..abi.status import Failure, LaunchFlag, Status
+from ..abi.status import Failure, LaunchFlag, Status, unsupported
 from ..compilation.compiler import Compiler
 from ..compilation.extents import named_dimensions, shapes_of
 from ..graph.interpreter import RandomSource
@@ -405,7 +405,7 @@ def require_order(kernel: Kernel, mesh: Mesh, order: Tree | None) -> None:
         own = reduction_orders(kernel.module.fatbin, kernel.entry.name, target)
         if own - {order}:
             subject = f"kernel {kernel.entry.name}, which adds in the order {', '.join(sorted(map(str, own)))}"
-            raise Failure(Status.TESS_ERR_UNSUPPORTED, "", subject, f"the order of the descriptor, {order}")
+            raise unsupported("", subject, f"the order of the descriptor, {order}")
 
 
 def scalars_of(entry: KernelEntry, buffer: bytes) -> tuple[Mapping[str, int], Mapping[str, Array]]:
@@ -495,8 +495,7 @@ def require_place(stream: Stream, streams: Sequence[Stream]) -> None:
         count = sum(device in other.mesh.devices for other in others)
         if count >= KERNELS_AT_ONCE - 1:
             subject = f"one more stream with persistent kernels beside {count} on device {device}"
-            allowed = f"at most {KERNELS_AT_ONCE - 1} at a time"
-            raise Failure(Status.TESS_ERR_UNSUPPORTED, "", subject, allowed)
+            raise unsupported("", subject, f"at most {KERNELS_AT_ONCE - 1} at a time")
 
 
 def _may_stay(stream: Stream) -> bool:

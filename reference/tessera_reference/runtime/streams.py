@@ -7,11 +7,11 @@ from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, S
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import coroutine
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, cast
+from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 from ..abi.policy import Descriptor, NumericsPolicy
 from ..abi.status import CopyKind, Failure, Status, within
-from ..mesh.engine import Mailbox, Process, Signal, VectorClock
+from ..mesh.engine import Mailbox, Signal, VectorClock
 from ..mesh.memory import AddressSpaceMemory, Region, Wanted, byte_view
 from ..mesh.topology import Device, MeshAxes, copy_duration
 from ..mesh.trace import Record, RecordKind
@@ -20,30 +20,6 @@ from .contexts import Context
 from .machine import SIZE, Access, Machine, Pending, SimulatedDevice, integer, invalid
 
 # Meshes of devices: ranks row-major over (tp, pp, dp, ep) (runtime spec 4.2; AMB-RT-01, AMB-RT-02).
-
-
-class Queue(Protocol):
-    """A stream, as its mesh and its work know it; `Stream` says what the members are."""
-
-    handle: int
-    mesh: Mesh
-    priority: int
-    workers: list[Process]
-    residents: list[Signal]
-    ended: int
-
-    @property
-    def queued(self) -> Mapping[Any, int]:
-        """Unfinished work."""
-
-    def enqueue(self, work: Any) -> None:
-        """Queue work."""
-
-    def fail(self, failure: Failure, number: int, rank: int) -> None:
-        """Keep an asynchronous error."""
-
-    def end_residents(self) -> None:
-        """Ask persistent kernels to end."""
 
 
 @dataclass(eq=False)
@@ -55,7 +31,7 @@ class Mesh:
     machine: Machine
     devices: tuple[int, ...]
     axes: MeshAxes
-    streams: dict[int, Queue] = field(default_factory=dict)
+    streams: dict[int, Stream] = field(default_factory=dict)
     resident: list[str] = field(default_factory=list)
 
     def device(self, rank: int) -> SimulatedDevice:
@@ -154,7 +130,7 @@ class Work(ABC):
     """The call that queues it."""
 
     name: str
-    stream: Queue
+    stream: Stream
     enqueued: int = field(default=0, init=False)
     number: int = field(default=0, init=False)
     """Its place in the order in which the stream was given work, from 1."""
@@ -178,7 +154,7 @@ class Work(ABC):
     async def run(self, rank: int) -> None:
         """Do it on one rank. Raises `Failure`, which is then an asynchronous error of the stream."""
 
-    def on(self, stream: Queue) -> Work:
+    def on(self, stream: Stream) -> Work:
         """The same once more, on another stream: how a captured graph is replayed."""
         return replace(self, stream=stream)
 
@@ -394,7 +370,7 @@ class Stream:
         """It is a stream of this mesh. Raises `Failure`."""
         if self.mesh is not mesh:
             subject = f"stream {self.handle}, which is of mesh {self.mesh.handle}, for mesh {mesh.handle}"
-            raise Failure(Status.TESS_ERR_INVALID_VALUE, "", subject, "a stream of the mesh")
+            raise invalid(subject, "a stream of the mesh")
 
     def fail(self, failure: Failure, number: int, rank: int) -> None:
         """Keep an asynchronous error; of a graph, the first of its nodes (AMB-RT-14)."""
@@ -461,7 +437,7 @@ class Capture:
 
     running: list[Capture]
     """The captures of the runtime that have not ended."""
-    before: dict[Queue, frozenset[int]]
+    before: dict[Stream, frozenset[int]]
     """For each captured stream, the nodes that its next node follows."""
     nodes: list[Node] = field(default_factory=list)
     recorded: dict[int, frozenset[int]] = field(default_factory=dict)
@@ -473,26 +449,26 @@ class Capture:
         self.nodes.append(Node(work, tuple(sorted(after))))
         self.before[work.stream] = frozenset({len(self.nodes) - 1})
 
-    def record(self, recording: int, stream: Queue) -> None:
+    def record(self, recording: int, stream: Stream) -> None:
         """An event is recorded on a stream."""
         self.recorded[recording] = self.before.get(stream, frozenset())
 
-    def wait(self, recording: int, stream: Queue) -> None:
+    def wait(self, recording: int, stream: Stream) -> None:
         """A stream waits for a recording of this capture, and joins it."""
         self.before[stream] = self.before.get(stream, frozenset()) | self.recorded[recording]
 
-    def end(self, stream: Queue) -> Graph:
+    def end(self, stream: Stream) -> Graph:
         """End the capture: its streams run their work again. Gives the graph of what was captured."""
         self.running.remove(self)
         return Graph(tuple(self.nodes), stream)
 
 
-def capture_of(captures: Iterable[Capture], stream: Queue) -> Capture | None:
+def capture_of(captures: Iterable[Capture], stream: Stream) -> Capture | None:
     """The capture that a stream is in, if it is in one."""
     return next((capture for capture in captures if stream in capture.before), None)
 
 
-def begin_capture(captures: list[Capture], stream: Queue) -> None:
+def begin_capture(captures: list[Capture], stream: Stream) -> None:
     """Begin a capture on a stream that is in none."""
     if capture_of(captures, stream) is None:
         captures.append(Capture(captures, {stream: frozenset()}))
@@ -503,7 +479,7 @@ class Graph:
     """Work that can be replayed, in an order that its edges allow: that of capture."""
 
     nodes: tuple[Node, ...]
-    stream: Queue
+    stream: Stream
     """On which it was captured."""
 
     @property

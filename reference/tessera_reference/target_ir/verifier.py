@@ -72,8 +72,7 @@ def _verify_instruction(instruction: Instruction, target: Target) -> None:
         raise Refusal("tile", message, requirement, "LANG-08-01", "lower the kernel")
     if operation.vendor not in ("", target.vendor):
         message = f"{operation.name} is an instruction of {operation.vendor}"
-        remedy = "lower the kernel for this target"
-        raise Refusal("tile", message, f"what {target.name} has", "LANG-11-10", remedy)
+        raise Refusal("tile", message, f"what {target.name} has", "LANG-11-10", "lower the kernel for this target")
     for value in (*instruction.operands, *instruction.results):
         if isinstance(value.type, Pointer) and value.type.space not in SPACES:
             requirement = f"one of the address spaces {', '.join(map(str, SPACES))}"

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from ...numerics.formats import shown
-from ..status import ABI_VERSION, AbiVersion, Failure, Status, invalid, is_compatible
+from ..status import ABI_VERSION, AbiVersion, Failure, Status, invalid, is_compatible, unsupported
 from .metadata import Metadata, is_whole_number, malformed, metadata_of_bytes, metadata_to_bytes, require, require_all
 
 # The bytes of the container (runtime spec 8.1; AMB-RT-21, which makes it our own choice).
@@ -212,8 +212,7 @@ def verify_signature(content: bytes, section: bytes | None, trusted_keys: Collec
 
 def _private(signing_key: bytes) -> Any:
     if not isinstance(signing_key, bytes) or len(signing_key) != KEY_BYTES:
-        raise Failure(
-            Status.TESS_ERR_INVALID_VALUE,
+        raise invalid(
             "signing",
             "what is no private key",
             f"{KEY_BYTES} bytes, an Ed25519 private key",
@@ -227,7 +226,7 @@ def _ed25519() -> Any:
         return import_module("cryptography.hazmat.primitives.asymmetric.ed25519")
     except ImportError:
         allowed = "the package cryptography: pip install 'tessera-conformance[signing]'"
-        raise Failure(Status.TESS_ERR_UNSUPPORTED, "signing", "no Ed25519 here", allowed) from None
+        raise unsupported("signing", "no Ed25519 here", allowed) from None
 
 
 def _refused(subject: str) -> Failure:
