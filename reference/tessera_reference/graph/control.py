@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ..ir.diagnostics import did_you_mean
@@ -55,9 +56,9 @@ def _require_bool(condition: Scalar) -> None:
         )
 
 
-@operation("tessera.graph.if", clauses=("LANG-02-08", "LANG-02.3-23", "LANG-01-06"))
-class If(Stepwise):
-    """Runs one of two regions; what it yields is the result."""
+@dataclass(frozen=True)
+class Choice(Operation):
+    """The base of `if` at Graph and Tile IR: the results are what its two regions yield."""
 
     condition: Operand[Scalar]
     returns: Hidden[tuple[Type, ...]]
@@ -79,16 +80,20 @@ class If(Stepwise):
         both = joined_all(yielded)
         if both is None:
             raise Refusal("types", "its regions yield different types", "regions that agree", "LANG-02-08")
-        assert both is not None
         return {"returns": loosened_all(both, shown.results)}
+
+
+@operation("tessera.graph.if", clauses=("LANG-02-08", "LANG-02.3-23", "LANG-01-06"))
+class If(Choice, Stepwise):
+    """Runs one of two regions; what it yields is the result."""
 
     def steps(self, condition: Array, env: StepEnvironment) -> Steps:
         return env.region(0 if condition.values else 1, ())
 
 
-@operation("tessera.graph.for", clauses=("LANG-02-10", "LANG-02.3-24", "LANG-02.3-27", "LANG-01-06"))
-class For(Stepwise):
-    """Counts from start to stop, excluded, by step; the region takes the int32 index and the carried values."""
+@dataclass(frozen=True)
+class Counting(Operation):
+    """The base of `for` at Graph and Tile IR, whose region takes the index and the carried values."""
 
     start: Operand[Scalar]
     stop: Operand[Scalar]
@@ -97,7 +102,6 @@ class For(Stepwise):
 
     regions = ("body",)
     layouts = frozenset(LAYOUTS)
-    takes_futures = True
 
     def infer(self) -> tuple[Type, ...]:
         """The carried values, of unchanged types (AMB-LANG-92)."""
@@ -112,6 +116,13 @@ class For(Stepwise):
 
     def region_results(self) -> tuple[tuple[Type, ...], ...]:
         return (self.carried,)
+
+
+@operation("tessera.graph.for", clauses=("LANG-02-10", "LANG-02.3-24", "LANG-02.3-27", "LANG-01-06"))
+class For(Counting, Stepwise):
+    """Counts from start to stop, excluded, by step; the region takes the int32 index and the carried values."""
+
+    takes_futures = True
 
     def steps(self, start: Array, stop: Array, step: Array, *carried: Array, env: StepEnvironment) -> Steps:
         """Run the body for each index; a step of zero is an error (AMB-LANG-29)."""

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..graph.control import ZeroStep
-from ..ir.operation import Attribute, Hidden, Operand, Operands, Refusal, Shown, Stated, operation
-from ..ir.types import LAYOUTS, Memref, Scalar, Type, is_unknown, joined_all, loosened_all
+from ..graph.control import Choice, Counting, ZeroStep
+from ..ir.operation import Attribute, Operand, Operands, Refusal, Stated, operation
+from ..ir.types import Memref, Scalar, Type, is_unknown
 from ..kernel_machine.block import INDEX_TYPE, BlockState, KernelOperation, require_indices
 from ..kernel_machine.storage import NotUniform, Storage
 from ..numerics import arithmetic
@@ -361,35 +361,15 @@ def _refuse_memory(types: tuple[Type, ...]) -> None:
 
 
 @operation("tessera.tile.for", clauses=("LANG-08.2-03", "LANG-01-06"))
-class For(KernelOperation):
+class For(Counting, KernelOperation):
     """Counts from start to stop, excluded, by step; the region takes the int32 index and the carried values.
 
     Start, stop and step are the same in all active lanes; a step of zero is an error (AMB-LANG-29).
     """
 
-    start: Operand[Scalar]
-    stop: Operand[Scalar]
-    step: Operand[Scalar]
-    carried: Operands[Type]
-
-    regions = ("body",)
-    layouts = frozenset(LAYOUTS)
-
     def infer(self) -> tuple[Type, ...]:
-        """The carried values, of unchanged types (AMB-LANG-92)."""
-        for name, type_ in (("start", self.start), ("stop", self.stop), ("step", self.step)):
-            if type_ != INDEX_TYPE:
-                raise Refusal("types", f"the range's {name} is {type_}, not int32", "an int32 scalar", "LANG-11-01")
         _refuse_memory(self.carried)
-        return self.carried
-
-    @classmethod
-    def region_arguments(cls, operands: tuple[Type, ...]) -> tuple[tuple[Type, ...], ...]:
-        """The index and the carried values."""
-        return ((INDEX_TYPE, *operands[3:]),)
-
-    def region_results(self) -> tuple[tuple[Type, ...], ...]:
-        return (self.carried,)
+        return super().infer()
 
     def run(self, block: BlockState, start: Array, stop: Array, step: Array, *carried: Any) -> tuple[Any, ...]:
         (body,) = block.regions
@@ -415,30 +395,12 @@ def _uniform(block: BlockState, name: str, bound: Array) -> int:
 
 
 @operation("tessera.tile.if", clauses=("LANG-08.2-03", "LANG-01-06"))
-class If(KernelOperation):
+class If(Choice, KernelOperation):
     """Runs `then` in the lanes where the condition holds, `otherwise` in the others."""
 
-    condition: Operand[Scalar]
-    returns: Hidden[tuple[Type, ...]]
-
-    regions = ("then", "otherwise")
-
     def infer(self) -> tuple[Type, ...]:
-        if self.condition.dtype.kind != "bool":
-            raise Refusal("types", f"the condition is {self.condition}, not bool", "a scalar bool", "LANG-11-01")
         _refuse_memory(self.returns)
-        return self.returns
-
-    def region_results(self) -> tuple[tuple[Type, ...], ...]:
-        return self.returns, self.returns
-
-    @classmethod
-    def hidden(cls, shown: Shown) -> dict[str, Any]:
-        """The results are what the regions yield."""
-        both = joined_all([tuple(value.type for value in block.results) for block in shown.regions])
-        if both is None:
-            raise Refusal("types", "its regions yield different types", "regions that agree", "LANG-01-06")
-        return {"returns": loosened_all(both, shown.results)}
+        return super().infer()
 
     def run(self, block: BlockState, condition: Array) -> tuple[Any, ...]:
         """Run both regions, each under its mask, or the one that all active lanes take."""
