@@ -78,7 +78,9 @@ class AbiMethods(SessionState):
     def abi_pack(self, *, signature: str, values: Sequence[Any]) -> dict[str, Any]:
         """The buffer of these values; one that is given by its bytes is taken as it is."""
         layout = layout_of(parse_signature(signature).parameters)
-        exact = {place: _bits(value, f"values[{place}]") for place, value in enumerate(values) if _is_exact(value)}
+        exact = {
+            place: _bits(value, f"values[{place}]") for place, value in enumerate(values) if isinstance(value, Mapping)
+        }
         types = [parameter.type for parameter in layout.parameters]
         plain = [
             ZEROS.get(types[place], 0) if place in exact and place < len(types) else value
@@ -168,10 +170,6 @@ def _sections(fatbin: Fatbin) -> list[dict[str, Any]]:
         for section in fatbin.sections
     ]
     return [metadata, *others]
-
-
-def _is_exact(value: Any) -> bool:
-    return isinstance(value, Mapping)
 
 
 def _bits(value: Mapping[str, Any], name: str) -> bytes:

@@ -19,12 +19,12 @@ from ..graph.reductions import MatMul, Reduction, Softmax
 from ..ir.diagnostics import Rejection
 from ..ir.operation import Environment, Instruction, Module, Operation
 from ..ir.targets import Target
-from ..ir.types import Tensor, Type, Value
+from ..ir.types import Type, Value
 from ..numerics.array import Array
 from ..numerics.formats import DType, NumericsFailure, dtype
 from ..numerics.matmul import matmul
 from ..numerics.rounding import cast
-from .choices import row_axis
+from .choices import extents, row_axis
 from .nests import Nest, tile_of, with_nests_replaced
 
 # Buffers between memory and computation: a ring of stages, and a pipeline that fills them ahead (section 6.1).
@@ -247,7 +247,8 @@ class Outputs:
 
     def results(self) -> tuple[Array, ...]:
         """The outputs in their own shapes."""
-        return tuple(Array(_type(value).dtype, array.reshape(_extents(value))) for value, array in self.arrays.items())
+        shaped = {value: array.reshape(extents(value.type)) for value, array in self.arrays.items()}
+        return tuple(Array(_type(value).dtype, array) for value, array in shaped.items())
 
 
 @dataclass
@@ -301,7 +302,7 @@ def apply_all(nest: Nest, values: dict[Value, Array], env: Environment) -> None:
 def elementwise(nest: Nest, memory: Memory, env: Environment, tracer: Tracer) -> tuple[Array, ...]:
     """Elementwise operations over one shape: tile by tile, staged ahead over all of them."""
     m, n, _ = nest.tile
-    grid = Grid.over(_extents(nest.lead.results[0]), m, n)
+    grid = Grid.over(extents(nest.lead.results[0].type), m, n)
     outputs, staged = Outputs(nest, grid), Staged(nest, memory, grid, nest.depth, tracer)
     tiles = list(grid.tiles())
 
@@ -324,7 +325,7 @@ def movement(nest: Nest, memory: Memory, env: Environment, tracer: Tracer) -> tu
     """An operation that moves elements: each tile of the result is gathered from the positions that `moved` returns."""
     m, n, _ = nest.tile
     result = nest.lead.results[0]
-    grid = Grid.over(_extents(result), m, n)
+    grid = Grid.over(extents(result.type), m, n)
     outputs = Outputs(nest, grid)
     try:
         source: Moved = moved(nest.lead, [memory[value] for value in nest.lead.operands], env)
@@ -385,7 +386,7 @@ def rows(nest: Nest, memory: Memory, env: Environment, tracer: Tracer) -> tuple[
         pipelined(-(-length // chunk), nest.depth, stage, compute)
         out[start : start + tile] = executed(lead, operation, [Array(x.dtype, content)], env).values
         tracer("store", (number,))
-    shaped = out.reshape(_extents(result)) if reduces else np.moveaxis(out.reshape(*around, length), -1, axis)
+    shaped = out.reshape(extents(result.type)) if reduces else np.moveaxis(out.reshape(*around, length), -1, axis)
     return (Array(_type(result).dtype, np.array(shaped, order="C")),)
 
 
@@ -407,7 +408,7 @@ class Contraction:
         self.tracer = tracer
         self.m, self.n, self.k = nest.tile
         self.operands = [memory[value] for value in nest.lead.operands]
-        self.grid = Grid.over(_extents(nest.lead.results[0]), self.m, self.n)
+        self.grid = Grid.over(extents(nest.lead.results[0].type), self.m, self.n)
         self.steps = -(-self.operands[0].shape[-1] // self.k)
         self.outputs = Outputs(nest, self.grid)
         self.epilogue = Staged(nest, memory, self.grid, 1, tracer)
@@ -479,11 +480,6 @@ def padded(values: Values, shape: tuple[int, ...]) -> Values:
 
 def _type(value: Value) -> Any:
     return value.type
-
-
-def _extents(value: Value) -> tuple[int, ...]:
-    shape = value.type.shape if isinstance(value.type, Tensor) else ()
-    return tuple(extent for extent in shape if isinstance(extent, int))
 
 
 # Executing Schedule IR: nest by nest, tile by tile, through stages and buffers (spec sections 4, 6).

@@ -225,7 +225,8 @@ def _callback(name: str) -> Any:
 
     def call(*values: Any) -> Any:
         operands = [_value_of(held, value) for held, value in zip(callee.operands, values, strict=True)]
-        return _passed_of(callee.compute(*operands))
+        result = callee.compute(*operands)
+        return int.from_bytes(result.to_bits(), "little") if result.dtype.bits <= 16 else result.values.item()
 
     return ctypes.CFUNCTYPE(_PASSED[passed_type(callee.result)], *types)(call)
 
@@ -234,10 +235,6 @@ def _value_of(dtype: DType, value: Any) -> Array:
     if dtype.bits <= 16:
         return Array.from_bits(dtype, (1,), int(value).to_bytes(dtype.storage_bytes, "little"))
     return Array(dtype, np.asarray([value], dtype.carrier))
-
-
-def _passed_of(result: Array) -> Any:
-    return int.from_bytes(result.to_bits(), "little") if result.dtype.bits <= 16 else result.values.item()
 
 
 # Memory

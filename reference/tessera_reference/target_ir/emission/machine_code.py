@@ -40,16 +40,13 @@ def llvm_module_text(module: Module, target: Target) -> str:
     declared: dict[str, None] = {}
     bodies = []
     for number, kernel in enumerate(kernels):
-        text = Writer(_entry_of(kernel, target), kernel.name)
+        hidden = {name: f"%{name}" for name in HIDDEN}
+        text = Writer(Entry(target.vendor, target.warp, extents_of(kernel, "block"), hidden), kernel.name)
         bodies.append(_definition(text, kernel, number))
         declared |= text.globals | text.declarations
     bounds = [_attributes(kernel, target, number) for number, kernel in enumerate(kernels)]
     head = [f'target triple = "{TRIPLES[target.vendor]}"', "", *declared, ""]
     return "\n".join([*head, *bodies, *bounds, ""])
-
-
-def _entry_of(kernel: Function, target: Target) -> Entry:
-    return Entry(target.vendor, target.warp, extents_of(kernel, "block"), {name: f"%{name}" for name in HIDDEN})
 
 
 def _definition(text: Writer, kernel: Function, number: int) -> str:

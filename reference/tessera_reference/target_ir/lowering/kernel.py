@@ -33,11 +33,6 @@ QUANTITIES: Mapping[type[Operation], str] = {
 }
 
 
-def lowered_kernel(function: Function, target: Target) -> Function:
-    """A kernel at the Target level. Raises `UnsupportedConstruct`."""
-    return _Kernel(function, target).lowered()
-
-
 class _Kernel:
     """The lowering of one kernel."""
 
@@ -239,4 +234,4 @@ def _lowered(function: Function, target: Target) -> Function:
     if function.device != "tile":
         return function
     own = function.attributes.get("target")
-    return lowered_kernel(function, target_of(own) if isinstance(own, str) else target)
+    return _Kernel(function, target_of(own) if isinstance(own, str) else target).lowered()
