@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..graph.execution import RankObserver, mesh_in_force
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
     _check_inputs(assignments)
     arrays = {argument: load(argument.name, argument.path, argument.bits, function) for argument in assignments}
     how = lowering.target, lowering.options
-    observer, events = (tracer(print), event_tracer(print)) if options.trace else (None, None)
+    observer, events = (trace, trace_event) if options.trace else (None, None)
     if any(argument.rank is not None for argument in (*assignments, *outputs)):
         inputs, every = _inputs_by_rank(module, function, arrays), observer and _of_every_rank(observer)
         results = execute_on_mesh_at(options.at, module, function.name, inputs, *how, observer=every)
@@ -149,28 +149,20 @@ def _check_outputs(outputs: Sequence[Assignment], function: Function, names: Seq
 # The lines of `run --trace`: each executed operation, or each step on a tile.
 
 
-def tracer(write: Callable[[str], None]) -> Callable[[Instruction, tuple[Array, ...]], None]:
-    """An observer that writes a line for every executed operation: its place, its results, a digest of their bits."""
-
-    def observe(instruction: Instruction, results: tuple[Array, ...]) -> None:
-        span = instruction.location.span
-        values = [
-            f"%{value.name} {array.dtype}{list(array.shape)} {digest(array)}"
-            for value, array in zip(instruction.results, results, strict=True)
-        ]
-        write(f"{span.line}:{span.column} {instruction.operation.name} {'; '.join(values)}".rstrip())
-
-    return observe
+def trace(instruction: Instruction, results: tuple[Array, ...]) -> None:
+    """Print a line for an executed operation: its place, its results, a digest of their bits."""
+    span = instruction.location.span
+    values = [
+        f"%{value.name} {array.dtype}{list(array.shape)} {digest(array)}"
+        for value, array in zip(instruction.results, results, strict=True)
+    ]
+    print(f"{span.line}:{span.column} {instruction.operation.name} {'; '.join(values)}".rstrip())
 
 
-def event_tracer(write: Callable[[str], None]) -> Callable[[Event], None]:
-    """An observer that writes a line for everything that is done with a tile: of which nest, and in which buffer."""
-
-    def observe(event: Event) -> None:
-        buffer = f" in buffer {event.slot}" if event.slot >= 0 else ""
-        write(f"nest {event.nest} {event.kind} tile {list(event.tile)}{buffer}")
-
-    return observe
+def trace_event(event: Event) -> None:
+    """Print a line for what is done with a tile: of which nest, and in which buffer."""
+    buffer = f" in buffer {event.slot}" if event.slot >= 0 else ""
+    print(f"nest {event.nest} {event.kind} tile {list(event.tile)}{buffer}")
 
 
 def digest(array: Array) -> str:

@@ -143,16 +143,10 @@ FROM_ZERO = RandomSource()
 class Interpreter:
     """Runs functions of one module."""
 
-    def __init__(
-        self,
-        module: Module,
-        observer: Observer | None = None,
-        steps: int = MOST_STEPS,
-        source: RandomSource = FROM_ZERO,
-    ) -> None:
+    def __init__(self, module: Module, observer: Observer | None = None, source: RandomSource = FROM_ZERO) -> None:
         self.module = module
         self.observer = observer
-        self.steps_left = steps
+        self.steps_left = MOST_STEPS
         self.seed = source.seed
         self.stream = source.stream
         self.tape: Tape | None = None

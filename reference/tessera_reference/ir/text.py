@@ -263,17 +263,16 @@ DEEPEST_MARGIN = 32
 """Nesting beyond which lines are not indented any further, so that the text grows with the program only."""
 
 
-def print_module(module: Module, *, export: bool = False, locations: bool | None = None) -> str:
-    """The text of a module; `locations` defaults to being printed on export only."""
-    return _Printer(export, export if locations is None else locations).module(module)
+def print_module(module: Module, *, export: bool = False) -> str:
+    """The text of a module; locations are printed on export only."""
+    return _Printer(export).module(module)
 
 
 class _Printer:
     """Prints; within a function, `names` has the name of each value so far."""
 
-    def __init__(self, export: bool, locations: bool) -> None:
+    def __init__(self, export: bool) -> None:
         self.export = export
-        self.locations = locations
         self.lines: list[str] = []
         self.names: dict[Value, str] = {}
         self.free = Names()
@@ -384,7 +383,7 @@ class _Printer:
 
     def place(self, location: Location) -> str:
         """Return the printed location of an operation."""
-        if not self.locations:
+        if not self.export:
             return ""
         return f" loc({string_text(location.filename)}:{location.span.line}:{location.span.column})"
 

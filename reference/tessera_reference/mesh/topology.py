@@ -15,7 +15,7 @@ from math import prod
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ..abi.status import Failure, Status, invalid
+from ..abi.status import CopyKind, Failure, Status, invalid
 from ..ir.diagnostics import listed, read_json
 from ..ir.targets import Target, target_of
 from ..numerics.formats import shown
@@ -578,8 +578,6 @@ BLOCKS = 32
 PICOSECONDS = 10**12
 """The picoseconds of one second."""
 
-COPIES = ("TESS_COPY_H2D", "TESS_COPY_D2H", "TESS_COPY_D2D")
-
 
 def resident_blocks(device: Device, block: Sequence[int]) -> int:
     """Return the blocks that one multiprocessor holds: as many as its threads allow, at least one."""
@@ -599,20 +597,15 @@ def kernel_duration(device: Device, grid: Sequence[int], block: Sequence[int], q
     return (QUICK_LAUNCH if quick else LAUNCH) + -(-prod(grid) // at_once) * WAVE
 
 
-def copy_duration(
-    topology: Topology, device: Device, kind: str, size: int, pinned: bool = True, down: frozenset[str] = frozenset()
-) -> int:
-    """A copy of one of the `COPIES` on one device, to or from the application's host, or within its memory.
+def copy_duration(topology: Topology, device: Device, kind: CopyKind, size: int, pinned: bool) -> int:
+    """A copy on one device, to or from the application's host, or within its memory.
 
     Within a device every byte is read and written. Memory of the host that is not pinned passes a buffer that is, and
-    so is moved twice. Raises `Failure`: TESS_ERR_INVALID_VALUE for another kind, TESS_ERR_LAUNCH_FAILED where the host
-    cannot reach the device over links that are not down.
+    so is moved twice. Raises `Failure` with TESS_ERR_LAUNCH_FAILED where the host cannot reach the device.
     """
-    if kind not in COPIES:
-        raise invalid("tessMemcpyAsync", f"kind {shown(kind)}", listed(COPIES, kind))
-    if kind == "TESS_COPY_D2D":
+    if kind is CopyKind.TESS_COPY_D2D:
         return COPY + carrying(2 * size, device.memory_bandwidth)
-    way = topology.route(topology.host.name, device.id, down)
+    way = topology.route(topology.host.name, device.id)
     if way is None:
         subject = f"no way between {topology.host.name} and device {device.id}"
         raise Failure(Status.TESS_ERR_LAUNCH_FAILED, "tessMemcpyAsync", subject, "links that are not down")

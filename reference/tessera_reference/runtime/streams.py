@@ -692,4 +692,4 @@ class CopyWork(Work):
     def _duration(self, device: Device) -> int:
         """Memory of the host that is not pinned takes longer."""
         pinned = self.source.allocation.pinned and self.destination.allocation.pinned
-        return copy_duration(self.stream.mesh.machine.topology, device, self.direction.name, self.bytes, pinned)
+        return copy_duration(self.stream.mesh.machine.topology, device, self.direction, self.bytes, pinned)
