@@ -39,7 +39,6 @@ class Target:
     warp: int
     shared_bytes: int
     registers: int
-    registers_per_block: int
     threads_per_block: int
     mma: tuple[MmaShape, ...]
 
