@@ -180,10 +180,9 @@ class Assert(Operation):
 
     effects = frozenset({"assert"})
 
-    def infer(self) -> tuple[Type, ...]:
+    def infer(self) -> None:
         """Nothing results."""
         _require_bool(self.condition)
-        return ()
 
     def execute(self, condition: Array, env: Environment) -> tuple[Array, ...]:
         if not condition.values:
@@ -214,9 +213,8 @@ class Barrier(Operation):
 
     effects = frozenset({"barrier"})
 
-    def infer(self) -> tuple[Type, ...]:
+    def infer(self) -> None:
         """Nothing results."""
-        return ()
 
     def execute(self, env: Environment) -> tuple[Array, ...]:
         """Instructions run in program order as they are, so there is nothing to wait for."""
@@ -367,9 +365,8 @@ class Directive(Operation):
     layouts = frozenset(LAYOUTS)
     effects = frozenset({"metadata"})
 
-    def infer(self) -> tuple[Type, ...]:
+    def infer(self) -> None:
         """It yields nothing (LANG-02.3-53)."""
-        return ()
 
     def execute(self, *subjects: Array, env: Environment) -> tuple[Array, ...]:
         """Nothing is computed."""
