@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from enum import Enum, auto
 from inspect import get_annotations
 from types import UnionType
@@ -533,6 +533,22 @@ def trampoline(walk: Walk[T]) -> T:
         else:
             pending.append(inner)
             sent = None
+
+
+def with_operations(block: Block, change: Callable[[Operation], Operation]) -> Block:
+    """A block with another operation in each instruction, also in regions."""
+
+    def changed(block: Block) -> Walk[Block]:
+        instructions = []
+        for instruction in block.instructions:
+            regions = []
+            for region in instruction.regions:
+                regions.append((yield changed(region)))
+            operation = change(instruction.operation)
+            instructions.append(replace(instruction, operation=operation, regions=tuple(regions)))
+        return replace(block, instructions=tuple(instructions))
+
+    return trampoline(changed(block))
 
 
 # Operations that run other code, or wait for other ranks, while they execute.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
-from ..ir.operation import Block, Instruction, Module, Walk, trampoline
+from ..ir.operation import Module, Operation, with_operations
 from ..ir.targets import Target
 from ..target_ir.emission import machine_code
 from ..target_ir.emission.machine_code import VENDORS, assembly, llvm_module_text, require_vendor
@@ -41,27 +42,16 @@ def _renamed(module: Module, names: Mapping[str, str]) -> Module:
     functions = {}
     for name, function in module.functions.items():
         new = names.get(name, name)
-        body = function.body if function.device else trampoline(_block(function.body, names))
+        body = function.body if function.device else with_operations(function.body, partial(_launching, names))
         functions[new] = replace(function, name=new, body=body)
     return replace(module, functions=functions)
 
 
-def _block(block: Block, names: Mapping[str, str]) -> Walk[Block]:
-    """A block of a host function, whose launches name kernels by their new symbols."""
-    instructions = []
-    for instruction in block.instructions:
-        regions = []
-        for region in instruction.regions:
-            regions.append((yield _block(region, names)))
-        instructions.append(replace(_launching(instruction, names), regions=tuple(regions)))
-    return replace(block, instructions=tuple(instructions))
-
-
-def _launching(instruction: Instruction, names: Mapping[str, str]) -> Instruction:
-    operation = instruction.operation
-    if not isinstance(operation, Launch) or operation.kernel not in names:
-        return instruction
-    return replace(instruction, operation=replace(operation, kernel=names[operation.kernel]))
+def _launching(names: Mapping[str, str], operation: Operation) -> Operation:
+    """An operation of a host function, which if it launches a kernel names it by its new symbol."""
+    if isinstance(operation, Launch) and operation.kernel in names:
+        return replace(operation, kernel=names[operation.kernel])
+    return operation
 
 
 # Texts of programs for the tools of vendors: LLVM IR, PTX, AMDGCN of all kernels (LANG-08-01 to -03).

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.operation import Block, Function, Instruction, Module
+from ...ir.operation import Function, Module, Operation, with_operations
 from ...ir.types import Pointer
 from ...kernel_machine.block import extents_of
 from ...numerics.array import Array
@@ -79,8 +79,14 @@ def run_native(kernel: Function, arguments: Sequence[Array | Uninitialised]) -> 
 
 def native(module: Module) -> Module:
     """A module of Target IR whose launches run natively, where their kernels do."""
+
+    def launching(operation: Operation) -> Operation:
+        if isinstance(operation, Launch) and refusal(module.functions[operation.kernel]) is None:
+            return NativeLaunch(operation.arguments, operation.kernel, operation.returns)
+        return operation
+
     functions = {
-        name: function if function.device else replace(function, body=_with_native_launches(function.body, module))
+        name: function if function.device else replace(function, body=with_operations(function.body, launching))
         for name, function in module.functions.items()
     }
     return replace(module, functions=functions)
@@ -95,18 +101,6 @@ class NativeLaunch(Launch):
         inputs = sum(isinstance(parameter.type, Pointer) for parameter in kernel.parameters) - len(self.returns)
         buffers = [Uninitialised(memref.dtype, memref.shape) for memref in self.returns]  # type: ignore[union-attr, arg-type]  # tensors of known extents
         return run_native(kernel, (*arguments[:inputs], *buffers, *arguments[inputs:]))[inputs:]
-
-
-def _with_native_launches(block: Block, module: Module) -> Block:
-    return replace(block, instructions=tuple(_replaced(instruction, module) for instruction in block.instructions))
-
-
-def _replaced(instruction: Instruction, module: Module) -> Instruction:
-    regions = tuple(_with_native_launches(region, module) for region in instruction.regions)
-    operation = instruction.operation
-    if isinstance(operation, Launch) and refusal(module.functions[operation.kernel]) is None:
-        operation = NativeLaunch(operation.arguments, operation.kernel, operation.returns)
-    return replace(instruction, operation=operation, regions=regions)
 
 
 def refusal(kernel: Function) -> str | None:
