@@ -19,7 +19,7 @@ import pytest
 from hypothesis import settings
 
 from tessera_conformance.reports.journal import Report, read
-from tessera_conformance.strength.processes import available
+from tessera_conformance.strength.sharing import available
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -14,7 +14,7 @@ import pytest
 from tessera_conformance.chapters.ir.kit.level_programs import LOWER_LEVELS
 from tessera_conformance.chapters.ir.kit.one_of_each import expression_of
 from tessera_conformance.chapters.ir.kit.programs import declaring, outputs_in
-from tessera_conformance.differences import first_difference
+from tessera_conformance.check import first_difference
 from tessera_conformance.dsl import func, module, program, type_of
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.vectors import load

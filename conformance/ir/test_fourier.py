@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tessera_conformance.chapters.ir.kit.programs import value_of
-from tessera_conformance.differences import first_difference
+from tessera_conformance.check import first_difference
 from tessera_conformance.dsl import returning, tensor_of
 from tessera_conformance.marks import clause
 from tessera_conformance.vectors.judging import golden, judge

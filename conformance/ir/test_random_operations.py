@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tessera_conformance.chapters.ir.kit.programs import evaluate, expression_twins, graph_of, value_of
-from tessera_conformance.differences import values_of
+from tessera_conformance.check import values_of
 from tessera_conformance.dsl import program, returning, tensor_of
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.tensors import Tensor

@@ -13,8 +13,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from tessera_conformance.chapters.ir.kit.programs import accepts_if
-from tessera_conformance.check import Check
-from tessera_conformance.differences import first_difference
+from tessera_conformance.check import Check, first_difference
 from tessera_conformance.dsl import func, module, program, returning, tensor_of, type_of
 from tessera_conformance.marks import clause, title
 from tessera_conformance.protocol import Observation, Rejected, Returned

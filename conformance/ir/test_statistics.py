@@ -14,7 +14,7 @@ import pytest
 from tessera_conformance.chapters.ir.kit.programs import value_of
 from tessera_conformance.dsl import returning, tensor_of
 from tessera_conformance.marks import clause, feature, level
-from tessera_conformance.oracle.statistics import judge_products
+from tessera_conformance.oracle.bounds.operations import judge_products
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import counted
 from tessera_conformance.vectors.judging import Question, judge_declared

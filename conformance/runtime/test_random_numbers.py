@@ -7,7 +7,7 @@ import pytest
 from tessera_conformance.chapters.runtime.kit.encoding import packed
 from tessera_conformance.chapters.runtime.kit.encoding import values_of as elements_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import opened
-from tessera_conformance.differences import values_of
+from tessera_conformance.check import values_of
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.judging import golden, judge

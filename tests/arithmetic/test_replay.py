@@ -23,7 +23,7 @@ from tessera_conformance.arithmetic import (
     replay,
     ring,
 )
-from tessera_conformance.arithmetic.exact_sums import flushed, result_of, rounded
+from tessera_conformance.arithmetic.replay import flushed, result_of, rounded
 from tessera_conformance.arithmetic.tree import Rounding
 from tessera_conformance.oracle.exact import (
     FORMATS,

@@ -22,15 +22,15 @@ import tessera_reference.cli
 from tessera_conformance.adapter import Diagnostic, Refusal
 from tessera_conformance.cases import parse_shard
 from tessera_conformance.cli import TASKS, main
-from tessera_conformance.deviations import Deviations, MalformedDeviations
 from tessera_conformance.options import add_options
 from tessera_conformance.plugin import refusing
-from tessera_conformance.registry.case_index import CaseIndex, IndexedCase
+from tessera_conformance.registry.cases import CaseIndex, IndexedCase
 from tessera_conformance.selection import NothingChosen, matching
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.terminal import PYTEST, WIDEST, Progress, in_minutes
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import locate
+from tessera_conformance.verdicts import Deviations, MalformedDeviations
 
 from .conftest import FAKES, Checkout
 

@@ -23,9 +23,9 @@ import pytest
 from tessera_conformance.commands import suite_process
 from tessera_conformance.commands.suite_process import ALONE, LONG, processes
 from tessera_conformance.executor import engine as engines
-from tessera_conformance.executor.answers import Answer, NoAnswer, read_answer
 from tessera_conformance.executor.engine import Engine, ExecutorUnavailable, Lost, Unit
-from tessera_conformance.registry.case_index import IndexedCase
+from tessera_conformance.executor.worker import Answer, NoAnswer, read_answer
+from tessera_conformance.registry.cases import IndexedCase
 from tessera_conformance.reports.journal import Report, read
 from tessera_conformance.vectors import files as vector_folder
 from tessera_conformance.vectors.files import parse, render
@@ -145,7 +145,7 @@ def cluster(start_cluster: Callable[[int], Cluster]) -> Cluster:
 @pytest.fixture
 def engine(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
     """Units that are done carelessly, as if this process were one of the checkout."""
-    program = "import json; from tessera_conformance.executor import answers; print(json.dumps(answers.own_identity()))"
+    program = "import json; from tessera_conformance.executor import worker; print(json.dumps(worker.own_identity()))"
     done = subprocess.run(
         [sys.executable, "-c", program], env=environment(cluster.directory), capture_output=True, text=True, check=True
     )

@@ -25,8 +25,7 @@ from tessera_conformance.chapters.ir.kit.kernel_texts import (
 )
 from tessera_conformance.chapters.runtime.kit.calls import CALLS, HANDLES, OUTPUTS, POINTERS
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
-from tessera_conformance.check import Check
-from tessera_conformance.differences import first_difference, value_difference
+from tessera_conformance.check import Check, first_difference, value_difference
 from tessera_conformance.protocol import (
     Diagnostic,
     ProtocolViolation,
@@ -37,7 +36,7 @@ from tessera_conformance.protocol import (
     read_outcome,
     write_outcome,
 )
-from tessera_conformance.registry.case_index import case_index
+from tessera_conformance.registry.cases import case_index
 from tessera_conformance.schemas import first_problem, schemas
 from tessera_conformance.tensors import ELEMENT_FORMATS, MalformedTensor, Tensor, from_wire, to_wire
 

@@ -15,7 +15,7 @@ import pytest
 from tessera_conformance import selection as places_of_suite
 from tessera_conformance.cases import clauses_directory
 from tessera_conformance.registry import load_registry
-from tessera_conformance.registry.case_index import IndexedCase
+from tessera_conformance.registry.cases import IndexedCase
 from tessera_conformance.reports.journal import Report, UnreadableReport, read
 from tessera_conformance.selection import Choice, NothingChosen, places
 

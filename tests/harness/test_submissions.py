@@ -25,22 +25,23 @@ from tessera_conformance.collection import CollectedSuite
 from tessera_conformance.documents import NoDocument, read_toml
 from tessera_conformance.plugin import CASE
 from tessera_conformance.registry import Registry, load_registry
-from tessera_conformance.registry.case_index import case_index
+from tessera_conformance.registry.cases import case_index
 from tessera_conformance.report_plugin import PROCESS_DIED
 from tessera_conformance.reports.journal import UnreadableReport, dump, read, seal
 from tessera_conformance.reports.lines import short, whole
-from tessera_conformance.submissions.contents import FILES as FILES_OF_A_SUBMISSION
-from tessera_conformance.submissions.contents import (
+from tessera_conformance.submissions.replay import FOREIGN_IMAGE, Recomputation
+from tessera_conformance.submissions.verify import FILES as FILES_OF_A_SUBMISSION
+from tessera_conformance.submissions.verify import (
     MANIFEST,
+    NO_PROGRAMS,
     contents,
     digest,
     read_signature,
     sign,
     signature_problems,
+    verify,
     write,
 )
-from tessera_conformance.submissions.replay import FOREIGN_IMAGE, Recomputation
-from tessera_conformance.submissions.verify import NO_PROGRAMS, verify
 
 ROOT = Path(__file__).resolve().parents[2]
 FAKES = ROOT / "tests" / "harness" / "fakes"

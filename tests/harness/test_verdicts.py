@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tessera_conformance.deviations import Deviations, MalformedDeviations
 from tessera_conformance.reports.journal import JournalWriter, read, without_run
+from tessera_conformance.verdicts import Deviations, MalformedDeviations
 
 pytestmark = pytest.mark.slow
 

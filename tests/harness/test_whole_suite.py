@@ -19,7 +19,7 @@ from tessera_conformance.collection import CollectedSuite
 from tessera_conformance.executor.cases import seconds_of_case
 from tessera_conformance.plugin import CASE
 from tessera_conformance.registry import load_registry
-from tessera_conformance.registry.case_index import case_index
+from tessera_conformance.registry.cases import case_index
 from tessera_conformance.registry.model import DOCUMENTS, Product, carries
 from tessera_conformance.reports.claim import missing_musts, outcomes_of_musts, product_results
 from tessera_conformance.reports.journal import Report, read, without_run

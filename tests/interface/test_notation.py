@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tessera_conformance.cli import main
-from tessera_conformance.commands import interface as command
+from tessera_conformance.commands import clauses as command
 from tessera_conformance.interface import InterfaceError
 from tessera_conformance.interface.declarations import (
     Builtin,

@@ -16,9 +16,8 @@ from tessera_conformance.chapters.ir.kit.programs import value_of
 from tessera_conformance.check import Check, CheckFailed
 from tessera_conformance.dsl import returning, tensor_of, type_of
 from tessera_conformance.oracle import bounds
-from tessera_conformance.oracle.bounds.operations import settled
+from tessera_conformance.oracle.bounds.operations import judge_products, settled
 from tessera_conformance.oracle.exact import values_of
-from tessera_conformance.oracle.statistics import judge_products
 from tessera_conformance.session import Implementation, Session
 from tessera_conformance.strength.violation import Violation
 from tessera_conformance.tensors import Tensor

@@ -16,7 +16,7 @@ from tessera_conformance.check import Check, CheckFailed
 from tessera_conformance.collection import CollectedSuite
 from tessera_conformance.plugin import CASE
 from tessera_conformance.registry import load_registry
-from tessera_conformance.registry.case_index import case_index
+from tessera_conformance.registry.cases import case_index
 from tessera_conformance.reports.journal import Report
 from tessera_conformance.session import Implementation, Session
 from tessera_conformance.strength.matrix import judge

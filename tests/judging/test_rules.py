@@ -16,8 +16,7 @@ import pytest
 
 from tessera_conformance.cases import clauses_directory
 from tessera_conformance.chapters.ir.kit.programs import value_of
-from tessera_conformance.check import Check, CheckFailed, OtherReading, Unanswered
-from tessera_conformance.differences import are_nan
+from tessera_conformance.check import Check, CheckFailed, OtherReading, Unanswered, are_nan
 from tessera_conformance.dsl import returning
 from tessera_conformance.oracle.exact import component_format
 from tessera_conformance.registry import load_registry

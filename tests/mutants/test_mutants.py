@@ -34,7 +34,7 @@ from tessera_conformance.strength.mutants import (
     sample,
     stale,
 )
-from tessera_conformance.strength.processes import isolated
+from tessera_conformance.strength.sharing import isolated
 
 
 def function(text: str) -> ast.FunctionDef:

@@ -12,7 +12,7 @@ import mpmath
 import pytest
 
 from tessera_conformance import oracle
-from tessera_conformance.differences import first_difference
+from tessera_conformance.check import first_difference
 from tessera_conformance.oracle.elementwise import evaluate
 from tessera_conformance.oracle.exact import (
     FORMATS,

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from tessera_conformance import oracle
-from tessera_conformance.differences import first_difference
+from tessera_conformance.check import first_difference
 from tessera_conformance.oracle.exact import (
     INFINITY,
     NAN,

@@ -20,13 +20,13 @@ import numpy as np
 import pytest
 
 from tessera_conformance import cli
-from tessera_conformance.deviations import Deviations
 from tessera_conformance.operations.table_adapter import adapter_of
 from tessera_conformance.options import add_options
 from tessera_conformance.strength.mutants import read_equivalents
 from tessera_conformance.tensors import Tensor, from_wire
 from tessera_conformance.transports.cabi.options import read_description as read_library
 from tessera_conformance.transports.hostio import read_description as read_endpoint
+from tessera_conformance.verdicts import Deviations
 from tessera_reference.abi.status import Failure, Status
 from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.commands import register_all

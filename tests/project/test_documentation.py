@@ -15,7 +15,7 @@ import pytest
 from tessera_conformance.cases import chapter_files, clauses_directory
 from tessera_conformance.cli import main
 from tessera_conformance.commands.adapters import KINDS, LANGUAGES, skeleton
-from tessera_conformance.commands.interface import core_methods
+from tessera_conformance.commands.clauses import core_methods
 from tessera_conformance.interface import interface
 from tessera_conformance.protocol import Returned, Unsupported
 from tessera_conformance.registry import load_registry

@@ -15,7 +15,7 @@ import jsonschema
 import pytest
 
 from tessera_conformance.cases import clauses_directory
-from tessera_conformance.commands.interface import made_files, wrong_clauses
+from tessera_conformance.commands.clauses import made_files, wrong_clauses
 from tessera_conformance.interface import interface
 from tessera_conformance.interface.declarations import Enumeration
 from tessera_conformance.registry import load_registry

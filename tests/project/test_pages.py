@@ -16,7 +16,7 @@ from tessera_conformance.documents import table_of
 from tessera_conformance.interface import interface
 from tessera_conformance.operations import OPERATIONS
 from tessera_conformance.registry import load_registry
-from tessera_conformance.registry.case_index import case_index
+from tessera_conformance.registry.cases import case_index
 from tessera_conformance.registry.load import schema_violations
 from tessera_conformance.registry.model import FILE, Feature, features
 from tessera_conformance.reports.journal import read

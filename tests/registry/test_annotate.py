@@ -24,7 +24,7 @@ from tessera_conformance.registry.annotate import (
     open_points,
     proposed_wording,
 )
-from tessera_conformance.registry.coverage import naming_tests
+from tessera_conformance.registry.cases import naming_tests
 from tessera_conformance.registry.load import Specification
 
 FEEDBACK = Path(__file__).resolve().parents[2] / "reports" / "spec-feedback.md"

@@ -14,7 +14,7 @@ from tessera_conformance import cases
 from tessera_conformance.check import Check
 from tessera_conformance.collection import CollectedSuite, main
 from tessera_conformance.protocol import Rejected, Returned
-from tessera_conformance.registry import case_index
+from tessera_conformance.registry import cases as case_index
 from tessera_conformance.registry.model import carries, judged_by_checks
 
 # The index of cases is as the suite is now: whatever its cases are made from, a change of it is seen.

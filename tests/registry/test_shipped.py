@@ -16,7 +16,7 @@ from tessera_conformance.interface import interface
 from tessera_conformance.plugin import CASE
 from tessera_conformance.registry import UnknownClause, load, load_registry
 from tessera_conformance.registry import load as emit
-from tessera_conformance.registry.case_index import case_index
+from tessera_conformance.registry.cases import case_index
 from tessera_conformance.registry.load import examine
 from tessera_conformance.strength.matrix import put, suite_of
 from tessera_conformance.suite_run import SuiteRun

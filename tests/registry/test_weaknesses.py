@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tessera_conformance.cases import clauses_directory
-from tessera_conformance.registry.case_index import case_index
+from tessera_conformance.registry.cases import case_index
 from tessera_conformance.registry.load import load_registry
 from tessera_conformance.reports.journal import UnreadableReport
 from tessera_conformance.reports.weaknesses import Reasons, facts_of, facts_of_index, weaknesses

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from tessera_conformance.cli import main
-from tessera_conformance.deviations import Deviations
 from tessera_conformance.reports.compare import as_json, as_text, compare
 from tessera_conformance.reports.journal import CannotMerge, JournalWriter, Report, merge, read
-from tessera_conformance.reports.known_failures import NoBaseline, as_toml, baseline
+from tessera_conformance.reports.publish import NoBaseline, as_toml, baseline
+from tessera_conformance.verdicts import Deviations
 
 # Two reports held against each other.
 

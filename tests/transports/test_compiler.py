@@ -15,8 +15,14 @@ from tessera_conformance.check import Check, CheckFailed
 from tessera_conformance.protocol import Fault, Hello, Rejected, Returned, Unsupported
 from tessera_conformance.session import Session
 from tessera_conformance.transports import ImplementationUnavailable, Inapplicable
-from tessera_conformance.transports.compiler import CommandCompiler, CompilingTransport, ImplementationCompiler
-from tessera_conformance.transports.locate import DirectTransport, PassingAdapter, locate
+from tessera_conformance.transports.locate import (
+    CommandCompiler,
+    CompilingTransport,
+    DirectTransport,
+    ImplementationCompiler,
+    PassingAdapter,
+    locate,
+)
 from tessera_conformance.verdicts import Judgement, after_running
 
 COMPILER = """import json, os, signal, sys, time

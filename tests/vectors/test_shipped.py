@@ -15,8 +15,7 @@ import pytest
 from tessera_conformance import cases
 from tessera_conformance.vectors import load
 from tessera_conformance.vectors.building import counted, counter_bits
-from tessera_conformance.vectors.check import recompute
-from tessera_conformance.vectors.commands import default_sources
+from tessera_conformance.vectors.check import default_sources, recompute
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 TOPICS = sorted(

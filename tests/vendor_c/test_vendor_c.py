@@ -20,7 +20,7 @@ import pytest
 from tessera_conformance.cases import clauses_directory
 from tessera_conformance.chapters.runtime.violators.native_vendor import library
 from tessera_conformance.registry import load_registry
-from tessera_conformance.registry.case_index import case_index
+from tessera_conformance.registry.cases import case_index
 from tessera_conformance.reports.causes import causes
 from tessera_conformance.reports.reproduce import TRIES
 from tessera_reference.compilation.compiler import Compiler

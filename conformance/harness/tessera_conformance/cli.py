@@ -23,14 +23,14 @@ from tessera_conformance.terminal import (
 TASKS = {
     "connect an implementation": {
         "new-adapter": ("commands.adapters", "write the skeleton of an adapter"),
-        "smoke": ("smoke", "ask an implementation one question of each kind"),
+        "smoke": ("commands.adapters", "ask an implementation one question of each kind"),
         "serve": ("commands.adapters", "serve a Python adapter over the line protocol"),
         "probe": ("probe.commands", "reveal the order and arithmetic of sums"),
     },
     "judge it": {
         "run": ("commands.run", "run the conformance suite"),
         "fuzz": ("fuzz.run", "generated programs, legal and not"),
-        "deviations": ("reports.known_failures", "write down what fails as known deviations"),
+        "deviations": ("reports.publish", "write down what fails as known deviations"),
     },
     "understand a failure": {
         "reproduce": ("commands.run", "run one case and write a standalone script for it"),
@@ -44,11 +44,11 @@ TASKS = {
     },
     "examine the suite": {
         "clauses": ("commands.clauses", "the clauses: list, show, check, lock, coverage"),
-        "vectors": ("vectors.commands", "the golden vectors: fill, check, diff"),
+        "vectors": ("vectors.check", "the golden vectors: fill, check, diff"),
         "strength": ("strength.commands", "run the violators and write the kill matrix"),
         "schema": ("reports.publish", "the schema of a TOML file, for an editor"),
         "completion": ("cli", "the completions of a shell: bash, zsh or tcsh"),
-        "interface": ("commands.interface", "check or renew what is made from the interface.toml files"),
+        "interface": ("commands.clauses", "check or renew what is made from the interface.toml files"),
     },
 }
 """The commands by task, each with its module, whose `configure_NAME` declares arguments and handler, and its help."""

@@ -17,7 +17,7 @@ import pytest
 
 from tessera_conformance.cases import SuiteNotCollected, suite_directory
 from tessera_conformance.plugin import CASE
-from tessera_conformance.registry.case_index import IndexedCase, digest_of_contents, write
+from tessera_conformance.registry.cases import IndexedCase, digest_of_contents, write
 
 
 class CollectedSuite:

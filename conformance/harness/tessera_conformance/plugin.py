@@ -27,11 +27,10 @@ from tessera_conformance.cases import (
     suite_directory,
 )
 from tessera_conformance.check import Check
-from tessera_conformance.deviations import Deviations, MalformedDeviations
 from tessera_conformance.options import add_options
 from tessera_conformance.protocol import Fault
 from tessera_conformance.registry import Clause, Registry, RegistryError, WithdrawnClause, load_registry
-from tessera_conformance.registry.case_index import current_index
+from tessera_conformance.registry.cases import current_index
 from tessera_conformance.registry.model import INTERPRETATION_ID, JUDGED
 from tessera_conformance.report_plugin import PLANNED, PROPERTY, ReportKeeper
 from tessera_conformance.reports.claim import Line
@@ -54,7 +53,7 @@ from tessera_conformance.terminal import (
 )
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import locate, via_of
-from tessera_conformance.verdicts import LEVELS, Judgement
+from tessera_conformance.verdicts import LEVELS, Deviations, Judgement, MalformedDeviations
 
 RUN = pytest.StashKey[SuiteRun]()
 CASE = pytest.StashKey[Case]()

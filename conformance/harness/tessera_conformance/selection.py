@@ -14,7 +14,7 @@ from _pytest.mark.expression import Expression
 
 from tessera_conformance.cases import CHAPTERS, suite_directory
 from tessera_conformance.registry import Registry
-from tessera_conformance.registry.case_index import CaseIndex, case_index, current_index
+from tessera_conformance.registry.cases import CaseIndex, case_index, current_index
 from tessera_conformance.reports.claim import Line
 from tessera_conformance.reports.journal import FILE_NAME, read
 from tessera_conformance.reports.lines import without_run

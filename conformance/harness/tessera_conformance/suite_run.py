@@ -16,7 +16,6 @@ from typing import Any
 from tessera_conformance import __version__
 from tessera_conformance.cases import clauses_directory
 from tessera_conformance.check import Check, CheckFailed, CheckRecord, OtherReading, Unanswered
-from tessera_conformance.deviations import Deviations
 from tessera_conformance.interface import feature_of, interface
 from tessera_conformance.interface.declarations import Record
 from tessera_conformance.protocol import Arithmetic, Fault, Hello, Returned
@@ -27,7 +26,7 @@ from tessera_conformance.reports.lines import ObservedLine, digests, ends_of, ob
 from tessera_conformance.session import Exchange, Session
 from tessera_conformance.terminal import meant
 from tessera_conformance.transports import Transport
-from tessera_conformance.verdicts import Judgement, after_running, before_running
+from tessera_conformance.verdicts import Deviations, Judgement, after_running, before_running
 
 OF_FUNCTIONS = re.compile(r"\bulp\b|\bunits in the last place\b|\btextbook adjoint\b")
 """Words in the names of checks whose bounds follow from the accuracy of elementary functions."""

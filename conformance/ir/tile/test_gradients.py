@@ -8,7 +8,7 @@ import pytest
 
 from tessera_conformance.chapters.ir.kit import graph_texts
 from tessera_conformance.chapters.ir.kit.kernel_texts import KernelText, buffer
-from tessera_conformance.differences import first_difference
+from tessera_conformance.check import first_difference
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.protocol import Returned

@@ -16,8 +16,7 @@ import pytest
 
 from tessera_conformance.arithmetic import Tree
 from tessera_conformance.arithmetic import canonical as arithmetic_of
-from tessera_conformance.check import Check
-from tessera_conformance.differences import first_difference
+from tessera_conformance.check import Check, first_difference
 from tessera_conformance.oracle import bounds
 from tessera_conformance.oracle.collectives import all_reduce
 from tessera_conformance.protocol import Observation, Returned

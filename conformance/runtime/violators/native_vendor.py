@@ -20,8 +20,7 @@ from unittest import mock
 from tessera_conformance.strength import Violation
 from tessera_conformance.transports import Transport
 from tessera_conformance.transports.cabi.transport import CabiTransport
-from tessera_conformance.transports.compiler import CompilingTransport, ImplementationCompiler
-from tessera_conformance.transports.locate import DirectTransport
+from tessera_conformance.transports.locate import CompilingTransport, DirectTransport, ImplementationCompiler
 from tessera_reference.adapter import make
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tessera_conformance.executor.answers import AnswerWriter, do_unit
+from tessera_conformance.executor.worker import AnswerWriter, do_unit
 
 
 def work(settings: Mapping[str, Any], tasks: Sequence[str], answers: AnswerWriter) -> None:

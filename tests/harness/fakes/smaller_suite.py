@@ -14,7 +14,7 @@ import pytest
 
 from tessera_conformance.cases import suite_directory
 from tessera_conformance.plugin import CASE
-from tessera_conformance.registry.case_index import case_index
+from tessera_conformance.registry.cases import case_index
 
 
 @cache

@@ -12,7 +12,7 @@ import pytest
 from tessera_conformance.cases import parse_shard, suite_directory
 from tessera_conformance.executor.cases import seconds_of_case
 from tessera_conformance.protocol import Fault
-from tessera_conformance.registry.case_index import current_index
+from tessera_conformance.registry.cases import current_index
 from tessera_conformance.selection import NothingChosen, places
 from tessera_conformance.session import Session
 from tessera_conformance.terminal import UNANSWERABLE, UNREAD, forget_output, of_argparse, print_error

@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tessera_conformance.cases import slug, vectors_directory
+from tessera_conformance.check import values_of
 from tessera_conformance.diagnosis.kernels import Call
-from tessera_conformance.differences import values_of
 from tessera_conformance.oracle import FUNCTIONS, bounds
 from tessera_conformance.oracle.exact import COMPONENTS, FORMATS, FloatFormat
 from tessera_conformance.tensors import MalformedTensor, Tensor, from_wire

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tessera_conformance.cases import pytest_options
-from tessera_conformance.executor.answers import AnswerWriter, do_unit
+from tessera_conformance.executor.worker import AnswerWriter, do_unit
 from tessera_conformance.protocol import Fault, Hello
 from tessera_conformance.report_plugin import ReportKeeper
 from tessera_conformance.reports.lines import plain

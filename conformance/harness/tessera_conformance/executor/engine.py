@@ -17,8 +17,7 @@ from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any
 
-from tessera_conformance.executor.answers import Answer, own_identity, read_answer
-from tessera_conformance.executor.worker import perform, stop
+from tessera_conformance.executor.worker import Answer, own_identity, perform, read_answer, stop
 from tessera_conformance.options import EXECUTORS
 
 # What can go wrong with the cluster; each error says what, where and what to do about it.

@@ -1,21 +1,218 @@
-"""Units of work on a worker of the cluster: each in a process of its own, of which nothing outlives the worker."""
+"""A unit of work on a worker of the cluster: a process of its own, and the lines in which it writes its answers."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import importlib.util
+import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
-from tessera_conformance.executor.answers import ORDER, OUTPUT, answer_bytes
+from tessera_conformance import __version__
+from tessera_conformance.cases import chapter_files, clauses_directory
+from tessera_conformance.documents import read_json
+from tessera_conformance.registry.cases import digest_of_contents
 from tessera_conformance.terminal import Interrupted, interrupt_once
 from tessera_conformance.transports.rpc import ProcessFamily
+
+# What must be the same on every machine of a run, so that it makes no difference where a case is judged.
+
+
+VERSION = "tessera-conformance"
+REFERENCE = "tessera_reference"
+DIGITS = 12
+
+
+def own_identity() -> dict[str, str]:
+    """The version of this installation, and digests of what it is made of, by name."""
+    interfaces = [path for _, path in sorted(chapter_files("interface.toml").items())]
+    return {
+        VERSION: __version__,
+        "clause registry (clauses.lock)": _digest([clauses_directory() / "clauses.lock"]),
+        "interface (interface.toml)": _digest(interfaces),
+        "suite, vectors and harness": digest_of_contents()[:DIGITS],
+        "reference": _digest(_reference()),
+    }
+
+
+def difference(here: Mapping[str, str], there: Mapping[str, str]) -> str:
+    """The first thing that another machine has otherwise, as a sentence of it; empty where there is none."""
+    for name, ours in here.items():
+        theirs = there.get(name, "none")
+        if theirs != ours:
+            return f"has {name} {theirs}, where this machine has {ours}: install the same on every machine"
+    return ""
+
+
+def _reference() -> list[Path]:
+    """The modules of the reference, which need not be installed and is not imported."""
+    spec = importlib.util.find_spec(REFERENCE)
+    folders = [] if spec is None else map(Path, spec.submodule_search_locations or ())
+    return [path for folder in folders for path in sorted(folder.rglob("*.py"))]
+
+
+def _digest(paths: list[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in paths:
+        digest.update(f"{path.name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return digest.hexdigest()[:DIGITS]
+
+
+# What the process that does a unit writes down, line by line, and how its worker reads it.
+#
+# A line that was begun when the process died is passed over, so what a dead process had finished counts.
+
+
+ORDER, ANSWERS, OUTPUT = "order.json", "answers.jsonl", "output.txt"
+"""The files in the folder of a unit: the work, its result, and its output."""
+TAIL = 2000
+"""Characters of the output that are quoted."""
+
+Body = Callable[[Mapping[str, Any], Sequence[str], "AnswerWriter"], None]
+"""Does the tasks, under the settings of the run; where there are none, it only greets."""
+
+
+@dataclass
+class Answer:
+    """The answers of a unit."""
+
+    results: list[tuple[str, Any]] = field(default_factory=list)
+    """Each task that ended with its result, which is made of what JSON has."""
+    running: str | None = None
+    """The task that had begun and not ended."""
+    greeting: Any = None
+    """The identity of the process that does the tasks, as far as it must be the same everywhere."""
+    refused: str = ""
+    """Why this machine cannot do the unit."""
+    failed: str = ""
+    """The failure in the harness."""
+    whole: bool = False
+    """True if the process ended by itself."""
+    worker: str = ""
+
+
+class AnswerWriter:
+    """Writes the answers of a unit into its folder; each line is in the file before the next task begins."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._file = (folder / ANSWERS).open("w", encoding="ascii", buffering=1)
+
+    def begins(self, task: str) -> None:
+        """A task begins."""
+        self._write("begins", task)
+
+    def gives(self, task: str, result: Any) -> None:
+        """A task has ended."""
+        self._write("gives", [task, result])
+
+    def greets(self, greeting: Any) -> None:
+        """Write the identity of the process that does the tasks."""
+        self._write("greets", greeting)
+
+    def refuses(self, reason: str) -> None:
+        """This machine cannot do the unit."""
+        self._write("refuses", reason)
+
+    def fails(self, reason: str) -> None:
+        """The harness has a defect here."""
+        self._write("fails", reason)
+
+    def ends(self) -> None:
+        """There is nothing more to come."""
+        self._write("ends", True)
+
+    def output(self) -> str:
+        """The end of what this process has printed."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        return tail(self.folder)
+
+    def _write(self, kind: str, value: Any) -> None:
+        self._file.write(json.dumps([kind, value]) + "\n")
+
+
+def tail(folder: Path) -> str:
+    """The end of what the process of a unit has printed."""
+    path = folder / OUTPUT
+    return path.read_text(encoding="utf-8", errors="replace").strip()[-TAIL:] if path.exists() else ""
+
+
+class NoAnswer(ValueError):
+    """Bytes that are no answers of a unit; says why."""
+
+
+def answer_bytes(folder: Path, worker: str) -> bytes:
+    """The answers in the folder of a unit whose process has ended, normally or not: lines of JSON, the first of which
+    names the worker. They travel so, for an object that is unpickled may be any code."""
+    path = folder / ANSWERS
+    return json.dumps(["worker", worker]).encode() + b"\n" + (path.read_bytes() if path.exists() else b"")
+
+
+def read_answer(data: object) -> Answer:
+    """The answer that a worker sent. Raises `NoAnswer`."""
+    if not isinstance(data, bytes):
+        raise NoAnswer(f"{type(data).__name__} instead of bytes, as no worker of this version sends")
+    answer = Answer()
+    try:
+        for line in data.split(b"\n")[:-1]:
+            _take(answer, *read_json(line))
+    except (TypeError, ValueError, IndexError, KeyError) as error:
+        raise NoAnswer(str(error)) from None
+    return answer
+
+
+def _take(answer: Answer, kind: str, value: Any) -> None:
+    """Add what a line says to an answer."""
+    match kind:
+        case "worker":
+            answer.worker = str(value)
+        case "begins":
+            answer.running = value
+        case "gives":
+            answer.running = None
+            answer.results.append((value[0], value[1]))
+        case "greets":
+            answer.greeting = value
+        case "refuses":
+            answer.refused = str(value)
+        case "fails":
+            answer.failed = str(value)
+        case "ends":
+            answer.whole = True
+        case _:
+            raise NoAnswer(f"a line of kind {kind!r:.40}")
+
+
+def do_unit(body: Body) -> int:
+    """The main function of a process that does a unit: the first argument is the folder of the unit."""
+    folder = Path(sys.argv[1])
+    order = json.loads((folder / ORDER).read_text(encoding="ascii"))
+    answers = AnswerWriter(folder)
+    differs = difference(order["identity"], own_identity())
+    if differs:
+        answers.refuses(differs)
+    else:
+        try:
+            body(order["settings"], order["tasks"], answers)
+        except Exception as error:
+            answers.fails(f"{type(error).__name__}: {error}")
+    answers.ends()
+    return 0
+
+
+# Units of work on a worker of the cluster: each in a process of its own, of which nothing outlives the worker.
+
 
 _LOCK = threading.Lock()
 _RUNNING: dict[str, list[subprocess.Popen[bytes]]] = {}

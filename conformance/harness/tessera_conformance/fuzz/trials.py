@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, get_args
 
-from tessera_conformance.differences import first_difference
+from tessera_conformance.check import first_difference
 from tessera_conformance.fuzz.mutations import break_program, mutate
 from tessera_conformance.fuzz.statements import GeneratedProgram, Output, generate, vary
 from tessera_conformance.fuzz.tree import Chooser, SeededChooser

@@ -1,15 +1,16 @@
-"""The methods of the interface with the types of their parameters and results."""
+"""The interfaces of the chapters as they are declared, and what is made of them: schemas, tables, C functions."""
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from tessera_conformance.cases import chapter_files
 
@@ -245,7 +246,7 @@ def fields_notation(fields: tuple[Field, ...]) -> str:
 # Reads every `interface.toml` into areas, named types and methods, and checks that each name means something.
 
 
-SESSION = Path(__file__).parent / "session.toml"
+SESSION_FILE = Path(__file__).parent / "session.toml"
 
 
 class InterfaceError(Exception):
@@ -338,7 +339,7 @@ class Interface:
 @cache
 def interface() -> Interface:
     """The interface of this suite. Raises `InterfaceError`."""
-    return read_files([SESSION, *chapter_files("interface.toml").values()])
+    return read_files([SESSION_FILE, *chapter_files("interface.toml").values()])
 
 
 def feature_of(method: str, params: Mapping[str, Any] = MappingProxyType({})) -> str:
@@ -412,3 +413,407 @@ def _names(root: Type) -> Iterator[str]:
         case Union(alternatives):
             for alternative in alternatives:
                 yield from _names(alternative)
+
+
+# The interface as published: C declarations, JSON Schema and its page.
+
+
+# From the lines of `interface.toml` to the declarations of C: the functions of the runtime and the extensions.
+#
+# A function of the runtime has the parameters that its line gives in C. An extension `tessx...` has those that follow
+# from the types of its line (`docs/cabi.md`, "Extensions"). `declarations()` is what cffi reads; `c_functions()` says
+# for each function how its arguments are carried. `tessera.h` and `tessera_ext.h` are written by hand and held
+# against this.
+
+
+Form = Literal[
+    "handle", "pointer", "integer", "bool", "number", "text", "data", "memory", "integers", "structure", "json"
+]
+
+STATUS = "tessStatus_t"
+ABSENT = -(1 << 63)
+"""TESSX_ABSENT: an optional integer of an extension that is left out."""
+OWN_HANDLES = ("graph",)
+"""Handles that no function of the runtime has."""
+ELSEWHERE = frozenset(
+    ("runtime.tessxHostMemory", "runtime.tessxHostRead", "runtime.tessxHostWrite", "abi.header", "abi.constants")
+)
+"""Functions that the process which loads the library answers itself: host memory, and facts of the header."""
+WITHOUT_FUNCTIONS = ("session", "messages", "binding")
+"""Areas of which no method is a C function: the session has two of its own, the binding is Python."""
+BUFFER = ("void* out", "size_t capacity", "size_t* needed")
+TEXT_BUFFER = ("char* out", "size_t capacity", "size_t* needed")
+SESSION = {
+    "tessxHello": ", ".join(TEXT_BUFFER),
+    "tessxReset": "void",
+    "tessxOutcome": ", ".join(TEXT_BUFFER),
+}
+"""The functions of the session and their parameters."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """A parameter of a method, and the C parameters that carry it: two for data with its size."""
+
+    name: str
+    form: Form
+    parameters: tuple[str, ...]
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Output:
+    """The output behind a pointer; of the form `data`, `text` or `json` through a buffer of the caller's."""
+
+    name: str
+    form: Form
+    parameters: tuple[str, ...]
+
+
+Position = Input | Output
+
+
+@dataclass(frozen=True)
+class CFunction:
+    """A C function, its method, and its inputs and outputs in the order of the C parameters."""
+
+    name: str
+    method: Method
+    positions: tuple[Position, ...]
+    extension: bool
+
+    @property
+    def parameters(self) -> str:
+        """The C parameters with their names."""
+        return ", ".join(parameter for position in self.positions for parameter in position.parameters) or "void"
+
+    @property
+    def prototype(self) -> str:
+        """Its declaration."""
+        return f"{STATUS} {self.name}({self.parameters});"
+
+
+@cache
+def c_functions() -> Mapping[str, CFunction]:
+    """Every C function that a library may have, by the name of its method, in the order of the interface."""
+    declared = interface()
+    return {method.full_name: _function(declared, method) for method in _methods(declared)}
+
+
+def declarations(only: Collection[str] | None = None) -> str:
+    """The declarations in C, for cffi or a compiler: the specification's, the table of functions, the extensions.
+
+    `only` names the extensions that are wanted; without it all are.
+    """
+    declared = interface()
+    own = [c_function for c_function in c_functions().values() if not c_function.extension]
+    extensions = [
+        c_function
+        for c_function in c_functions().values()
+        if c_function.extension and (only is None or c_function.name in only)
+    ]
+    lines = [f"typedef struct {name[:-2]}* {name};" for name in _handle_types(own)]
+    lines += [f"typedef enum {{ {', '.join(words)} }} {name};" for name, words in _enumerations(declared).items()]
+    lines += [_structure(type_.c) for type_ in declared.types.values() if type_.c]
+    lines += [function.prototype for function in own]
+    pointers = [f"  {STATUS} (*{function.name})({function.parameters});" for function in own]
+    lines += ["typedef struct tessApi {", "  size_t struct_size;", "  int major, minor;", *pointers, "} tessApi;"]
+    lines += ["const tessApi* tessGetApi(void);"]
+    lines += [f"typedef struct tessx{name.title()}* tessx{name.title()}_t;" for name in OWN_HANDLES]
+    lines += [f"{STATUS} {name}({parameters});" for name, parameters in SESSION.items()]
+    lines += [extension.prototype for extension in extensions]
+    return "\n".join(lines) + "\n"
+
+
+def c_name(method: Method) -> str:
+    """The function of a method: its own name in the runtime, `tessxParameterLayout` for `abi.parameter_layout`."""
+    if method.area == "runtime":
+        return method.name
+    area = "" if method.area == "abi" else method.area
+    return "tessx" + "".join(word.capitalize() for word in f"{area}_{method.name}".split("_"))
+
+
+def _methods(declared: Interface) -> Iterator[Method]:
+    for method in declared.methods.values():
+        if method.area not in WITHOUT_FUNCTIONS and method.full_name not in ELSEWHERE:
+            yield method
+
+
+def _function(declared: Interface, method: Method) -> CFunction:
+    if method.c:
+        return CFunction(method.name, method, tuple(_declared_positions(declared, method)), extension=False)
+    inputs = [_extension_input(declared, parameter) for parameter in method.parameters]
+    outputs = _extension_outputs(method)
+    return CFunction(c_name(method), method, (*inputs, *outputs), extension=True)
+
+
+# Functions of the runtime: their line gives the types in C
+
+
+def _declared_positions(declared: Interface, method: Method) -> Iterator[Position]:
+    """The parameters in C, each with the parameter or output of the method that it carries."""
+    inputs, outputs = iter(method.parameters), iter(method.outputs)
+    for c_type in (word.strip() for word in method.c.strip("()").split(",")):
+        if c_type.endswith("*") and not c_type.startswith("const ") and c_type != "void*":
+            output = next(outputs)
+            yield Output(output.name, _declared_form(declared, output, c_type), (f"{c_type} {_out_name(output.name)}",))
+        else:
+            input_ = next(inputs)
+            form = _declared_form(declared, input_, c_type)
+            yield Input(input_.name, form, (f"{c_type} {input_.name}",), input_.optional)
+    left = [operand.name for operand in (*inputs, *outputs)]
+    if left:
+        raise ValueError(f"{method.full_name}: no parameter in C for {', '.join(left)}")
+
+
+def _out_name(name: str) -> str:
+    return name if name in ("devPtr", "hostPtr") else f"out_{name}"
+
+
+def _declared_form(declared: Interface, field: Field, c_type: str) -> Form:
+    if c_type == "const int*":
+        return "integers"
+    if c_type == "const char*":
+        return "text"
+    bare = c_type.removeprefix("const ").rstrip("*").strip()
+    if any(bare == _structure_name(type_.c) for type_ in declared.types.values() if type_.c):
+        return "structure"
+    form = _form(declared, field.type)
+    if form not in ("handle", "pointer", "integer", "memory"):
+        raise ValueError(f"{field.name}: {c_type} cannot carry {field.type}")
+    return form
+
+
+# Extensions: their parameters in C follow from the types
+
+
+def _extension_input(declared: Interface, field: Field) -> Input:
+    form = _form(declared, field.type)
+    name = field.name
+    match form:
+        case "handle":
+            parameters: tuple[str, ...] = (f"{_handle_type(name)} {name}",)
+        case "pointer":
+            parameters = (f"void* {name}",)
+        case "data" | "memory":
+            parameters = (f"const void* {name}", f"size_t {name}Size")
+        case "integer":
+            parameters = (f"int64_t {name}",)
+        case "number":
+            parameters = (f"double {name}",)
+        case "bool":
+            parameters = (f"int {name}",)
+        case _:
+            parameters = (f"const char* {name}",)
+    return Input(name, form, parameters, field.optional)
+
+
+def _extension_outputs(method: Method) -> Iterable[Output]:
+    """One out pointer for each scalar; one datum or text through a buffer; else the result as JSON through a buffer."""
+    declared = interface()
+    outputs = method.outputs
+    forms = [_form(declared, output.type) for output in outputs]
+    mandatory = not any(output.optional for output in outputs)
+    if outputs and mandatory and all(form in SCALARS for form in forms):
+        for result, form in zip(outputs, forms, strict=True):
+            c_type = _handle_type(result.name) if form == "handle" else SCALARS[form]
+            yield Output(result.name, form, (f"{c_type}* {result.name}",))
+    elif len(outputs) == 1 and mandatory and forms[0] == "data":
+        yield Output(outputs[0].name, "data", BUFFER)
+    elif len(outputs) == 1 and mandatory and outputs[0].type == Builtin("text"):
+        yield Output(outputs[0].name, "text", TEXT_BUFFER)
+    elif outputs or isinstance(method.result, Named):
+        yield Output("", "json", TEXT_BUFFER)
+
+
+SCALARS: Mapping[Form, str] = {"handle": "", "pointer": "void*", "integer": "int64_t", "bool": "int"}
+NAMED: Mapping[str, Form] = {
+    "handle": "handle",
+    "pointer": "pointer",
+    "allocation": "pointer",
+    "address": "pointer",
+    "data": "data",
+    "memory": "memory",
+}
+BUILTIN_FORMS: Mapping[str, Form] = {"int": "integer", "bool": "bool", "number": "number", "text": "text"}
+
+
+def _form(declared: Interface, kind: Type) -> Form:
+    """Return the form of a value of a type; text that may be null is a text, which may be NULL."""
+    match kind:
+        case Named(name):
+            return NAMED.get(name) or _form(declared, declared.types[name].type)
+        case Builtin(name):
+            return BUILTIN_FORMS.get(name, "json")
+        case Enumeration() | Constant():
+            return "text"
+        case Union((only, Builtin("null"))) if _form(declared, only) == "text":
+            return "text"
+    return "json"
+
+
+def _handle_type(name: str) -> str:
+    return f"{'tessx' if name in OWN_HANDLES else 'tess'}{name.title()}_t"
+
+
+def _handle_types(functions: Iterable[CFunction]) -> list[str]:
+    """The types of the handles, in the order in which the functions first have them."""
+    names_of = (
+        re.findall(r"tess[A-Z]\w*_t", function.parameters) for function in functions if function.name.startswith("tess")
+    )
+    return list(dict.fromkeys(name for names in names_of for name in names))
+
+
+def _enumerations(declared: Interface) -> Mapping[str, tuple[str, ...]]:
+    """The enumerations; flags are macros in C."""
+    return {name: words for name, words in declared.enumerators.items() if not name.endswith("Flags")}
+
+
+def _structure(c: str) -> str:
+    """`Name { members }` as a type definition."""
+    name = _structure_name(c)
+    return f"typedef struct {c[len(name) :].strip()} {name};"
+
+
+def _structure_name(c: str) -> str:
+    return c.partition("{")[0].strip()
+
+
+# The JSON Schemas in `schemas/protocol/`, made from the interface: one file an area.
+
+
+WIDTH = 120
+TYPES = {"bool": "boolean", "int": "integer", "text": "string"}
+"""The builtin types that JSON Schema calls otherwise."""
+
+
+def schema_text(interface: Interface, area: Area) -> str:
+    """The file of an area."""
+    return _laid_out(schema_of(interface, area)) + "\n"
+
+
+def schema_of(interface: Interface, area: Area) -> dict[str, Any]:
+    """The schema of an area: the parameters and the result of each method, and the types."""
+    writer = _Writer(interface, area)
+    definitions: dict[str, Any] = {}
+    for method in area.methods.values():
+        parameters = writer.record((*method.parameters, *area.also))
+        definitions[f"{method.name}.params"] = ({"title": method.doc} if method.doc else {}) | parameters
+        definitions[f"{method.name}.result"] = writer.type(method.result)
+    for name, type_ in area.types.items():
+        title = {"title": type_.title} if type_.title else {}
+        definitions[name] = {**title, **writer.type(type_.type), **type_.where}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"tessera:protocol/{area.name}",
+        "title": f"Protocol 1, {area.name}: {area.title}",
+        "$comment": "Generated from the interface.toml files by `tessera-conformance interface --write`",
+        "$defs": definitions,
+    }
+
+
+class _Writer:
+    def __init__(self, interface: Interface, area: Area) -> None:
+        self.types = interface.types
+        self.area = area.name
+
+    def type(self, kind: Type) -> dict[str, Any]:
+        match kind:
+            case Builtin("any"):
+                return {}
+            case Builtin(name, least):
+                bound = "minLength" if name == "text" else "minimum"
+                return {"type": TYPES.get(name, name)} | ({} if least is None else {bound: least})
+            case Named(name):
+                area = self.types[name].area
+                return {"$ref": f"{'' if area == self.area else f'tessera:protocol/{area}'}#/$defs/{name}"}
+            case Enumeration(words):
+                return {"enum": list(words)}
+            case Constant(text):
+                return {"const": text}
+            case ListOf(item, least, most):
+                bounds = {"minItems": least, "maxItems": most}
+                items = {} if item == Builtin("any") else {"items": self.type(item)}
+                return {
+                    "type": "array",
+                    **items,
+                    **{name: limit for name, limit in bounds.items() if limit is not None},
+                }
+            case MapOf(value):
+                return {"type": "object", "additionalProperties": self.type(value)}
+            case Record(fields):
+                return self.record(fields)
+            case Union((Builtin() as one, Builtin("null"))):
+                schema = self.type(one)
+                return schema | {"type": [schema["type"], "null"]}
+            case Union(alternatives):
+                return {"oneOf": [self.type(alternative) for alternative in alternatives]}
+
+    def record(self, fields: Sequence[Field]) -> dict[str, Any]:
+        if not fields:
+            return {"type": "object", "maxProperties": 0}
+        required = [field.name for field in fields if not field.optional]
+        return {
+            "type": "object",
+            **({"required": required} if required else {}),
+            "properties": {field.name: self.type(field.type) for field in fields},
+            "additionalProperties": False,
+        }
+
+
+def _laid_out(node: Any, indent: int = 0, indented: int = 0) -> str:
+    """JSON as a person would break it: a value that fits on a line is on one."""
+    flat = _on_one_line(node)
+    if not node or not isinstance(node, dict | list) or (indent > 2 and indent + indented + len(flat) < WIDTH):
+        return flat
+    pad = " " * (indent + 2)
+    if isinstance(node, list):
+        lines = [pad + _laid_out(item, indent + 2) for item in node]
+        return "[\n" + ",\n".join(lines) + "\n" + " " * indent + "]"
+    lines = [f"{pad}{json.dumps(key)}: {_laid_out(item, indent + 2, len(key) + 4)}" for key, item in node.items()]
+    return "{\n" + ",\n".join(lines) + "\n" + " " * indent + "}"
+
+
+def _on_one_line(node: Any) -> str:
+    if isinstance(node, dict) and node:
+        return "{ " + ", ".join(f"{json.dumps(key)}: {_on_one_line(item)}" for key, item in node.items()) + " }"
+    if isinstance(node, list):
+        return "[" + ", ".join(map(_on_one_line, node)) + "]"
+    return json.dumps(node, ensure_ascii=False)
+
+
+# The tables of `docs/protocol.md`, made from the interface: the methods and the types of each area.
+
+
+MARKED = re.compile(r"(<!-- interface: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def page_with_tables(interface: Interface, page: str) -> str:
+    """The page with the tables between its marks, `<!-- interface: AREA -->` and `<!-- end -->`, made anew.
+
+    Raises `KeyError`: a mark names no area.
+    """
+
+    def made(match: re.Match[str]) -> str:
+        return match[1] + "\n".join(_tables(interface.areas[match[2]])) + "\n" + match[3]
+
+    return MARKED.sub(made, page)
+
+
+def _tables(area: Area) -> Iterator[str]:
+    if area.methods:
+        yield "\n| method | returned value | |\n|---|---|---|"
+        yield from (_row(area, method) for method in area.methods.values())
+    if area.types:
+        yield "\n| type | is | |\n|---|---|---|"
+        yield from (f"| `{type_.name}` | `{notation(type_.type)}` | {type_.title} |" for type_ in area.types.values())
+    yield ""
+
+
+def _row(area: Area, method: Method) -> str:
+    name = method.name if area.name == "runtime" else method.full_name
+    result = method.result
+    returned = f"{{{fields_notation(result.fields)}}}" if isinstance(result, Record) else notation(result)
+    feature = f"Feature `{method.feature}`." if method.feature else ""
+    remarks = " ".join(filter(None, [feature, method.doc, ", ".join(method.clauses)]))
+    return f"| `{name}({fields_notation(method.parameters)})` | `{returned}` | {remarks} |"

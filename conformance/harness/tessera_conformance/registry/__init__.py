@@ -4,7 +4,7 @@
 `tessera-conformance clauses` are in `commands.clauses`.
 """
 
-from tessera_conformance.registry.coverage import Coverage, Tally, coverage
+from tessera_conformance.registry.cases import Coverage, Tally, coverage
 from tessera_conformance.registry.errors import (
     Explanation,
     InvalidRegistry,

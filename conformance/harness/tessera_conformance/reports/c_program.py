@@ -1,8 +1,8 @@
 """A C program that calls a library as one case did, from the functions of `tessera.h` alone, and judges what it gives.
 
-It needs the header and the library, and neither Python nor the suite. The declaration of a function
-(`interface/published.py`) says how its values are written in C. Nothing here knows a function, except for host memory,
-which the program allocates itself. Calls of a compiler are left out, since their image is in the program.
+It needs the header and the library, and neither Python nor the suite. The declaration of a function says how its values
+are written in C (`interface/declarations.py`). Nothing here knows a function, except for host memory, which the program
+allocates itself. Calls of a compiler are left out, since their image is in the program.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tessera_conformance.interface.published import ABSENT, CFunction, Input, Output, c_functions
+from tessera_conformance.interface.declarations import ABSENT, CFunction, Input, Output, c_functions
 from tessera_conformance.reports.reproduce_template import unsupported
 
 HEADER = Path(__file__).resolve().parent / "c_program.h"

@@ -16,7 +16,6 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from tessera_conformance.deviations import Deviations
 from tessera_conformance.documents import read_json
 from tessera_conformance.reports.claim import (
     Line,
@@ -31,7 +30,7 @@ from tessera_conformance.reports.claim import (
 from tessera_conformance.reports.lines import ObservedLine, ReadLine, short, whole, without_run
 from tessera_conformance.schemas import first_problem
 from tessera_conformance.terminal import error_text
-from tessera_conformance.verdicts import VERDICTS
+from tessera_conformance.verdicts import VERDICTS, Deviations
 
 # The report file: written line by line as cases end, put in order and sealed with a footer when the run ends.
 #

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tessera_conformance.documents import NoDocument, read_toml
-from tessera_conformance.registry.case_index import CaseIndex
+from tessera_conformance.registry.cases import CaseIndex
 from tessera_conformance.registry.model import Clause, Registry, judged_by_checks
 from tessera_conformance.reports.journal import UnreadableReport, lines_of
 

@@ -19,8 +19,8 @@ from tessera_conformance.options import add_executor
 from tessera_conformance.plugin import CASE
 from tessera_conformance.protocol import Hello
 from tessera_conformance.registry import Registry, RegistryError, load_registry
-from tessera_conformance.registry.case_index import cases_by_clause
-from tessera_conformance.strength import on_workers, processes
+from tessera_conformance.registry.cases import cases_by_clause
+from tessera_conformance.strength import sharing
 from tessera_conformance.strength.matrix import Judged, Kill, KillMatrix, Trial, kill_matrix, suite_of
 from tessera_conformance.strength.mutants import chosen_mutants, configure_mutants, judge_mutants
 from tessera_conformance.strength.variants import (
@@ -54,7 +54,7 @@ def configure_strength(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--thorough", action="store_true", help="name every case that catches a violator, not the first"
     )
-    add_executor(parser.add_argument, on_workers.LEAST_SECONDS)
+    add_executor(parser.add_argument, sharing.LEAST_SECONDS)
     known_help = "a kill-matrix.json, or a mutants.jsonl: what caught a violator or a mutant comes first"
     parser.add_argument("--known", type=Path, metavar="FILE", help=known_help)
     configure_mutants(parser)
@@ -170,7 +170,7 @@ def _judge_all(
     """Return the function that shares the violators out: to processes of this machine, or to workers of a cluster."""
 
     def among_processes(trial: Trial, violations: Sequence[Violation]) -> Sequence[Judged]:
-        return processes.share_out(arguments.jobs or processes.available(), trial.judge, violations)
+        return sharing.share_out(arguments.jobs or sharing.available(), trial.judge, violations)
 
     def among_workers(trial: Trial, violations: Sequence[Violation]) -> Sequence[Judged]:
         settings = {
@@ -180,8 +180,8 @@ def _judge_all(
             "thorough": arguments.thorough,
             "known": {violation.name: sorted(killers.get(violation.name, ())) for violation in violations},
         }
-        with Engine(arguments.executor, on_workers.MODULE, settings) as engine:
-            return on_workers.judge_on_workers(engine, trial, violations, arguments.unit_seconds)
+        with Engine(arguments.executor, sharing.MODULE, settings) as engine:
+            return sharing.judge_on_workers(engine, trial, violations, arguments.unit_seconds)
 
     return among_workers if arguments.executor else among_processes
 

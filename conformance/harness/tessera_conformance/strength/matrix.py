@@ -20,7 +20,7 @@ from tessera_conformance.adapter import Adapter
 from tessera_conformance.collection import CollectedSuite
 from tessera_conformance.plugin import CASE, arguments
 from tessera_conformance.registry import Registry
-from tessera_conformance.registry.case_index import case_index
+from tessera_conformance.registry.cases import case_index
 from tessera_conformance.strength.violation import Violation
 from tessera_conformance.suite_run import Case, SuiteRun
 from tessera_conformance.transports import Transport

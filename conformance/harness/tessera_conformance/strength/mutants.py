@@ -30,9 +30,8 @@ from tessera_conformance.adapter import Adapter
 from tessera_conformance.collection import CollectedSuite
 from tessera_conformance.plugin import CASE
 from tessera_conformance.registry import Registry
-from tessera_conformance.strength import processes
 from tessera_conformance.strength.matrix import DEADLINE, KILLS, judge
-from tessera_conformance.strength.processes import isolated
+from tessera_conformance.strength.sharing import available, isolated
 from tessera_conformance.strength.violation import load_whole
 from tessera_conformance.suite_run import SuiteRun
 from tessera_conformance.terminal import print_error
@@ -732,7 +731,7 @@ def judge_mutants(
     chosen = [
         mutant for mutant in sample(every, arguments.mutants, arguments.seed) if (arguments.only or "") in mutant.name
     ]
-    jobs = arguments.jobs or processes.available()
+    jobs = arguments.jobs or available()
 
     def control() -> Adapter:
         return load_adapter(arguments.control)
@@ -756,7 +755,7 @@ def judge_mutants(
 def _judged(trials: Trials, chosen: Sequence[Mutant], jobs: int, journal: TextIO) -> list[tuple[Mutant, Result]]:
     """Every mutant with what became of it, which is also written down at once; one whose process dies is caught."""
     results: dict[int, Result] = {}
-    for place, ended in processes.isolated(jobs, trials.judge, chosen, PATIENCE):
+    for place, ended in isolated(jobs, trials.judge, chosen, PATIENCE):
         results[place] = ended or Result("killed", "", "crash")
         journal.write(json.dumps({"name": chosen[place].name} | asdict(results[place])) + "\n")
         journal.flush()

@@ -21,9 +21,8 @@ from tessera_conformance.collection import CollectedSuite
 from tessera_conformance.plugin import CASE
 from tessera_conformance.registry import Registry
 from tessera_conformance.reports.claim import Line, settled
-from tessera_conformance.strength import processes
 from tessera_conformance.strength.matrix import DEADLINE, put
-from tessera_conformance.strength.processes import share_out
+from tessera_conformance.strength.sharing import available, share_out
 from tessera_conformance.strength.violation import load_declared, load_whole, substituted
 from tessera_conformance.suite_run import Case, SuiteRun
 from tessera_conformance.transports.locate import DirectTransport, load_adapter
@@ -396,7 +395,7 @@ def put_variants(
     The cases are those of the options, unless they are given.
     """
     selection = chosen_cases or Selection(arguments.within, arguments.beside, arguments.thorough)
-    jobs = arguments.jobs or processes.available()
+    jobs = arguments.jobs or available()
     outcomes = []
     for outcome in judge_variants(
         variants, suite.items, registry, lambda: load_adapter(arguments.control), selection, jobs

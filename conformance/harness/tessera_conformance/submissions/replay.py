@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.check import MOST_ERRORS, Check
-from tessera_conformance.differences import first_difference, same
+from tessera_conformance.check import MOST_ERRORS, Check, first_difference, same
 from tessera_conformance.plugin import CASE
 from tessera_conformance.protocol import Fault, Hello, Observation, ProtocolViolation, read_outcome
 from tessera_conformance.reports.claim import Blockers, Line

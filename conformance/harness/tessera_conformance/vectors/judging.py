@@ -13,8 +13,7 @@ import pytest
 
 from tessera_conformance.arithmetic import NodeArithmetic, Tree, TreeError, canonical, replay
 from tessera_conformance.arithmetic.tree import ModelError
-from tessera_conformance.check import Check
-from tessera_conformance.differences import are_nan
+from tessera_conformance.check import Check, are_nan
 from tessera_conformance.oracle import FUNCTIONS, bounds, elementwise
 from tessera_conformance.oracle import reductions as products
 from tessera_conformance.oracle.bounds import reductions

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 from tessera_conformance.adapter import MalformedAnswer, NotSupported, Refusal
-from tessera_conformance.interface.published import c_functions
+from tessera_conformance.interface.declarations import c_functions
 from tessera_conformance.server import serve
-from tessera_conformance.transports.cabi.carriers import CMethod, decoded, stopped
-from tessera_conformance.transports.cabi.library import Library, opened_record
+from tessera_conformance.transports.cabi.carriers import CMethod, Library, decoded, opened_record, stopped
 from tessera_conformance.transports.cabi.options import CabiOptions, constants, laid_over
 
 # Host memory of the process that loads the library: made, read and written here, for a library has no part in it.

@@ -11,9 +11,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from tessera_conformance.interface.published import SESSION, c_functions
+from tessera_conformance.interface.declarations import SESSION, c_functions
 from tessera_conformance.transports import ImplementationUnavailable, TransportFault
-from tessera_conformance.transports.cabi import library
+from tessera_conformance.transports.cabi import carriers
 from tessera_conformance.transports.cabi.options import read_options
 from tessera_conformance.transports.rpc import ProcessTransport, signal_name
 
@@ -134,8 +134,8 @@ class CabiTransport(ProcessTransport):
 
     def arguments(self, exchange: Path) -> list[str]:
         """The process that loads the library."""
-        self._record = library.create_record(exchange)
-        types = library.create(exchange, self._exported)
+        self._record = carriers.create_record(exchange)
+        types = carriers.create(exchange, self._exported)
         return [sys.executable, "-m", CHILD, self._options.written(), str(types), str(self._record)]
 
     def _exchange_message(self, method: str, params: Any, deadline: float) -> Any:
@@ -143,7 +143,7 @@ class CabiTransport(ProcessTransport):
         try:
             return super()._exchange_message(method, params, min(deadline, RESET_DEADLINE) if resets else deadline)
         except TransportFault as stop:
-            where = stop.fault.detail + library.described(self._record)
+            where = stop.fault.detail + carriers.described(self._record)
             if resets and stop.fault.kind == "hang":  # such as work that waits forever; it says nothing of a case
                 return {"rejected": {"code": "TESS_ERR_TIMEOUT", "phase": "call", "message": where}}
             stop.fault = replace(stop.fault, detail=where)

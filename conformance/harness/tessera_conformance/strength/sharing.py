@@ -1,0 +1,190 @@
+"""Violators shared out to processes of this machine, or to the workers of a cluster."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkProcess
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tessera_conformance.cases import clauses_directory
+from tessera_conformance.executor.cases import seconds_of_case
+from tessera_conformance.executor.engine import Engine, Lost, units_of
+from tessera_conformance.executor.worker import AnswerWriter, do_unit
+from tessera_conformance.plugin import CASE
+from tessera_conformance.registry import load_registry
+from tessera_conformance.strength.matrix import Fate, Judged, Trial, suite_of
+from tessera_conformance.strength.violation import Violation, load_violations
+from tessera_conformance.transports import ImplementationUnavailable
+from tessera_conformance.transports.locate import load_adapter
+
+# Work shared out to processes.
+#
+# They are forked, so that they have the collected tests and the violators as they are here: neither can be sent.
+
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+_shared: tuple[Callable[[Any], Any], Sequence[Any]]
+
+
+def available() -> int:
+    """Return the number of processes worth starting: 1 where the system cannot fork."""
+    if "fork" not in multiprocessing.get_all_start_methods():
+        return 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def share_out(jobs: int, work: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
+    """The result of each task, in order; what is returned must be picklable, the work and its tasks need not be."""
+    if jobs <= 1 or len(tasks) <= 1:
+        return [work(task) for task in tasks]
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(jobs, context, _take, (work, tasks)) as pool:
+        return list(pool.map(_perform, range(len(tasks))))
+
+
+def _take(work: Callable[[Any], Any], tasks: Sequence[Any]) -> None:
+    global _shared
+    _shared = (work, tasks)
+
+
+def _perform(place: int) -> Any:
+    work, tasks = _shared
+    return work(tasks[place])
+
+
+def isolated(
+    jobs: int, work: Callable[[Task], Result], tasks: Sequence[Task], patience: float
+) -> Iterator[tuple[int, Result | None]]:
+    """The place and the result of each task as they end, every task in a process of its own, forked from here.
+
+    None is the result of a process that died, or was ended after `patience` seconds.
+    """
+    waiting = list(enumerate(tasks))[::-1]
+    running: dict[Connection, _Running] = {}
+    try:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                pipe, started = _started(work, *waiting.pop(), patience)
+                running[pipe] = started
+            limit = min(process.limit for process in running.values())
+            ready = wait(list(running), max(0.0, limit - time.monotonic()))
+            overdue = [pipe for pipe, child in running.items() if child.limit <= time.monotonic()]
+            for pipe in [candidate for candidate in running if candidate in ready or candidate in overdue]:
+                yield running[pipe].place, _result(pipe, pipe in ready)
+                running.pop(pipe).end()
+    finally:
+        for process in running.values():
+            process.end()
+
+
+@dataclass(frozen=True)
+class _Running:
+    place: int
+    process: ForkProcess
+    limit: float
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.join()
+
+
+def _started(work: Callable[[Task], Any], place: int, task: Task, patience: float) -> tuple[Connection, _Running]:
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=lambda: theirs.send(work(task)))
+    process.start()
+    theirs.close()
+    return ours, _Running(place, process, time.monotonic() + patience)
+
+
+def _result(pipe: Connection, ready: bool) -> Any:
+    try:
+        return pipe.recv() if ready else None
+    except EOFError:
+        return None
+    finally:
+        pipe.close()
+
+
+# The violators of a kill matrix, spread over the workers of a cluster.
+
+
+MODULE = "tessera_conformance.strength.sharing"
+LEAST_SECONDS = 20.0
+"""The least seconds of a unit: its process collects the suite."""
+MOST_OF_ONE = 3.0
+"""Seconds of a violator: it is caught before all cases of its clause have run."""
+
+
+def judge_on_workers(engine: Engine, trial: Trial, violations: Sequence[Violation], least: float) -> list[Judged]:
+    """Return the fate of each violation, in order.
+
+    One of which the process died is only crashed; one that no worker could judge is untold, which fails the run.
+
+    Raises `ExecutorUnavailable`: a worker that came later is not like this machine; or `ExecutorLost`: the scheduler
+    went away, or all workers did.
+    """
+    by_name = {violation.name: violation for violation in violations}
+
+    def seconds(name: str) -> float:
+        cases = [item.stash[CASE].id for item in trial.tagged(by_name[name])]
+        return min(sum(map(seconds_of_case, cases)), MOST_OF_ONE)
+
+    judged: dict[str, Judged] = {}
+    for name, result in engine.results(units_of(list(by_name), seconds, engine.slots, least)):
+        if isinstance(result, Lost):
+            judged[name] = _lost(trial, by_name[name], result)
+        else:
+            (fate, killers, tagged, level), failures = result
+            judged[name] = (fate, tuple(killers), tagged, level), failures
+    return [judged[name] for name in by_name]
+
+
+def _lost(trial: Trial, violation: Violation, lost: Lost) -> Judged:
+    failures = [] if lost.by_task else [f"{violation.name}, which was not judged: {lost.reason}"]
+    fate: Fate = "killed_by_fault" if lost.by_task else "survived"
+    return (fate, (), len(trial.tagged(violation)), violation.level or "strict"), failures
+
+
+# The process that judges a unit of violators, after it has collected the suite.
+
+
+def judge(settings: Mapping[str, Any], names: Sequence[str], answers: AnswerWriter) -> None:
+    """Judge the violators of these names; without any, only look whether they and their control are here."""
+    folder = settings["violators"] and Path(settings["violators"])
+    if folder and not folder.is_dir():
+        answers.refuses(f"has no folder {folder}, where the violators are")
+        return
+    violations = {violation.name: violation for violation in load_violations(folder)}
+    try:
+        load_adapter(settings["control"])
+    except ImplementationUnavailable as error:
+        answers.refuses(str(error))
+        return
+    for name in names:
+        missing = violations[name].missing if name in violations else "there is none of that name"
+        if missing:
+            answers.refuses(f"cannot run the violator {name}: {missing}")
+            return
+    if not names:
+        return
+    registry, control = load_registry(clauses_directory()), settings["control"]
+    suite = suite_of(settings["cases"])
+    trial = Trial(suite.items, registry, lambda: load_adapter(control), settings["thorough"], settings["known"])
+    for name in names:
+        answers.begins(name)
+        answers.gives(name, trial.judge(violations[name]))
+
+
+if __name__ == "__main__":
+    sys.exit(do_unit(judge))
