@@ -14,7 +14,7 @@ from tessera_reference.graph.interpreter import InputMismatch, Interpreter, last
 from tessera_reference.ir.diagnostics import Rejection
 from tessera_reference.ir.operation import OPERATIONS, Role
 from tessera_reference.ir.text import print_module
-from tessera_reference.ir.text_reader import read_module
+from tessera_reference.ir.text_reader import read_modules
 from tessera_reference.language import compile_source
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import dtype
@@ -74,7 +74,7 @@ def test_the_sample_prints_as_in_the_spec() -> None:
 @pytest.mark.parametrize("export", [False, True], ids=["home", "export"])
 def test_what_is_printed_reads_back(source: str, export: bool) -> None:
     text = print_module(compile_source(source, "a.tsr").module, export=export)
-    assert print_module(read_module(text), export=export) == text
+    assert print_module(*read_modules(text), export=export) == text
 
 
 # What only modules built by hand can have

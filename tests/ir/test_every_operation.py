@@ -17,7 +17,7 @@ import tessera_reference.graph  # noqa: F401  # declares the operations
 from tessera_reference.ir.diagnostics import Location, Rejection, Span, UnsupportedConstruct
 from tessera_reference.ir.operation import OPERATIONS, AttributeValue, Block, Function, Instruction, Module
 from tessera_reference.ir.text import print_module
-from tessera_reference.ir.text_reader import read_module, read_modules
+from tessera_reference.ir.text_reader import read_modules
 from tessera_reference.ir.types import (
     Fragment,
     FunctionType,
@@ -149,14 +149,14 @@ def test_an_operation_reads_as_it_is_printed(name: str, examples: ModuleType) ->
     for export in (False, True):
         text = print_module(module, export=export)
         assert f'"{name}"(' in text
-        assert print_module(read_module(text), export=export) == text
+        assert print_module(*read_modules(text), export=export) == text
 
 
 @pytest.mark.parametrize("export", [False, True], ids=["home", "export"])
 def test_types_and_values_read_as_they_are_printed(export: bool) -> None:
-    types = read_module(print_module(with_types(), export=export))
+    (types,) = read_modules(print_module(with_types(), export=export))
     assert [str(value.type) for value in types.functions["f"].parameters] == [str(type_) for type_ in TYPES]
-    values = read_module(print_module(with_values(), export=export))
+    (values,) = read_modules(print_module(with_values(), export=export))
     (directive,) = values.functions["f"].body.instructions
     expected = [(f"s{i}", value.name if value is dtype("bf16") else value) for i, value in enumerate(VALUES)]
     assert repr(directive.operation.attributes["settings"]) == repr(tuple(expected))
@@ -194,7 +194,7 @@ def test_places_come_back_from_mlir(name: str) -> None:
 
 @needs_mlir
 def test_mlir_takes_a_thousand_regions_in_one_another(examples: ModuleType) -> None:
-    check_through_mlir([read_module(nested(1000))], examples)
+    check_through_mlir([*read_modules(nested(1000))], examples)
 
 
 def nested(depth: int) -> str:
@@ -262,7 +262,7 @@ def test_a_text_with_a_few_changes_is_read_or_refused(source: str, data: st.Data
     except (Rejection, UnsupportedConstruct):
         return
     for module in actual:
-        assert print_module(read_module(print_module(module))) == print_module(module)
+        assert print_module(*read_modules(print_module(module))) == print_module(module)
 
 
 @settings(max_examples=300, deadline=None)

@@ -12,7 +12,7 @@ from tessera_reference.ir.diagnostics import Diagnostic, Rejection, UnsupportedC
 from tessera_reference.ir.operation import Function
 from tessera_reference.ir.text import print_module
 from tessera_reference.ir.text_parser import MOST_NESTED, MOST_REGIONS, TextOperation, parse_text
-from tessera_reference.ir.text_reader import read_module, read_modules
+from tessera_reference.ir.text_reader import read_modules
 from tessera_reference.language import compile_source
 
 
@@ -165,7 +165,7 @@ def func(body: str, arguments: str = "", results: str = "", name: str = "f", kin
 
 
 def read(body: str, arguments: str = "", results: str = "") -> Function:
-    return read_module(module(func(body, arguments, results))).functions["f"]
+    return read_modules(module(func(body, arguments, results)))[0].functions["f"]
 
 
 def test_names_that_siblings_share_become_unique() -> None:
@@ -198,18 +198,16 @@ def test_results_of_one_name_are_told_apart_by_number() -> None:
     g = func("tessera.graph.return %a, %b", "%a: fp32, %b: int32", "fp32, int32", "g")
     g = g.replace("%a: fp32, %b: int32", "%a: fp32").replace("(fp32, int32) ->", "(fp32) ->")
     g = g.replace("^bb0(%a: fp32):", '^bb0(%a: fp32):\n%b = "tessera.graph.constant"() {value = 1} : () -> int32')
-    read_module_ = read_module(module(func(body, "%x: fp32", "int32, fp32, fp32") + g))
-    (call,) = read_module_.functions["f"].body.instructions
+    (read,) = read_modules(module(func(body, "%x: fp32", "int32, fp32, fp32") + g))
+    (call,) = read.functions["f"].body.instructions
     first, second = call.results
-    assert read_module_.functions["f"].body.results == (second, first, first)
+    assert read.functions["f"].body.results == (second, first, first)
 
 
 def test_several_modules_also_in_one_that_a_tool_puts_around_them() -> None:
     two = module("", "a") + module("", "b")
     for text in (two, f'"builtin.module"() ({{{two}}}) : () -> ()'):
         assert [module.name for module in read_modules(text)] == ["a", "b"]
-    with pytest.raises(ValueError, match="2 modules"):
-        read_module(two)
 
 
 def test_a_module_stands_beside_functions_in_no_module(rejected: Reject) -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from tessera_reference.ir.operation import Function, Module
 from tessera_reference.ir.targets import Target, target_of
-from tessera_reference.ir.text_reader import read_module
+from tessera_reference.ir.text_reader import read_modules
 from tessera_reference.language import compile_source
-from tessera_reference.schedule.nests import Nest, nests_of, verify_schedule
+from tessera_reference.schedule.nests import Nest, Plan, verify_schedule
 
 
 class Schedules:
@@ -37,7 +37,7 @@ class Schedules:
     @classmethod
     def read(cls, parameters: str, lines: Sequence[str], results: str = "", types: str = "") -> Function:
         """The function f of a text."""
-        return read_module(cls.text(parameters, lines, results, types)).functions["f"]
+        return read_modules(cls.text(parameters, lines, results, types))[0].functions["f"]
 
     @classmethod
     def accepted(
@@ -51,7 +51,7 @@ class Schedules:
     @staticmethod
     def nests(function: Function, target: str = "sm_90") -> list[tuple[object, ...]]:
         """Return the parts of a function: each nest in short, what stays by its name."""
-        return [Schedules.short(nest) for nest in nests_of(function, target_of(target))]
+        return [Schedules.short(nest) for nest in Plan(function, target_of(target)).block(function.body)]
 
     @staticmethod
     def short(step: object) -> tuple[object, ...]:

@@ -12,7 +12,7 @@ from tessera_reference.ir.operation import Function, Instruction, Module
 from tessera_reference.ir.targets import TARGETS, target_of
 from tessera_reference.schedule.choices import Options
 from tessera_reference.schedule.lowering import to_schedule
-from tessera_reference.schedule.nests import nests_of
+from tessera_reference.schedule.nests import Plan
 
 
 def lowered(module: Module, options: Options | None = None, target: str = "sm_90") -> Function:
@@ -104,7 +104,7 @@ def test_a_late_fusion_does_not_let_effects_overtake_each_other(schedules: Any) 
         fuse("f", "%c", "%e"),
     ]
     function = schedules.accepted(f"{NESTS_AB}, %q: bool", lines, "%f", NESTS_T)
-    planned = nests_of(function, target_of("sm_90"))
+    planned = Plan(function, target_of("sm_90")).block(function.body)
     messages = [step.operation.attributes.get("message") for step in planned if isinstance(step, Instruction)]
     assert [message for message in messages if message] == ["first", "second"]
 

@@ -528,14 +528,6 @@ DEFINITIONS = (FUNCTION, KERNEL, MESH, *DEVICE_KERNELS.values())
 """The operations in a module."""
 
 
-def read_module(source: str, filename: str = "<ir>") -> Module:
-    """The only module of a text. Raises as `read_modules`, and `ValueError` when there are none or several."""
-    modules = read_modules(source, filename)
-    if len(modules) != 1:
-        raise ValueError(f"{filename} has {len(modules)} modules, not one")
-    return modules[0]
-
-
 def read_modules(source: str, filename: str = "<ir>") -> tuple[Module, ...]:
     """The modules of a text.
 

@@ -84,7 +84,7 @@ def _require_uint64(name: str, value: int) -> None:
 #
 # Reference arithmetic ("random"). Element i of a tensor, i its row-major index in the whole tensor, takes its number
 # from fixed words of a Philox stream. A shard says which elements it holds by `offset`: the index of its first
-# element, from which the others count up, or an array with the index of each (see `shard_indices`).
+# element, from which the others count up, or an array with the index of each.
 #
 # uniform   (w >> (32 - p)) * 2**-p with w = word(i) and p significand bits; fp64 takes 53 bits of words 2i and 2i + 1
 # normal    sqrt(-2 log u1) * cos(2 pi u2), u1 = (word(2i) + 1) * 2**-32, u2 = word(2i + 1) * 2**-32 (Box and Muller)
@@ -149,22 +149,6 @@ def dropout_mask(rate: float, seed: int, stream: int, shape: Sequence[int], offs
         raise InvalidArgument("dropout", "rate", rate, "a number with 0 <= rate < 1")
     threshold = np.uint64(ceil(Fraction(rate) * 2**32))  # 2**32 at the last rates below 1, where nothing is kept
     return Array(DTYPES["bool"], _one_word(seed, stream, tuple(shape), offset).astype(np.uint64) >= threshold)
-
-
-def shard_indices(whole: Sequence[int], start: Sequence[int], shape: Sequence[int]) -> npt.NDArray[np.int64]:
-    """Return the row-major indices in a tensor of shape `whole` of the box of `shape` that begins at `start`.
-
-    Raises `ShapeMismatch` for a box that is not inside the tensor.
-    """
-    ranks_agree = len(whole) == len(start) == len(shape)
-    if not ranks_agree or any(a < 0 or n < 0 or a + n > m for m, a, n in zip(whole, start, shape, strict=True)):
-        problem = f"a shard of {list(shape)} at {list(start)} is not inside a tensor of {list(whole)}"
-        raise ShapeMismatch("shard", problem)
-    indices = np.zeros((1,) * len(whole), np.int64)
-    for axis, (a, n) in enumerate(zip(start, shape, strict=True)):
-        along = np.arange(a, a + n, dtype=np.int64).reshape([-1 if index == axis else 1 for index in range(len(whole))])
-        indices = indices + along * prod(whole[axis + 1 :])
-    return np.asarray(np.broadcast_to(indices, tuple(shape)))
 
 
 def _one_word(seed: int, stream: int, shape: tuple[int, ...], offset: Offset) -> UInt32s:

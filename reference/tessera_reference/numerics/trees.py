@@ -235,11 +235,6 @@ class Tree:
         """Return the depth of an explicit nesting."""
         return max(accumulate((token == "(") - (token == ")") for token in self.tokens))
 
-    @property
-    def names_start(self) -> bool:
-        """True if an explicit nesting names the start value."""
-        return START in self.tokens
-
     def require_leaves(self, n: int) -> None:
         """Raise `LeafCount` if an explicit nesting has not `n` leaves, `TooLarge` for `n` above `MOST_LEAVES`."""
         if self.form == "explicit":

@@ -23,7 +23,7 @@ from .operations import Annotations, LayoutCast, Prefetch, Tile, host_functions,
 
 # The loop nests of a scheduled function: which operations share a loop over tiles, and what they stage (section 6).
 #
-# Execution and Tile lowering both follow `nests_of`. Its result has no schedule operations: operands are the values
+# Execution and Tile lowering both follow `Plan.block`. Its result has no schedule operations: operands are the values
 # before them. Composites are expanded first. A function that differentiates has no nests, nor has any that it calls:
 # see `annotations.host_functions`.
 
@@ -71,14 +71,6 @@ class Nest:
 
 
 Planned = tuple[Nest | Instruction, ...]
-
-
-def nests_of(function: Function, target: Target) -> Planned:
-    """The nests of a function's body and the instructions in none, in executable order. Raises `Rejection`.
-
-    The latter may own regions, whose nests `Plan.block` finds; `rewriting.with_nests_replaced` visits them all.
-    """
-    return Plan(function, target).block(function.body)
 
 
 @dataclass(frozen=True)
