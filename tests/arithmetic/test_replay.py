@@ -190,13 +190,7 @@ def test_a_loop_of_fused_multiply_adds(
         assert replay.product(fractions(left), fractions(right), FOLD, model) == Fraction(float(total))
 
 
-TREES = [
-    FOLD,
-    PAIRWISE,
-    ring(3),
-    Tree.from_text("((c 0 1 2 3) 4 5 6 7)"),
-    Tree.from_text("((0 1) (2 (3 4)) 5 (6 7))"),
-]
+TREES = [FOLD, PAIRWISE, ring(3), Tree.from_text("((c 0 1 2 3) 4 5 6 7)"), Tree.from_text("((0 1) (2 (3 4)) 5 (6 7))")]
 ROUNDINGS = ("nearest_even", "nearest_away", "toward_zero", "up", "down")
 MODELS = [
     NodeArithmetic(accumulator, product_, rounding, bits, kept)  # type: ignore[arg-type]

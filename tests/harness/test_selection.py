@@ -23,10 +23,7 @@ from .conftest import FAKES, copy_harness
 
 pytestmark = pytest.mark.slow
 
-WAYS = {
-    "pytest": ["-m", "pytest", "-q", "-p", "no:cacheprovider"],
-    "run": ["-m", "tessera_conformance", "run"],
-}
+WAYS = {"pytest": ["-m", "pytest", "-q", "-p", "no:cacheprovider"], "run": ["-m", "tessera_conformance", "run"]}
 SUITE = {
     "ir/test_sums.py": """
 import os, pathlib, pytest

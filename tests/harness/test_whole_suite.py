@@ -111,10 +111,7 @@ def test_the_published_matrix_has_every_violator(tmp_path: Path) -> None:
 
 # One verdict through every way: `pytest conformance` in a checkout and `tessera-conformance run` report the same.
 
-WAYS = {
-    "pytest": ("pytest", "-q", "-p", "no:cacheprovider"),
-    "run": ("tessera_conformance", "run"),
-}
+WAYS = {"pytest": ("pytest", "-q", "-p", "no:cacheprovider"), "run": ("tessera_conformance", "run")}
 PART = ("-k", "fp32 or bf16", "conformance/ir/test_softmax.py")
 NOT_IMPLEMENTED = "claimed, but the implementation answered that it does not support language.execute"
 

@@ -17,14 +17,7 @@ import pytest
 
 from tessera_conformance import oracle
 from tessera_conformance.check import first_difference
-from tessera_conformance.oracle.exact import (
-    INFINITY,
-    NAN,
-    NEGATIVE_INFINITY,
-    NEGATIVE_ZERO,
-    Value,
-    float_format,
-)
+from tessera_conformance.oracle.exact import INFINITY, NAN, NEGATIVE_INFINITY, NEGATIVE_ZERO, Value, float_format
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 from tessera_conformance.vectors.building import counted, tensor
 

@@ -15,15 +15,7 @@ from mpmath import mp, mpf
 
 from tessera_conformance import oracle
 from tessera_conformance.oracle import bounds
-from tessera_conformance.oracle.bounds.derivatives import (
-    SLOPES,
-    Model,
-    Number,
-    enclosed,
-    function,
-    sigmoid,
-    total,
-)
+from tessera_conformance.oracle.bounds.derivatives import SLOPES, Model, Number, enclosed, function, sigmoid, total
 from tessera_conformance.oracle.bounds.intervals import Enclosure, Interval
 from tessera_conformance.oracle.elementwise import fraction
 from tessera_conformance.oracle.exact import FORMATS, BadArgument, FloatFormat, values_of

@@ -155,13 +155,7 @@ def test_a_missing_lock_is_a_problem(small_registry, only):
     assert only(UnreadableFile).file == "clauses.lock"
 
 
-@pytest.mark.parametrize(
-    ("target", "problem"),
-    [
-        ("RT-01-09", "does not exist"),
-        ("RT-01-03", "is the clause itself"),
-    ],
-)
+@pytest.mark.parametrize(("target", "problem"), [("RT-01-09", "does not exist"), ("RT-01-03", "is the clause itself")])
 def test_a_twin_that_cannot_be_one(small_registry, only, target, problem):
     small_registry.edit("runtime_abi.toml", 'duplicate_of = "RT-01-02"', f'duplicate_of = "{target}"')
     reported = only(BadReference)

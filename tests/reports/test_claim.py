@@ -198,11 +198,7 @@ def test_a_product_is_whole_where_something_passed_and_nothing_failed_or_is_miss
 
 
 def test_the_end_of_a_run_names_whole_products_and_those_within_reach(build, observation, registry):
-    products = {
-        "whole": PRODUCT,
-        "near": PRODUCT | {"cases": ["ir/", "abi/"]},
-        "far": PRODUCT | {"cases": ["abi/"]},
-    }
+    products = {"whole": PRODUCT, "near": PRODUCT | {"cases": ["ir/", "abi/"]}, "far": PRODUCT | {"cases": ["abi/"]}}
     lines = [observation("ir/1"), observation("ir/2"), observation("abi/1", "fail"), observation("abi/2", "crash")]
     text = told(build(lines, products=products), registry)
     assert "profiles whole: whole (2 cases) near within reach: 2 of 4 cases pass, 2 fail" in text

@@ -122,16 +122,7 @@ def test_an_edited_byte_is_detected(build, observations, old, new):
     assert "edited" in read(path).problem
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "\x00\x1b\x7f",
-        "\r\n\x0b\x0c\x1c",
-        "\ufffe\U0010ffff",
-        "\x85",
-        "\u2028\u2029",
-    ],
-)
+@pytest.mark.parametrize("text", ["\x00\x1b\x7f", "\r\n\x0b\x0c\x1c", "\ufffe\U0010ffff", "\x85", "\u2028\u2029"])
 def test_any_text_survives_the_file(build, observation, text):
     report = build([observation("abi/a", "fail", reason=text)])
     assert report.problem is None
@@ -498,10 +489,7 @@ HOSTILE: dict[str, tuple[Callable[[list[bytes]], Iterable[bytes]], str]] = {
     ),
     "bytes": (lambda lines: [lines[0], b"\n\xff\xfe"], "line 2 is not UTF-8 text"),
     "nothing": (lambda lines: [], ":1: not the header of a report: the file is empty"),
-    "many wide lines": (
-        lambda lines: [lines[0], b"\n", lines[1], *[b"\n" + _wide(lines)] * 12],
-        "there is no footer",
-    ),
+    "many wide lines": (lambda lines: [lines[0], b"\n", lines[1], *[b"\n" + _wide(lines)] * 12], "there is no footer"),
 }
 
 

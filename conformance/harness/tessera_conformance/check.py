@@ -431,11 +431,7 @@ class Check:
         self._judge(CheckRecord("bits", difference is None, what, expected, actual, difference))
 
     def within(
-        self,
-        actual: Any,
-        exact: Sequence[Fraction | None],
-        bounds: Sequence[Fraction],
-        what: str = "the error bound",
+        self, actual: Any, exact: Sequence[Fraction | None], bounds: Sequence[Fraction], what: str = "the error bound"
     ) -> None:
         """Every element is finite and differs from its exact value by no more than its bound; None is not judged."""
         values = values_of(actual) if isinstance(actual, Tensor) else None

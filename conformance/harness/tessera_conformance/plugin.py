@@ -68,13 +68,7 @@ CHOSEN = pytest.StashKey[Set[str] | None]()
 WARNINGS_ARE_NO_ERRORS = pytest.mark.filterwarnings("default")
 """With any `filterwarnings` of the configuration: in this process a warning of the vendor's code would be a crash."""
 
-_UNANSWERABLE = (
-    ImplementationUnavailable,
-    RegistryError,
-    SuiteNotCollected,
-    UnreadableReport,
-    ValueError,
-)
+_UNANSWERABLE = (ImplementationUnavailable, RegistryError, SuiteNotCollected, UnreadableReport, ValueError)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -376,10 +376,7 @@ def _require_places(source: str, diagnostics: Iterable[Diagnostic]) -> None:
         if None not in (diagnostic.line, diagnostic.end_line, diagnostic.column, diagnostic.end_column) and (
             diagnostic.end_line,
             diagnostic.end_column,
-        ) < (
-            diagnostic.line,
-            diagnostic.column,
-        ):
+        ) < (diagnostic.line, diagnostic.column):
             raise Wrong("diagnostic that ends before it starts", text)
 
 

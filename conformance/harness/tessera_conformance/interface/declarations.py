@@ -443,11 +443,7 @@ WITHOUT_FUNCTIONS = ("session", "messages", "binding")
 """Areas of which no method is a C function: the session has two of its own, the binding is Python."""
 BUFFER = ("void* out", "size_t capacity", "size_t* needed")
 TEXT_BUFFER = ("char* out", "size_t capacity", "size_t* needed")
-SESSION = {
-    "tessxHello": ", ".join(TEXT_BUFFER),
-    "tessxReset": "void",
-    "tessxOutcome": ", ".join(TEXT_BUFFER),
-}
+SESSION = {"tessxHello": ", ".join(TEXT_BUFFER), "tessxReset": "void", "tessxOutcome": ", ".join(TEXT_BUFFER)}
 """The functions of the session and their parameters."""
 
 

@@ -78,12 +78,7 @@ def grown(tree: Tree, count: int, *, start: bool) -> Node:
     return [node, START] if start and START not in named else node
 
 
-def reduced(
-    node: Node,
-    leaf: Callable[[int], Any],
-    start: Any,
-    combine: Callable[[list[Any]], Any],
-) -> Any:
+def reduced(node: Node, leaf: Callable[[int], Any], start: Any, combine: Callable[[list[Any]], Any]) -> Any:
     """Return the value of the tree: `combine` of the children at every node, from the leaves up."""
     results: list[Any] = []
     work: list[tuple[Node, bool]] = [(node, False)]

@@ -203,10 +203,7 @@ def write_registry(registry: Registry, directory: Path) -> None:
 
 
 def _table(
-    heading: str,
-    row: Document | Clause | Interpretation,
-    first: tuple[str, ...] = (),
-    leave_out: tuple[str, ...] = (),
+    heading: str, row: Document | Clause | Interpretation, first: tuple[str, ...] = (), leave_out: tuple[str, ...] = ()
 ) -> str:
     names = [field.name for field in fields(row) if field.name not in (*first, *leave_out)]
     return "\n".join([heading, *_assignments(row, [*first, *names]), ""])

@@ -42,11 +42,7 @@ _PLACE = re.compile(r"@@([A-Z]+)@@")
 
 
 def document(
-    template: str,
-    styles: Sequence[str],
-    scripts: Sequence[str],
-    places: Mapping[str, str],
-    details: Iterable[str] = (),
+    template: str, styles: Sequence[str], scripts: Sequence[str], places: Mapping[str, str], details: Iterable[str] = ()
 ) -> Iterator[str]:
     """Yield the document piece by piece; the details are where the template says so and are never joined."""
     style, script = "".join(map(_asset, styles)), "".join(map(_asset, scripts))

@@ -231,11 +231,7 @@ def _told(tally: Counter[Outcome]) -> str:
     """Return the counts of a document's testable MUST clauses: judged, passed, unsupported, untested, others."""
     judged = sum(tally[outcome] for outcome in JUDGED)
     rest = [outcome for outcome in OUTCOMES if outcome not in ("pass", "unsupported", "untested") and tally[outcome]]
-    parts = [
-        f"{count(judged)} judged",
-        f"{count(tally['pass'])} passed",
-        f"{count(tally['unsupported'])} unsupported",
-    ]
+    parts = [f"{count(judged)} judged", f"{count(tally['pass'])} passed", f"{count(tally['unsupported'])} unsupported"]
     parts += [
         f"{count(tally['untested'])} untested",
         *(f"{count(tally[outcome])} {OUTCOME_WORDS[outcome]}" for outcome in rest),

@@ -336,11 +336,7 @@ class Replay:
         run.session = RecordedSession(run.hello, line, folder, values, self._evidence)
         case = replace(item.stash[CASE], check=Check())
         case.check.asked, case.check.judges_words = run.session.exchanges, run.judges_words
-        arguments = {
-            "impl": Implementation(run.session, run.level, run.via, run.seed),
-            "check": case.check,
-            **params,
-        }
+        arguments = {"impl": Implementation(run.session, run.level, run.via, run.seed), "check": case.check, **params}
         if "tmp_path" in item.fixturenames:
             arguments["tmp_path"] = case.folder = folder
         error: BaseException | None = None

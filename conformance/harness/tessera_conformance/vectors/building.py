@@ -661,11 +661,7 @@ OVER_RANKS = {
 
 
 def operation(
-    name: str,
-    inputs: Sequence[Tensor],
-    attributes: Mapping[str, Any],
-    *clauses: str,
-    features: Sequence[str] = (),
+    name: str, inputs: Sequence[Tensor], attributes: Mapping[str, Any], *clauses: str, features: Sequence[str] = ()
 ) -> Question:
     """`numerics.evaluate`; the oracle function of that name takes the same attributes."""
     call = Call("numerics.evaluate", {"operation": name, "inputs": list(inputs), "attributes": dict(attributes)})

@@ -214,12 +214,7 @@ def numbers_of(tensor: Tensor, arithmetic: Arithmetic) -> list[Number]:
 
 
 def enclosed(
-    model: Model,
-    operands: Sequence[Tensor],
-    weights: Tensor,
-    which: int = 0,
-    *,
-    ulps: float = FUNCTION_ULPS,
+    model: Model, operands: Sequence[Tensor], weights: Tensor, which: int = 0, *, ulps: float = FUNCTION_ULPS
 ) -> list[Enclosure | None]:
     """Enclose the gradient of the weighted sum of a model's results, for each element of one operand.
 

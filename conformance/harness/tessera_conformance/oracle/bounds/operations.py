@@ -568,10 +568,7 @@ def judge_products(
 def _verdict(errors: list[Fraction], worst: Fraction, units: int, unbiased: bool) -> StatisticalVerdict:
     count = max(len(errors), 1)
     squares = sum((error * error for error in errors), Fraction(0))
-    rules = [
-        RuleResult("bound", worst, BOUND * units),
-        RuleResult("variance", squares / count, VARIANCE * units),
-    ]
+    rules = [RuleResult("bound", worst, BOUND * units), RuleResult("variance", squares / count, VARIANCE * units)]
     if unbiased:
         total = sum(errors, Fraction(0))
         rules.append(RuleResult("bias, squared", total * total / count, SQUARED_BIAS * units))

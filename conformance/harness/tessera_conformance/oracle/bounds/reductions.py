@@ -241,11 +241,7 @@ def _error_feedback(g: Tensor, residual: Tensor, *, wire: str, block: int) -> En
 
 
 def _blockwise(
-    inputs: list[Tensor],
-    wire: str,
-    block: int,
-    finish: Callable[[Steps, Interval, Interval], Interval],
-    rule: str,
+    inputs: list[Tensor], wire: str, block: int, finish: Callable[[Steps, Interval, Interval], Interval], rule: str
 ) -> Enclosures:
     """Enclosures of what `finish` makes of the codes and scales of the sum of the inputs."""
     collectives.quantize(inputs[0], wire=wire, block=block)
@@ -263,10 +259,7 @@ def _blockwise(
 
 
 def _codes(
-    steps: Steps,
-    rows: list[list[Interval | None]],
-    wire: str,
-    finish: Callable[[Steps, Interval, Interval], Interval],
+    steps: Steps, rows: list[list[Interval | None]], wire: str, finish: Callable[[Steps, Interval, Interval], Interval]
 ) -> list[Interval]:
     target = float_format(wire)
     whole = [_payloads_sum(steps, parts) for parts in zip(*rows, strict=True)]

@@ -435,12 +435,7 @@ def _serve_in_forks(options: CabiOptions, files: Files, requests: BinaryIO, resp
 
 
 def _serve_case(
-    options: CabiOptions,
-    files: Files,
-    requests: BinaryIO,
-    responses: BinaryIO,
-    due: int | None,
-    tell: int,
+    options: CabiOptions, files: Files, requests: BinaryIO, responses: BinaryIO, due: int | None, tell: int
 ) -> NoReturn:
     """Answer the reset that is due, then requests up to the next one, whose id goes to the first process."""
     adapter = _FreshAdapter(_adapter(options, files))
