@@ -7,8 +7,8 @@ import math
 import numpy as np
 from measurement import Measurement, Outcome, in_turns
 
-from tessera_conformance.oracle.bounds.reductions import exact_sum
 from tessera_conformance.oracle.exact import float_format
+from tessera_conformance.oracle.exact_sum import exact_sum
 from tessera_conformance.tensors import Tensor
 
 ELEMENTS = 1 << 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tessera_conformance.arithmetic import FOLD, PAIRWISE, Tree
-from tessera_conformance.probe.rendering import drawing
+from tessera_conformance.probe.commands import drawing
 
 TREES = {
     "tree-fold": (FOLD.over(8), "fold"),

@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 
 from tessera_conformance.probe import CannotProbe, Finding, Subject, probe
-from tessera_conformance.probe.commands import Row, as_table, draw, name_of, probe_algorithms
-from tessera_conformance.probe.rendering import as_markdown
+from tessera_conformance.probe.commands import Row, as_markdown, as_table, draw, name_of, probe_algorithms
 from tessera_conformance.reports.publish import write_text
 from tessera_conformance.session import Session
 from tessera_conformance.transports.locate import locate

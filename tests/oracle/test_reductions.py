@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from tessera_conformance.arithmetic import Tree, TreeError
-from tessera_conformance.oracle.bounds.reductions import exact_sum
 from tessera_conformance.oracle.exact import FORMATS, BadArgument, FloatFormat, finite, float_format, is_zero, values_of
+from tessera_conformance.oracle.exact_sum import exact_sum
 from tessera_conformance.oracle.reductions import grown, reduced
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tessera_conformance.arithmetic import FOLD, PAIRWISE, NodeArithmetic, Tree
 from tessera_conformance.probe import Finding, Subject
-from tessera_conformance.probe.rendering import drawing
+from tessera_conformance.probe.commands import drawing
 
 
 def subject(terms: int, dtype: str = "fp32") -> Subject:

@@ -21,12 +21,12 @@ from tessera_conformance.interface.declarations import Record
 from tessera_conformance.protocol import Arithmetic, Fault, Hello, Returned
 from tessera_conformance.registry import Clause, Registry
 from tessera_conformance.registry.model import judged_by_checks
-from tessera_conformance.reports.claim import BLOCKABLE, controls, judged_exchange
+from tessera_conformance.reports.claim import controls, judged_exchange
 from tessera_conformance.reports.lines import ObservedLine, digests, ends_of, observed_line, plain, traits
 from tessera_conformance.session import Exchange, Session
 from tessera_conformance.terminal import meant
 from tessera_conformance.transports import Transport
-from tessera_conformance.verdicts import Deviations, Judgement, after_running, before_running
+from tessera_conformance.verdicts import FAULTY, Deviations, Judgement, after_running, before_running
 
 OF_FUNCTIONS = re.compile(r"\bulp\b|\bunits in the last place\b|\btextbook adjoint\b")
 """Words in the names of checks whose bounds follow from the accuracy of elementary functions."""
@@ -141,7 +141,7 @@ class SuiteRun:
         faults = [entry.observation for entry in case.exchanges if isinstance(entry.observation, Fault)]
         fault = faults[0] if faults else reset_fault
         judgement = after_running(error, case.check.records, fault, self._unclaimed(case, error))
-        if judgement.verdict in BLOCKABLE and not judgement.interpretation:
+        if judgement.verdict in FAULTY and not judgement.interpretation:
             case.leans = controls(self.registry.constructs, case.id, case.exchanges, error)
         return judgement
 
@@ -284,7 +284,7 @@ def _kept_traits(case: Case, verdict: str) -> str | list[str]:
     """The traits of the calls of a case: as digests where it passes, in words where it went wrong."""
     if verdict == "pass":
         return digests(traits(case.exchanges))
-    return traits(case.exchanges) if verdict in BLOCKABLE else []
+    return traits(case.exchanges) if verdict in FAULTY else []
 
 
 def observation(case: Case, evidence: str = "all") -> ObservedLine:
@@ -303,7 +303,7 @@ def observation(case: Case, evidence: str = "all") -> ObservedLine:
         "cause": judgement.cause,
         "interpretation": judgement.interpretation,
         "leans": list(case.leans),
-        "cites": list(case.cites) if judgement.verdict in BLOCKABLE else [],
+        "cites": list(case.cites) if judgement.verdict in FAULTY else [],
         "methods": sorted({exchange.method for exchange in case.exchanges} - {"session.reset"}),
         "traits": _kept_traits(case, judgement.verdict),
     }

@@ -26,7 +26,9 @@ Level = Literal["fast", "deterministic", "strict"]
 Way = Literal["programs", "operations"]
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
-BAD_VERDICTS: frozenset[str] = frozenset({"fail", "crash", "hang", "protocol_error", "harness_error", "not_run"})
+FAULTY: frozenset[str] = frozenset({"fail", "crash", "hang", "protocol_error"})
+"""The verdicts for which the implementation answers."""
+BAD_VERDICTS: frozenset[str] = FAULTY | {"harness_error", "not_run"}
 LEVELS: tuple[Level, ...] = get_args(Level)
 CAUSES: tuple[Cause, ...] = get_args(Cause)
 """Why a case is unsupported or inapplicable; "" for every other verdict.

@@ -14,7 +14,6 @@ from tessera_conformance.cases import SuiteNotCollected, clauses_directory, sche
 from tessera_conformance.documents import NoDocument
 from tessera_conformance.interface.declarations import Interface, interface, page_with_tables, schema_text
 from tessera_conformance.registry import load
-from tessera_conformance.registry import load as emit
 from tessera_conformance.registry.annotate import Knowledge, Run, annotated, document_page, feedback, first_page
 from tessera_conformance.registry.cases import (
     Coverage,
@@ -187,7 +186,7 @@ def check(args: argparse.Namespace) -> int:
         changes = list(load.changed_sources(registry, specifications))
         problems = [*problems, *missing, *changes]
         if args.update_sources and changes:
-            emit.write_registry(load.updated(registry, specifications), directory)
+            load.write_registry(load.updated(registry, specifications), directory)
             print(f"the sources are recorded as they are now in {directory}; review the diff, then run `clauses lock`")
     print_problems(problems)
     if registry is not None:

@@ -8,7 +8,6 @@ from math import prod
 
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.fuzz import tree as t
-from tessera_conformance.fuzz import tree as words
 from tessera_conformance.fuzz.tree import Chooser, Extent, Function, Mesh, Names, Type
 from tessera_conformance.oracle.elementwise import UNARY
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
@@ -162,7 +161,7 @@ class Scope:
         self.dtypes = [chooser.pick(NUMBERS) for _ in range(chooser.between(1, 2))]
         self.extents: list[Extent] = [chooser.between(1, 4) for _ in range(chooser.between(1, 3))]
         if chooser.chance(4):
-            self.extents.append(around.names.fresh(words.DIMENSIONS))
+            self.extents.append(around.names.fresh(t.DIMENSIONS))
         if around.has("zero-sizes") and chooser.chance(24):
             self.extents.append(0)
         self._unknowns = 0
@@ -184,7 +183,7 @@ class Scope:
 
     def fresh(self) -> str:
         """A name for a variable."""
-        return self.around.names.fresh(words.VALUES)
+        return self.around.names.fresh(t.VALUES)
 
     def parameter(self, type_: Type) -> Variable | None:
         """A new parameter, unless there are enough; only parameters can have a dimension that is no number."""

@@ -8,7 +8,6 @@ from math import prod
 
 from tessera_conformance.fuzz import expressions as dtypes
 from tessera_conformance.fuzz import tree as t
-from tessera_conformance.fuzz import tree as words
 from tessera_conformance.fuzz.expressions import (
     BOOL,
     INT32,
@@ -412,11 +411,11 @@ def generate(chooser: Chooser, features: Collection[str] = ()) -> GeneratedProgr
     module_names = Names(chooser)
     around = Surroundings(frozenset(features), Names(chooser))
     maker = _ModuleMaker(chooser, around)
-    modules = [maker.module(module_names.fresh(words.MODULES))]
+    modules = [maker.module(module_names.fresh(t.MODULES))]
     ranks = prod(around.mesh.extents) if around.mesh and around.communicates else 0
     if chooser.chance(8):
         other = _ModuleMaker(chooser, Surroundings(frozenset(features), Names(chooser)))
-        modules.append(other.module(module_names.fresh(words.MODULES)))
+        modules.append(other.module(module_names.fresh(t.MODULES)))
     program = t.Program(tuple(modules))
     text = render(program, Style(chooser=chooser, respelled=spelling > 0))
     source = odd(text, chooser) if spelling == 5 else plain(text)
@@ -499,9 +498,9 @@ class _ModuleMaker:
     def _before(self) -> list[t.Decl]:
         declarations: list[t.Decl] = []
         if self.choose.chance(10):
-            axes = tuple(self.around.names.fresh(words.AXES) for _ in range(self.choose.between(1, 2)))
+            axes = tuple(self.around.names.fresh(t.AXES) for _ in range(self.choose.between(1, 2)))
             extents = tuple(self.choose.pick((2, 3, 1)) for _ in axes)
-            self.around.mesh = t.Mesh(self.around.names.fresh(words.MESHES), axes, extents)
+            self.around.mesh = t.Mesh(self.around.names.fresh(t.MESHES), axes, extents)
             declarations.append(self.around.mesh)
         start = self.choose.place()
         while len(declarations) < MOST_BEFORE and self.choose.chance(3):
@@ -514,7 +513,7 @@ class _ModuleMaker:
         """A scalar made of literals and the constants before it, or a tensor of zeros."""
         scope = Scope(self.around, self.choose)
         dtype = scope.dtype()
-        name = self.around.names.fresh(words.VALUES)
+        name = self.around.names.fresh(t.VALUES)
         if self.choose.chance(4):
             type_ = t.Type(dtype, (2, self.choose.between(1, 3)))
             value: t.Expr = t.TensorValue(type_)
@@ -528,7 +527,7 @@ class _ModuleMaker:
         return t.Let(name, scope.spelled(type_), value)
 
     def _alias(self) -> t.Alias:
-        name = self.around.names.fresh(words.TYPES)
+        name = self.around.names.fresh(t.TYPES)
         if self.choose.chance(5):
             return t.Alias(name, t.Raw((self.choose.pick(OTHER_TYPES),)))
         type_ = Scope(self.around, self.choose).type()
@@ -541,7 +540,7 @@ class _ModuleMaker:
 
     def func(self) -> t.Function:
         """A func that returns a value of an annotated or inferred type, several values, or nothing."""
-        name = self.around.names.fresh(words.FUNCTIONS)
+        name = self.around.names.fresh(t.FUNCTIONS)
         scope = Scope(self.around, self.choose)
         body = Body(scope)
         statements = [*self._profile_statement(), *body.block(3)]
@@ -557,7 +556,7 @@ class _ModuleMaker:
 
     def kernel(self) -> t.Function:
         """A kernel: what it computes is left in its parameters (AMB-LANG-98)."""
-        name = self.around.names.fresh(words.FUNCTIONS)
+        name = self.around.names.fresh(t.FUNCTIONS)
         scope = Scope(self.around, self.choose, in_kernel=True)
         body = Body(scope)
         type_ = t.Type(scope.dtype(), (self.choose.between(1, 3), 2))

@@ -14,7 +14,7 @@ from tessera_conformance.protocol import Returned
 from tessera_conformance.registry import Construct
 from tessera_conformance.registry.model import carries
 from tessera_conformance.session import Exchange
-from tessera_conformance.verdicts import BAD_VERDICTS, LEVELS
+from tessera_conformance.verdicts import BAD_VERDICTS, FAULTY, LEVELS
 
 # Blocked cases: a case that fails on a construct which does not work at all says nothing of its own clause.
 #
@@ -25,9 +25,6 @@ from tessera_conformance.verdicts import BAD_VERDICTS, LEVELS
 # A case that names an interpretation hangs on it. Where another case of the run shows that the implementation follows
 # a listed alternative, the cases that name the interpretation and fail are blocked by the one that shows it.
 
-
-BLOCKABLE = frozenset({"fail", "crash", "hang", "protocol_error"})
-"""The verdicts of a case that may be blocked."""
 
 Line = Mapping[str, Any]
 
@@ -89,7 +86,7 @@ class Blockers:
     def settle(self, line: Line) -> Line:
         """Return the line of a case, as inapplicable where it is blocked."""
         control = self.of(line)
-        if control is None or line["verdict"] not in BLOCKABLE or line["disposition"] != "none":
+        if control is None or line["verdict"] not in FAULTY or line["disposition"] != "none":
             return line
         reason = f"blocked by {control}: {line['reason']}"
         return {**line, "verdict": "inapplicable", "cause": "blocked", "reason": reason}

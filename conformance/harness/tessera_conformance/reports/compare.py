@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from tessera_conformance.registry import Registry
-from tessera_conformance.registry.model import LEVELS
 from tessera_conformance.reports import wording
-from tessera_conformance.reports.causes import OUTCOME_WORDS, ClauseResult, clause_results, judgeable, tally
+from tessera_conformance.reports.causes import ClauseResult, clause_results, judgeable, tally
 from tessera_conformance.reports.claim import OUTCOMES, Line, counts_against
 from tessera_conformance.reports.journal import Report
-from tessera_conformance.reports.page import cut, document, packed, script_json
+from tessera_conformance.reports.page import clause_data, cut, document, packed, registry_data, script_json
 
 # Two reports held against each other: what was fixed, what broke, and what changed otherwise.
 #
@@ -262,11 +261,8 @@ def compared_page(reports: Sequence[Report], registry: Registry) -> Iterator[str
     title = f"Tessera conformance: {', '.join(histories)}"
     data = {
         "notes": _notes(reports),
-        "levels": LEVELS,
-        "outcomes": [[name, OUTCOME_WORDS[name]] for name in OUTCOMES],
-        "sections": {key: dict(document.sections) for key, document in registry.documents.items()},
-        "documents": [[key, document.title] for key, document in registry.documents.items()],
-        "clauses": [_clause(clause_result) for clause_result in clause_results(reports[0], registry).values()],
+        **registry_data(registry),
+        "clauses": [clause_data(result.clause) for result in clause_results(reports[0], registry).values()],
         "implementations": [{"name": name, "runs": _runs(history, registry)} for name, history in histories.items()],
     }
     places = {
@@ -310,11 +306,6 @@ def _notes(reports: Sequence[Report]) -> list[str]:
     if len({report.header["registry"]["sha256"] for report in reports}) > 1:
         notes.append("The reports were made with different clause registries: some clauses had other cases.")
     return notes
-
-
-def _clause(result: ClauseResult) -> dict[str, Any]:
-    shown = ("id", "document", "section", "level", "summary", "verify")
-    return {name: getattr(result.clause, name) for name in shown} | {"twin": result.clause.duplicate_of}
 
 
 def _runs(history: Sequence[Report], registry: Registry) -> list[dict[str, Any]]:

@@ -309,27 +309,9 @@ def _as_read(line: Line) -> Line:
 
 
 def _not_run(case: str) -> Line:
-    return {
-        "record": "observation",
-        "case": case,
-        "title": "",
-        "clauses": [],
-        "levels": [],
-        "needs": [],
-        "judges": [],
-        "verdict": "not_run",
-        "disposition": "none",
-        "reason": "planned, but the run ended before it",
-        "cause": "",
-        "interpretation": "",
-        "leans": [],
-        "cites": [],
-        "methods": [],
-        "traits": [],
-        "checks": [],
-        "exchanges": [],
-        "run": {},
-    }
+    line = {"record": "observation", "case": case, "title": "", "clauses": [], "levels": [], "judges": []}
+    line |= {"verdict": "not_run", "reason": "planned, but the run ended before it"}
+    return {**whole(line), "run": {}}
 
 
 # The reports of the shards of one run, joined into the report of the whole run.

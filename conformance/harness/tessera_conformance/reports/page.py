@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tessera_conformance.registry import Registry
+from tessera_conformance.registry import Clause, Registry
 from tessera_conformance.registry.model import LEVELS
 from tessera_conformance.reports import wording
 from tessera_conformance.reports.causes import (
@@ -56,6 +56,22 @@ def document(
 def packed(text: str) -> str:
     """A gzip stream in base64."""
     return base64.b64encode(gzip.compress(text.encode("utf-8", errors="backslashreplace"), 9, mtime=0)).decode()
+
+
+def registry_data(registry: Registry) -> dict[str, Any]:
+    """The levels, the outcomes with their words, and the documents with their sections."""
+    return {
+        "levels": LEVELS,
+        "outcomes": [[name, OUTCOME_WORDS[name]] for name in OUTCOMES],
+        "sections": {key: dict(document.sections) for key, document in registry.documents.items()},
+        "documents": [[key, document.title] for key, document in registry.documents.items()],
+    }
+
+
+def clause_data(clause: Clause) -> dict[str, Any]:
+    """The fields of a clause that the scripts show."""
+    shown = ("id", "document", "section", "level", "summary", "verify", "interpretations")
+    return {name: getattr(clause, name) for name in shown} | {"twin": clause.duplicate_of}
 
 
 def script_json(value: Any) -> str:
@@ -147,23 +163,17 @@ def _data(report: Report, results: Mapping[str, ClauseResult], registry: Registr
         "problems": wording.problems_of(report, registry),
         "stderr": wording.start_stderr(report),
         "facts": wording.facts(report),
-        "levels": LEVELS,
         "verdicts": VERDICTS,
-        "outcomes": [[name, OUTCOME_WORDS[name]] for name in OUTCOMES],
+        **registry_data(registry),
+        "clauses": [
+            clause_data(result.clause) | {"outcome": result.outcome, "cases": len(result.cases)}
+            for result in results.values()
+        ],
         "block": BLOCK,
-        "sections": {key: dict(document.sections) for key, document in registry.documents.items()},
-        "documents": [[key, document.title] for key, document in registry.documents.items()],
-        "clauses": [_clause(result) for result in results.values()],
         "interpretations": _decisions(results, registry),
         "causes": [_cause(report, cause, places) for cause in causes(report)],
         "cases": [_case(line) for line in lines],
     }
-
-
-def _clause(result: ClauseResult) -> dict[str, Any]:
-    shown = ("id", "document", "section", "level", "summary", "verify", "interpretations")
-    fields = {name: getattr(result.clause, name) for name in shown}
-    return {**fields, "outcome": result.outcome, "twin": result.clause.duplicate_of, "cases": len(result.cases)}
 
 
 def _decisions(results: Mapping[str, ClauseResult], registry: Registry) -> dict[str, str]:

@@ -338,10 +338,11 @@ def _more(number: int, shown: int) -> list[str]:
     return [f"And {wording.count(number - shown)} more, in `index.html`."] if number > shown else []
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table of cells that are Markdown already."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = False) -> str:
+    """A Markdown table of cells that are Markdown already; columns of `numbers` but the first are set to the right."""
+    marks = ["---", *["---:" if numbers else "---"] * (len(head) - 1)]
+    lines = (f"| {' | '.join(cells)} |" for cells in rows)
+    return "\n".join([f"| {' | '.join(head)} |", f"|{'|'.join(marks)}|", *lines])
 
 
 def text(value: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -20,8 +19,9 @@ from tessera_conformance.plugin import CASE
 from tessera_conformance.protocol import Hello
 from tessera_conformance.registry import Registry, RegistryError, load_registry
 from tessera_conformance.registry.cases import cases_by_clause
+from tessera_conformance.reports.summary import table
 from tessera_conformance.strength import sharing
-from tessera_conformance.strength.matrix import Judged, Kill, KillMatrix, Trial, kill_matrix, suite_of
+from tessera_conformance.strength.matrix import Judged, Kill, KillMatrix, Trial, kill_matrix, suite_of, write_results
 from tessera_conformance.strength.mutants import chosen_mutants, configure_mutants, judge_mutants
 from tessera_conformance.strength.variants import (
     SAMPLE,
@@ -118,12 +118,9 @@ def strength(arguments: argparse.Namespace) -> int:
         return 2
     print(text(matrix))
     if arguments.output is not None:
-        arguments.output.mkdir(parents=True, exist_ok=True)
-        document = json.dumps(as_json(matrix), indent=1) + "\n"
-        (arguments.output / "kill-matrix.json").write_text(document, encoding="utf-8")
         control = SuiteRun(DirectTransport(lambda: load_adapter(arguments.control), "control"), registry)
         page = markdown(matrix, control, suite, {entry.clause for entry in violations})
-        (arguments.output / "kill-matrix.md").write_text(page, encoding="utf-8")
+        write_results(arguments.output, "kill-matrix", as_json(matrix), page)
     failed = bool(matrix.survivors or matrix.control_failures)
     if whole:
         failed |= bool(put_variants(arguments, variants, suite, registry, SAMPLE))
@@ -240,30 +237,32 @@ def markdown(matrix: KillMatrix, control: SuiteRun, suite: CollectedSuite, broke
 
     Where the control does not claim a feature, no violator of it can be judged by cases of that feature.
     """
+    head = ("clause", "violator", "what it does wrong", "level", "fate", "killed by tagged cases")
     rows = [
-        f"| {kill.violation.clause} | {kill.violation.name} | {kill.violation.description} | {kill.level} | "
-        f"{kill.fate} | {len(kill.killers)} of {kill.tagged} |"
+        (
+            kill.violation.clause,
+            kill.violation.name,
+            kill.violation.description,
+            kill.level,
+            kill.fate,
+            f"{len(kill.killers)} of {kill.tagged}",
+        )
         for kill in sorted(matrix.kills, key=lambda kill: (kill.violation.clause, kill.violation.name))
     ]
     without_violator = _without_violator(broken, control.registry, suite)
     unclaimed = [clause for clause in without_violator if _is_unclaimed(clause, control, suite)]
     missing = [clause for clause in without_violator if clause not in unclaimed]
-    return "\n".join(
-        [
-            "# Kill matrix",
-            "",
-            text(matrix).splitlines()[0] + ".",
-            "",
-            "| clause | violator | what it does wrong | level | fate | killed by tagged cases |",
-            "|---|---|---|---|---|---|",
-            *rows,
-            "",
-            f"Clauses of level MUST that have cases and no violator: {', '.join(missing) or 'none'}.",
-            f"Of features that the control does not claim, so that no violator is judged by their cases: "
-            f"{', '.join(unclaimed) or 'none'}.",
-            "",
-        ]
-    )
+    return f"""\
+# Kill matrix
+
+{text(matrix).splitlines()[0]}.
+
+{table(head, rows)}
+
+Clauses of level MUST that have cases and no violator: {", ".join(missing) or "none"}.
+Of features that the control does not claim, so that no violator is judged by their cases: \
+{", ".join(unclaimed) or "none"}.
+"""
 
 
 def _without_violator(broken: Collection[str], registry: Registry, suite: CollectedSuite) -> Sequence[str]:

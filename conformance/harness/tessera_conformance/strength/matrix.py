@@ -7,12 +7,13 @@ claims, and so is the control beside it. It is killed when a case tagged with it
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -25,14 +26,13 @@ from tessera_conformance.strength.violation import Violation
 from tessera_conformance.suite_run import Case, SuiteRun
 from tessera_conformance.transports import Transport
 from tessera_conformance.transports.locate import DirectTransport
-from tessera_conformance.verdicts import Judgement
+from tessera_conformance.verdicts import FAULTY, Judgement
 
 Fate = Literal["killed", "killed_by_fault", "killed_by_unrelated", "survived", "untested"]
 Outcome = tuple[Fate, tuple[str, ...], int, str]
 """The fields of a `Kill` but its violation, which cannot be sent between processes."""
 Judged = tuple[Outcome, list[str]]
 """The fate of a violation, and in words the cases that the control should have passed."""
-KILLS = frozenset({"fail", "crash", "hang", "protocol_error"})
 DEADLINE = 20.0
 
 
@@ -145,7 +145,7 @@ class Trial:
         if not verdicts:
             tagged = {item.stash[CASE].id for item in own}
             others = [item for item in self.items if item.stash[CASE].id not in tagged]
-            verdicts = self._kills(violation, level, others, KILLS, failures)
+            verdicts = self._kills(violation, level, others, FAULTY, failures)
             fate = "killed_by_unrelated" if verdicts else "survived" if own else "untested"
         return (fate, tuple(sorted(verdicts)), len(own), level), failures
 
@@ -190,7 +190,7 @@ class Trial:
                 if judgement.interpretation:
                     continue  # another reading breaks no clause
                 verdict = judgement.verdict
-                if verdict in KILLS:
+                if verdict in FAULTY:
                     suspected.append((item, verdict))
                 if verdict in enough and not self.thorough:
                     break
@@ -206,6 +206,13 @@ class Trial:
                 self._controls[level] = SuiteRun(transport, self.registry, level=level, deadlines=deadlines)
             self._passed[key] = judge(self._controls[level], item)
         return self._passed[key]
+
+
+def write_results(directory: Path, name: str, document: Mapping[str, Any], page: str) -> None:
+    """Write the JSON and the Markdown form of some results into a folder."""
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    (directory / f"{name}.md").write_text(page, encoding="utf-8")
 
 
 def _by_clause(items: Sequence[pytest.Function]) -> Mapping[str, Mapping[int, pytest.Function]]:

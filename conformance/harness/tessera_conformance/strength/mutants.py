@@ -30,12 +30,14 @@ from tessera_conformance.adapter import Adapter
 from tessera_conformance.collection import CollectedSuite
 from tessera_conformance.plugin import CASE
 from tessera_conformance.registry import Registry
-from tessera_conformance.strength.matrix import DEADLINE, KILLS, judge
+from tessera_conformance.reports.summary import table
+from tessera_conformance.strength.matrix import DEADLINE, judge, write_results
 from tessera_conformance.strength.sharing import available, isolated
 from tessera_conformance.strength.violation import load_whole
 from tessera_conformance.suite_run import SuiteRun
 from tessera_conformance.terminal import print_error
 from tessera_conformance.transports.locate import DirectTransport, load_adapter
+from tessera_conformance.verdicts import FAULTY
 
 # The rules by which code is changed: each finds the places in a function that it fits, and what stands there instead.
 #
@@ -489,7 +491,7 @@ class Trials:
         for number, place in enumerate(places, 1):
             judgement = judge(run, self.items[place])
             verdict = judgement.verdict
-            if verdict in KILLS and not judgement.interpretation:
+            if verdict in FAULTY and not judgement.interpretation:
                 case = self.items[place].stash[CASE].id
                 return Result("killed", case, verdict, self._is_near(mutant, place), number)
         return Result("survived", cases=len(places))
@@ -639,29 +641,24 @@ def as_json(judged: Judged, equivalents: Mapping[str, str], seed: int) -> dict[s
 
 def markdown(judged: Judged, equivalents: Mapping[str, str], seed: int) -> str:
     """The figures by package, and the survivors."""
+    head = ("package", "mutants", "killed", "by cases of the module's clauses", "explained", "survived", "not executed")
+    counted = ("mutants", "killed", "near", "explained", "survived", "not executed")
     rows = [
-        f"| {package} | {figures['mutants']} | {figures['killed']} | {figures['near']} | {figures['explained']} | "
-        f"{figures['survived']} | {figures['not executed']} | {100 * figures['share']:.1f} % |"
+        (package, *(str(figures[name]) for name in counted), f"{100 * figures['share']:.1f} %")
         for package, figures in _figures(judged, equivalents).items()
     ]
     left = [f"- `{mutant.name}`, {mutant.description}" for mutant, _ in survivors(judged, equivalents)]
-    head = "| package | mutants | killed | by cases of the module's clauses | explained | survived | not executed |"
-    return "\n".join(
-        [
-            "# Mutants",
-            "",
-            f"Changes of the reference by rule, sampled by seed {seed}, each against the cases that execute it.",
-            "",
-            f"{head} killed or explained |",
-            "|---|---:|---:|---:|---:|---:|---:|---:|",
-            *rows,
-            "",
-            "Survivors:",
-            "",
-            *(left or ["none"]),
-            "",
-        ]
-    )
+    return f"""\
+# Mutants
+
+Changes of the reference by rule, sampled by seed {seed}, each against the cases that execute it.
+
+{table((*head, "killed or explained"), rows, numbers=True)}
+
+Survivors:
+
+{chr(10).join(left) or "none"}
+"""
 
 
 def _figures(judged: Judged, equivalents: Mapping[str, str]) -> Mapping[str, Mapping[str, Any]]:
@@ -746,9 +743,8 @@ def judge_mutants(
     for entry in stale(equivalents, every):
         print(f"  matches no mutant (the code has changed): {entry}")
     if arguments.output is not None:
-        document = json.dumps(as_json(judged, equivalents, arguments.seed), indent=1) + "\n"
-        (arguments.output / "mutants.json").write_text(document, encoding="utf-8")
-        (arguments.output / "mutants.md").write_text(markdown(judged, equivalents, arguments.seed), encoding="utf-8")
+        page = markdown(judged, equivalents, arguments.seed)
+        write_results(arguments.output, "mutants", as_json(judged, equivalents, arguments.seed), page)
     return 1 if survivors(judged, equivalents) else 0
 
 

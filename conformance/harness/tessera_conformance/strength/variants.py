@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
@@ -21,9 +20,10 @@ from tessera_conformance.collection import CollectedSuite
 from tessera_conformance.plugin import CASE
 from tessera_conformance.registry import Registry
 from tessera_conformance.reports.claim import Line, settled
-from tessera_conformance.strength.matrix import DEADLINE, put
+from tessera_conformance.reports.summary import table
+from tessera_conformance.strength.matrix import DEADLINE, put, write_results
 from tessera_conformance.strength.sharing import available, share_out
-from tessera_conformance.strength.violation import load_declared, load_whole, substituted
+from tessera_conformance.strength.violation import AdapterClass, load_declared, load_whole, substituted
 from tessera_conformance.suite_run import Case, SuiteRun
 from tessera_conformance.transports.locate import DirectTransport, load_adapter
 from tessera_conformance.verdicts import Judgement
@@ -33,9 +33,6 @@ from tessera_conformance.verdicts import Judgement
 # A module in the folder `variants` of a chapter declares variants in one of two ways: an adapter class under
 # `@varies`, or `altered(...)` at module level, which swaps functions or constants of the implementation's code
 # meanwhile.
-
-
-AdapterClass = TypeVar("AdapterClass", bound=type[Any])
 
 
 @dataclass(frozen=True)
@@ -326,24 +323,19 @@ def as_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 
 def markdown(outcomes: Sequence[Outcome]) -> str:
     """The table for people."""
+    head = "variant|what it does otherwise|freedom|level|cases|passed|not claimed|failed|shown by".split("|")
     rows = [
-        f"| {outcome.variant.name} | {outcome.variant.description} | {outcome.variant.freedom} | {outcome.level} | "
-        f"{outcome.cases} | "
-        f"{outcome.passed} | {outcome.left_out} | {len(outcome.failures)} | {outcome.shown_by} |"
+        (
+            outcome.variant.name,
+            outcome.variant.description,
+            outcome.variant.freedom,
+            outcome.level,
+            *map(str, (outcome.cases, outcome.passed, outcome.left_out, len(outcome.failures))),
+            outcome.shown_by,
+        )
         for outcome in outcomes
     ]
-    return "\n".join(
-        [
-            "# Legal variants",
-            "",
-            summary(outcomes) + ".",
-            "",
-            "| variant | what it does otherwise | freedom | level | cases | passed | not claimed | failed | shown by |",
-            "|---|---|---|---|---|---|---|---|---|",
-            *rows,
-            "",
-        ]
-    )
+    return f"# Legal variants\n\n{summary(outcomes)}.\n\n{table(head, rows)}\n"
 
 
 # `tessera-conformance strength --variants`: put the legal variants to the suite, and say which cases fail one.
@@ -404,8 +396,5 @@ def put_variants(
         print("\n".join(lines_of(outcome)), flush=True)
     print(summary(outcomes))
     if arguments.output is not None:
-        arguments.output.mkdir(parents=True, exist_ok=True)
-        document = json.dumps(as_json(outcomes), indent=1) + "\n"
-        (arguments.output / "variants.json").write_text(document, encoding="utf-8")
-        (arguments.output / "variants.md").write_text(markdown(outcomes), encoding="utf-8")
+        write_results(arguments.output, "variants", as_json(outcomes), markdown(outcomes))
     return 1 if failed(outcomes, whole=selection.most is None) else 0

@@ -16,9 +16,9 @@ from tessera_conformance.arithmetic.tree import ModelError
 from tessera_conformance.check import Check, are_nan
 from tessera_conformance.oracle import FUNCTIONS, bounds, elementwise
 from tessera_conformance.oracle import reductions as products
-from tessera_conformance.oracle.bounds import reductions
 from tessera_conformance.oracle.bounds.intervals import Enclosure
 from tessera_conformance.oracle.bounds.operations import settled
+from tessera_conformance.oracle.bounds.reductions import MOVED
 from tessera_conformance.oracle.elementwise import OPERATIONS
 from tessera_conformance.oracle.exact import (
     NAN,
@@ -297,13 +297,10 @@ def judge_special(result: Result, enclosures: Sequence[Enclosure | None]) -> Non
     result.check.enclosed(actual, _beside_special(result, settles & ~special), what)
 
 
-MOVED = frozenset(reductions.MOVEMENT_RULES) - {"scatter_add"}
-"""Functions that move, choose or join elements."""
-
-COMPONENTWISE = frozenset({"sum", "negate", "cast"}) | MOVED
+COMPONENTWISE = frozenset({"sum", "negate", "cast"}) | MOVED.keys()
 """Functions that do not mix the parts of complex numbers."""
 
-ONE_VALUE = frozenset({"sigmoid", "negate", "relu", "max", "min", "cast"}) | MOVED
+ONE_VALUE = frozenset({"sigmoid", "negate", "relu", "max", "min", "cast"}) | MOVED.keys()
 """Functions whose finite results beside infinities are exact."""
 
 
@@ -570,7 +567,7 @@ STRICT_ONLY = frozenset({"uniform", "normal", "dropout"})
 ROUNDED_ONCE = frozenset({"add", "subtract", "multiply", "divide", "scale", "cast"})
 """Operators that round every result once, but for products of complex numbers."""
 
-EXACT = frozenset({"negate", "relu", "max", "min"}) | MOVED
+EXACT = frozenset({"negate", "relu", "max", "min"}) | MOVED.keys()
 """Operators that round nothing, but for a literal."""
 
 COMPOSED = frozenset({"softmax", "logsumexp", "mean", "prod", "sum", "fft", "ifft", "gelu", "silu", "sigmoid"})

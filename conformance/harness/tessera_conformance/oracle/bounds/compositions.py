@@ -117,9 +117,6 @@ def _logsumexp(
     ]
 
 
-SOFTMAX_RULES: Mapping[str, Callable[..., Enclosures]] = {"softmax": _softmax, "logsumexp": _logsumexp}
-"""The rule of each function."""
-
 # Enclosures of normalizations along an axis: sums in any order, the variance from centred elements.
 
 
@@ -159,9 +156,6 @@ def _along(x: Tensor, axis: int, composition: Callable[..., Row], *vectors: Tens
     rule = f"{x.shape[axis]} elements normalized: any order, a root within {FUNCTION_ULPS} ulp"
     return composed_along(composition, x, axis, rule, *vectors)
 
-
-NORMALIZATION_RULES: Mapping[str, Callable[..., Enclosures]] = {"layer_norm": _layer_norm, "rms_norm": _rms_norm}
-"""The rule of each function."""
 
 # Enclosures of attention: as separate steps, and as one operation, which may take the keys in one pass.
 
@@ -236,12 +230,6 @@ def _attended(
     return enclosures
 
 
-ATTENTION_RULES: Mapping[str, Callable[..., Enclosures]] = {
-    "attention": _attention,
-    "flash_attention": _flash_attention,
-}
-"""The rule of each function."""
-
 # Enclosures of random numbers and dropout: the generator's words are exact, what is computed from them is not.
 
 
@@ -289,9 +277,6 @@ def _dropout(x: Tensor, *, rate: float, seed: int, stream: int = 0, offset: int 
         for value, keep in zip(points(x), keeps, strict=True)
     ]
 
-
-RANDOM_RULES: Mapping[str, Callable[..., Enclosures]] = {"uniform": _uniform, "normal": _normal, "dropout": _dropout}
-"""The rule of each function."""
 
 # Enclosures of Fourier transforms, by any common algorithm.
 #
@@ -398,7 +383,16 @@ def _prime_factors(n: int) -> list[int]:
     return factors
 
 
-TRANSFORMS_RULES: Mapping[str, Callable[..., Enclosures]] = {
+RULES: Mapping[str, Callable[..., Enclosures]] = {
+    "softmax": _softmax,
+    "logsumexp": _logsumexp,
+    "layer_norm": _layer_norm,
+    "rms_norm": _rms_norm,
+    "attention": _attention,
+    "flash_attention": _flash_attention,
+    "uniform": _uniform,
+    "normal": _normal,
+    "dropout": _dropout,
     "fft": partial(_transform, False),
     "ifft": partial(_transform, True),
 }

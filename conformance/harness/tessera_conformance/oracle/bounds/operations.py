@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, partial
 from itertools import product
-from itertools import product as pairs_of
 from math import prod
-from math import prod as product_of
 from typing import Any, TypeAlias
 
 import gmpy2
@@ -288,7 +286,7 @@ def _cast(x: Tensor, *, dtype: str, overflow: str = "saturate") -> Enclosures:
     return [composed(evaluate, [point(value)], source, target, target, ONE_ROUNDING) for value in values]
 
 
-ELEMENTWISE_RULES: Mapping[str, Callable[..., Enclosures]] = {
+ELEMENTWISE: Mapping[str, Callable[..., Enclosures]] = {
     **{name: partial(function, name) for name in OPERATIONS},
     "add": partial(_binary, Interval.__add__),
     "subtract": partial(_binary, Interval.__sub__),
@@ -441,7 +439,7 @@ def _matmul_along(
     columns = b.shape[-1]
     lefts, rights = operands(a), operands(b)
     enclosures: Enclosures = []
-    for which, row, column in pairs_of(range(product_of(batch)), range(rows), range(columns)):
+    for which, row, column in product(range(prod(batch)), range(rows), range(columns)):
         left = lefts[(which * rows + row) * depth :][:depth]
         right = rights[which * depth * columns + column : (which + 1) * depth * columns : columns]
         factors = [(point(x), point(y)) for x, y in zip(left, right, strict=True)]
@@ -475,7 +473,7 @@ def _add_to_product(a: Tensor, b: Tensor, c: Tensor) -> Enclosures:
     return enclosures
 
 
-PRODUCT_RULES: Mapping[str, Callable[..., Enclosures]] = {"matmul": matmul, "add_to_product": _add_to_product}
+RULES: Mapping[str, Callable[..., Enclosures]] = {**ELEMENTWISE, "matmul": matmul, "add_to_product": _add_to_product}
 """The rule of each function."""
 
 
