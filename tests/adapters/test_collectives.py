@@ -362,11 +362,7 @@ def jax(at_the_root: Path) -> Iterator[Session]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("pairs", "wanted"),
-    [
-        ([[0, 1], [1, 2], [2, 0]], [3, 1, 2]),
-        ([[0, 2]], [1, 2, 1]),
-        ([[2, 1], [1, 2]], [1, 3, 2]),
-    ],
+    [([[0, 1], [1, 2], [2, 0]], [3, 1, 2]), ([[0, 2]], [1, 2, 1]), ([[2, 1], [1, 2]], [1, 3, 2])],
     ids=["around", "one", "exchange"],
 )
 def test_a_permutation_is_sent(jax: Session, pairs: list[list[int]], wanted: list[int]) -> None:

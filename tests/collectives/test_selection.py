@@ -7,13 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tessera_reference.abi import Failure, Status
-from tessera_reference.collectives.selection import (
-    ALGORITHMS,
-    Row,
-    parse_table,
-    row_of,
-    tables,
-)
+from tessera_reference.collectives.selection import ALGORITHMS, Row, parse_table, row_of, tables
 from tessera_reference.collectives.travel import COLLECTIVES
 
 NAMES = st.sampled_from(ALGORITHMS)

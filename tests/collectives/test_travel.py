@@ -11,14 +11,7 @@ from hypothesis import strategies as st
 from tessera_reference.abi import Failure, Status
 from tessera_reference.collectives import travel as durations
 from tessera_reference.collectives.links import topology_of
-from tessera_reference.collectives.queues import (
-    MOST_MESSAGES,
-    MOST_UNITS,
-    Collective,
-    Compute,
-    Unit,
-    simulate,
-)
+from tessera_reference.collectives.queues import MOST_MESSAGES, MOST_UNITS, Collective, Compute, Unit, simulate
 from tessera_reference.collectives.schedules import ALGORITHMS
 from tessera_reference.collectives.travel import Cut
 from tessera_reference.mesh.topology import Topology, uniform

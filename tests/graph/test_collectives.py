@@ -12,10 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tessera_reference.graph.collectives import (
-    AllReduce,
-    resolve_axis,
-)
+from tessera_reference.graph.collectives import AllReduce, resolve_axis
 from tessera_reference.graph.execution import Choice, Group, UnknownFunction, execute_on_mesh
 from tessera_reference.graph.interpreter import InputMismatch
 from tessera_reference.ir.diagnostics import Diagnostic, Rejection, UnsupportedConstruct

@@ -6,7 +6,6 @@ import json
 import re
 import zlib
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,18 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tessera_conformance.chapters.ir.kit import level_programs
 from tessera_conformance.chapters.ir.kit.kernel_texts import (
     FIRST_OPERATION,
     KernelText,
     buffer,
-    line,
-    returning,
-    scheduled,
 )
 from tessera_conformance.chapters.runtime.kit.calls import CALLS, HANDLES, OUTPUTS, POINTERS
-from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
-from tessera_conformance.check import Check, first_difference, value_difference
+from tessera_conformance.chapters.runtime.kit.encoding import packed
+from tessera_conformance.check import first_difference, value_difference
 from tessera_conformance.protocol import (
     Diagnostic,
     ProtocolViolation,
@@ -200,11 +195,6 @@ def test_the_schema_has_the_methods_of_the_page_and_no_others():
     assert all(f"{name}.{part}" in schemas()[RUNTIME]["$defs"] for name in named for part in ("params", "result"))
 
 
-def test_every_method_takes_null_outputs():
-    definitions = schemas()[RUNTIME]["$defs"]
-    assert all("null" in definitions[f"{name}.params"]["properties"] for name in documented())
-
-
 def test_the_table_of_legal_calls_covers_every_c_function():
     functions = {name for name in documented() if not name.startswith("tessx")}
     assert functions - set(CALLS) == {"tessProfilerStop"}
@@ -226,11 +216,9 @@ BAD = [
     ("tessMeshCreate", {"nDevices": -1, "deviceIds": None, "axes": {"tp": -(1 << 31), "pp": 0, "dp": 0, "ep": 0}}),
     ("tessHostAlloc", {"kind": 7, "bytes": (1 << 64) - 1}),
     ("tessMemcpyAsync", {"stream": -1, "dst": 0, "kind": 9}),
-    ("tessModuleLoad", {"image": None, "size": 1 << 64}),
     ("tessModuleLoad", {"image": 4096, "size": 0, "null": ["module"]}),
     ("tessLaunch", {"cfg": {**GRID, "flags": 1 << 31, "grid": [0, -1, 1]}, "argBuffer": None, "argSize": 7}),
     ("tessReduceScatter", {"op": 9, "dtype": 255, "axis": None}),
-    ("tessSetNumericsPolicy", {"policy": None}),
     ("tessSetNumericsPolicy", {"policy": {**POLICY, "deterministic": 255}}),
     ("tessxSetFaults", {"faults": [{"kind": "link_down", "ranks": [0, 1], "mesh": 3}, {"kind": "out_of_memory"}]}),
 ]
@@ -244,9 +232,7 @@ def test_a_bad_argument_can_be_sent(method, change):
 
 MALFORMED = [
     ("tessModuleLoad", {"image": "0"}, "image"),
-    ("tessModuleLoad", {"image": "0F"}, "image"),
     ("tessMeshCreate", {"axes": {"tp": 1}}, "axes"),
-    ("tessHostAlloc", {"bytes": 1.5}, "bytes"),
     ("tessHostAlloc", {"kind": True}, "kind"),
     ("tessLaunch", {"cfg": {**GRID, "grid": [1, 1]}}, "cfg.grid"),
     ("tessxSetFaults", {"faults": [{"kind": "boom"}]}, "faults[0]"),
@@ -262,17 +248,13 @@ def test_a_malformed_request_is_none(method, change, place):
 RESULTS: list[tuple[str, Any, bool]] = [
     ("tessInit", {"context": 1}, True),
     ("tessInit", {}, False),
-    ("tessInit", {"context": "1"}, False),
     ("tessShutdown", {}, True),
-    ("tessShutdown", {"context": 1}, False),
     ("tessMalloc", {"devPtr": (1 << 64) - 1}, True),
     ("tessMalloc", {"devPtr": -1}, False),
     ("tessxHostRead", {"data": "00ff"}, True),
-    ("tessxHostRead", {"data": "0"}, False),
     ("tessxFindings", {"findings": [{"kind": "overrun", "text": "x"}]}, True),
     ("tessxFindings", {"findings": [{"kind": "odd", "text": "x"}]}, False),
     ("tessxGetSchedule", {"choices": [0], "widths": [2]}, True),
-    ("tessxGetSchedule", {"choices": [-1], "widths": [2]}, False),
 ]
 
 
@@ -288,20 +270,6 @@ def test_arguments_are_packed_as_in_the_sample_of_the_specification():
     assert buffer[0x18:0x20] == bytes([4, 0, 0, 0, 0, 0, 0, 0])
     assert buffer[0x2C:0x30] == bytes([8, 0, 0, 0])
     assert buffer[0x30:] == bytes([0, 0, 0x80, 0x3F, 0, 0, 0, 0])
-
-
-def test_an_argument_is_aligned_to_its_size():
-    assert (
-        packed(("int8", 1), ("int32", 2), ("int16", 3), ("fp64", 0.0)).hex() == "0100000002000000"
-        "0300000000000000" + "00" * 8
-    )
-    assert packed() == b""
-
-
-def test_elements_are_read_as_they_were_written():
-    assert elements("int32", 1, -1).hex() == "01000000ffffffff"
-    assert values_of("int32", elements("int32", 1, -1)) == [1, -1]
-    assert values_of("fp32", elements("fp32", 0.5)) == [0.5]
 
 
 # The kinds of differences of tensors: three defects in one tensor are told apart.
@@ -407,7 +375,7 @@ def test_short_values_are_shown_whole():
     assert value_difference([1, 2], [1, 3]) is None
 
 
-# Kernels are written as the protocol shows them, and what is asked of an implementation says no more than it must.
+# Kernels are written as the protocol shows them.
 
 
 def test_a_kernel_is_written_as_the_protocol_shows_it() -> None:
@@ -423,112 +391,3 @@ def test_a_kernel_is_written_as_the_protocol_shows_it() -> None:
     assert kernel.module.split() == shown.split()
     assert kernel.module.splitlines()[FIRST_OPERATION - 1].strip().startswith("%v1 = ")
     assert kernel.line == FIRST_OPERATION + 3
-
-
-def test_regions_yield_and_are_counted_in_lines() -> None:
-    kernel = KernelText({"y": buffer("int32", 1)}, grid=None, stream="s")
-    zero, two, one = kernel.constant(0), kernel.constant(2), kernel.constant(1)
-    (total,) = kernel.loop(zero, two, one, lambda index, sum: [kernel.compute("add", sum, index)], zero)
-    condition = kernel.compute("less", total, two)
-    (chosen,) = kernel.branch(condition, lambda: [total], lambda: [kernel.constant(5)])
-    lines = kernel.module.splitlines()
-    kernel.store(chosen, kernel["y"], zero)
-    assert kernel.module.splitlines()[kernel.line - 1].strip().startswith(f'"tessera.tile.store"({chosen.name}, %y, ')
-    assert '%v4 = "tessera.tile.for"(%v1, %v2, %v3, %v1) ({' in lines[6]
-    assert lines[7].strip() == "^bb0(%v5: int32, %v6: int32):"
-    assert lines[9].strip() == '"tessera.graph.yield"(%v7) : (int32) -> ()'
-    assert lines[10].strip() == "}) : (int32, int32, int32, int32) -> int32"
-    assert ', block = [32, 1, 1], smem_bytes = 0, target = "sm_90", stream = "s"} : () -> ()' in kernel.module
-    assert "grid" not in kernel.module
-
-
-def test_attributes_and_types_are_spelled_as_mlir_has_them() -> None:
-    kernel = KernelText({}, block=None)
-    kernel.op("some.thing", gives=("fp32", "int32"), flag=True, number=2, real=0.5, word="w", several=(1, 2))
-    assert (
-        '%v1, %v2 = "some.thing"() {flag = true, number = 2, real = 0.5, word = "w", several = [1, 2]}' in kernel.text
-    )
-    assert " : () -> (fp32, int32)" in kernel.text
-    with pytest.raises(ValueError, match="fp32 is no memref"):
-        kernel.load(kernel.constant(1.0, "fp32"))
-
-
-def test_functions_of_the_host() -> None:
-    type_ = "tensor<4x4xfp32>"
-    tile = line("%y", "tessera.schedule.tile", {"%x": type_}, type_, m=2, n=2)
-    text = scheduled(tile, returning(y=type_), takes=f"%x: {type_}", gives=type_)
-    assert f'%y = "tessera.schedule.tile"(%x) {{m = 2, n = 2}} : ({type_}) -> {type_}' in text
-    assert f'"tessera.graph.return"(%y) : ({type_}) -> ()' in text
-    kernel = KernelText({"x": buffer("fp32", 4), "y": buffer("fp32", 4)})
-    assert '%r0 = "tessera.tile.launch"(%x) {kernel = "tss_kernel_k"} : (tensor<4xfp32>) -> tensor<4xfp32>' in (
-        kernel.launched("tensor<4xfp32>")
-    )
-
-
-class Recording:
-    """An implementation that answers everything with one value, and keeps what it was asked."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-        self.level = "strict"
-        self.asked: list[tuple[str, dict[str, Any]]] = []
-        methods = ("verify_ir", "execute_ir", "execute", "lower")
-        self.language = SimpleNamespace(**{name: self._method(name) for name in methods})
-
-    def _method(self, name: str) -> Any:
-        def call(**params: Any) -> Returned:
-            self.asked.append((name, params))
-            return Returned(self.value)
-
-        return call
-
-
-ONE = Tensor.from_words("int32", (), [1])
-
-
-def test_only_what_differs_from_the_default_is_said() -> None:
-    asked: Any = Recording({"warnings": []})
-    level_programs.verified(asked, "t", "tile")
-    level_programs.verified(asked, "t", "target", "gfx942")
-    level_programs.executed_text(asked, "t", "tile", x=ONE)
-    level_programs.executed(asked, "s", "tile", x=ONE)
-    level_programs.executed(asked, "s", "schedule", "sm_80", {"depth": 3}, x=ONE)
-    assert [params for _, params in asked.asked] == [
-        {"text": "t", "at": "tile"},
-        {"text": "t", "at": "target", "target": "gfx942"},
-        {"text": "t", "function": "tss_kernel_k", "inputs": {"x": ONE}, "at": "tile"},
-        {"source": "s", "function": "f", "inputs": {"x": ONE}, "at": "tile"},
-        {
-            "source": "s",
-            "function": "f",
-            "inputs": {"x": ONE},
-            "at": "schedule",
-            "target": "sm_80",
-            "schedule": {"depth": 3},
-        },
-    ]
-    for method, params in asked.asked:
-        assert first_problem("tessera:protocol/language", f"{method}.params", to_wire(params)) is None
-
-
-def test_what_a_program_is_lowered_to_is_read() -> None:
-    operation = {"name": "tessera.tile.barrier", "operands": [], "results": [], "attributes": {}}
-    entry = {"arguments": [], "results": [], "operations": [operation]}
-    functions = [{"name": "@m.f", **entry}, {"name": "k", "kind": "kernel", "attributes": {"grid": [1, 1, 1]}, **entry}]
-    asked: Any = Recording({"functions": functions, "text": "t"})
-    actual = level_programs.lowered(asked, Check(), "s", "tile", schedule={"depth": 2})
-    assert list(actual.functions) == ["f", "k"]
-    assert actual.kernels == ["k"]
-    assert actual.attributes["k"] == {"grid": [1, 1, 1]}
-    assert len(actual.operations("tessera.tile.barrier")) == 2
-    assert level_programs.emitted(asked, Check(), "s", "ptx", "sm_80") == "t"
-    assert asked.asked[1] == ("lower", {"source": "s", "to": "ptx", "target": "sm_80"})
-
-
-def test_a_kernel_has_as_many_outputs_as_buffers() -> None:
-    kernel = KernelText({"x": buffer("int32", 1), "n": "int32"})
-    asked: Any = Recording({"outputs": [ONE]})
-    assert level_programs.buffers_after(asked, Check(), kernel, x=ONE, n=ONE) == [ONE]
-    asked.value = {"outputs": []}
-    with pytest.raises(AssertionError, match="the number of buffers"):
-        level_programs.buffers_after(asked, Check(), kernel, x=ONE, n=ONE)

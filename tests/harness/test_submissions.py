@@ -155,12 +155,10 @@ def test_what_a_run_left_verifies(submission: Path, suite: Suite) -> None:
         (lambda d: (d / "plan.txt").unlink(), "plan.txt: missing"),
         (lambda d: (d / "notes.txt").write_text("x"), "notes.txt: no file of the submission"),
         (lambda d: (d / "REPEAT.md").write_text("x"), "REPEAT.md: altered"),
-        (lambda d: (d / "locks" / "clauses.lock").write_text("{}"), "locks/clauses.lock: not that of this suite"),
         (lambda d: (d / "deviations.toml").write_text("deviation = []"), "deviations.toml: does not follow"),
-        (lambda d: (d / "statement.json").write_text("{}"), "statement.json: does not follow"),
         (lambda d: (d / MANIFEST).unlink(), "MANIFEST.json: cannot be read"),
     ],
-    ids=["missing", "unknown", "altered", "lock", "deviations", "statement", "manifest"],
+    ids=["missing", "unknown", "altered", "deviations", "manifest"],
 )
 def test_a_file_that_is_not_what_it_was_is_found(
     copy: Path, suite: Suite, accident: Callable[[Path], Any], words: str
@@ -245,18 +243,8 @@ def without_failed_checks(line: dict[str, Any], *_: Any) -> None:
     line["checks"] = [check for check in line["checks"] if check["passed"]]
 
 
-def without_an_exchange_and_its_checks(line: dict[str, Any], *_: Any) -> None:
-    line["exchanges"].pop()
-    line["checks"] = line["checks"][:1]
-
-
 def with_the_evidence_of_another(line: dict[str, Any], other: dict[str, Any]) -> None:
     line |= {name: other[name] for name in ("checks", "exchanges", "verdict", "reason", "judges", "traits", "methods")}
-
-
-def with_evidence_swapped(line: dict[str, Any], other: dict[str, Any]) -> None:
-    for name in ("checks", "exchanges"):
-        line[name], other[name] = other[name], line[name]
 
 
 def with_an_answer_by_digest(line: dict[str, Any], *_: Any) -> None:
@@ -305,13 +293,11 @@ LINE_RULES: dict[str, Callable[..., None]] = {
     "a check renamed": setting("checks.-1.what", "the moon"),
     "an exchange dropped": lambda line, other: line["exchanges"].pop(),
     "an exchange twice": lambda line, other: line["exchanges"].append(line["exchanges"][-1]),
-    "an exchange and its checks dropped": without_an_exchange_and_its_checks,
     "another request": setting("exchanges.0.params.function", "another"),
     "another method": setting("exchanges.0.method", "language.parse"),
     "an answer of nothing": setting("exchanges.-1.observation", {"returned": {"outputs": []}}),
     "a crash": with_a_crash,
     "the evidence of another case": with_the_evidence_of_another,
-    "evidence swapped": with_evidence_swapped,
     "another title": setting("title", "A sum is a sum."),
     "other clauses": setting("clauses", ["LANG-02.3-61"]),
     "other levels": setting("levels", ["strict"]),
@@ -324,7 +310,6 @@ LINE_RULES: dict[str, Callable[..., None]] = {
     "another reading": lambda line, other: line.update(disposition="other_reading", interpretation="AMB-LANG-01"),
     "another method told": setting("methods", ["wsp.execute"]),
     "dead, and passed": dead("pass"),
-    "dead, and inapplicable": dead("inapplicable", "question"),
     "dead, and unsupported": dead("unsupported", "feature"),
     "not for a foreign image": without_evidence("question", f"an image by {FOREIGN_IMAGE}"),
     "not by operations": without_evidence("question", f"needs a program, {NO_PROGRAMS}"),
@@ -346,7 +331,6 @@ HEADER_RULES: dict[str, Callable[..., None]] = {
     "fewer clauses": setting("registry.clauses", 1),
     "another profile": setting("selection.profile", "core"),
     "level fast": setting("selection.level", "fast"),
-    "level deterministic": setting("selection.level", "deterministic"),
     "by operations": setting("selection.via", "operations"),
     "whole": setting("selection.complete", True),
     "of a shard": setting("selection.shard", "1/2"),

@@ -18,17 +18,7 @@ from tessera_reference.ir.diagnostics import Location, Rejection, Span, Unsuppor
 from tessera_reference.ir.operation import OPERATIONS, AttributeValue, Block, Function, Instruction, Module
 from tessera_reference.ir.text import print_module
 from tessera_reference.ir.text_reader import read_modules
-from tessera_reference.ir.types import (
-    Fragment,
-    FunctionType,
-    Layout,
-    Memref,
-    Mesh,
-    Scalar,
-    Tensor,
-    Type,
-    Value,
-)
+from tessera_reference.ir.types import Fragment, FunctionType, Layout, Memref, Mesh, Scalar, Tensor, Type, Value
 from tessera_reference.ir.verifier import verify
 from tessera_reference.language import compile_source
 from tessera_reference.numerics.formats import DTYPES, dtype

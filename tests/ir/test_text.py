@@ -255,9 +255,7 @@ BODY = """\
 "tessera.graph.return"(%s) : (tensor<2x2xfp32>) -> ()"""
 MESH = '"tessera.graph.mesh"() {sym_name = "g0", axes = ["dp"], shape = [2]} : () -> ()\n'
 CALLEE = func("tessera.graph.return %x", "%x: tensor<2x2xfp32>", "tensor<2x2xfp32>", "g")
-WHOLE = module(
-    MESH + func(BODY, "%a: tensor<2x3xfp32>, %b: tensor<3x2xfp32>", "tensor<2x2xfp32>") + "\n" + CALLEE,
-)
+WHOLE = module(MESH + func(BODY, "%a: tensor<2x3xfp32>, %b: tensor<3x2xfp32>", "tensor<2x2xfp32>") + "\n" + CALLEE)
 REFUSALS: dict[str, tuple[str, str, int, str, str]] = {
     # what stands there, what is put there, the line, the category, part of the message
     "a number of no result": ("(%s, %a, %b)", "(%s#1, %a, %b)", 27, "types", "%s#1 is not defined"),
@@ -275,13 +273,7 @@ REFUSALS: dict[str, tuple[str, str, int, str, str]] = {
         "types",
         "parameters is not a list",
     ),
-    "kind of an attribute that may be left out": (
-        '{accum = "fp32"}',
-        "{out = [1]}",
-        7,
-        "types",
-        "out is not a dtype",
-    ),
+    "kind of an attribute that may be left out": ('{accum = "fp32"}', "{out = [1]}", 7, "types", "out is not a dtype"),
     "a constant between two values of its dtype": (
         CONSTANT,
         f'%m = "tessera.graph.constant"() {{value = 9007199254740993}} : () -> fp64\n{CONSTANT}',

@@ -48,10 +48,7 @@ TYPES: dict[str, tuple[Type, str]] = {
         Fragment(16, 8, 4, BF16, Layout("row_major")),
         "!tessera.fragment<16,8,4,bf16,layout=row_major>",
     ),
-    "mesh<axes=[dp, tp], shape=[4, 2]>": (
-        Mesh(("dp", "tp"), (4, 2)),
-        "!tessera.mesh<axes=[dp, tp], shape=[4, 2]>",
-    ),
+    "mesh<axes=[dp, tp], shape=[4, 2]>": (Mesh(("dp", "tp"), (4, 2)), "!tessera.mesh<axes=[dp, tp], shape=[4, 2]>"),
 }
 
 

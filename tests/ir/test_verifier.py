@@ -149,10 +149,7 @@ def test_what_an_operation_refuses_is_told_with_its_operands() -> None:
     wide = replace(MATRIX, shape=(2, 3))
     a, b, y = Value("left", wide), Value("right", wide), Value("y", MATRIX)
     (diagnostic,) = found(function(make(MatMul(a=wide, b=wide), a, b, to=(y,)), takes=(a, b), gives=(y,)))
-    assert (diagnostic.category, diagnostic.operands) == (
-        "shapes",
-        ("a is tensor<2x3xfp32>", "b is tensor<2x3xfp32>"),
-    )
+    assert (diagnostic.category, diagnostic.operands) == ("shapes", ("a is tensor<2x3xfp32>", "b is tensor<2x3xfp32>"))
     assert "%right" in diagnostic.remedy
 
 

@@ -52,11 +52,7 @@ def test_refused_declarations(rejects: Rejects, declarations: str, category: str
 
 @pytest.mark.parametrize(
     ("expression", "reading"),
-    [
-        ("A + A @ T", "this is (A + A) @ T"),
-        ("A @ T + T", "this is A @ (T + T)"),
-        ("A @ T * 2", "this is A @ (T * 2)"),
-    ],
+    [("A + A @ T", "this is (A + A) @ T"), ("A @ T + T", "this is A @ (T + T)"), ("A @ T * 2", "this is A @ (T * 2)")],
 )
 def test_loose_matmul_is_warned_about(accepts: Accepts, expression: str, reading: str) -> None:
     compiled = accepts(parameters("A: tensor<4x4xfp32>, T: tensor<4x4xfp32>", expression))
@@ -140,11 +136,7 @@ def test_a_place_behind_the_text_is_still_shown() -> None:
 
 
 MISTAKES = {
-    "types in a circle": (
-        "module m { type A = B; type B = A; func f() { } }",
-        "types in a circle: A = B = A",
-        "",
-    ),
+    "types in a circle": ("module m { type A = B; type B = A; func f() { } }", "types in a circle: A = B = A", ""),
     "a tensor as the condition of an if": (
         "module m { func f(x: tensor<4xbool>) { if (x) { } } }",
         "the condition is tensor<4xbool>, not bool",

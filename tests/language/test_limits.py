@@ -194,11 +194,7 @@ GARBAGE = {
     ],
 )
 def test_megabytes_of_garbage(
-    syntax_errors: SyntaxErrors,
-    drawn: Callable[[int], int],
-    garbage: str,
-    message: str,
-    place: tuple[int, int] | None,
+    syntax_errors: SyntaxErrors, drawn: Callable[[int], int], garbage: str, message: str, place: tuple[int, int] | None
 ) -> None:
     text = GARBAGE[garbage](drawn(MEGABYTES // 20))
     first, *rest = syntax_errors(text)

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_reference.mesh.topology import (
-    LAUNCH,
-    QUICK_LAUNCH,
-    WAVE,
-    Topology,
-    kernel_duration,
-    occupancy,
-)
+from tessera_reference.mesh.topology import LAUNCH, QUICK_LAUNCH, WAVE, Topology, kernel_duration, occupancy
 
 
 @pytest.mark.parametrize(

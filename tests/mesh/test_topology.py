@@ -14,17 +14,7 @@ from hypothesis import strategies as st
 
 from tessera_reference.abi import Failure
 from tessera_reference.ir.targets import TARGETS
-from tessera_reference.mesh.topology import (
-    NAMES,
-    End,
-    InvalidDocument,
-    Link,
-    Routes,
-    Topology,
-    load,
-    named,
-    read,
-)
+from tessera_reference.mesh.topology import NAMES, End, InvalidDocument, Link, Routes, Topology, load, named, read
 
 
 def way(topology: Topology, a: End, b: End, *down: str) -> list[str] | None:

@@ -307,8 +307,7 @@ def test_an_unknown_exact_case_does_not_go_on_forever():
     with pytest.raises(AssertionError, match="exact case"):
         ziv.correctly_rounded(definition, dtype("fp64"), "saturate", np.array([1.0]))
     known = dataclasses.replace(
-        definition,
-        enclose=ziv.enclosure(mpmath.libmp.mpf_exp, lambda x: Fraction(x) + Fraction(1, 1 << 53)),
+        definition, enclose=ziv.enclosure(mpmath.libmp.mpf_exp, lambda x: Fraction(x) + Fraction(1, 1 << 53))
     )
     assert ziv.correctly_rounded(known, dtype("fp64"), "saturate", np.array([1.0]))[0] == 1.0
 

@@ -14,14 +14,7 @@ import pytest
 from tessera_reference.numerics import arithmetic, kernels, matmul_kernel, rounding, ziv
 from tessera_reference.numerics.arithmetic import larger, largest
 from tessera_reference.numerics.array import Array, decode
-from tessera_reference.numerics.elementary import (
-    FUNCTIONS,
-    exp,
-    exponential,
-    logarithm,
-    roots,
-    trigonometric,
-)
+from tessera_reference.numerics.elementary import FUNCTIONS, exp, exponential, logarithm, roots, trigonometric
 from tessera_reference.numerics.environment import check_environment
 from tessera_reference.numerics.errors import UnsuitableEnvironment
 from tessera_reference.numerics.formats import DTYPES, dtype

@@ -9,12 +9,7 @@ import pytest
 
 from tessera_reference.numerics.array import Array, Category, classify
 from tessera_reference.numerics.errors import MalformedStorage, NotRepresentable, WrongCarrier
-from tessera_reference.numerics.formats import (
-    DTYPES,
-    UnknownDType,
-    UnsupportedDType,
-    dtype,
-)
+from tessera_reference.numerics.formats import DTYPES, UnknownDType, UnsupportedDType, dtype
 
 TABLE = """
 name        abi  bytes  carrier     accumulator

@@ -9,14 +9,7 @@ import pytest
 
 from tessera_reference.numerics.errors import InvalidArgument
 from tessera_reference.numerics.formats import dtype
-from tessera_reference.numerics.random import (
-    dropout_mask,
-    normal,
-    philox4x32,
-    uniform,
-    words,
-    words_at,
-)
+from tessera_reference.numerics.random import dropout_mask, normal, philox4x32, uniform, words, words_at
 
 
 def plain_block(counter: list[int], key: tuple[int, int]) -> list[int]:

@@ -88,10 +88,7 @@ def test_one_node_over_all_is_the_exact_result_rounded_once(name, oracle, data):
     term = st.builds(math.ldexp, st.integers(-7, 7), st.integers(low, high))
     row = data.draw(st.lists(term, min_size=2, max_size=9))
     tree = Tree.from_json(list(range(len(row))))
-    for reduce, exact in (
-        (reductions.sum, sum(map(Fraction, row))),
-        (reductions.prod, math.prod(map(Fraction, row))),
-    ):
+    for reduce, exact in ((reductions.sum, sum(map(Fraction, row))), (reductions.prod, math.prod(map(Fraction, row)))):
         actual = float(reduce(rounded(name, row), 0, tree=tree).values)
         expected = oracle.nearest_or_special(oracle.nearest(exact, inner(name)), name) if exact else 0.0
         assert actual == expected

@@ -154,13 +154,6 @@ def test_a_field_that_is_not_known_is_named_with_those_that_are(name, table):
     assert all(field in problem.required for field in WRONG[name, table])
 
 
-def test_the_last_row_of_a_file_is_judged_too():
-    content, file = shipped("clauses")
-    last = {**content["clause"][0], "id": "RT-01-01", "level": "COULD"}
-    (problem,) = load.schema_violations(file, {**content, "clause": [*content["clause"], last]})
-    assert (problem.file, problem.row, problem.field) == ("runtime_abi.toml", "RT-01-01", "level")
-
-
 @pytest.mark.parametrize("content", [{}, {"format": 2}, {"format": True}, {"format": 1, "clause": "x"}, {"more": 1}])
 def test_a_file_of_another_form_is_refused(content):
     assert load.schema_violations("runtime_abi.toml", content)

@@ -14,17 +14,8 @@ from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES
 from tessera_reference.target_ir.emission.host import NotNative, run_native
 from tessera_reference.target_ir.operations import vendors
-from tessera_reference.target_ir.operations.llvm import (
-    Add,
-    FPToSISat,
-    FPTrunc,
-    Mul,
-)
-from tessera_reference.target_ir.operations.vendors import (
-    MFMA,
-    Barrier,
-    MmaSync,
-)
+from tessera_reference.target_ir.operations.llvm import Add, FPToSISat, FPTrunc, Mul
+from tessera_reference.target_ir.operations.vendors import MFMA, Barrier, MmaSync
 
 Place = Callable[[int, int], tuple[int, int]]
 

@@ -16,12 +16,7 @@ from jsonschema import Draft202012Validator
 
 from tessera_conformance.schemas import schemas, validator
 from tessera_reference.wsp.builder import Program, TaskWindow, compile_program
-from tessera_reference.wsp.errors import (
-    ArgumentRefused,
-    PackageRefused,
-    ProgramRefused,
-    WspFailure,
-)
+from tessera_reference.wsp.errors import ArgumentRefused, PackageRefused, ProgramRefused, WspFailure
 from tessera_reference.wsp.package import canonical_bytes, content_hash, load, package_bytes
 from tessera_reference.wsp.run import Run
 from tessera_reference.wsp.targets import NAMES, Target, stated, target

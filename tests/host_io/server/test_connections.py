@@ -20,13 +20,7 @@ from served import PATIENCE, Served, codes, frames
 from tessera_reference.cli import main
 from tessera_reference.host_io.endpoint import Endpoint
 from tessera_reference.host_io.machine import Machine
-from tessera_reference.host_io.server import (
-    Address,
-    Listener,
-    Server,
-    closed,
-    connect,
-)
+from tessera_reference.host_io.server import Address, Listener, Server, closed, connect
 
 Build = Callable[..., dict[str, Any]]
 LONGEST = 1 << 20
