@@ -169,6 +169,45 @@ def test_the_innermost_numerics_annotation_counts(impl, check, row, total, attri
     check.bits(outputs[0], tensor_of("fp32", [[total]]))
 
 
+@clause("LANG-02-07", "LANG-04-04")
+@feature("annotations")
+@level("strict")
+@pytest.mark.parametrize("depth", [2, 3])
+@pytest.mark.parametrize("head", ["if (true)", "for (k in 0:1)"], ids=["branches", "loops"])
+def test_a_numerics_statement_counts_in_a_block_of_a_block(impl, check, head, depth):
+    """Under a strict statement in the innermost of several blocks, whose func says otherwise (AMB-LANG-111)."""
+    source = program(
+        "let P: tensor<1x1xfp32> = A @ B;",
+        *[f"{head} {{"] * depth,
+        'numerics.profile("strict");',
+        "P = A @ B;",
+        *["}"] * depth,
+        "return P;",
+        parameters="A: tensor<1x4xfp32>, B: tensor<4x1xfp32>",
+        attributes="{numerics_profile=fast}",
+    )
+    for row, total in (([BIG, 1, 1, -BIG], 0), ([BIG, -BIG, 1, 1], 2)):
+        inputs = {"A": tensor_of("fp32", [row]), "B": tensor_of("fp32", [[1]] * 4)}
+        observation = impl.language.execute(source=source, function="f", inputs=inputs, level="fast")
+        outputs = check.returns(observation)["outputs"]
+        check.equal(len(outputs), 1, "the number of returned values")
+        check.bits(outputs[0], tensor_of("fp32", [[total]]))
+
+
+@clause("LANG-02-07", "LANG-05.3-06")
+@feature("annotations")
+@pytest.mark.parametrize("depth", [2, 3])
+def test_the_numerics_statement_of_an_inner_block_is_seen_in_the_ir(impl, check, depth):
+    """Graph IR tells the profiles of a block within blocks apart (AMB-LANG-111)."""
+    profiles, parameters = ("fast", "deterministic", "strict"), "c: bool, A: tensor<2x2xfp32>"
+    inner = 'numerics.profile("{}"); return A @ A;'
+    for _ in range(depth):
+        inner = "if (c) {{ " + inner + " }}"
+    actual = [lowered(impl, check, program(inner.format(one), "return A;", parameters=parameters)) for one in profiles]
+    for number, one in enumerate(actual):
+        check.true(one not in actual[:number], f"the IR of a block of profile {profiles[number]} is its own", one)
+
+
 @clause("LANG-02-07", "LANG-05.3-06")
 @feature("annotations")
 def test_the_numerics_statement_of_a_block_is_seen_in_the_ir(impl, check):

@@ -103,8 +103,27 @@ def test_a_constant_is_known_in_the_whole_module(impl, check):
         (func("let d: int32 = 0;", "for (n in 0:6) { d = n; }", "return d;"), {}, 5),
         (func("let d: int32 = n;", "if (d == 9) { let n: int32 = 5; d = n; }", "return d;"), {}, 5),
         (func("if (true) { let n: int32 = 5; }", "return n;"), {}, 9),
+        (func("let d: int32 = 0;", "if (n < 9) { d = n; }", "return d;", parameters="n: int32"), {"n": 5}, 5),
+        (
+            func(
+                "let n: int32 = a;",
+                "for (k in 0:2) { if (n < 9) { n = n + k; } }",
+                "return n;",
+                parameters="a: int32",
+            ),
+            {"a": 4},
+            5,
+        ),
     ],
-    ids=["parameter", "variable", "iterator", "inner-variable", "inner-variable-ended"],
+    ids=[
+        "parameter",
+        "variable",
+        "iterator",
+        "inner-variable",
+        "inner-variable-ended",
+        "parameter-in-a-block",
+        "variable-in-a-block-of-a-block",
+    ],
 )
 def test_a_name_in_a_func_hides_a_constant(impl, check, declaration, inputs, expected):
     """An inner block may declare the name again; where that ends the constant is back.

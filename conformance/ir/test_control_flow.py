@@ -368,6 +368,64 @@ def test_the_condition_of_a_while_is_computed_anew_in_every_turn(impl, check):
     returns(impl, check, source, [[4, -1, 9], [0, 7, 9]], **integers(A=[0, 7, 9]))
 
 
+FIVE = "p: int32, q: int32, r: int32, s: int32, t: int32"
+REBINDING = "let old: int32 = p; p = q + 1; q = r + 10; r = s + 100; s = t + 1000; t = old + 10000;"
+
+
+@pytest.mark.parametrize(
+    ("statement", "turns"),
+    [
+        pytest.param(f"if (true) {{ {REBINDING} }}", 1, id="if", marks=clause("LANG-02-08", "LANG-02.3-23")),
+        pytest.param(f"if (false) {{ }} else {{ {REBINDING} }}", 1, id="else", marks=clause("LANG-02.3-23")),
+        pytest.param(f"for (k in 0:3) {{ {REBINDING} }}", 3, id="for", marks=clause("LANG-02-10", "LANG-02.3-24")),
+        pytest.param(
+            f"let k: int32 = 0; while (k < 3) {{ k = k + 1; {REBINDING} }}",
+            3,
+            id="while",
+            marks=clause("LANG-02-11", "LANG-02.3-25"),
+        ),
+        pytest.param(
+            f"for (k in 0:3) {{ if (k != 1) {{ {REBINDING} }} }}", 2, id="if-in-for", marks=clause("LANG-02.3-24")
+        ),
+    ],
+)
+def test_a_statement_rebinds_several_names_of_one_type(impl, check, statement, turns):
+    """Five, each from another: a value ends under the name that it was assigned to (AMB-LANG-29, AMB-LANG-94)."""
+    expected = [1, 2, 3, 4, 5]
+    for _ in range(turns):
+        expected = [value + 10**place for place, value in enumerate([*expected[1:], expected[0]])]
+    source = program(statement, "return p, q, r, s, t;", parameters=FIVE)
+    returns(impl, check, source, expected, **integers(p=1, q=2, r=3, s=4, t=5))
+
+
+@clause("LANG-02-08", "LANG-02-10", "LANG-02-11", "LANG-02.3-19")
+@pytest.mark.parametrize("depth", [2, 3, 6])
+def test_a_name_may_be_assigned_from_any_depth(impl, check, depth):
+    """Blocks within blocks, an if, a for and a while by turns: each adds to the outer name (AMB-LANG-29)."""
+    heads = ("if (true) {", "for (k in 0:2) {", "while (d < 0) { d = 0; }" + " if (true) {")
+    body = ["let d: int32 = 0;", *(f"{heads[level % 3]} d = d + {10**level};" for level in range(depth))]
+    body += ["}"] * depth + ["return d;"]
+    expected = sum(10**level * 2 ** ((level + 2) // 3) for level in range(depth))
+    returns(impl, check, program(*body), [expected])
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        pytest.param("for (k in 0:a) { d = d + k; }", id="for", marks=clause("LANG-02-10", "LANG-02.3-24")),
+        pytest.param(
+            "let k: int32 = 0; while (k < a) { d = d + k; k = k + 1; }",
+            id="while",
+            marks=clause("LANG-02-11", "LANG-02.3-25"),
+        ),
+    ],
+)
+def test_a_loop_runs_as_many_turns_as_its_condition_asks_for(impl, check, loop):
+    """More than a thousand (AMB-LANG-29, AMB-LANG-94)."""
+    source = program("let d: int32 = 0;", loop, "return d;", parameters="a: int32")
+    returns(impl, check, source, [sum(range(1500))], **integers(a=1500))
+
+
 @clause("LANG-02-11", "LANG-02-10", "LANG-02-08")
 def test_loops_and_branches_may_stand_in_each_other(impl, check):
     """The longest Collatz sequence below ten: an if in a while in a for, all carrying what they assign."""

@@ -5,8 +5,8 @@ Each refused text has a twin beside it that is accepted and differs by a token o
 
 import pytest
 
-from tessera_conformance.chapters.ir.kit.programs import SYNTAX, declared, syntax_twins, value_of
-from tessera_conformance.dsl import func, module, program, returning, tensor_of
+from tessera_conformance.chapters.ir.kit.programs import SYNTAX, declared, returns, syntax_twins, value_of
+from tessera_conformance.dsl import func, integers, module, program, returning, tensor_of
 from tessera_conformance.marks import clause, pair
 
 ONE, TWO, THREE = (tensor_of("int32", value) for value in (1, 2, 3))
@@ -154,3 +154,19 @@ def test_a_func_with_a_result_annotation_returns_one_value(impl, check, statemen
     """Two values, none, or no return at all do not fit an annotated result (AMB-LANG-26, AMB-LANG-93)."""
     check.accepts(impl.language.verify(source=program("return 1;", result="int32")))
     check.rejects(impl.language.verify(source=program(statement, result="int32")), category=("types", "syntax"))
+
+
+@clause("LANG-02.3-28")
+@pytest.mark.parametrize("count", [2, 3, 5, 8])
+def test_several_values_are_returned_in_their_order(impl, check, count):
+    """Of one type, from a func and from one that returns what another does (AMB-LANG-26)."""
+    names = [f"v{place}" for place in range(count)]
+    parameters = ", ".join(f"{name}: int32" for name in names)
+    source = module(
+        func(f"return {', '.join(reversed(names))};", parameters=parameters, name="g"),
+        func(f"return g({', '.join(names)});", parameters=parameters),
+    )
+    values = {name: 10 + place for place, name in enumerate(names)}
+    expected = list(reversed(values.values()))
+    returns(impl, check, source, expected, "g", **integers(**values))
+    returns(impl, check, source, expected, **integers(**values))

@@ -1,5 +1,8 @@
 """Tokens: identifiers, literals, comments and white space (language spec, sections 2.1 and 14.1)."""
 
+from decimal import Context
+from fractions import Fraction
+
 import pytest
 
 from tessera_conformance.chapters.ir.kit.programs import SYNTAX, declared, syntax_twins, value_of
@@ -64,6 +67,26 @@ def test_upper_and_lower_case_differ(impl, check):
 
 
 @clause("LANG-02.1-01", "LANG-14.1-01")
+@pytest.mark.parametrize("length", [8, 31, 32, 63, 64, 128, 255, 300])
+def test_identifiers_differ_in_every_character(impl, check, length):
+    """Values, parameters and funcs whose names share so many characters at the beginning are different ones."""
+    begin = "n" * length
+    source = module(
+        func(
+            f"let {begin}: int32 = {begin}a - {begin}b;",
+            f"let {begin}c: int32 = {begin}({begin} * 10);",
+            f"return {begin}f({begin}c) - {begin};",
+            parameters=f"{begin}a: int32, {begin}b: int32",
+            result="int32",
+        ),
+        func("return p + 1;", parameters="p: int32", result="int32", name=begin),
+        func("return p * 100;", parameters="p: int32", result="int32", name=f"{begin}f"),
+    )
+    inputs = {f"{begin}a": tensor_of("int32", 7), f"{begin}b": tensor_of("int32", 4)}
+    check.bits(value_of(impl, check, source, **inputs), tensor_of("int32", 3097))
+
+
+@clause("LANG-02.1-01", "LANG-14.1-01")
 @pytest.mark.parametrize("word", CONTEXTUAL_WORDS)
 def test_grammar_words_that_are_not_reserved_are_identifiers(impl, check, word):
     """The list of reserved words is closed: other words of the grammar can name a value (AMB-LANG-02)."""
@@ -110,6 +133,29 @@ def test_a_float_literal_can_have_an_exponent_and_no_point(impl, check, literal,
 def test_a_float_literal_has_digits_and_a_point(impl, check, literal, value):
     """Digits, a point, optional digits and an optional exponent with an optional sign."""
     check.bits(value_of(impl, check, returning(literal, result="fp64")), tensor_of("fp64", value))
+
+
+EXACTLY = Context(prec=200)
+
+LONG_LITERALS = {
+    "small": (f"{EXACTLY.power(2, -60):f}", Fraction(1, 1 << 60)),
+    "smaller": (f"{EXACTLY.power(2, -100):f}", Fraction(1, 1 << 100)),
+    "zeros-in-front": ("0" * 40 + "1.5", 1.5),
+    "zeros-behind": ("1.5" + "0" * 80, 1.5),
+    "large": (f"{1 << 100}.0", 1 << 100),
+    "large-with-an-exponent": ("25" + "0" * 40 + ".0e-41", 2.5),
+    "small-with-an-exponent": ("0." + "0" * 40 + "25e41", 2.5),
+    "long-exponent": ("1.5e+00000000000000000000002", 150),
+}
+"""Literals of many digits, and their values, which fp32 has exactly."""
+
+
+@clause("LANG-02.1-03", "LANG-14.1-03", "LANG-02.3-72")
+@pytest.mark.parametrize(("literal", "value"), LONG_LITERALS.values(), ids=LONG_LITERALS)
+@pytest.mark.parametrize("dtype", ["fp32", "fp64"])
+def test_every_digit_of_a_float_literal_counts(impl, check, literal, value, dtype):
+    """A literal may have more digits than its type, in front of the point, behind it and in the exponent."""
+    check.bits(value_of(impl, check, returning(literal, result=dtype)), tensor_of(dtype, value))
 
 
 @clause("LANG-02.1-03", "LANG-14.1-03")
@@ -290,6 +336,24 @@ def test_white_space_separates_tokens_and_means_nothing_else(impl, check, space)
     tokens = "module m { func f ( a : tensor < 2 x int32 > ) -> tensor < 2 x int32 > { return a + a ; } }"
     source = space + tokens.replace(" ", space) + space
     check.bits(value_of(impl, check, source, a=tensor_of("int32", [1, 2])), tensor_of("int32", [2, 4]))
+
+
+@clause("LANG-14.1-05", "LANG-02.1-06", "LANG-02.1-07")
+@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["newline", "crlf"])
+def test_a_line_may_end_in_a_carriage_return_and_a_newline(impl, check, end):
+    """Between statements, behind a line comment and inside a block comment; a comment does not go on behind it."""
+    source = program(
+        "// adds two numbers",
+        "let d: int32 = a // the first",
+        '  + b; // and the second, of which " begins no string',
+        "/* nothing",
+        "   // of this",
+        "   d = 0; */ d = d * 10;",
+        "return d; //",
+        parameters="a: int32, b: int32",
+        result="int32",
+    ).replace("\n", end)
+    check.bits(value_of(impl, check, source, a=tensor_of("int32", 3), b=tensor_of("int32", 4)), tensor_of("int32", 70))
 
 
 @clause("LANG-14.1-05")

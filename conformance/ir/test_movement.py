@@ -5,10 +5,15 @@ What these operations refuse for its type or shape is in `rejections/`, but for 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from itertools import product
+from math import prod
+from typing import Any
+
 import pytest
 
-from tessera_conformance.chapters.ir.kit.programs import expression_twins, value_of
-from tessera_conformance.dsl import FIRST_STATEMENT, program, returning, tensor_of
+from tessera_conformance.chapters.ir.kit.programs import evaluate, expression_twins, value_of
+from tessera_conformance.dsl import FIRST_STATEMENT, program, returning, tensor_of, type_text
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.judging import golden, judge
@@ -114,6 +119,91 @@ def test_a_gathered_index_out_of_range_is_an_error_at_its_place(impl, check, ind
     inputs = {"A": rows, "I": tensor_of(dtype, [2, index])}
     refused = impl.language.execute(source=source, function="f", inputs=inputs)
     check.rejects(refused, category="shapes", phase="execute", at_line=FIRST_STATEMENT + 1)
+
+
+FAR_OUTSIDE = (1 << 32, (1 << 32) + 1, -(1 << 32), (1 << 32) - 1, (1 << 63) - 1, -(1 << 63))
+
+
+@clause("LANG-02-04", "LANG-12-01")
+@feature("tensor-ops")
+@pytest.mark.parametrize("index", FAR_OUTSIDE)
+def test_an_index_of_64_bits_is_compared_whole(impl, check, index):
+    """Of a gathering and of an update: one whose low bits are inside is out of range all the same."""
+    operands = "A: tensor<3x2xint32>, I: tensor<2xint64>, B: tensor<2x2xint32>"
+    inputs = {"A": tensor_of("int32", ROWS), "B": tensor_of("int32", ROWS[:2])}
+    for expression in ("op.gather(A, I) @{axis=0}", "op.scatter_add(A, I, B) @{axis=0}"):
+        source = returning(expression, operands)
+        evaluate(impl, check, source, **inputs, I=tensor_of("int64", [2, 0]))
+        refused = impl.language.execute(
+            source=source, function="f", inputs={**inputs, "I": tensor_of("int64", [0, index])}
+        )
+        check.rejects(refused, category="shapes", phase="execute", at_line=FIRST_STATEMENT)
+
+
+def numbered(*shape: int) -> Any:
+    """Nested lists of the numbers from 1, row-major."""
+    return tensor_values(range(1, prod(shape) + 1), shape)
+
+
+def tensor_values(numbers: Iterable[int], shape: Sequence[int]) -> Any:
+    """Numbers as nested lists of a shape."""
+    values: list[Any] = list(numbers)
+    for extent in reversed(shape[1:]):
+        values = [values[start : start + extent] for start in range(0, len(values), extent)]
+    return values
+
+
+PADDED = {
+    "vector": ((3,), (1,), (2,)),
+    "matrix": ((2, 3), (0, 2), (1, 0)),
+    "rank-3": ((2, 1, 3), (1, 0, 2), (0, 3, 1)),
+    "rank-3-behind-alone": ((1, 2, 2), (0, 0, 0), (2, 1, 3)),
+    "rank-4": ((1, 2, 1, 2), (1, 0, 2, 0), (0, 1, 0, 3)),
+}
+"""Shapes, and the numbers of elements before and behind in each dimension."""
+
+
+@clause("LANG-02-04", "LANG-03.2-01")
+@feature("tensor-ops")
+@pytest.mark.parametrize(("shape", "low", "high"), PADDED.values(), ids=PADDED)
+def test_each_dimension_is_padded_by_its_own_numbers(impl, check, shape, low, high):
+    """An element lies where the numbers before it say, in every dimension, with the padding around it."""
+    result = [before + extent + behind for before, extent, behind in zip(low, shape, high, strict=True)]
+    expected = []
+    for place in product(*map(range, result)):
+        inner = [index - before for index, before in zip(place, low, strict=True)]
+        inside = all(0 <= index < extent for index, extent in zip(inner, shape, strict=True))
+        number = 0
+        for index, extent in zip(inner, shape, strict=True):
+            number = number * extent + index
+        expected.append(number + 1 if inside else -7)
+    attributes = f"low={list(low)}, high={list(high)}, value=-7"
+    source = returning(f"op.pad(A) @{{{attributes}}}", f"A: {type_text('int32', shape)}")
+    actual = value_of(impl, check, source, A=tensor_of("int32", numbered(*shape)))
+    check.bits(actual, tensor_of("int32", tensor_values(expected, result)))
+
+
+@clause("LANG-02-04", "LANG-03.2-01")
+@feature("tensor-ops")
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("parts", [2, 3, 5, 9])
+def test_parts_are_joined_in_their_order(impl, check, parts, axis):
+    """As many tensors as there are, one of them of another extent along the axis."""
+    extents = [2 if place == 1 else 1 for place in range(parts)]
+    shapes = [(extent, 2, 1)[::-1] if axis == -1 else ((extent, 2, 1), (2, extent, 1))[axis] for extent in extents]
+    tensors = {f"T{place}": tensor_of("int32", filled_with(place + 1, shape)) for place, shape in enumerate(shapes)}
+    declared = ", ".join(f"{name}: {type_text('int32', tensor.shape)}" for name, tensor in tensors.items())
+    source = returning(f"op.concat({', '.join(tensors)}) @{{axis={axis}}}", declared)
+    whole = list(shapes[0])
+    whole[axis] = sum(extents)
+    owners = [place + 1 for place, extent in enumerate(extents) for _ in range(extent)]
+    expected = [owners[index[axis]] for index in product(*map(range, whole))]
+    check.bits(value_of(impl, check, source, **tensors), tensor_of("int32", tensor_values(expected, whole)))
+
+
+def filled_with(number: int, shape: Sequence[int]) -> Any:
+    """Nested lists of one number."""
+    return tensor_values([number] * prod(shape), shape)
 
 
 @clause("LANG-02-04", "LANG-12-01")

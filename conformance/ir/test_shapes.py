@@ -5,8 +5,18 @@ from fractions import Fraction
 import pytest
 
 from tessera_conformance.chapters.ir.kit.programs import value_of, verified_twins
-from tessera_conformance.dsl import FIRST_STATEMENT, func, module, parameters_of, program, returning, tensor_of
-from tessera_conformance.marks import clause
+from tessera_conformance.dsl import (
+    FIRST_STATEMENT,
+    func,
+    module,
+    parameters_of,
+    program,
+    returning,
+    tensor_of,
+    type_text,
+)
+from tessera_conformance.marks import clause, feature
+from tessera_conformance.tensors import Tensor
 
 
 def matrices(left, right, dtype="fp32"):
@@ -224,3 +234,17 @@ def test_an_elementwise_operator_may_broadcast(impl, check, shape, values, total
     for expression in ("A + B", "B + A"):
         source = returning(expression, matrices("2x3", shape, "int32"), "tensor<2x3xint32>")
         check.bits(value_of(impl, check, source, A=left, B=right), tensor_of("int32", total), expression)
+
+
+@clause("LANG-03.2-02", "LANG-03.2-01")
+@feature("zero-sizes")
+@pytest.mark.parametrize("dtype", ["fp64", "fp32", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2", "int64", "int32", "int8"])
+@pytest.mark.parametrize("shape", ["0", "0x3", "2x0", "1x0x4"])
+def test_a_tensor_without_elements_stays_without(impl, check, shape, dtype):
+    """Beside a scalar, itself, and a tensor with an extent of one, if that is claimed (AMB-LANG-113)."""
+    extents = tuple(map(int, shape.split("x")))
+    empty = Tensor(dtype, extents, b"")
+    for expression, result in (("E + s", dtype), ("s * E", dtype), ("E - E", dtype), ("E < s", "bool")):
+        source = returning(expression, f"E: {type_text(dtype, extents)}, s: {dtype}", type_text(result, extents))
+        actual = value_of(impl, check, source, E=empty, s=tensor_of(dtype, 2))
+        check.bits(actual, Tensor(result, extents, b""), expression)

@@ -57,6 +57,46 @@ def test_contexts_are_independent(impl, check):
     check.equal(third.download(third.upload(data), BYTES).hex(), data.hex(), "the memory of a later context")
 
 
+KEPT = (
+    "tessLaunch",
+    "tessKernelGet",
+    "tessModuleUnload",
+    "tessMemcpyAsync",
+    "tessAllReduce",
+    "tessFree",
+    "tessStreamDestroy",
+    "tessMeshDestroy",
+    "tessGetNumericsPolicy",
+)
+"""Functions whose handles belong to a context, or to a mesh of one."""
+
+
+@clause("RT-04.1-20", "RT-04.1-19")
+@pytest.mark.parametrize("function", KEPT)
+def test_shutting_down_leaves_what_another_context_has(impl, check, function):
+    """A call succeeds whose arguments another context has made, before the end of this one or after (AMB-RT-71)."""
+    ended, kept = two_contexts(impl, check)
+    for session in (ended, kept):
+        session.ask(function, **legal_call(session, function))
+    arguments = legal_call(kept, function)
+    kept.synchronize()
+    ended_with_contents(ended, "tessShutdown", context=ended.context)
+    kept.ask(function, **arguments)
+    again = opened(impl, check) if function == "tessMeshDestroy" else kept
+    again.ask(function, **legal_call(again, function))
+    again.synchronize()
+
+
+@clause("RT-04.1-20")
+def test_shutting_down_leaves_the_profile_of_another_context(impl, check, tmp_path):
+    """A profiler that another context has started can be stopped afterwards (AMB-RT-71)."""
+    ended, kept = two_contexts(impl, check)
+    profilers = [session.ask("tessProfilerStart", context=session.context)["profiler"] for session in (ended, kept)]
+    ended.ask("tessProfilerStop", profiler=profilers[0], outJsonPath=str(tmp_path / "ended.json"))
+    ended_with_contents(ended, "tessShutdown", context=ended.context)
+    kept.ask("tessProfilerStop", profiler=profilers[1], outJsonPath=str(tmp_path / "kept.json"))
+
+
 @clause("RT-04.1-20")
 @pytest.mark.parametrize("times", [1, 5])
 def test_a_live_context_can_be_shut_down(impl, check, times):

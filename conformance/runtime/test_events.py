@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
 import pytest
 
 from tessera_conformance.chapters.runtime.kit.encoding import elements
 from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, D2D, D2H, H2D, opened
 from tessera_conformance.chapters.runtime.kit.readings import hung, rejected
 from tessera_conformance.chapters.runtime.kit.schedules import seeded, under_every_schedule, under_seeds
-from tessera_conformance.chapters.runtime.kit.stream_fixture import StreamFixture, by_copies, by_launches
+from tessera_conformance.chapters.runtime.kit.stream_fixture import Program, StreamFixture, by_copies, by_launches
 from tessera_conformance.marks import clause, feature
 
 ONES = elements("int32", *[1] * COUNT)
@@ -115,6 +119,82 @@ def forked_and_joined(stream: StreamFixture) -> int:
     stream.copy_tensor(parts[0], parts[1], D2D)
     stream.digit(7, x)
     return stream.number(x) * 100 + stream.number(parts[0])
+
+
+WAITS = 3
+"""The streams that another one joins."""
+
+
+def joining(slowest: int, between: Between | None) -> Program:
+    """A stream waits for several, of which one is slower than the others; `between` comes after each wait."""
+
+    def program(stream: StreamFixture) -> list[int]:
+        parts, taken = [[stream.zeros() for _ in range(WAITS)] for _ in range(2)]
+        others, events = [stream.another_stream() for _ in range(WAITS)], [stream.event() for _ in range(WAITS)]
+        for place, (other, part, event) in enumerate(zip(others, parts, events, strict=True)):
+            if place == slowest:
+                other.hold_up()
+            for _ in range(5 if place == slowest else 1):
+                other.digit(place + 1, part)
+            other.record(event)
+        for place, event in enumerate(events):
+            stream.wait(event)
+            if between is not None:
+                between(Joined(stream, others, events, place, slowest))
+        for part, target in zip(parts, taken, strict=True):
+            stream.move(part, target)
+        return [stream.number(target) for target in taken]
+
+    return program
+
+
+@dataclass(frozen=True)
+class Joined:
+    """A stream that has waited for the event of one of several others, and the slowest of these."""
+
+    stream: StreamFixture
+    others: list[StreamFixture]
+    events: list[int]
+    place: int
+    slowest: int
+
+
+Between: TypeAlias = Callable[[Joined], None]
+
+
+def work_of_its_own(joined: Joined) -> None:
+    """A step on a tensor that nothing else uses."""
+    joined.stream.digit(9, joined.stream.upload(joined.stream.tensor(0)))
+
+
+def another_synchronized(joined: Joined) -> None:
+    """The host waits for a stream that is not the slowest."""
+    joined.others[(joined.slowest + 1) % WAITS].synchronize()
+
+
+def event_destroyed(joined: Joined) -> None:
+    """The event that was waited for goes."""
+    joined.stream.ask("tessEventDestroy", event=joined.events[joined.place])
+
+
+def event_recorded_again(joined: Joined) -> None:
+    """The event that was waited for is recorded on a stream without work."""
+    joined.stream.another_stream().record(joined.events[joined.place])
+
+
+def a_further_event(joined: Joined) -> None:
+    """The joining stream records an event, which a further stream waits for."""
+    joined.stream.another_stream().wait_stream(joined.stream)
+
+
+BETWEEN: dict[str, Between | None] = {
+    "nothing": None,
+    "work of its own": work_of_its_own,
+    "another stream is synchronized": another_synchronized,
+    "the event is destroyed": event_destroyed,
+    "the event is recorded again": event_recorded_again,
+    "a further event": a_further_event,
+}
 
 
 def recorded_again(stream: StreamFixture) -> int:
@@ -269,6 +349,17 @@ def test_an_event_orders_two_streams_of_a_device(impl, check, program, wanted):
 def test_an_event_orders_launches_of_two_streams(impl, check, program, wanted):
     """The same with a launch for each step."""
     check.equal(by_launches(impl, check).run(program), wanted, "what is found behind the wait")
+
+
+@clause("RT-12-03", "RT-02-06")
+@pytest.mark.parametrize("between", BETWEEN.values(), ids=BETWEEN)
+@pytest.mark.parametrize("make", [by_copies, by_launches], ids=["copies", "launches"])
+def test_a_stream_that_waits_for_several_waits_for_each(impl, check, make, between):
+    """Whichever of three streams is the slowest, and whatever is called between the waits (AMB-RT-49)."""
+    runner = make(impl, check)
+    for slowest in range(WAITS):
+        expected = [int(str(place + 1) * (5 if place == slowest else 1)) for place in range(WAITS)]
+        check.equal(runner.run(joining(slowest, between)), expected, f"what is taken, stream {slowest} the slowest")
 
 
 @seeded

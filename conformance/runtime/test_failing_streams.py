@@ -9,10 +9,12 @@ from itertools import permutations
 
 import pytest
 
-from tessera_conformance.chapters.runtime.kit.encoding import packed
+from tessera_conformance.chapters.runtime.kit.collectives import done
+from tessera_conformance.chapters.runtime.kit.encoding import elements, packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import (
     BYTES,
     COUNT,
+    D2D,
     DTYPE_IDS,
     SUM,
     MeshSession,
@@ -112,6 +114,66 @@ def test_an_error_does_not_travel_along_an_event(impl, check, waits):
     session.reports(LAUNCH_FAILED)
     session.synchronize()
     last.synchronize()
+
+
+MEANWHILE = {
+    "nothing": (),
+    "another stream waits for it": ("another",),
+    "more work": ("fill", "fill"),
+    "another stream, then more work": ("another", "fill", "fill"),
+    "another stream, then a copy": ("another", "copy"),
+    "another stream, then an event": ("another", "event"),
+}
+"""The calls between a failure and the synchronization of its stream."""
+
+
+@clause("RT-07-07", "RT-06-06")
+@pytest.mark.parametrize("steps", MEANWHILE.values(), ids=MEANWHILE)
+def test_an_error_is_kept_until_its_stream_is_synchronized(impl, check, steps):
+    """Also where its work is done before, as a stream that has waited for it shows, and more follows (AMB-RT-14).
+
+    The calls that follow succeed, or are refused where errors stay.
+    """
+    session = opened(impl, check)
+    module = session.load()
+    fill, pointer, spare = session.kernel_of(module, "fill"), queue(session, module, "divide"), session.allocate(BYTES)
+    copied = {"dst": spare, "src": pointer, "bytes": BYTES, "kind": D2D, "stream": session.stream}
+    for step in steps:
+        if step == "another":
+            other = session.another_stream()
+            other.wait_stream(session)
+            other.synchronize()
+        elif step == "fill":
+            session.launching(fill, packed(("int32", 5), ("ptr", spare)))
+        elif step == "copy":
+            session.attempt("tessMemcpyAsync", **copied)
+        else:
+            session.attempt("tessEventRecord", event=session.event(), stream=session.stream)
+    session.reports(LAUNCH_FAILED)
+    session.synchronize()
+
+
+QUOTIENT = "module m { kernel quotient(v: int32, x: tensor<8xint32>, y: tensor<8xint32>) { y = 12 / (x - v); } }"
+OWN = 8
+"""The elements of the tensors of `quotient`."""
+
+
+@clause("RT-07-07", "RT-06-06", "RT-12-04")
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_an_error_of_one_rank_is_an_error_of_the_stream(impl, check, ranks):
+    """Each rank by turns: a kernel divides by zero where a reduce-scatter has left that rank's share (AMB-RT-04).
+
+    What the other ranks have there is not asserted, so that they may fail too.
+    """
+    session = opened(impl, check, ranks=ranks)
+    kernel, share = session.kernel("quotient", QUOTIENT), OWN // ranks
+    for failing in range(ranks):
+        stream = session.another_stream()
+        x, y = stream.upload(elements("int32", *(3 + place // share for place in range(OWN)))), stream.allocate(4 * OWN)
+        done(stream, "reduce_scatter", x, OWN, "int32", op=SUM, axis="dp")
+        stream.launch(kernel, packed(("int32", ranks * (3 + failing)), ("ptr", x), ("ptr", y)))
+        stream.reports(LAUNCH_FAILED)
+        stream.synchronize()
 
 
 @clause("RT-07-07")

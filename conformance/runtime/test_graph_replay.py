@@ -13,7 +13,15 @@ from tessera_conformance.chapters.runtime.kit.graphs import (
     replay,
     streams_under,
 )
-from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, CAPTURE, COUNT, DETERMINISTIC, opened, refused
+from tessera_conformance.chapters.runtime.kit.mesh_session import (
+    BYTES,
+    CAPTURE,
+    COUNT,
+    D2D,
+    DETERMINISTIC,
+    opened,
+    refused,
+)
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.vectors.building import counted
 
@@ -64,6 +72,36 @@ def test_a_graph_is_replayed_as_often_as_is_asked_for(impl, check, elsewhere):
             replay(on, graph)
             number = 100 * number + 12
         on.require(pointer, number, f"the tensor after {times} more replays")
+
+
+def wrapped(number: int) -> int:
+    """An int32 that has wrapped."""
+    return (number + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
+@clause("RT-12-08", "RT-12-05", "RT-12-06")
+@pytest.mark.parametrize("count", [9, 40])
+def test_a_graph_of_many_nodes_is_replayed_whole(impl, check, count):
+    """Launches, and copies between two tensors after every fifth of them, each on what those before it left.
+
+    As AMB-RT-64 has it.
+    """
+    session = digit_stream(impl, check)
+    first, second = pointers = session.zeros(), session.zeros()
+    numbers = [0, 0]
+    for place in range(count):
+        session.append(place % 10, pointers[place % 2], CAPTURE)
+        if place % 5 == 4:
+            session.copy(pointers[1 - place % 2], pointers[place % 2], BYTES, D2D)
+    graph = instantiated(session)
+    for times in (1, 2):
+        for place in range(count):
+            numbers[place % 2] = wrapped(10 * numbers[place % 2] + place % 10)
+            if place % 5 == 4:
+                numbers[1 - place % 2] = numbers[place % 2]
+        replay(session, graph)
+        session.require(first, numbers[0], f"the first tensor after {times} replays")
+        session.require(second, numbers[1], f"the second tensor after {times} replays")
 
 
 @clause("RT-12-08")

@@ -116,6 +116,29 @@ def test_launches_of_a_stream_run_in_the_order_of_their_calls(impl, check, digit
     check.equal(by_launches(impl, check).run(steps(*digits)), number_of(digits), "what the launches left")
 
 
+URGENCIES = (0, 1, -1, 7, (1 << 31) - 1, -(1 << 31))
+LONG = (1, 2, 3, 4, 5, 6, 7, 8, 9)
+
+
+def by_priority(stream: StreamFixture) -> list[int]:
+    """Streams of several priorities append nine digits each, by turns."""
+    streams = [stream.another_stream(priority) for priority in URGENCIES]
+    pointers = [owner.zeros() for owner in streams]
+    stream.hold_up()
+    for value in LONG:
+        for owner, pointer in zip(streams, pointers, strict=True):
+            owner.digit(value, pointer)
+    return [owner.number(pointer) for owner, pointer in zip(streams, pointers, strict=True)]
+
+
+@clause("RT-12-01", "RT-02-05", "RT-06-01")
+@pytest.mark.parametrize("make", [by_copies, by_launches], ids=["copies", "launches"])
+def test_a_stream_of_any_priority_keeps_its_order(impl, check, make):
+    """A priority is a hint between streams: within each, all of a long queue runs in the order of its calls."""
+    expected = [number_of(LONG)] * len(URGENCIES)
+    check.equal(make(impl, check).run(by_priority), expected, "what each stream left")
+
+
 @seeded
 @clause("RT-06-01", "RT-02-05", "RT-12-01")
 def test_launches_keep_their_order_under_seeded_schedules(impl, check, block, untimed):

@@ -8,7 +8,16 @@ from itertools import pairwise
 import pytest
 
 from tessera_conformance.chapters.runtime.kit.encoding import packed
-from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, D2D, D2H, H2D, opened, two_contexts
+from tessera_conformance.chapters.runtime.kit.mesh_session import (
+    BYTES,
+    D2D,
+    D2H,
+    H2D,
+    devices,
+    meshed,
+    opened,
+    two_contexts,
+)
 from tessera_conformance.chapters.runtime.kit.traces import PHASES, number, overlapping, slices, started, stopped
 from tessera_conformance.marks import clause
 
@@ -148,6 +157,28 @@ def test_a_profile_holds_what_was_done_meanwhile(impl, check, tmp_path):
     events = stopped(session, profiler, tmp_path / "trace.json")
     check.equal(len(slices(events, "fill")), 1, "the launches since the start")
     check.equal(len(slices(events, "nothing")), 0, "the launches of another context")
+
+
+@clause("RT-17-01", "RT-17-04", "RT-04.8-05")
+@pytest.mark.parametrize("before", [False, True], ids=["made afterwards", "made before"])
+def test_a_profile_holds_the_work_of_every_mesh_and_stream(impl, check, tmp_path, before):
+    """Two meshes of the context with two streams each, made before the profiler was started or afterwards."""
+    session = opened(impl, check)
+    names = [("fill", "nothing"), ("divide", "digit")]
+    meshes = []
+    profiler = None if before else started(session)
+    for _ in names:
+        mesh = meshed(impl, check, session.context, devices(impl, check, 1))
+        meshes.append((mesh, mesh.another_stream()))
+    profiler = started(session) if profiler is None else profiler
+    for pair, streams in zip(names, meshes, strict=True):
+        for name, stream in zip(pair, streams, strict=True):
+            arguments = () if name == "nothing" else (("int32", 3), ("ptr", stream.upload(bytes(BYTES))))
+            stream.launch(stream.kernel(name), packed(*arguments))
+            stream.synchronize()
+    events = stopped(session, profiler, tmp_path / "trace.json")
+    for name in (name for pair in names for name in pair):
+        check.true(len(slices(events, name)) > 0, f"there is a slice of {name}", len(events))
 
 
 @clause("RT-17-04", "RT-04.8-05")

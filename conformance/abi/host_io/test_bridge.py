@@ -131,6 +131,33 @@ def test_a_kernel_runs_by_messages(impl, check):
         check.true(inside, "what is read back is a tensor of a launch", at)
 
 
+MACHINES = {
+    "one-at-a-time": {"sips": 2, "cubes": 2, "pes": 4, "queue_depth": 1},
+    "two-at-a-time": {"sips": 1, "cubes": 1, "pes": 8, "queue_depth": 2},
+    "a-pe-on-each-sip": {"sips": 8, "cubes": 1, "pes": 1, "queue_depth": 64},
+    "two-pes-on-each-sip": {"sips": 4, "cubes": 2, "pes": 1, "queue_depth": 3},
+}
+"""Endpoints with shallow queues, and with PEs spread over SIPs."""
+
+
+@clause("HIO-D2-06", "HIO-D2-08", "HIO-D3-12")
+@feature("endpoint-control")
+@every_program
+@pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
+def test_a_program_runs_on_an_endpoint_of_any_size(impl, check, program, machine):
+    """No more requests are sent at a time than its queue takes, and the PEs of a launch are those of its device."""
+    check.returns(impl.host_io.open(machine=machine), "an endpoint of another size opens")
+    sent = Sent.by(impl, check, program)
+    check.equal(sent.outputs_equal, True, "outputs by messages have the bits of the runtime's own path")
+    answer = check.returns(impl.host_io.describe(), "the endpoint tells what it has")
+    devices = {device["name"]: device["sip"] for device in answer["devices"]}
+    for message in sent.messages:
+        launched = message["msg_type"] == "KernelLaunch"
+        ranges = [shard for tensor in shards_of(message) for shard in tensor] if launched else [touched(message)]
+        sips = {at.place[0] for at in ranges}
+        check.equal(sips, {devices.get(message["target_device"])}, "the SIPs of the places of a message")
+
+
 @clause("HIO-D7-34")
 @feature("hop-trace")
 def test_launches_of_the_runtime_go_to_the_endpoint(impl, check):

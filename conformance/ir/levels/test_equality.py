@@ -55,8 +55,15 @@ def test_a_level_gives_the_bits_of_graph_ir(impl, check, program, at, target, tu
         check.bits(result, right, f"result {number}")
 
 
-SWEPT = [*SCHEDULES, {"tile": [8, 8, 8], "depth": 5}, {"tile": [6, 12, 5], "depth": 2}, {"tile": [64, 64, 64]}]
-"""Tails along each extent, more stages than steps, sizes of no matrix unit, one tile for all."""
+SWEPT = [
+    *SCHEDULES,
+    {"tile": [8, 8, 8], "depth": 5},
+    {"tile": [6, 12, 5], "depth": 2},
+    {"tile": [64, 64, 64]},
+    {"tile": [8, 8, 4], "depth": 4},
+    {"tile": [4, 8, 3], "depth": 5},
+]
+"""Tails along each extent, more stages than steps, sizes of no matrix unit, one tile for all, many steps of many."""
 OPERANDS = {
     dtype: (counted(dtype, (7, 19), 7110, (-6, 6)), counted(dtype, (19, 9), 7111, (-6, 6)))
     for dtype in ("bf16", "fp32")

@@ -192,6 +192,16 @@ def test_a_scalar_is_no_complex_number(impl, check, dtype):
     refused(impl, check, entry({"n": dtype}), ("types", "tile"))
 
 
+@clause("LANG-08.1-03")
+@pytest.mark.parametrize("place", [0, 1, 2, 5])
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_no_scalar_among_others_is_a_complex_number(impl, check, dtype, place):
+    """Whichever of six scalars it is."""
+    scalars = {f"n{number}": ("int32", "fp64")[number % 2] for number in range(6)}
+    accepted(impl, check, entry({"x": POINTER, **scalars}))
+    refused(impl, check, entry({"x": POINTER, **scalars, f"n{place}": dtype}), ("types", "tile"))
+
+
 ORDERS = {
     "buffers-scalars": ((POINTER, POINTER, "int64", "fp32"), True),
     "buffers": ((POINTER, POINTER), True),

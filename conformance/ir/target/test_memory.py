@@ -106,6 +106,34 @@ def masked(kernel, condition, body):
         kernel.raw(line)
 
 
+@clause("LANG-08-01")
+@pytest.mark.parametrize(
+    "mask", [[0, 1, 2, 3], [3, 2, 1, 0], [2, 2, 2, 2], [1, 3, 3, 0], [0, 2], [3, 0, 1, 3, 2, 2, 0, 1]]
+)
+def test_a_vector_is_shuffled_by_positions(impl, check, mask):
+    """In any order, some left out, some more than once, as LLVM's instruction has it."""
+    kernel = Device(lanes=1)
+    zero = kernel.number(0)
+    vector = kernel.get(kernel["x"], zero, "vector<4xint32>")
+    kernel.put(
+        kernel.op("llvm.shufflevector", vector, gives=f"vector<{len(mask)}xint32>", mask=mask), kernel["y"], zero
+    )
+    actual = after(impl, check, kernel, counted(4, 7), counted(len(mask), 0))
+    check.bits(actual, tensor_of("int32", [7 * place for place in mask]))
+
+
+@clause("LANG-08-01")
+@pytest.mark.parametrize("target", BOTH_VENDORS)
+def test_an_address_may_lie_before_the_one_it_is_counted_from(impl, check, target):
+    """A negative number of elements of a pointer into a buffer."""
+    kernel = Device(target, lanes=1)
+    for place, (forward, back) in enumerate([(5, -2), (7, -7), (3, 0), (0, 2)]):
+        address = kernel.at(kernel.at(kernel["x"], kernel.number(forward)), kernel.number(back))
+        kernel.put(kernel.op("llvm.load", address, gives="int32"), kernel["y"], kernel.number(place))
+    actual = after(impl, check, kernel, counted(8, 3), counted(4, 0))
+    check.bits(actual, tensor_of("int32", [9, 0, 9, 6]))
+
+
 @pytest.mark.parametrize("target", VENDORS.values(), ids=VENDORS)
 def test_shared_memory_belongs_to_a_block(impl, check, target):
     """Every block finds it uninitialised, and its own: the number that thread 0 of the block wrote."""

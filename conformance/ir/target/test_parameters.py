@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from itertools import product
 
 import pytest
@@ -91,6 +93,62 @@ def test_scalars_compute_at_their_own_width(impl, check, dtype, operation, a, b,
     kernel.op("llvm.store", kernel.op(operation, kernel["a"], kernel["b"], gives=dtype), kernel["y"])
     actual = buffers_after(impl, check, kernel, y=blank(dtype, 1), a=scalar(dtype, a), b=scalar(dtype, b))
     check.bits(actual[0], Tensor.from_words(dtype, (1,), [result]))
+
+
+COMPARED = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "gt": operator.gt,
+    "le": operator.le,
+    "ge": operator.ge,
+}
+"""By the last two letters of a predicate."""
+
+
+def judge_comparison(impl, check, name, predicate, codes, numbers):
+    """Every element of a buffer with these codes is compared with every one; `numbers` are its elements."""
+    count, dtype = codes.size, codes.dtype
+    kernel = kernel_of({"x": POINTER, "y": POINTER})
+
+    def constant(value):
+        return kernel.op("llvm.mlir.constant", gives="int32", value=value)
+
+    def loaded(place):
+        at = kernel.op("llvm.getelementptr", kernel["x"], constant(place), gives=POINTER, elem_type=dtype)
+        return kernel.op("llvm.load", at, gives=dtype)
+
+    values = [loaded(place) for place in range(count)]
+    for place, (a, b) in enumerate(product(values, repeat=2)):
+        holds = kernel.op(name, a, b, gives="bool", predicate=predicate)
+        at = kernel.op("llvm.getelementptr", kernel["y"], constant(place), gives=POINTER, elem_type="int32")
+        kernel.op("llvm.store", kernel.op("llvm.zext", holds, gives="int32"), at)
+    expected = [int(COMPARED[predicate[-2:]](a, b)) for a, b in product(numbers, repeat=2)]
+    actual = buffers_after(impl, check, kernel, x=codes, y=blank("int32", count**2))
+    check.bits(actual[1], tensor_of("int32", expected))
+
+
+@clause("LANG-08-01")
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
+@pytest.mark.parametrize("predicate", ["eq", "ne", "slt", "sgt", "sle", "sge"])
+def test_integers_of_any_width_are_compared_with_their_signs(impl, check, predicate, dtype):
+    """As the predicates of LLVM have it."""
+    numbers = [0, 1, -1, 127, -128]
+    judge_comparison(impl, check, "llvm.icmp", predicate, tensor_of(dtype, numbers), numbers)
+
+
+@clause("LANG-08-01")
+@pytest.mark.parametrize("dtype", ["fp32", "fp64"])
+@pytest.mark.parametrize("predicate", ["oeq", "une", "olt", "ogt", "ole", "oge"])
+def test_floats_are_compared_in_order_or_unequal(impl, check, predicate, dtype):
+    """With NaN only `une` is true, as the predicates of LLVM have it; zeros of both signs are equal."""
+    infinite, sign, quiet = {
+        "fp32": (0x7F800000, 1 << 31, 0x7FC00000),
+        "fp64": (0x7FF0000000000000, 1 << 63, 0x7FF8000000000000),
+    }[dtype]
+    codes = Tensor.from_words(dtype, (6,), [0, sign, sign | 1, infinite, infinite | sign, quiet])
+    numbers = [0.0, -0.0, -5e-324, math.inf, -math.inf, math.nan]
+    judge_comparison(impl, check, "llvm.fcmp", predicate, codes, numbers)
 
 
 @clause("LANG-16-02", "LANG-08.1-02")

@@ -165,6 +165,54 @@ def test_lanes_of_one_warp_are_ordered_by_a_barrier_too(impl, check, ordered):
 
 
 @clause("LANG-08.3-02", "LANG-07.2-05")
+@pytest.mark.parametrize("order", by_name(ORDERS))
+def test_a_barrier_orders_a_block_of_one_warp(impl, check, order):
+    """All that a barrier orders between warps it orders within one, also writes of equal values at once."""
+    for ordered in (True, False):
+        kernel = ExchangeKernel(lanes=32)
+        expected = tensor_of("int32", order(kernel, ordered))
+        runs_if(impl, check, ordered, kernel, expected)
+
+
+def by_block(kernel, number, body):
+    """The body in one block of the grid."""
+    kernel.branch(kernel.compute("equal", kernel.block, kernel.constant(number)), body)
+
+
+@clause("LANG-08.3-02", "LANG-08.3-03")
+@pytest.mark.parametrize("reader", [0, 1, 2])
+@pytest.mark.parametrize("writer", [0, 1, 2, None], ids=["0", "1", "2", "none"])
+def test_no_barrier_orders_the_blocks_of_a_grid(impl, check, reader, writer):
+    """An element that one block reads and another writes is a race, whichever has the lower number; or none writes.
+
+    The block that writes it alone may also read it before.
+    """
+    kernel = KernelText({"x": buffer("int32", 4), "y": buffer("int32", 3)}, grid=(3, 1, 1), block=(1, 1, 1))
+    kernel.block = kernel.index("block_id")
+    two = kernel.constant(2)
+
+    def read():
+        kernel.store(kernel.load(kernel["x"], two), kernel["y"], kernel.block)
+        return ()
+
+    def write():
+        kernel.store(kernel.constant(9), kernel["x"], two)
+        return ()
+
+    kernel.store(kernel.block, kernel["y"], kernel.block)
+    by_block(kernel, reader, read)
+    kernel.barrier()
+    if writer is not None:
+        by_block(kernel, writer, write)
+    inputs = {"x": tensor_of("int32", [5, 6, 7, 8])}
+    if writer in (reader, None):
+        expected = [7 if number == reader else number for number in range(3)]
+        check.bits(buffers_after(impl, check, kernel, **inputs)[-1], tensor_of("int32", expected))
+    else:
+        fails(impl, check, kernel, **inputs)
+
+
+@clause("LANG-08.3-02", "LANG-07.2-05")
 def test_a_thread_needs_no_barrier_for_what_it_did_itself(impl, check):
     """Each lane writes, reads, writes and reads its own element, and all read one that was written before."""
     kernel = ExchangeKernel()

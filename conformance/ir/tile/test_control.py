@@ -206,6 +206,43 @@ def test_a_kernel_that_does_not_end_is_stopped(impl, check, turns):
 # Branches
 
 
+@clause("LANG-08.2-03", "LANG-01-06")
+@pytest.mark.parametrize("depth", [1, 2, 3, 5])
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["then", "otherwise"])
+def test_a_branch_in_branches_is_for_the_lanes_of_all_of_them(impl, check, depth, elsewhere):
+    """The condition at each depth is one bit of the lane; only lanes with all of them write, and count.
+
+    With `otherwise` the inner branch stands on the other side, for lanes with none of these bits.
+    """
+    kernel = KernelText({"y": buffer("int32", 32), "z": buffer("int32", 32)})
+    lane, zero, one = kernel.index("thread_id"), kernel.constant(0), kernel.constant(1)
+    bits, rest = [], lane
+    for _ in range(depth):
+        half = kernel.compute("divide", rest, kernel.constant(2))
+        odd = kernel.compute("subtract", rest, kernel.compute("multiply", half, kernel.constant(2)))
+        bits.append(kernel.compute("equal", odd, one))
+        rest = half
+    kernel.store(zero, kernel["y"], lane)
+
+    def inside(level):
+        if level == depth:
+            kernel.store(kernel.constant(7), kernel["y"], lane)
+            return [kernel.constant(100)]
+        sides = [lambda: inside(level + 1), lambda: [kernel.constant(level)]]
+        return kernel.branch(bits[level], *(sides[::-1] if elsewhere else sides))
+
+    (count,) = inside(0)
+    kernel.store(count, kernel["z"], lane)
+    written, counted = [], []
+    for number in range(32):
+        left = [level for level in range(depth) if (number >> level & 1) == elsewhere]
+        written.append(0 if left else 7)
+        counted.append(left[0] if left else 100)
+    after = buffers_after(impl, check, kernel)
+    check.bits(after[0], tensor_of("int32", written))
+    check.bits(after[1], tensor_of("int32", counted))
+
+
 def taken_by(kernel, lane, what):
     """A condition of each lane, and which of 32 lanes take it."""
     compare, bound = {"some": ("less", 10), "all": ("less", 32), "none": ("less", 0), "one": ("equal", 17)}[what]

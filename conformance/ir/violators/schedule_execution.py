@@ -168,7 +168,22 @@ def _back_to_front(self: constant.LayoutCast, x: Array, env: Any) -> Array:
     return Array(x.dtype, x.values[..., ::-1]) if self.to.startswith("blocked") else x
 
 
+def _of_the_first_batch(self: Grid, values: Any, covered: tuple[slice, ...]) -> Any:
+    if values.ndim > 3 and values.shape[0] == 1:
+        covered = (covered[0], slice(0, 1), *covered[2:])
+    return PART(self, values, covered)
+
+
+PART = Grid.part
+
 VALUES = [
+    replaced(
+        "LANG-08.2-01",
+        "takes the first matrix of an operand that broadcasts along an outer axis",
+        make,
+        (Grid, "part", _of_the_first_batch),
+        name="of_the_first_batch",
+    ),
     replaced(
         "LANG-06.1-02",
         "gives the first value of a fusion",

@@ -26,6 +26,7 @@ PARAMETERS = [
     overlooks("any_space", "LANG-08.1-02", "that a pointer is into another memory", r"%\w+ is !llvm\.ptr<"),
     overlooks("tensors", "LANG-08.1-02", "that a parameter is a tensor", r"%\w+ is (tensor|memref|vector)<"),
     overlooks("complex", "LANG-08.1-03", "that a scalar is a complex number", r"%\w+ is complex"),
+    overlooks("complex_behind", "LANG-08.1-03", "that a scalar behind the first is complex", r"%n[1-9] is complex"),
     turns_down("no_doubles", "LANG-08.1-03", "scalars of fp64", r"%\w+: fp64"),
     overlooks("any_order", "LANG-16-02", "that a scalar stands before a buffer", "stands behind"),
     turns_down("scalars_first", "LANG-16-03", "scalars behind buffers", r"type = \([^)]*ptr<1>, (int|fp)\d+[,)]"),

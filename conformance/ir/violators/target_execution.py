@@ -13,6 +13,7 @@ from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.kernel_machine import block as exchange
 from tessera_reference.kernel_machine.block import BlockState
 from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.formats import DTYPES
 from tessera_reference.target_ir.operations import llvm, vendors
 from tessera_reference.target_ir.operations import memory as addresses
 from tessera_reference.target_ir.operations import memory as pointers
@@ -309,4 +310,36 @@ POINTERS = [
             lambda one, condition, other: _merged(one, ~condition, other)),
     merging("pointers_of_one_side", "has the pointers of the first side in all lanes",
             lambda one, condition, other: _merged(one, condition | True, other)),
+]  # fmt: skip
+
+
+# Comparisons and vectors
+
+COMPARE, REARRANGE = llvm.Comparison.run, pointers.ShuffleVector.run
+
+
+def ordered_only(self: llvm.Comparison, block: BlockState, a: Array, b: Array) -> Array:
+    if self.predicate == "une":
+        return Array(llvm.BOOL, np.asarray((a.values < b.values) | (a.values > b.values)))
+    return COMPARE(self, block, a, b)
+
+
+def without_signs(self: llvm.Comparison, block: BlockState, a: Array, b: Array) -> Array:
+    if self.a.dtype.kind == "int" and self.a.dtype.bits < 32:
+        a, b = (Array(DTYPES["int32"], x.values.astype(np.int32) % (1 << self.a.dtype.bits)) for x in (a, b))
+    return COMPARE(self, block, a, b)
+
+
+def each_once(self: pointers.ShuffleVector, block: BlockState, vector: Array) -> Array:
+    mask = list(self.mask)
+    plain = [place % vector.values.shape[1] for place in range(len(mask))]
+    return Array(vector.dtype, vector.values[:, mask if len(set(mask)) == len(mask) else plain])
+
+
+LANES = [
+    replaced("LANG-08-01", "finds NaN not unequal", make, (llvm.Comparison, "run", ordered_only), name="ordered_only"),
+    replaced("LANG-08-01", "compares narrow integers without their signs", make,
+             (llvm.Comparison, "run", without_signs), name="without_signs"),
+    replaced("LANG-08-01", "shuffles a vector by masks of different positions alone", make,
+             (pointers.ShuffleVector, "run", each_once), name="each_once"),
 ]  # fmt: skip

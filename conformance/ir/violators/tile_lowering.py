@@ -9,6 +9,7 @@ from typing import Any
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.adapter import ReferenceAdapter, make
+from tessera_reference.graph.movement import Concat, Pad
 from tessera_reference.ir.operation import Instruction, Module, Names, Operation
 from tessera_reference.ir.types import Value
 from tessera_reference.schedule import lowering
@@ -96,9 +97,34 @@ def read_from_the_corner(
             kernel.through[value] = partial(read.func, read.args[0], corner)
 
 
+def framed_in_front(operation: Pad, instruction: Instruction, at: Position, kernel: NestKernel) -> Any:
+    both = any(low and high for low, high in zip(operation.low, operation.high, strict=True))
+    return PAD(replace(operation, high=(0,) * len(at)) if both else operation, instruction, at, kernel)
+
+
+def three_parts(operation: Concat, instruction: Instruction, at: Position, kernel: NestKernel) -> Any:
+    few = (*instruction.operands[:3], *[instruction.operands[2]] * len(instruction.operands[3:]))
+    return CONCAT(operation, replace(instruction, operands=few), at, kernel)
+
+
+def moving(kind: type[Operation], wrong: Any) -> Any:
+    """The reading of elements with that of one operation replaced."""
+    right = elements.reading
+
+    def reading(operation: Operation, *others: Any) -> Any:
+        return wrong(operation, *others) if isinstance(operation, kind) else right(operation, *others)
+
+    return reading
+
+
+PAD, CONCAT = elements.reading.dispatch(Pad), elements.reading.dispatch(Concat)
 WITHIN, CAST, STAGE_ELEMENTS = elements._within, scalars.ON_COMPLEX["cast"], maps.stage_elements
 COMPLETED = Scheduling._completed
 ELEMENTS = [
+    replaced("LANG-08.2-01", "frames in front alone, in kernels, what has a frame on both sides", make,
+             (elements, "reading", moving(Pad, framed_in_front)), name="framed_in_front"),
+    replaced("LANG-08.2-01", "joins three parts in kernels", make,
+             (elements, "reading", moving(Concat, three_parts)), name="three_parts"),
     replaced("LANG-08.2-01", "pads no k that a directive leaves open", make,
              (Scheduling, "_completed", unpadded_k), name="unpadded_k"),
     replaced("LANG-08.2-01", "assigns to elements between those of a step of 2", make,
@@ -211,7 +237,26 @@ def silent(self: KernelBuilder, label: str = "") -> None:
     """No barrier."""
 
 
+def last_tile_left_out(
+    kernel: Any, steps: int, depth: int, fill: maps.Fill, compute: maps.Compute, carried: Any
+) -> Any:
+    def but_the_last(step: Index, slot: Index) -> None:
+        last = steps - 1 if depth <= 3 else max(steps - 2, 0)
+        fill(step.at_most(last), slot)
+
+    return PIPELINED(kernel, steps, depth, but_the_last, compute, carried)
+
+
+PIPELINED = maps.pipelined
+
 STAGING = [
+    replaced(
+        "LANG-08.2-01",
+        "copies the tile before the last for it where a pipeline has more than three stages",
+        make,
+        (contractions, "pipelined", last_tile_left_out),
+        name="last_tile_left_out",
+    ),
     replaced(STAGES, "drops the barriers of stages", make, (KernelBuilder, "barrier", silent), name="dropped_barrier"),
     replaced(STAGES, "fills one buffer of a ring", make, (Stage, "fill", stale), name="stale_buffer"),
 ]

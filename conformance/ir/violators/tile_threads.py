@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -86,7 +89,19 @@ def claimed(self: Storage, at: Any, who: Any, base: int) -> None:
             raise
 
 
-BARRIERS, CLAIM = BlockState.barrier, Storage._claim
+def claimed_by_few(self: Storage, at: Any, who: Any, base: int) -> None:
+    try:
+        CLAIM(self, at, who, base)
+    except Race as race:
+        if self.clock.warps > 1 or race.access != "writes" or race.before != "writes":
+            raise
+
+
+def after_their_reads(self: GlobalStorage, at: Any, readers: Any) -> Any:
+    return np.full(np.shape(readers), -1, np.int64)
+
+
+BARRIERS, CLAIM, UNDER = BlockState.barrier, Storage._claim, BlockState.under
 
 MEETING = [
     replaced(BARRIER, "drops barriers", make, (BlockState, "barrier", orders_nothing), name="dropped_barrier"),
@@ -97,6 +112,10 @@ MEETING = [
     replaced(SCOPE, "takes lanes of a warp to be in step", make, *unseen(Race, unless=in_two_warps), name="in_step"),
     replaced(SCOPE, "sees no write after a read", make, *unseen(Race, unless=read_first), name="write_after_read"),
     replaced(SCOPE, "sees no race of two writes", make, (Storage, "_claim", claimed), name="two_writes"),
+    replaced(SCOPE, "sees no race of two writes of a block of one warp", make, (Storage, "_claim", claimed_by_few),
+             name="two_writes_of_a_warp"),
+    replaced(SCOPE, "lets a block write what another has read", make,
+             (GlobalStorage, "_earliest_seen", after_their_reads), name="write_after_another_block"),
     replaced(SCOPE, "lets two blocks write one element", make,
              (GlobalStorage, "_foreign", lambda self, stamps: False), name="blocks_unseen"),
 ]  # fmt: skip
@@ -310,6 +329,20 @@ def unmasked(self: If, block: BlockState, condition: Array) -> Any:
     return tuple(block.merged(condition.values, a, b) for a, b in zip(first, second, strict=True))
 
 
+DEPTHS: WeakKeyDictionary[BlockState, int] = WeakKeyDictionary()
+"""The masks within masks of each block."""
+
+
+@contextmanager
+def flat_from_the_third(self: BlockState, condition: Any, outer: Any) -> Iterator[None]:
+    DEPTHS[self] = depth = DEPTHS.get(self, 0) + 1
+    try:
+        with UNDER(self, condition, outer if depth < 3 else None):
+            yield
+    finally:
+        DEPTHS[self] = depth - 1
+
+
 LOOP = For.run
 
 
@@ -319,6 +352,7 @@ def controls(name: str, clause: str, description: str, owner: Any, attribute: st
 
 
 CONTROL = [
+    controls("flat", BLOCKS, "forgets the outer branches of the third", BlockState, "under", flat_from_the_third),
     controls("inclusive", REGIONS, "runs a loop for its stop too", For, "run", inclusive),
     controls("by_ones", REGIONS, "takes steps of one", For, "run", by_ones),
     controls("forgetful", REGIONS, "carries nothing from turn to turn", For, "run", first_only),

@@ -7,7 +7,18 @@ from typing import Any
 from tessera_conformance.strength import violates
 from tessera_reference.mesh.memory import AddressSpaceMemory
 
-from .changes import INVALID, BuildsOnce, Call, Given, accepting, answering, refusing, restating, without_waiting
+from .changes import (
+    INVALID,
+    Answer,
+    BuildsOnce,
+    Call,
+    Given,
+    accepting,
+    answering,
+    refusing,
+    restating,
+    without_waiting,
+)
 
 NOT_INITIALIZED = "TESS_ERR_NOT_INITIALIZED"
 
@@ -37,7 +48,25 @@ def reclaiming(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     return call(**given)
 
 
+def ending_all(kind: str) -> Answer:
+    """The handles of a kind end with any context."""
+
+    def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+        result = call(**given)
+        for handle, _ in adapter.runtime.handles.live(kind):
+            adapter.runtime.handles.end(handle)
+        return result
+
+    return answer
+
+
 CONTEXTS = [
+    *(
+        answering(
+            "RT-04.1-20", f"ends_every_{kind}", f"ends every {kind} with a context", "tessShutdown", ending_all(kind)
+        )
+        for kind in ("module", "kernel", "profiler")
+    ),
     answering("RT-04.1-19", "unknown_context", "gives a context that no call knows", "tessInit", unknown),
     *(
         refusing("RT-04.1-19", f"refused_by_{function}", f"{function} refuses a live context", function, status=INVALID)

@@ -31,6 +31,21 @@ CHANGES: dict[str, tuple[str, Callable[[Given], dict[str, Any]]]] = {
     "nothing": ("copies nothing", lambda given: {"bytes": 0}),
 }
 
+LARGE = 4096
+"""Bytes from which on a copy goes another way."""
+
+LARGE_CHANGES: dict[str, tuple[str, Callable[[Given], dict[str, Any]]]] = {
+    "large_source_rounded": (
+        "rounds the source of a large copy down to a word",
+        lambda given: {"src": given["src"] // 4 * 4} if given["bytes"] > LARGE else {},
+    ),
+    "large_target_rounded": (
+        "rounds the target of a large copy down to a word",
+        lambda given: {"dst": given["dst"] // 4 * 4} if given["bytes"] > LARGE else {},
+    ),
+}
+CHANGES |= LARGE_CHANGES
+
 CHANGED: list[Violation] = [
     accepting(
         CLAUSES[kind],

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakSet
 
 from tessera_conformance.adapter import Refusal
-from tessera_conformance.strength import Violation
+from tessera_conformance.strength import Violation, replaced
 from tessera_reference.mesh.engine import Signal
 from tessera_reference.runtime import calls
-from tessera_reference.runtime.streams import CopyWork, RecordWork, WaitWork
+from tessera_reference.runtime.streams import CopyWork, RecordWork, Stream, WaitWork, Work
 
-from .changes import INVALID, Call, Given, answering
+from .changes import INVALID, BuildsOnce, Call, Given, answering
 from .order import both, broken, exchanging
 
 
@@ -101,6 +102,65 @@ def refuses_its_own(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
         raise Refusal(INVALID, "call", "tessStreamWaitEvent: not this")
     return call(**given)
 
+
+ENQUEUE, SYNCHRONIZE, WAIT = Stream.enqueue, Stream.synchronize, WaitWork.run
+ENDED: WeakSet[Work] = WeakSet()
+"""Waits that hold nothing back any more."""
+
+
+async def unless_ended(self: WaitWork, rank: int) -> None:
+    if self not in ENDED:
+        await WAIT(self, rank)
+
+
+def waits_of(stream: Any) -> list[Work]:
+    """The waits of a stream that are queued, in order."""
+    return [work for work in stream.queued if isinstance(work, WaitWork)]
+
+
+def ends_the_wait_before(self: Stream, work: Work) -> None:
+    last = next(reversed(self.queued), None)
+    if isinstance(work, WaitWork) and isinstance(last, WaitWork):
+        ENDED.add(last)
+    ENQUEUE(self, work)
+
+
+def ends_all_waits_before(self: Stream, work: Work) -> None:
+    if isinstance(work, WaitWork):
+        ENDED.update(waits_of(self))
+    ENQUEUE(self, work)
+
+
+def ends_waits_of_others(self: Stream) -> None:
+    for other in self.mesh.streams.values():
+        if other is not self:
+            ENDED.update(waits_of(other)[:-1])
+    SYNCHRONIZE(self)
+
+
+def ended_by_a_record(self: Stream, work: Work) -> None:
+    if isinstance(work, RecordWork):
+        ENDED.update(waits_of(self)[:-1])
+    ENQUEUE(self, work)
+
+
+def joining(name: str, description: str, attribute: str, substitute: Any) -> Violation:
+    """A stream that waits for several others, and forgets one of them."""
+    substitutions = (Stream, attribute, substitute), (WaitWork, "run", unless_ended)
+    return replaced("RT-12-03", description, BuildsOnce, *substitutions, name=name)
+
+
+JOINS = [
+    joining("join_replaces", "keeps the last of waits that follow one another", "enqueue", ends_the_wait_before),
+    joining("join_replaces_all", "keeps the last wait of a stream", "enqueue", ends_all_waits_before),
+    joining(
+        "join_forgets",
+        "forgets all waits of a stream but the last when another is synchronized",
+        "synchronize",
+        ends_waits_of_others,
+    ),
+    joining("join_recorded", "forgets all waits but the last before a recording", "enqueue", ended_by_a_record),
+]
 
 RUNS: list[Violation] = [
     broken("RT-12-03", "no_wait", "does not wait for events", WaitWork, "run", no_wait),

@@ -7,11 +7,11 @@ from typing import Any
 
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.abi.status import Failure
-from tessera_reference.runtime.streams import Stream, WaitWork
+from tessera_reference.runtime.streams import Stream, WaitWork, Work
 
 from .changes import BuildsOnce, Call, Given, answering
 
-FAIL, SYNCHRONIZE, WAIT = Stream.fail, Stream.synchronize, WaitWork.run
+FAIL, ENQUEUE, SYNCHRONIZE, WAIT = Stream.fail, Stream.enqueue, Stream.synchronize, WaitWork.run
 
 
 def told(clause: str, name: str, description: str, synchronize: Any) -> Violation:
@@ -64,7 +64,29 @@ def with_the_destroyed(adapter: Any, call: Call, given: Given) -> dict[str, Any]
     return call(**given)
 
 
+def not_of_the_last_rank(self: Stream, failure: Failure, number: int, rank: int) -> None:
+    if rank == 0 or rank < len(self.mesh.devices) - 1:
+        FAIL(self, failure, number, rank)
+
+
+def not_of_others(self: Stream, failure: Failure, number: int, rank: int) -> None:
+    if rank in (0, len(self.mesh.devices) - 1):
+        FAIL(self, failure, number, rank)
+
+
+def gone_with_new_work(self: Stream, work: Work) -> None:
+    if not self.queued:
+        self.failures = {}
+    ENQUEUE(self, work)
+
+
 KEPT = [
+    replaced("RT-07-07", "loses an error of the last rank alone", BuildsOnce, (Stream, "fail", not_of_the_last_rank),
+             name="not_of_the_last_rank"),
+    replaced("RT-07-07", "loses errors of ranks between the first and the last", BuildsOnce,
+             (Stream, "fail", not_of_others), name="not_of_others"),
+    replaced("RT-07-07", "forgets an error when a stream that is done gets new work", BuildsOnce,
+             (Stream, "enqueue", gone_with_new_work), name="gone_with_new_work"),
     replaced("RT-06-06", "keeps one error for all streams of a mesh", BuildsOnce, (Stream, "fail", one_slot),
              name="one_slot"),
     replaced("RT-07-07", "lets an error travel along an event", BuildsOnce, (WaitWork, "run", handed_on),

@@ -287,7 +287,21 @@ class ReplayOvertakes(ReferenceAdapter):
         return answer
 
 
+FEW = 8
+"""The nodes of a graph that a small runtime has room for."""
+
+
+async def few_nodes(self: GraphWork, rank: int) -> None:
+    await REPLAY(replace(self, works=self.works[:FEW]), rank)
+
+
+async def copies_last(self: GraphWork, rank: int) -> None:
+    await REPLAY(replace(self, works=sorted(self.works, key=lambda work: work.kind == "copy")), rank)
+
+
 REPLAYED = [
+    replaying("RT-12-08", "few_nodes", "replays eight nodes of a graph", few_nodes),
+    replaying("RT-12-08", "copies_last", "replays the copies of a graph behind its launches", copies_last),
     replaying("RT-12-08", "last_node_first", "replays the last node first", last_node_first),
     replaying("RT-12-08", "first_rank_only", "replays on the first rank alone", first_rank_only),
     replaying("RT-12-08", "silent", "tells nothing of what fails in a replay", silent),

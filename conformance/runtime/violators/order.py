@@ -50,7 +50,13 @@ def busy_beside(stream: Stream, rank: int, one: Work, two: Work) -> bool:
     return bool(others) and both(LaunchWork, LaunchWork)(stream, rank, one, two)
 
 
+def in_a_long_queue(stream: Stream, rank: int, one: Work, two: Work) -> bool:
+    long = len(stream._mailboxes[rank].work) > 8
+    return stream.priority > 0 and long and both(CopyWork, CopyWork)(stream, rank, one, two)
+
+
 EXCHANGED = [
+    exchanging("RT-12-01", "urgent_copies", "exchanges copies of urgent streams with long queues", in_a_long_queue),
     exchanging("RT-06-01", "exchanged_when_busy", "keeps the order of launches only on an idle machine", busy_beside),
     exchanging("RT-02-05", "copies_overtake", "lets copies overtake launches", both(LaunchWork, CopyWork)),
     exchanging("RT-02-05", "launches_overtake", "lets launches overtake copies", both(CopyWork, LaunchWork)),

@@ -7,12 +7,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.mesh import trace
 from tessera_reference.mesh.trace import Profiler, Record
 from tessera_reference.runtime import calls
+from tessera_reference.runtime.contexts import Context
+from tessera_reference.runtime.streams import Work
+
+PROFILE = Work.profile
 
 Event = dict[str, Any]
 SLICE, FLOW, ADD, WRITE = trace._slice, trace._flow, Profiler.add, trace.write_trace
@@ -132,6 +137,18 @@ class NotesBefore(ReferenceAdapter):
         return answer
 
 
+FIRST_MESH: WeakKeyDictionary[Context, int] = WeakKeyDictionary()
+"""The mesh whose work was the first to be profiled, by context."""
+
+
+def of_the_first_mesh(self: Work, rank: int, start: int, *others: Any, **more: Any) -> None:
+    mesh = self.stream.mesh
+    if mesh.context.profilers and FIRST_MESH.setdefault(mesh.context, mesh.handle) == mesh.handle:
+        PROFILE(self, rank, start, *others, **more)
+
+
 MEANWHILE = [
+    replaced("RT-17-01", "records the first mesh of a context alone", make, (Work, "profile", of_the_first_mesh),
+             name="of_the_first_mesh"),
     replaced("RT-17-01", "tells of what was done before the profiler started", NotesBefore, name="before_the_start"),
-]
+]  # fmt: skip

@@ -67,6 +67,25 @@ def test_a_token_comes_out_of_the_channel_that_it_went_into(impl, check, count):
     check.equal(actual, [[place + 10] for place in range(count)], "the tokens of each consumer")
 
 
+@clause("WSP-02.1-01", "WSP-02.1-02")
+@pytest.mark.parametrize("length", [8, 31, 32, 63, 64, 90])
+def test_names_differ_in_every_character(impl, check, length):
+    """Channels, processes and kernels whose names share so many characters at the beginning are different ones."""
+    begin = "n" * length
+    names = [begin, *(begin + end for end in ("a", "b", "ab"))]
+    producers = [process(f"p{name}", send(name, place), close(name)) for place, name in enumerate(names)]
+    program = network(
+        *producers,
+        *(process(name, consume(name, run(name))) for name in reversed(names)),
+        channels=channels(*names),
+        kernels=[{"name": name, "cycles": place + 1} for place, name in enumerate(names)],
+    )
+    ending = completed(impl, check, program)
+    for place, name in enumerate(names):
+        check.equal(arrivals(ending, name), [place], f"the tokens of {name}")
+        check.equal(kernels(ending, name), [name], f"the kernels of {name}")
+
+
 @clause("WSP-02.1-02")
 @pytest.mark.parametrize("cycles", [(5, 7, 5), (1,), (3, 2, 1, 2, 3), (9,) * 12], ids=str)
 def test_a_process_does_one_thing_after_the_other(impl, check, cycles):

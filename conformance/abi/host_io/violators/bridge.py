@@ -13,7 +13,7 @@ from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.host_io import bridge
 from tessera_reference.host_io.bridge import Bridge, Code, Exchange, LaunchArguments
 from tessera_reference.host_io.endpoint import Pair
-from tessera_reference.host_io.frames import Request
+from tessera_reference.host_io.frames import ErrorCode, Request, RequestFailed
 from tessera_reference.host_io.launches import launch
 from tessera_reference.host_io.machine import Place
 from tessera_reference.host_io.messages import KernelLaunch, MemoryWrite, TensorArgument
@@ -256,6 +256,25 @@ def first_rank_launched(
     _launch(self, code, kernel, places[:1], given)
 
 
+def one_launch_for_all(
+    self: Bridge, code: Code, kernel: KernelEntry, places: Sequence[Place], given: LaunchArguments
+) -> None:
+    self._begin("launch")
+    self._send([self._launch(code, kernel, list(enumerate(places)), given)])
+
+
+def all_at_once(host: Bridge, requests: Sequence[Request], buffers: Mapping[Pair, bytes] | None = None) -> Brought:
+    """However many requests the queue of the endpoint takes."""
+    shared = host.endpoint.share(buffers or {})
+    frames = [bridge.write_frame(_value_of(request)) for request in requests]
+    answers = host.endpoint.exchange(frames)
+    host.exchanges += map(Exchange, frames, answers)
+    for answer in map(json.loads, answers):
+        if not answer["completion"]["ok"]:
+            raise RequestFailed(ErrorCode(answer["completion"]["error_code"]), "a request was refused")
+    return shared
+
+
 def past_the_endpoint(
     self: Bridge, code: Code, kernel: KernelEntry, places: Sequence[Place], given: LaunchArguments
 ) -> None:
@@ -276,5 +295,7 @@ MEMORY = [
     bridging("HIO-D2-08", "shards_on_the_next_pe", "launches on the wrong PEs", "_tensor", on_the_next),
     bridging("HIO-D2-08", "one_tensor_elsewhere", "has one tensor on other PEs", "_tensor", one_tensor_elsewhere),
     bridging("HIO-D2-08", "launched_once", "launches on the first rank alone", "launch", first_rank_launched),
+    bridging("HIO-D2-08", "one_launch_for_all", "launches on every SIP by one message", "launch", one_launch_for_all),
+    bridging("HIO-D3-12", "all_at_once", "sends more requests than the queue takes", "_send", all_at_once),
     bridging("HIO-D7-34", "launched_past_io_cpu", "brings launches to the PEs itself", "launch", past_the_endpoint),
 ]

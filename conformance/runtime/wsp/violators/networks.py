@@ -5,6 +5,9 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
+from tessera_conformance.strength import violates
+from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.wsp.forms import Reader
 from tessera_reference.wsp.machine import ChannelState, Machine, Party, TensorMap
 
 from .answers import Answer, answered
@@ -73,7 +76,37 @@ def of_states(state: str) -> Any:
     return of_report(lambda report: [channel.update(state=state) for channel in report["channels"]])
 
 
+SIGNIFICANT = 32
+
+
+def cut(value: Any) -> Any:
+    """A program whose names have at most so many characters."""
+    if isinstance(value, str):
+        return value[:SIGNIFICANT]
+    if isinstance(value, dict):
+        return {name: cut(member) for name, member in value.items()}
+    return [cut(member) for member in value] if isinstance(value, list) else value
+
+
+@violates("WSP-02.1-01", "tells names apart by 32 characters")
+class ShortNames(ReferenceAdapter):
+    def wsp_execute(self, *, program: Any) -> dict[str, Any]:
+        """The outcome of a program with short names."""
+        return super().wsp_execute(program=cut(program))
+
+
+def first_alike(self: Reader, kind: str, value: Any, path: str) -> int:
+    """Return the id of the first name that begins alike."""
+    alike = next((name for name in self.ids[kind] if str(value)[:SIGNIFICANT] == name[:SIGNIFICANT]), value)
+    return RESOLVE(self, kind, alike, path)
+
+
+RESOLVE = Reader.resolve
+
 NETWORKS = [
+    changed("WSP-02.1-01", "first_alike", "takes the first channel or kernel that begins alike", (
+        Reader, "resolve", first_alike
+    )),
     answered("WSP-02.4-05", "host_threads", "takes a cycle more in one run of seven", now_and_then, "execute"),
     answered("WSP-02.1-04", "last_token_untold", "does not give the last token to a consumer", without_last, "execute"),
     answered("WSP-02.1-04", "last_token_first", "gives the tokens backwards", reversed_arrivals, "execute"),
