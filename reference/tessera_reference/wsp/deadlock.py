@@ -11,7 +11,7 @@ from html import escape
 from typing import Any
 
 from .errors import first_cycle
-from .machine import CHANNEL_EMPTY_WAIT, CHANNEL_FULL_WAIT, RESOURCE_OF, TASK_WAIT
+from .machine import RESOURCE_OF
 from .package import Package, capacity_of, no_scopes_of
 
 Result = Mapping[str, Any]
@@ -63,11 +63,11 @@ def _waiting(package: Package, waiting: Result) -> Iterator[dict[str, Any]]:
             yield {"process": process.name, **at["waiting"]}
     empty = _awaited_channels(waiting)
     for task in waiting["tasks"]:
-        reason, subject = TASK_WAIT, "tasks"
+        reason, subject = "TASK_WAIT", "tasks"
         if task["full"] is not None:
-            reason, subject = CHANNEL_FULL_WAIT, task["full"]
+            reason, subject = "CHANNEL_FULL_WAIT", task["full"]
         elif task["task"] in empty:
-            reason, subject = CHANNEL_EMPTY_WAIT, package.channels[empty[task["task"]][0]].name
+            reason, subject = "CHANNEL_EMPTY_WAIT", package.channels[empty[task["task"]][0]].name
         stated = {"task": task["task"], "process": package.processes[task["process"]].name}
         yield {**stated, "statement": task["statement"], "reason": reason, "for": subject}
 
@@ -116,8 +116,8 @@ def _wait_graph(package: Package, waiting: Result) -> dict[str, list[str]]:
     for name, at in zip(processes, waiting["processes"], strict=True):
         if at["waiting"] is not None:
             reason, subject = at["waiting"]["reason"], at["waiting"]["for"]
-            kind = "channel" if reason in (CHANNEL_EMPTY_WAIT, CHANNEL_FULL_WAIT) else "resource"
-            graph[name] = [] if reason == TASK_WAIT else [f"{kind} {subject}"]
+            kind = "channel" if reason in ("CHANNEL_EMPTY_WAIT", "CHANNEL_FULL_WAIT") else "resource"
+            graph[name] = [] if reason == "TASK_WAIT" else [f"{kind} {subject}"]
     consumes = [package.processes[place].consumes for place in alive]
     produces = [package.processes[place].produces for place in alive]
     for place, channel in enumerate(waiting["channels"]):
@@ -324,7 +324,7 @@ def _exhausted(report: Mapping[str, Any]) -> dict[str, int]:
     resources = {
         _knob_of(name): report["resources"][name]["size"] for reason, name in RESOURCE_OF.items() if reason in reasons
     }
-    full = {wait["for"] for wait in report["waiting"] if wait["reason"] == CHANNEL_FULL_WAIT}
+    full = {wait["for"] for wait in report["waiting"] if wait["reason"] == "CHANNEL_FULL_WAIT"}
     resources |= {
         capacity_of(channel["name"]): channel["capacity"] for channel in report["channels"] if channel["name"] in full
     }

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-# What can be wrong with a program, with a package and with a run.
-
 
 class WspFailure(Exception):
     """Anything that a program, a package or a caller got wrong; its text says what, where and what is expected."""
@@ -86,12 +84,8 @@ class RunError(WspFailure):
         return f"{self.code}: {self.problem}"
 
 
-# The four states of a capability (section 1.3).
-
-
 STATES = ("enforced", "recorded", "diagnosed", "unsupported")
-
-# A cycle in a graph of names.
+"""The states of a capability (section 1.3)."""
 
 
 def first_cycle(graph: Mapping[str, Sequence[str]]) -> list[str]:

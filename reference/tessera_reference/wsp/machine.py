@@ -21,24 +21,15 @@ from .package import CallSite, Package, capacity_of, no_scopes_of
 # Stalls by reason, in the document's vocabulary (section 3.4.2): how many episodes, and how long they lasted.
 
 
-TASK_RING_FULL = "TASK_RING_FULL"
-TENSORMAP_POOL_FULL = "TENSORMAP_POOL_FULL"
-DEPLIST_POOL_FULL = "DEPLIST_POOL_FULL"
-HEAP_ARENA_FULL = "HEAP_ARENA_FULL"
-READY_QUEUE_FULL = "READY_QUEUE_FULL"
-CHANNEL_EMPTY_WAIT = "CHANNEL_EMPTY_WAIT"
-CHANNEL_FULL_WAIT = "CHANNEL_FULL_WAIT"
 RESOURCE_OF = {
-    TASK_RING_FULL: "task_ring",
-    TENSORMAP_POOL_FULL: "tensormap_pool",
-    DEPLIST_POOL_FULL: "deplist_pool",
-    HEAP_ARENA_FULL: "heap_arena",
-    READY_QUEUE_FULL: "ready_queue",
+    "TASK_RING_FULL": "task_ring",
+    "TENSORMAP_POOL_FULL": "tensormap_pool",
+    "DEPLIST_POOL_FULL": "deplist_pool",
+    "HEAP_ARENA_FULL": "heap_arena",
+    "READY_QUEUE_FULL": "ready_queue",
 }
-REASONS = (*RESOURCE_OF, CHANNEL_EMPTY_WAIT, CHANNEL_FULL_WAIT)
-
-TASK_WAIT = "TASK_WAIT"
-"""A process waits for tasks, or a task for tasks that it depends on: a reason in reports, and no stall (AMB-WSP-46)."""
+REASONS = (*RESOURCE_OF, "CHANNEL_EMPTY_WAIT", "CHANNEL_FULL_WAIT")
+"""The reasons of stalls. A wait for tasks has the reason TASK_WAIT in reports, and is no stall (AMB-WSP-46)."""
 
 
 class Stalls:
@@ -50,12 +41,12 @@ class Stalls:
 
     def begin(self, reason: str) -> None:
         """One more episode."""
-        if reason != TASK_WAIT:
+        if reason in REASONS:
             self.count[reason] += 1
 
     def end(self, reason: str, cycles: int) -> None:
         """An episode ends after so many cycles."""
-        if reason != TASK_WAIT:
+        if reason in REASONS:
             self.cycles[reason] += cycles
 
 
@@ -370,15 +361,15 @@ class Resources:
         """The reason why a task cannot be issued: the first resource that lacks, in the order of the document."""
         used, sizes = self.used, self.sizes
         if used["task_ring"] >= sizes["task_ring"]:
-            return TASK_RING_FULL
+            return "TASK_RING_FULL"
         if used["tensormap_pool"] + len(site.writes) > sizes["tensormap_pool"]:
-            return TENSORMAP_POOL_FULL
+            return "TENSORMAP_POOL_FULL"
         if used["deplist_pool"] + nodes > sizes["deplist_pool"]:
-            return DEPLIST_POOL_FULL
+            return "DEPLIST_POOL_FULL"
         if used["heap_arena"] + site.heap > sizes["heap_arena"]:
-            return HEAP_ARENA_FULL
+            return "HEAP_ARENA_FULL"
         if worker.places >= sizes["ready_queue"]:
-            return READY_QUEUE_FULL
+            return "READY_QUEUE_FULL"
         return None
 
     def take(self, site: CallSite, nodes: int, worker: WorkerState) -> None:
@@ -646,7 +637,7 @@ class Machine:
         while task.sent < len(signals):
             channel = self.channels[signals[task.sent]]
             if not channel.send((TASK, task.number), task.number):
-                self.wait(task, CHANNEL_FULL_WAIT, self.package.channels[channel.index].name)
+                self.wait(task, "CHANNEL_FULL_WAIT", self.package.channels[channel.index].name)
                 return
             task.sent += 1
         self._complete(task)

@@ -19,39 +19,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
-from . import policies
+from . import policies, statements
 from .deadlock import explained
 from .errors import DeviceNeeded, WspFailure
 from .kernels import Kernel, Operand
 from .package import Package, Process
 from .run import MOST_STEPS, RUNS, Run, inputs
-from .statements import (
-    Body,
-    Close,
-    Cond,
-    Constant,
-    Consume,
-    Expression,
-    Input,
-    Load,
-    Operation,
-    Receive,
-    Repeat,
-    RunKernel,
-    Scope,
-    Send,
-    SlotValue,
-    Statement,
-    SymbolValue,
-    Task,
-    Wait,
-)
+from .statements import Body, Expression, Statement
 
 RUNTIME = ("machine.c", "processes.c", "run.c", "main.c")
 """The pieces of the runtime, after `program.h`."""
 INCLUDE = '#include "program.h"\n'
-INSTRUCTIONS = {"fill": "FILL", "iota": "IOTA", "copy": "COPY", "sum": "SUM"}
-"""The names of instructions in C; the others are `KERNEL_` and their name."""
 
 
 def c_program(packages: Sequence[Package]) -> str:
@@ -162,20 +140,20 @@ class Tables:
         """The place of an expression, whose operands come before it."""
         stated: list[int | str]
         match expression:
-            case Constant(value):
+            case statements.Constant(value):
                 stated = ["CONSTANT", f"UINT64_C({value})"]
-            case SymbolValue(symbol):
+            case statements.SymbolValue(symbol):
                 stated = ["SYMBOL", symbol]
-            case SlotValue(slot):
+            case statements.SlotValue(slot):
                 stated = ["SLOT", slot]
-            case Input(name):
+            case statements.Input(name):
                 stated = [f"INPUT_{name.upper()}", 0]
-            case Operation(name, operands):
+            case statements.Operation(name, operands):
                 stated = [name.upper(), 0, row(*map(self._value, operands))]
         self.expressions.append(row(*stated, *([] if len(stated) == 3 else ["{0}"])))
         return len(self.expressions) - 1
 
-    def _site(self, call: RunKernel | Task) -> int:
+    def _site(self, call: statements.RunKernel | statements.Task) -> int:
         """The place of a call of a kernel."""
         site = self.package.site(call)
         scalars = [self._value(scalar) for scalar in site.scalars]
@@ -203,46 +181,46 @@ class Tables:
 
     def _statement(self, statement: Statement, path: str, depth: int) -> None:
         match statement:
-            case Send(channel, value):
+            case statements.Send(channel, value):
                 self._step("SEND", path, channel, self._value(value))
-            case Receive(channel, into):
+            case statements.Receive(channel, into):
                 self._step("RECEIVE", path, channel, into)
-            case Consume(channel, into, body):
+            case statements.Consume(channel, into, body):
                 head = self._step("CONSUME", path, channel, into)
                 self._body(body, f"{path}/body", depth)
                 self._step("JUMP", path, head)
                 self.steps[head][4] = len(self.steps)
-            case Close(channel):
+            case statements.Close(channel):
                 self._step("CLOSE", path, channel)
-            case Scope(body):
+            case statements.Scope(body):
                 self._step("BEGIN_SCOPE", path)
                 self._body(body, f"{path}/body", depth)
                 self._step("END_SCOPE", path)
-            case Cond(when, then, otherwise):
+            case statements.Cond(when, then, otherwise):
                 branch = self._step("BRANCH", path, self._value(when))
                 self._body(then, f"{path}/then", depth)
                 skip = self._step("JUMP", path)
                 self.steps[branch][3] = len(self.steps)
                 self._body(otherwise, f"{path}/otherwise", depth)
                 self.steps[skip][2] = len(self.steps)
-            case Repeat(count, body, index):
+            case statements.Repeat(count, body, index):
                 self._step("REPEAT", path, self._value(count), depth)
                 turn = self._step("TURN", path, 0, depth, "NONE" if index is None else index)
                 self._loop_depth = max(self._loop_depth, depth + 1)
                 self._body(body, f"{path}/body", depth + 1)
                 self._step("JUMP", path, turn)
                 self.steps[turn][2] = len(self.steps)
-            case Load(slot, tensor, element):
+            case statements.Load(slot, tensor, element):
                 self.numbers += [tensor]
                 self._step("LOAD", path, slot, len(self.numbers) - 1, self._value(element))
                 self._step("LOADED", path, slot, tensor)
-            case Wait():
+            case statements.Wait():
                 self._step("WAIT", path)
-            case RunKernel():
+            case statements.RunKernel():
                 site = self._site(statement)
                 for kind in ("RUN", "ELAPSE", "APPLY"):
                     self._step(kind, path, site)
-            case Task():
+            case statements.Task():
                 key = "NONE" if statement.key is None else self._value(statement.key)
                 self._step("TASK", path, self._site(statement), key)
 
@@ -259,9 +237,8 @@ def _instructions(kernel: Kernel) -> Iterator[str]:
         return row("OF_CONSTANT", f"UINT64_C({stated.constant})")
 
     for instruction in kernel.payload.instructions:
-        op = INSTRUCTIONS.get(instruction.op, f"KERNEL_{instruction.op.upper()}")
         operands = [*map(operand, instruction.operands), row("OF_CONSTANT", 0)][:2]
-        yield row(op, places["tensor"][instruction.destination], row(*operands))
+        yield row(f"KERNEL_{instruction.op.upper()}", places["tensor"][instruction.destination], row(*operands))
 
 
 # Building and running the program.

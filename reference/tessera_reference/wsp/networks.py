@@ -30,45 +30,36 @@ def execute(network: Any, engine: Callable[[Package], Run | NativeRun] = Run) ->
     Raises `ProgramRefused`, and `UnsupportedDirective` for an unknown policy.
     """
     stated = members(network, "", ("channels", "kernels", "processes"), ("dispatch", "task_window"))
-    reading = _Reading()
-    cycles = {kernel["name"]: kernel["cycles"] for kernel in objects(stated["kernels"], "/kernels")}
+    translation = _Translation()
     processes = [
-        {
-            "name": process["name"],
-            "body": reading.body(process["body"], f"/processes/{place}/body", [f"s{place}"]),
-        }
+        {"name": process["name"], "body": translation.body(process["body"], f"/processes/{place}/body", [f"s{place}"])}
         for place, process in enumerate(objects(stated["processes"], "/processes"))
     ]
-    on_target = target("cpu_sim")
-    assert on_target is not None
+    cycles = {kernel["name"]: kernel["cycles"] for kernel in objects(stated["kernels"], "/kernels")}
+    schedule = {part: stated[part] for part in ("task_window",) if part in stated}
+    if "dispatch" in stated:
+        dispatch = members(stated["dispatch"], "/dispatch", ("policy", "workers"))
+        schedule["policy"] = {"id": dispatch["policy"], "parameters": {"workers": dispatch["workers"]}}
+    cpu_sim = target("cpu_sim")
+    assert cpu_sim is not None
     package, _ = compile_program(
         {
             "name": "network",
-            "kernels": list(reading.forms_of_kernels(cycles)),
-            "schedule": _schedule(stated),
+            "kernels": list(translation.program_kernels(cycles)),
+            "schedule": schedule,
             "csp": {"channels": stated["channels"], "processes": processes},
-            "tensors": [{"name": tensor, **TENSOR} for tensor in reading.tensors],
+            "tensors": [{"name": tensor, **TENSOR} for tensor in translation.tensors],
         },
-        on_target,
+        cpu_sim,
     )
     run = engine(package)
     events = run.observe()
-    return _ending(package, run.finish().result(), events, [kernel for kernel, *_ in reading.kernels])
-
-
-def _schedule(network: Mapping[str, Any]) -> dict[str, Any]:
-    schedule: dict[str, Any] = {}
-    if "dispatch" in network:
-        dispatch = members(network["dispatch"], "/dispatch", ("policy", "workers"))
-        schedule["policy"] = {"id": dispatch["policy"], "parameters": {"workers": dispatch["workers"]}}
-    if "task_window" in network:
-        schedule["task_window"] = network["task_window"]
-    return schedule
+    return _ending(package, run.finish().result(), events, [kernel for kernel, *_ in translation.kernels])
 
 
 @dataclass
-class _Reading:
-    """Statements of a network as those of a program, and the forms of kernels and the tensors that they use."""
+class _Translation:
+    """Statements of a network as those of a program, and the kernels and tensors that they use."""
 
     kernels: dict[tuple[str, int, int], str] = field(default_factory=dict)
     """The name of the kernel in the program, by its name in the network and how many tensors it reads and writes."""
@@ -118,67 +109,62 @@ class _Reading:
         form = (name(value, f"{path}/kernel"), reads, writes)
         return self.kernels.setdefault(form, f"k{len(self.kernels)}")
 
-    def forms_of_kernels(self, cycles: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    def program_kernels(self, cycles: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """The kernels of the program: each writes its first tensors, and reads the others into the first."""
         for (kernel, reads, writes), called in self.kernels.items():
             if kernel not in cycles:
                 raise ProgramRefused("/kernels", f"has no kernel {kernel}")
             written = [f"w{place}" for place in range(writes)]
             read = [f"r{place}" for place in range(reads)]
-            instructions = [_instruction("fill", name, {"constant": 0}) for name in written]
-            instructions += [_instruction("add", "w0", {"parameter": "w0"}, {"parameter": name}) for name in read]
+            instructions: list[dict[str, Any]] = [
+                {"op": "fill", "destination": name, "operands": [{"constant": 0}]} for name in written
+            ]
+            instructions += [
+                {"op": "add", "destination": "w0", "operands": [{"parameter": "w0"}, {"parameter": name}]}
+                for name in read
+            ]
             parameters = [{"name": name, "kind": "tensor"} for name in (*written, *read)]
             payload = {"form": "wsp-kernel", "parameters": parameters, "instructions": instructions}
             yield {"name": called, "payload": payload, "cycles": {"fixed": cycles[kernel], "per_element": 0}}
-
-
-def _instruction(op: str, destination: str, *operands: Mapping[str, Any]) -> dict[str, Any]:
-    return {"op": op, "destination": destination, "operands": list(operands)}
 
 
 def _ending(
     package: Package, result: Mapping[str, Any], events: Sequence[Sequence[Any]], kernels: Sequence[str]
 ) -> dict[str, Any]:
     """The outcome of a run that has ended, and the record of its events."""
-    arrivals: dict[str, list[dict[str, Any]]] = {member.name: [] for member in package.processes}
-    reports: dict[str, list[dict[str, Any]]] = {member.name: [] for member in package.processes}
-    tasks = []
-    for kind, *facts in events:
+    processes = [process.name for process in package.processes]
+    ending: dict[str, Any] = {
+        "outcome": result["outcome"],
+        "total_cycles": result["statistics"]["total_cycles"],
+        "arrivals": {process: [] for process in processes},
+        "kernels": {process: [] for process in processes},
+        "tasks": [],
+    }
+    for kind, who, what, value in events:
         if kind == "arrival":
-            process, channel, token = facts
-            arrivals[package.processes[process].name].append(
-                {"channel": package.channels[channel].name, "token": token}
-            )
+            arrival = {"channel": package.channels[what].name, "token": value}
+            ending["arrivals"][processes[who]].append(arrival)
         elif kind == "kernel":
-            process, kernel, cycles = facts
-            reports[package.processes[process].name].append({"kernel": kernels[kernel], "cycles": cycles})
+            ending["kernels"][processes[who]].append({"kernel": kernels[what], "cycles": value})
         else:
-            kernel, worker, cycles = facts
-            tasks.append({"kernel": kernels[kernel], "worker": worker, "cycles": cycles})
-    cycles = result["statistics"]["total_cycles"]
-    ending = {"outcome": result["outcome"], "total_cycles": cycles, "arrivals": arrivals, "kernels": reports}
-    ending["tasks"] = tasks
+            ending["tasks"].append({"kernel": kernels[who], "worker": what, "cycles": value})
     if "error" in result:
         error = result["error"]
         ending["error"] = f"{error['code']}: {error['process']}: {error['message']}"
     if "deadlock" in result:
-        ending["deadlock"] = _short(result["deadlock"])
+        report = result["deadlock"]
+        ending["deadlock"] = {  # what section 3.3 asks for
+            "window": report["window"],
+            "channels": [{"name": channel["name"], "state": channel["state"]} for channel in report["channels"]],
+            "waiting": [
+                {
+                    "process": wait["process"],
+                    "for": "task_window" if wait["for"] == "task_ring" else wait["for"],
+                    "reason": wait["reason"],
+                }
+                for wait in report["waiting"]
+                if "task" not in wait
+            ],
+            "mitigations": [f"{mitigation['knob']}: {mitigation['why']}" for mitigation in report["mitigations"]],
+        }
     return ending
-
-
-def _short(report: Mapping[str, Any]) -> dict[str, Any]:
-    """The members of a report that section 3.3 asks for."""
-    return {
-        "window": report["window"],
-        "channels": [{"name": channel["name"], "state": channel["state"]} for channel in report["channels"]],
-        "waiting": [
-            {
-                "process": waiter["process"],
-                "for": "task_window" if waiter["for"] == "task_ring" else waiter["for"],
-                "reason": waiter["reason"],
-            }
-            for waiter in report["waiting"]
-            if "task" not in waiter
-        ],
-        "mitigations": [f"{mitigation['knob']}: {mitigation['why']}" for mitigation in report["mitigations"]],
-    }

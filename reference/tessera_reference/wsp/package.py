@@ -12,28 +12,11 @@ from itertools import product
 from typing import Annotated, Any, Literal, NoReturn
 
 from ..ir.diagnostics import read_json
-from . import policies
+from . import policies, statements
 from .errors import STATES, ArgumentRefused, PackageRefused, ProgramRefused, UnsupportedDirective, first_cycle
 from .forms import MOST, Amount, Name, Reader, Size, Text, form, member, members, name, plain, text, whole
 from .kernels import DTYPES, Kernel, check_call
-from .statements import (
-    Body,
-    Close,
-    Cond,
-    Consume,
-    Expression,
-    Load,
-    Receive,
-    Repeat,
-    RunKernel,
-    Scope,
-    Send,
-    Statement,
-    Task,
-    TensorArgument,
-    Wait,
-    read_expression,
-)
+from .statements import Body, Expression, Statement, TensorArgument, read_expression
 from .targets import NAMES, Target, target
 
 # The canonical bytes of a package and its content hash (section 7.2).
@@ -162,9 +145,9 @@ class Process:
         """The channels that it sends to or closes, or its tasks signal, in order of first mention (AMB-WSP-39)."""
         channels: dict[int, None] = {}
         for _, statement in walk(self.body, ""):
-            if isinstance(statement, Send | Close):
+            if isinstance(statement, statements.Send | statements.Close):
                 channels[statement.channel] = None
-            elif isinstance(statement, Task):
+            elif isinstance(statement, statements.Task):
                 channels |= dict.fromkeys(statement.signals)
         return tuple(channels)
 
@@ -173,9 +156,9 @@ class Process:
         """The channels from which it, or a task of it, takes tokens, in order of first mention."""
         channels: dict[int, None] = {}
         for _, statement in walk(self.body, ""):
-            if isinstance(statement, Receive | Consume):
+            if isinstance(statement, statements.Receive | statements.Consume):
                 channels[statement.channel] = None
-            elif isinstance(statement, Task):
+            elif isinstance(statement, statements.Task):
                 channels |= dict.fromkeys(statement.waits)
         return tuple(channels)
 
@@ -266,7 +249,7 @@ class Package:
     tensors: tuple[Tensor, ...]
     stream_graph: Mapping[str, Any] | None = None
 
-    def statements(self) -> Iterator[tuple[str, Statement]]:
+    def walk(self) -> Iterator[tuple[str, Statement]]:
         """Every statement of every process, with its path."""
         for place, process in enumerate(self.processes):
             yield from walk(process.body, f"/csp/processes/{place}/body")
@@ -275,7 +258,7 @@ class Package:
     def _sites(self) -> dict[int, CallSite]:
         return {}
 
-    def site(self, call: RunKernel | Task) -> CallSite:
+    def site(self, call: statements.RunKernel | statements.Task) -> CallSite:
         """Return the call of a statement of this package, which all executions share."""
         if id(call) not in self._sites:
             kernel = self.kernels[call.kernel]
@@ -292,7 +275,7 @@ class Package:
                 tuple(dict.fromkeys(tensor for tensor in tensors.values() if tensor not in writes)),
                 writes,
                 sum(self.tensors[write].nbytes for write in writes),
-                *((call.waits, call.signals) if isinstance(call, Task) else ()),
+                *((call.waits, call.signals) if isinstance(call, statements.Task) else ()),
             )
         return self._sites[id(call)]
 
@@ -330,9 +313,9 @@ def walk(body: Body, path: str) -> Iterator[tuple[str, Statement]]:
     for place, statement in enumerate(body):
         at = f"{path}/{place}"
         yield at, statement
-        if isinstance(statement, Scope | Consume | Repeat):
+        if isinstance(statement, statements.Scope | statements.Consume | statements.Repeat):
             yield from walk(statement.body, f"{at}/body")
-        elif isinstance(statement, Cond):
+        elif isinstance(statement, statements.Cond):
             yield from walk(statement.then, f"{at}/then")
             yield from walk(statement.otherwise, f"{at}/otherwise")
 
@@ -398,22 +381,22 @@ def uses(package: Package, resources: Sequence[str] = ()) -> Iterator[tuple[str,
             yield "csp", "several_consumers", path
     if package.symbols:
         yield "predicates", "symbols_between_runs", "/symbols/0"
-    for path, statement in package.statements():
+    for path, statement in package.walk():
         match statement:
-            case Task():
+            case statements.Task():
                 if statement.waits or statement.signals:
                     yield "csp", "task_signals", path
                 if statement.key is not None:
                     yield "predicates", "dispatch_key", f"{path}/key"
-            case RunKernel():
+            case statements.RunKernel():
                 yield "csp", "process_kernels", path
-            case Wait():
+            case statements.Wait():
                 yield "csp", "wait", path
-            case Cond():
+            case statements.Cond():
                 yield "predicates", "cond", path
-            case Repeat():
+            case statements.Repeat():
                 yield "predicates", "repeat", path
-            case Load():
+            case statements.Load():
                 yield "predicates", "tensor_to_slot", path
 
 
@@ -475,8 +458,8 @@ def read(stated: Mapping[str, Any], reader: Reader) -> Package:
 def _check_calls(package: Package) -> None:
     """Raise `ProgramRefused` for arguments of a call that are too many or few, or of another kind, dtype or count."""
     checked: set[tuple[object, ...]] = set()
-    for at, call in package.statements():
-        if not isinstance(call, RunKernel | Task):
+    for at, call in package.walk():
+        if not isinstance(call, statements.RunKernel | statements.Task):
             continue
         tensors_of_call = (call.kernel, *(getattr(argument, "tensor", None) for argument in call.arguments))
         if tensors_of_call in checked:

@@ -13,11 +13,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..mesh.engine import Engine, Mailbox
+from . import statements
 from .deadlock import AMPLE, explained
 from .errors import ArgumentRefused, RunError
 from .machine import (
-    CHANNEL_EMPTY_WAIT,
-    CHANNEL_FULL_WAIT,
     CLOSED,
     KERNEL_ENDS,
     PROCESS,
@@ -25,7 +24,6 @@ from .machine import (
     REASONS,
     RESOURCE_OF,
     TASK,
-    TASK_WAIT,
     Agenda,
     Machine,
     Place,
@@ -36,23 +34,7 @@ from .machine import (
     path_of,
 )
 from .package import CallSite, Package, settings
-from .statements import (
-    Body,
-    Close,
-    Cond,
-    Consume,
-    Evaluate,
-    Expression,
-    Load,
-    Receive,
-    Repeat,
-    RunKernel,
-    Scope,
-    Send,
-    Task,
-    Wait,
-    compiled,
-)
+from .statements import Body, Evaluate, Expression, compiled
 
 Waits: TypeAlias = Generator[None, None, None]
 """A process that goes on; it yields where it waits, and is resumed when its reason to wait may have ended."""
@@ -117,55 +99,55 @@ class Processes:
         self.end(process)
         process.done = True
 
-    def body(self, process: ProcessState, statements: Body, outer: Place) -> Waits:
+    def body(self, process: ProcessState, body: Body, outer: Place) -> Waits:
         """Execute the statements of a body, in their order."""
         machine, slots = self.machine, self.machine.slots
-        for number, statement in enumerate(statements):
+        for number, statement in enumerate(body):
             process.place = here = (outer, number)
             self.steps.add()
             match statement:
-                case Task():
+                case statements.Task():
                     yield from self.task(process, statement)
-                case Send(channel, value):
+                case statements.Send(channel, value):
                     if not self.send(process, channel, value):
                         yield
-                case Receive(channel, into):
+                case statements.Receive(channel, into):
                     if not (yield from self.take(process, channel, into)):
                         self.refuse_end(channel)
-                case Consume(channel, into, body):
+                case statements.Consume(channel, into, inner):
                     while (yield from self.take(process, channel, into)):
-                        yield from self.body(process, body, (here, "body"))
+                        yield from self.body(process, inner, (here, "body"))
                         process.place = here
                         self.steps.add()
-                case Close(channel):
+                case statements.Close(channel):
                     machine.close(process, channel)
-                case Scope(body):
+                case statements.Scope(inner):
                     if not process.without_scopes:
                         process.scopes.append(self.begin_scope(process))
-                    yield from self.body(process, body, (here, "body"))
+                    yield from self.body(process, inner, (here, "body"))
                     if not process.without_scopes:
                         self.end_scope(process)
-                case Cond(when, then, otherwise):
+                case statements.Cond(when, then, otherwise):
                     if self.decide(when):
                         yield from self.body(process, then, (here, "then"))
                     else:
                         yield from self.body(process, otherwise, (here, "otherwise"))
-                case Repeat(count, body, index):
+                case statements.Repeat(count, inner, index):
                     for turn in range(self.value(count)):
                         process.place = here
                         self.steps.add()
                         if index is not None:
                             slots[index] = turn
-                        yield from self.body(process, body, (here, "body"))
-                case Load(slot, tensor, element):
+                        yield from self.body(process, inner, (here, "body"))
+                case statements.Load(slot, tensor, element):
                     place = self.value(element)
                     yield from self.await_tensors(process, (tensor,), ())
                     self.load(slot, tensor, place)
-                case Wait():
+                case statements.Wait():
                     if process.in_flight:
                         own = [task for task in machine.tasks.values() if task.process is process]
                         yield from self.await_tasks(process, own)
-                case RunKernel():
+                case statements.RunKernel():
                     yield from self.run(process, machine.package.site(statement))
 
     def send(self, process: ProcessState, channel: int, value: Expression) -> bool:
@@ -175,7 +157,7 @@ class Processes:
             raise RunError("SEND_AFTER_CLOSE", f"{process.name} has closed {name}")
         if machine.channels[channel].send((PROCESS, process.index), self.value(value)):
             return True
-        machine.wait(process, CHANNEL_FULL_WAIT, name)
+        machine.wait(process, "CHANNEL_FULL_WAIT", name)
         return False
 
     def take(self, process: ProcessState, channel: int, into: int) -> Generator[None, None, bool]:
@@ -183,7 +165,7 @@ class Processes:
         machine = self.machine
         token = machine.channels[channel].take((PROCESS, process.index))
         if token is None:
-            machine.wait(process, CHANNEL_EMPTY_WAIT, machine.package.channels[channel].name)
+            machine.wait(process, "CHANNEL_EMPTY_WAIT", machine.package.channels[channel].name)
             yield
             token = process.delivered
         if token == CLOSED:
@@ -197,7 +179,7 @@ class Processes:
         """Raise `RunError` for a receive from a channel that is closed and empty."""
         raise RunError("RECEIVE_AFTER_CLOSE", f"{self.machine.package.channels[channel].name} is closed and empty")
 
-    def task(self, process: ProcessState, task: Task) -> Waits:
+    def task(self, process: ProcessState, task: statements.Task) -> Waits:
         """Issue a task, when all that it needs is free; its operands are those of the first attempt."""
         machine, site = self.machine, self.machine.package.site(task)
         if process.closed and not process.closed.isdisjoint(site.signals):
@@ -209,7 +191,7 @@ class Processes:
         machine.end_wait(process)
         process.time = machine.agenda.now
 
-    def key(self, task: Task) -> int:
+    def key(self, task: statements.Task) -> int:
         """Return the key by which policies place a task."""
         return 0 if task.key is None else self.value(task.key)
 
@@ -229,20 +211,20 @@ class Processes:
             yield
 
     def await_tensors(self, process: ProcessState, reads: Sequence[int], writes: Sequence[int]) -> Waits:
-        """Wait for the tasks in flight that tensors depend on (AMB-WSP-47)."""
+        """statements.Wait for the tasks in flight that tensors depend on (AMB-WSP-47)."""
         yield from self.await_tasks(process, self.machine.tensor_map.dependencies(reads, writes).values())
 
     def await_tasks(self, process: ProcessState, tasks: Iterable[TaskState]) -> Waits:
-        """Wait until these tasks are complete."""
+        """statements.Wait until these tasks are complete."""
         for task in tasks:
             task.watchers.append(process)
             process.awaited += 1
         if process.awaited:
-            self.machine.wait(process, TASK_WAIT, "tasks")
+            self.machine.wait(process, "TASK_WAIT", "tasks")
             yield
 
     def load(self, slot: int, tensor: int, element: int) -> None:
-        """Load an element of a tensor into a slot, as u64 (AMB-WSP-13)."""
+        """statements.Load an element of a tensor into a slot, as u64 (AMB-WSP-13)."""
         stated = self.machine.package.tensors[tensor]
         if element >= stated.count:
             raise RunError("ELEMENT_OUT_OF_RANGE", f"{stated.name} has {stated.count} elements, and no {element}")
@@ -266,7 +248,7 @@ class Processes:
             self.machine.freed()
 
     def end(self, process: ProcessState) -> None:
-        """Close the channels that a process produces."""
+        """statements.Close the channels that a process produces."""
         for channel in process.produces:
             self.machine.close(process, channel)
 
@@ -326,7 +308,7 @@ def statistics(machine: Machine) -> dict[str, Any]:
 def _current_stalls(machine: Machine) -> list[dict[str, Any]]:
     stalls = []
     for process in machine.processes:
-        if process.waiting is not None and process.waiting.reason != TASK_WAIT:
+        if process.waiting is not None and process.waiting.reason != "TASK_WAIT":
             stalls.append({"process": process.name, **_stall(process.waiting)})
     for worker in machine.workers:
         if worker.task is not None and worker.task.waiting is not None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tessera_conformance.strength import Violation
-from tessera_reference.wsp.machine import CHANNEL_EMPTY_WAIT, Machine, ScopeState, TaskState
+from tessera_reference.wsp.machine import Machine, ScopeState, TaskState
 from tessera_reference.wsp.run import Processes
 from tessera_reference.wsp.statements import Scope, Wait
 
@@ -32,7 +32,7 @@ def missed(answer: Answer) -> None:
 def of_processes_alone(answer: Answer) -> None:
     """A deadlock in which no process waits for a channel is a completion."""
     waiting = answer.get("deadlock", {}).get("waiting", [])
-    if waiting and all(wait["reason"] != CHANNEL_EMPTY_WAIT for wait in waiting):
+    if waiting and all(wait["reason"] != "CHANNEL_EMPTY_WAIT" for wait in waiting):
         missed(answer)
 
 
@@ -142,7 +142,7 @@ def without_tasks(report: Answer) -> None:
 
 def one_reason(report: Answer) -> None:
     for wait in report["waiting"]:
-        wait["reason"] = CHANNEL_EMPTY_WAIT
+        wait["reason"] = "CHANNEL_EMPTY_WAIT"
 
 
 def no_object(report: Answer) -> None:

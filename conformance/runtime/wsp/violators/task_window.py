@@ -6,7 +6,7 @@ from typing import Any
 
 from tessera_reference.wsp import builder
 from tessera_reference.wsp.errors import ProgramRefused
-from tessera_reference.wsp.machine import TASK_RING_FULL, Machine, Resources
+from tessera_reference.wsp.machine import Machine, Resources
 
 from .changes import changed
 
@@ -28,8 +28,8 @@ def ignored(self: Any, site: Any, nodes: int, worker: Any) -> str | None:
 
 def drained(self: Any, site: Any, nodes: int, worker: Any) -> str | None:
     reason = SHORTAGE(self, site, nodes, worker)
-    self.draining = self.used["task_ring"] > 0 and (reason == TASK_RING_FULL or getattr(self, "draining", False))
-    return TASK_RING_FULL if self.draining else reason
+    self.draining = self.used["task_ring"] > 0 and (reason == "TASK_RING_FULL" or getattr(self, "draining", False))
+    return "TASK_RING_FULL" if self.draining else reason
 
 
 def freed_at_issue(self: Any, site: Any, nodes: int, worker: Any) -> None:

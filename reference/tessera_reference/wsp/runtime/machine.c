@@ -64,7 +64,7 @@ typedef struct {
 
 struct Task {
     Task *before, *after; /* in flight, by number */
-    u64 number, mark;
+    u64 number, mark; /* of the last search that found it */
     const Site *site;
     const char *statement;
     Process *process;
@@ -77,10 +77,6 @@ struct Task {
     Vector dependents, watchers; /* tasks that depend on this one, processes that wait for it */
     u64 *scalars;
 };
-#define NO_NUMBER UINT64_MAX /* of a task that is complete */
-
-/* A tensor was read or written by a task, which may be complete by now. */
-typedef struct { Task *task; u64 number; } Use;
 
 typedef struct Block { struct Block *after; } Block;
 
@@ -112,8 +108,8 @@ struct Machine {
     Worker *workers;
     Task tasks; /* the head of the list of those in flight */
     Vector due, stalled, free_tasks, found, assignments;
-    Use *writers;
-    Vector *readers; /* of uses */
+    Task **writers; /* in flight, by tensor */
+    Vector *readers;
     u64 mark, scopes, task_input, key_input;
     u64 *kernel_runs, *kernel_cycles;
 };
@@ -139,16 +135,14 @@ static void wsp_release_all(Machine *m) {
     }
 }
 
-static void wsp_reserve(Machine *m, Vector *list, size_t room, size_t size) {
-    void *items = wsp_allocate(m, room, size);
-    if (list->count > 0) memcpy(items, list->items, list->count * size);
-    list->items = items;
-    list->room = room;
-}
-
 /* The place of a new element at the end of a list. */
 static void *wsp_add(Machine *m, Vector *list, size_t size) {
-    if (list->count == list->room) wsp_reserve(m, list, list->room > 0 ? 2 * list->room : 4, size);
+    if (list->count == list->room) {
+        list->room = list->room > 0 ? 2 * list->room : 4;
+        void *items = wsp_allocate(m, list->room, size);
+        if (list->count > 0) memcpy(items, list->items, list->count * size);
+        list->items = items;
+    }
     return (char *)list->items + size * list->count++;
 }
 
@@ -319,12 +313,10 @@ static void wsp_free(Machine *m, u64 slots, u64 entries, u64 heap) {
 
 /* Dependency inference (section 3.4): the task in flight that wrote each tensor last, and those that read it since. */
 
-static bool is_in_flight(Use use) { return use.task != NULL && use.task->number == use.number; }
-
-static void find(Machine *m, Use use) {
-    if (!is_in_flight(use) || use.task->mark == m->mark) return;
-    use.task->mark = m->mark;
-    wsp_add_pointer(m, &m->found, use.task);
+static void find(Machine *m, Task *task) {
+    if (task == NULL || task->mark == m->mark) return;
+    task->mark = m->mark;
+    wsp_add_pointer(m, &m->found, task);
 }
 
 /* In `found`, each once, the tasks that must be complete before these tensors are read and written. */
@@ -336,33 +328,33 @@ static void wsp_find_dependencies(Machine *m, List reads, List writes) {
     for EACH(place, writes.count) {
         const Vector *readers = &m->readers[written[place]];
         find(m, m->writers[written[place]]);
-        for (size_t reader = 0; reader < readers->count; reader++) find(m, ((Use *)readers->items)[reader]);
+        for EACH(reader, readers->count) find(m, wsp_pointer(readers, reader));
     }
-}
-
-/* Add a reader; where the list is full, forget those that are complete. */
-static void add_reader(Machine *m, Vector *readers, Use use) {
-    if (readers->count == readers->room) {
-        Use *uses = readers->items;
-        size_t kept = 0;
-        for (size_t place = 0; place < readers->count; place++)
-            if (is_in_flight(uses[place])) uses[kept++] = uses[place];
-        readers->count = kept;
-        if (2 * kept >= readers->room) wsp_reserve(m, readers, 2 * readers->room + 4, sizeof use);
-    }
-    *(Use *)wsp_add(m, readers, sizeof use) = use;
 }
 
 /* A task is issued. */
 static void wsp_map_add(Machine *m, Task *task) {
     const Site *site = task->site;
     const uint32_t *reads = m->info->numbers + site->reads.first, *writes = m->info->numbers + site->writes.first;
-    Use use = {task, task->number};
-    for EACH(place, site->reads.count) add_reader(m, &m->readers[reads[place]], use);
+    for EACH(place, site->reads.count) wsp_add_pointer(m, &m->readers[reads[place]], task);
     for EACH(place, site->writes.count) {
         m->readers[writes[place]].count = 0;
-        m->writers[writes[place]] = use;
+        m->writers[writes[place]] = task;
     }
+}
+
+/* A task is complete. */
+static void wsp_map_remove(Machine *m, Task *task) {
+    const Site *site = task->site;
+    const uint32_t *reads = m->info->numbers + site->reads.first, *writes = m->info->numbers + site->writes.first;
+    for EACH(place, site->reads.count) {
+        Vector *readers = &m->readers[reads[place]];
+        for EACH(reader, readers->count)
+            if (wsp_pointer(readers, reader) == task)
+                ((void **)readers->items)[reader] = wsp_pointer(readers, --readers->count);
+    }
+    for EACH(place, site->writes.count)
+        if (m->writers[writes[place]] == task) m->writers[writes[place]] = NULL;
 }
 
 /* A channel (section 2.2): tokens from send to take, and who waits at both ends, first come, first served. */
@@ -629,7 +621,7 @@ static void wsp_complete(Machine *m, Task *task) {
     const Site *site = task->site;
     task->before->after = task->after;
     task->after->before = task->before;
-    task->number = NO_NUMBER;
+    wsp_map_remove(m, task);
     worker->task = NULL;
     worker->busy += m->now - task->time_started;
     worker->tasks++;

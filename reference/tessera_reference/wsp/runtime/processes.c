@@ -154,9 +154,9 @@ static u64 sum(const Elements *d, const Elements *terms) {
 
 static u64 result(const Elements *d, int op, u64 place, u64 a, u64 b) {
     switch (op) {
-    case FILL:
-    case COPY: return a;
-    case IOTA: return is_float(d) ? bits_of_number(d, number_of(d, element_bits(d, place)) + number_of(d, a)) : place + a;
+    case KERNEL_FILL:
+    case KERNEL_COPY: return a;
+    case KERNEL_IOTA: return is_float(d) ? bits_of_number(d, number_of(d, element_bits(d, place)) + number_of(d, a)) : place + a;
     }
     if (is_float(d)) return bits_of_number(d, float_result(op, number_of(d, a), number_of(d, b)));
     return integer_result(d, op, a, b);
@@ -166,7 +166,7 @@ static void apply(Machine *m, const Site *site, const u64 *scalars, const Instru
     Elements d = elements(m, site, instruction->destination);
     Source a = source(m, site, scalars, &instruction->operands[0], &d);
     Source b = source(m, site, scalars, &instruction->operands[1], &d);
-    if (instruction->op == SUM) {
+    if (instruction->op == KERNEL_SUM) {
         set_bits(&d, 0, sum(&d, &a.tensor));
         return;
     }

@@ -39,7 +39,9 @@ enum {
 typedef struct { int op; u64 value; uint32_t operands[3]; } Expression;
 
 /* An instruction of a kernel; operands are tensors by the place of their parameter, scalars by theirs, or constants. */
-enum { FILL, IOTA, COPY, KERNEL_ADD, KERNEL_SUB, KERNEL_MUL, KERNEL_MIN, KERNEL_MAX, SUM };
+enum {
+    KERNEL_FILL, KERNEL_IOTA, KERNEL_COPY, KERNEL_ADD, KERNEL_SUB, KERNEL_MUL, KERNEL_MIN, KERNEL_MAX, KERNEL_SUM
+};
 enum { OF_TENSOR, OF_SCALAR, OF_CONSTANT };
 typedef struct { int kind; u64 value; } Operand;
 typedef struct { int op; uint32_t destination; Operand operands[2]; } Instruction;

@@ -202,7 +202,7 @@ static void prepare_values(Machine *m) {
     m->symbols = wsp_allocate(m, info->symbol_count, sizeof(u64));
     m->slots = wsp_allocate(m, info->slot_count, sizeof(u64));
     m->tensors = wsp_allocate(m, info->tensor_count, sizeof(uint8_t *));
-    m->writers = wsp_allocate(m, info->tensor_count, sizeof(Use));
+    m->writers = wsp_allocate(m, info->tensor_count, sizeof(Task *));
     m->readers = wsp_allocate(m, info->tensor_count, sizeof(Vector));
     m->kernel_runs = wsp_allocate(m, info->kernel_count, sizeof(u64));
     m->kernel_cycles = wsp_allocate(m, info->kernel_count, sizeof(u64));
