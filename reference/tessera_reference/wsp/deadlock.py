@@ -39,18 +39,27 @@ def report(package: Package, state: Result) -> dict[str, Any]:
         for name, size in zip(RESOURCE_OF.values(), waiting["sizes"], strict=True)
     }
     spinning = waiting["spinning"]
-    scopes = [(process.name, at["scopes"]) for process, at in zip(package.processes, waiting["processes"], strict=True)]
     return ({} if spinning < 0 else {"spinning": package.processes[spinning].name}) | {
         "time": waiting["time"],
         "window": resources["task_ring"],
         "resources": resources,
-        "channels": list(_channels(package, waiting)),
+        "channels": [
+            {
+                "name": channel.name,
+                "state": "full" if at["senders"] else "empty",
+                "capacity": at["capacity"],
+                "tokens": at["tokens"],
+                "closed": at["producers"] == 0,
+            }
+            for channel, at in zip(package.channels, waiting["channels"], strict=True)
+            if at["takers"] or at["senders"]
+        ],
         "waiting": list(_waiting(package, waiting)),
         "cycle": first_cycle(_wait_graph(package, waiting)),
         "scopes": [
-            {"process": name, "depth": len(held), "held": sum(slots for slots, *_ in held)}
-            for name, held in scopes
-            if held
+            {"process": process.name, "depth": len(at["scopes"]), "held": sum(slots for slots, *_ in at["scopes"])}
+            for process, at in zip(package.processes, waiting["processes"], strict=True)
+            if at["scopes"]
         ],
         "held_by_scopes": _wants_what_scopes_hold(waiting),
     }
@@ -81,19 +90,6 @@ def _awaited_channels(waiting: Result) -> Mapping[int, Sequence[int]]:
     return channels
 
 
-def _channels(package: Package, waiting: Result) -> Iterator[dict[str, Any]]:
-    """The channels at which somebody waits."""
-    for channel, at in zip(package.channels, waiting["channels"], strict=True):
-        if at["takers"] or at["senders"]:
-            yield {
-                "name": channel.name,
-                "state": "full" if at["senders"] else "empty",
-                "capacity": at["capacity"],
-                "tokens": at["tokens"],
-                "closed": at["producers"] == 0,
-            }
-
-
 def _wants_what_scopes_hold(waiting: Result) -> bool:
     """True if a process waits for a resource of which some scope holds a part."""
     reasons = {process["waiting"]["reason"] for process in waiting["processes"] if process["waiting"] is not None}
@@ -106,53 +102,46 @@ def _held_by_scopes(process: Result, resource: str) -> bool:
     return place is not None and any(scope[place] for scope in process["scopes"])
 
 
+def _awaited(wait: Result) -> list[str]:
+    """The channel or the resource that a process or task waits for; tasks are not named."""
+    kind = "channel" if wait["reason"].startswith("CHANNEL") else "resource"
+    return [] if wait["reason"] == "TASK_WAIT" else [f"{kind} {wait['for']}"]
+
+
 def _wait_graph(package: Package, waiting: Result) -> dict[str, list[str]]:
     """Return the names that each process, task, channel and resource waits for, by name."""
-    graph: dict[str, list[str]] = {}
-    processes = [f"process {process.name}" for process in package.processes]
-    channels = [f"channel {link.name}" for link in package.channels]
-    tasks = waiting["tasks"]
-    alive = [place for place, state in enumerate(waiting["processes"]) if not state["done"]]
-    for name, at in zip(processes, waiting["processes"], strict=True):
-        if at["waiting"] is not None:
-            reason, subject = at["waiting"]["reason"], at["waiting"]["for"]
-            kind = "channel" if reason in ("CHANNEL_EMPTY_WAIT", "CHANNEL_FULL_WAIT") else "resource"
-            graph[name] = [] if reason == "TASK_WAIT" else [f"{kind} {subject}"]
-    consumes = [package.processes[place].consumes for place in alive]
-    produces = [package.processes[place].produces for place in alive]
+    names = [f"process {process.name}" for process in package.processes]
+    channels = [f"channel {channel.name}" for channel in package.channels]
+    states, tasks = waiting["processes"], waiting["tasks"]
+    graph = {name: _awaited(at["waiting"]) for name, at in zip(names, states, strict=True) if at["waiting"] is not None}
     for place, channel in enumerate(waiting["channels"]):
-        if channel["senders"]:
-            ends = [processes[index] for index, taken in zip(alive, consumes, strict=True) if place in taken]
-        else:
-            ends = [
-                processes[index]
-                for index, sent in zip(alive, produces, strict=True)
-                if place in sent and place not in waiting["processes"][index]["closed"]
-            ]
-            ends += [_of_task(issued) for issued in tasks if place in issued["signals"]]
-        graph[channels[place]] = ends
+        full = channel["senders"]
+        graph[channels[place]] = [
+            name
+            for name, process, at in zip(names, package.processes, states, strict=True)
+            if not at["done"] and place in (process.consumes if full else process.produces)
+            if full or place not in at["closed"]
+        ] + [_of_task(task) for task in tasks if place in task["signals"] and not full]
     scopes = {
-        f"scope of {process.name}": (f"process {process.name}", at)
-        for process, at in zip(package.processes, waiting["processes"], strict=True)
-        if at["scopes"]
+        f"scope of {process.name}": at for process, at in zip(package.processes, states, strict=True) if at["scopes"]
     }
-    graph |= {scope: [process] for scope, (process, _) in scopes.items()}
+    graph |= {scope: [scope.replace("scope of", "process", 1)] for scope in scopes}
     for resource in RESOURCE_OF.values():
-        holders = [scope for scope, (_, at) in scopes.items() if _held_by_scopes(at, resource)]
-        graph[f"resource {resource}"] = holders + [_of_task(holder) for holder in _holders(waiting, resource)]
+        holders = [scope for scope, at in scopes.items() if _held_by_scopes(at, resource)]
+        graph[f"resource {resource}"] = holders + [_of_task(task) for task in _holders(waiting, resource)]
     empty = _awaited_channels(waiting)
     for task in tasks:
         current = waiting["workers"][task["worker"]]
         graph[_of_task(task)] = [
             *([] if task["full"] is None else [f"channel {task['full']}"]),
-            *(channels[channel_place] for channel_place in empty.get(task["task"], ())),
+            *(channels[place] for place in empty.get(task["task"], ())),
             *([] if current in (-1, task["task"]) else [f"task {current}"]),
         ]
     for task in tasks:
         for number in task["dependents"]:
             graph[f"task {number}"].append(_of_task(task))
         for place in task["watchers"]:
-            graph[processes[place]].append(_of_task(task))
+            graph[names[place]].append(_of_task(task))
     return graph
 
 
@@ -423,46 +412,32 @@ def _row(title: str, text: str) -> str:
 WIDTH, ROW, BOX, TOP = 760, 46, 30, 50
 LEFT, RIGHT, BOX_WIDTH = 20, 480, 260
 CYCLE, WAIT = "#b03a2e", "#777777"
-Edge = tuple[str, str]
 
 
 def drawing(report: Mapping[str, Any]) -> str:
     """The picture of a report; of many that wait, those in the cycle and the first."""
     cycle = report["cycle"]
     around = list(zip(cycle, [*cycle[1:], *cycle[:1]], strict=True))
-    waits = _waits(report)
-    shown = [wait for wait in waits if wait[0][0] in cycle] + [wait for wait in waits if wait[0][0] not in cycle]
-    shown = shown[:MOST_SHOWN]
-    names = list(dict.fromkeys([*(name for edge, _ in shown for name in edge), *cycle]))
+    waits = sorted(report["waiting"], key=lambda wait: _who(wait) not in cycle)[:MOST_SHOWN]
+    reasons = {(_who(wait), *_awaited(wait)): wait["reason"] for wait in waits}
+    names = dict.fromkeys([*(name for edge in reasons for name in edge), *cycle])
     left = [name for name in names if name.startswith(("process ", "task "))]
-    right = [name for name in names if name and name not in left]
-    places = {name: (LEFT, row) for row, name in enumerate(left)} | {
-        name: (RIGHT, row) for row, name in enumerate(right)
-    }
-    reasons, notes = dict(shown), _notes(report)
-    edges = list(dict.fromkeys([edge for edge, _ in shown if edge[1]] + around))
+    right = [name for name in names if name not in left]
+    places = {name: (x, row) for x, column in ((LEFT, left), (RIGHT, right)) for row, name in enumerate(column)}
+    edges = dict.fromkeys([*(edge for edge in reasons if len(edge) > 1), *around])
+    notes = _notes(report)
     height = TOP + ROW * max(1, *(1 + row for _, row in places.values()))
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
         'font-family="sans-serif" font-size="12">',
         f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
         f"<defs>{_arrow_head('wait', WAIT)}{_arrow_head('cycle', CYCLE)}</defs>",
-        f'<text x="{LEFT}" y="24" font-size="14">deadlock at {report["time"]}: {len(waits)} wait</text>',
-        *(_edge(edge, places, reasons.get(edge, ""), edge in around) for edge in edges),
+        f'<text x="{LEFT}" y="24" font-size="14">deadlock at {report["time"]}: {len(report["waiting"])} wait</text>',
+        *(_edge(places[edge[0]], places[edge[1]], reasons.get(edge, ""), edge in around) for edge in edges),
         *(part for name, place in places.items() for part in _node(name, place, notes.get(name, ""), name in cycle)),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
-
-
-def _waits(report: Mapping[str, Any]) -> Sequence[tuple[Edge, str]]:
-    """Return the edges of the wait graph, with the reason; tasks are waited for in the cycle alone."""
-    waits = []
-    for wait in report["waiting"]:
-        kind = "channel" if wait["reason"].startswith("CHANNEL") else "resource"
-        what = "" if wait["reason"] == "TASK_WAIT" else f"{kind} {wait['for']}"
-        waits.append(((_who(wait), what), wait["reason"]))
-    return waits
 
 
 def _notes(report: Mapping[str, Any]) -> dict[str, str]:
@@ -484,18 +459,15 @@ def _node(name: str, place: tuple[int, int], note: str, in_cycle: bool) -> Itera
     yield f'<text x="{x + 8}" y="{y + 20}">{escape(text if len(text) < 42 else text[:40] + "...")}</text>'
 
 
-def _edge(edge: Edge, places: Mapping[str, tuple[int, int]], reason: str, in_cycle: bool) -> str:
+def _edge(tail: tuple[int, int], head: tuple[int, int], reason: str, in_cycle: bool) -> str:
     """From box to box: across, or beside the column where both are in one."""
-    (x1, row1), (x2, row2) = places[edge[0]], places[edge[1]]
-    y1, y2 = (TOP + ROW * row + BOX // 2 for row in (row1, row2))
+    (x1, y1), (x2, y2) = ((x, TOP + ROW * row + BOX // 2) for x, row in (tail, head))
     kind, colour = ("cycle", CYCLE) if in_cycle else ("wait", WAIT)
     line = f'fill="none" stroke="{colour}" marker-end="url(#{kind})"'
     if x1 == x2:
-        side = x1 + BOX_WIDTH if x1 == LEFT else x1
-        out = side + 40 if x1 == LEFT else side - 40
+        side, out = (x1 + BOX_WIDTH, x1 + BOX_WIDTH + 40) if x1 == LEFT else (x1, x1 - 40)
         return f'<path d="M {side} {y1} C {out} {y1} {out} {y2} {side} {y2}" {line}/>'
-    start, end = (x1 + BOX_WIDTH, x2) if x1 < x2 else (x1, x2 + BOX_WIDTH)
-    shift = 5 if x1 < x2 else -5
+    start, end, shift = (x1 + BOX_WIDTH, x2, 5) if x1 < x2 else (x1, x2 + BOX_WIDTH, -5)
     label = f'<text x="{start + 8}" y="{y1 - shift - 4}" font-size="9">{escape(reason)}</text>' if reason else ""
     return f'<line x1="{start}" y1="{y1 - shift}" x2="{end}" y2="{y2 - shift}" {line}/>{label}'
 

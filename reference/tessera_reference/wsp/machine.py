@@ -41,12 +41,12 @@ class Stalls:
 
     def begin(self, reason: str) -> None:
         """One more episode."""
-        if reason in REASONS:
+        if reason in self.count:
             self.count[reason] += 1
 
     def end(self, reason: str, cycles: int) -> None:
         """An episode ends after so many cycles."""
-        if reason in REASONS:
+        if reason in self.cycles:
             self.cycles[reason] += cycles
 
 
@@ -489,7 +489,7 @@ class Machine:
         assert isinstance(count, int)
         self.workers = [WorkerState(index) for index in range(count)]
         self._place = policies.placement(policy.id, policy.parameters, self.symbols)
-        self._effects: dict[tuple[int, ...], Effect] = {}
+        self._effects: dict[int, Effect] = {}
         self.observed: list[list[Any]] | None = None
         self.spinning: int | None = None
         self._stalled: dict[int, ProcessState] = {}
@@ -606,7 +606,7 @@ class Machine:
 
     def apply(self, site: CallSite, scalars: Sequence[int]) -> None:
         """The effect of a kernel on its tensors."""
-        call = site.kernel, *site.tensors.values()
+        call = id(site.tensors)  # of the package, the same in all executions of a statement
         if call not in self._effects:
             memory = {name: self.tensors[tensor] for name, tensor in site.tensors.items()}
             self._effects[call] = bound(self.package.kernels[site.kernel], memory)

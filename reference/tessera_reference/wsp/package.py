@@ -260,14 +260,13 @@ class Package:
 
     def site(self, call: statements.RunKernel | statements.Task) -> CallSite:
         """Return the call of a statement of this package, which all executions share."""
-        if id(call) not in self._sites:
+        site = self._sites.get(id(call))
+        if site is None:
             kernel = self.kernels[call.kernel]
-            arguments = dict(zip(kernel.parameters, call.arguments, strict=True))
-            tensors = {
-                name: argument.tensor for name, argument in arguments.items() if isinstance(argument, TensorArgument)
-            }
+            arguments = zip(kernel.parameters, call.arguments, strict=True)
+            tensors = {name: argument.tensor for name, argument in arguments if isinstance(argument, TensorArgument)}
             writes = tuple(dict.fromkeys(tensors[name] for name in kernel.written))
-            self._sites[id(call)] = CallSite(
+            site = self._sites[id(call)] = CallSite(
                 call.kernel,
                 tensors,
                 [argument for argument in call.arguments if not isinstance(argument, TensorArgument)],
@@ -277,7 +276,7 @@ class Package:
                 sum(self.tensors[write].nbytes for write in writes),
                 *((call.waits, call.signals) if isinstance(call, statements.Task) else ()),
             )
-        return self._sites[id(call)]
+        return site
 
 
 def package_bytes(package: Package) -> bytes:

@@ -53,35 +53,28 @@ class StepCount:
     """The steps of a run: statements, and turns of loops. `most` end it; after `enough` of them it is left."""
 
     def __init__(self, machine: Machine, most: int, enough: int | None) -> None:
-        self.machine = machine
-        self.most = most
-        self.enough = most + 1 if enough is None else enough
+        self.machine, self.most, self.enough = machine, most, enough
+        self.spin = max(1, most // SPINS_IN_A_RUN)
         self.taken = 0
         self.begin_turn()
 
     def begin_turn(self) -> None:
         """A process goes on at an instant."""
-        self._progress = -1
-        self._turn_ends = self.taken + max(1, self.most // SPINS_IN_A_RUN)
-        self._next_check = min(self._turn_ends, self.most, self.enough)
+        self._of_turn, self._progress = 0, -1
 
     def add(self) -> None:
-        """Count a step. Raise `RunError` at the bound, `Spinning` after two 200ths of it without progress."""
-        if self.taken == self._next_check:
-            self._check()
-        self.taken += 1
-
-    def _check(self) -> None:
+        """Count a step. Raise `RunError` at the bound, `Spinning` after two 200ths of it without progress, `Left`."""
         if self.taken == self.most:
             raise RunError("STEP_LIMIT", f"the run has taken {self.most} steps")
-        if self.taken == self._turn_ends:
+        if self._of_turn == self.spin:
             progress = self.machine.progress()
             if progress == self._progress:
                 raise Spinning
-            self._progress, self._turn_ends = progress, self.taken + max(1, self.most // SPINS_IN_A_RUN)
+            self._of_turn, self._progress = 0, progress
         if self.taken == self.enough:
             raise Left
-        self._next_check = min(self._turn_ends, self.most, self.enough)
+        self._of_turn += 1
+        self.taken += 1
 
 
 class Processes:
