@@ -15,7 +15,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tessera_conformance.schemas import schemas, validator
-from tessera_reference.wsp.builder import Program, TaskWindow, compile_program
+from tessera_reference.wsp.builder import Expr, Program, TaskWindow, compile_program
 from tessera_reference.wsp.errors import ArgumentRefused, PackageRefused, ProgramRefused, WspFailure
 from tessera_reference.wsp.package import canonical_bytes, content_hash, load, package_bytes
 from tessera_reference.wsp.run import Run
@@ -146,6 +146,13 @@ def test_programs_that_have_no_meaning(program: Program) -> None:
     with program.process("p"):
         program.run(kernel)
     with pytest.raises(ProgramRefused, match="/csp/processes/0/body/0/arguments: are 0, and k takes 1"):
+        program.compile()
+
+
+def test_inputs_belong_to_policies(program: Program) -> None:
+    with program.process("p"):
+        program.send(program.channel("c"), Expr({"input": "key"}))
+    with pytest.raises(ProgramRefused, match="/csp/processes/0/body/0/value: is an input"):
         program.compile()
 
 

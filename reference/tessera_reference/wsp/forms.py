@@ -80,6 +80,7 @@ def members(value: Any, path: str, required: Sequence[str], optional: Sequence[s
 class Reader:
     """Reads a program, which names things, or a package, which numbers them; `ids` has what was declared, by name.
 
+    `depth` counts the bodies and expressions around, and `of_policy` is true within the parameters of a policy.
     Every method raises `ProgramRefused`.
     """
 
@@ -87,6 +88,7 @@ class Reader:
         self.numbered = numbered
         self.ids: dict[str, dict[str, int]] = {kind: {} for kind in KINDS}
         self.depth = 0
+        self.of_policy = False
 
     def record(self, kind: Callable[..., Entry], value: Any, path: str) -> Entry:
         """The instance of a class whose members an object has; its method `check` judges them together."""

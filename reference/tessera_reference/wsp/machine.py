@@ -264,8 +264,10 @@ class ChannelState:
 
     def send(self, party: Party, value: int) -> bool:
         """True if the send is done; else the party waits, and is released later."""
-        if self.capacity == 0 and not self.latency and self.takers:
-            self._hand_over(value)
+        if not self.latency and self.takers:
+            self.sent += 1
+            self.taken += 1
+            self._deliver(heappop(self.takers)[1:], value)
             return True
         if len(self.tokens) < self.capacity:
             self._enter(value)
@@ -330,20 +332,11 @@ class ChannelState:
         return None
 
     def _enter(self, value: int) -> None:
-        """A token is sent; it fits."""
-        if not self.latency and self.takers:
-            self._hand_over(value)
-            return
+        """A token is sent; it fits, and nobody takes it at once."""
         self.sent += 1
         self.tokens.append((self._agenda.now + self.latency, value))
         if self.latency:
             self._agenda.after(self.latency, TOKEN_SEEN, self.index)
-
-    def _hand_over(self, value: int) -> None:
-        """From a sender to the first who waits, at once."""
-        self.sent += 1
-        self.taken += 1
-        self._deliver(heappop(self.takers)[1:], value)
 
 
 # The bounded resources (section 3.4): a task takes all that it needs when it is issued, or nothing.

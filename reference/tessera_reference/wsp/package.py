@@ -55,12 +55,15 @@ RESOURCES: Mapping[str, int] = {
 def _read_parameters(reader: Reader, value: Any, path: str) -> Mapping[str, int | Expression]:
     if not isinstance(value, dict):
         raise ProgramRefused(path, "is no object")
-    return {
+    reader.of_policy = True
+    parameters = {
         name(parameter, path): read_expression(reader, stated, f"{path}/{parameter}")
         if isinstance(stated, dict)
         else whole(stated, f"{path}/{parameter}", 0, MOST)
         for parameter, stated in value.items()
     }
+    reader.of_policy = False
+    return parameters
 
 
 def _read_resources(reader: Reader, value: Any, path: str) -> Mapping[str, int]:

@@ -68,6 +68,8 @@ def read_expression(reader: Reader, value: Any, path: str) -> Expression:
     if reader.depth > 2 * DEEPEST:
         raise ProgramRefused(path, f"is nested deeper than {DEEPEST}")
     if isinstance(value, dict) and len(value) == 1 and (kind := VALUES.get(*value)) is not None:
+        if kind is Input and not reader.of_policy:
+            raise ProgramRefused(path, "is an input, which the expressions of a dispatch policy have alone")
         leaf: Expression = reader.record(kind, value, path)
         return leaf
     if not isinstance(value, dict) or set(value) != {"op", "operands"}:

@@ -362,19 +362,9 @@ static void wsp_map_remove(Machine *m, Task *task) {
 static void wsp_deliver(Machine *m, Entry taker, int what, u64 value);
 static void wsp_release(Machine *m, Entry sender);
 
-static void hand_over(Machine *m, Channel *c, u64 value) {
-    c->sent++;
-    c->taken++;
-    wsp_deliver(m, wsp_pop(&c->takers), TOKEN, value);
-}
-
-/* A token is sent; there is room for it. */
+/* A token is sent; there is room for it, and nobody who takes it at once. */
 static void enter(Machine *m, Channel *c, u64 value) {
     u64 latency = c->info->latency;
-    if (latency == 0 && c->takers.count > 0) {
-        hand_over(m, c, value);
-        return;
-    }
     wsp_push(m, &c->tokens, (Entry){.time = m->now + latency, .number = c->sent++, .value = value});
     if (latency > 0) wsp_after(m, latency, TOKEN_SEEN, c->index, c);
 }
@@ -408,8 +398,10 @@ static Entry of_task(Task *task) { return (Entry){.kind = OF_TASK, .number = tas
 /* Whether the send is done; else the party waits, and is released later. */
 static bool wsp_channel_send(Machine *m, Channel *c, Entry party, u64 value) {
     u64 latency = c->info->latency;
-    if (c->capacity == 0 && latency == 0 && c->takers.count > 0) {
-        hand_over(m, c, value);
+    if (latency == 0 && c->takers.count > 0) {
+        c->sent++;
+        c->taken++;
+        wsp_deliver(m, wsp_pop(&c->takers), TOKEN, value);
         return true;
     }
     if (c->tokens.count < c->capacity) {
