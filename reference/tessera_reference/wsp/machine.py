@@ -579,7 +579,10 @@ class Machine:
     def happen(self, kind: int, number: int) -> None:
         """An event."""
         if kind == KERNEL_ENDS:
-            self._kernel_ends(self.tasks[number])
+            task = self.tasks[number]
+            self.apply(task.site, task.scalars)
+            self.count_kernel(task.site)
+            self._signal(task)
         elif kind == TOKEN_SEEN:
             self.channels[number].token_seen()
         elif kind == CLOSE_SEEN:
@@ -618,11 +621,6 @@ class Machine:
             heappush(worker.ready, (self.agenda.now, task.number))
             if worker.task is None:
                 self._startable[worker.index] = worker
-
-    def _kernel_ends(self, task: TaskState) -> None:
-        self.apply(task.site, task.scalars)
-        self.count_kernel(task.site)
-        self._signal(task)
 
     def _signal(self, task: TaskState) -> None:
         """Send what is left of the signals; the task is complete after the last (AMB-WSP-45)."""

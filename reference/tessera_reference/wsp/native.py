@@ -27,24 +27,18 @@ from .package import Package, Process
 from .run import MOST_STEPS, RUNS, Run, inputs
 from .statements import Body, Expression, Statement
 
-RUNTIME = ("machine.c", "processes.c", "run.c", "main.c")
-"""The pieces of the runtime, after `program.h`."""
-INCLUDE = '#include "program.h"\n'
+HEADER, RUNTIME = "program.h", ("machine.c", "processes.c", "run.c", "main.c")
 
 
 def c_program(packages: Sequence[Package]) -> str:
     """A whole program in one text, for any number of packages."""
-    return runtime_text() + c_tables(packages)
+    return runtime_text(HEADER, *RUNTIME) + c_tables(packages)
 
 
-def runtime_text() -> str:
-    """The runtime in one text."""
-    return "\n".join([header_text(), *(_piece(file).replace(INCLUDE, "") for file in RUNTIME)])
-
-
-def header_text() -> str:
-    """The declarations of the runtime."""
-    return _piece("program.h")
+def runtime_text(*pieces: str) -> str:
+    """Pieces of the runtime in one text."""
+    texts = [files(__package__).joinpath("runtime", piece).read_text(encoding="utf-8") for piece in pieces]
+    return "\n".join(text.replace(f'#include "{HEADER}"\n', "") for text in texts)
 
 
 def c_tables(packages: Sequence[Package]) -> str:
@@ -56,10 +50,6 @@ def c_tables(packages: Sequence[Package]) -> str:
     lines.append(f"const ProgramInfo *const wsp_programs[] = {{{programs}}};")
     lines.append(f"const size_t wsp_program_count = {len(packages)};")
     return "\n".join(lines) + "\n"
-
-
-def _piece(name: str) -> str:
-    return files(__package__).joinpath("runtime", name).read_text(encoding="utf-8")
 
 
 def text(value: str) -> str:
@@ -287,7 +277,7 @@ def _runtime(path: str, flags: tuple[str, ...]) -> str:
     """The compiled runtime, which all programs of this process share."""
     source = _directory() / "runtime.c"
     found = _directory() / f"runtime{next(NUMBERS)}.o"
-    source.write_text(runtime_text(), encoding="utf-8")
+    source.write_text(runtime_text(HEADER, *RUNTIME), encoding="utf-8")
     _compile(path, *flags, "-c", "-o", str(found), str(source))
     return str(found)
 
@@ -321,7 +311,7 @@ def _link(tables: str, program: Path, flags: tuple[str, ...], compilers: Sequenc
     runtime = _runtime(path, flags)
     with TemporaryDirectory() as place:
         source = Path(place) / "tables.c"
-        source.write_text(header_text() + tables, encoding="utf-8")
+        source.write_text(runtime_text(HEADER) + tables, encoding="utf-8")
         _compile(path, *flags, "-o", str(program), str(source), runtime)
 
 

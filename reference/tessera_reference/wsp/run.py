@@ -266,7 +266,14 @@ def _as_u64(value: bool | int | float, place: str) -> int:
 def statistics(machine: Machine) -> dict[str, Any]:
     """Return the statistics of `schemas/wsp_result.schema.json`; stalls that last count up to now."""
     package, now = machine.package, machine.agenda.now
-    current = _current_stalls(machine)
+    waits: list[tuple[dict[str, Any], Waiting | None]]
+    waits = [({"process": process.name}, process.waiting) for process in machine.processes]
+    waits += [({"task": worker.task.number}, worker.task.waiting) for worker in machine.workers if worker.task]
+    current: list[dict[str, Any]] = [
+        {**who, "reason": waiting.reason, "since": waiting.since, "for": waiting.subject}
+        for who, waiting in waits
+        if waiting is not None and waiting.reason != "TASK_WAIT"
+    ]
     cycles = dict(machine.stalls.cycles)
     for wait in current:
         cycles[wait["reason"]] += now - wait["since"]
@@ -298,21 +305,6 @@ def statistics(machine: Machine) -> dict[str, Any]:
     }
 
 
-def _current_stalls(machine: Machine) -> list[dict[str, Any]]:
-    stalls = []
-    for process in machine.processes:
-        if process.waiting is not None and process.waiting.reason != "TASK_WAIT":
-            stalls.append({"process": process.name, **_stall(process.waiting)})
-    for worker in machine.workers:
-        if worker.task is not None and worker.task.waiting is not None:
-            stalls.append({"task": worker.task.number, **_stall(worker.task.waiting)})
-    return stalls
-
-
-def _stall(waiting: Waiting) -> dict[str, Any]:
-    return {"reason": waiting.reason, "since": waiting.since, "for": waiting.subject}
-
-
 # The state of a run that waits, from which `deadlock.py` makes a report; the native program prints the same.
 
 
@@ -325,7 +317,9 @@ def waiting_state(machine: Machine) -> dict[str, Any]:
         "processes": [
             {
                 "done": process.done,
-                "waiting": None if process.waiting is None else _wait(process.waiting),
+                "waiting": None
+                if (waiting := process.waiting) is None
+                else {"reason": waiting.reason, "for": waiting.subject, "statement": waiting.statement},
                 "closed": sorted(process.closed),
                 "scopes": [[scope.slots, scope.entries, scope.heap] for scope in process.scopes],
             }
@@ -359,10 +353,6 @@ def waiting_state(machine: Machine) -> dict[str, Any]:
         ],
         "workers": [-1 if worker.task is None else worker.task.number for worker in machine.workers],
     }
-
-
-def _wait(waiting: Waiting) -> dict[str, Any]:
-    return {"reason": waiting.reason, "for": waiting.subject, "statement": waiting.statement}
 
 
 # A run of a package: instant by instant or to its end, which is completion, an error or a deadlock.
@@ -482,7 +472,8 @@ class Run:
                 self._attempt(self._pass)
                 await agenda.everything_due()
             if self.outcome == "running" and not agenda.outstanding:
-                self._end()
+                done = not self.machine.tasks and all(process.done for process in self.machine.processes)
+                self.outcome = "completed" if done else "deadlock"
             self._instants += 1
             if self.outcome == "running":
                 await agenda.next_instant()
@@ -495,11 +486,6 @@ class Run:
             self.outcome, self.error = "error", error
         except Spinning:
             self.outcome = "deadlock"
-
-    def _end(self) -> None:
-        """Nothing is due any more."""
-        done = not self.machine.tasks and all(process.done for process in self.machine.processes)
-        self.outcome = "completed" if done else "deadlock"
 
     def _pass(self) -> None:
         """Do the next thing of this instant: events, then processes in their turn, then idle workers."""
