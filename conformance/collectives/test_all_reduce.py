@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tessera_conformance.chapters.collectives.kit.readings import recognize_widths
 from tessera_conformance.chapters.runtime.kit.policies import set_policy
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature, level
+from tessera_conformance.protocol import Rejected, Returned
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import counted
 from tessera_conformance.vectors.judging import Question, golden, judge, judge_declared
@@ -113,7 +115,11 @@ def test_a_wire_that_holds_the_data_is_allowed_under_every_policy(impl, check, p
     inputs = [counted(dtype, (23,), seed=381 + rank, **spread) for rank in range(5)]
     call = {"inputs": inputs, "op": "sum", "context": context}
     plain = check.returns(impl.collectives.all_reduce(**call))["outputs"]
-    for rank, output in enumerate(check.returns(impl.collectives.all_reduce(**call, wire=wire))["outputs"]):
+    observed = impl.collectives.all_reduce(**call, wire=wire)
+    refused = isinstance(observed, Rejected) and observed.code == "TESS_ERR_DETERMINISM_VIOLATION"
+    check.reading("AMB-COLL-54", "only the data's own dtype loses nothing", refused and wire != dtype)
+    check.reading("AMB-COLL-54", "every wire is lossy", refused and wire == dtype)
+    for rank, output in enumerate(check.returns(observed)["outputs"]):
         check.bits(output, plain[rank], f"rank {rank}, with the wire and without one")
 
 
@@ -122,13 +128,17 @@ def test_a_wire_that_holds_the_data_is_allowed_under_every_policy(impl, check, p
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 @pytest.mark.parametrize(("dtype", "wire"), LOSSY)
 def test_a_wire_that_lacks_a_value_of_the_data_is_lossy_whatever_its_width(impl, check, policy, dtype, wire):
-    """fp16 has fewer binades than bf16, bf16 fewer digits than fp16: neither holds the other (AMB-COLL-54)."""
+    """fp16 has fewer binades than bf16, bf16 fewer digits than fp16: neither holds the other (AMB-COLL-54, -62)."""
     context = check.returns(impl.runtime.tessInit())["context"]
     given = dict(zip(FIELDS, policy, strict=True))
     set_policy(impl, check, context, given)
     call = {"inputs": [tensor_of(dtype, [1, 2, 0, 4])] * 2, "op": "sum", "context": context}
     check.returns(impl.collectives.all_reduce(**call))
-    check.status(impl.collectives.all_reduce(**call, wire=wire), "TESS_ERR_DETERMINISM_VIOLATION")
+    observed = impl.collectives.all_reduce(**call, wire=wire)
+    recognize_widths(check, observed, wire, dtype)
+    harmless = isinstance(observed, Returned)
+    check.reading("AMB-COLL-62", "refused only where the values at hand change", harmless)
+    check.status(observed, "TESS_ERR_DETERMINISM_VIOLATION")
 
 
 @feature("operation-access", "collective-policy")

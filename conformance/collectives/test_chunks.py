@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tessera_conformance.marks import clause, feature
+from tessera_conformance.protocol import Returned
 from tessera_conformance.tensors import ELEMENT_FORMATS
 
 BYTES: list[tuple[list[int], str, Any, list[int]]] = [
@@ -99,6 +100,7 @@ def test_a_number_of_bytes_slices_the_whole_tensor(impl, check, shape, dtype, ch
     """Each element is in exactly one chunk, in order; only the last chunk is short."""
     for given in ({"chunk": chunk}, {"chunk_bytes": chunk}, {"chunk": chunk, "chunk_bytes": chunk}):
         chunks = check.returns(impl.collectives.chunks(shape=shape, dtype=dtype, **given))["chunks"]
+        recognize_rounding(check, shape, dtype, chunk, [1, 1], counts, chunks)
         check.equal([elements(piece) for piece in chunks], consecutive(counts), "the elements of the chunks")
 
 
@@ -118,6 +120,7 @@ def test_units_are_powers_of_two(impl, check, chunk, dtype, extent, counts):
 def test_chunks_end_on_tiles(impl, check, shape, dtype, chunk, tile, counts):
     """A boundary is a multiple of the tile's elements, the largest within the chunk, and at least one tile."""
     chunks = check.returns(impl.collectives.chunks(shape=shape, dtype=dtype, chunk=chunk, tile=tile))["chunks"]
+    recognize_rounding(check, shape, dtype, chunk, tile, counts, chunks)
     check.equal([elements(piece) for piece in chunks], consecutive(counts), "the elements of the chunks")
 
 
@@ -136,6 +139,7 @@ def test_any_tensor_is_sliced(impl, check, seed):
     while step * tile_bytes // prod(tile) + tile_bytes <= chunk:
         step += prod(tile)
     counts = [min(step, prod(shape) - first) for first in range(0, prod(shape), step)]
+    recognize_rounding(check, shape, dtype, chunk, tile, counts, chunks)
     check.equal([elements(piece) for piece in chunks], consecutive(counts), "the elements of the chunks")
 
 
@@ -143,7 +147,10 @@ def test_any_tensor_is_sliced(impl, check, seed):
 @clause("COLL-02.3-02", "COLL-02.3-03")
 @pytest.mark.parametrize(("shape", "chunk", "tile", "bands"), BANDS)
 def test_a_number_of_rows_or_columns_slices_the_tensor(impl, check, shape, chunk, tile, bands):
-    """The last axis holds the columns, all other axes are the rows; a band ends on the tile's rows or columns."""
+    """The last axis holds the columns, all other axes are the rows; a band ends on the tile's rows or columns.
+
+    As AMB-COLL-36 has it.
+    """
     given = {} if tile is None else {"tile": tile}
     chunks = check.returns(impl.collectives.chunks(shape=shape, dtype="fp32", chunk=chunk, **given))["chunks"]
     width = shape[-1]
@@ -163,7 +170,12 @@ def test_an_impossible_chunk_is_refused(impl, check, given):
 
     As AMB-COLL-01 has it.
     """
-    check.status(impl.collectives.chunks(shape=[8, 8], dtype="fp32", **given), "TESS_ERR_INVALID_VALUE")
+    answer = impl.collectives.chunks(shape=[8, 8], dtype="fp32", **given)
+    taken = isinstance(answer, Returned)
+    check.reading("AMB-COLL-35", "KB is 1000", taken and given == {"chunk": "512KB"})
+    check.reading("AMB-COLL-35", "a fraction is rounded down", taken and given == {"chunk": "0.3KiB"})
+    check.reading("AMB-COLL-35", "the smallest of several sizes governs", taken and len(given) == 2)
+    check.status(answer, "TESS_ERR_INVALID_VALUE")
 
 
 @feature("operation-access")
@@ -184,7 +196,11 @@ def test_an_impossible_chunk_is_refused(impl, check, given):
 def test_bytes_rows_and_columns_exclude_each_other(impl, check, given):
     """One measure governs; a number of rows or columns is at least 1 (AMB-COLL-01)."""
     check.returns(impl.collectives.chunks(shape=[8, 8], dtype="fp32", chunk={"rows": 2}))
-    check.status(impl.collectives.chunks(shape=[8, 8], dtype="fp32", **given), "TESS_ERR_INVALID_VALUE")
+    answer = impl.collectives.chunks(shape=[8, 8], dtype="fp32", **given)
+    several = len(given) == 2 or {*given["chunk"]} == {"rows", "columns"}
+    governed = several and isinstance(answer, Returned)
+    check.reading("AMB-COLL-35", "the smallest of several sizes governs", governed)
+    check.status(answer, "TESS_ERR_INVALID_VALUE")
 
 
 @feature("operation-access")
@@ -193,6 +209,27 @@ def test_bytes_rows_and_columns_exclude_each_other(impl, check, given):
 def test_an_impossible_tile_is_refused(impl, check, tile):
     """A tile has two extents of at least 1."""
     check.status(impl.collectives.chunks(shape=[8, 8], dtype="fp32", chunk=64, tile=tile), "TESS_ERR_INVALID_VALUE")
+
+
+def recognize_rounding(check, shape, dtype, chunk, tile, counts, chunks):
+    """End the case where chunks of bytes end on other multiples of the tile, as a listed alternative has it."""
+    size, step = prod(shape), prod(tile)
+    unit = step * ELEMENT_FORMATS[dtype].word_bytes * ELEMENT_FORMATS[dtype].words
+    rows = max(1, chunk * step // unit // (tile[0] * (shape or [1])[-1] or 1)) * tile[0] * (shape or [1])[-1]
+    found = [elements(piece) for piece in chunks]
+    steps = {
+        "rounded up": -(-chunk // unit) * step,
+        "to the nearest multiple": max(1, (2 * chunk + unit) // (2 * unit)) * step,
+        "bytes are rounded to whole rows of tiles": rows or 1,
+    }
+    for alternative, length in steps.items():
+        others = [min(length, size - first) for first in range(0, size, length)]
+        follows = others != counts and found == consecutive(others)
+        check.reading("AMB-COLL-36", alternative, follows)
+    lengths = list(map(len, found))
+    even = len(found) == len(counts) and lengths != counts and max(lengths) - min(lengths) <= step
+    whole = found == consecutive(lengths) and sum(lengths) == size
+    check.reading("AMB-COLL-36", "chunks of equal size", even and whole)
 
 
 def elements(chunk: dict[str, int]) -> list[int]:

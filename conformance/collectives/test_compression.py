@@ -21,6 +21,7 @@ from tessera_conformance.oracle.exact import (
     float_format,
     values_of,
 )
+from tessera_conformance.protocol import Rejected, Returned
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import counted
 
@@ -44,12 +45,29 @@ def test_a_wire_dtype_is_a_cast_there_and_back(impl, check, wire, source):
     x = of_values(source, list(telling(target)))
     observed = impl.collectives.compress(input=x, dtype=wire)
     recognize_bare_fp8(check, observed, wire)
+    recognize_overflow(impl, check, x, wire, observed)
     actual = check.returns(observed)
     sent = [target.encode(value) for value in values_of(x)]
     check.bits(actual["payload"], Tensor.from_words(WIRES[wire], x.shape, sent), "what travels")
     back = [origin.encode(target.decode(code)) for code in sent]
     check.bits(actual["restored"], Tensor.from_words(source, x.shape, back), "what is restored")
     check.equal("scales" in actual, False, "whether a scale travels without a scheme")
+
+
+def recognize_overflow(impl, check, x, wire, observed):
+    """End the case where numbers beyond the wire's range are refused, or become its largest number (AMB-COLL-37)."""
+    target, values = float_format(WIRES[wire]), values_of(x)
+    beyond = [isinstance(value, Fraction) and abs(value) > target.largest for value in values]
+    if isinstance(observed, Rejected):
+        within = [value for value, far in zip(values, beyond, strict=True) if not far]
+        answer = impl.collectives.compress(input=of_values(x.dtype, within), dtype=wire)
+        check.reading("AMB-COLL-37", "overflow is refused", any(beyond) and isinstance(answer, Returned))
+    elif isinstance(observed, Returned):
+        top = [target.largest * (1 if finite(value) > 0 else -1) if far else value
+               for value, far in zip(values, beyond, strict=True)]  # fmt: skip
+        words = [target.encode(value) for value in top]
+        saturates = observed.value["payload"].words().tolist() == words != [target.encode(value) for value in values]
+        check.reading("AMB-COLL-37", "fp16 and bf16 saturate", saturates)
 
 
 @feature("compression-probe")
@@ -84,7 +102,10 @@ def test_another_wire_dtype_is_refused(impl, check, wire, scheme):
 def test_data_that_no_wire_rounds_are_unsupported(impl, check, dtype):
     """Integers, truth values and complex numbers are not compressed."""
     x = counted(dtype, (8,), seed=403) if dtype != "complex64" else Tensor(dtype, (8,), bytes(64))
-    check.status(impl.collectives.compress(input=x, dtype="bf16"), "TESS_ERR_UNSUPPORTED")
+    answer = impl.collectives.compress(input=x, dtype="bf16")
+    whole = "int" in dtype and isinstance(answer, Returned) and answer.value["restored"] == x
+    check.reading("AMB-COLL-37", "integers travel as they are", whole)
+    check.status(answer, "TESS_ERR_UNSUPPORTED")
 
 
 @feature("compression-probe")
@@ -139,6 +160,11 @@ def test_a_block_that_has_no_scale_is_refused(impl, check, wire, bad):
         values: list[Value] = [Fraction(i + 1) for i in range(7)]
         values[place] = bad
         call = impl.collectives.compress(input=of_values("fp32", values), dtype=wire, qscheme="blockwise", block=3)
+        if isinstance(call, Returned):
+            lost = [value is NAN for value in values_of(call.value["restored"])]
+            check.reading(
+                "AMB-COLL-38", "NaN makes the whole block NaN", lost == [i // 3 == place // 3 for i in range(7)]
+            )
         check.status(call, "TESS_ERR_INVALID_VALUE")
 
 

@@ -12,9 +12,12 @@ from tessera_conformance.chapters.collectives.kit.programs import (
     program,
     returns,
 )
+from tessera_conformance.chapters.collectives.kit.wires import WIRES
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle.collectives import all_reduce
+from tessera_conformance.protocol import Returned
+from tessera_conformance.tensors import ELEMENT_FORMATS
 from tessera_conformance.vectors.building import counted
 
 pytestmark = feature("mesh-execution", "graph-ir-text")
@@ -60,7 +63,10 @@ def judge_text(impl, check, attributes, dtype, legal):
     ],
 )
 def test_a_wire_that_loses_bits_is_refused_where_the_bits_are_promised(impl, check, dtype, wire, keeps):
-    """Under strict, which is the level where none is given; where nothing can be lost, the bits are those without."""
+    """Under strict, which is the level where none is given; where nothing can be lost, the bits are those without.
+
+    As AMB-COLL-53 has it.
+    """
     type_ = f"tensor<8x{dtype}>"
     lines = [issue("%f", "%x", f'{SUM}, dtype="{wire}"', type_=type_), awaits("%y", "%f"), returns("%y", type_)]
     text = program(*lines, takes=f"%x: {type_}", gives=type_, mesh="dp=3")
@@ -68,6 +74,8 @@ def test_a_wire_that_loses_bits_is_refused_where_the_bits_are_promised(impl, che
     for level in ({}, {"level": "strict"}, {"level": "deterministic"}):
         answer = impl.collectives.execute(text=text, function="f", ranks=given(rows), **level)
         if not keeps:
+            wide = ELEMENT_FORMATS[WIRES[wire]].word_bytes >= ELEMENT_FORMATS[dtype].word_bytes
+            check.reading("AMB-COLL-53", "compare widths in bits", wide and isinstance(answer, Returned))
             check.status(answer, "TESS_ERR_DETERMINISM_VIOLATION")
         elif level.get("level") != "deterministic":
             for rank_answer, value in zip(check.returns(answer)["ranks"], all_reduce(*rows), strict=True):

@@ -46,7 +46,7 @@ def test_of_equal_magnitudes_the_lower_index_is_kept(impl, check, dtype, element
 @pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS])
 @pytest.mark.parametrize("shape", [(37,), (3, 4, 5), (1,), (2, 0)])
 def test_the_largest_elements_are_sent(impl, check, dtype, shape):
-    """A tensor of any shape sends none, some or all of its elements."""
+    """A tensor of any shape sends none, some or all of its elements (AMB-COLL-40)."""
     x = counted(dtype, shape, seed=481)
     count = prod(shape)
     for k in sorted({0, min(1, count), count // 3, max(count - 1, 0), count}):
@@ -144,6 +144,11 @@ def test_a_message_that_does_not_hold_together_is_refused(impl, check, indices, 
     values = counted("fp32", (count,), seed=485)
     check.returns(impl.collectives.densify(indices=tensor_of("int64", [0, 5][:count]), values=values, shape=[2, 3]))
     call = impl.collectives.densify(indices=tensor_of("int64", indices), values=values, shape=[2, 3])
+    if indices == [1, 1] and isinstance(call, Returned):
+        first, last = map(finite, values_of(values))
+        place = values_of(call.value["output"])[1]
+        check.reading("AMB-COLL-41", "later duplicates win", place == last)
+        check.reading("AMB-COLL-41", "duplicates add up", place == FORMATS["fp32"].round(first + last))
     check.status(call, "TESS_ERR_INVALID_VALUE")
 
 
@@ -160,6 +165,8 @@ def test_indices_are_of_one_dtype(impl, check):
 def judge(impl, check, x: Tensor, k: int, kept: list[int]) -> None:
     """The message of an element each, what stays behind, and what a receiver makes of it."""
     answer = check.returns(impl.collectives.sparsify(input=x, k=k))
+    rows = x.size // x.shape[-1] if x.size else 0
+    check.reading("AMB-COLL-40", "k counts for each row", rows > 1 and answer["indices"].shape == (rows * k,) != (k,))
     words = x.words().tolist()
     values = Tensor.from_words(x.dtype, (k,), [words[place] for place in kept])
     check.bits(answer["indices"], Tensor.from_words("int64", (k,), kept), f"k = {k}: indices")

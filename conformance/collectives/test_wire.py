@@ -9,7 +9,13 @@ from itertools import chain, product
 import pytest
 
 from tessera_conformance.chapters.collectives.kit.exchanges import ALGORITHMS, afterwards, share
-from tessera_conformance.chapters.collectives.kit.readings import recognize_operators, recognize_unquantized
+from tessera_conformance.chapters.collectives.kit.readings import (
+    recognize_operators,
+    recognize_own_whole,
+    recognize_sums_over_a_wire,
+    recognize_unquantized,
+    recognize_widths,
+)
 from tessera_conformance.chapters.collectives.kit.wires import UNIT, WIRES, half_steps, of_values
 from tessera_conformance.chapters.runtime.kit.refusals import refused
 from tessera_conformance.dsl import tensor_of
@@ -24,7 +30,7 @@ from tessera_conformance.oracle.exact import (
     float_format,
     values_of,
 )
-from tessera_conformance.protocol import Rejected
+from tessera_conformance.protocol import Rejected, Returned
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import counted
 from tessera_conformance.vectors.judging import golden, judge
@@ -90,7 +96,10 @@ def test_golden(impl, check, vector):
 @clause("COLL-02.5-03", "COLL-02.4-03", "COLL-02.4-05")
 @pytest.mark.parametrize(("wire", "data"), named(LOSSY))
 def test_sums_of_what_was_sent_are_rounded_to_the_wire_once(impl, check, wire, data):
-    """Every contribution once, none of the partial sums, the result once; by every algorithm, in every share."""
+    """Every contribution once, none of the partial sums, the result once; by every algorithm, in every share.
+
+    As AMB-COLL-61 has it.
+    """
     target = float_format(WIRES[wire])
     for at, ranks in enumerate((1, 2, 3, 5, 8)):
         inputs = contributions(data, wire, ranks)
@@ -99,12 +108,21 @@ def test_sums_of_what_was_sent_are_rounded_to_the_wire_once(impl, check, wire, d
         for algorithm in (ALGORITHMS[at], ALGORITHMS[(at + 2) % len(ALGORITHMS)]):
             given = {"inputs": inputs, "op": "sum", "algorithm": algorithm, "wire": wire, "level": "fast"}
             outputs = check.returns(impl.collectives.run(operation="all_reduce", **given))["outputs"]
-            for rank, output in enumerate(outputs):
-                check.bits(output, received(expected, data), f"all_reduce by {algorithm}, rank {rank} of {ranks}")
+            judge_sums(check, inputs, wire, outputs, expected, f"all_reduce by {algorithm}")
             shares = check.returns(impl.collectives.run(operation="reduce_scatter", **given))["outputs"]
-            for rank, output in enumerate(shares):
-                own = expected[share(len(expected), rank, ranks)]
-                check.bits(output, received(own, data), f"reduce_scatter by {algorithm}, rank {rank} of {ranks}")
+            judge_sums(check, inputs, wire, shares, expected, f"reduce_scatter by {algorithm}", shares=True)
+
+
+def judge_sums(check, inputs, wire, outputs, expected, what, *, shares=False):
+    """Each rank has the sums, or its share of them; sums that are rounded elsewhere are another reading."""
+    data, ranks = inputs[0].dtype, len(inputs)
+    places = [share(len(expected), rank, ranks) if shares else slice(None) for rank in range(ranks)]
+    right = [received(expected[own], data) for own in places]
+    if outputs != right:
+        parts = list(zip(places, outputs, strict=True))
+        recognize_sums_over_a_wire(check, inputs, wire, parts, shares=shares)
+    for rank, (output, own) in enumerate(zip(outputs, right, strict=True)):
+        check.bits(output, own, f"{what}, rank {rank} of {ranks}")
 
 
 @feature("operation-access", "compression")
@@ -112,7 +130,10 @@ def test_sums_of_what_was_sent_are_rounded_to_the_wire_once(impl, check, wire, d
 @pytest.mark.parametrize("op", ["prod", "mean", "max", "min"])
 @pytest.mark.parametrize("wire", list(WIRES))
 def test_other_operators_combine_what_was_sent(impl, check, wire, op):
-    """Products and quotients are exact in fp32 and rounded to the wire once, the others are of the wire."""
+    """Products and quotients are exact in fp32 and rounded to the wire once, the others are of the wire.
+
+    As AMB-COLL-61 has it.
+    """
     combine: dict[str, Callable[[Sequence[Fraction]], Fraction]] = {
         "prod": lambda column: column[0] * column[1],
         "mean": lambda column: sum(column, Fraction(0)) / len(column),
@@ -132,7 +153,10 @@ def test_other_operators_combine_what_was_sent(impl, check, wire, op):
 @clause("COLL-02.4-05", "COLL-02.5-03")
 @pytest.mark.parametrize("wire", list(WIRES))
 def test_fp64_data_are_added_in_fp64(impl, check, wire):
-    """Sums are rounded from fp64 to the wire at once (AMB-COLL-06); by way of fp32 they would be lost or be ties."""
+    """Sums are rounded from fp64 to the wire at once; by way of fp32 they would be lost or be ties.
+
+    As AMB-COLL-06 and AMB-COLL-61 have it.
+    """
     target, little = float_format(WIRES[wire]), Fraction(1, 1 << 16)
     rows = [
         [1 + target.epsilon / 2 + Fraction(1, 1 << 40), Fraction(1 << 13), Fraction(1 << 12)],
@@ -158,7 +182,10 @@ def test_fp64_data_are_added_in_fp64(impl, check, wire):
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("wire", ["bf16", "fp16"])
 def test_inexact_sums_lie_as_near_as_fp32_brings_them(impl, check, wire, algorithm):
-    """Data of many binades, in any order, err by half a step of the wire and the error of fp32; all ranks agree."""
+    """Data of many binades, in any order, err by half a step of the wire and the error of fp32; all ranks agree.
+
+    As AMB-COLL-61 has it.
+    """
     target = float_format(WIRES[wire])
     inputs = [counted("fp32", (64,), seed=1240 + rank, exponents=(-14, 8)) for rank in range(16)]
     exact, bounds = [], []
@@ -179,14 +206,23 @@ def test_inexact_sums_lie_as_near_as_fp32_brings_them(impl, check, wire, algorit
 @pytest.mark.parametrize("operation", ["broadcast", "all_gather", "all_to_all"])
 @pytest.mark.parametrize(("wire", "data"), named(LOSSY))
 def test_what_moves_is_rounded_to_the_wire_once(impl, check, wire, data, operation):
-    """A root's own buffer and a rank's own block too; ties, overflow, NaN and infinities as casts have them."""
+    """A root's own buffer and a rank's own block too; ties, overflow, NaN and infinities as casts have them.
+
+    As AMB-COLL-61 has it.
+    """
     special: list[Value] = [NAN, NEGATIVE_ZERO, INFINITY, float_format(data).largest, -float_format(data).smallest]
     inputs = [of_values(data, [*special, *values_of(counted(data, (13,), seed=1260 + rank))]) for rank in range(3)]
     arrive = [values_of(received(sent(x, wire), data)) for x in inputs]
     given = {"root": 1} if operation == "broadcast" else {}
     observed = impl.collectives.run(operation=operation, inputs=inputs, wire=wire, level="fast", **given)
     expected = afterwards(operation, arrive, root=1)
-    for rank, output in enumerate(check.returns(observed)["outputs"]):
+    outputs = check.returns(observed)["outputs"]
+    whole = [values_of(x) for x in inputs]
+    kept = [afterwards(operation, [*arrive[:r], whole[r], *arrive[r + 1 :]], root=1)[r] for r in range(3)]
+    recognize_own_whole(
+        check, outputs, [received(row, data) for row in kept], [received(row, data) for row in expected]
+    )
+    for rank, output in enumerate(outputs):
         check.bits(output, received(expected[rank], data), f"rank {rank}")
 
 
@@ -194,7 +230,10 @@ def test_what_moves_is_rounded_to_the_wire_once(impl, check, wire, data, operati
 @clause("COLL-02.5-03")
 @pytest.mark.parametrize("wire", ["bf16", "fp16", "fp8_e5m2"])
 def test_sums_overflow_only_at_the_end(impl, check, wire):
-    """Sums beyond the wire's range on the way are of fp32; beyond it at the end, they are what a cast gives."""
+    """Sums beyond the wire's range on the way are of fp32; beyond it at the end, they are what a cast gives.
+
+    As AMB-COLL-61 has it.
+    """
     top = float_format(WIRES[wire]).largest
     big = top if wire != "bf16" else Fraction(2) ** 126
     for rows in (
@@ -220,6 +259,9 @@ def test_a_lossy_wire_is_refused_where_bits_are_promised(impl, check, wire, data
         plain = check.returns(impl.collectives.run(**call, level=level))["outputs"]
         check.returns(impl.collectives.run(**call, level="fast", wire=wire))
         observed = impl.collectives.run(**call, level=level, wire=wire)
+        recognize_widths(check, observed, wire, data)
+        harmless = isinstance(observed, Returned) and last == 4
+        check.reading("AMB-COLL-62", "refused only where the values at hand change", harmless)
         recognize_unquantized(check, observed, plain)
         refused(check, observed, "TESS_ERR_DETERMINISM_VIOLATION")
 
@@ -266,6 +308,7 @@ def test_data_without_a_wire_are_unsupported(impl, check, dtype, level):
     for given in ({"operation": "all_reduce", "op": "max" if dtype == "bool" else "sum"}, {"operation": "all_gather"}):
         check.returns(impl.collectives.run(inputs=[x, x], level=level, **given))
         observed = impl.collectives.run(inputs=[x, x], level=level, wire="bf16", **given)
+        check.reading("AMB-COLL-62", "integers travel as they are", "int" in dtype and isinstance(observed, Returned))
         refused(check, observed, "TESS_ERR_UNSUPPORTED", dtype)
 
 
@@ -276,7 +319,7 @@ def test_data_without_a_wire_are_unsupported(impl, check, dtype, level):
 def test_blockwise_collectives_lose_half_a_step_of_each_block(impl, check, wire, operation):
     """The bound holds for a rank's operand and for each combined result; neighbouring blocks differ by binades.
 
-    The roundings of fp32 in sums of three add no more than four of its units of what is added.
+    The roundings of fp32 in sums of three add no more than four of its units of what is added (AMB-COLL-61, -63).
     """
     ranks, block, count = 3, 4, 22
     data = []

@@ -69,8 +69,8 @@ def test_schedule_annotations_are_kept_distinct(impl, check, place):
 def test_a_schedule_annotation_stands_beside_attributes(impl, check):
     """A function may have an attribute block too, and each function its own annotation."""
     source = module(
-        '@schedule(m=2) func f(a: int32) @{numerics_profile="strict"} { return g(a) + 1; }',
         'func g(a: int32) -> int32 @schedule(m=4) @{numerics_profile="strict"} { return a + a; }',
+        '@schedule(m=2) func f(a: int32) @{numerics_profile="strict"} { return g(a) + 1; }',
         "func h(a: int32) { return a; }",
     )
     check.bits(value_of(impl, check, source, a=tensor_of("int32", 3)), tensor_of("int32", 7))

@@ -77,6 +77,7 @@ def test_a_constant_is_known_in_the_whole_module(impl, check):
         "  let m: int32 = 2 * 3 - 1;",
         func("return n + m;", name="sum"),
         func("return p + n;", parameters="p: int32 = m - n", name="defaulted"),
+        func("return a - b;", parameters="a: int32, b: int32", name="helper"),
         func(
             "let d: int32 = 0;",
             "if (n < m) { d = 100; }",
@@ -85,7 +86,6 @@ def test_a_constant_is_known_in_the_whole_module(impl, check):
             "return d, V[n], V[n:m], helper(n, m);",
             parameters="V: tensor<5xint32>",
         ),
-        func("return a - b;", parameters="a: int32, b: int32", name="helper"),
         kernel("A[n] = m;", parameters="A: tensor<5xint32>"),
     )
     returns(impl, check, source, [8], "sum")
@@ -228,8 +228,8 @@ def test_a_tensor_expression_is_spelled_like_its_type(impl, check, expression, d
 def test_a_tensor_expression_is_an_operand_like_any_other(impl, check, expression, expected):
     """In sums, products, arguments, and in brackets (AMB-LANG-53)."""
     source = module(
-        func(f"return {expression};", parameters=f"A: {MATRIX}"),
         func("return P + P;", parameters=f"P: {MATRIX}", name="double"),
+        func(f"return {expression};", parameters=f"A: {MATRIX}"),
     )
     returns(impl, check, source, [expected], **integers(A=[[1, 2, 3], [4, 5, 6]]))
 

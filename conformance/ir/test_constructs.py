@@ -27,7 +27,7 @@ def construct(name: str, clause_id: str, about: str, source: str) -> Any:
 
 
 MATRIX = "tensor<2x2xfp32>"
-PAIR = "func f(a: int32) -> int32 {{ return {}; }} func g(a: int32) -> int32 {{ return a; }}"
+PAIR = "func g(a: int32) -> int32 {{ return a; }} func f(a: int32) -> int32 {{ return {}; }}"
 MESH = "mesh g = mesh<axes=[dp], shape=[2]>;"
 
 

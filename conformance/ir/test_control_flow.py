@@ -306,7 +306,7 @@ def test_the_variable_of_a_for_is_int32_and_its_own(impl, check):
         "return d, k;",
     ]
     twice = func("return p + p;", parameters="p: int32", result="int32", name="twice")
-    returns(impl, check, module(func(*body), twice), [28, 40])
+    returns(impl, check, module(twice, func(*body)), [28, 40])
 
 
 @clause("LANG-02.3-26", "LANG-02.3-24")

@@ -154,8 +154,8 @@ def test_aliases_take_part_in_results_constants_and_other_aliases(impl, check):
         "  type number = scalar;",
         "  type row = tensor<3xint32>;",
         "  let n: number = 2;",
-        func("let S: row = R + R;", "return helper(S, n);", parameters="R: row", result="number"),
         func("return R[i];", parameters="R: row, i: scalar", result="int32", name="helper"),
+        func("let S: row = R + R;", "return helper(S, n);", parameters="R: row", result="number"),
     )
     check.bits(value_of(impl, check, source, **integers(R=[1, 2, 3])), tensor_of("int32", 6))
 

@@ -22,7 +22,7 @@ FUNCTIONS = (
 
 def program_of(*statements):
     """A func of x with these statements, in a module with the functions above."""
-    return module(func(*statements, parameters="x: int32"), *FUNCTIONS)
+    return module(*FUNCTIONS, func(*statements, parameters="x: int32"))
 
 
 PROGRAMS = {
@@ -53,7 +53,7 @@ BY_NAME = "A function is passed by the name of the parameter (AMB-LANG-14)"
 )
 def test_a_function_is_held_passed_and_called(impl, check, statements, value):
     """`twice` doubles, `next` adds one, `apply` calls what it is given twice; x is 5."""
-    source = module(f"  type unary = {UNARY};", func(*statements, parameters="x: int32"), *FUNCTIONS)
+    source = module(f"  type unary = {UNARY};", *FUNCTIONS, func(*statements, parameters="x: int32"))
     check.bits(value_of(impl, check, source, **integers(x=5)), tensor_of("int32", value))
 
 
@@ -79,10 +79,10 @@ def test_a_function_of_tensors_is_a_value(impl, check):
     binary = f"fn({matrix}, {matrix}) -> {matrix}"
     pair = f"A: {matrix}, B: {matrix}"
     source = module(
-        func("return fold(product, A, B), fold(sum, A, B);", parameters=pair),
         func("return g(g(A, B), B);", parameters=f"g: {binary}, {pair}", result=matrix, name="fold"),
         func("return A @ B;", parameters=pair, result=matrix, name="product"),
         func("return A + B;", parameters=pair, result=matrix, name="sum"),
+        func("return fold(product, A, B), fold(sum, A, B);", parameters=pair),
     )
     given = integers(A=[[1, 2], [3, 4]], B=[[0, 1], [1, 1]])
     returns(impl, check, source, [[[3, 5], [7, 11]], [[1, 4], [5, 6]]], **given)
@@ -110,7 +110,7 @@ def test_a_function_of_tensors_is_a_value(impl, check):
 )  # fmt: skip
 def test_a_function_value_has_its_type(impl, check, legal, illegal):
     """A value of another type is none, a call has the arguments of the type, and a variable needs a value first."""
-    first, second = (module(func(body, parameters="x: int32"), *FUNCTIONS) for body in (legal, illegal))
+    first, second = (module(*FUNCTIONS, func(body, parameters="x: int32")) for body in (legal, illegal))
     verified_twins(impl, check, first, second, ("types", "numerics"))
 
 
@@ -119,8 +119,8 @@ def test_a_function_value_has_its_type(impl, check, legal, illegal):
 def test_what_is_no_callable_function_is_no_value(impl, check, illegal):
     """A function that refers to itself, a kernel, and a name that nothing declares."""
     sources = [
-        module(func(f"let g: {UNARY} = {name};", "return x;", parameters="x: int32", result="int32"),
-               kernel("", parameters="x: int32"), *FUNCTIONS)
+        module(*FUNCTIONS, kernel("", parameters="x: int32"),
+               func(f"let g: {UNARY} = {name};", "return x;", parameters="x: int32", result="int32"))
         for name in ("twice", illegal)
     ]  # fmt: skip
     verified_twins(impl, check, *sources, ("types",))

@@ -115,7 +115,7 @@ def test_a_legal_program_gives_the_same_again(impl, check, block):
 def test_the_answer_does_not_depend_on_the_spelling(impl, check, block):
     """Names, spaces, comments, parentheses, the order of functions and the place of attributes change no answer.
 
-    AMB-LANG-86, AMB-LANG-180, AMB-LANG-92.
+    AMB-LANG-86, AMB-LANG-180, AMB-LANG-92, AMB-LANG-97.
     """
     for trial in trials("variant", block, 8):
         check.accepts(impl.language.verify(source=trial.subject.source))

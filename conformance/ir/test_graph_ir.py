@@ -10,6 +10,7 @@ from tessera_conformance.marks import clause
 
 MATRIX = "tensor<4x4xbf16>"
 LONG_PROGRAM = module(
+    func("return A - B;", parameters=parameters_of("AB", MATRIX), result=MATRIX, name="helper"),
     func(
         f"let P: {MATRIX} = op.matmul(A, B);",
         f"let Q: {MATRIX} = P + P * A;",
@@ -18,7 +19,6 @@ LONG_PROGRAM = module(
         "return S, R, P;",
         parameters=parameters_of("AB", MATRIX),
     ),
-    func("return A - B;", parameters=parameters_of("AB", MATRIX), result=MATRIX, name="helper"),
 )
 ACCUMULATORS = {
     "fp64": "fp64",

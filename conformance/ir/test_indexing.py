@@ -131,8 +131,8 @@ COMPUTED = {
 def test_indices_and_bounds_may_be_computed(impl, check, expression, expected):
     """From parameters, elements and calls, at run time."""
     source = module(
-        func(f"return {expression};", parameters=PARAMETERS),
         func("return p + 1;", parameters="p: int32", result="int32", name="next"),
+        func(f"return {expression};", parameters=PARAMETERS),
     )
     check.bits(value_of(impl, check, source, **integers(**INPUTS)), tensor_of("int32", expected))
 
@@ -197,8 +197,8 @@ BINDING = {
 def test_indexing_takes_part_in_larger_expressions(impl, check, expression, expected):
     """Beside signs, products and calls; on a group, on a call, and on what was indexed before (AMB-LANG-19)."""
     source = module(
-        func(f"return {expression};", parameters=f"S: tensor<2xint32>, R: tensor<1x2xint32>, {PARAMETERS}"),
         func("return P + P;", parameters="P: tensor<Nxint32>", name="double"),
+        func(f"return {expression};", parameters=f"S: tensor<2xint32>, R: tensor<1x2xint32>, {PARAMETERS}"),
     )
     inputs = integers(S=S, R=[S], **INPUTS)
     check.bits(value_of(impl, check, source, **inputs), tensor_of("int32", expected))

@@ -159,11 +159,11 @@ def test_a_kernel_delivers_tensors_of_every_dtype(impl, check, dtype):
 
 @clause("LANG-02.3-52", "LANG-02.3-03")
 def test_kernels_and_funcs_share_a_module(impl, check):
-    """Two kernels beside the func that both call, declared last; each is run by its name."""
+    """Two kernels beside the func that both call; each is run by its name."""
     source = module(
+        func("return P @ P;", parameters=f"P: {MATRIX}", result=MATRIX, name="square"),
         kernel("A = square(A);", parameters=f"A: {MATRIX}"),
         kernel("A = square(square(A));", parameters=f"A: {MATRIX}", name="l"),
-        func("return P @ P;", parameters=f"P: {MATRIX}", result=MATRIX, name="square"),
     )
     for name, expected in (("k", [[2, 1], [1, 1]]), ("l", [[5, 3], [3, 2]])):
         outputs = evaluate(impl, check, source, name, **integers(A=[[1, 1], [1, 0]]))

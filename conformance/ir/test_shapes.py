@@ -113,11 +113,12 @@ def test_declarations_and_calls_do_not_broadcast(impl, check, given):
     def sources(shape):
         parameters = f"A: tensor<{shape}xint32>"
         yield module(func(f"let B: {expected} = A;", parameters=parameters))
-        yield module(func("helper(A);", parameters=parameters), helper)
         yield module(func("return A;", parameters=parameters, result=expected))
+        yield module(helper, func("helper(A);", parameters=parameters))
 
-    for legal, illegal in zip(sources("2x3"), sources(given), strict=True):
-        verified_twins(impl, check, legal, illegal, ("shapes", "types"), at_line=FIRST_STATEMENT)
+    lines = (FIRST_STATEMENT, FIRST_STATEMENT, FIRST_STATEMENT + helper.count("\n") + 1)
+    for line, legal, illegal in zip(lines, sources("2x3"), sources(given), strict=True):
+        verified_twins(impl, check, legal, illegal, ("shapes", "types"), at_line=line)
 
 
 @clause("LANG-03.2-03")

@@ -82,7 +82,7 @@ def test_a_control_statement_needs_no_semicolon(impl, check, statement, place, e
 def test_an_assignment_gives_a_name_another_value(impl, check, body, expected):
     """From there on the name has the value on the right, which is computed first (AMB-LANG-52)."""
     twice = func("return p + p;", parameters="p: int32", result="int32", name="twice")
-    source = module(func(*body, parameters="a: int32, b: int32"), twice)
+    source = module(twice, func(*body, parameters="a: int32, b: int32"))
     returns(impl, check, source, expected, **integers(a=5, b=2))
 
 
@@ -124,8 +124,8 @@ def test_an_assigned_literal_has_the_type_of_its_name(impl, check, dtype, litera
 def test_assigning_through_one_name_changes_no_other(impl, check, body, expected):
     """A name holds a value: a copy, a slice and an argument are values of their own (AMB-LANG-95, AMB-LANG-29)."""
     source = module(
-        func(f"let B: {VECTOR} = A;", *body, parameters=f"A: {VECTOR}"),
         func("P[0] = -1;", "P[3] = -1;", "return P;", parameters=f"P: {VECTOR}", name="change"),
+        func(f"let B: {VECTOR} = A;", *body, parameters=f"A: {VECTOR}"),
     )
     returns(impl, check, source, expected, **integers(A=[1, 2, 3, 4]))
 
@@ -204,8 +204,8 @@ def test_an_expression_that_is_no_call_is_no_statement(impl, check, illegal):
 def test_a_called_func_is_executed(impl, check):
     """A func called as a statement runs, so that an assertion in it counts (AMB-LANG-56)."""
     source = module(
-        func("positive(a);", "return a;", parameters="a: int32", result="int32"),
         func('assert(p > 0, "not positive");', parameters="p: int32", name="positive"),
+        func("positive(a);", "return a;", parameters="a: int32", result="int32"),
     )
     returns(impl, check, source, [3], **integers(a=3))
     fails(impl, check, source, "not positive", **integers(a=-3))
@@ -337,7 +337,7 @@ def test_work_before_a_barrier_comes_first(impl, check, body, first):
 def test_an_error_before_a_barrier_hides_an_assertion_after_it(impl, check, where):
     """An index out of range before the barrier ends the run before the assertion behind it; without error both pass.
 
-    An assertion is checked when the program runs (AMB-LANG-56).
+    An assertion is checked when the program runs (AMB-LANG-56), and no index is clamped (AMB-LANG-96).
     """
     body = ["let ok: bool = b > 0;", "let d: int32 = X[a];", "barrier();", 'assert(ok, "second");', "X[0] = d;"]
     parameters = f"a: int32, b: int32, X: {VECTOR}"

@@ -8,6 +8,8 @@ from tessera_conformance.marks import clause, title
 
 NAMES = ("types", "syntax")
 HELPER = func("return a + 1;", parameters="a: int32", result="int32", name="helper")
+BEHIND_HELPER = FIRST_STATEMENT + HELPER.count("\n") + 1
+"""The line of the first statement of a func behind it."""
 
 
 @clause("LANG-03.1-01")
@@ -27,11 +29,11 @@ HELPER = func("return a + 1;", parameters="a: int32", result="int32", name="help
 def test_a_name_without_meaning_is_refused(impl, check, legal, illegal):
     """An unknown name, function or operator gives an expression no type; its twin is declared."""
     parameters = "a: int32, x: tensor<4xfp32>"
-    check.accepts(impl.language.verify(source=module(func(legal, parameters=parameters), HELPER)))
+    check.accepts(impl.language.verify(source=module(HELPER, func(legal, parameters=parameters))))
     check.rejects(
-        impl.language.verify(source=module(func(illegal, parameters=parameters), HELPER)),
+        impl.language.verify(source=module(HELPER, func(illegal, parameters=parameters))),
         category=NAMES,
-        at_line=FIRST_STATEMENT,
+        at_line=BEHIND_HELPER,
     )
 
 
@@ -192,11 +194,11 @@ def test_operands_of_two_dtypes_are_refused(impl, check, parameters, mixed, oper
 def test_no_value_is_converted_to_the_declared_type(impl, check, legal, illegal):
     """A value of another dtype than its place declares is refused; a literal alone takes the type of its place."""
     parameters = "a: fp32, b: bf16, i: int32, x: tensor<2xfp32>, y: tensor<2xbf16>"
-    check.accepts(impl.language.verify(source=module(func(legal, parameters=parameters), HELPER)))
+    check.accepts(impl.language.verify(source=module(HELPER, func(legal, parameters=parameters))))
     check.rejects(
-        impl.language.verify(source=module(func(illegal, parameters=parameters), HELPER)),
+        impl.language.verify(source=module(HELPER, func(illegal, parameters=parameters))),
         category="types",
-        at_line=FIRST_STATEMENT,
+        at_line=BEHIND_HELPER,
     )
 
 
@@ -265,9 +267,9 @@ def test_bf16_operands_accumulate_in_fp32_without_a_cast(impl, check):
 def test_operands_that_an_operation_does_not_take_are_refused(impl, check, legal, illegal):
     """Too few or too many operands, and operands of the wrong kind, are refused at their place."""
     parameters = "A: tensor<2x2xfp32>, B: tensor<2x2xfp32>, a: fp32"
-    check.accepts(impl.language.verify(source=module(func(f"return {legal};", parameters=parameters), HELPER)))
+    check.accepts(impl.language.verify(source=module(HELPER, func(f"return {legal};", parameters=parameters))))
     check.rejects(
-        impl.language.verify(source=module(func(f"return {illegal};", parameters=parameters), HELPER)),
+        impl.language.verify(source=module(HELPER, func(f"return {illegal};", parameters=parameters))),
         category=("types", "shapes"),
-        at_line=FIRST_STATEMENT,
+        at_line=BEHIND_HELPER,
     )

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.chapters.runtime.kit.algorithms import NAMES, Traced, choose, planned, under
+from tessera_conformance.chapters.runtime.kit.algorithms import NAMES, Traced, choose, plan_request, planned, under
 from tessera_conformance.chapters.runtime.kit.mesh_session import DTYPE_IDS, SUM, opened
 from tessera_conformance.chapters.runtime.kit.planned_modules import load_hinting
 from tessera_conformance.chapters.runtime.kit.policies import STRICT
+from tessera_conformance.chapters.runtime.kit.readings import rejected
 from tessera_conformance.chapters.runtime.kit.refusals import refused
 from tessera_conformance.marks import clause, feature, level
+from tessera_conformance.protocol import Returned
 from tessera_conformance.vectors.building import counted
 
 pytestmark = [feature("algorithm-control")]
@@ -34,14 +36,16 @@ SIZES = (8, 40, 4096, 8192, 40_000, 262_144, 262_152, 1 << 30)
 def test_the_default_is_the_row_of_the_table(impl, check, collective):
     """The default is that of collectives.select at every size; several nodes may have hierarchical in the last row.
 
-    As AMB-RT-04 has it.
+    As AMB-RT-04 and AMB-RT-180 have it.
     """
     session = opened(impl, check, 8)
+    always = {planned(session, collective, count) for count in SIZES} == {("ring", "default")}
     for count in SIZES:
         row = check.returns(impl.collectives.select(collective=collective, bytes=4 * count, ranks=8))
         last = row["algorithm"] == row["table"][-1]["algorithm"]
         allowed = [(row["algorithm"], "default"), *([("hierarchical", "default")] if last else [])]
         actual = planned(session, collective, count)
+        check.reading("AMB-RT-180", "the default is ring at every size", always and actual not in allowed)
         check.true(actual in allowed, f"the plan of {count} elements is one of {allowed}", actual)
 
 
@@ -49,7 +53,10 @@ def test_the_default_is_the_row_of_the_table(impl, check, collective):
 @clause("RT-13-08", "COLL-08-12", "COLL-03.1-01", "COLL-03.1-02", "COLL-03.1-04")
 @pytest.mark.parametrize("dtype", ["int8", "fp32", "complex128"])
 def test_the_default_goes_by_bytes(impl, check, dtype):
-    """The same number of bytes is planned alike, whatever it holds; a byte is direct, a terabyte is not."""
+    """The same number of bytes is planned alike, whatever it holds; a byte is direct, a terabyte is not.
+
+    As AMB-RT-180 has it.
+    """
     session = opened(impl, check, 8)
     size = {"int8": 1, "fp32": 4, "complex128": 16}[dtype]
     for nbytes in (16, 1 << 13, 1 << 17, 1 << 40):
@@ -151,7 +158,15 @@ def test_a_context_keeps_the_algorithm_that_it_found(impl, check):
 def test_a_variable_or_value_that_means_nothing_is_refused_by_name(impl, check, variable, value, words):
     """By tessInit, with the nearest name; once it is put right, tessInit succeeds (AMB-RT-181)."""
     check.returns(impl.runtime.tessxSetEnvironment(variables={variable: value}), "the environment is set")
-    refused(check, impl.runtime.tessInit(), "TESS_ERR_INVALID_VALUE", variable, *words)
+    answer = impl.runtime.tessInit()
+    if isinstance(answer, Returned):
+        session = opened(impl, check, 8)
+        plan = session.attempt("tessxCollectivePlan", **plan_request(session))
+        later = rejected(plan, "TESS_ERR_INVALID_VALUE")
+        check.reading("AMB-RT-181", "the first collective reports it", later)
+        unset = isinstance(plan, Returned) and plan.value["source"] in ("default", "autotuner")
+        check.reading("AMB-RT-181", "an unknown value counts as unset", unset)
+    refused(check, answer, "TESS_ERR_INVALID_VALUE", variable, *words)
     check.returns(impl.runtime.tessxSetEnvironment(variables={}), "the environment is set")
     check.returns(impl.runtime.tessInit(), "tessInit succeeds")
 

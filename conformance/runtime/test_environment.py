@@ -112,11 +112,20 @@ def switches(policy, of):
 @pytest.mark.parametrize("value", NUMERICS)
 @pytest.mark.parametrize("deterministic", [None, "0", "1"], ids=["alone", "not-deterministic", "deterministic"])
 def test_the_environment_chooses_the_policy_of_a_context(impl, check, value, deterministic):
-    """TESS_NUMERICS, with TESS_DETERMINISTIC beside it; a policy that is set then is the one in force (AMB-RT-46)."""
+    """TESS_NUMERICS, with TESS_DETERMINISTIC beside it; a policy that is set then is the one in force.
+
+    As AMB-RT-31 and AMB-RT-46 have it.
+    """
     beside = {} if deterministic is None else {"TESS_DETERMINISTIC": deterministic}
     expected = NUMERICS[value] | ({} if deterministic is None else {"deterministic": int(deterministic)})
     session = under(impl, check, TESS_NUMERICS=value, **beside)
     actual = session.ask("tessGetNumericsPolicy", context=session.context)["policy"]
+    if switches(actual, expected) != expected:
+        unset = under(impl, check, **beside)
+        same = actual == unset.ask("tessGetNumericsPolicy", context=unset.context)["policy"]
+        alone = value != "strict" and same
+        check.reading("AMB-RT-31", "strict selects the strict profile alone", alone)
+        check.reading("AMB-RT-31", "casting policies that change no policy", same)
     check.equal(switches(actual, expected), expected, "the policy of the context")
     session.set_policy(LOOSE)
     actual = session.ask("tessGetNumericsPolicy", context=session.context)["policy"]
@@ -128,7 +137,7 @@ def test_the_environment_chooses_the_policy_of_a_context(impl, check, value, det
 @pytest.mark.parametrize("value", NUMERICS)
 @pytest.mark.parametrize("module", [None, LOOSE, STRICT], ids=["plain", "loose-module", "strict-module"])
 def test_launches_are_under_the_policy_of_the_environment_unless_their_module_has_one(impl, check, value, module):
-    """A launch carries the policy that governs it (AMB-RT-46)."""
+    """A launch carries the policy that governs it (AMB-RT-31, AMB-RT-46)."""
     session = under(impl, check, TESS_NUMERICS=value)
     options = {} if module is None else {"policy": module}
     session.launch(session.kernel("nothing", SOURCE, **options))

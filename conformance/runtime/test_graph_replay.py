@@ -10,6 +10,7 @@ from tessera_conformance.chapters.runtime.kit.graphs import (
     digit_stream,
     end_streams,
     instantiated,
+    nodes_of,
     replay,
     streams_under,
 )
@@ -23,6 +24,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     refused,
 )
 from tessera_conformance.marks import clause, feature
+from tessera_conformance.protocol import Returned
 from tessera_conformance.vectors.building import counted
 
 PRODUCT = "module products { kernel square(a: tensor<8x8xfp32>, b: tensor<8x8xfp32>) { b = a @ a; } }"
@@ -53,9 +55,17 @@ def test_a_stream_that_captured_nothing_has_no_graph(impl, check):
     """TESS_ERR_INVALID_VALUE, and once more after an instantiation has ended the capture (AMB-RT-162)."""
     session = digit_stream(impl, check)
     pointer = session.zeros()
-    refused(check, session.attempt("tessxGraphInstantiate", stream=session.stream), "TESS_ERR_INVALID_VALUE")
+    nothing_to_instantiate(session)
     session.captured(pointer, 1)
-    refused(check, session.attempt("tessxGraphInstantiate", stream=session.stream), "TESS_ERR_INVALID_VALUE")
+    nothing_to_instantiate(session)
+
+
+def nothing_to_instantiate(session):
+    """Check that the stream has no graph; an empty one is another reading."""
+    answer = session.attempt("tessxGraphInstantiate", stream=session.stream)
+    empty = isinstance(answer, Returned) and answer.value["graph"] and not nodes_of(session, answer.value["graph"])
+    session.check.reading("AMB-RT-162", "an empty graph", bool(empty))
+    refused(session.check, answer, "TESS_ERR_INVALID_VALUE")
 
 
 @clause("RT-12-08")
@@ -198,7 +208,10 @@ def require_products(session, pointers, products, when):
 
 @clause("RT-12-09")
 def test_every_replay_gives_the_bits_of_the_launches(impl, check):
-    """Ten replays of products in fp32 across two streams have the bits of the same deterministic launches."""
+    """Ten replays of products in fp32 across two streams have the bits of the same deterministic launches.
+
+    As AMB-RT-160 has it.
+    """
     session = opened(impl, check)
     kernel = session.kernel("square", PRODUCT)
     a, products = eager_products(session, kernel)
@@ -212,7 +225,7 @@ def test_every_replay_gives_the_bits_of_the_launches(impl, check):
 @clause("RT-12-09")
 @feature("schedule-control")
 def test_replays_give_the_same_bits_under_every_schedule(impl, check):
-    """200 seeds, each of which resolves concurrency in its own way: one result (AMB-RT-64)."""
+    """200 seeds, each of which resolves concurrency in its own way: one result (AMB-RT-64, AMB-RT-160)."""
     session = opened(impl, check)
     kernel = session.kernel("square", PRODUCT)
     a, products = eager_products(session, kernel)
@@ -231,7 +244,7 @@ def test_replays_give_the_same_bits_under_every_schedule(impl, check):
 def test_edges_hold_under_every_schedule(impl, check):
     """Launches on two streams of a graph, ordered by events alone, append their digits in order under 200 seeds.
 
-    As AMB-RT-64 has it.
+    As AMB-RT-64 and AMB-RT-160 have it.
     """
     session = digit_stream(impl, check)
     pointer = session.zeros()

@@ -16,6 +16,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     H2D,
     LOW_LATENCY,
 )
+from tessera_conformance.chapters.runtime.kit.readings import rejected
 from tessera_conformance.marks import clause
 
 # Capture
@@ -93,6 +94,16 @@ def test_two_streams_capture_two_graphs(impl, check):
 # The graph
 
 
+def join(stream, capturing):
+    """Let a stream wait for an event of a capture, which a runtime of one stream a capture refuses (AMB-RT-160)."""
+    event = stream.event()
+    recorded = stream.attempt("tessEventRecord", event=event, stream=capturing.stream)
+    waiting = stream.attempt("tessStreamWaitEvent", stream=stream.stream, event=event)
+    stream.check.reading("AMB-RT-160", "one stream a capture", rejected(recorded) or rejected(waiting))
+    stream.succeeds(recorded, "tessEventRecord")
+    stream.succeeds(waiting, "tessStreamWaitEvent")
+
+
 @clause("RT-12-05")
 def test_launches_are_nodes_in_the_order_of_their_stream(impl, check):
     """Three launches on a stream: nodes of the kind launch, named after their kernels, each after the one before."""
@@ -118,7 +129,7 @@ def test_streams_that_events_join_share_a_graph(impl, check):
     other = session.another_stream()
     pointer, beside = session.zeros(), session.zeros()
     session.append(1, pointer, CAPTURE)
-    other.wait_stream(session)
+    join(other, session)
     other.append(2, beside, CAPTURE)
     session.append(3, pointer, CAPTURE)
     session.wait_stream(other)
@@ -174,4 +185,6 @@ def test_replayed_copies_move_what_memory_holds_then(impl, check):
     for value in (1, 2, 3):
         session.host_write(source, elements("int32", *[value] * COUNT))
         replay(session, graph)
+        snapshot = value > 1 and session.integers(pointer) == [19] * COUNT
+        check.reading("AMB-RT-161", "a snapshot at capture", snapshot)
         session.require(pointer, 10 * value + 9, f"the tensor after a replay with {value}")

@@ -97,7 +97,7 @@ def test_a_group_that_lacks_a_rank_is_reported_and_the_other_is_done(impl, check
 @clause("RT-07-08", "COLL-02.2-03")
 @pytest.mark.parametrize("odd", [1, 5])
 def test_a_group_that_disagrees_is_reported_and_the_other_is_done(impl, check, odd):
-    """A rank with another count is reported; the other group completes."""
+    """A rank with another count is reported; the other group completes (AMB-RT-142)."""
     session, pointer = filled(impl, check)
     for rank in range(6):
         issue(session, rank, pointer, "tp", **({"count": COUNT - 1} if rank == odd else {}))
@@ -109,7 +109,10 @@ def test_a_group_that_disagrees_is_reported_and_the_other_is_done(impl, check, o
 @clause("RT-07-08")
 @pytest.mark.parametrize("order", [(0, 1, 2, 3, 4, 5), (5, 4, 3, 2, 1, 0), (3, 0, 4, 1, 5, 2)])
 def test_ranks_that_come_along_different_axes_are_reported(impl, check, order):
-    """Rank 1 uses dp where the others use tp: neither its group nor the one that waits for it can complete."""
+    """Rank 1 uses dp where the others use tp: neither its group nor the one that waits for it can complete.
+
+    As AMB-RT-142 has it.
+    """
     session, pointer = filled(impl, check)
     for rank in order:
         issue(session, rank, pointer, "dp" if rank == 1 else "tp")

@@ -23,6 +23,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
     two_contexts,
 )
 from tessera_conformance.chapters.runtime.kit.policies import STRICT
+from tessera_conformance.chapters.runtime.kit.readings import rejected
 from tessera_conformance.marks import clause, feature
 
 KEYS = {
@@ -62,6 +63,12 @@ def loading(session, image):
     return session.attempt("tessModuleLoad", context=session.context, image=image)
 
 
+def forbidden(check, answer, *statuses):
+    """The policy of the context refuses the call with one of these statuses (AMB-RT-88)."""
+    check.reading("AMB-RT-88", "UNSUPPORTED", rejected(answer, "TESS_ERR_UNSUPPORTED"))
+    refused(check, answer, *statuses)
+
+
 def seven(session, module):
     """Check that the kernel of a module fills a tensor."""
     pointer = session.allocate(BYTES)
@@ -92,7 +99,7 @@ def test_a_module_is_signed_by_a_key_that_is_trusted(impl, check, signer, truste
     if signer in trusted:
         seven(session, check.returns(answer, "the module is loaded")["module"])
     else:
-        refused(check, answer, "TESS_ERR_INVALID_VALUE")
+        forbidden(check, answer, "TESS_ERR_INVALID_VALUE")
 
 
 @clause("RT-15-05")
@@ -102,7 +109,7 @@ def test_the_keys_are_those_of_one_context(impl, check):
     image = signed(impl, check, "second")
     session, other = two_contexts(impl, check)
     trusting(session, "first")
-    refused(check, loading(session, image), "TESS_ERR_INVALID_VALUE")
+    forbidden(check, loading(session, image), "TESS_ERR_INVALID_VALUE")
     check.returns(loading(other, image), "another context loads the module")
 
 
@@ -116,7 +123,7 @@ def test_a_signed_module_that_was_altered_is_refused(impl, check, part):
     place = len(image) * part // 16 + 5
     altered = image[:place] + bytes([image[place] ^ 4]) + image[place + 1 :]
     answer = loading(session, altered.hex())
-    refused(check, answer, "TESS_ERR_INVALID_VALUE", "TESS_ERR_ABI_VERSION_MISMATCH", "TESS_ERR_ARCH_MISMATCH")
+    forbidden(check, answer, "TESS_ERR_INVALID_VALUE", "TESS_ERR_ABI_VERSION_MISMATCH", "TESS_ERR_ARCH_MISMATCH")
     check.returns(loading(session, image.hex()), "the image as it was signed is loaded")
 
 
@@ -131,7 +138,7 @@ def test_a_module_that_is_refused_leaves_nothing_in_the_cache(impl, check, tmp_p
     check.equal(filled(session, good), 7, "the result of the trusted program")
     kept = {entry["path"]: Path(entry["path"]).read_bytes() for entry in entries(session)}
     session = trusting(caching(impl, check, tmp_path), "first")
-    refused(check, loading(session, bad), "TESS_ERR_INVALID_VALUE")
+    forbidden(check, loading(session, bad), "TESS_ERR_INVALID_VALUE")
     actual = {entry["path"]: Path(entry["path"]).read_bytes() for entry in entries(session)}
     check.true(actual == kept and bool(kept), "the entries are as they were", sorted(actual))
     check.equal(filled(session, good), 7, "the result of the trusted program afterwards")
@@ -147,7 +154,7 @@ def test_a_policy_with_fast_math_is_refused_where_it_is_forbidden(impl, check):
     session.set_policy(LOOSE)
     trusting(session, forbid_fast_math=True)
     answer = session.attempt("tessSetNumericsPolicy", context=session.context, policy=FAST)
-    refused(check, answer, "TESS_ERR_DETERMINISM_VIOLATION")
+    forbidden(check, answer, "TESS_ERR_DETERMINISM_VIOLATION")
     actual = session.ask("tessGetNumericsPolicy", context=session.context)["policy"]
     check.equal(actual, LOOSE, "the policy of the context")
     session.set_policy(STRICT)
@@ -157,7 +164,7 @@ def test_a_policy_with_fast_math_is_refused_where_it_is_forbidden(impl, check):
 def test_a_module_with_fast_math_is_refused_where_it_is_forbidden(impl, check):
     """One whose defaults allow it; one whose defaults do not is loaded and runs."""
     session = trusting(opened(impl, check), forbid_fast_math=True)
-    refused(check, loading(session, signed(impl, check, policy=FAST)), "TESS_ERR_DETERMINISM_VIOLATION")
+    forbidden(check, loading(session, signed(impl, check, policy=FAST)), "TESS_ERR_DETERMINISM_VIOLATION")
     seven(session, check.returns(loading(session, signed(impl, check, policy=STRICT)))["module"])
 
 
@@ -167,7 +174,7 @@ def test_a_launch_with_fast_math_is_refused_where_it_is_forbidden(impl, check):
     session = opened(impl, check)
     loose, fast = session.kernel("nothing"), session.kernel("nothing", policy=FAST)
     trusting(session, forbid_fast_math=True)
-    refused(check, session.launching(fast), "TESS_ERR_DETERMINISM_VIOLATION")
+    forbidden(check, session.launching(fast), "TESS_ERR_DETERMINISM_VIOLATION")
     session.launch(loose)
     session.synchronize()
     second = opened(impl, check)
@@ -175,7 +182,7 @@ def test_a_launch_with_fast_math_is_refused_where_it_is_forbidden(impl, check):
     kernel = second.kernel("nothing")
     second.launch(kernel)
     trusting(second, forbid_fast_math=True)
-    refused(check, second.launching(kernel), "TESS_ERR_DETERMINISM_VIOLATION")
+    forbidden(check, second.launching(kernel), "TESS_ERR_DETERMINISM_VIOLATION")
 
 
 @clause("RT-15-02")
@@ -184,7 +191,7 @@ def test_fast_math_is_forbidden_in_one_context(impl, check):
     session, other = two_contexts(impl, check)
     trusting(session, forbid_fast_math=True)
     other.set_policy(FAST)
-    refused(
+    forbidden(
         check,
         session.attempt("tessSetNumericsPolicy", context=session.context, policy=FAST),
         "TESS_ERR_DETERMINISM_VIOLATION",
@@ -212,7 +219,7 @@ def test_a_launch_without_determinism_is_refused_where_it_is_enforced(impl, chec
     kernel = session.kernel("nothing")
     session.launch(kernel)
     trusting(session, enforce_determinism=True)
-    refused(check, session.launching(kernel), "TESS_ERR_DETERMINISM_VIOLATION")
+    forbidden(check, session.launching(kernel), "TESS_ERR_DETERMINISM_VIOLATION")
     session.launch(kernel, flags=DETERMINISTIC)
     session.set_policy(STRICT)
     session.launch(kernel)
@@ -225,7 +232,7 @@ def test_a_launch_of_a_module_without_determinism_is_refused_where_it_is_enforce
     session = trusting(opened(impl, check), enforce_determinism=True)
     answer = loading(session, signed(impl, check, policy=LOOSE))
     kernel = session.kernel_of(check.returns(answer, "the module is loaded")["module"], "nothing")
-    refused(check, session.launching(kernel), "TESS_ERR_DETERMINISM_VIOLATION")
+    forbidden(check, session.launching(kernel), "TESS_ERR_DETERMINISM_VIOLATION")
     session.launch(kernel, flags=DETERMINISTIC)
     session.set_policy(STRICT)
     session.launch(kernel)
@@ -249,7 +256,7 @@ def test_a_collective_without_determinism_is_refused_where_it_is_enforced(impl, 
     session.set_policy(LOOSE)
     check.returns(reducing(session, function, **others), "the collective succeeds before")
     trusting(session, enforce_determinism=True)
-    refused(check, reducing(session, function, **others), "TESS_ERR_DETERMINISM_VIOLATION")
+    forbidden(check, reducing(session, function, **others), "TESS_ERR_DETERMINISM_VIOLATION")
     session.set_policy(STRICT)
     check.returns(reducing(session, function, **others), "the collective succeeds under a deterministic policy")
     session.synchronize()
@@ -264,7 +271,7 @@ def test_determinism_is_enforced_in_one_context(impl, check):
         owner.set_policy(LOOSE)
     kernel = session.kernel("nothing")
     other.launch(other.kernel("nothing"))
-    refused(check, session.launching(kernel), "TESS_ERR_DETERMINISM_VIOLATION")
+    forbidden(check, session.launching(kernel), "TESS_ERR_DETERMINISM_VIOLATION")
     trusting(session, enforce_determinism=False)
     session.launch(kernel)
     session.synchronize()

@@ -15,6 +15,7 @@ from tessera_conformance.chapters.runtime.kit.collectives import FUNCTIONS, part
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import DTYPE_IDS, MAX, SUM, MeshSession, opened
 from tessera_conformance.chapters.runtime.kit.policies import STRICT
+from tessera_conformance.chapters.runtime.kit.readings import hung, rejected
 from tessera_conformance.chapters.runtime.kit.schedules import seeded, under_seeds
 from tessera_conformance.chapters.runtime.kit.stream_fixture import by_launches
 from tessera_conformance.marks import clause, feature
@@ -215,6 +216,7 @@ def test_a_collective_that_fails_leaves_the_data(impl, check, collective):
     session.reports(VIOLATION)
     for rank in range(2):
         actual = values_of("int32", session.peek(rank, pointer, 4 * COUNT))
+        check.reading("AMB-RT-142", "the content is undefined", actual != [rank + 1] * COUNT)
         check.equal(actual, [rank + 1] * COUNT, f"what rank {rank} has")
 
 
@@ -231,7 +233,11 @@ def test_a_missing_rank_is_reported(impl, check, absent, before):
     for rank in range(3):
         if rank != absent:
             issue(session, rank, pointer, WHOLE)
-    session.reports(MISMATCH)
+    answer = session.attempt("tessStreamSynchronize", stream=session.stream)
+    check.reading("AMB-RT-143", "the synchronization hangs", hung(answer))
+    check.reading("AMB-RT-143", "TESS_ERR_LAUNCH_FAILED", rejected(answer, "TESS_ERR_LAUNCH_FAILED"))
+    check.status(answer, MISMATCH)
+    session.errors[session.stream] = MISMATCH
     session.synchronize()
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from tessera_conformance.chapters.runtime.kit.graphs import digit_stream
 from tessera_conformance.chapters.runtime.kit.mesh_session import D2H, DTYPE_IDS, SUM, opened, two_contexts
+from tessera_conformance.chapters.runtime.kit.readings import rejected
 from tessera_conformance.marks import clause, feature
 
 MILLISECOND = 1_000_000
@@ -107,7 +108,11 @@ def test_a_missing_participant_is_a_timeout(impl, check, absent):
         if rank != absent:
             request = {"dtype": DTYPE_IDS["int32"], "op": SUM, "axis": "dp", "stream": session.stream}
             session.ask("tessxIssue", rank=rank, **whole, **request)
-    late(session)
+    answer = session.attempt("tessStreamSynchronize", stream=session.stream)
+    check.reading("AMB-RT-168", "always a mismatch", rejected(answer, "TESS_ERR_COLLECTIVE_MISMATCH"))
+    check.status(answer, "TESS_ERR_TIMEOUT")
+    session.errors[session.stream] = "TESS_ERR_TIMEOUT"
+    session.synchronize()
 
 
 @clause("RT-19.A-09")

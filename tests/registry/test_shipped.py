@@ -193,6 +193,11 @@ def test_alternatives_of_what_is_asserted_are_recognised():
     assert missing == [], "say of each what is asserted, or let a case recognise the alternative (docs/clauses.md)"
 
 
+def test_a_reading_is_legal_or_excluded():
+    for row in REGISTRY.interpretations.values():
+        assert not {*row.alternatives} & {*row.excluded}, row.id
+
+
 # A control case uses its own construct and none after it, so that what blocks a case is what fails in it.
 
 

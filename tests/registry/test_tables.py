@@ -70,6 +70,7 @@ WRONG = {
         "decision": TEXT,
         "why": TEXT,
         "alternatives": [[""], ["x", "x"], "x"],
+        "excluded": [[], [""], ["x", "x"], "x"],
         "affects": [["RT-1"], ["RT-01-01", "RT-01-01"], "RT-01-01"],
         "asserted": TEXT,
         "feature": SLUG,
@@ -91,7 +92,7 @@ WRONG = {
 }
 OPTIONAL = {
     "clauses": {"judged_by", "reason", "duplicate_of", "interpretations"},
-    "interpretations": {"feature"},
+    "interpretations": {"excluded", "feature"},
     "chapters": {"section", "topics"},
     "profiles": set(),
 }

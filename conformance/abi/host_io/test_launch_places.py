@@ -151,6 +151,8 @@ def test_a_launch_with_a_faulty_shard_does_not_begin(impl, check, members, polic
     taken = host.send(message).completions[0]["ok"]
     check.reading("AMB-HIO-20", "zero bytes complete at once", faulty.get("nbytes") == 0 and taken)
     check.equal(taken, False, f"success of a launch with a shard of {faulty}")
+    sound = [host.bytes_of(place, host.base, 16) for place in places[:-1]]
+    check.reading("AMB-HIO-44", "the shards that exist run", sound == [filled("fill_u32", 8, 16)] * len(sound))
     for place in places:
         host.holds(place, host.base, LEFT, f"PE {dict(place)}")
 
@@ -177,6 +179,8 @@ def test_a_fault_in_any_tensor_keeps_a_launch_from_beginning(impl, check, name, 
     message = built_in(host, name, *args)
     message["args"][number]["tensor_pa_map"]["shards"][-1].update(faulty)
     host.fails(message, f"a launch with a shard of {faulty} in tensor {number}")
+    written = any(host.bytes_of(place, host.base, 128) != LEFT * 8 for place in places[:-1])
+    check.reading("AMB-HIO-44", "the shards that exist run", written)
     for place in places:
         host.holds(place, host.base, LEFT * 8, f"PE {dict(place)}")
 

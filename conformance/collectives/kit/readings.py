@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 from tessera_conformance.check import Check
+from tessera_conformance.differences import first_difference
+from tessera_conformance.oracle.exact import NEGATIVE_ZERO, Value, finite, float_format, values_of
 from tessera_conformance.protocol import Fault, Observation, Rejected, Returned, Unsupported
 from tessera_conformance.session import Implementation
-from tessera_conformance.tensors import Tensor
+from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
+
+from .wires import WIRES
 
 SUMS_AND_EXTREMES = ("sum", "max", "min")
 
@@ -49,6 +54,81 @@ def recognize_unquantized(check: Check, observation: Observation, plain: Sequenc
         tensor.data for tensor in plain
     ]
     check.reading("AMB-COLL-05", "silently sent unquantized", whole)
+
+
+PARTIAL = "partial sums are rounded as they travel"
+OWN = "a rank's own contribution stays whole"
+SHARE = "a reduce-scatter's share, which does not travel afterwards, is not rounded"
+MOST_RANKS = 5
+"""Sums of more ranks have too many orders to try."""
+
+
+def recognize_sums_over_a_wire(
+    check: Check, inputs: Sequence[Tensor], wire: str, parts: Sequence[tuple[slice, Tensor]], *, shares: bool
+) -> None:
+    """Sums that are rounded to the wire at other places: AMB-COLL-61.
+
+    `parts` are the results of the ranks with the elements that each holds; `shares` says that each rank has its own.
+    """
+    target, data = float_format(WIRES[wire]), float_format(inputs[0].dtype)
+
+    def rounded(value: Value) -> Fraction:
+        return finite(target.round(value))
+
+    def arrives(sums: Collection[Fraction], *, whole: bool = False) -> set[Value]:
+        """The elements that sums become: cast to the data's dtype, from the wire unless they stay whole."""
+        return {_plus(data.round(total if whole else target.round(total))) for total in sums}
+
+    def partial(column: Sequence[Fraction]) -> set[Value]:
+        return arrives(_partial_sums(column, rounded)) if len(column) <= MOST_RANKS else set()
+
+    def own(column: Sequence[Fraction]) -> set[Value]:
+        total = sum(map(rounded, column), Fraction(0))
+        return arrives([total - rounded(value) + value for value in column])
+
+    def share(column: Sequence[Fraction]) -> set[Value]:
+        return arrives([sum(map(rounded, column), Fraction(0))], whole=True)
+
+    columns = list(zip(*(map(finite, values_of(x)) for x in inputs), strict=True))
+    for alternative, results in ((PARTIAL, partial), (OWN, own), *([(SHARE, share)] if shares else [])):
+        allowed = list(map(results, columns))
+        follows = all(
+            _plus(value) in one
+            for place, output in parts
+            for value, one in zip(values_of(output), allowed[place], strict=True)
+        )
+        check.reading("AMB-COLL-61", alternative, follows)
+
+
+def _partial_sums(column: Sequence[Fraction], rounded: Any) -> set[Fraction]:
+    """The sums in every order of which each partial sum is rounded; a rank adds its own to it, whole or rounded."""
+    ranks = range(len(column))
+    sums = {frozenset([rank]): {rounded(column[rank])} for rank in ranks}
+    for _ in range(len(column) - 1):
+        for group in list(sums):
+            for rank in ranks:
+                if rank not in group:
+                    joined = {rounded(a + b) for a in sums[group] for b in (column[rank], rounded(column[rank]))}
+                    sums.setdefault(group | {rank}, set()).update(joined)
+    return sums[frozenset(ranks)]
+
+
+def _plus(value: Value) -> Value:
+    return Fraction(0) if value is NEGATIVE_ZERO else value
+
+
+def recognize_own_whole(
+    check: Check, outputs: Sequence[Tensor], whole: Sequence[Tensor], expected: Sequence[Tensor]
+) -> None:
+    """What moves is rounded to the wire but for a rank's own elements, which are as it brought them: AMB-COLL-61."""
+    follows = not any(map(first_difference, outputs, whole)) and any(map(first_difference, whole, expected))
+    check.reading("AMB-COLL-61", OWN, follows)
+
+
+def recognize_widths(check: Check, observation: Observation, wire: str, data: str) -> None:
+    """A wire with as many bits as the data loses nothing: AMB-COLL-62."""
+    wide = ELEMENT_FORMATS[WIRES.get(wire, wire)].word_bytes >= ELEMENT_FORMATS[data].word_bytes
+    check.reading("AMB-COLL-62", "widths are compared", wide and isinstance(observation, Returned))
 
 
 def recognize_unnoticed(check: Check, observation: Observation, awaited: bool) -> None:

@@ -6,15 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from tessera_conformance.strength import Violation
 from tessera_reference.abi.status import Failure, Status
 from tessera_reference.collectives import compression, operations
-from tessera_reference.collectives import operations as wire
 from tessera_reference.collectives.compression import Compression, compress
 from tessera_reference.collectives.operations import over_wire, read_wire
-from tessera_reference.graph.futures import holds
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES, DType
 from tessera_reference.numerics.rounding import cast
@@ -33,29 +29,6 @@ def carried(clause: str, name: str, description: str, change: Callable[..., Sequ
 def allowed(clause: str, name: str, description: str, change: Callable[..., Any]) -> Violation:
     """Another answer to which wires are allowed."""
     return changed(clause, name, description, (operations, "read_wire", change))
-
-
-def partly_rounded(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:
-    """Every partial sum is rounded to the wire."""
-    if operation != "all_reduce":
-        return over_wire(operation, brought, form, collective)
-    nothing = Array(brought[0].dtype, np.zeros_like(brought[0].values))
-    results = over_wire(operation, [brought[0], *[nothing] * (len(brought) - 1)], form, collective)
-    for array in brought[1:]:
-        results = over_wire(operation, [results[0], array, *[nothing] * (len(brought) - 2)], form, collective)
-    return results
-
-
-def own_whole(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:
-    results = []
-    for rank, own in enumerate(brought):
-
-        def with_own(arrays: Sequence[Array], rank: int = rank, own: Array = own) -> Sequence[Array]:
-            whole = cast(own, own.dtype.accumulator)
-            return collective([*arrays[:rank], whole, *arrays[rank + 1 :]])
-
-        results.append(over_wire(operation, brought, form, with_own)[rank])
-    return results
 
 
 def result_whole(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:
@@ -79,10 +52,6 @@ def added_in_fp32(operation: str, brought: Sequence[Array], form: Compression, c
     dtype, single = brought[0].dtype, DTYPES["fp32"]
     carried = [cast(compress(operation, cast(x, dtype.accumulator), form).restored, single) for x in brought]
     return [cast(compress(operation, array, form).restored, dtype) for array in collective(carried)]
-
-
-def share_whole(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:
-    return (result_whole if operation == "reduce_scatter" else over_wire)(operation, brought, form, collective)
 
 
 def first_alone(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:
@@ -141,22 +110,9 @@ def other_status(operation: str, buffers: Any, name: Any, qscheme: Any, block: A
         raise Failure(Status.TESS_ERR_UNSUPPORTED, operation, f"wire {name}", "level fast") from None
 
 
-def integers_whole(operation: str, buffers: Any, name: Any, qscheme: Any, block: Any, level: str) -> Any:
-    whole = name is not None and buffers[0].dtype.kind == "int"
-    return None if whole else read_wire(operation, buffers, name, qscheme, block, level)
-
-
 def always(operation: str, buffers: Any, name: Any, qscheme: Any, block: Any, level: str) -> Any:
     found = read_wire(operation, buffers, name, qscheme, block, level)
     return found or (Compression(compression.WIRES[name]) if name is not None else None)
-
-
-def by_width(target: DType, data: DType) -> bool:
-    return target.bits >= data.bits
-
-
-def but_exponents(target: DType, data: DType) -> bool:
-    return holds(target, data) or (target.fraction_bits >= data.fraction_bits and target.bits <= 16)
 
 
 def with_wires(clause: str, name: str, description: str, **others: DType) -> Violation:
@@ -165,12 +121,8 @@ def with_wires(clause: str, name: str, description: str, **others: DType) -> Vio
 
 
 VIOLATIONS: list[Violation] = [
-    carried("COLL-02.5-03", "adds_in_the_wire", "rounds partial sums to the wire", partly_rounded),
-    carried("COLL-02.4-03", "folds_in_the_wire", "rounds partial sums to the wire", partly_rounded),
     carried("COLL-02.5-03", "adds_in_fp32", "adds fp64 data in fp32", added_in_fp32),
-    carried("COLL-02.4-05", "own_whole", "takes a rank's own contribution unrounded", own_whole),
     carried("COLL-02.5-03", "result_whole", "does not round the result to the wire", result_whole),
-    carried("COLL-02.5-03", "share_whole", "does not round the shares of a reduce-scatter", share_whole),
     carried("COLL-02.4-05", "result_alone", "rounds the result alone", result_alone),
     carried("COLL-02.4-03", "first_alone", "gives the rounded result to the first rank only", first_alone),
     changed("COLL-02.4-05", "rounds_twice", "rounds fp64 data to fp32 and then to the wire", (
@@ -186,9 +138,6 @@ VIOLATIONS: list[Violation] = [
     allowed("RT-13-09", "gathers_lossily", "allows a lossy wire where data only move", sums_alone),
     allowed("RT-13-09", "lossy_deterministic", "allows a lossy wire under deterministic", under_strict_alone),
     allowed("RT-13-09", "lossy_unsupported", "calls a lossy wire unsupported", other_status),
-    changed("COLL-02.5-06", "widths", "takes a wire as wide as the data for lossless", (wire, "holds", by_width)),
-    changed("COLL-02.5-08", "significands", "takes fp16 for bf16 data for lossless", (wire, "holds", but_exponents)),
     allowed("COLL-02.5-01", "refuses_lossless", "refuses a wire that holds the data", never),
     allowed("COLL-02.5-01", "rounds_to_wider", "rounds results to a wire wider than the data first", always),
-    allowed("COLL-02.5-01", "integers_whole", "sends integers whole whatever the wire", integers_whole),
 ]  # fmt: skip

@@ -38,7 +38,7 @@ def judge_results(
 ) -> None:
     """A func of these statements over operands, beside other funcs, returns these tensors."""
     parameters = ", ".join(f"{name}: {type_of(given)}" for name, given in operands.items())
-    source = module(func(*statements, parameters=parameters), *helpers)
+    source = module(*helpers, func(*statements, parameters=parameters))
     outputs = evaluate(impl, check, source, "f", **operands)
     check.equal(len(outputs), len(expected), "the number of returned values")
     for number, (actual, wanted) in enumerate(zip(outputs, expected, strict=True)):

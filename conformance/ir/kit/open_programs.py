@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tessera_conformance.check import Check
-from tessera_conformance.dsl import Values, integers, module, program, returning, tensor_of
+from tessera_conformance.dsl import Values, func, integers, module, program, returning, tensor_of
 from tessera_conformance.protocol import Observation, Rejected, Returned
 from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import Tensor
@@ -51,6 +51,15 @@ def scalar(*body: str) -> str:
     return program(*body, parameters="a: int32, c: bool", result="int32")
 
 
+CALLER = func("return g(a);", parameters="a: int32", result="int32")
+
+
+def picking(expression: str) -> str:
+    """A program of a func with an int32 and a row."""
+    return returning(expression, "a: int32, V: tensor<3xint32>")
+
+
+PICKED = {"a": tensor_of("int32", 7), **integers(V=[4, 5, 6])}
 GIVEN = {"a": tensor_of("int32", 7), "c": tensor_of("bool", True)}
 MATRIX = "tensor<2x3xint32>"
 ROWS = integers(M=[[1, 2, 3], [4, 5, 6]])
@@ -171,6 +180,68 @@ QUESTIONS = {
         numbers(7),
         {"a condition evaluated at each turn": numbers(4)},
         GIVEN,
+    ),
+    "call-before-the-declaration": Question(
+        "AMB-LANG-97",
+        "A call of a function that is declared behind it.",
+        ("LANG-02.3-07", "LANG-02.3-32"),
+        module(func("return a;", parameters="a: int32", result="int32", name="g"), CALLER),
+        module(CALLER, func("return a;", parameters="a: int32", result="int32", name="g")),
+        numbers(7),
+        {"declare before use": REFUSED},
+        {"a": tensor_of("int32", 7)},
+    ),
+    "constant-before-its-declaration": Question(
+        "AMB-LANG-181",
+        "A constant that depends on one that is declared behind it.",
+        ("LANG-02.3-05",),
+        module("  let e: int32 = 7;", "  let d: int32 = e;", func("return d;", result="int32")),
+        module("  let d: int32 = e;", "  let e: int32 = 7;", func("return d;", result="int32")),
+        numbers(7),
+        {"declared before use": REFUSED},
+    ),
+    "quotient-below-zero": Question(
+        "AMB-LANG-55",
+        "A quotient of integers between -4 and -3.",
+        ("LANG-02.3-64",),
+        scalar("return a / a;"),
+        scalar("return (0 - a) / 2;"),
+        numbers(-3),
+        {"floor division": numbers(-4)},
+        GIVEN,
+    ),
+    "index-of-minus-one": Question(
+        "AMB-LANG-96",
+        "An index of -1, known when the program runs.",
+        ("LANG-14.2-07",),
+        picking("V[a - a]"),
+        picking("V[6 - a]"),
+        REFUSED,
+        {"negative indices count from the end": numbers(6), "clamp as slices do": numbers(4)},
+        PICKED,
+        ("shapes", "types"),
+    ),
+    "slice-beyond-the-end": Question(
+        "AMB-LANG-155",
+        "A slice that ends beyond its dimension, known when the program runs.",
+        ("LANG-14.2-07",),
+        picking("V[1:a - 4]"),
+        picking("V[1:a]"),
+        REFUSED,
+        {"clip slices as Python does": numbers([5, 6])},
+        PICKED,
+        ("shapes", "types"),
+    ),
+    "slice-from-minus-two": Question(
+        "AMB-LANG-155",
+        "A slice that starts at -2, known when the program runs.",
+        ("LANG-14.2-07",),
+        picking("V[a - 6:]"),
+        picking("V[5 - a:]"),
+        REFUSED,
+        {"count from the end": numbers([5, 6]), "clip slices as Python does": numbers([5, 6])},
+        PICKED,
+        ("shapes", "types"),
     ),
     "fewer-indices": Question(
         "AMB-LANG-180",

@@ -25,9 +25,15 @@ def planned(
     session: MeshSession, collective: str = "all_reduce", count: int = 64, dtype: str = "fp32"
 ) -> tuple[str, str]:
     """The algorithm of a collective, and why."""
-    request = {"collective": collective, "count": count, "dtype": DTYPE_IDS[dtype], "axis": "dp"}
-    plan = session.ask("tessxCollectivePlan", mesh=session.mesh, **request)
+    plan = session.ask("tessxCollectivePlan", **plan_request(session, collective, count, dtype))
     return plan["algorithm"], plan["source"]
+
+
+def plan_request(
+    session: MeshSession, collective: str = "all_reduce", count: int = 64, dtype: str = "fp32"
+) -> dict[str, Any]:
+    """Return the arguments of tessxCollectivePlan for a collective along dp."""
+    return {"mesh": session.mesh, "collective": collective, "count": count, "dtype": DTYPE_IDS[dtype], "axis": "dp"}
 
 
 def choose(session: MeshSession, algorithm: str | None, source: str, collective: str = "all_reduce") -> None:

@@ -11,9 +11,7 @@ from typing import Any
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced, violates
-from tessera_reference.abi.status import Failure
 from tessera_reference.adapter import ReferenceAdapter, make
-from tessera_reference.collectives import selection
 from tessera_reference.collectives.selection import Overrides, Selection
 from tessera_reference.mesh import trace
 from tessera_reference.mesh.trace import Record
@@ -39,20 +37,6 @@ def overriding(clause: str, name: str, description: str, change: Callable[[Overr
     return replaced(clause, description, make, (contexts, "read_overrides", read), name=name)
 
 
-def ignoring(clause: str, name: str, description: str, variable: str) -> Violation:
-    """A variable that counts as unset where it means nothing."""
-
-    def read(function: str, variables: Mapping[str, str]) -> Overrides:
-        try:
-            return READ(function, variables)
-        except Failure as failure:
-            if variable not in str(failure):
-                raise
-            return READ(function, {name: value for name, value in variables.items() if name != variable})
-
-    return replaced(clause, description, make, (contexts, "read_overrides", read), name=name)
-
-
 def with_arguments(change: Callable[..., tuple[Any, ...]]) -> Callable[..., Selection]:
     """The usual choice of other arguments."""
     return lambda *arguments: CHOOSE(*change(*arguments))
@@ -68,11 +52,6 @@ def tuned_first(name: str, size: int, machine: Any, groups: Any, hint: Any, over
 
 def one_rank(name: str, size: int, machine: Any, groups: Any, *arguments: Any) -> Any:
     return name, size // len(groups[0]), machine, groups, *arguments
-
-
-def ring_by_default(*arguments: Any) -> Selection:
-    found = CHOOSE(*arguments)
-    return replace(found, algorithm="ring") if found.source == "default" else found
 
 
 def sourced(source: str, told: str) -> Callable[..., Selection]:
@@ -144,15 +123,9 @@ ENVIRONMENT = [
     choosing("COLL-03.2-06", "environment_as_hint", "tells the environment as a hint", sourced("environment", "hint")),
     choosing("COLL-08-17", "environment_as_default", "tells the environment as the default",
              sourced("environment", "default")),
-    ignoring("COLL-03.2-06", "any_COLL_ALGO", "ignores an unknown algorithm", "TESSERA_COLL_ALGO"),
-    ignoring("COLL-03.2-07", "any_COLL_PATH", "ignores an unknown path", "TESSERA_COLL_PATH"),
-    replaced("COLL-03.2-06", "ignores a misspelled variable", make,
-             (selection, "require_variables", lambda *arguments: None), name="runtime_misspelled_ignored"),
-    ignoring("COLL-08-17", "any_COLL_TABLE", "ignores a malformed table", "TESSERA_COLL_TABLE"),
 ]  # fmt: skip
 
 DEFAULTS = [
-    choosing("RT-13-08", "ring_by_default", "takes ring by default at every size", ring_by_default),
     choosing("COLL-08-12", "share_of_a_rank", "goes by the share of one rank", with_arguments(one_rank)),
     planning_so("COLL-08-12", "elements_counted", "goes by elements", counting_elements),
 ]

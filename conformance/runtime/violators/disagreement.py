@@ -164,17 +164,6 @@ async def patient(self: Rendezvous, work: Any, rank: int, contribution: Any, com
     await work.wait_for(self.done, 2, None)
 
 
-def spoiling(self: CollectiveWork, contributions: Ranks, right: Any = CollectiveWork._complete) -> Any:
-    try:
-        return right(self, contributions)
-    except Failure:
-        for rank, contribution in contributions.items():
-            if contribution.region is not None:
-                size = self.call.count * self.call.dtype.storage_bytes
-                self.stream.mesh.write(contribution.region, rank, bytes(size))
-        raise
-
-
 def one_stream(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     stream = adapter.runtime.stream(given["stream"], "tessxIssue")
     issued = adapter.runtime.issued.setdefault(stream, Issued())
@@ -207,6 +196,5 @@ TOLD = [
     broken("RT-07-08", "told_everywhere", "tells every stream", Stream, "fail", told_everywhere),
     answering("RT-07-09", "told_by_the_call", "tells by the call", "tessxIssue", told_by_the_call),
     broken("RT-19.A-07", "patient", "lets ranks go on without one that never arrives", Rendezvous, "arrive", patient),
-    broken("RT-11-08", "spoiling", "clears the data of ranks that disagree", CollectiveWork, "_complete", spoiling),
     answering("RT-11-08", "one_stream", "pairs collectives of all streams", "tessxIssue", one_stream),
 ]

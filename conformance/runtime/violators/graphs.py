@@ -204,13 +204,6 @@ class OneGraph(ReferenceAdapter):
         return super().session_reset()
 
 
-@violates("RT-12-07", "instantiates a graph where nothing was captured")
-class GraphOfNothing(ReferenceAdapter):
-    def runtime_tessxGraphInstantiate(self, *, stream: Any) -> dict[str, Any]:  # noqa: N802
-        begin_capture(self.runtime.captures, self.runtime.stream(stream, "tessxGraphInstantiate"))
-        return super().runtime_tessxGraphInstantiate(stream=stream)
-
-
 @violates("RT-12-07", "ends all graphs with the first that is destroyed")
 class AllDestroyed(ReferenceAdapter):
     def runtime_tessxGraphDestroy(self, *, graph: Any) -> dict[str, Any]:  # noqa: N802

@@ -15,7 +15,8 @@ from tessera_reference.host_io import endpoint, launches, machine
 from tessera_reference.host_io import machine as latency
 from tessera_reference.host_io.endpoint import Endpoint
 from tessera_reference.host_io.frames import ErrorCode, RequestFailed
-from tessera_reference.host_io.machine import Machine
+from tessera_reference.host_io.machine import Branch, Journey, Machine
+from tessera_reference.host_io.messages import TensorArgument
 from tessera_reference.mesh.engine import Choices, Seeded
 
 from ....ir.variants.features import Without
@@ -294,3 +295,34 @@ def pair_in(frame: str) -> tuple[Any, Any] | None:
         return None
     pair = (message.get("correlation_id"), message.get("request_id")) if isinstance(message, dict) else (None, None)
     return pair if all(isinstance(text, str) for text in pair) else None
+
+
+def launch_what_exists(machine: Machine, request: Any) -> Any:
+    """Run the shards that are sound, in order, and tell the first fault or failure."""
+    kernel = launches._kernel_of(machine, request.kernel_ref)
+    shards = [launches._shards(at, one) for at, one in enumerate(request.args) if isinstance(one, TensorArgument)]
+    branches: list[Branch] = []
+    failure: RequestFailed | None = None
+    for task in TASKS(kernel, request, shards):
+        try:
+            for part in task:
+                machine.require(part.place, part.shard.pa, part.shard.nbytes, field=part.field)
+            works = task[0].place not in machine.failing
+            branches += (Branch(part.place, part.shard.nbytes if works else None) for part in task)
+            failed = launches._run(machine, kernel, request, task)
+        except RequestFailed as fault:
+            failed = fault
+        failure = failure or failed
+        if failed is not None and request.failure_policy == "fail_fast":
+            break
+    return Journey(branches=tuple(branches), code=launches._code(request.kernel_ref)), failure
+
+
+EXISTING = altered(
+    "AMB-HIO-44",
+    "runs the shards of a launch that exist, and tells the faulty ones afterwards",
+    HOST_IO,
+    ReferenceAdapter,
+    (endpoint, "launch", launch_what_exists),
+    name="existing_shards",
+)

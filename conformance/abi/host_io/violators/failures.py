@@ -23,18 +23,6 @@ _run = launches._run
 # Refusals and failures
 
 
-def begun_before_checked(machine: Machine, request: KernelLaunch) -> Any:
-    """Shards run one after the other, each as it is checked."""
-    kernel = _kernel_of(machine, request.kernel_ref)
-    if kernel.parameters != ("tensor", "i32"):
-        return _launch(machine, request)
-    tensor = next(argument for argument in request.args if isinstance(argument, TensorArgument))
-    for shard in tensor.tensor_pa_map.shards:
-        one = replace(tensor, tensor_pa_map=replace(tensor.tensor_pa_map, shards=[shard]))
-        _launch(machine, replace(request, args=[one, *request.args[1:]]))
-    return _launch(machine, request)
-
-
 def run_before_refused(value: Message, **options: Any) -> Any:
     """A launch with a member that is not known runs without it, and is refused."""
     try:
@@ -149,15 +137,6 @@ def sticky(self: Machine, place: Place) -> None:
 
 
 FAILURES = [
-    *(
-        changed(
-            clause,
-            f"begun_before_checked_{clause[-2:]}",
-            "shards run before all are checked",
-            (endpoint, "launch", begun_before_checked),
-        )
-        for clause in ("HIO-D7-19", "HIO-D7-22", "HIO-D7-23")
-    ),
     *(planted(clause) for clause in ("HIO-D7-14", "HIO-D7-15", "HIO-D7-33")),
     policy(
         "HIO-D7-43", "fail_fast_runs_all", "fail_fast begins the shards above", other_policy("fail_fast", "collect_all")

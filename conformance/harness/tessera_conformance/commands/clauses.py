@@ -158,7 +158,7 @@ def _print_fields(fields: Mapping[str, object]) -> None:
     for name, value in fields.items():
         if value is None or value == ():
             continue
-        separator = "; " if name == "alternatives" else ", "
+        separator = "; " if name in ("alternatives", "excluded") else ", "
         text = separator.join(map(str, value)) if isinstance(value, tuple) else str(value)
         print(f"{name + ':':<17} {text}")
 

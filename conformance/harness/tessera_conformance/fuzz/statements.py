@@ -480,7 +480,7 @@ class _ModuleMaker:
         self._profile = chooser.pick(("", "", "", "", "strict", "deterministic"))
 
     def module(self, name: str) -> t.Module:
-        """Aliases, meshes and constants first, then functions in any order (AMB-LANG-50, AMB-LANG-97)."""
+        """Aliases, meshes and constants first, then functions, each before those that call it (AMB-LANG-50, -97)."""
         before = self._before()
         functions = self.around.functions
         another = True
@@ -493,7 +493,7 @@ class _ModuleMaker:
         if self.choose.chance(8):
             functions = [*functions, self.kernel()]
             self._perhaps_run_the_kernel(functions[-1])
-        return t.Module(name, (*before, *self.choose.shuffled(functions)))
+        return t.Module(name, (*before, *functions))
 
     def _before(self) -> list[t.Decl]:
         declarations: list[t.Decl] = []

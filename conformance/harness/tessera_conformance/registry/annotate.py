@@ -432,6 +432,7 @@ def _gap(document: Document, row: Interpretation, knowledge: Knowledge) -> str:
         ("decision", escape(row.decision)),
         ("why", escape(row.why)),
         ("other readings", "; ".join(map(escape, row.alternatives))),
+        ("excluded readings", "; ".join(map(escape, row.excluded))),
         ("the suite judges", escape(row.asserted)),
         ("proposed wording", escape(proposed_wording(row) or "")),
         ("places", ", ".join(_links_to_places(row, registry))),
@@ -560,6 +561,8 @@ def _row(row: Interpretation, registry: Registry, tests: Sequence[str]) -> Itera
     yield f"  - Decision: {row.decision} Why: {row.why}"
     if row.alternatives:
         yield f"  - Other readings: {'; '.join(row.alternatives)}."
+    if row.excluded:
+        yield f"  - Excluded readings: {'; '.join(row.excluded)}."
     yield f"  - The suite judges: {row.asserted}."
     proposed = proposed_wording(row)
     yield "  - Proposed wording: " + (

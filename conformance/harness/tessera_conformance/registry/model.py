@@ -163,6 +163,9 @@ class Interpretation:
     asserted: str
     since: str
     status: Status
+    excluded: tuple[str, ...] = ()
+    """Readings that were weighed and are not legal: a document's words, or what a feature of this suite means, exclude
+    them. A case may fail one."""
     feature: str | None = None
     """The feature to claim in order to be judged by the part that is not core."""
     kind: Gap = "silence"
