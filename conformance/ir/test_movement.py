@@ -264,7 +264,7 @@ LATE = {
 @feature("tensor-ops")
 @pytest.mark.parametrize(("expression", "fits", "expected", "does_not"), LATE.values(), ids=LATE)
 def test_an_extent_that_is_known_late_is_compared_late(impl, check, expression, fits, expected, does_not):
-    """Over an unknown dimension a slice lies within or does not when the function runs (AMB-LANG-96)."""
+    """Over an unknown dimension a slice lies within or does not when the function runs (AMB-LANG-96, -155)."""
     source = returning(expression, "X: tensor<?xint32>")
     check.bits(value_of(impl, check, source, X=tensor_of("int32", fits)), tensor_of("int32", expected))
     refused = impl.language.execute(source=source, function="f", inputs={"X": tensor_of("int32", does_not)})

@@ -15,7 +15,7 @@ from tessera_conformance.check import Check
 from tessera_conformance.collection import CollectedSuite, main
 from tessera_conformance.protocol import Rejected, Returned
 from tessera_conformance.registry import cases as case_index
-from tessera_conformance.registry.model import carries, judged_by_checks
+from tessera_conformance.registry.model import carries, cited_interpretations, judged_by_checks
 
 # The index of cases is as the suite is now: whatever its cases are made from, a change of it is seen.
 
@@ -229,3 +229,8 @@ def test_a_legal_program_beside_an_illegal_one_judges_both() -> None:
     check.accepts(Returned({}))
     check.rejects(REFUSED, category="TESS_ERR_INVALID_VALUE")
     assert judged_by_checks(record.kind for record in check.records) == ("acceptance", "refusal")
+
+
+def test_an_abbreviated_citation_names_each_interpretation():
+    text = "As AMB-RT-46, -166 and -31 have it (AMB-COLL-61, and -63); RT-11-08, -1."
+    assert cited_interpretations(text) == ("AMB-RT-46", "AMB-RT-166", "AMB-RT-31", "AMB-COLL-61", "AMB-COLL-63")

@@ -31,7 +31,7 @@ from tessera_conformance.options import add_options
 from tessera_conformance.protocol import Fault
 from tessera_conformance.registry import Clause, Registry, RegistryError, WithdrawnClause, load_registry
 from tessera_conformance.registry.cases import current_index
-from tessera_conformance.registry.model import INTERPRETATION_ID, JUDGED
+from tessera_conformance.registry.model import JUDGED, cited_interpretations
 from tessera_conformance.report_plugin import PLANNED, PROPERTY, ReportKeeper
 from tessera_conformance.reports.claim import Line
 from tessera_conformance.reports.expected_answers import Search, function_of
@@ -326,8 +326,7 @@ def _case(
     if unjudged:
         raise ValueError(f"unknown mark judges({unjudged[0]!r}): expected one of {', '.join(JUDGED)}")
     text = f"{title} {item.obj.__doc__}" if isinstance(item, pytest.Function) else title
-    cites = tuple(dict.fromkeys(INTERPRETATION_ID.findall(text)))
-    return Case(identifier, title or identifier, named, levels, features, judges, cites=cites)
+    return Case(identifier, title or identifier, named, levels, features, judges, cites=cited_interpretations(text))
 
 
 def _deselect(config: pytest.Config, run: SuiteRun, items: list[pytest.Item]) -> None:

@@ -100,14 +100,14 @@ def none_below(machine: Machine, request: KernelLaunch) -> Any:
 
 
 def in_order_of_the_list(kernel: Kernel, request: KernelLaunch, tensors: Any) -> Any:
-    return sorted(_tasks(kernel, request, tensors), key=lambda task: task.shards[0].number)
+    return sorted(_tasks(kernel, request, tensors), key=lambda task: task[0].number)
 
 
 def fails_after_work(machine: Machine, kernel: Kernel, request: KernelLaunch, task: Any) -> Any:
     failing, machine.failing = machine.failing, frozenset()
     failure = _run(machine, kernel, request, task)
     machine.failing = failing
-    return RequestFailed(ErrorCode.PE_FAULT, "failed") if task.place in failing else failure
+    return RequestFailed(ErrorCode.PE_FAULT, "failed") if task[0].place in failing else failure
 
 
 def highest_first(found: Any, *others: Any, **options: Any) -> list[Any]:
@@ -117,16 +117,8 @@ def highest_first(found: Any, *others: Any, **options: Any) -> list[Any]:
 
 def numbered_code(machine: Machine, kernel: Kernel, request: KernelLaunch, task: Any) -> Any:
     failure = _run(machine, kernel, request, task)
-    odd = failure is not None and task.place.pe % 2
+    odd = failure is not None and task[0].place.pe % 2
     return RequestFailed(ErrorCode.UNSUPPORTED, "an odd PE failed") if odd else failure
-
-
-def fault_before_refusal(machine: Machine, request: KernelLaunch) -> Any:
-    for argument in request.args:
-        if isinstance(argument, TensorArgument):
-            for shard in argument.tensor_pa_map.shards:
-                machine.require_working(Place(shard.sip, shard.cube, shard.pe))
-    return _launch(machine, request)
 
 
 def sticky(self: Machine, place: Place) -> None:
@@ -170,12 +162,6 @@ FAILURES = [
         (launches, "sorted", highest_first),
     ),
     changed("HIO-D4-07", "code_of_the_pe", "the code hangs on the PE", (launches, "_run", numbered_code)),
-    changed(
-        "HIO-D4-07",
-        "fault_before_refusal",
-        "a fault is told before a refusal",
-        (endpoint, "launch", fault_before_refusal),
-    ),
     changed("HIO-D7-44", "sticky_fault", "a PE that failed once fails for ever", (Machine, "require_working", sticky)),
 ]
 

@@ -20,7 +20,7 @@ from tessera_conformance import cases as locations
 from tessera_conformance.cases import SuiteNotCollected
 from tessera_conformance.documents import cache_file, write_whole
 from tessera_conformance.registry.errors import RegistryError, UnknownClause, UntestedClause, WithdrawnClause
-from tessera_conformance.registry.model import INTERPRETATION_ID, Clause, Registry, nearest
+from tessera_conformance.registry.model import Clause, Registry, cited_interpretations, nearest
 
 # The index of cases: of each its pytest node, clauses, features and levels, so that the suite need not be collected.
 #
@@ -302,7 +302,7 @@ def naming_tests(suite: Path) -> Mapping[str, tuple[str, ...]]:
 
 def _named_in(source: str, module: str) -> Iterator[tuple[str, str]]:
     """Each interpretation that a module names, with the test or, where no test of it does, the module."""
-    everywhere = dict.fromkeys(INTERPRETATION_ID.findall(source))
+    everywhere = cited_interpretations(source)
     if not everywhere:
         return
     lines = source.splitlines()
@@ -310,7 +310,7 @@ def _named_in(source: str, module: str) -> Iterator[tuple[str, str]]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
             first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-            for name in INTERPRETATION_ID.findall("\n".join(lines[first - 1 : node.end_lineno])):
+            for name in cited_interpretations("\n".join(lines[first - 1 : node.end_lineno])):
                 in_tests.add(name)
                 yield name, f"{module}::{node.name}"
     for name in everywhere:

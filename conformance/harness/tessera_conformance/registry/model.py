@@ -77,6 +77,17 @@ DOCUMENTS = ("runtime_abi", "language_ir", "host_io", "collectives", "wsp")
 INTERPRETATION_ID = re.compile(r"\bAMB-[A-Z]+-[0-9]+\b")
 """The id of an interpretation in a text."""
 
+_CITATION = re.compile(r"\b(AMB-[A-Z]+)(-[0-9]+(?:(?:,| and|, and) -[0-9]+)*)\b")
+
+
+def cited_interpretations(text: str) -> tuple[str, ...]:
+    """The interpretations that a text names, once each, in order; `AMB-RT-46, -166` names two."""
+    found = (
+        f"{prefix}{number}" for prefix, numbers in _CITATION.findall(text) for number in re.findall(r"-\d+", numbers)
+    )
+    return tuple(dict.fromkeys(found))
+
+
 INTERPRETATIONS = "interpretations.toml"
 PROFILES = "profiles.toml"
 CONSTRUCTS = "constructs.toml"
