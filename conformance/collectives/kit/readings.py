@@ -6,8 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from tessera_conformance.check import Check
-from tessera_conformance.differences import first_difference
+from tessera_conformance.check import Check, first_difference
 from tessera_conformance.oracle.exact import NEGATIVE_ZERO, Value, finite, float_format, values_of
 from tessera_conformance.protocol import Fault, Observation, Rejected, Returned, Unsupported
 from tessera_conformance.session import Implementation
