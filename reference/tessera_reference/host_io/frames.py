@@ -293,14 +293,17 @@ def _require(definition: str, value: Any, within: Path, fast: bool) -> None:
 
 @cache
 def _inlined(definition: str) -> Mapping[str, Any]:
-    """A definition without references; no definition refers to itself."""
+    """A definition without references; no definition refers to itself.
+
+    It is without `allOf`, too: `require_agreement` judges that, and tells the clause.
+    """
 
     def inlined(node: Any) -> Any:
         if isinstance(node, list):
             return [inlined(item) for item in node]
         if not isinstance(node, dict):
             return node
-        own = {key: inlined(member) for key, member in node.items() if key != "$ref"}
+        own = {key: inlined(member) for key, member in node.items() if key not in ("$ref", "allOf")}
         return {**inlined(definitions()[node["$ref"].removeprefix("#/$defs/")]), **own} if "$ref" in node else own
 
     whole: dict[str, Any] = inlined(definitions()[definition])
@@ -313,7 +316,7 @@ def _inlined(definition: str) -> Mapping[str, Any]:
 def _judge(definition: str) -> Any:
     from jsonschema import Draft202012Validator
 
-    return Draft202012Validator(_judging(_inlined(definition)))
+    return Draft202012Validator(_inlined(definition))
 
 
 @cache
@@ -324,7 +327,7 @@ def _fast_judge(definition: str) -> Callable[[Any], bool] | None:
     import fastjsonschema
 
     # draft 7, the newest that it knows, says the same about every keyword that the schema uses
-    schema = {"$schema": "http://json-schema.org/draft-07/schema#", **_judging(_inlined(definition))}
+    schema = {"$schema": "http://json-schema.org/draft-07/schema#", **_inlined(definition)}
     judge = fastjsonschema.compile(schema, use_default=False)
 
     def sound(value: Any) -> bool:
@@ -335,20 +338,6 @@ def _fast_judge(definition: str) -> Callable[[Any], bool] | None:
         return True
 
     return sound
-
-
-def _judging(node: Any) -> Any:
-    """A schema without what refuses nothing, and without `allOf`, whose clauses `require_agreement` tells."""
-    if isinstance(node, list):
-        return [_judging(item) for item in node]
-    if not isinstance(node, dict):
-        return node
-    names = node.get("properties", {})
-    members = {key: _judging(member) for key, member in node.items() if key not in ANNOTATIONS and key != "properties"}
-    return members | ({"properties": {name: _judging(member) for name, member in names.items()}} if names else {})
-
-
-ANNOTATIONS = {"title", "description", "default", "allOf", "x-clauses", "x-other-members", "x-other-values"}
 
 
 def _strange(argument: Any, place: int) -> RequestFailed:
