@@ -15,7 +15,8 @@ import pytest
 from tessera_conformance.adapter import NotSupported
 from tessera_conformance.arithmetic import FOLD
 from tessera_conformance.cli import main
-from tessera_conformance.operations.table_adapter import BadDeclaration, Declarations
+from tessera_conformance.documents import NoDocument
+from tessera_conformance.operations.table_adapter import Declarations
 from tessera_conformance.probe import Finding, probe
 from tessera_conformance.probe.calls import Subject
 from tessera_conformance.probe.commands import ALGORITHMS, as_toml, orders
@@ -104,7 +105,7 @@ def test_what_is_found_is_declared(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_malformed_file_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "declared.toml"
     path.write_text(text)
-    with pytest.raises(BadDeclaration, match=r"declared\.toml"):
+    with pytest.raises(NoDocument, match=r"declared\.toml"):
         Declarations(path)
 
 

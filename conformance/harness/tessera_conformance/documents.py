@@ -45,6 +45,17 @@ def read_toml(text: str | bytes) -> dict[str, Any]:
     return table
 
 
+def read_file(path: Path) -> Any:
+    """The value of a TOML file, or of a JSON file by its ending. Raises `NoDocument`, which names the file."""
+    try:
+        text = path.read_bytes()
+        return read_json(text) if path.suffix == ".json" else read_toml(text)
+    except OSError as error:
+        raise NoDocument(f"{path}: {error.strerror}") from None
+    except NoDocument as error:
+        raise NoDocument(f"{path}: {error}") from None
+
+
 def exceeds(text: str | bytes) -> str:
     """Return the bound that a text exceeds before it is parsed: each value of it follows a comma, a bracket or "="."""
     if len(text) <= MOST_VALUES:

@@ -8,9 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, reduce
 from itertools import islice
 from numbers import Number
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from tessera_conformance.cases import schemas_directory
+from tessera_conformance.documents import NoDocument, read_file
 from tessera_conformance.tensors import Tensor
 
 if TYPE_CHECKING:
@@ -219,6 +221,15 @@ def first_problem(schema: str, definition: str, value: Any, *, decoded: bool = F
     if _schemas_check(schema, definition, decoded)(value):
         return None
     return _explanation(validator(schema, definition, decoded), value)
+
+
+def read_valid(path: Path, schema: str, definition: str) -> Any:
+    """The value of a TOML or JSON file that follows a definition. Raises `NoDocument`, which names the file."""
+    value = read_file(path)
+    problem = first_problem(schema, definition, value)
+    if problem is not None:
+        raise NoDocument(f"{path}: {problem}")
+    return value
 
 
 @cache

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from tessera_conformance.check import CheckFailed, CheckRecord, OtherReading, Presumption, Unanswered, explain
-from tessera_conformance.documents import NoDocument, read_toml
+from tessera_conformance.documents import NoDocument, read_file
 from tessera_conformance.protocol import Fault, Hello, describe
 from tessera_conformance.registry import Clause
 from tessera_conformance.schemas import problems
@@ -171,16 +171,12 @@ class Deviations:
         Raises `MalformedDeviations`: it cannot be read or does not follow `schemas/deviations.schema.json`.
         """
         try:
-            text = path.read_text(encoding="utf-8")
-            document = read_toml(text)
-        except OSError as error:
-            raise MalformedDeviations(f"{path}: {error.strerror}") from None
+            document = read_file(path)
         except NoDocument as error:
-            raise MalformedDeviations(f"{path}: {error}") from None
-        except UnicodeDecodeError as error:
-            raise MalformedDeviations(f"{path}: not TOML: {error}") from None
+            raise MalformedDeviations(str(error)) from None
         complaints = problems("tessera:deviations", "file", _with_dates_as_text(document))
         if complaints:
+            text = path.read_text(encoding="utf-8")
             raise MalformedDeviations(*(_told(path, text, *problem) for problem in complaints))
         return cls([_entry(path, fields) for fields in document["deviation"]])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import tomllib
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -16,8 +15,10 @@ from typing import Any
 import numpy as np
 
 from tessera_conformance.adapter import NotSupported, Refusal
-from tessera_conformance.arithmetic import NodeArithmetic, Tree, canonical
+from tessera_conformance.arithmetic import ModelError, NodeArithmetic, Tree, TreeError, canonical
+from tessera_conformance.documents import NoDocument
 from tessera_conformance.operations import DTYPES, OPERATIONS, Operation, nearest
+from tessera_conformance.schemas import read_valid
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 
 # Tensors of the protocol as numpy arrays, and back; `ml_dtypes` is imported for bf16 and fp8 alone.
@@ -95,12 +96,7 @@ def _dtype_of(kind: np.dtype[Any]) -> str:
 # there.
 
 
-FORMAT = 1
 Key = tuple[Any, ...]
-
-
-class BadDeclaration(Exception):
-    """A file of orders that cannot be used; says what is wrong."""
 
 
 @dataclass(frozen=True)
@@ -122,17 +118,15 @@ class Order:
 
 
 class Declarations:
-    """The orders in a file. Raises `BadDeclaration`: it cannot be read, or an order is malformed."""
+    """The orders in a file. Raises `NoDocument`: it cannot be read, or an order is malformed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        table = read_valid(path, "tessera:declared", "file")
         try:
-            table = tomllib.loads(path.read_text(encoding="utf-8"))
-            if table.get("format") != FORMAT:
-                raise BadDeclaration(f"{path}: format {table.get('format')}; expected {FORMAT}")
             self._rows = [(row, _order(row)) for row in table.get("order", [])]
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise BadDeclaration(f"{path}: {type(error).__name__}: {error}") from None
+        except (TreeError, ModelError) as error:
+            raise NoDocument(f"{path}: {error}") from None
 
     @cached_property
     def _orders(self) -> Mapping[Key, Sequence[Order]]:
@@ -318,7 +312,7 @@ def _declarations(module: ModuleType) -> Declarations | None:
         return None
     try:
         return Declarations(path)
-    except BadDeclaration as problem:
+    except NoDocument as problem:
         raise BadTable(str(problem)) from None
 
 

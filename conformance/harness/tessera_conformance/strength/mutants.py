@@ -15,7 +15,6 @@ import re
 import resource
 import sys
 import time
-import tomllib
 import types
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -28,6 +27,7 @@ import pytest
 
 from tessera_conformance.adapter import Adapter
 from tessera_conformance.collection import CollectedSuite
+from tessera_conformance.documents import read_file
 from tessera_conformance.plugin import CASE
 from tessera_conformance.registry import Registry
 from tessera_conformance.reports.summary import table
@@ -533,11 +533,7 @@ def read_equivalents(path: Path) -> Mapping[str, str]:
 
 
 def _entries(file: Path) -> Iterable[tuple[str, str]]:
-    try:
-        entries = tomllib.loads(file.read_text(encoding="utf-8")).get("mutant", [])
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{file.name}: {error}") from None
-    for number, entry in enumerate(entries, 1):
+    for number, entry in enumerate(read_file(file).get("mutant", []), 1):
         about = next(([kind] for kind in ("function", "module") if kind in entry), ["name", "becomes"])
         missing = [name for name in (*about, "reason") if not entry.get(name)]
         if missing:

@@ -8,16 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tessera_conformance.documents import read_json, read_toml
+from tessera_conformance.documents import NoDocument, read_file
 from tessera_conformance.schemas import first_problem
 from tessera_conformance.transports import ImplementationUnavailable, TransportFault
 from tessera_conformance.transports.hostio_connection import Address, Conversation, EndpointFault, read_address
 
 # The description of an endpoint behind a socket by its vendor: a TOML or JSON file (`docs/host_io.md`).
-
-
-class BadDescription(Exception):
-    """A description that cannot be read, or says what no endpoint has; says where."""
 
 
 @dataclass(frozen=True)
@@ -54,20 +50,14 @@ LEAST = Description(
 
 
 def read_description(path: str) -> Description:
-    """The description in a file; what it leaves out is as in `LEAST`. Raises `BadDescription`."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-        told = read_json(text) if path.endswith(".json") else read_toml(text)
-    except OSError as error:
-        raise BadDescription(f"{path}: {error.strerror}") from None
-    except ValueError as error:
-        raise BadDescription(f"{path}: {error}") from None
+    """The description in a file; what it leaves out is as in `LEAST`. Raises `NoDocument`."""
+    told = read_file(Path(path))
     if not isinstance(told, dict):
-        raise BadDescription(f"{path}: expected an object")
+        raise NoDocument(f"{path}: expected an object")
     texts = {name: told.pop(name, usual) for name, usual in (("name", LEAST.name), ("version", LEAST.version))}
     features = told.pop("features", [])
     if not (isinstance(features, list) and all(isinstance(feature, str) for feature in features)):
-        raise BadDescription(f"{path}: features: expected a list of texts")
+        raise NoDocument(f"{path}: features: expected a list of texts")
     description = Description(**texts, features=tuple(features), endpoint={**LEAST.endpoint, **told})
     for schema, name, value in (
         ("tessera:protocol/session", "open.result", description.hello()),
@@ -75,7 +65,7 @@ def read_description(path: str) -> Description:
     ):
         problem = first_problem(schema, name, value)
         if problem is not None:
-            raise BadDescription(f"{path}: {problem}")
+            raise NoDocument(f"{path}: {problem}")
     return description
 
 
@@ -102,7 +92,7 @@ class HostIoTransport:
         self._conversation = Conversation(_read_address(address, self.label))
         try:
             self._description = read_description(path) if path else LEAST
-        except BadDescription as problem:
+        except NoDocument as problem:
             remedy = "correct the description; docs/host_io.md has one"
             raise ImplementationUnavailable(self.label, str(problem), remedy) from None
 

@@ -6,37 +6,22 @@ import ast
 import json
 import operator
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tessera_conformance.schemas import first_problem
+from tessera_conformance.documents import NoDocument
+from tessera_conformance.schemas import read_valid
 from tessera_conformance.terminal import meant
 from tessera_conformance.transports import ImplementationUnavailable
 
 # What a vendor says of a library that cannot say it itself: a TOML file laid over the Hello (`docs/cabi.md`).
 
 
-SCHEMA = "tessera:cabi-description"
-
-
-class BadDescription(Exception):
-    """A description that cannot be read, or that says what no library has; says where."""
-
-
 def read_description(path: str) -> dict[str, Any]:
-    """The members of the Hello, and `devices`, that a file gives. Raises `BadDescription`."""
-    try:
-        description = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BadDescription(f"{path}: {error.strerror}") from None
-    except ValueError as error:
-        raise BadDescription(f"{path}: {error}") from None
-    problem = first_problem(SCHEMA, "description", description)
-    if problem is not None:
-        raise BadDescription(f"{path}: {problem}")
+    """The members of the Hello, and `devices`, that a file gives. Raises `NoDocument`."""
+    description: dict[str, Any] = read_valid(Path(path), "tessera:cabi-description", "description")
     return description
 
 
@@ -182,7 +167,7 @@ def read_options(place: str, label: str) -> CabiOptions:
         raise ImplementationUnavailable(label, f"fresh={stated['fresh']}", "use fresh=1, or leave it out")
     try:
         description = read_description(stated["description"]) if "description" in stated else {}
-    except BadDescription as problem:
+    except NoDocument as problem:
         raise ImplementationUnavailable(label, str(problem), "correct the description; docs/cabi.md has one") from None
     header = _header(stated.get("header"), library, label)
     return CabiOptions(str(Path(library).resolve()), header, description, stated.get("fresh") == "1")
