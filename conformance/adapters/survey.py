@@ -69,7 +69,7 @@ def survey(implementation: str, directory: Path) -> None:
     facts = "".join(f"- {key}: {value}\n" for key, value in environment.items())
     write_text(directory / "README.md", f"# {version}\n\n{facts}\n" + "\n".join(sections))
     if rows:
-        write_text(directory / "algorithms.md", "\n".join([f"# Algorithms of {version}", "", *as_table(rows), ""]))
+        write_text(directory / "algorithms.md", f"# Algorithms of {version}\n\n{as_table(rows)}")
     algorithms = {"algorithms": [row.to_json() for row in rows]} if rows else {}
     whole = {"implementation": version, "environment": environment, "findings": findings, **algorithms}
     write_text(directory / "findings.json", json.dumps(whole, indent=1) + "\n")

@@ -336,7 +336,7 @@ class Expressions:
     def op(self, name: str, *operands: t.Type, **attributes: object) -> t.Call:
         """A call of an operation on expressions of these types; an attribute that is None is left out."""
         given = tuple(
-            t.Attribute(key, t.Word(_expressions_word(value))) for key, value in attributes.items() if value is not None
+            t.Attribute(key, t.Word(_written(value))) for key, value in attributes.items() if value is not None
         )
         return t.Call(f"op.{name}", tuple(self.expr(operand, False) for operand in operands), given)
 
@@ -362,10 +362,10 @@ class Expressions:
         return t.Literal(str(self.choose.below(max(limit, 1))))
 
 
-def _expressions_word(value: object) -> str:
+def _written(value: object) -> str:
     """A value of an attribute as it is written; text is written as it is."""
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_expressions_word, value))}]"
+        return f"[{', '.join(map(_written, value))}]"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

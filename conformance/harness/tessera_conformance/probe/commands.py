@@ -33,6 +33,7 @@ from tessera_conformance.probe.reveal import abbreviated, pattern
 from tessera_conformance.probe.run import Finding, alike_elements, probe
 from tessera_conformance.protocol import Hello, Returned, Unsupported, describe
 from tessera_conformance.reports.publish import write_text, write_toml
+from tessera_conformance.reports.summary import table
 from tessera_conformance.session import Session
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.terminal import reporting_errors
@@ -579,17 +580,17 @@ def _least_factor(ranks: int) -> int | None:
     return next((factor for factor in range(2, ranks) if ranks % factor == 0), None)
 
 
-def as_table(rows: Sequence[Row]) -> Iterator[str]:
-    """The rows as lines of a Markdown table."""
-    yield "| ranks | algorithm | level | elements | declared | probed | verdict |"
-    yield "|---|---|---|---|---|---|---|"
-    for row in rows:
-        name = f"`{row.algorithm}`" + (f", {row.per_node} a node" if row.per_node else "")
-        elements = f"{row.first} to {row.last}" if row.first != row.last else str(row.first)
-        declared = f"`{abbreviated(row.declared)}`" if row.declared else "nothing"
-        probed = f"{_order(row.probed)}: `{abbreviated(row.probed)}`" if row.probed else "no tree"
-        cells = (str(row.ranks), name, row.level, elements, declared, probed, row.verdict)
-        yield f"| {' | '.join(cells)} |"
+def as_table(rows: Sequence[Row]) -> str:
+    """The rows as a Markdown table."""
+    return table(("ranks", "algorithm", "level", "elements", "declared", "probed", "verdict"), map(_cells, rows)) + "\n"
+
+
+def _cells(row: Row) -> Sequence[str]:
+    name = f"`{row.algorithm}`" + (f", {row.per_node} a node" if row.per_node else "")
+    elements = f"{row.first} to {row.last}" if row.first != row.last else str(row.first)
+    declared = f"`{abbreviated(row.declared)}`" if row.declared else "nothing"
+    probed = f"{_order(row.probed)}: `{abbreviated(row.probed)}`" if row.probed else "no tree"
+    return str(row.ranks), name, row.level, elements, declared, probed, row.verdict
 
 
 def _order(tree: Tree) -> str:
@@ -700,13 +701,13 @@ def _run_algorithms(arguments: argparse.Namespace) -> int:
         rows = probe_algorithms(session, arguments.dtype, arguments.ranks)
     finally:
         session.close()
-    sys.stdout.write("\n".join([*as_table(rows), ""]))
+    sys.stdout.write(as_table(rows))
     if arguments.json:
         write_text(arguments.json, algorithms_json(rows))
     if arguments.report:
         arguments.report.mkdir(parents=True, exist_ok=True)
         write_text(arguments.report / "algorithms.json", algorithms_json(rows))
-        write_text(arguments.report / "algorithms.md", "\n".join([*as_table(rows), ""]))
+        write_text(arguments.report / "algorithms.md", as_table(rows))
     return 1 if any(row.verdict == "differs" for row in rows) else 0
 
 

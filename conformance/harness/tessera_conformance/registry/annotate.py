@@ -524,7 +524,7 @@ def feedback(registry: Registry, tests: Mapping[str, Sequence[str]]) -> str:
         of_document = [point for point in points if point.section.document == key]
         if of_document:
             blocks.append(f"## {document.title}\n")
-            blocks += ["\n".join(_section(clause_, registry, tests)) for clause_ in of_document]
+            blocks += ["\n".join(_section(point, registry, tests)) for point in of_document]
     return "\n".join(blocks)
 
 
@@ -532,8 +532,8 @@ def _issue_table(registry: Registry, points: Sequence[OpenPoints]) -> str:
     lines = ["| document | contradictions | samples | silences | not testable |", "|---|---|---|---|---|"]
     for key, document in registry.documents.items():
         of_document = [point for point in points if point.section.document == key]
-        kinds = Counter(row.kind for clause_ in of_document for row in clause_.rows)
-        untestable = sum(len(clause_.untestable) for clause_ in of_document)
+        kinds = Counter(row.kind for point in of_document for row in point.rows)
+        untestable = sum(len(point.untestable) for point in of_document)
         counts = [*(kinds[kind] for kind in _HEADINGS), untestable]
         lines.append(f"| {document.title} | {' | '.join(map(str, counts))} |")
     return "\n".join([*lines, ""])

@@ -155,8 +155,8 @@ def _lacking(violations: Sequence[Violation], suite: CollectedSuite, control: Su
     for violation in violations:
         clause = control.registry.clause(violation.clause)
         own = [*cases.get(clause.id, ()), *cases.get(clause.duplicate_of or "", ())]
-        if own and all(lacks[clause_] for clause_ in own):
-            least: list[str] = min((lacks[clause_] for clause_ in own), key=len)
+        if own and all(lacks[case] for case in own):
+            least: list[str] = min((lacks[case] for case in own), key=len)
             lacking[violation.name] = ", ".join(least)
     return lacking
 

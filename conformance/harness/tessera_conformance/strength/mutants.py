@@ -275,7 +275,7 @@ def _modules(package: str) -> list[str]:
     if importlib.util.find_spec(package) is None:
         raise ValueError(f"--packages: {package.partition('.')[0]} has no package {package.partition('.')[2]!r}")
     path = getattr(importlib.import_module(package), "__path__", [])
-    names = sorted(walk_package.name for walk_package in pkgutil.walk_packages(path, f"{package}."))
+    names = sorted(below.name for below in pkgutil.walk_packages(path, f"{package}."))
     for name in names:
         importlib.import_module(name)
     return [package, *names]
@@ -336,10 +336,10 @@ def install(mutant: Mutant) -> bool:
     gc.unfreeze()  # collecting the suite froze the functions, which would then not be listed
     functions = [candidate for candidate in gc.get_objects() if isinstance(candidate, types.FunctionType)]
     replaced = False
-    for function_ in functions:
-        substitute = substitutes.get(code_key(function_.__code__))
-        if substitute is not None and substitute.co_freevars == function_.__code__.co_freevars:
-            function_.__code__ = substitute
+    for holder in functions:
+        substitute = substitutes.get(code_key(holder.__code__))
+        if substitute is not None and substitute.co_freevars == holder.__code__.co_freevars:
+            holder.__code__ = substitute
             replaced = True
     return replaced
 
