@@ -157,7 +157,7 @@ COMPARISONS = [
     (oracle.less_or_equal, operator.le),
     (oracle.greater_or_equal, operator.ge),
 ]
-FUNCTIONS = [pytest.param(ours, theirs, id=ours.__name__) for ours, theirs in [*OPERATORS, *COMPARISONS]]
+FUNCTIONS = [pytest.param(ours, theirs, id=theirs.__name__) for ours, theirs in [*OPERATORS, *COMPARISONS]]
 EDGES = [0.0, -0.0, 1.0, -1.0, inf, -inf, nan]
 
 

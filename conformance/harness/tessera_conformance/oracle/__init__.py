@@ -42,7 +42,7 @@ def functions_of(module: ModuleType) -> dict[str, Callable[..., Any]]:
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     f"oracle.{name}": function
-    for named in (elementwise.UNARY, *map(functions_of, OPERATION_MODULES))
+    for named in (elementwise.UNARY, elementwise.COMPARISONS, *map(functions_of, OPERATION_MODULES))
     for name, function in named.items()
 }
 """The functions that a golden vector may name as its independent check."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from fractions import Fraction
 from functools import cache, partial
 from typing import Any, Literal, TypeAlias
@@ -177,6 +177,7 @@ def two_pi(target: FloatFormat) -> Value:
     return correctly_rounded(lambda down, up: (_two_pi(down), _two_pi(up)), target)
 
 
+@cache
 def sqrt_two_over_pi(target: FloatFormat) -> Value:
     """The square root of 2/pi, the factor in the approximation of gelu."""
 
@@ -278,7 +279,7 @@ def _gelu(x: Value, format_: FloatFormat) -> Value:
 def _gelu_by_tanh(x: Value, format_: FloatFormat) -> Value:
     cube = format_.round(exact.multiply(format_.round(exact.multiply(x, x)), x))
     inner = format_.round(exact.add(x, format_.round(exact.multiply(format_.round(TANH_FACTOR), cube))))
-    scaled = format_.round(exact.multiply(_root_of_two_over_pi(format_), inner))
+    scaled = format_.round(exact.multiply(sqrt_two_over_pi(format_), inner))
     return _half_of(x, evaluate("tanh", format_, scaled), format_)
 
 
@@ -291,11 +292,6 @@ def _half_of(x: Value, shape: Value, format_: FloatFormat) -> Value:
 @cache
 def _root_of_half(format_: FloatFormat) -> Value:
     return evaluate("sqrt", format_, HALF)
-
-
-@cache
-def _root_of_two_over_pi(format_: FloatFormat) -> Value:
-    return sqrt_two_over_pi(format_)
 
 
 def _elementwise(function: _Function, x: Tensor) -> Tensor:
@@ -346,36 +342,6 @@ def negate(a: Tensor) -> Tensor:
     return tensor_of(a.dtype, a.shape, negated, nonfinite=True)
 
 
-def equal(a: Tensor, b: Tensor) -> Tensor:
-    """a == b (LANG-02.3-66)."""
-    return _comparison(lambda order: order == 0, a, b)
-
-
-def not_equal(a: Tensor, b: Tensor) -> Tensor:
-    """a != b (LANG-02.3-67): the only comparison that holds for NaN."""
-    return _comparison(lambda order: order != 0, a, b)
-
-
-def less(a: Tensor, b: Tensor) -> Tensor:
-    """a < b (LANG-02.3-68)."""
-    return _comparison(lambda order: order == -1, a, b)
-
-
-def greater(a: Tensor, b: Tensor) -> Tensor:
-    """a > b (LANG-02.3-69)."""
-    return _comparison(lambda order: order == 1, a, b)
-
-
-def less_or_equal(a: Tensor, b: Tensor) -> Tensor:
-    """a <= b (LANG-02.3-70)."""
-    return _comparison(lambda order: order in (-1, 0), a, b)
-
-
-def greater_or_equal(a: Tensor, b: Tensor) -> Tensor:
-    """a >= b (LANG-02.3-71)."""
-    return _comparison(lambda order: order in (0, 1), a, b)
-
-
 def _arithmetic(function: Callable[[Value, Value], Value], a: Tensor, b: Tensor) -> Tensor:
     shape, pairs = paired(a, b)
     return tensor_of(a.dtype, shape, [function(x, y) for x, y in pairs])
@@ -387,9 +353,20 @@ def _complex(function: Callable[[ComplexField, Complex, Complex], Complex], a: T
     return tensor_from(a.dtype, shape, [function(field, x, y) for x, y in pairs])
 
 
-def _comparison(holds: Callable[[int | None], bool], a: Tensor, b: Tensor) -> Tensor:
+def _comparison(orders: Collection[int | None], a: Tensor, b: Tensor) -> Tensor:
     shape, pairs = paired(a, b)
-    return Tensor.from_words("bool", shape, [int(holds(exact.compare(x, y))) for x, y in pairs])
+    return Tensor.from_words("bool", shape, [int(exact.compare(x, y) in orders) for x, y in pairs])
+
+
+COMPARISONS: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "equal": partial(_comparison, (0,)),
+    "not_equal": partial(_comparison, (-1, 1, None)),
+    "less": partial(_comparison, (-1,)),
+    "greater": partial(_comparison, (1,)),
+    "less_or_equal": partial(_comparison, (-1, 0)),
+    "greater_or_equal": partial(_comparison, (0, 1)),
+}
+"""The comparisons (LANG-02.3-66 to -71), by the orders in which they hold; None is the order of NaN and any number."""
 
 
 def paired(a: Tensor, b: Tensor) -> tuple[tuple[int, ...], list[tuple[Any, Any]]]:
