@@ -253,6 +253,18 @@ def test_what_travels_is_rounded_once(impl, check):
         check.bits(output, of_values("bf16", values * 2, (2, FEATURES)))
 
 
+@feature("all-to-all")
+@clause("COLL-07.2-04")
+@pytest.mark.parametrize("wire", ["fp16", "fp8_e4m3", "fp8_e5m2"])
+def test_tokens_travel_in_the_dtype_that_is_asked_for(impl, check, wire):
+    """A value that each narrow dtype rounds to another number, and one that all of them hold."""
+    values = [Fraction(1), Fraction(2109, 2048), Fraction(-171, 128)]
+    inputs = tokens([[1, 0], [0, 1]], lambda rank, at: values)
+    actual = check.returns(impl.collectives.dispatch(inputs=inputs, experts=[[1, 0], [0, 1]], count=2, dtype=wire))
+    for output in actual["buckets"][0]["outputs"]:
+        check.bits(output, of_values(wire, values * 2, (2, FEATURES)))
+
+
 WRONG = {
     "an expert that is not there": ({"experts": [[4], [0]]}, "TESS_ERR_INVALID_VALUE", ["expert 4", "0 to 3"]),
     "experts that do not divide": ({"count": 3}, "TESS_ERR_INVALID_VALUE", ["3", "2"]),

@@ -293,6 +293,39 @@ def test_two_equal_collectives_are_two(impl, check):
     check.equal(len(graph_of(impl, check, meshed(*body)).named(ALL_REDUCE)), 2, "the number of all-reduces")
 
 
+OTHERS = {
+    "reduce_scatter": ('dist.reduce_scatter(X) @{axis=dp, op="sum"}', "tensor<1xfp32>"),
+    "all_gather": ("dist.all_gather(X) @{axis=dp}", "tensor<16xfp32>"),
+    "broadcast": ("dist.broadcast(X) @{axis=dp}", VECTOR),
+    "all_to_all": ("dist.all_to_all(X) @{axis=dp}", VECTOR),
+}
+"""A call of each other collective, and its type (AMB-LANG-141)."""
+
+
+def along_dp(graph):
+    """The operations of the function that name the axis dp, by whatever names they have."""
+    return [operation for operation in graph.operations if operation["attributes"].get("axis") == "dp"]
+
+
+@feature("mesh-collectives")
+@clause("LANG-04-05")
+@pytest.mark.parametrize(("name", "call", "type_"), [(name, *call) for name, call in OTHERS.items()], ids=OTHERS)
+def test_every_collective_whose_result_is_not_used_remains(impl, check, name, call, type_):
+    """Other ranks wait for it, whether it reduces or moves data."""
+    graph = graph_of(impl, check, meshed(f"let Y: {type_} = {call};", "return X;"))
+    check.equal(len(along_dp(graph)), 1, f"the number of operations for {name}")
+
+
+@feature("mesh-collectives")
+@clause("LANG-04-05")
+@pytest.mark.parametrize(("name", "call", "type_"), [(name, *call) for name, call in OTHERS.items()], ids=OTHERS)
+def test_two_equal_collectives_of_any_kind_are_two(impl, check, name, call, type_):
+    """Each of them has an effect, so neither replaces the other."""
+    body = [f"let Y: {type_} = {call};", f"let Z: {type_} = {call};", "return Y + Z;"]
+    graph = graph_of(impl, check, meshed(*body, result=type_))
+    check.equal(len(along_dp(graph)), 2, f"the number of operations for {name}")
+
+
 @clause("LANG-04-05", "LANG-15-13")
 @pytest.mark.parametrize("order", [("sum", "max", "min"), ("min", "sum", "max")], ids=["sum-first", "min-first"])
 def test_collectives_stay_in_program_order(impl, check, order):

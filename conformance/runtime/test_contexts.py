@@ -9,7 +9,9 @@ from tessera_conformance.chapters.runtime.kit.encoding import elements, values_o
 from tessera_conformance.chapters.runtime.kit.mesh_session import (
     BYTES,
     COUNT,
+    axes_of,
     compiled,
+    devices,
     judge_contexts,
     opened,
     refused,
@@ -29,6 +31,15 @@ LEFT = (
     "tessProfilerStart",
 )
 PARTS = ("major", "minor", "patch")
+AGAIN = {
+    "context": ("RT-04.1-20", "tessInit", "tessShutdown"),
+    "mesh": ("RT-04.2-05", "tessMeshCreate", "tessMeshDestroy"),
+    "stream": ("RT-04.3-12", "tessStreamCreate", "tessStreamDestroy"),
+    "event": ("RT-04.3-14", "tessEventCreate", "tessEventDestroy"),
+    "memory": ("RT-04.4-15", "tessMalloc", "tessFree"),
+    "module": ("RT-04.5-15", "tessModuleLoad", "tessModuleUnload"),
+}
+"""Objects with the clause of their end, and the functions that make and end them."""
 
 
 @clause("RT-04.1-19")
@@ -215,3 +226,22 @@ def test_before_tessinit_nothing_is_initialized(impl, check, function, arguments
     check.status(answer, "TESS_ERR_NOT_INITIALIZED")
     check.returns(impl.runtime.tessInit())
     check.returns(call(**arguments), f"{function} succeeds after tessInit")
+
+
+@pytest.mark.parametrize(
+    ("make", "end"), [pytest.param(*row[1:], marks=clause(row[0]), id=name) for name, row in AGAIN.items()]
+)
+def test_an_object_that_ended_makes_room_for_another(impl, check, make, end):
+    """A hundred times made, a hundred times ended."""
+    session = opened(impl, check)
+    mesh, context = {"mesh": session.mesh}, {"context": session.context}
+    arguments = {
+        "tessMeshCreate": context | {"deviceIds": devices(impl, check, 1), "axes": axes_of(dp=1)},
+        "tessStreamCreate": mesh | {"priority": 0},
+        "tessMalloc": mesh | {"bytes": 4096},
+    }.get(make, {})
+    if make == "tessModuleLoad":
+        arguments = context | {"image": compiled(impl, check)}
+    for _ in range(100):
+        made = session.ask(make, **arguments)
+        session.ask(end, **made, **(mesh if end == "tessFree" else {}))

@@ -141,6 +141,10 @@ def not_cast(inputs: Any, experts: Any, count: int, wire: Any = None) -> Any:
     return DISPATCH(inputs, experts, count)
 
 
+def in_bf16(inputs: Any, experts: Any, count: int, wire: Any = None) -> Any:
+    return DISPATCH(inputs, experts, count, wire and dtype("bf16"))
+
+
 VIOLATIONS: list[Violation] = [
     pipeline("COLL-07.1-01", "all_at_the_end", "scatters gradients when all are computed", at_the_end),
     pipeline("COLL-07.1-01", "scatter_before_the_next", "computes no layer before gradients are scattered",
@@ -169,5 +173,6 @@ VIOLATIONS: list[Violation] = [
     pipeline("COLL-07.2-04", "cast_after_the_send", "sends fp32 and casts what arrives", cast_after),
     pipeline("COLL-07.2-04", "never_cast", "does not cast as it sends", never_cast),
     dispatching("COLL-07.2-04", "wire_of_inputs", "sends the dtype of the inputs", not_cast),
+    dispatching("COLL-07.2-04", "always_bf16", "sends bf16 whatever the dtype", in_bf16),
     changed("COLL-07.2-04", "cast_twice", "rounds tokens twice", (queues, "cast", twice_rounded)),
 ]  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tessera_conformance.strength import Violation, replaced, violates
@@ -81,19 +82,17 @@ def shown(name: str, clause: str, description: str, change: Callable[[Operations
     return replaced(clause, description, make, (adapter, "function_message", function), name=name)
 
 
-def without_unused(operations: Operations) -> Operations:
+def without_unused(operations: Operations, collective: str = "all_reduce") -> Operations:
     used = {operand for operation in operations for operand in operation["operands"]}
     return [
-        operation
-        for operation in operations
-        if "all_reduce" not in operation["name"] or used & set(operation["results"])
+        operation for operation in operations if collective not in operation["name"] or used & set(operation["results"])
     ]
 
 
-def merged(operations: Operations) -> Operations:
+def merged(operations: Operations, collective: str = "all_reduce") -> Operations:
     kept: dict[str, dict[str, Any]] = {}
     for place, operation in enumerate(operations):
-        act = f"{operation['operands']} {operation['attributes']}" if "all_reduce" in operation["name"] else str(place)
+        act = f"{operation['operands']} {operation['attributes']}" if collective in operation["name"] else str(place)
         kept.setdefault(act, operation)
     return list(kept.values())
 
@@ -121,6 +120,16 @@ IR = [
     ]),
     shown("unused", "LANG-15-13", "drops collectives whose result is not used", without_unused),
     shown("merged", "LANG-04-05", "takes one collective for two equal ones", merged),
+    *(
+        violation
+        for collective in ("reduce_scatter", "all_gather", "broadcast", "all_to_all")
+        for violation in (
+            shown(f"unused_{collective}", "LANG-04-05", f"drops an unused {collective}",
+                  partial(without_unused, collective=collective)),
+            shown(f"merged_{collective}", "LANG-04-05", f"takes one {collective} for two equal ones",
+                  partial(merged, collective=collective)),
+        )
+    ),
     shown("reordered", "LANG-15-13", "exchanges collectives", late),
     shown("no_axis", "LANG-05.2-05", "shows no axis", without("axis")),
     shown("other_name", "LANG-05.2-05", "calls it reduce", lambda operations: [

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
+from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import violates
 from tessera_reference.mesh.memory import AddressSpaceMemory
 
@@ -20,6 +22,8 @@ from .changes import (
     without_waiting,
 )
 
+ROOM = 64
+"""So many objects of a kind a runtime makes that never reuses the place of one."""
 NOT_INITIALIZED = "TESS_ERR_NOT_INITIALIZED"
 
 
@@ -130,4 +134,26 @@ PRIVATE = [
         lambda given: True,
         lambda given: {"context": given["context"] + 1},
     ),
+]
+
+
+def never_reused(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    made = adapter.runtime.__dict__.setdefault("made", count())
+    if next(made) >= ROOM:
+        raise Refusal("TESS_ERR_OUT_OF_MEMORY", "call", f"room for {ROOM}")
+    return call(**given)
+
+
+POOLS = [
+    answering(
+        clause, f"room_for_{ROOM}_{kind}", f"has room for {ROOM} {kind}, ended ones included", function, never_reused
+    )
+    for clause, kind, function in (
+        ("RT-04.1-20", "contexts", "tessInit"),
+        ("RT-04.2-05", "meshes", "tessMeshCreate"),
+        ("RT-04.3-12", "streams", "tessStreamCreate"),
+        ("RT-04.3-14", "events", "tessEventCreate"),
+        ("RT-04.4-15", "allocations", "tessMalloc"),
+        ("RT-04.5-15", "modules", "tessModuleLoad"),
+    )
 ]
