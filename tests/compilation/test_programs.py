@@ -9,10 +9,8 @@ import pytest
 
 from tessera_reference.abi.fatbin import Fatbin, read
 from tessera_reference.abi.status import Failure
-from tessera_reference.compilation import executables
 from tessera_reference.compilation.executables import configured, executable_from, executables_of, specialise
 from tessera_reference.compilation.images import compile_module
-from tessera_reference.graph.execution import execute
 from tessera_reference.ir.diagnostics import Rejection
 from tessera_reference.numerics.array import Array
 
@@ -37,42 +35,6 @@ def test_a_payload_that_is_something_else_is_refused(fatbin: Fatbin) -> None:
         executable_from(b"nonsense", entry, "sm_90")
     with pytest.raises(Failure, match="no kernel scaled"):
         executable_from(specialise(fatbin, "nothing", "sm_90"), entry, "sm_90")
-
-
-def test_a_launch_on_other_bits_computes_anew(build: Any) -> None:
-    """Results of small launches are kept: by bits, dtype and shape, so that what is equal but not the same is apart."""
-    fatbin = build.compiled("module m { kernel k(X: tensor<2xfp32>, Y: tensor<2xfp32>) { Y = 1.0 / X; } }")
-    made = executables_of(fatbin, "k", "sm_90")
-
-    def quotients(*values: float) -> list[float]:
-        given = {"X": build.array("fp32", values), "Y": build.array("fp32", [0, 0])}
-        return list(made.run(given)["Y"].values.tolist())
-
-    for _ in range(2):
-        assert quotients(0.0, 2.0) == [np.inf, 0.5]
-        assert quotients(-0.0, 2.0) == [-np.inf, 0.5]
-        assert quotients(4.0, 2.0) == [0.25, 0.5]
-
-
-def test_what_is_kept_of_launches_is_bounded(build: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    fatbin = build.compiled("module m { kernel k(X: tensor<2xfp32>, Y: tensor<2xfp32>) { Y = X + X; } }")
-    made = executables_of(fatbin, "k", "sm_90")
-    runs = []
-    monkeypatch.setattr(
-        executables, "execute", lambda *arguments, **named: runs.append(arguments) or execute(*arguments, **named)
-    )
-
-    def doubled(number: float) -> float:
-        given = {"X": build.array("fp32", [number, 0.0]), "Y": build.array("fp32", [0, 0])}
-        return float(made.run(given)["Y"].values[0])
-
-    assert [doubled(index) for index in (*range(executables.MOST_KEPT), 0)] == [
-        *range(0, 2 * executables.MOST_KEPT, 2),
-        0,
-    ]
-    assert len(runs) == executables.MOST_KEPT
-    assert [doubled(executables.MOST_KEPT), doubled(0)] == [2 * executables.MOST_KEPT, 0]
-    assert len(runs) == executables.MOST_KEPT + 2  # the oldest made room
 
 
 MEMREF = "memref<4x32xfp32>[addrspace=global]"

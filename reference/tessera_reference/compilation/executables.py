@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from math import prod
@@ -243,15 +243,6 @@ def _failed(kernel: Function, failure: NumericsFailure) -> Diagnostic:
 # any number of them leaves the whole result. So neither grid nor block reaches the host function.
 
 
-MOST_KEPT = 64
-"""So many results of earlier launches an executable keeps."""
-KEPT_BYTES = 1024
-"""Launches with arguments of more bytes than this are not kept."""
-
-Key: TypeAlias = tuple[RandomSource, tuple[tuple[str, tuple[int, ...], bytes], ...]]
-"""A key of results: the start of random numbers, and the arguments in the order of the parameters, bit by bit."""
-
-
 @dataclass(frozen=True, eq=False)
 class ProgramExecutable(Executable):
     """A program with the module, at Target IR, that it is a function of."""
@@ -288,7 +279,7 @@ class ProgramExecutable(Executable):
     ) -> dict[str, Array]:
         self.require_configuration(grid, block)
         try:
-            return self._written(self._results(self._inputs(arguments), source))
+            return self._written(execute(self.module, self.function.name, self._inputs(arguments), source=source))
         except InputMismatch as mismatch:
             raise invalid("tessLaunch", str(mismatch), f"arguments of kernel {self.entry.name}") from None
 
@@ -318,27 +309,6 @@ class ProgramExecutable(Executable):
             refusal = refusal_at(place, "distributed", message, expected, "AMB-LANG-108", "launch it on another mesh")
             raise Rejection([replace(refusal, phase="execute")])
 
-    def _results(self, inputs: Mapping[str, Array], source: RandomSource) -> tuple[Array, ...]:
-        """Return the results of the host function, which depend on inputs and source alone: small ones are kept.
-
-        Cases about orders of work launch one small kernel on the same values under many schedules; to execute
-        them all was a fifteenth of the CPU time of the suite. An executable belongs to one adapter, so nothing that is
-        kept outlives a violator.
-        """
-        key = _key(inputs.values(), source)
-        results = self._kept.get(key) if key is not None else None
-        if results is None:
-            results = execute(self.module, self.function.name, inputs, source=source)
-            if key is not None:
-                if len(self._kept) == MOST_KEPT:
-                    del self._kept[next(iter(self._kept))]
-                self._kept[key] = results
-        return results
-
-    @cached_property
-    def _kept(self) -> dict[Key, tuple[Array, ...]]:
-        return {}
-
     def _inputs(self, arguments: Arguments) -> dict[str, Array]:
         pairs = zip(self.function.parameters, self.in_order(arguments), strict=True)
         return {parameter.name: held_as(parameter, array) for parameter, array in pairs}
@@ -352,14 +322,6 @@ class ProgramExecutable(Executable):
         tensors = [parameter.name for parameter in self.function.parameters if isinstance(parameter.type, Tensor)]
         written = {parameter.name for parameter in self.entry.parameters if parameter.written}
         return tuple((name, position) for position, name in enumerate(tensors) if name in written)
-
-
-def _key(inputs: Iterable[Array], source: RandomSource) -> Key | None:
-    """Return a key of the inputs; None for those that are too large to keep."""
-    arrays = list(inputs)
-    if sum(array.values.nbytes for array in arrays) > KEPT_BYTES:
-        return None
-    return source, tuple((array.dtype.name, array.shape, array.to_bits()) for array in arrays)
 
 
 # Kernels of a loaded module, ready to run for one target (runtime spec 4.5, 6, 8.2; language spec 8.1).
