@@ -211,7 +211,7 @@ class Endpoint:
         self.machine.require(place, write.dst_pa, write.nbytes, write.dst_mem_kind, "dst_pa")
         data = None if write.pattern is not None else self._buffer(pair, write.nbytes)
         there = CONTROL + (0 if data is None else len(data))
-        if failure := self._failure(place):
+        if failure := self.machine.failure_of(place):
             return Journey(there, branches=(Branch(place, None),)), failure
         space = self.machine.space(place)
         if data is not None:
@@ -233,20 +233,13 @@ class Endpoint:
         """Transfer memory to the host, which keeps or drops it. Raises `RequestFailed` for what is refused."""
         place = Place(read.src_sip, read.src_cube, read.src_pe)
         self.machine.require(place, read.src_pa, read.nbytes, field="src_pa")
-        if failure := self._failure(place):
+        if failure := self.machine.failure_of(place):
             return Journey(branches=(Branch(place, None),)), failure, None
         sunk = None
         if read.dst_kind == "host_sink" and read.nbytes <= self._room_in_sinks:
             sunk = self.machine.space(place).read(read.src_pa, read.nbytes)
             self._room_in_sinks -= read.nbytes
         return Journey(back=CONTROL + read.nbytes, branches=(Branch(place, read.nbytes),)), None, sunk
-
-    def _failure(self, place: Place) -> RequestFailed | None:
-        try:
-            self.machine.require_working(place)
-        except RequestFailed as failure:
-            return failure
-        return None
 
 
 def ids_of(value: Mapping[str, Any]) -> Pair:

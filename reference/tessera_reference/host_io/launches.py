@@ -238,8 +238,9 @@ def _require_kinds(parameters: Sequence[str], request: KernelLaunch) -> None:
 
 def _run(machine: Machine, kernel: Kernel, request: KernelLaunch, task: Task) -> RequestFailed | None:
     """Run a task on its PE; why it failed."""
+    if failed := machine.failure_of(task[0].place):
+        return failed
     try:
-        machine.require_working(task[0].place)
         kernel.run(list(_given(machine, request, task)))
     except RequestFailed as failure:
         return failure

@@ -294,10 +294,9 @@ class Machine:
         reason = f"{nbytes} bytes from {pa:#x} are not within {within} of PE {_told(place)}"
         raise RequestFailed(ErrorCode.ADDRESS_OUT_OF_RANGE, reason, field)
 
-    def require_working(self, place: Place) -> None:
-        """A PE does what it is given. Raises `RequestFailed` with PE_FAULT."""
-        if place in self.failing:
-            raise RequestFailed(ErrorCode.PE_FAULT, f"PE {_told(place)} failed")
+    def failure_of(self, place: Place) -> RequestFailed | None:
+        """The failure of a PE that fails every request."""
+        return RequestFailed(ErrorCode.PE_FAULT, f"PE {_told(place)} failed") if place in self.failing else None
 
 
 def _told(place: Place) -> str:
