@@ -166,6 +166,48 @@ def test_a_scaling_or_cast_beside_a_collective_is_folded(impl, check, before_it,
     check.equal(awaits_of(units)[0]["results"], [value], "what is awaited")
 
 
+OTHERS = {"reduce_scatter": (SUM, 4), "all_gather": ("", 16), "broadcast": ("root=0", 8)}
+"""The attributes of other collectives, and the elements that a rank of two gets of eight."""
+
+
+@feature("fusion")
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param("scale", marks=clause("COLL-02.4-02"), id="scale"),
+        pytest.param("cast", marks=clause("COLL-02.4-04"), id="cast"),
+    ],
+)
+@pytest.mark.parametrize("place", ["before", "after"])
+@pytest.mark.parametrize(
+    ("collective", "attributes", "count"), [(name, *row) for name, row in OTHERS.items()], ids=OTHERS
+)
+def test_a_scaling_or_cast_beside_another_collective_is_folded_too(
+    impl, check, collective, attributes, count, place, kind
+):
+    """One that scatters, gathers or broadcasts folds as an all-reduce does (AMB-COLL-57)."""
+    dtype = "bf16" if kind == "cast" else "fp32"
+    sent = dtype if place == "before" else "fp32"
+
+    def beside(result, operand):
+        """The scaling or the cast."""
+        scaled = f'{result} = "tessera.graph.multiply"({operand}, %s)'
+        return scaled if kind == "scale" else cast(result, operand, "bf16")
+
+    collected = [issue("%f", "%m" if place == "before" else "%x", attributes, collective, f"tensor<8x{sent}>")]
+    collected.append(awaits("%v", "%f"))
+    before = place == "before"
+    lines = [beside("%m", "%x"), *collected] if before else [*collected, beside("%y", "%v")]
+    value = "%v" if before else "%y"
+    gives = f"tensor<{count}x{dtype}>"
+    text = program(*lines, returns(value, gives), takes=f"%x: {T}, %s: fp32", gives=gives, mesh="dp=2")
+    units = planned(impl, check, text)
+    (unit,) = chunks(units)
+    check.equal(folds(unit), [(kind, place, "%s" if kind == "scale" else "bf16")], "what is folded")
+    left = [kernel["op"] for kernel in units if kernel["queue"] == "compute"]
+    check.equal(left[:1] + left[2:], ["tessera.await"], "what is left to compute, but the return")
+
+
 @feature("compression")
 @pytest.mark.parametrize("wire", ["bf16", "fp8_e4m3", "fp16"])
 @clause("COLL-02.4-03", "COLL-02.4-05")

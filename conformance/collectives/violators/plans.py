@@ -10,7 +10,13 @@ from tessera_conformance.strength import Violation
 from tessera_reference.collectives import planner
 from tessera_reference.collectives.planner import Compute, Issue, Part, Program, Unit
 from tessera_reference.collectives.planner import _Emitter as Emitter
-from tessera_reference.graph.futures import FutureCollective
+from tessera_reference.graph.futures import (
+    FutureCollective,
+    IssueAllGather,
+    IssueBroadcast,
+    IssueReduceScatter,
+    PointToPoint,
+)
 from tessera_reference.ir.types import Value
 
 from ...ir.violators.changes import changed, nothing
@@ -295,6 +301,15 @@ def lost_folds(unit: Any, *arguments: Any, **named: Any) -> Any:
 
 
 FOLDING = [
+    *(
+        changed(
+            clause,
+            f"all_reduce_alone_{clause[-2:]}",
+            "folds beside an all-reduce alone",
+            (planner, "PointToPoint", (PointToPoint, IssueReduceScatter, IssueAllGather, IssueBroadcast)),
+        )
+        for clause in ("COLL-02.4-02", "COLL-02.4-04")
+    ),
     changed("COLL-02.4-02", "no_scale", "folds no scaling", (planner, "_foldable", folds_without("scale"))),
     changed("COLL-02.4-04", "no_cast", "folds no cast", (planner, "_foldable", folds_without("cast"))),
     changed("COLL-02.4-04", "any_cast", "folds a cast that widens", (planner, "_foldable", widening)),
