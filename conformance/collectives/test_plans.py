@@ -25,8 +25,11 @@ def stretches(units, result):
 def sliced(shape, dtype, chunk, name="chunk", collective="all_reduce"):
     """A collective of a tensor in chunks."""
     type_ = f"tensor<{shape}x{dtype}>"
-    attributes = f"{name}={chunk}" if collective != "all_reduce" else f"{SUM}, {name}={chunk}"
-    gives = f"tensor<{int(shape) * 4}x{dtype}>" if collective == "all_gather" else type_
+    attributes = f"{SUM}, {name}={chunk}" if "reduce" in collective else f"{name}={chunk}"
+    gives = {
+        "all_gather": lambda: f"tensor<{int(shape) * 4}x{dtype}>",
+        "reduce_scatter": lambda: f"tensor<{int(shape) // 4}x{dtype}>",
+    }.get(collective, lambda: type_)()
     lines = [issue("%f", "%x", attributes, collective, type_), awaits("%y", "%f"), returns("%y", gives)]
     return program(*lines, takes=f"%x: {type_}", gives=gives)
 
@@ -73,6 +76,14 @@ def test_every_collective_is_sliced(impl, check, collective):
     check.equal(stretches(units, "%f"), [(0, 256), (256, 256), (512, 88)], "the elements of each chunk")
     names = {unit["op"] for unit in chunks(units)}
     check.equal(names, {f"tessera.collective.{collective}"}, "the collective of the chunks")
+
+
+@clause("COLL-02.3-03", "COLL-08-09")
+@pytest.mark.parametrize("collective", ["reduce_scatter", "all_gather", "broadcast", "all_to_all"])
+def test_every_collective_is_sliced_at_tiles(impl, check, collective):
+    """A chunk of 250 elements ends on a tile of 32, whatever the collective does (AMB-COLL-21, AMB-COLL-55)."""
+    units = planned(impl, check, sliced("600", "fp32", "1000", collective=collective), tile=128)
+    check.equal(stretches(units, "%f"), [(0, 224), (224, 224), (448, 152)], "the elements of each chunk")
 
 
 @clause("COLL-08-09")

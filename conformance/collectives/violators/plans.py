@@ -13,6 +13,7 @@ from tessera_reference.collectives.planner import _Emitter as Emitter
 from tessera_reference.graph.futures import (
     FutureCollective,
     IssueAllGather,
+    IssueAllReduce,
     IssueBroadcast,
     IssueReduceScatter,
     PointToPoint,
@@ -53,6 +54,12 @@ def plain(chunk: int, operation: Any, tile: int) -> int:
     return max(1, chunk // int(operation.x.dtype.storage_bytes))
 
 
+def tiles_of_all_reduce(chunk: int, operation: Any, tile: int) -> int:
+    if isinstance(operation, IssueAllReduce):
+        return max(1, chunk // tile) * tile // int(operation.x.dtype.storage_bytes)
+    return plain(chunk, operation, tile)
+
+
 def rounded_up(chunk: int, operation: Any, tile: int) -> int:
     return -(-chunk // tile) * tile // int(operation.x.dtype.storage_bytes)
 
@@ -87,6 +94,7 @@ CHUNKS = [
     slicing("COLL-02.3-01", "one_chunk", "does not slice", lambda found: [(0, sum(count for _, count in found))]),
     slicing("COLL-08-09", "not_sliced", "does not slice", lambda found: [(0, sum(count for _, count in found))]),
     chunking("COLL-02.3-03", "off_the_tile", "cuts chunks off the tile", plain),
+    chunking("COLL-02.3-03", "tiles_of_all_reduce", "cuts an all-reduce alone at tiles", tiles_of_all_reduce),
     chunking("COLL-02.3-03", "rounded_up", "rounds chunks up to tiles", rounded_up),
     chunking("COLL-02.3-01", "bytes_as_elements", "takes bytes for elements", of_elements),
 ]  # fmt: skip
