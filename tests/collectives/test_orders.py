@@ -63,11 +63,12 @@ def test_messages_combine_in_the_declared_order(
     bits = np.random.Generator(np.random.Philox(data.draw(st.integers(0, 99)))).bytes(ranks * count * of.storage_bytes)
     buffers = [Array(of, value) for value in Array.from_bits(of, (ranks, count), bits).values]
     shares = [share_of(count, rank, ranks) for rank in range(ranks)]
-    whole = reduced(op, buffers, zip(orders(name, ranks, per_node), shares, strict=True))
-    own = shares if operation == "reduce_scatter" else [slice(None)] * ranks
+    rows = [[Array(of, buffer.values[share]) for buffer in buffers] for share in shares]
+    sums = [reduced(op, row, tree).values for row, tree in zip(rows, orders(name, ranks, per_node), strict=True)]
+    own = sums if operation == "reduce_scatter" else [np.concatenate(sums)] * ranks
     for first in (2, 1000):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(operations, "ROTATED_FROM", first)
             actual = run(operation, buffers, op=op, name=name, per_node=per_node, level="deterministic")
-        for output, share in zip(actual.outputs, own, strict=True):
-            assert output.to_bits() == Array(of, whole.values[share]).to_bits()
+        for output, expected in zip(actual.outputs, own, strict=True):
+            assert output.to_bits() == Array(of, expected).to_bits()

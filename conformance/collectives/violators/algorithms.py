@@ -16,12 +16,12 @@ from tessera_reference.collectives import operations as orders
 from tessera_reference.collectives.delivery import Sent
 from tessera_reference.collectives.schedules import Algorithm, Message, Step
 from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.collectives import reduced
-from tessera_reference.numerics.trees import FOLD
+from tessera_reference.numerics.collectives import reduced, share_of
+from tessera_reference.numerics.trees import FOLD, Tree
 
 from ...ir.violators.changes import changed
 
-AFTERWARDS, SENT, GROUPS, COMBINED = operations._afterwards, operations._sent, operations._groups, operations._combined
+AFTERWARDS, SENT, GROUPS, COMBINED = operations._afterwards, operations._sent, operations._groups, operations.combined
 
 OF_ALGORITHM = {
     "ring": "RT-13-03",
@@ -122,12 +122,22 @@ def off_by_one(messages: list[Sent]) -> list[Sent]:
     ]
 
 
+def over_shares(op: str, inputs: Sequence[Array], trees: Sequence[Tree]) -> Array:
+    """The combination over a tree for the share of each rank."""
+    flat = [array.values.reshape(-1) for array in inputs]
+    shares = [share_of(flat[0].size, rank, len(trees)) for rank in range(len(trees))]
+    of = inputs[0].dtype
+    parts = [[Array(of, row[share]) for row in flat] for share in shares]
+    sums = [reduced(op, part, tree).values for part, tree in zip(parts, trees, strict=True)]
+    return Array(of, np.concatenate(sums).reshape(inputs[0].shape))
+
+
 def folded(at_strict: bool) -> Callable[..., Array]:
     """Sums from the first rank to the last, at strict or at the other levels."""
 
     def combined(used: Algorithm, op: str, level: str, partials: Any, inputs: Sequence[Array]) -> Array:
         if (level == "strict") is at_strict:
-            return reduced(op, inputs, [(FOLD, slice(None))])
+            return reduced(op, inputs, FOLD)
         return COMBINED(used, op, level, partials, inputs)
 
     return combined
@@ -200,10 +210,10 @@ VIOLATIONS: list[Violation] = [
         orders, "orders", reordered(orders.orders)
     )),
     changed("RT-06-04", "always_folds", "combines in the order of the ranks", (
-        operations, "_combined", folded(at_strict=False)
+        operations, "combined", folded(at_strict=False)
     )),
     changed("LANG-09-06", "strict_by_algorithm", "combines in the order of the ranks under strict", (
-        operations, "_combined", folded(at_strict=True)
+        operations, "combined", folded(at_strict=True)
     )),
     changed("COLL-02.2-03", "sorted_groups", "takes the ranks of a group in ascending order", (
         operations, "_groups", in_order
@@ -244,9 +254,9 @@ def beside_zero(used: Algorithm, op: str, level: str, partials: Any, inputs: Seq
 
 MANY = [
     changed("LANG-09-05", "canonical_from_32", "combines canonically among 32 ranks or more", (
-        operations, "_combined", canonical_from_32)),
+        operations, "combined", canonical_from_32)),
     changed("LANG-09-05", "beside_zero", "adds a zero to sums of 32 ranks or more", (
-        operations, "_combined", beside_zero)),
+        operations, "combined", beside_zero)),
 ]  # fmt: skip
 
 AUTO = [

@@ -8,7 +8,6 @@ from typing import Any
 
 from tessera_conformance.strength import Violation
 from tessera_reference.adapter import collectives as adapter
-from tessera_reference.collectives import selection
 from tessera_reference.collectives.selection import estimate, overlap_score
 
 from ...ir.violators.changes import changed
@@ -50,6 +49,15 @@ COSTS = [
 Queue = Sequence[Sequence[int]]
 
 
+def covered(queue: Queue) -> int:
+    """The time of intervals that may overlap."""
+    total = reached = 0
+    for start, end in sorted(queue):
+        total += max(end - max(start, reached), 0)
+        reached = max(reached, end)
+    return total
+
+
 def scoring(
     clause: str, name: str, description: str, score: Callable[[Fraction, int, int, int], Fraction | int]
 ) -> Violation:
@@ -57,8 +65,7 @@ def scoring(
 
     def instead(compute: Queue, communication: Queue) -> Fraction:
         usual = overlap_score(compute, communication)
-        busy = [selection._busy("", units) for units in (compute, communication, [*compute, *communication])]
-        return Fraction(score(usual, *(selection._length(unit) for unit in busy)))
+        return Fraction(score(usual, covered(compute), covered(communication), covered([*compute, *communication])))
 
     return changed(clause, name, description, (adapter, "overlap_score", instead))
 
@@ -69,7 +76,7 @@ def touching(clause: str, name: str, description: str) -> Violation:
     def instead(compute: Queue, communication: Queue) -> Fraction:
         overlap_score(compute, communication)
         times = sum(end - start for queue in (compute, communication) for start, end in queue)
-        either = selection._length(selection._busy("", [*compute, *communication]))
+        either = covered([*compute, *communication])
         return Fraction(times - either, either) if either else Fraction(1)
 
     return changed(clause, name, description, (adapter, "overlap_score", instead))

@@ -11,7 +11,7 @@ from tessera_reference.adapter import collectives
 from tessera_reference.collectives import travel as progress
 from tessera_reference.collectives.travel import Cut, Progress, Transfer
 
-from ...ir.violators.changes import changed, nothing
+from ...ir.violators.changes import changed
 from .answers import Answer, answered, asked, left_out, lenient, refusing, silent
 from .travel import travelling
 
@@ -20,8 +20,8 @@ CUT, LOSE, REROUTE = Progress._cut, Progress._lose, Progress._reroute
 
 
 def engine(clause: str, name: str, description: str, method: str, instead: Any) -> Violation:
-    """An engine that does one thing otherwise, and does not check its credits."""
-    return changed(clause, name, description, (Progress, method, instead), (Progress, "check", nothing))
+    """An engine that does one thing otherwise."""
+    return changed(clause, name, description, (Progress, method, instead))
 
 
 def keeps_credits(self: Progress, now: int, failed: Set[str]) -> list[Any]:

@@ -6,11 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from tessera_conformance.strength import Violation
 from tessera_reference.adapter import collectives
 from tessera_reference.collectives import plan_execution
 from tessera_reference.collectives.plan_execution import Exchange
 from tessera_reference.collectives.plan_execution import _Run as Run
+from tessera_reference.graph.collectives import AllReduce
 from tessera_reference.numerics.array import Array
 
 from ...ir.violators.changes import changed
@@ -18,7 +21,7 @@ from .plans import Emitter, more_buffers, with_options
 
 RELEASE, START, EXCHANGE, COMPUTE = Run._release, Run._start, Run._exchange, Run._compute
 SLOT, FOLDED, CHUNK = plan_execution._slot, plan_execution._folded, plan_execution._chunk
-BRING, MOVED, UNITS = Exchange.bring, Exchange._moved, Emitter.units
+BRING, UNITS = Exchange.bring, Emitter.units
 GROUPS, SIMULATE = collectives.groups_of, plan_execution.simulate
 
 
@@ -71,8 +74,8 @@ def released(self: Run, rank: int, units: Any, early: Callable[[Any], bool]) -> 
 
 def tensors_alone(self: Run, rank: int, units: Any) -> None:
     """Chunks wait for their tensor, and for no other chunk."""
-    held, steps = self.ranks[rank].frame, self.plan.steps
-    released(self, rank, units, lambda unit: unit.queue == "comm" and held.keys() >= set(steps[unit.id].sources))
+    held = self.ranks[rank].frame
+    released(self, rank, units, lambda unit: unit.queue == "comm" and held.keys() >= set(unit.step.sources))
 
 
 def not_waited(self: Run, rank: int, units: Any) -> None:
@@ -117,36 +120,32 @@ ORDER = [
 
 def no_tail(self: Run, unit: Any, step: Any, group: Any) -> None:
     first, count = CHUNK(unit)
-    if not first or count == self._room(step):
+    if not first or count == self.room[step]:
         EXCHANGE(self, unit, step, group)
 
 
-def short_tail(self: Exchange, first: int, chunk: Any) -> Any:
-    found = BRING(self, first, chunk)
-    return (
-        [(places[:-1], replace(message, values=message.values[:-1])) for places, message in found] if first else found
-    )
+def landing(places: Callable[[Any, int], Any]) -> Callable[..., Any]:
+    """What a chunk brings lands at other places, from the usual ones and the first of the chunk."""
+
+    def bring(self: Exchange, type_: Any, first: int, chunk: Any) -> Any:
+        brought = []
+        for marks, given in BRING(self, type_, first, chunk):
+            others = np.zeros(marks.size, bool)
+            others[places(np.flatnonzero(marks), first)] = True
+            kept = np.count_nonzero(others)
+            brought.append((others.reshape(marks.shape), replace(given, values=given.values[:kept])))
+        return brought
+
+    return bring
 
 
-def from_the_start(self: Exchange, first: int, chunk: Any) -> Any:
-    return [(places - places[:1], given) for places, given in BRING(self, first, chunk)]
+def in_rows(self: Exchange, type_: Any, first: int, chunk: Any) -> Any:
+    return [(marks.T.reshape(marks.shape), given) for marks, given in BRING(self, type_, first, chunk)]
 
 
-def in_rows(self: Exchange) -> Any:
-    plain = self._plain
-    attributes = {name: 0 for name in ("dim", "split", "concat") if hasattr(plain, name)}
-    self._plain = replace(plain, **attributes)
-    try:
-        return MOVED(self)
-    except ValueError:
-        return [place % 1 for place in range(self._ranks)]
-    finally:
-        self._plain = plain
-
-
-def as_they_come(self: Exchange, first: int, chunk: Sequence[Any]) -> Any:
-    turned = [*chunk[1:], *chunk[:1]] if first and self._stays else chunk
-    return BRING(self, first, turned)
+def as_they_come(self: Exchange, type_: Any, first: int, chunk: Sequence[Any]) -> Any:
+    turned = [*chunk[1:], *chunk[:1]] if first and isinstance(self.plain, AllReduce) else chunk
+    return BRING(self, type_, first, turned)
 
 
 def every_rank(plan: Any, module: Any, function: Any, mesh: str) -> Any:
@@ -161,9 +160,13 @@ def sorted_ranks(plan: Any, module: Any, function: Any, mesh: str) -> Any:
 
 CHUNKS = [
     running("COLL-08-09", "run_lost_tail", "loses a short last chunk", "_exchange", no_tail),
-    changed("COLL-02.3-01", "run_short_tail", "loses the last element of a chunk", (Exchange, "bring", short_tail)),
-    changed("COLL-08-09", "from_the_start", "lands chunks at the beginning", (Exchange, "bring", from_the_start)),
-    changed("COLL-02.3-01", "in_rows", "lands columns as rows", (Exchange, "_moved", in_rows)),
+    changed("COLL-02.3-01", "run_short_tail", "loses the last element of a chunk", (
+        Exchange, "bring", landing(lambda places, first: places[: -1 if first else None])
+    )),
+    changed("COLL-08-09", "from_the_start", "lands chunks at the beginning", (
+        Exchange, "bring", landing(lambda places, first: places - places[:1])
+    )),
+    changed("COLL-02.3-01", "in_rows", "lands columns as rows", (Exchange, "bring", in_rows)),
     changed("COLL-08-09", "another_order", "adds ranks in another order from the second chunk on",
             (Exchange, "bring", as_they_come)),
     changed("COLL-02.2-03", "run_every_rank", "lets all ranks meet for a collective of groups",

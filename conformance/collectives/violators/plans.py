@@ -276,13 +276,14 @@ def folds_without(kind: str) -> Callable[..., Any]:
 
     def foldable(step: Any, program: Any, narrowing: bool) -> Any:
         found = USUAL_FOLDABLE(step, program, narrowing)
-        return None if found is not None and found[0] == kind else found
+        return None if found is not None and found[1].kind == kind else found
 
     return foldable
 
 
 def widening(step: Any, program: Any, narrowing: bool) -> Any:
-    return USUAL_FOLDABLE(step, program, False)
+    found = USUAL_FOLDABLE(step, program, False)
+    return None if found is None else (found[0], replace(found[1], at="before" if narrowing else "after"))
 
 
 def used_once(program: Program) -> Any:

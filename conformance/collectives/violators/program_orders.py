@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tessera_conformance.strength import Violation
 from tessera_reference.collectives import plan_execution, programs
-from tessera_reference.collectives import programs as program_orders
-from tessera_reference.numerics.trees import FOLD, PAIRWISE
+from tessera_reference.collectives.operations import orders as declared
+from tessera_reference.collectives.plan_execution import Exchange
+from tessera_reference.collectives.plan_execution import _Run as Run
+from tessera_reference.collectives.schedules import algorithm
+from tessera_reference.graph.collectives import AllReduce, ReduceScatter
+from tessera_reference.graph.execution import canonically
+from tessera_reference.graph.futures import GroupCollective
+from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.collectives import reduced
+from tessera_reference.numerics.trees import FOLD, Tree
 
 from ...ir.violators.changes import changed
+from .algorithms import over_shares
 
-ORDER, ALGORITHM, JOINED = program_orders._order, program_orders._algorithm, program_orders.joined_order
-REDUCED, BY_ALGORITHM, DECLARED = program_orders.reduced, program_orders._by_algorithm, program_orders.orders
+ALGORITHM, COMBINED, BY_ALGORITHM = programs._algorithm, programs.combined, programs._by_algorithm
 READ_COMPRESSION, AS_SENT, OVER_WIRE = programs.read_compression, programs.as_sent, programs.over_wire
+AT, BRING, EXCHANGE = programs.combine_at, Exchange.bring, Run._exchange
 
 
 def orders(clause: str, name: str, description: str, member: str, change: Any) -> Violation:
     """Another way to find the order, of programs and plans."""
-    return changed(clause, name, description, (program_orders, member, change))
+    return changed(clause, name, description, (programs, member, change))
 
 
 def by(name: str) -> Callable[..., str]:
@@ -54,49 +64,59 @@ def unscaled(function: str, dtype: Any, qscheme: Any = None, block: Any = None) 
     return READ_COMPRESSION(function, dtype)
 
 
-def first_tree(name: str, ranks: int) -> Any:
-    return DECLARED(name, ranks)[:1] * ranks
+def over_trees(change: Callable[[tuple[Tree, ...]], Sequence[Tree]]) -> Callable[..., Any]:
+    """The combination over other trees of the shares than those of the algorithm."""
+
+    def combined(used: Any, op: str, level: str, partials: Any, inputs: Sequence[Any]) -> Any:
+        return over_shares(op, inputs, change(declared(used.name, used.ranks)))
+
+    return combined
 
 
-def next_tree(name: str, ranks: int) -> Any:
-    trees = DECLARED(name, ranks)
-    return (*trees[-1:], *trees[:-1])
+def sums_alone(used: Any, op: str, level: str, partials: Any, inputs: Sequence[Any]) -> Any:
+    return COMBINED(used, op, level if op == "sum" else "strict", partials, inputs)
 
 
-def in_chunks(op: str, contributions: Sequence[Any], order: Any = None, first: int = 0) -> Any:
-    return REDUCED(op, contributions, order, 0)
-
-
-def as_one(operation: Any, types: Sequence[Any], ranks: int) -> Any:
-    if len(types) == 1:
-        return JOINED(operation, types, ranks)
-    return flat_shares(operation, sum(map(program_orders.elements, types)), ranks)
-
-
-def rows_first(operation: Any, brought: Any, ranks: int) -> Any:
-    return flat_shares(operation, program_orders.elements(brought), ranks)
-
-
-def flat_shares(operation: Any, size: int, ranks: int) -> Any:
-    """Orders of the shares of a flat buffer."""
-    places = np.arange(size, dtype=np.int64)
-    trees = DECLARED(ALGORITHM(operation, size, ranks), ranks)
-    return [(tree, places[program_orders.share_of(size, rank, ranks)]) for rank, tree in enumerate(trees)]
-
-
-def sums_alone(op: str, contributions: Sequence[Any], order: Any = None, first: int = 0) -> Any:
-    return REDUCED(op, contributions, order if op == "sum" else None, first)
+def rows_first(operation: Any, contributions: Sequence[Any]) -> Any:
+    plain = operation.plain() if isinstance(operation, GroupCollective) else operation
+    if not isinstance(plain, ReduceScatter) or plain is operation:
+        return BY_ALGORITHM(operation, contributions)
+    ranks = len(contributions)
+    used = algorithm(ALGORITHM(operation, contributions[0].values.size, ranks), ranks)
+    return plain.dealt(COMBINED(used, plain.op, "deterministic", (1, 1), contributions), ranks)
 
 
 def folded(operation: Any, contributions: Sequence[Any]) -> Any:
     if operation.name != "tessera.graph.all_reduce":
         return BY_ALGORITHM(operation, contributions)
-    places = np.arange(contributions[0].values.size)
-    return (REDUCED(operation.op, contributions, [(FOLD, places)]),) * len(contributions)
+    return (reduced(operation.op, contributions, FOLD),) * len(contributions)
 
 
-def canonical_plans(op: str, contributions: Sequence[Any], order: Any = None, first: int = 0) -> Any:
-    return REDUCED(op, contributions, [(PAIRWISE, np.arange(contributions[0].values.size) + first)], first)
+def chunks_anew(self: Exchange, type_: Any, first: int, chunk: Sequence[Any]) -> Any:
+    usual = BRING(self, type_, first, chunk)
+    if not isinstance(self.plain, AllReduce) or first < 0 or not usual:
+        return usual
+    anew = self.combine(self.operation, chunk)
+    return [
+        (marks, replace(x, values=x.values[: given.values.size])) for (marks, given), x in zip(usual, anew, strict=True)
+    ]
+
+
+def as_one(self: Run, unit: Any, step: Any, group: Sequence[int]) -> None:
+    """The tensors of a fused collective are combined as one."""
+    if len(unit.parts) == 1:
+        EXCHANGE(self, unit, step, group)
+        return
+    members, (first, count) = [self.ranks[rank] for rank in group], unit.chunk
+    whole = replace(step.types[0], shape=(sum(part.count for part in unit.parts),))
+    slot = plan_execution._slot(unit, step)
+    sent = [Array(step.operation.x.dtype, rank.buffers[slot][:count].copy()) for rank in members]
+    for rank, (marks, given) in zip(members, self.exchanges[step].bring(whole, first, sent), strict=True):
+        places = np.flatnonzero(marks)
+        for place, part in enumerate(unit.parts):
+            here = (places >= part.first) & (places < part.first + part.count)
+            landing = self._landing(rank, step, place).reshape(-1)
+            landing[places[here] - part.first] = given.values[here]
 
 
 VIOLATIONS: list[Violation] = [
@@ -104,7 +124,7 @@ VIOLATIONS: list[Violation] = [
         programs, "as_sent", sent_whole
     )),
     changed("COLL-02.5-01", "plan_wires_unused", "ignores the wire of a plan under fast", (
-        plan_execution, "as_sent", sent_whole
+        plan_execution, "combine_at", lambda level: AT("deterministic" if level == "fast" else level)
     )),
     changed("COLL-02.5-01", "program_moves_whole", "takes the wire of a program for what it combines alone", (
         programs, "as_sent", combined_alone
@@ -116,10 +136,10 @@ VIOLATIONS: list[Violation] = [
         programs, "read_compression", unscaled
     )),
     changed("LANG-09-05", "canonical_programs", "combines canonically whatever algorithm is declared", (
-        programs, "combine_at", lambda level: program_orders.canonically
+        programs, "combine_at", lambda level: canonically
     )),
     changed("RT-06-04", "canonical_plans", "combines canonically in plans, by algorithms in programs", (
-        plan_execution, "reduced", canonical_plans
+        plan_execution, "combine_at", lambda level: canonically
     )),
     changed("LANG-09-06", "strict_programs_by_algorithm", "combines in the order of algorithms under strict", (
         programs, "combine_at", lambda level: BY_ALGORITHM
@@ -130,15 +150,17 @@ VIOLATIONS: list[Violation] = [
     orders("COLL-03.2-04", "programs_by_ring", "takes the order of a ring whatever is named", "_algorithm", by("ring")),
     orders("COLL-08-12", "programs_auto_is_ring", "takes a ring for auto", "_algorithm", auto_is_ring),
     orders("LANG-09-05", "programs_auto_by_chunk", "selects by the bytes of a chunk", "_algorithm", auto_by_chunk),
-    orders("RT-06-04", "programs_first_share", "has one order for all shares", "orders", first_tree),
-    orders("LANG-09-05", "programs_next_share", "gives shares the orders of others", "orders", next_tree),
-    orders("RT-06-04", "programs_flat_parts", "shares out rows where columns are parts", "_order", rows_first),
-    orders("COLL-02.1-04", "programs_sums_alone", "combines products canonically", "reduced", sums_alone),
+    orders("RT-06-04", "programs_first_share", "has one order for all shares", "combined",
+        over_trees(lambda trees: trees[:1] * len(trees))),
+    orders("LANG-09-05", "programs_next_share", "gives shares the orders of others", "combined",
+        over_trees(lambda trees: (*trees[-1:], *trees[:-1]))),
+    orders("RT-06-04", "programs_flat_parts", "shares out rows where columns are parts", "_by_algorithm", rows_first),
+    orders("COLL-02.1-04", "programs_sums_alone", "combines products canonically", "combined", sums_alone),
     orders("LANG-09-05", "programs_without_algorithm", "folds what names no algorithm", "_by_algorithm", folded),
     changed("COLL-02.3-01", "plan_chunks_anew", "lets shares begin anew in every chunk", (
-        plan_execution, "reduced", in_chunks
+        Exchange, "bring", chunks_anew
     )),
     changed("COLL-02.4-01", "plan_tensors_as_one", "gives fused tensors the order of one", (
-        plan_execution, "joined_order", as_one
+        Run, "_exchange", as_one
     )),
 ]  # fmt: skip

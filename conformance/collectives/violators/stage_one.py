@@ -13,13 +13,13 @@ from tessera_reference.adapter import collectives
 from tessera_reference.collectives import operations
 from tessera_reference.collectives.operations import Result
 from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.collectives import reduced, share_of
 from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree, fold
 
 from ...ir.violators.changes import changed
+from .algorithms import over_shares
 
 PARTIAL, THROUGH = operations.partial_values, operations.through_devices
-RUN, COMBINED, REQUIRE = collectives.run, operations._combined, operations.require_stage_one
+RUN, COMBINED, REQUIRE = collectives.run, operations.combined, operations.require_stage_one
 Partials = Sequence[int]
 
 
@@ -92,12 +92,11 @@ def by_declared(used: Any, op: str, level: str, partials: Partials, inputs: Sequ
     """The combination over the trees that are declared."""
     if level == "strict" or op in ("max", "min") or len(inputs) == used.ranks:
         return COMBINED(used, op, level, partials, inputs)
-    nodes, count = used.owners.count(0), inputs[0].values.size
-    trees = operations.orders(used.name, used.ranks, used.ranks // nodes, partials)
-    return reduced(op, inputs, [(tree, share_of(count, rank, used.ranks)) for rank, tree in enumerate(trees)])
+    nodes = used.owners.count(0)
+    return over_shares(op, inputs, operations.orders(used.name, used.ranks, used.ranks // nodes, partials))
 
 
-DECLARED = (operations, "_combined", by_declared)
+DECLARED = (operations, "combined", by_declared)
 
 
 def rounded(operation: str, buffers: Sequence[Array], *, partials: Partials | None = None, **arguments: Any) -> Result:
@@ -155,7 +154,7 @@ VIOLATIONS = [
     of_stage_one("another_order", "folds warps where pairs are declared", (operations, "along_pairs", fold)),
     of_stage_one("rounded", "rounds between stages", (collectives, "run", rounded)),
     of_stage_one("sent", "sends partial values", (collectives, "run", of_each_value)),
-    of_stage_one("mean", "divides a mean by the number of devices", (operations, "_combined", by_devices)),
+    of_stage_one("mean", "divides a mean by the number of devices", (operations, "combined", by_devices)),
     of_stage_one("axes", "leaves the axes of blocks and warps", (collectives, "run", keeps_axes)),
     of_stage_one("lenient", "has a stage one for every algorithm", (operations, "require_stage_one", by_any)),
 ]

@@ -56,15 +56,13 @@ def all_at_once(topology: Any, devices: Sequence[int], sent: Sequence[Sent], *ar
 def in_order(self: Any, units: Iterable[Any], now: int) -> None:
     held: set[int] = set()
     for _, unit in sorted({unit.number: unit for unit in units}.items()):
-        lanes = [self._lanes[direction] for direction in unit.way.directions]
-        waiting = (message for lane in self._lanes.values() for message in lane.waiting.values())
+        waiting = (message for lane in self._lanes.values() for message in lane.waiting)
         before = any(waiter.sent.source == unit.sent.source and waiter.number < unit.number for waiter in waiting)
         if before or unit.sent.source in held:
-            for lane in lanes:
-                lane.waiting[unit.number] = unit
+            self._hold(unit)
             continue
         LET_GO(self, [unit], now)
-        if any(unit.number in lane.waiting for lane in lanes):
+        if unit.waits:
             held.add(unit.sent.source)
 
 

@@ -29,8 +29,6 @@ GRAPH_MATMUL = sys.modules["tessera_reference.graph.reductions"]
 GRAPH_CAST = sys.modules["tessera_reference.graph.elementwise"]
 NUMERICS_SOFTMAX = sys.modules["tessera_reference.numerics.reductions"]
 MATMUL, OVER_TREE, MODEL = GRAPH_MATMUL.matmul, reductions._over_tree, reductions._model
-COLLECTIVES = ("all_reduce", "reduce_scatter", "reduced")
-"""The functions by which Graph IR combines contributions."""
 
 
 class Orders:
@@ -57,7 +55,7 @@ class Orders:
             (catalogue, "matmul", self.product),
             (reductions, "_model", self.model),
             (reductions, "_over_tree", self.over_tree),
-            *((collectives, name, self.over_ranks(getattr(collectives, name))) for name in COLLECTIVES),
+            (collectives, "reduced", self.over_ranks(collectives.reduced)),
         ]
 
     def over_ranks(self, collective: Callable[..., Any]) -> Callable[..., Any]:

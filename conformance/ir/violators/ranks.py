@@ -133,11 +133,11 @@ def reducing(name: str, clause: str, description: str, combine: Callable[[Contri
     """Another sum over the ranks."""
     usual = meaning.reduced
 
-    def reduced(op: str, contributions: Contributions, order: Any = None) -> Array:
+    def reduced(op: str, contributions: Contributions) -> Array:
         with np.errstate(all="ignore"):
-            return combine(contributions) if op == "sum" else usual(op, contributions, order)
+            return combine(contributions) if op == "sum" else usual(op, contributions)
 
-    return changed(name, clause, description, meaning, "reduced", reduced)
+    return changed(name, clause, description, collectives, "reduced", reduced)
 
 
 def stacked(contributions: Contributions) -> Array:

@@ -10,13 +10,13 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation
 from tessera_reference.abi import Descriptor
 from tessera_reference.abi.status import Failure, Status
-from tessera_reference.runtime.collectives import CollectiveCall, CollectiveWork, Contribution, Issued
+from tessera_reference.runtime.collectives import CollectiveCall, CollectiveWork, Issued
 from tessera_reference.runtime.streams import Rendezvous, Stream
 
 from .changes import Call, Given, answering
 from .order import broken
 
-Ranks = Mapping[int, Contribution]
+Ranks = Mapping[int, CollectiveWork]
 
 MISMATCH = Status.TESS_ERR_COLLECTIVE_MISMATCH
 VIOLATION = Status.TESS_ERR_DETERMINISM_VIOLATION

@@ -169,8 +169,8 @@ class CollectivesMethods(SessionState):
         environment: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
         """The transport between two devices."""
-        chosen_route = route(topology_of(topology), source, target, path, down, environment)
-        return {"path": chosen_route.path, "links": list(chosen_route.links), "fallback": chosen_route.fallback}
+        chosen = route(topology_of(topology), source, target, path, down, environment)
+        return {**vars(chosen), "links": [link.name for link in chosen.links]}
 
     @checked
     def collectives_select(
@@ -542,10 +542,15 @@ def _slot(slot: Slot) -> dict[str, Any]:
 
 def _unit(unit: Unit) -> dict[str, Any]:
     """A unit with the members that it has."""
-    members = {name: value for name, value in asdict(unit).items() if value is not None}
+    names = ("id", "queue", "op", "operands", "results", "after", "buffer", "wire", "reduces_in")
+    members = {name: getattr(unit, name) for name in names if getattr(unit, name) is not None}
     if unit.chunk is not None:
         members["chunk"] = {"first": unit.chunk[0], "count": unit.chunk[1]}
-    return {name: value for name, value in members.items() if name not in ("parts", "folds") or value}
+    if unit.joined:
+        members["parts"] = [asdict(part) for part in unit.joined]
+    if unit.folds:
+        members["folds"] = [{"kind": fold.kind, "at": fold.at, "by": fold.by} for fold in unit.folds]
+    return members
 
 
 def _compression(function: str, dtype: Any, qscheme: Any, block: Any) -> Compression | None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from io import BytesIO
 from math import prod
 from typing import Any, Literal, TypeAlias
 
@@ -67,11 +68,11 @@ def read_chunk_size(function: str, chunk: Any = None, chunk_bytes: Any = None) -
 def _size(function: str, chunk: Any) -> ChunkSize:
     if not isinstance(chunk, dict):
         return ChunkSize("bytes", _bytes(function, "chunk", chunk))
-    if len(chunk) == 1:
-        if "rows" in chunk:
-            return ChunkSize("rows", _whole(function, "chunk.rows", chunk["rows"]))
-        if "columns" in chunk:
-            return ChunkSize("columns", _whole(function, "chunk.columns", chunk["columns"]))
+    match chunk:
+        case {"rows": amount} if len(chunk) == 1:
+            return ChunkSize("rows", _whole(function, "chunk.rows", amount))
+        case {"columns": amount} if len(chunk) == 1:
+            return ChunkSize("columns", _whole(function, "chunk.columns", amount))
     raise invalid(function, f"chunk has the members {shown(list(chunk))}", "rows or columns, one of the two")
 
 
@@ -133,9 +134,9 @@ def chunks_of(
         return [Chunk(first, count, rows, columns) for first, count in extents]
     if size.measure == "rows":
         extents = bands(function, rows, aligned(size.amount, tile[0]))
-        return [_run(first * columns, count * columns) for first, count in extents]
+        return [Chunk(first * columns, count * columns, 1, count * columns) for first, count in extents]
     step = aligned(size.amount // dtype.storage_bytes, prod(tile))
-    return [_run(first, count) for first, count in bands(function, rows * columns, step)]
+    return [Chunk(first, count, 1, count) for first, count in bands(function, rows * columns, step)]
 
 
 def aligned(amount: int, tile: int) -> int:
@@ -149,10 +150,6 @@ def bands(function: str, extent: int, step: int) -> Iterator[tuple[int, int]]:
     if count > MOST_CHUNKS:
         raise TooLarge(function, "chunks", count, MOST_CHUNKS)
     return ((first, min(step, extent - first)) for first in range(0, extent, step))
-
-
-def _run(first: int, count: int) -> Chunk:
-    return Chunk(first, count, 1, count)
 
 
 # Which chunk sizes and how many chunks in flight a topology allows (collectives spec 3.3; COLL-03.3-04, -05).
@@ -217,11 +214,9 @@ def read_compression(function: str, dtype: Any, qscheme: Any = None, block: Any 
             raise invalid(function, f"block {shown(block)} without a qscheme", "qscheme = blockwise, or no block")
         return Compression(WIRES[dtype])
     require_known(function, "qscheme", qscheme, futures.SCHEMES)
-    if block is None:
-        return Compression(WIRES[dtype], DEFAULT_BLOCK)
-    if type(block) is not int or not 1 <= block <= MOST:
+    if block is not None and (type(block) is not int or not 1 <= block <= MOST):
         raise invalid(function, f"block {shown(block)}", f"a whole number of elements from 1 to {MOST}")
-    return Compression(WIRES[dtype], block)
+    return Compression(WIRES[dtype], DEFAULT_BLOCK if block is None else block)
 
 
 def compress(function: str, x: Array, compression: Compression) -> Compressed:
@@ -230,13 +225,17 @@ def compress(function: str, x: Array, compression: Compression) -> Compressed:
     Raises `Failure` with TESS_ERR_UNSUPPORTED for data that the compression does not take, `NonFinite` for a NaN or an
     infinity that would need a scale.
     """
-    if compression.block is not None:
-        require_fp32(function, x)
-        return _quantized(function, x, compression.wire, compression.block)
-    if x.dtype.kind != "float":
-        raise unsupported(function, f"compression of {x.dtype}", "data of a float dtype")
-    payload = cast(x, compression.wire)
-    return Compressed(payload, None, cast(payload, x.dtype))
+    if compression.block is None:
+        if x.dtype.kind != "float":
+            raise unsupported(function, f"compression of {x.dtype}", "data of a float dtype")
+        payload = cast(x, compression.wire)
+        return Compressed(payload, None, cast(payload, x.dtype))
+    require_fp32(function, x)
+    require_finite(function, x)
+    sent = quantization.quantize(Array(x.dtype, x.values.reshape(-1)), compression.wire, compression.block)
+    restored = quantization.dequantize(sent.codes, sent.scales, compression.block)
+    payload = Array(compression.wire, sent.codes.values.reshape(x.shape))
+    return Compressed(payload, sent.scales, Array(x.dtype, restored.values.reshape(x.shape)))
 
 
 def require_fp32(function: str, x: Array) -> None:
@@ -251,14 +250,6 @@ def require_finite(function: str, x: Array) -> None:
     if bad.any():
         index = tuple(int(i) for i in np.argwhere(bad)[0])
         raise NonFinite(function, index, float(x.values[index]), "finite")
-
-
-def _quantized(function: str, x: Array, wire: DType, block: int) -> Compressed:
-    require_finite(function, x)
-    quantized = quantization.quantize(Array(x.dtype, x.values.reshape(-1)), wire, block)
-    restored = quantization.dequantize(quantized.codes, quantized.scales, block)
-    payload = Array(wire, quantized.codes.values.reshape(x.shape))
-    return Compressed(payload, quantized.scales, Array(x.dtype, restored.values.reshape(x.shape)))
 
 
 # Error feedback: what compression loses of a gradient is added to the next one (COLL-02.5-04, COLL-06-07).
@@ -340,12 +331,10 @@ def unpack(wire: bytes, types: Sequence[TensorType], compression: Compression | 
     size = sum(part.bytes for type_ in types for part in _parts(type_, compression))
     if size != len(wire):
         raise invalid("collectives.unpack", f"{len(wire)} bytes", f"the {size} bytes of these tensors on the wire")
-    outputs, first = [], 0
+    stream, outputs = BytesIO(wire), []
     for type_ in types:
-        arrays = []
-        for part in _parts(type_, compression):
-            arrays.append(Array.from_bits(part.dtype, part.shape, wire[first : first + part.bytes]))
-            first += part.bytes
+        parts = _parts(type_, compression)
+        arrays = [Array.from_bits(part.dtype, part.shape, stream.read(part.bytes)) for part in parts]
         outputs.append(_restored(type_, arrays, compression))
     return outputs
 

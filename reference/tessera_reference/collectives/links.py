@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from ..abi.status import Failure, Status, invalid, unsupported
-from ..mesh.topology import End, Link, Topology, load, named
+from ..mesh.topology import End, Link, Topology, carrying, load, named
 from ..numerics.formats import shown
 from .schedules import require_known, require_within
 
@@ -50,13 +50,13 @@ BETWEEN_NODES = ("rdma", "network", "nvlink")
 
 @dataclass(frozen=True)
 class Route:
-    """The transport, the names of the links on the way, and whether another transport had been preferred.
+    """The transport, the links on the way, and whether another transport had been preferred.
 
     Besides the `PATHS`, `path` is local for a device itself, and mixed where only links of several transports lead on.
     """
 
     path: str
-    links: tuple[str, ...]
+    links: tuple[Link, ...]
     fallback: bool
 
 
@@ -81,27 +81,23 @@ def route(
         require_known("route", "link", failed_link, names)
     if path != "auto" and source != target:
         _require_present(topology, source, target, path)
-    transport, links, fallback = way(topology, source, target, wish, frozenset(down))
-    return Route(transport, tuple(link.name for link in links), fallback)
+    return preferred_route(topology, source, target, wish, frozenset(down))
 
 
-def way(
-    topology: Topology, source: int, target: int, path: str, down: frozenset[str]
-) -> tuple[str, tuple[Link, ...], bool]:
-    """The transport from one device to another, its links, and whether another transport had been preferred.
+def preferred_route(topology: Topology, source: int, target: int, path: str, down: frozenset[str]) -> Route:
+    """The way from one device to another; a path that is not there, or is cut, is passed over.
 
-    A path that is not there, or is cut, is passed over. Raises `Failure` with TESS_ERR_LAUNCH_FAILED where every way is
-    cut.
+    Raises `Failure` with TESS_ERR_LAUNCH_FAILED where every way is cut.
     """
     if source == target:
-        return "local", (), False
+        return Route("local", (), False)
     preferred = WITHIN_A_NODE if topology.device(source).node == topology.device(target).node else BETWEEN_NODES
     order = preferred if path == "auto" else (path, *(other for other in preferred if other != path))
     for transport in order:
         links = _way(topology, source, target, transport, down)
         if links is not None:
-            return transport, links, transport != order[0]
-    return "mixed", _mixed(topology, source, target, down), True
+            return Route(transport, links, transport != order[0])
+    return Route("mixed", _mixed(topology, source, target, down), True)
 
 
 def path_override(function: str, environment: Mapping[str, str]) -> str:
@@ -168,8 +164,6 @@ def _mixed(topology: Topology, source: int, target: int, down: frozenset[str]) -
 FIXED = 1_000_000
 """The fixed part of the duration of a message, in picoseconds."""
 
-_SECOND = 10**12
-
 Direction = tuple[str, End]
 """A link, and the end at which it is entered: the two ways of a link do not share it."""
 
@@ -190,7 +184,7 @@ class Way:
 
     def time(self, size: int) -> int:
         """Return the picoseconds for which so many bytes occupy the links, rounded up."""
-        return -(-size * _SECOND // self.bandwidth)
+        return carrying(size, self.bandwidth)
 
 
 def way_between(topology: Topology, source: int, target: int, down: frozenset[str], path: str = "auto") -> Way:
@@ -198,13 +192,13 @@ def way_between(topology: Topology, source: int, target: int, down: frozenset[st
 
     Raises `Failure` with TESS_ERR_LAUNCH_FAILED where they are cut off.
     """
-    _, route, _ = way(topology, source, target, path, down)
+    links = preferred_route(topology, source, target, path, down).links
+    directions: list[Direction] = []
     end: End = source
-    directions = []
-    for link in route:
+    for link in links:
         directions.append((link.name, end))
         end = link.other(end)
-    return Way(tuple(directions), sum(link.latency for link in route), min(link.bandwidth for link in route))
+    return Way(tuple(directions), sum(link.latency for link in links), min(link.bandwidth for link in links))
 
 
 class LikeLinks(NamedTuple):
@@ -215,7 +209,7 @@ class LikeLinks(NamedTuple):
     credits: int
 
 
-def like_links(topology: Topology, devices: Sequence[int], down: frozenset[str]) -> LikeLinks | None:
+def like_links(topology: Topology, devices: Sequence[int]) -> LikeLinks | None:
     """Return what the links of devices of one node are like, or None where one switch does not join all of them alike.
 
     Each device then has one link of the transport that is preferred within a node, all to the same switch, so that the
@@ -223,7 +217,7 @@ def like_links(topology: Topology, devices: Sequence[int], down: frozenset[str])
     """
     if len(topology.by_node(devices)) != 1 or len(set(devices)) != len(devices):
         return None
-    closed = _closed(topology, WITHIN_A_NODE[0], down, _carrying)
+    closed = _closed(topology, WITHIN_A_NODE[0], frozenset(), _carrying)
     members, kinds, switches = set(devices), set[LikeLinks](), list[End]()
     for link in topology.links:
         for end in {link.a, link.b} & members if link.name not in closed else ():
@@ -300,13 +294,10 @@ def topology_of(text: str) -> Topology:
     first, *others = topology.devices
     for device in others:
         if topology.route(first.id, device.id) is None:
-            links = [_told(link) for link in topology.links if device.id in (link.a, link.b)]
-            actual = f"no links lead from device {first.id} to device {device.id}, which has " + (
-                f"links {', '.join(links)}" if links else "no link"
+            own = [link for link in topology.links if device.id in (link.a, link.b)]
+            links = ", ".join(f"{link.name} ({link.a} to {link.b})" for link in own)
+            actual = f"no links lead from device {first.id} to device {device.id}, which has "
+            raise invalid(
+                topology.name, actual + (f"links {links}" if links else "no link"), "a way between every two devices"
             )
-            raise invalid(topology.name, actual, "a way between every two devices")
     return topology
-
-
-def _told(link: Link) -> str:
-    return f"{link.name} ({link.a} to {link.b})"

@@ -125,7 +125,7 @@ def combine(
     tree = None if descriptor is None else descriptor.reduction_order
     if tree is not None:
         tree.require_leaves(ranks)
-    return [reduced(op, buffers, None if tree is None else [(tree, slice(None))])] * ranks
+    return [reduced(op, buffers, tree)] * ranks
 
 
 # In which order an algorithm combines: as its messages come (AMB-RT-26, AMB-LANG-109).
@@ -201,6 +201,9 @@ def _orders(make: Maker, ranks: int, per_node: int) -> tuple[Tree, ...]:
 
 
 ALGORITHM = "hierarchical"
+
+ONE = (1, 1)
+"""The blocks and warps of a device that brings one value."""
 
 
 def require_stage_one(operation: str, name: str, partials: Sequence[int], travels: bool) -> None:
@@ -372,8 +375,8 @@ def run(
         travelled.append(partial(_sent, operation, used, group, root or 0, count, chunk))
         collective: Callable[[Sequence[Array]], Sequence[Array]]
         if seed is None:
-            combined = partial(_combined, used, op or "", level, partials or (1, 1))
-            collective = partial(_afterwards, operation, ranks=len(group), root=root or 0, combined=combined)
+            whole = partial(combined, used, op or "", level, partials or ONE)
+            collective = partial(_afterwards, operation, ranks=len(group), root=root or 0, whole=whole)
         else:
             moved = _sent(operation, used, range(len(group)), root or 0, count, chunk)
             collective = partial(delivered, operation, sent=moved, op=op, level=level, seed=seed)
@@ -387,9 +390,9 @@ def _afterwards(
     inputs: Sequence[Array],
     ranks: int,
     root: int,
-    combined: Callable[[Sequence[Array]], Array],
+    whole: Callable[[Sequence[Array]], Array],
 ) -> Sequence[Array]:
-    """Return the results of a group's ranks, in their order; they may have several contributions each."""
+    """Return the results of a group's ranks, in their order, from the contributions of each; `whole` combines them."""
     flat = [Array(array.dtype, array.values.reshape(-1)) for array in inputs]
     if operation == "broadcast":
         return broadcast(inputs, root)
@@ -397,14 +400,14 @@ def _afterwards(
         return all_gather(flat)
     if operation == "all_to_all":
         return [Array(array.dtype, array.values.reshape(inputs[0].shape)) for array in all_to_all(flat)]
-    whole = combined(inputs)
+    result = whole(inputs)
     if operation == "all_reduce":
-        return [whole] * ranks
-    values = whole.values.reshape(-1)
-    return [Array(whole.dtype, values[share_of(values.size, rank, ranks)]) for rank in range(ranks)]
+        return [result] * ranks
+    values = result.values.reshape(-1)
+    return [Array(result.dtype, values[share_of(values.size, rank, ranks)]) for rank in range(ranks)]
 
 
-def _combined(used: Algorithm, op: str, level: str, partials: Sequence[int], inputs: Sequence[Array]) -> Array:
+def combined(used: Algorithm, op: str, level: str, partials: Sequence[int], inputs: Sequence[Array]) -> Array:
     """Return the combination of the partial values of all devices, in order of device, block and warp.
 
     Under strict it is that over the canonical tree, which the order of maxima and minima does not change.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from random import Random
 from typing import Any, Literal, TypeAlias
 
@@ -12,22 +11,22 @@ import numpy as np
 import numpy.typing as npt
 
 from ..abi.status import Failure, Status
-from ..graph.collectives import AllReduce, Reducing, RootBroadcast, RootSum, resolve_axis
+from ..graph.collectives import Reducing, RootSum, resolve_axis
 from ..graph.execution import Group
 from ..graph.futures import FutureCollective, GroupCollective, PointToPoint
 from ..graph.grad import Grad
 from ..graph.interpreter import Frame, Interpreter, reachable
 from ..ir.diagnostics import Rejection, UnsupportedConstruct
 from ..ir.operation import Block, Function, Instruction, Module, Refusal, diagnostic_of
-from ..ir.types import Shard, Value
+from ..ir.types import Numeric, Shard, Value
 from ..mesh.topology import Topology
 from ..numerics.arithmetic import multiply
 from ..numerics.array import Array
 from ..numerics.formats import DType, dtype
 from ..numerics.rounding import cast
 from . import queues
-from .planner import NAME, Compute, Fold, Issue, Part, Plan, Unit, elements, unsupported
-from .programs import as_sent, combine_at, joined_order, ordered, reduced
+from .planner import NAME, Compute, Fold, Issue, Plan, Unit, elements, unsupported
+from .programs import combine_at
 from .queues import simulate
 from .schedules import require_within
 from .selection import select
@@ -65,86 +64,63 @@ def _groups(step: Issue, module: Module, running: str) -> tuple[tuple[int, ...],
 
 # What a chunk of a collective brings to the ranks of a group (COLL-02.3-01, COLL-08-09; AMB-COLL-55, -88).
 #
-# A chunk is a range of the elements that every rank brings. All-reduce and broadcast leave elements where they are;
-# of the others the definition, applied to the places of elements instead of values, says where each of them goes.
+# A chunk is a range of the elements that every rank brings. The collective of the program, applied to tensors that
+# hold the chunk alone, gives its elements of the results; applied to marks, it says where they are.
 
 
-Places: TypeAlias = npt.NDArray[np.int64]
+Flat: TypeAlias = npt.NDArray[Any]
 
-Brought: TypeAlias = tuple[Places, Array]
-"""Places of the flat result, and the elements for them."""
-
-PLACES = dtype("int64")
+Brought: TypeAlias = tuple[npt.NDArray[np.bool_], Array]
+"""Marks of places of a result, and the elements for them."""
 
 
 class Exchange:
-    """A collective of a group of some ranks, chunk by chunk."""
+    """A collective of a group of ranks, chunk by chunk."""
 
-    def __init__(self, step: Issue, ranks: int, level: str = "strict") -> None:
+    def __init__(self, step: Issue, level: str = "strict") -> None:
         """Raises `Failure` with TESS_ERR_UNSUPPORTED for a collective that the dialect does not have."""
-        operation = step.operation
-        self._plain = operation.plain() if isinstance(operation, GroupCollective) else operation
-        if isinstance(self._plain, RootSum | PointToPoint):
-            raise Failure(Status.TESS_ERR_UNSUPPORTED, NAME, operation.name, "a collective of a whole group")
-        self._ranks = ranks
-        self._operation = operation
-        self._lossy = level == "fast"
-        self._order = joined_order(operation, step.types, ranks) if ordered(operation, level) else None
-        self._stays = isinstance(self._plain, AllReduce | RootBroadcast)
-        self._origins: Sequence[Places] = () if self._stays else self._moved()
+        self.operation = step.operation
+        self.plain = self.operation.plain() if isinstance(self.operation, GroupCollective) else self.operation
+        if isinstance(self.plain, RootSum | PointToPoint):
+            raise Failure(Status.TESS_ERR_UNSUPPORTED, NAME, self.operation.name, "a collective of a whole group")
+        scheme = self.operation.qscheme if isinstance(self.operation, FutureCollective) else None
+        self._whole = level == "fast" and scheme is not None
+        self.combine = combine_at(level)
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of what each rank is given, of a collective of one tensor."""
-        result = self._plain.given()
-        return tuple(int(extent) for extent in result.shape)
+        return _shape(self.plain.given())
 
-    def bring(self, first: int, chunk: Sequence[Array]) -> list[Brought]:
-        """Return every rank's part of the elements from `first` on, of which `chunk` has those of every rank, flat.
+    def bring(self, type_: Numeric, first: int, chunk: Sequence[Array]) -> list[Brought]:
+        """Return every rank's part of what comes from `chunk`, whose elements have the places from `first` on.
 
-        Raises `Failure` with TESS_ERR_UNSUPPORTED for a chunk of a tensor that travels in blocks with scales, whose
-        blocks are those of the whole tensor (AMB-COLL-63).
+        There is none where the tensor has none of these places. Raises `Failure` with TESS_ERR_UNSUPPORTED for a chunk
+        of a tensor that travels in blocks with scales, whose blocks are those of the whole tensor (AMB-COLL-63).
         """
-        count = chunk[0].values.size
-        if self._lossy and isinstance(self._operation, FutureCollective) and self._operation.qscheme:
-            if count != elements(self._plain.x):
-                raise unsupported("a chunk of blocks that have scales", "a collective of one chunk")
-            shape = tuple(int(extent) for extent in self._plain.x.shape)
-            results = combine_at("fast")(self._operation, [Array(x.dtype, x.values.reshape(shape)) for x in chunk])
-            return [(np.arange(x.values.size), Array(x.dtype, x.values.reshape(-1))) for x in results]
-        reduces = isinstance(self._plain, Reducing)
+        size = elements(type_)
+        begin, end = max(first, 0), min(first + chunk[0].values.size, size)
+        if self._whole and end - begin != size:
+            raise unsupported("a chunk of blocks that have scales", "a collective of one chunk")
+        if begin >= end:
+            return []
 
-        def rows_of(sent: Sequence[Array]) -> Sequence[Array]:
-            return [reduced(self._plain.op, sent, self._order, first)] if isinstance(self._plain, Reducing) else sent
+        def alone(values: Flat) -> Flat:
+            tensor = np.zeros(size, values.dtype)
+            tensor[begin:end] = values
+            return tensor.reshape(_shape(type_))
 
-        rows = as_sent(self._operation, chunk, rows_of) if self._lossy else rows_of(chunk)
-        if self._stays:
-            places = np.arange(first, first + count, dtype=np.int64)
-            combined = [*rows] * self._ranks if reduces else self._plain.combine(rows)
-            return [(places, value) for value in combined]
-        values = np.concatenate([row.values for row in rows])
-        return [self._taken(origin, first, count, chunk[0], values) for origin in self._origins]
+        tensors = [Array(x.dtype, alone(x.values[begin - first : end - first])) for x in chunk]
+        mark = Array(dtype("bool"), alone(np.ones(end - begin, np.bool_)))
+        plain, ranks = self.plain, len(chunk)
+        marks = plain.dealt(mark, ranks) if isinstance(plain, Reducing) else plain.combine([mark] * ranks)
+        results = self.combine(self.operation, tensors)
+        return [(m.values, Array(x.dtype, x.values[m.values])) for m, x in zip(marks, results, strict=True)]
 
-    def _taken(self, origin: Places, first: int, count: int, like: Array, values: npt.NDArray[Any]) -> Brought:
-        """The elements of a result that come from this chunk."""
-        size = elements(self._plain.x)
-        row, place = origin // max(size, 1), origin % max(size, 1)
-        here = np.flatnonzero((place >= first) & (place < first + count))
-        return here, Array(like.dtype, values[row[here] * count + place[here] - first])
 
-    def _moved(self) -> list[Places]:
-        """Return the source of each element of each result: row times the elements of one rank, plus place.
-
-        A row is a rank, or, where ranks are combined, the only one.
-        """
-        size = elements(self._plain.x)
-        shape = tuple(int(extent) for extent in self._plain.x.shape)
-        reduces = isinstance(self._plain, Reducing)
-        rows = [np.arange(size, dtype=np.int64) + (0 if reduces else rank * size) for rank in range(self._ranks)]
-        inputs = [Array(PLACES, row.reshape(shape)) for row in rows]
-        plain = self._plain
-        moved = plain.dealt(inputs[0], self._ranks) if isinstance(plain, Reducing) else plain.combine(inputs)
-        return [array.values.reshape(-1) for array in moved]
+def _shape(type_: Numeric) -> tuple[int, ...]:
+    """The extents of a type that is known."""
+    return tuple(int(extent) for extent in type_.shape)
 
 
 # The units of a plan, executed on all ranks in any order that they allow (collectives spec 2.1, 2.3, 2.4, 8, 9).
@@ -154,9 +130,6 @@ class Exchange:
 # It ends for a group once all its ranks have started it. A wait takes what has landed, whatever that is. So a plan
 # that reuses a buffer, or waits, too early has other bits in some order; one that keeps its promises has those of the
 # program in all.
-
-
-Flat: TypeAlias = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -209,7 +182,7 @@ class _Rank:
         self.frame: Frame = dict(zip(function.body.arguments, arguments, strict=True))
         self.buffers: dict[tuple[Issue, int], Flat] = {}
         self.landed: dict[Value, Flat] = {}
-        """The part of each future that has arrived in chunks, flat, zeros elsewhere."""
+        """The part of each future that has arrived in chunks, zeros elsewhere."""
         self.ended: set[int] = set()
 
     def compute(self, instruction: Instruction) -> None:
@@ -244,20 +217,20 @@ class _Run:
         self.groups = groups
         self.ranks = [_Rank(module, function, given) for given in arguments]
         self.progress: list[Progress] = []
-        self.exchanges = {step: Exchange(step, len(some[0]), level) for step, some in groups.items()}
+        self.exchanges = {step: Exchange(step, level) for step in groups}
         self.ready: list[Action] = []
         self.started: dict[tuple[int, tuple[int, ...]], set[int]] = {}
         self.waiting = [{unit.id: unit for unit in plan.units} for _ in arguments]
         """The units of each rank that cannot start yet."""
         self.next: dict[int, list[Unit]] = {unit.id: [] for unit in plan.units}
         """The units that wait for a unit."""
-        self.chunks: dict[Issue, list[Unit]] = {step: [] for step in groups}
+        self.room: dict[Issue, int] = {}
+        """The elements of the largest chunk of each collective."""
         for unit in plan.units:
             for other in unit.after:
                 self.next[other].append(unit)
-            step = plan.steps[unit.id]
-            if isinstance(step, Issue):
-                self.chunks[step].append(unit)
+            if isinstance(unit.step, Issue):
+                self.room[unit.step] = max(_chunk(unit)[1], self.room.get(unit.step, 0))
 
     def run(self, random: Random | None) -> None:
         """Let happen what can happen, until nothing can."""
@@ -266,7 +239,7 @@ class _Run:
         while self.ready:
             unit, ranks, event = self.ready.pop(0 if random is None else random.randrange(len(self.ready)))
             self.progress += [Progress(unit.id, rank, event) for rank in ranks]
-            step = self.plan.steps[unit.id]
+            step = unit.step
             if not isinstance(step, Issue):
                 (rank,) = ranks
                 self._compute(step, self.ranks[rank])
@@ -296,9 +269,7 @@ class _Run:
                 rank.compute(step.instruction)
             return
         issue = next(other for other in self.groups if step in other.futures)
-        place = issue.futures.index(step)
-        held = self._landing(rank, issue, place).reshape(self._shape(issue, place)).copy()
-        value = Array(_landing_dtype(issue, self._folds(issue)), held)
+        value = Array(_type_landed(issue), self._landing(rank, issue, issue.futures.index(step)).copy())
         names = [name for name in self.plan.program.awaited if self.plan.program.known_as(name) is step]
         rank.frame.update(dict.fromkeys((step, *names), value))
 
@@ -308,14 +279,13 @@ class _Run:
         first, count = _chunk(unit)
         slot = _slot(unit, step)
         if slot not in here.buffers:
-            here.buffers[slot] = np.zeros(self._room(step), step.operation.x.dtype.carrier)
-        buffer = here.buffers[slot]
-        for part, source in zip(_parts(unit, step), step.sources, strict=True):
+            here.buffers[slot] = np.zeros(self.room[step], step.operation.x.dtype.carrier)
+        for part, source in zip(unit.parts, step.sources, strict=True):
             begin, end = max(part.first, first), min(part.first + part.count, first + count)
             if begin < end:
                 values = here.frame[source].values.reshape(-1)[begin - part.first : end - part.first]
-                given = _folded(unit.folds, "before", Array(here.frame[source].dtype, values), step, here.frame)
-                buffer[begin - first : end - first] = given.values
+                given = _folded(unit.folds, "before", Array(here.frame[source].dtype, values), here.frame)
+                here.buffers[slot][begin - first : end - first] = given.values
         group = next(ranks for ranks in self.groups[step] if rank in ranks)
         started = self.started.setdefault((unit.id, group), set())
         started.add(rank)
@@ -328,34 +298,26 @@ class _Run:
         members = [self.ranks[rank] for rank in group]
         slot = _slot(unit, step)
         sent = [Array(step.operation.x.dtype, rank.buffers[slot][:count].copy()) for rank in members]
-        for rank, (places, given) in zip(members, self.exchanges[step].bring(first, sent), strict=True):
-            values = _folded(unit.folds, "after", given, step, rank.frame).values
-            for place, part in enumerate(_parts(unit, step)):
-                here = np.ones(places.size, bool)
-                if len(step.sources) > 1:
-                    here = (places >= part.first) & (places < part.first + part.count)
-                self._landing(rank, step, place)[places[here] - part.first] = values[here]
+        for place, (part, type_) in enumerate(zip(unit.parts, step.types, strict=True)):
+            brought = self.exchanges[step].bring(type_, first - part.first, sent)
+            for rank, (marks, given) in zip(members, brought, strict=False):
+                values = _folded(unit.folds, "after", given, rank.frame).values
+                self._landing(rank, step, place)[marks] = values
 
     def _landing(self, rank: _Rank, step: Issue, place: int) -> Flat:
-        """Return the elements of a future that a chunk writes."""
+        """Return the elements of a future, in which chunks write."""
         future = step.futures[place]
         if future not in rank.landed:
-            count = prod(self._shape(step, place))
-            rank.landed[future] = np.zeros(count, _landing_dtype(step, self._folds(step)).carrier)
+            joined = len(step.types) > 1  # what is joined keeps its shape
+            shape = _shape(step.types[place]) if joined else self.exchanges[step].shape
+            rank.landed[future] = np.zeros(shape, _type_landed(step).carrier)
         return rank.landed[future]
 
-    def _shape(self, step: Issue, place: int) -> tuple[int, ...]:
-        """The shape of a future's value; what is joined keeps its shape."""
-        if len(step.types) == 1:
-            return self.exchanges[step].shape
-        return tuple(int(extent) for extent in step.types[place].shape)
 
-    def _room(self, step: Issue) -> int:
-        """The elements of the largest chunk, which is the first."""
-        return _chunk(self.chunks[step][0])[1]
-
-    def _folds(self, step: Issue) -> Sequence[Fold]:
-        return self.chunks[step][0].folds
+def _type_landed(step: Issue) -> DType:
+    """Return the dtype of a rank's result: that of the data, or of the last cast behind it."""
+    casts = [fold.by for fold in step.folds if (fold.kind, fold.at) == ("cast", "after")]
+    return dtype(casts[-1]) if casts else step.operation.x.dtype
 
 
 def _chunk(unit: Unit) -> tuple[int, int]:
@@ -368,24 +330,11 @@ def _slot(unit: Unit, step: Issue) -> tuple[Issue, int]:
     return step, unit.id if unit.buffer is None else unit.buffer
 
 
-def _parts(unit: Unit, step: Issue) -> Sequence[Part]:
-    """Return the place of each tensor of a step; a single one takes all of it."""
-    return unit.parts or (Part(f"%{step.futures[0].name}", 0, elements(step.types[0])),)
-
-
-def _landing_dtype(step: Issue, folds: Sequence[Fold]) -> DType:
-    """Return the dtype of a rank's result: that of the data, or of the last cast behind it."""
-    casts = [fold.by for fold in folds if (fold.kind, fold.at) == ("cast", "after")]
-    return dtype(casts[-1]) if casts else step.operation.x.dtype
-
-
-def _folded(folds: Sequence[Fold], at: str, given: Array, step: Issue, frame: Frame) -> Array:
+def _folded(folds: Sequence[Fold], at: str, given: Array, frame: Frame) -> Array:
     """A chunk with what the collective does beside, on one side."""
-    scalars = {by: value for _, _, by, value in step.folds if value is not None}
     for fold in folds:
         if fold.at == at:
-            scale = fold.kind == "scale"
-            given = multiply(given, frame[scalars[fold.by]]) if scale else cast(given, dtype(fold.by))
+            given = multiply(given, frame[fold.value]) if fold.value is not None else cast(given, dtype(fold.by))
     return given
 
 
@@ -412,31 +361,25 @@ def time_plan(
     everyone = tuple(range(ranks))
     whole = all(some == (everyone,) for some in groups.values())
     alone = (everyone,) if whole else tuple((rank,) for rank in everyone)
-    meeting = {number: groups[step] if isinstance(step, Issue) else alone for number, step in plan.steps.items()}
+    meeting = [groups[unit.step] if isinstance(unit.step, Issue) else alone for unit in plan.units]
     chosen = {step: _algorithm(step, groups[step][0], topology) for step in groups}
     work: list[queues.Unit] = []
     for unit in plan.units:
+        step = unit.step
         for members in meeting[unit.id]:
-            name, step = _name(unit.id, members), plan.steps[unit.id]
-            after = tuple(
-                _name(other, some) for other in unit.after for some in meeting[other] if set(some) & set(members)
-            )
+            awaited = [(other, some) for other in unit.after for some in meeting[other] if set(some) & set(members)]
+            name, after = _name(unit.id, members), tuple(_name(*other) for other in awaited)
             if isinstance(step, Issue):
-                work.append(_collective(name, unit, step, chosen[step], members, after))
+                count, element = _chunk(unit)[1], dtype(unit.wire or step.operation.x.dtype.name)
+                size = count * element.storage_bytes * _times_larger(step)
+                root = int(str(step.operation.attributes.get("root", 0)))
+                algorithm = chosen[step]
+                work.append(queues.Collective(name, _short(step), algorithm, size, max(size, 1), members, root, after))
             else:
                 takes = picoseconds if isinstance(step, Compute) and step.instruction is not None else 0
                 work.append(queues.Compute(name, takes, members, after))
     devices = [device.id for device in topology.devices[:ranks]]
     return simulate(work, topology, devices, max_inflight or MOST)
-
-
-def _collective(
-    name: str, unit: Unit, step: Issue, algorithm: str, ranks: tuple[int, ...], after: tuple[str, ...]
-) -> queues.Collective:
-    assert unit.chunk is not None, "a unit of the communication queue"
-    size = unit.chunk[1] * dtype(unit.wire or step.operation.x.dtype.name).storage_bytes * _times_larger(step)
-    root = int(str(step.operation.attributes.get("root", 0)))
-    return queues.Collective(name, _short(step), algorithm, size, max(size, 1), ranks, root, after)
 
 
 def _algorithm(step: Issue, group: Sequence[int], topology: Topology) -> str:

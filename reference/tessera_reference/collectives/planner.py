@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from math import prod
 from typing import Literal, TypeAlias
 
@@ -20,69 +21,6 @@ from ..graph.interpreter import reachable
 from ..ir.operation import Block, Function, Instruction, Module
 from ..ir.types import Future, Numeric, Scalar, Tensor, Value
 from .compression import aligned, bands
-
-# The units of a plan: what stands in a queue, and which units must have ended before it starts (COLL-08-09, -10).
-
-
-@dataclass(frozen=True)
-class Options:
-    """The settings of a plan."""
-
-    tile: int | None = None
-    """Bytes of the tiles in which tensors are produced; an element where left out."""
-    max_inflight: int | None = None
-    """Chunks under way at a time, of all collectives; any number where left out."""
-    depth: int | None = None
-    """Buffers of a collective; one for each chunk where left out."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """The place of a tensor in a fused collective: its elements, row-major."""
-
-    value: str
-    first: int
-    count: int
-
-
-@dataclass(frozen=True)
-class Fold:
-    """A scaling or cast that a collective does: `by` is a value or a dtype."""
-
-    kind: str
-    at: str
-    by: str
-
-
-@dataclass(frozen=True)
-class Unit:
-    """A tile's worth of compute, a wait, or one chunk of a collective."""
-
-    id: int
-    queue: Literal["compute", "comm"]
-    op: str
-    operands: tuple[str, ...]
-    results: tuple[str, ...]
-    after: tuple[int, ...]
-    chunk: tuple[int, int] | None = None
-    buffer: int | None = None
-    wire: str | None = None
-    reduces_in: str | None = None
-    parts: tuple[Part, ...] = ()
-    folds: tuple[Fold, ...] = ()
-
-    def __str__(self) -> str:
-        left = f"{', '.join(self.results)} = " if self.results else ""
-        text = f"{self.id} {self.queue}: {left}{self.op}({', '.join(self.operands)})"
-        if self.chunk is not None:
-            text += f" [{self.chunk[0]}:{sum(self.chunk)}]"
-        text += "" if self.buffer is None else f" buffer {self.buffer}"
-        text += "" if self.wire is None else f" over {self.wire}"
-        text += "" if self.reduces_in is None else f" in {self.reduces_in}"
-        text += "".join(f" {part.value}[{part.first}:{part.first + part.count}]" for part in self.parts)
-        text += "".join(f" {fold.kind} {fold.at} by {fold.by}" for fold in self.folds)
-        return text + (f" after {', '.join(map(str, self.after))}" if self.after else "")
-
 
 # What a function does, as steps of computing and issuing: every await is gone, since its place follows from the uses.
 #
@@ -113,6 +51,16 @@ class Compute:
     """True if it may draw random numbers, the streams of which are numbered as they are drawn."""
 
 
+@dataclass(frozen=True)
+class Fold:
+    """A scaling or cast that a collective does before or after it, by a dtype or by a value, which then is `value`."""
+
+    kind: str
+    at: str
+    by: str
+    value: Value | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class Issue:
     """A collective of some tensors, each of which has a future; several where they were fused."""
@@ -122,8 +70,7 @@ class Issue:
     futures: tuple[Value, ...]
     types: tuple[Numeric, ...]
     """The type of each operand as the collective takes it."""
-    folds: tuple[tuple[str, str, str, Value | None], ...] = ()
-    """The folded steps: cast or scale, before or after, by which dtype or value, and that value."""
+    folds: tuple[Fold, ...] = ()
 
     @property
     def name(self) -> str:
@@ -133,7 +80,7 @@ class Issue:
     @property
     def uses(self) -> tuple[Value, ...]:
         """The values that have to be there before it is issued."""
-        return (*self.sources, *(value for *_, value in self.folds if value is not None))
+        return (*self.sources, *(fold.value for fold in self.folds if fold.value is not None))
 
 
 Step: TypeAlias = Compute | Issue
@@ -219,6 +166,66 @@ def _require_plain(module: Module, function: Function, instruction: Instruction)
 def unsupported(given: str, expected: str) -> Failure:
     """A program that cannot be planned."""
     return unsupported_call(NAME, given, expected)
+
+
+# The units of a plan: what stands in a queue, and which units must have ended before it starts (COLL-08-09, -10).
+
+
+@dataclass(frozen=True)
+class Options:
+    """The settings of a plan."""
+
+    tile: int | None = None
+    """Bytes of the tiles in which tensors are produced; an element where left out."""
+    max_inflight: int | None = None
+    """Chunks under way at a time, of all collectives; any number where left out."""
+    depth: int | None = None
+    """Buffers of a collective; one for each chunk where left out."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """The place of a tensor in a collective: its elements, row-major."""
+
+    value: str
+    first: int
+    count: int
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A tile's worth of compute, a wait, or one chunk of a collective; `step` is what it does, or waits for."""
+
+    id: int
+    queue: Literal["compute", "comm"]
+    step: Step | Value
+    op: str
+    operands: tuple[str, ...]
+    results: tuple[str, ...]
+    after: tuple[int, ...]
+    chunk: tuple[int, int] | None = None
+    buffer: int | None = None
+    wire: str | None = None
+    reduces_in: str | None = None
+    parts: tuple[Part, ...] = ()
+    folds: tuple[Fold, ...] = ()
+
+    def __str__(self) -> str:
+        left = f"{', '.join(self.results)} = " if self.results else ""
+        text = f"{self.id} {self.queue}: {left}{self.op}({', '.join(self.operands)})"
+        if self.chunk is not None:
+            text += f" [{self.chunk[0]}:{sum(self.chunk)}]"
+        text += "" if self.buffer is None else f" buffer {self.buffer}"
+        text += "" if self.wire is None else f" over {self.wire}"
+        text += "" if self.reduces_in is None else f" in {self.reduces_in}"
+        text += "".join(f" {part.value}[{part.first}:{part.first + part.count}]" for part in self.joined)
+        text += "".join(f" {fold.kind} {fold.at} by {fold.by}" for fold in self.folds)
+        return text + (f" after {', '.join(map(str, self.after))}" if self.after else "")
+
+    @property
+    def joined(self) -> tuple[Part, ...]:
+        """The parts of a fused collective; none of one tensor."""
+        return self.parts if len(self.parts) > 1 else ()
 
 
 # Slicing in plans: a collective's chunks are those of bytes of `collectives.chunks` (COLL-02.3-01, COLL-08-09).
@@ -344,16 +351,15 @@ def fold(program: Program) -> None:
 def _before(program: Program) -> None:
     uses = _uses(program)
     makers = {value: step for step in program.steps if isinstance(step, Compute) for value in step.results}
-    gone: set[Compute] = set()
+    gone: set[Step] = set()
     for index, step in enumerate(program.steps):
         while isinstance(step, Issue) and not isinstance(step.operation, PointToPoint):
-            (source,) = step.sources
-            maker = makers.get(source)
-            found = None if maker is None or uses[source] > 1 else _foldable(maker, program, narrowing=True)
-            if maker is None or found is None:
+            maker = makers.get(step.sources[0])
+            folded = _foldable(maker, program, narrowing=True) if maker and uses[step.sources[0]] == 1 else None
+            if maker is None or folded is None:
                 break
-            kind, x, by, value = found
-            step = replace(step, sources=(x,), folds=((kind, "before", by, value), *step.folds))
+            source, fold = folded
+            step = replace(step, sources=(source,), folds=(fold, *step.folds))
             gone.add(maker)
         program.steps[index] = step
     program.steps = [step for step in program.steps if step not in gone]
@@ -364,18 +370,18 @@ def _behind(program: Program) -> None:
     place = {value: index for index, step in enumerate(program.steps) for value in _made(step)}
     gone: set[int] = set()
     for index, step in enumerate(program.steps):
-        found = _foldable(step, program, narrowing=False) if isinstance(step, Compute) else None
-        if not isinstance(step, Compute) or found is None:
+        folded = _foldable(step, program, narrowing=False) if isinstance(step, Compute) else None
+        if not isinstance(step, Compute) or folded is None:
             continue
-        kind, future, by, value = found
+        future, fold = folded
         at = place.get(future, index)
         issue = program.steps[at]
         if not isinstance(issue, Issue) or isinstance(issue.operation, PointToPoint):
             continue
-        if uses[future] > 1 or _later(value, place, at):
+        if uses[future] > 1 or _later(fold.value, place, at):
             continue
         gone.add(index)
-        program.steps[at] = replace(issue, folds=(*issue.folds, (kind, "after", by, value)))
+        program.steps[at] = replace(issue, folds=(*issue.folds, fold))
         (result,) = step.results
         program.awaited[result] = future
         program.names[future] = result.name
@@ -394,24 +400,25 @@ def _renamed(step: Step, program: Program) -> Step:
     return replace(step, sources=tuple(map(program.known_as, step.sources)))
 
 
-def _foldable(step: Compute, program: Program, narrowing: bool) -> tuple[str, Value, str, Value | None] | None:
-    """Return the kind, tensor and operand of a scaling by a scalar or a cast; None for other steps."""
+def _foldable(step: Compute, program: Program, narrowing: bool) -> tuple[Value, Fold] | None:
+    """Return what a scaling by a scalar or a cast takes, and its fold; None for other steps.
+
+    Before a collective casts are folded that are `narrowing`, behind it all casts.
+    """
     if step.instruction is None:
         return None
-    operation = step.instruction.operation
+    at, operation = "before" if narrowing else "after", step.instruction.operation
     operands = [program.known_as(value) for value in step.instruction.operands]
     types = [value.type for value in step.instruction.operands]
-    if isinstance(operation, Cast) and operation.overflow == "saturate":
-        held = types[0]
-        if not isinstance(held, Tensor) or {held.dtype.kind, operation.dtype.kind} != {"float"}:
-            return None
-        if narrowing and operation.dtype.bits >= held.dtype.bits:
-            return None
-        return "cast", operands[0], operation.dtype.name, None
+    if isinstance(operation, Cast) and operation.overflow == "saturate" and isinstance(types[0], Tensor):
+        held, cast_to = types[0].dtype, operation.dtype
+        if {held.kind, cast_to.kind} == {"float"} and not (narrowing and cast_to.bits >= held.bits):
+            return operands[0], Fold("cast", at, cast_to.name)
     if isinstance(operation, Multiply):
         for tensor, scalar in ((0, 1), (1, 0)):
             if isinstance(types[tensor], Tensor) and isinstance(types[scalar], Scalar):
-                return "scale", operands[tensor], f"%{operands[scalar].name}", operands[scalar]
+                value = operands[scalar]
+                return operands[tensor], Fold("scale", at, f"%{value.name}", value)
     return None
 
 
@@ -433,12 +440,10 @@ AWAIT = "tessera.await"
 
 @dataclass(frozen=True)
 class Plan:
-    """The units of a function, in the order in which they are put into their queues, and what each of them does."""
+    """The units of a function, in the order in which they are put into their queues."""
 
     program: Program
     units: Sequence[Unit]
-    steps: Mapping[int, Compute | Issue | Value]
-    """By number of the unit: a step, or the future that it waits for."""
 
 
 def plan_function(module: Module, function: Function, options: Options) -> Plan:
@@ -450,8 +455,7 @@ def plan_function(module: Module, function: Function, options: Options) -> Plan:
     program = steps_of(module, function)
     fold(program)
     fuse(program, options.tile)
-    emitter = _Emitter(program, options)
-    return Plan(program, emitter.units(), emitter.steps)
+    return Plan(program, _Emitter(program, options).units())
 
 
 class _Emitter:
@@ -466,7 +470,6 @@ class _Emitter:
         """Futures that were issued and not awaited yet, with their chunks."""
         self.sent: list[int] = []
         """The chunks of all collectives, in order."""
-        self.steps: dict[int, Compute | Issue | Value] = {}
         self.drawn: tuple[int, ...] = ()
         """The last unit that drew random numbers, which are numbered in the order of the program."""
 
@@ -477,10 +480,8 @@ class _Emitter:
                 self._await(value)
             if isinstance(step, Compute):
                 after = (*self._after(step.uses), *(self.drawn if step.draws else ()))
-                unit = self._emit(step.name, self._names(step.uses), self._names(step.results), after)
+                unit = self._emit(step, step.name, self._names(step.uses), step.results, after)
                 self.drawn = (unit,) if step.draws else self.drawn
-                self.steps[unit] = step
-                self.made |= dict.fromkeys(step.results, (unit,))
             else:
                 self._issue(step)
         return self.emitted
@@ -489,34 +490,31 @@ class _Emitter:
         """The wait for a future, before its first use."""
         chunks = self.pending.pop(value, None)
         if chunks is not None:
-            unit = self._emit(AWAIT, (f"%{value.name}",), self._names((value,)), chunks)
-            self.made[value] = (unit,)
-            self.steps[unit] = value
+            self._emit(value, AWAIT, (f"%{value.name}",), (value,), chunks)
 
     def _issue(self, step: Issue) -> None:
         """The chunks of a collective."""
         operation = step.operation
         total = sum(map(elements, step.types))
-        ready = self._after(step.uses)
+        ready, names = self._after(step.uses), self._names(step.sources)
         own: list[int] = []
         for place, chunk in enumerate(ranges(total, chunk_elements(operation, self.options.tile))):
-            buffer = None if self.options.depth is None else place % self.options.depth
             unit = Unit(
                 len(self.emitted),
                 "comm",
+                step,
                 step.name,
-                self._names(step.sources),
+                names,
                 tuple(f"%{future.name}" for future in step.futures),
                 _ordered((*ready, *self._before(own))),
                 chunk,
-                buffer,
+                None if self.options.depth is None else place % self.options.depth,
                 _wire(operation),
                 _accumulator(operation),
                 _parts(step),
-                tuple(Fold(*fold[:3]) for fold in step.folds),
+                step.folds,
             )
             self.emitted.append(unit)
-            self.steps[unit.id] = step
             own.append(unit.id)
             self.sent.append(unit.id)
         self.pending |= dict.fromkeys(step.futures, tuple(own))
@@ -527,9 +525,13 @@ class _Emitter:
         found = [own[-depth]] if depth is not None and len(own) >= depth else []
         return found + ([self.sent[-most]] if most is not None and len(self.sent) >= most else [])
 
-    def _emit(self, name: str, operands: tuple[str, ...], results: tuple[str, ...], after: Iterable[int]) -> int:
-        unit = Unit(len(self.emitted), "compute", name, operands, results, _ordered(after))
+    def _emit(
+        self, step: Compute | Value, op: str, operands: tuple[str, ...], made: Sequence[Value], after: Iterable[int]
+    ) -> int:
+        """Emit a unit of the compute queue, which makes some values."""
+        unit = Unit(len(self.emitted), "compute", step, op, operands, self._names(made), _ordered(after))
         self.emitted.append(unit)
+        self.made |= dict.fromkeys(made, (unit.id,))
         return unit.id
 
     def _after(self, values: Iterable[Value]) -> tuple[int, ...]:
@@ -557,12 +559,8 @@ def _accumulator(operation: Collective) -> str | None:
 
 
 def _parts(step: Issue) -> tuple[Part, ...]:
-    """Return the places of the tensors of a fused collective; empty for one tensor."""
-    if len(step.sources) == 1:
-        return ()
-    found, first = [], 0
-    for source, future in zip(step.types, step.futures, strict=True):
-        count = elements(source)
-        found.append(Part(f"%{future.name}", first, count))
-        first += count
-    return tuple(found)
+    """Return the places of the tensors of a collective."""
+    counts = list(map(elements, step.types))
+    firsts = accumulate(counts, initial=0)
+    places = zip(step.futures, firsts, counts, strict=False)
+    return tuple(Part(f"%{future.name}", first, count) for future, first, count in places)

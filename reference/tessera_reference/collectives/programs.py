@@ -6,11 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import accumulate
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from ..abi.status import Failure, Status, mismatch
 from ..graph.collectives import AllReduce, Collective, Reducing
@@ -18,33 +15,18 @@ from ..graph.execution import Combine, Disagreement, canonically, execute_on_mes
 from ..graph.futures import WIRES, FutureCollective, GroupCollective, loses
 from ..graph.interpreter import InputMismatch, reachable
 from ..ir.operation import Function, Module
-from ..ir.types import Future, Numeric
+from ..ir.types import Future
 from ..numerics.array import Array
-from ..numerics.collectives import reduced as combined
-from ..numerics.collectives import share_of
-from ..numerics.formats import dtype
-from ..numerics.trees import Tree
 from .compression import read_compression
-from .operations import orders, over_wire
-from .planner import elements
+from .operations import ONE, combined, over_wire
+from .schedules import algorithm
 from .selection import select
 
 # In which order the collectives of a program combine what ranks bring (LANG-09-05, -06; AMB-COLL-29, -96).
 #
 # Under strict over the canonical tree, whatever travels how. Under other levels a collective of the dialect has the
-# order of its algorithm, `orders`: the one that it names, or the one that is selected for its bytes where it leaves
-# that to auto. Collectives of Graph IR, `dist.*`, name none and have the canonical tree at every level.
-
-
-Places: TypeAlias = npt.NDArray[np.int64]
-
-Order: TypeAlias = Sequence[tuple[Tree, Places]]
-"""Trees, and the places of the elements that are combined over each; every place occurs once."""
-
-
-def ordered(operation: Collective, level: str) -> bool:
-    """True if a collective has the order of its algorithm at a level."""
-    return level != "strict" and isinstance(operation, GroupCollective) and isinstance(operation.plain(), Reducing)
+# order of its algorithm: the one that it names, or the one that is selected for its bytes where it leaves that to
+# auto. Collectives of Graph IR, `dist.*`, name none and have the canonical tree at every level.
 
 
 def combine_at(level: str) -> Combine:
@@ -70,47 +52,21 @@ def _as_sent(operation: Collective, contributions: Sequence[Array]) -> Sequence[
     return as_sent(operation, contributions, partial(_by_algorithm, operation))
 
 
-def joined_order(operation: Collective, types: Sequence[Numeric], ranks: int) -> Order:
-    """The order of tensors of these types that travel as one collective: each has its own (AMB-COLL-29)."""
-    firsts = accumulate(map(elements, types), initial=0)
-    own = [(_order(operation, type_, ranks), first) for type_, first in zip(types, firsts, strict=False)]
-    return [(tree, places + first) for order, first in own for tree, places in order]
-
-
-def reduced(op: str, contributions: Sequence[Array], order: Order | None = None, first: int = 0) -> Array:
-    """The combination of flat contributions, whose elements have the places from `first` on; None is canonical."""
-    if order is None:
-        return combined(op, contributions)
-    last = first + contributions[0].values.size
-    return combined(
-        op, contributions, [(t, places[(places >= first) & (places < last)] - first) for t, places in order]
-    )
-
-
 def _by_algorithm(operation: Collective, contributions: Sequence[Array]) -> Sequence[Array]:
-    """Return every rank's result: reductions of the dialect in the order of their algorithm, the others as they are."""
-    plain = operation.plain() if isinstance(operation, GroupCollective) else operation
-    if plain is operation or not isinstance(plain, Reducing):
-        return operation.combine(contributions)
-    ranks = len(contributions)
-    return plain.dealt(reduced(plain.op, contributions, _order(operation, operation.x, ranks)), ranks)
-
-
-def _order(operation: Collective, operand: Numeric, ranks: int) -> Order:
-    """The order of a reduction of the dialect whose ranks have operands of a type.
+    """Return every rank's result: reductions of the dialect in the order of their algorithm, the others as they are.
 
     The share of a rank is what an all-reduce shares out, of a reduce-scatter the part that the rank is given.
     """
-    assert isinstance(operation, GroupCollective)
-    plain, size = operation.plain(), elements(operand)
-    assert isinstance(plain, Reducing)
-    places = np.arange(size, dtype=np.int64)
-    shares = [places[share_of(size, rank, ranks)] for rank in range(ranks)]
-    if not isinstance(plain, AllReduce):
-        shape = tuple(int(extent) for extent in operand.shape)
-        dealt = plain.dealt(Array(dtype("int64"), places.reshape(shape)), ranks)
-        shares = [array.values.reshape(-1) for array in dealt]
-    return list(zip(orders(_algorithm(operation, size, ranks), ranks), shares, strict=True))
+    plain = operation.plain() if isinstance(operation, GroupCollective) else operation
+    if not isinstance(operation, GroupCollective) or not isinstance(plain, Reducing):
+        return operation.combine(contributions)
+    ranks, x = len(contributions), contributions[0]
+    used = algorithm(_algorithm(operation, x.values.size, ranks), ranks)
+    if isinstance(plain, AllReduce):
+        return plain.dealt(combined(used, plain.op, "deterministic", ONE, contributions), ranks)
+    parts = [[part.values for part in plain.dealt(contribution, ranks)] for contribution in contributions]
+    total = combined(used, plain.op, "deterministic", ONE, [Array(x.dtype, np.stack(values)) for values in parts])
+    return [Array(x.dtype, part) for part in total.values]
 
 
 def _algorithm(operation: GroupCollective, size: int, ranks: int) -> str:

@@ -79,22 +79,18 @@ Unit: TypeAlias = Compute | Collective
 def require_work(function: str, units: Sequence[Unit], ranks: int) -> None:
     """Raises `Failure` with TESS_ERR_INVALID_VALUE for work that can never be done, naming the unit and why."""
     require_within(function, "number of units", len(units), 0, MOST_UNITS)
-    units_by_id: dict[str, Unit] = {}
-    for unit in units:
-        if unit.id in units_by_id:
-            raise invalid(function, f"two units {shown(unit.id)}", "each id once")
-        units_by_id[unit.id] = unit
+    names = [unit.id for unit in units]
+    for name in names:
+        if names.count(name) > 1:
+            raise invalid(function, f"two units {shown(name)}", "each id once")
     for unit in units:
         _require_unit_fits(function, unit, ranks)
         for earlier in unit.after:
-            if earlier not in units_by_id:
-                hint = did_you_mean(earlier, tuple(units_by_id))
-                raise invalid(
-                    function,
-                    f"unit {shown(unit.id)} after {shown(earlier)}",
-                    "ids of units" + (f": {hint}" if hint else ""),
-                )
-    _require_order(function, units_by_id)
+            if earlier not in names:
+                hint = did_you_mean(earlier, names)
+                expected = "ids of units" + (f": {hint}" if hint else "")
+                raise invalid(function, f"unit {shown(unit.id)} after {shown(earlier)}", expected)
+    _require_order(function, units)
 
 
 def _require_unit_fits(function: str, unit: Unit, ranks: int) -> None:
@@ -107,17 +103,15 @@ def _require_unit_fits(function: str, unit: Unit, ranks: int) -> None:
     require_known(function, f"operation of {name}:", unit.operation, OPERATIONS)
     require_known(function, f"algorithm of {name}:", unit.algorithm, tuple(ALGORITHMS))
     if unit.operation == "all_to_all" and unit.algorithm not in ALL_TO_ALL_ALGORITHMS:
-        actual = f"{name}: all_to_all by {unit.algorithm!r}"
-        raise unsupported(function, actual, "ring or direct (AMB-COLL-34)")
+        raise unsupported(function, f"{name}: all_to_all by {unit.algorithm!r}", "ring or direct (AMB-COLL-34)")
     require_within(function, f"bytes of {name}:", unit.bytes, 0, _LONGEST)
     require_within(function, f"chunk_bytes of {name}:", unit.chunk_bytes, 1, _LONGEST)
     require_within(function, f"root of {name}:", unit.root, 0, len(unit.ranks) - 1)
 
 
-def _require_order(function: str, units_by_id: Mapping[str, Unit]) -> None:
-    sorter = TopologicalSorter({name: unit.after for name, unit in units_by_id.items()})
+def _require_order(function: str, units: Sequence[Unit]) -> None:
     try:
-        sorter.prepare()
+        TopologicalSorter({unit.id: unit.after for unit in units}).prepare()
     except CycleError as problem:
         cycle = " after ".join(shown(argument) for argument in problem.args[1])
         raise invalid(function, f"units that wait for one another: {cycle}", "an order") from None
@@ -171,17 +165,16 @@ def simulate(
     Raises `Failure`: TESS_ERR_INVALID_VALUE for work that can never be done, TESS_ERR_UNSUPPORTED for algorithms that
     the ranks of a collective cannot run and for too many messages.
     """
-    function = "simulate"
     used = [device.id for device in topology.devices] if devices is None else list(devices)
     if not used or len(set(used)) != len(used):
-        raise invalid(function, f"devices {used}", "one at least, each once")
+        raise invalid("simulate", f"devices {used}", "one at least, each once")
     together = tuple(device for node in topology.by_node(used) for device in node)
-    require_within(function, "max_inflight", max_inflight, 1, 1 << 16)
-    require_work(function, units, len(together))
+    require_within("simulate", "max_inflight", max_inflight, 1, 1 << 16)
+    require_work("simulate", units, len(together))
     chunks = {unit.id: _chunks(topology, together, unit) for unit in units if isinstance(unit, Collective)}
     total = sum(len(sent) for chunk in chunks.values() for sent in chunk)
     if total > MOST_MESSAGES:
-        raise unsupported(function, f"{total} messages", f"at most {MOST_MESSAGES}")
+        raise unsupported("simulate", f"{total} messages", f"at most {MOST_MESSAGES}")
     return _Queues(units, chunks, topology, together, max_inflight).run()
 
 
@@ -202,7 +195,7 @@ def idle(run: Run, queue: str) -> int:
 def _chunks(topology: Topology, devices: Sequence[int], unit: Collective) -> list[list[Sent]]:
     """The messages of each chunk, between places in the unit's ranks. Raises `Failure`."""
     used = [devices[rank] for rank in unit.ranks]
-    nodes = topology.by_node(used)
+    per_node = len(topology.by_node(used)[0]) if unit.algorithm == "hierarchical" else None
     possible = algorithms(topology, used)
     if unit.algorithm not in possible:
         actual = f"unit {unit.id!r} by {unit.algorithm!r} on devices {used}"
@@ -210,13 +203,13 @@ def _chunks(topology: Topology, devices: Sequence[int], unit: Collective) -> lis
 
     @cache
     def sent(size: int) -> list[Sent]:
-        per_node = len(nodes[0]) if unit.algorithm == "hierarchical" else None
         return messages(unit.operation, unit.algorithm, len(used), size, root=unit.root, per_node=per_node)
 
     most = MOST_MESSAGES // max(len(sent(unit.chunk_bytes)), 1)
     if unit.bytes // unit.chunk_bytes > most:
-        actual = f"unit {unit.id!r} in chunks of {unit.chunk_bytes} bytes"
-        raise unsupported("simulate", actual, f"at most {most} chunks")
+        raise unsupported(
+            "simulate", f"unit {unit.id!r} in chunks of {unit.chunk_bytes} bytes", f"at most {most} chunks"
+        )
     return [sent(size) for size in unit.chunks]
 
 
@@ -397,18 +390,15 @@ COMPUTED, SENT = DTYPES["fp32"], DTYPES["bf16"]
 
 
 def data_parallel(layers: int, size: int, picoseconds: int, ranks: Sequence[int]) -> list[Unit]:
-    """A training step: each layer's weights are gathered while the layer before runs; on the way back its gradients
-    are scattered while the layers before it compute theirs (COLL-07.1-01, -03).
-
-    `bytes` are those of a layer's weights, `picoseconds` a layer takes forward, and twice that backward. The backward
-    pass takes the weights of the forward pass.
-    """
+    """A training step: weights are gathered as in `prefetch`; on the way back, which takes twice as long and the
+    weights of the way forward, each layer's gradients are scattered while the layers before it compute theirs
+    (COLL-07.1-01, -03)."""
     units = prefetch(layers, size, picoseconds, ranks)
     before = f"layer{layers - 1}"
     for layer in reversed(range(layers)):
         name = f"backward{layer}"
         units.append(Compute(name, 2 * picoseconds, tuple(ranks), (before,)))
-        units.append(_ring("reduce_scatter", f"scatter{layer}", size, ranks, (name,)))
+        units.append(_collective("reduce_scatter", f"scatter{layer}", size, ranks, (name,)))
         before = name
     return units
 
@@ -416,30 +406,36 @@ def data_parallel(layers: int, size: int, picoseconds: int, ranks: Sequence[int]
 def prefetch(layers: int, size: int, picoseconds: int, ranks: Sequence[int]) -> list[Unit]:
     """A forward pass: the gather of layer k + 1 awaits what layer k awaits, so that both begin together, and layer
     k + 1 awaits it (COLL-07.3-01, -02)."""
-    units: list[Unit] = [_ring("all_gather", "gather0", size, ranks, ())]
+    units: list[Unit] = [_collective("all_gather", "gather0", size, ranks, ())]
     for layer in range(layers):
         awaited = (f"gather{layer}", *((f"layer{layer - 1}",) if layer else ()))
         units.append(Compute(f"layer{layer}", picoseconds, tuple(ranks), awaited))
         if layer + 1 < layers:
-            units.append(_ring("all_gather", f"gather{layer + 1}", size, ranks, awaited))
+            units.append(_collective("all_gather", f"gather{layer + 1}", size, ranks, awaited))
     return units
 
 
 def moe(buckets: int, size: int, picoseconds: int, ranks: Sequence[int]) -> list[Unit]:
     """Experts of every rank, bucket by bucket: while one bucket is computed, others travel (COLL-07.2-01, -02).
 
-    `bytes` are those of a bucket's tokens in fp32 on a rank, `picoseconds` an expert takes. Senders pack tokens and
-    cast them to bf16 chunk by chunk as they send, so that nothing of that takes the compute queue, and bf16 travels
-    (COLL-07.2-03, -04).
+    `size` is the bytes of a bucket's tokens in fp32 on a rank. Senders pack tokens and cast them to bf16 chunk by chunk
+    as they send, so that nothing of that takes the compute queue, and bf16 travels (COLL-07.2-03, -04).
     """
     units: list[Unit] = [Compute("route", picoseconds, tuple(ranks))]
     wire = size // COMPUTED.storage_bytes * SENT.storage_bytes
     for bucket in range(buckets):
-        names = (f"dispatch{bucket}", f"expert{bucket}", f"combine{bucket}")
-        units.append(_exchange(names[0], wire, ranks, ("route",), ("pack", "cast")))
-        units.append(Compute(names[1], picoseconds, tuple(ranks), (names[0],)))
-        units.append(_exchange(names[2], wire, ranks, (names[1],), ("cast",)))
+        dispatched, computed = f"dispatch{bucket}", f"expert{bucket}"
+        units.append(_collective("all_to_all", dispatched, wire, ranks, ("route",), ("pack", "cast")))
+        units.append(Compute(computed, picoseconds, tuple(ranks), (dispatched,)))
+        units.append(_collective("all_to_all", f"combine{bucket}", wire, ranks, (computed,), ("cast",)))
     return units
+
+
+def _collective(
+    operation: str, name: str, size: int, ranks: Sequence[int], after: tuple[str, ...], fused: tuple[str, ...] = ()
+) -> Collective:
+    algorithm = "direct" if operation == "all_to_all" else "ring"
+    return Collective(name, operation, algorithm, size, chunk_bytes(size), tuple(ranks), after=after, fused=fused)
 
 
 PIPELINES: Mapping[str, Callable[[int, int, int, Sequence[int]], list[Unit]]] = {
@@ -447,7 +443,7 @@ PIPELINES: Mapping[str, Callable[[int, int, int, Sequence[int]], list[Unit]]] = 
     "prefetch": prefetch,
     "moe": moe,
 }
-"""By kind; the functions take layers, or buckets, bytes, picoseconds and ranks."""
+"""By kind: functions of layers, or buckets, the bytes of each, the picoseconds that each takes, and ranks."""
 
 
 def chunk_bytes(size: int) -> int:
@@ -467,15 +463,6 @@ def in_sequence(units: Sequence[Unit]) -> list[Unit]:
     """The same work with a barrier after every unit, to compare with; each must follow the units that it awaits."""
     before = ((), *((unit.id,) for unit in units))
     return [replace(unit, after=after) for unit, after in zip(units, before, strict=False)]
-
-
-def _ring(operation: str, name: str, size: int, ranks: Sequence[int], after: tuple[str, ...]) -> Collective:
-    return Collective(name, operation, "ring", size, chunk_bytes(size), tuple(ranks), after=after)
-
-
-def _exchange(name: str, size: int, ranks: Sequence[int], after: tuple[str, ...], fused: tuple[str, ...]) -> Collective:
-    chunk = chunk_bytes(size)
-    return Collective(name, "all_to_all", "direct", size, chunk, tuple(ranks), after=after, fused=fused)
 
 
 # Tokens to their experts: one bucket of experts at a time, by an all-to-all of its own (COLL-07.2-01 to -04).
@@ -506,10 +493,9 @@ def dispatch(
     """
     ranks = len(inputs)
     _require_buckets_fit(inputs, experts, count)
-    per_rank = count // ranks
     buckets = []
-    for bucket in range(per_rank):
-        members = tuple(rank * per_rank + bucket for rank in range(ranks))
+    for bucket in range(count // ranks):
+        members = tuple(rank * (count // ranks) + bucket for rank in range(ranks))
         chosen = [[[t for t, e in enumerate(own) if e == expert] for expert in members] for own in experts]
         rows = max((len(tokens) for own in chosen for tokens in own), default=0)
         packed = [_packed(tokens, own, rows, wire or tokens.dtype) for tokens, own in zip(inputs, chosen, strict=True)]
@@ -521,20 +507,18 @@ def dispatch(
 
 def _packed(tokens: Array, blocks: Sequence[Sequence[int]], rows: int, wire: DType) -> Array:
     """The blocks of a rank, each padded with zeros, in the wire's dtype."""
-    features = tokens.shape[1]
-    packed = np.zeros((len(blocks) * rows, features), tokens.dtype.carrier)
+    packed = np.zeros((len(blocks) * rows, tokens.shape[1]), tokens.dtype.carrier)
     for place, block in enumerate(blocks):
         packed[place * rows : place * rows + len(block)] = tokens.values[list(block)]
     return cast(Array(tokens.dtype, packed), wire)
 
 
 def _require_buckets_fit(inputs: Sequence[Array], experts: Sequence[Sequence[int]], count: int) -> None:
-    ranks = len(inputs)
+    ranks, first = len(inputs), inputs[0]
     if not 1 <= count <= 1 << 12 or count % ranks:
         raise invalid("dispatch", f"{shown(count)} experts for {ranks} ranks", f"a multiple of {ranks}, at most 4096")
     if len(experts) != ranks:
         raise invalid("dispatch", f"experts of {len(experts)} ranks", f"those of {ranks}")
-    first = inputs[0]
     for rank, (tokens, own) in enumerate(zip(inputs, experts, strict=True)):
         if len(tokens.shape) != 2:
             raise invalid("dispatch", f"rank {rank} has {len(tokens.shape)} axes", "tokens and their features")
@@ -545,17 +529,16 @@ def _require_buckets_fit(inputs: Sequence[Array], experts: Sequence[Sequence[int
             raise invalid("dispatch", f"{len(own)} experts of rank {rank}", f"one for each of {tokens.shape[0]} tokens")
         for token, expert in enumerate(own):
             if not 0 <= expert < count:
-                raise invalid(
-                    "dispatch", f"expert {shown(expert)} of token {token} of rank {rank}", f"0 to {count - 1}"
-                )
+                actual = f"expert {shown(expert)} of token {token} of rank {rank}"
+                raise invalid("dispatch", actual, f"0 to {count - 1}")
 
 
-# The chunks of a collective as records of a trace: spans on queues and links, flows between devices, and counters of
-# the credits and bytes that are in use on each link, each way (collectives spec 6).
+# Traces that Perfetto reads (collectives spec 6, 8): the chunks of a collective as spans on queues and links, flows
+# between devices, and counters of the credits and bytes that are in use on each link, each way; and the two queues of
+# every device.
 
 
-COMM_QUEUE = 0
-"""The stream whose row shows the communication queue of a device."""
+COMPUTE_QUEUE, COMM_QUEUE = 0, 1
 
 
 def chunk_trace(
@@ -566,37 +549,24 @@ def chunk_trace(
     chunk: int | None,
     links: Sequence[Link],
 ) -> str:
-    """The trace in the Chrome format, which Perfetto reads: what leaves a device, what it gets, and a flow between.
+    """The trace in the Chrome format: what leaves a device, what it gets, and a flow between.
 
     A message that was lost is one that left alone. `links` are those of the machine.
     """
     records = []
     for number, transfer in enumerate(transfers):
-        sent = transfer.sent
+        sent, (start, end) = transfer.sent, (transfer.start, transfer.end)
         part = f" chunk {sent.first // chunk}" if chunk else ""
         elements = f"elements {sent.first} to {sent.first + sent.elements}"
         name = f"{operation} {sent.source} to {sent.target}, step {sent.step}{part}, {elements}"
-        directions = (
-            [("lost send", sent.source)] if transfer.lost else [("send", sent.source), ("receive", sent.target)]
-        )
-        for direction, rank in directions:
-            leaves = direction != "receive"
-            records.append(
-                Record(
-                    kind="collective",
-                    name=f"{direction} {name}",
-                    stream=COMM_QUEUE,
-                    rank=rank,
-                    device=devices[rank],
-                    enqueued=transfer.start,
-                    start=transfer.start,
-                    stop=transfer.end,
-                    bytes=sent.elements * element_bytes,
-                    link=transfer.links[0] if leaves else None,
-                    flow_out=number if direction == "send" else None,
-                    flow_in=None if leaves else number,
-                )
-            )
+        size, device = sent.elements * element_bytes, devices[sent.source]
+        send = Record("collective", f"send {name}", 0, sent.source, device, start, start, end, size)
+        send = replace(send, link=transfer.links[0], flow_out=number)
+        if transfer.lost:
+            records.append(replace(send, name=f"lost send {name}", flow_out=None))
+        else:
+            receive = replace(send, name=f"receive {name}", rank=sent.target, device=devices[sent.target])
+            records += [send, replace(receive, link=None, flow_out=None, flow_in=number)]
     return trace_text(chrome_trace(records, counters=_counters(transfers, devices, element_bytes, links)))
 
 
@@ -624,31 +594,15 @@ def _counters(
             yield LinkCounter(f"bytes of {way}", time, "in_flight", in_flight)
 
 
-# The two queues of every device as a trace that Perfetto reads: what ran, and which chunks were in flight
-# (collectives spec 6, 8).
-
-
-COMPUTE_QUEUE, COMM_QUEUE_ROW = 0, 1
-
-
 def queue_trace(run: Run, units: Sequence[Unit]) -> str:
     """The trace in the Chrome format, one row for each queue of a device and for chunks that are in flight beside."""
     units_by_id = {unit.id: unit for unit in units}
-    ranks = {device: rank for rank, device in enumerate(run.devices)}
     records = []
     for slot in run.slots:
-        unit, computes = units_by_id[slot.id], slot.queue == "compute"
-        records.append(
-            Record(
-                kind="kernel" if computes else "collective",
-                name=slot.id if computes else f"{slot.id} chunk {slot.chunk}",
-                stream=COMPUTE_QUEUE if computes else COMM_QUEUE_ROW,
-                rank=ranks[slot.device],
-                device=slot.device,
-                enqueued=slot.start,
-                start=slot.start,
-                stop=slot.end,
-                bytes=unit.chunks[slot.chunk] if isinstance(unit, Collective) and slot.chunk is not None else 0,
-            )
-        )
-    return trace_text(chrome_trace(records, Names(streams={COMPUTE_QUEUE: "ComputeQ", COMM_QUEUE_ROW: "CommQ"})))
+        unit, rank, times = units_by_id[slot.id], run.devices.index(slot.device), (slot.start, slot.start, slot.end)
+        if isinstance(unit, Collective) and slot.chunk is not None:
+            name, size = f"{slot.id} chunk {slot.chunk}", unit.chunks[slot.chunk]
+            records.append(Record("collective", name, COMM_QUEUE, rank, slot.device, *times, size))
+        else:
+            records.append(Record("kernel", slot.id, COMPUTE_QUEUE, rank, slot.device, *times))
+    return trace_text(chrome_trace(records, Names(streams={COMPUTE_QUEUE: "ComputeQ", COMM_QUEUE: "CommQ"})))

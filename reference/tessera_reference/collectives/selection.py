@@ -49,9 +49,8 @@ def parse_table(text: str, where: str) -> tuple[Row, ...]:
     Raises `Failure` with TESS_ERR_INVALID_VALUE naming `where` and the row.
     """
     rows = tuple(_row(word.strip(), where) for word in text.split(","))
-    sizes = [row.up_to for row in rows[:-1]]
-    bounds = [size for size in sizes if size is not None]
-    if rows[-1].up_to is not None or len(bounds) < len(sizes):
+    bounds = [row.up_to for row in rows if row.up_to is not None]
+    if rows[-1].up_to is not None or len(bounds) < len(rows) - 1:
         raise invalid(where, shown(text), "sizes in every row but the last, which has none: 1MiB:tree,:ring")
     if any(a >= b for a, b in pairwise(bounds)):
         raise invalid(where, shown(text), "sizes that ascend")
@@ -175,7 +174,9 @@ def choose(
     """
     possible = followed(collective, topology, groups)
     spanning = topology is not None and all(spans_nodes(topology, group) for group in groups)
-    usual = _for(tables()[collective], spanning)
+    usual = tables()[collective]
+    if spanning and usual[-1].algorithm == "ring":
+        usual = (*usual[:-1], replace(usual[-1], algorithm="hierarchical"))
     table = overrides.table or usual
     if hint in possible:
         return Selection(hint, "hint", table)
@@ -209,12 +210,6 @@ def spans_nodes(topology: Topology, devices: Sequence[int]) -> bool:
     return len(nodes) > 1 and {len(node) for node in nodes} == {len(nodes[0])} and len(nodes[0]) > 1
 
 
-def _for(table: tuple[Row, ...], spanning: bool) -> tuple[Row, ...]:
-    """A table of the package, with hierarchical for ring in its last row where every group spans nodes."""
-    last = table[-1]
-    return (*table[:-1], replace(last, algorithm="hierarchical")) if spanning and last.algorithm == "ring" else table
-
-
 # The autotuner: chunk size and chunks in flight from moving percentiles of measurements (collectives spec 5.1, 5.3).
 #
 # COLL-05.1-01 to -06, COLL-05.3-01, -02, -03, COLL-08-18; AMB-COLL-04, AMB-COLL-49. Whole numbers alone: the same
@@ -245,10 +240,10 @@ class Measurement:
     picoseconds: int
 
     def __post_init__(self) -> None:
-        actual = f"a measurement of {self.bytes} bytes, {self.latency} to the first and {self.picoseconds} to the last"
         if not (self.bytes >= 1 and 0 <= self.latency < self.picoseconds):
+            times = f"{self.latency} to the first and {self.picoseconds} to the last"
             expected = "bytes of 1 or more, 0 <= latency < picoseconds"
-            raise invalid("tune", actual, expected)
+            raise invalid("tune", f"a measurement of {self.bytes} bytes, {times}", expected)
 
     @property
     def bandwidth(self) -> int:
@@ -270,7 +265,7 @@ class Knobs:
 
 @dataclass(frozen=True)
 class Limits:
-    """The least and the most of the knobs that are adapted, for instance those of a topology (`chunk_limits`)."""
+    """The least and the most of the knobs that are adapted, for instance those of a topology (`check_chunks`)."""
 
     chunk_bytes: tuple[int, int] = (4096, 16 << 20)
     max_inflight: tuple[int, int] = (1, 64)
@@ -314,26 +309,28 @@ class Autotuner:
             self.pinned = self.knobs == before and self._stable()
         return Step(self.knobs, self.pinned)
 
+    def _measured(self) -> tuple[list[int], list[int]]:
+        """Return the latencies and the bandwidths."""
+        return [chunk.latency for chunk in self._window], [chunk.bandwidth for chunk in self._window]
+
     def _adapt(self) -> None:
         """Move each knob by one step.
 
         Chunks follow the median latency; the chunks in flight bridge the ninetieth percentile, that of slow ones.
         """
-        latencies = [measurement.latency for measurement in self._window]
-        bandwidth = percentile([measurement.bandwidth for measurement in self._window], 50)
-        filling = bandwidth * percentile(latencies, 50) // _SECOND
-        chunk = _step(self.knobs.chunk_bytes, _power_of_two(SHARE * filling), self.limits.chunk_bytes)
+        latencies, bandwidths = self._measured()
+        bandwidth = percentile(bandwidths, 50)
+        filling = SHARE * (bandwidth * percentile(latencies, 50) // _SECOND)
+        least_power = 1 << max(0, filling - 1).bit_length()
+        chunk = _step(self.knobs.chunk_bytes, least_power, self.limits.chunk_bytes)
         slow = bandwidth * percentile(latencies, 90)
         inflight = _step(self.knobs.max_inflight, 1 + -(-slow // (_SECOND * chunk)), self.limits.max_inflight)
         self.knobs = replace(self.knobs, chunk_bytes=chunk, max_inflight=inflight)
 
     def _stable(self) -> bool:
-        every = (
-            [measurement.latency for measurement in self._window],
-            [measurement.bandwidth for measurement in self._window],
-        )
         return len(self._window) == WINDOW and all(
-            STEADY * (percentile(values, 90) - percentile(values, 10)) <= percentile(values, 50) for values in every
+            STEADY * (percentile(values, 90) - percentile(values, 10)) <= percentile(values, 50)
+            for values in self._measured()
         )
 
 
@@ -346,11 +343,6 @@ def tune(measurements: Iterable[Measurement], knobs: Knobs, limits: Limits | Non
 def percentile(values: Sequence[int], percent: int) -> int:
     """By nearest rank: the least value that so many percent of the values do not exceed."""
     return sorted(values)[max(1, -(-percent * len(values) // 100)) - 1]
-
-
-def _power_of_two(value: int) -> int:
-    """The least power of two that is not below a value."""
-    return 1 << max(0, value - 1).bit_length()
 
 
 def _step(value: int, target: int, limits: tuple[int, int]) -> int:
@@ -369,15 +361,9 @@ def estimate(alpha: int, hops: int, size: int, bandwidth: int) -> int:
 
     Raises `Failure` with TESS_ERR_INVALID_VALUE for a negative number, and for no bandwidth.
     """
-    for name, value, least in (
-        ("alpha", alpha, 0),
-        ("hops", hops, 0),
-        ("bytes", size, 0),
-        ("bandwidth", bandwidth, 1),
-    ):
+    for name, value, least in (("alpha", alpha, 0), ("hops", hops, 0), ("bytes", size, 0), ("bandwidth", bandwidth, 1)):
         if value < least:
-            expected = f"{least} or more"
-            raise invalid("estimate", f"{name} {shown(value)}", expected)
+            raise invalid("estimate", f"{name} {shown(value)}", f"{least} or more")
     return alpha * hops + carrying(size, bandwidth)
 
 
@@ -388,23 +374,12 @@ def overlap_score(compute: Iterable[Sequence[int]], communication: Iterable[Sequ
     intervals [start, end] of work, in any order, which may overlap. Raises `Failure` with TESS_ERR_INVALID_VALUE for
     an interval that ends before it starts.
     """
-    one, other = _busy("compute", compute), _busy("communication", communication)
-    either = Intervals()
-    for start, stop in (*one, *other):
-        either.add(start, stop)
-    total = _length(either)
-    return Fraction(_length(one) + _length(other) - total, total) if total else Fraction(1)
-
-
-def _busy(queue: str, intervals: Iterable[Sequence[int]]) -> Intervals:
-    busy = Intervals()
-    for at, (start, end) in enumerate(intervals):
-        if end < start:
-            actual = f"{queue}[{at}] is {shown([start, end])}"
-            raise invalid("overlap_score", actual, "an end not before the start")
-        busy.add(start, end)
-    return busy
-
-
-def _length(intervals: Intervals) -> int:
-    return sum(stop - start for start, stop in intervals)
+    busy = [Intervals(), Intervals(), Intervals()]  # of computations, of communication, of either
+    for queue, name, intervals in ((0, "compute", compute), (1, "communication", communication)):
+        for at, (start, end) in enumerate(intervals):
+            if end < start:
+                raise invalid("overlap_score", f"{name}[{at}] is {shown([start, end])}", "an end not before the start")
+            busy[queue].add(start, end)
+            busy[2].add(start, end)
+    one, other, either = (sum(stop - start for start, stop in intervals) for intervals in busy)
+    return Fraction(one + other - either, either) if either else Fraction(1)

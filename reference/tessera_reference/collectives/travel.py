@@ -4,12 +4,14 @@ Collectives spec 4.2, 4.3."""
 
 from __future__ import annotations
 
-import heapq
-from collections import Counter, deque
+from bisect import bisect_left, insort
+from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
+from heapq import merge
 from itertools import groupby, pairwise
+from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -39,9 +41,6 @@ from .schedules import ALGORITHMS, Maker, maker, require_known
 # are left. What had not left takes that way too. Where there is none, the collective fails.
 
 
-Number: TypeAlias = tuple[int, int]
-"""The place of a message in the order of messages: higher priorities first, then those added first."""
-
 Part = Hashable
 """Messages that wait for one another: a chunk of a collective."""
 
@@ -67,62 +66,51 @@ class Cut:
 
 @dataclass(eq=False, slots=True)
 class _Lane:
-    """One direction of a link."""
+    """One direction of a link, and the messages that wait for it, in order of their numbers."""
 
     credits: int
     free: bool = True
-    waiting: dict[Number, _Unit] = field(default_factory=dict)
+    waiting: list[_Unit] = field(default_factory=list)
 
-    ordered: bool = True
-    """True if those that wait are in order of their numbers."""
-
-    def hold(self, unit: _Unit) -> None:
-        """Let a message wait."""
-        self.ordered = self.ordered and (not self.waiting or next(reversed(self.waiting)) <= unit.number)
-        self.waiting[unit.number] = unit
-
-    def in_order(self) -> Iterable[_Unit]:
-        """Return the messages that wait, in order of their numbers."""
-        if not self.ordered:
-            self.waiting = dict(sorted(self.waiting.items()))
-            self.ordered = True
-        return self.waiting.values()
+    def while_open(self) -> Iterator[_Unit]:
+        """Yield the messages that wait, until one of them has left, which closes the lane."""
+        for unit in tuple(self.waiting):
+            if not (self.free and self.credits):
+                return
+            yield unit
 
 
 @dataclass(eq=False, slots=True)
 class _Unit:
-    """A message that is to travel."""
+    """A message that is to travel, by a way that it occupies for a time."""
 
-    number: Number
+    number: int
+    """Its place among the messages: higher priorities first, then those added first."""
     sent: Sent
     part: Part
+    devices: tuple[int, int]
+    bytes: int
     way: Way
     lanes: tuple[_Lane, ...]
     lasts: int
-    """The time for which it occupies its links."""
     receiver: _Needs
+    waits: bool = False
+    in_flight: bool = False
+
+    def stop_waiting(self) -> None:
+        """Take the message from the lanes at which it waits."""
+        for lane in self.lanes if self.waits else ():
+            del lane.waiting[bisect_left(lane.waiting, self.number, key=NUMBER)]
+        self.waits = False
+
+    def travelled(self, arrival: int, end: int, lost: bool = False) -> Transfer:
+        """Return the record of a message that arrives, or would have arrived, at a time, and ends at one."""
+        return Transfer(self.sent, self.way.links, arrival - self.lasts - self.way.latency - FIXED, end, lost)
 
 
-def _in_turn(ready: Sequence[_Unit], lanes: Iterable[_Lane]) -> Iterator[_Unit]:
-    """Yield, in order of their numbers, the messages that are ready and those that wait at open lanes.
+NUMBER = attrgetter("number")
 
-    Once a message has left by a lane, which closes it, those behind it are not asked.
-    """
-    opened = [lane for lane in lanes if lane.waiting and lane.free and lane.credits]
-    rows = [(None, iter(ready)), *((lane, iter(lane.in_order())) for lane in opened)]
-    first = [(next(units, None), place) for place, (_, units) in enumerate(rows)]
-    following = [(unit.number, place, unit) for unit, place in first if unit is not None]
-    heapq.heapify(following)
-    while following:
-        _, place, unit = following[0]
-        lane, units = rows[place]
-        if lane is None or (lane.free and lane.credits):
-            yield unit
-        after = next(units, None) if lane is None or (lane.free and lane.credits) else None
-        if after is None:
-            heapq.heappop(following)
-        else:
-            heapq.heapreplace(following, (after.number, place, after))
+_FEWER_MESSAGES = 1 << 64
 
 
 class _Due(NamedTuple):
@@ -135,33 +123,27 @@ class _Due(NamedTuple):
 class _Needs:
     """The inputs that one rank still lacks for one part, step by step, and the messages it then sends."""
 
-    __slots__ = ("_at", "_missing", "_steps", "to_send")
+    __slots__ = ("missing", "steps", "to_send")
 
     def __init__(self) -> None:
-        self._missing: dict[int, int] = {}
-        self._steps: list[int] = []
-        self._at = 0
+        self.missing: dict[int, int] = {}
+        self.steps: deque[int] = deque()
+        """The steps of which messages may be missing, in order."""
         self.to_send: deque[_Unit] = deque()
 
     def expect(self, step: int) -> None:
         """One message more of a step, none of which is before those of earlier calls."""
-        if step not in self._missing:
-            self._missing[step] = 0
-            self._steps.append(step)
-        self._missing[step] += 1
+        if step not in self.missing:
+            self.missing[step] = 0
+            self.steps.append(step)
+        self.missing[step] += 1
 
-    def arrived(self, step: int) -> Sequence[_Unit]:
-        """Record an arrival; return the messages that wait no longer."""
-        self._missing[step] -= 1
-        return () if self._missing[step] else self.ready()
-
-    def ready(self) -> Sequence[_Unit]:
-        """The messages that wait no longer: nothing of an earlier step is missing."""
-        steps, missing = self._steps, self._missing
-        while self._at < len(steps) and not missing[steps[self._at]]:
-            self._at += 1
+    def ready(self) -> list[_Unit]:
+        """Return the messages that wait no longer: nothing of an earlier step is missing."""
+        while self.steps and not self.missing[self.steps[0]]:
+            self.steps.popleft()
         ready = []
-        while self.to_send and (self._at == len(steps) or self.to_send[0].sent.step <= steps[self._at]):
+        while self.to_send and not (self.steps and self.steps[0] < self.to_send[0].sent.step):
             ready.append(self.to_send.popleft())
         return ready
 
@@ -221,12 +203,11 @@ class Progress:
         self._path = path
         self._down = down.union(cut.link for cut in cuts if cut.at <= 0)
         self._cuts = deque(sorted(cut for cut in cuts if cut.at > 0))
-        self._checked = bool(cuts)
         self._lanes = {(link.name, end): _Lane(link.credits) for link in topology.links for end in (link.a, link.b)}
         self._ways: dict[tuple[int, int], tuple[Way, tuple[_Lane, ...]]] = {}
         self._needs: dict[Part, dict[int, _Needs]] = {}
-        self._added: dict[Part, dict[int, _Needs]] = {}
-        self._of: dict[Part, tuple[Sequence[int], int]] = {}
+        """By part and rank."""
+        self._added: set[Part] = set()
         self._count = 0
         self._due: dict[int, _Due] = {}
         for cut in self._cuts:
@@ -237,19 +218,18 @@ class Progress:
     ) -> None:
         """Messages of ranks on these devices, in order of their steps, which wait for those of the same part.
 
-        All messages of a part are of the same devices and have elements of the same size.
-
         Raises `Failure` with TESS_ERR_LAUNCH_FAILED where devices are cut off.
         """
-        needs = self._added[part] = self._needs.setdefault(part, {})
-        self._of[part] = devices, element_bytes
+        self._added.add(part)
+        needs = self._needs.setdefault(part, defaultdict(_Needs))
         for message in sent:
-            way, lanes = self._way(devices[message.source], devices[message.target])
-            sender = needs.get(message.source) or needs.setdefault(message.source, _Needs())
-            receiver = needs.get(message.target) or needs.setdefault(message.target, _Needs())
-            lasts = way.time(message.elements * element_bytes)
+            ends, size = (devices[message.source], devices[message.target]), message.elements * element_bytes
+            way, lanes = self._way(*ends)
+            receiver = needs[message.target]
             receiver.expect(message.step)
-            sender.to_send.append(_Unit((-priority, self._count), message, part, way, lanes, lasts, receiver))
+            number = self._count - priority * _FEWER_MESSAGES
+            unit = _Unit(number, message, part, ends, size, way, lanes, way.time(size), receiver)
+            needs[message.source].to_send.append(unit)
             self._count += 1
 
     def has_credits(self, devices: Sequence[int], sent: Iterable[Sent]) -> bool:
@@ -259,46 +239,36 @@ class Progress:
 
     def start(self) -> None:
         """Let go of what was added all that waits for nothing."""
-        ready = [unit for part in self._added.values() for needs in part.values() for unit in needs.ready()]
+        ready = [unit for part in self._added for needs in self._needs[part].values() for unit in needs.ready()]
         self._added.clear()
-        self._let_go(sorted(ready, key=lambda unit: unit.number), self._engine.now)
+        self._let_go(sorted(ready, key=NUMBER), self._engine.now)
 
     def _happen(self) -> None:
         """Let happen what is due now: links are left free, messages arrive, links fail, and others leave."""
         now = self._engine.now
         due = self._due.pop(now)
-        ready: dict[Number, _Unit] = {}
+        ready: list[_Unit] = []
         changed: dict[int, _Lane] = {}
         for unit in due.sent:
             for lane in unit.lanes:
                 lane.free = True
                 changed[id(lane)] = lane
-        due.arrived.sort(key=lambda unit: unit.number)
-        for unit in due.arrived:
+        for unit in sorted(due.arrived, key=NUMBER):
             for lane in unit.lanes:
                 lane.credits += 1
                 changed[id(lane)] = lane
-            ready.update((other.number, other) for other in unit.receiver.arrived(unit.sent.step))
-            start = now - unit.lasts - unit.way.latency - FIXED
-            self._arrived(unit.part, Transfer(unit.sent, unit.way.links, start, now))
+            receiver, step = unit.receiver, unit.sent.step
+            receiver.missing[step] -= 1
+            if not receiver.missing[step]:
+                ready += receiver.ready()
+            self._arrived(unit.part, unit.travelled(now, now))
         if self._cuts and self._cuts[0].at == now:
-            ready.update(self._cut(now, tuple(ready.values())))
-        self._let_go(_in_turn(sorted(ready.values(), key=lambda unit: unit.number), changed.values()), now)
-        if self._checked:
-            self.check()
+            ready += self._cut(now, ready)
+        opened = [lane.while_open() for lane in changed.values() if lane.waiting]
+        self._let_go(merge(sorted(ready, key=NUMBER), *opened, key=NUMBER), now)
 
-    def check(self) -> None:
-        """Every link has all of its credits, each way, but for those of the messages in flight on it."""
-        in_use = Counter(
-            direction for due in self._due.values() for unit in due.arrived for direction in unit.way.directions
-        )
-        for link in self._topology.links:
-            for end in (link.a, link.b):
-                left, out = self._lanes[link.name, end].credits, in_use[link.name, end]
-                assert left + out == link.credits, f"{link.name} from {end}: {left} credits left, {out} taken"
-
-    def _cut(self, now: int, leaving: Sequence[_Unit]) -> dict[Number, _Unit]:
-        """Let the links fail that fail now. Returns, by number, what may be able to leave: what was lost, what waits.
+    def _cut(self, now: int, leaving: Sequence[_Unit]) -> list[_Unit]:
+        """Let the links fail that fail now. Returns what may be able to leave: what was lost, and what waits.
 
         Messages whose way a failed link was on get another one, also those that are about to leave. Raises `Failure`.
         """
@@ -308,12 +278,12 @@ class Progress:
         self._down |= failed
         self._ways.clear()
         lost = self._lose(now, failed)
-        waiting = {number: unit for lane in self._lanes.values() for number, unit in lane.waiting.items()}
+        waiting = list({id(unit): unit for lane in self._lanes.values() for unit in lane.waiting}.values())
         later = [unit for part in self._needs.values() for needs in part.values() for unit in needs.to_send]
-        for unit in (*lost, *waiting.values(), *leaving, *later):
+        for unit in (*lost, *waiting, *leaving, *later):
             if not failed.isdisjoint(unit.way.links):
                 self._reroute(unit)
-        return waiting | {unit.number: unit for unit in lost}
+        return [*lost, *waiting]
 
     def _lose(self, now: int, failed: Set[str]) -> list[_Unit]:
         """Take back the messages in flight on links that fail: their links are free, and have their credits again."""
@@ -325,39 +295,43 @@ class Progress:
             for unit in _taken_out(due.arrived, failed):
                 for lane in unit.lanes:
                     lane.credits += 1
-                start = arrival - unit.lasts - unit.way.latency - FIXED
-                self.lost.append(Transfer(unit.sent, unit.way.links, start, now, lost=True))
+                unit.in_flight = False
+                self.lost.append(unit.travelled(arrival, now, lost=True))
                 lost.append(unit)
         return lost
 
     def _reroute(self, unit: _Unit) -> None:
         """Give a message that is not in flight the way there is now. Raises `Failure` where there is none."""
-        devices, element_bytes = self._of[unit.part]
-        for lane in unit.lanes:
-            lane.waiting.pop(unit.number, None)
-        unit.way, unit.lanes = self._way(devices[unit.sent.source], devices[unit.sent.target])
-        unit.lasts = unit.way.time(unit.sent.elements * element_bytes)
+        unit.stop_waiting()
+        unit.way, unit.lanes = self._way(*unit.devices)
+        unit.lasts = unit.way.time(unit.bytes)
 
     def _let_go(self, units: Iterable[_Unit], now: int) -> None:
-        """Start each message whose links are free and have credits; the others wait at their links."""
-        waiting = []
+        """Start each message whose links are free and have credits; the others wait at their links.
+
+        A message that waits at several links may be named by each.
+        """
         for unit in units:
-            lanes = unit.lanes
-            for lane in lanes:
+            if unit.in_flight:
+                continue
+            for lane in unit.lanes:
                 if not (lane.free and lane.credits):
-                    waiting.append(unit)
+                    self._hold(unit)
                     break
             else:
-                for lane in lanes:
+                unit.stop_waiting()
+                unit.in_flight = True
+                for lane in unit.lanes:
                     lane.free = False
                     lane.credits -= 1
-                    lane.waiting.pop(unit.number, None)
                 self._at(now + unit.lasts).sent.append(unit)
                 self._at(now + unit.lasts + unit.way.latency + FIXED).arrived.append(unit)
-        for unit in waiting:
-            if unit.number not in unit.lanes[0].waiting:
-                for lane in unit.lanes:
-                    lane.hold(unit)
+
+    def _hold(self, unit: _Unit) -> None:
+        """Let a message wait at all of its links."""
+        for lane in unit.lanes if not unit.waits else ():
+            insort(lane.waiting, unit, key=NUMBER)
+        unit.waits = True
 
     def _at(self, time: int) -> _Due:
         """Return the events of a time."""
@@ -404,10 +378,12 @@ def algorithms(topology: Topology, devices: Sequence[int], down: frozenset[str] 
     """
     if any(topology.route(devices[0], device, down) is None for device in devices):
         return ()
-    possible = tuple(ALGORITHMS)
-    if _is_hierarchy(topology, devices, down):
-        return possible
-    return tuple(name for name in possible if name != "hierarchical")
+    nodes = topology.by_node(devices)
+    hierarchy = len({len(node) for node in nodes}) == 1
+    if len(nodes) == 1:
+        switches = [switch.name for switch in topology.switches if switch.node is not None]
+        hierarchy = any(all(len(topology.route(end, to, down) or ()) == 1 for end in devices) for to in switches)
+    return tuple(name for name in ALGORITHMS if hierarchy or name != "hierarchical")
 
 
 def collective_duration(
@@ -417,7 +393,6 @@ def collective_duration(
     size: int,
     algorithm: str,
     root: int = 0,
-    down: frozenset[str] = frozenset(),
     path: str = "auto",
     cuts: tuple[Cut, ...] = (),
 ) -> int:
@@ -434,15 +409,14 @@ def collective_duration(
         raise invalid(collective, f"root {shown(root)}", f"0 to {len(devices) - 1}")
     if len(devices) == 1 or size == 0:
         return 0
-    possible = algorithms(topology, devices, down)
+    possible, named = algorithms(topology, devices), f"devices {', '.join(map(str, devices))}"
     if not possible:
-        actual = f"devices {', '.join(map(str, devices))}, some of which are cut off from others"
+        actual = f"{named}, some of which are cut off from others"
         raise Failure(Status.TESS_ERR_LAUNCH_FAILED, collective, actual, "links that are not down")
     if algorithm not in possible:
-        actual = f"algorithm {algorithm!r} for devices {', '.join(map(str, devices))}"
-        raise unsupported(collective, actual, f"one of {', '.join(possible)}")
+        raise unsupported(collective, f"algorithm {algorithm!r} for {named}", f"one of {', '.join(possible)}")
     around = (*devices[root:], *devices[:root])
-    return _duration(topology, around, collective, size, algorithm, maker(algorithm), down, path, cuts)
+    return _duration(topology, around, collective, size, algorithm, maker(algorithm), path, cuts)
 
 
 @lru_cache(maxsize=4096)
@@ -453,7 +427,6 @@ def _duration(
     size: int,
     algorithm: str,
     make: Maker,
-    down: frozenset[str],
     path: str,
     cuts: tuple[Cut, ...],
 ) -> int:
@@ -462,20 +435,10 @@ def _duration(
     together = tuple(device for node in nodes for device in node)
     if VECTORS and len(together) > FEW and path == "auto" and not cuts:  # only the engine follows a path, and cuts
         for shortcut in (alike_duration, ring_duration):
-            if (duration := shortcut(topology, together, collective, algorithm, size, down)) is not None:
+            if (duration := shortcut(topology, together, collective, algorithm, size)) is not None:
                 return duration
     sent = messages(collective, algorithm, len(devices), size, per_node=len(nodes[0]))
-    return max(
-        (transfer.end for transfer in travel(topology, together, sent, 1, down=down, path=path, cuts=cuts)), default=0
-    )
-
-
-def _is_hierarchy(topology: Topology, devices: Sequence[int], down: frozenset[str]) -> bool:
-    nodes = topology.by_node(devices)
-    if len(nodes) > 1:
-        return len({len(node) for node in nodes}) == 1
-    switches = [switch.name for switch in topology.switches if switch.node is not None]
-    return any(all(len(topology.route(device, switch, down) or ()) == 1 for device in devices) for switch in switches)
+    return max((transfer.end for transfer in travel(topology, together, sent, 1, path=path, cuts=cuts)), default=0)
 
 
 _ROUNDS: Mapping[str, Callable[[int], list[tuple[int, int]]]] = {
@@ -487,26 +450,21 @@ _ROUNDS: Mapping[str, Callable[[int], list[tuple[int, int]]]] = {
 """The messages that a rank sends in each step of combining, and the shares in each; spreading is the way back."""
 
 
-def alike_duration(
-    topology: Topology, devices: Devices, collective: str, algorithm: str, size: int, down: frozenset[str]
-) -> int | None:
+def alike_duration(topology: Topology, devices: Devices, collective: str, algorithm: str, size: int) -> int | None:
     """Return the duration of a collective whose ranks are all alike, or None where they are not.
 
     One switch joins them by like links, and all shares are of one size, so that at each time all have sent and
     received as much.
     """
     ranks = len(devices)
-    links = like_links(topology, devices, down) if size % ranks == 0 else None
+    links = like_links(topology, devices) if size % ranks == 0 else None
     if links is None or collective == "broadcast" or algorithm not in _ROUNDS:
         return None
     if algorithm == "halving_doubling" and ranks & (ranks - 1):
         return None
     combining = _ROUNDS[algorithm](ranks)
-    rounds = {
-        "all_reduce": [*combining, *reversed(combining)],
-        "reduce_scatter": combining,
-        "all_gather": combining[::-1],
-    }[collective]
+    spreading = combining[::-1]
+    rounds = {"all_reduce": combining + spreading, "reduce_scatter": combining, "all_gather": spreading}[collective]
     way = Way((), 2 * links.latency, links.bandwidth)
     arrived = free = 0
     in_flight = deque([0] * links.credits, maxlen=links.credits)
@@ -519,9 +477,7 @@ def alike_duration(
     return arrived
 
 
-def ring_duration(
-    topology: Topology, devices: Devices, collective: str, algorithm: str, size: int, down: frozenset[str]
-) -> int | None:
+def ring_duration(topology: Topology, devices: Devices, collective: str, algorithm: str, size: int) -> int | None:
     """Return the duration of a ring whose messages share no link with those of other ranks, or None of other cases.
 
     A rank sends on what has just come, by one way, so that its messages leave in order; `ends` are the arrivals of
@@ -530,7 +486,7 @@ def ring_duration(
     ranks = len(devices)
     if algorithm != "ring" or collective == "broadcast" or size < ranks:
         return None
-    ways = [way_between(topology, *pair, down) for pair in pairwise((*devices, devices[0]))]
+    ways = [way_between(topology, *pair, frozenset()) for pair in pairwise((*devices, devices[0]))]
     directions = [direction for way in ways for direction in way.directions]
     if len(set(directions)) < len(directions):
         return None

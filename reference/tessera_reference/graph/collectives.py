@@ -29,12 +29,10 @@ from ..numerics.array import Array
 from ..numerics.collectives import (
     REDUCTIONS,
     all_gather,
-    all_reduce,
     all_to_all,
     alternative,
     broadcast,
     parts,
-    reduce_scatter,
     reduced,
 )
 from ..numerics.formats import dtype
@@ -49,24 +47,25 @@ def resolve_axis(meshes: Mapping[str, Mesh], axis: str, mesh: str | None) -> tup
     Raises `Refusal` of category distributed.
     """
     if not meshes:
-        message = f"axis {axis} is of no mesh: the module declares none"
-        requirement = f"a mesh with an axis {axis}"
         remedy = f"declare one: mesh g = mesh<axes=[{axis}], shape=[2]>;"
-        raise Refusal("distributed", message, requirement, "LANG-05.4-04", remedy)
+        raise _refusal(f"axis {axis} is of no mesh: the module declares none", f"a mesh with an axis {axis}", remedy)
     if mesh is None and len(meshes) != 1:
         message = f"which mesh has the axis {axis}? There are {', '.join(meshes)}"
-        requirement = "a mesh by name, where the module declares several"
-        raise Refusal("distributed", message, requirement, "AMB-LANG-108", f"name it: mesh={next(iter(meshes), '')}")
+        remedy = f"name it: mesh={next(iter(meshes), '')}"
+        raise _refusal(message, "a mesh by name, where the module declares several", remedy, "AMB-LANG-108")
     name = next(iter(meshes)) if mesh is None else mesh
     if name not in meshes:
-        message = f"unknown mesh {name!r}"
-        raise Refusal("distributed", message, f"one of {', '.join(meshes)}", "AMB-LANG-108", did_you_mean(name, meshes))
+        remedy = did_you_mean(name, meshes)
+        raise _refusal(f"unknown mesh {name!r}", f"one of {', '.join(meshes)}", remedy, "AMB-LANG-108")
     axes = dict(zip(meshes[name].axes, meshes[name].shape, strict=True))
     if axis not in axes:
-        message = f"mesh {name} has no axis {axis!r}"
-        requirement = f"one of its axes: {', '.join(axes)}"
-        raise Refusal("distributed", message, requirement, "LANG-05.4-04", did_you_mean(axis, axes))
+        remedy = did_you_mean(axis, axes)
+        raise _refusal(f"mesh {name} has no axis {axis!r}", f"one of its axes: {', '.join(axes)}", remedy)
     return name, axes[axis]
+
+
+def _refusal(message: str, requirement: str, remedy: str = "", clause: str = "LANG-05.4-04") -> Refusal:
+    return Refusal("distributed", message, requirement, clause, remedy)
 
 
 # Collectives between the ranks of a mesh (spec sections 5.2, 9, 15; AMB-LANG-57, AMB-LANG-108, AMB-LANG-109).
@@ -84,15 +83,12 @@ OPERATORS = ("sum", "max", "min")
 
 def missing_declaration(collective: type[Collective], attribute: str) -> Refusal:
     """Return the refusal of a collective that declares no axis or no operator (LANG-09-02, LANG-09-03)."""
-    spelling = (*collective.spellings, collective.name)[0]
-    axis = attribute == "axis"
-    return Refusal(
-        "distributed",
-        f"{spelling} declares no {attribute}",
-        "the axis of the mesh along which ranks communicate" if axis else f"op, one of {', '.join(OPERATORS)}",
-        "LANG-09-02" if axis else "LANG-09-03",
-        "say along which axis: axis=dp" if axis else 'say what is computed: op="sum"',
-    )
+    message = f"{(*collective.spellings, collective.name)[0]} declares no {attribute}"
+    if attribute == "axis":
+        requirement = "the axis of the mesh along which ranks communicate"
+        return _refusal(message, requirement, "say along which axis: axis=dp", "LANG-09-02")
+    requirement = f"op, one of {', '.join(OPERATORS)}"
+    return _refusal(message, requirement, 'say what is computed: op="sum"', "LANG-09-03")
 
 
 @dataclass(frozen=True)
@@ -121,9 +117,7 @@ class Collective(Stepwise):
     def infer(self) -> Numeric:
         """The type of each rank's result; the axis has been found in a mesh."""
         if self.group <= 0:
-            raise Refusal(
-                "distributed", f"axis {self.axis} is of no mesh", "an axis of the mesh in force", "LANG-05.4-04"
-            )
+            raise _refusal(f"axis {self.axis} is of no mesh", "an axis of the mesh in force")
         return self.given()
 
     def steps(self, x: Array, env: StepEnvironment) -> Steps:
@@ -168,22 +162,20 @@ class Reducing(Collective):
     def infer(self) -> Numeric:
         """`op` is one of those that there are and defined on the operand's dtype."""
         if self.op not in self.operators:
-            message = f"op is {self.op!r}"
-            requirement = f"one of {', '.join(self.operators)}"
-            remedy = self._instead() or did_you_mean(self.op, self.operators)
-            raise Refusal("distributed", message, requirement, "AMB-LANG-76", remedy)
-        instead = alternative(self.op, self.x.dtype)
-        if instead is not None:
-            raise Refusal("types", f"{self.op} is not defined on {self.x.dtype}", instead or "", "LANG-11-01")
+            instead = f"tessera.collective.{self.short_name} has it" if self.op in REDUCTIONS else ""  # AMB-COLL-95
+            remedy = instead or did_you_mean(self.op, self.operators)
+            raise _refusal(f"op is {self.op!r}", f"one of {', '.join(self.operators)}", remedy, "AMB-LANG-76")
+        if (others := alternative(self.op, self.x.dtype)) is not None:
+            raise Refusal("types", f"{self.op} is not defined on {self.x.dtype}", others, "LANG-11-01")
         return super().infer()
 
-    @abstractmethod
-    def dealt(self, reduced: Array, ranks: int) -> Sequence[Array]:
-        """Return the part of the combination that each of so many ranks gets."""
+    def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
+        """The combination over the canonical tree, dealt out (LANG-09-05, LANG-09-06)."""
+        return self.dealt(reduced(self.op, contributions), len(contributions))
 
-    def _instead(self) -> str:
-        """The collectives that have the operator which this one lacks (AMB-COLL-95)."""
-        return f"tessera.collective.{self.short_name} has it" if self.op in REDUCTIONS else ""
+    @abstractmethod
+    def dealt(self, whole: Array, ranks: int) -> Sequence[Array]:
+        """Return the part of the combination that each of so many ranks gets."""
 
     def shared(self, dy: Value, x: Value, y: Value, build: Builder) -> Value:
         """The gradient of a maximum or minimum y: dy where x equals y, in equal shares where several ranks do."""
@@ -205,12 +197,8 @@ class AllReduce(Reducing):
     def given(self) -> Numeric:
         return self.x
 
-    def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
-        """The combination over the canonical tree (LANG-09-05, LANG-09-06)."""
-        return all_reduce(contributions, self.op)
-
-    def dealt(self, reduced: Array, ranks: int) -> Sequence[Array]:
-        return (reduced,) * ranks
+    def dealt(self, whole: Array, ranks: int) -> Sequence[Array]:
+        return (whole,) * ranks
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
         """The sum of all gradients; of a maximum or minimum, for the contributions equal to it, in equal shares."""
@@ -234,12 +222,8 @@ class ReduceScatter(Reducing):
     def given(self) -> Tensor:
         return _part(self.x, self.dim, self.group)
 
-    def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
-        """The parts of the combination over the canonical tree (LANG-09-05, LANG-09-06)."""
-        return reduce_scatter(contributions, self.op, dim=self.dim)
-
-    def dealt(self, reduced: Array, ranks: int) -> Sequence[Array]:
-        return parts(reduced, self.dim, ranks)
+    def dealt(self, whole: Array, ranks: int) -> Sequence[Array]:
+        return parts(whole, self.dim, ranks)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
         """The gradients of all parts; of a maximum or minimum, for the contributions equal to it, in equal shares."""
@@ -337,7 +321,7 @@ class RootSum(Collective):
 def _require_root(root: int, collective: Collective) -> None:
     if not 0 <= root < collective.group:
         message = f"root {root} is not along axis {collective.axis}"
-        raise Refusal("distributed", message, f"0 <= root <= {collective.group - 1}", "AMB-RT-02")
+        raise _refusal(message, f"0 <= root <= {collective.group - 1}", clause="AMB-RT-02")
 
 
 def _part(x: Tensor, dim: int, group: int) -> Tensor:
@@ -346,7 +330,7 @@ def _part(x: Tensor, dim: int, group: int) -> Tensor:
     extent = x.shape[dim]
     if isinstance(extent, int) and extent % group != 0:
         message = f"dimension {dim % x.rank} of {x} has no {group} equal parts"
-        raise Refusal("distributed", message, f"an extent that the {group} ranks of the group divide", "AMB-RT-04")
+        raise _refusal(message, f"an extent that the {group} ranks of the group divide", clause="AMB-RT-04")
     return _with_extent(x, dim, extent // group if isinstance(extent, int) else extent if group == 1 else "?")
 
 

@@ -1,17 +1,16 @@
 """Collectives: the data of each rank of a group after a collective (runtime 4.6; collectives spec 2; language spec 9).
 
-The reductions as data, and five functions of contributions in order of the axis coordinate, an operator, and the order
-of combination. Graph IR, the C API, `collectives.run` and plans of programs call them. Leaves out how data travel
+The reductions as data, and functions of contributions in order of the axis coordinate: their combination, and what only
+moves. Graph IR, the C API, `collectives.run` and plans of programs call them. Leaves out how data travel
 (`collectives.operations`) and who refuses with which error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from . import reductions
 from .array import Array
@@ -46,36 +45,17 @@ def alternative(op: str, dtype: DType) -> str | None:
     return alternatives.get(dtype.kind, "sum, since complex numbers have no order")
 
 
-# The five collectives (LANG-09-05, LANG-09-06, RT-04.6-08 to -13; AMB-RT-02, -04, AMB-COLL-10).
+# The collectives (LANG-09-05, LANG-09-06, RT-04.6-08 to -13; AMB-RT-02, -04, AMB-COLL-10).
 #
-# Values are combined in the accumulator type and rounded once. Without an order this is the canonical tree; an order
-# gives elements of the flat tensor to trees, each element to one.
+# Values are combined in the accumulator type and rounded once.
 
 
-Order: TypeAlias = Iterable[tuple[Tree, slice | npt.NDArray[np.int64]]]
-
-
-def reduced(op: str, contributions: Sequence[Array], order: Order | None = None) -> Array:
-    """Return the combination of all contributions, in their shape."""
+def reduced(op: str, contributions: Sequence[Array], tree: Tree | None = None) -> Array:
+    """Return the combination of all contributions, in their shape, over a tree, or over the canonical one."""
     first, reduce = contributions[0], REDUCTIONS[op].reduce
     # Flat, since numpy takes no more axes than it takes of an operand.
     rows = np.stack([contribution.values.reshape(-1) for contribution in contributions])
-    if order is None:
-        return Array(first.dtype, reduce(Array(first.dtype, rows), None).values.reshape(first.shape))
-    result = np.empty(rows.shape[1], first.dtype.carrier)
-    for tree, places in order:
-        result[places] = reduce(Array(first.dtype, rows[:, places]), tree).values
-    return Array(first.dtype, result.reshape(first.shape))
-
-
-def all_reduce(contributions: Sequence[Array], op: str) -> list[Array]:
-    """Return the combination for every rank."""
-    return [reduced(op, contributions)] * len(contributions)
-
-
-def reduce_scatter(contributions: Sequence[Array], op: str, dim: int) -> list[Array]:
-    """Return each rank's part of the combination, an equal part along `dim`."""
-    return parts(reduced(op, contributions), dim, len(contributions))
+    return Array(first.dtype, reduce(Array(first.dtype, rows), tree).values.reshape(first.shape))
 
 
 def all_gather(contributions: Sequence[Array], dim: int = 0) -> list[Array]:

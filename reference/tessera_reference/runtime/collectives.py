@@ -98,12 +98,8 @@ def _autotuned(
     if entry is not None:
         cache.hits += 1
         return entry.decode()
-    size = count * dtype.storage_bytes
-    durations = {
-        algorithm: collective_duration(mesh.machine.topology, group, collective, size, algorithm, path=path)
-        for algorithm in possible
-    }
-    best = min(possible, key=lambda algorithm: durations[algorithm])
+    topology, size = mesh.machine.topology, count * dtype.storage_bytes
+    best = min(possible, key=lambda name: collective_duration(topology, group, collective, size, name, path=path))
     if store is not None:
         cache.misses += 1
         store.put("autotune", key, tags, best.encode())
@@ -149,6 +145,11 @@ class CollectiveCall:
         """The algorithm of the plan."""
         return self.plan.algorithm
 
+    @property
+    def bytes(self) -> int:
+        """The bytes of the buffer."""
+        return self.count * self.dtype.storage_bytes
+
     def difference(self, other: CollectiveCall, rank: int) -> str:
         """The first parameter in which another call differs from this one of a rank, in words; empty if none does."""
         for name in ("collective", "count", "dtype", "op", "axis", "root", "algorithm"):
@@ -158,19 +159,9 @@ class CollectiveCall:
         return ""
 
 
-@dataclass(frozen=True)
-class Contribution:
-    """The contribution of a rank to the rendezvous."""
-
-    call: CollectiveCall
-    descriptor: Descriptor
-    policy: NumericsPolicy
-    region: Region | None
-
-
 @dataclass(eq=False, kw_only=True)
 class CollectiveWork(Work):
-    """A collective issued on every rank, or by one rank for itself."""
+    """A collective issued on every rank, or by one rank for itself; what each rank brings to the rendezvous."""
 
     kind = "collective"
 
@@ -194,7 +185,7 @@ class CollectiveWork(Work):
         return [Carried(self.call.collective, self.descriptor, self.policy)]
 
     def accesses(self) -> Sequence[Access]:
-        return [] if self.region is None else [(self.region, self.call.count * self.call.dtype.storage_bytes, True)]
+        return [] if self.region is None else [(self.region, self.call.bytes, True)]
 
     async def run(self, rank: int) -> None:
         mesh = self.stream.mesh
@@ -206,10 +197,9 @@ class CollectiveWork(Work):
             rendezvous = self.rendezvous[key] = Rendezvous.of(self, self.name, group)
         if self.only is not None:
             self._require_one_axis(rank, rendezvous)
-        contribution = Contribution(self.call, self.descriptor, self.policy, self.region)
-        await rendezvous.arrive(self, rank, contribution, self._complete)
-        moved = self.call.count * self.call.dtype.storage_bytes
-        self.profile(rank, start, over=lambda: self._link(rank, start), bytes=moved, algorithm=self.call.algorithm)
+        await rendezvous.arrive(self, rank, self, self._complete)
+        over, call = (lambda: self._link(rank, start)), self.call
+        self.profile(rank, start, over=over, bytes=call.bytes, algorithm=call.algorithm)
 
     def _link(self, rank: int, start: int) -> str | None:
         """The link on which a rank's data leaves it for the next rank of its group, as the links are at the start."""
@@ -239,7 +229,7 @@ class CollectiveWork(Work):
     def _mismatch(self, rank: int, difference: str) -> Failure:
         return mismatch(self.function, f"rank {rank} has {difference}", "the same on every rank")
 
-    def _complete(self, contributions: Mapping[int, Contribution]) -> tuple[int, Callable[[], None]]:
+    def _complete(self, contributions: Mapping[int, CollectiveWork]) -> tuple[int, Callable[[], None]]:
         """Combine the contributions of a group once all have come: how long it takes, and what writes the results."""
         self._require_agreement(contributions)
         mesh, group = self.stream.mesh, self._group(next(iter(contributions)))
@@ -266,7 +256,7 @@ class CollectiveWork(Work):
                 mesh.machine.topology,
                 [mesh.devices[rank] for rank in group],
                 call.collective,
-                call.count * call.dtype.storage_bytes,
+                call.bytes,
                 call.algorithm,
                 call.root or 0,
                 path=context.environment.collectives.path,
@@ -283,7 +273,7 @@ class CollectiveWork(Work):
         own = share_of(count, place, ranks) if self.call.collective == sharing else slice(0, count)
         return own.start * size, own.stop * size
 
-    def _combined(self, group: Sequence[int], contributions: Mapping[int, Contribution]) -> Mapping[int, Array]:
+    def _combined(self, group: Sequence[int], contributions: Mapping[int, CollectiveWork]) -> Mapping[int, Array]:
         """Return the buffers of a group's ranks after the collective."""
         call, mesh = self.call, self.stream.mesh
         if call.count == 0 or len(group) == 1:
@@ -296,25 +286,25 @@ class CollectiveWork(Work):
             own = Region(region.allocation, region.offset + start)
             brings = 0 if call.collective == "broadcast" and place != call.root else stop - start
             mesh.read(own, rank, brings, self.function)  # what counts has to have been written
-            data = mesh.peek(region, rank, call.count * call.dtype.storage_bytes)
-            buffers.append(Array.from_bits(call.dtype, (call.count,), data))
-        op = None if call.op is None else call.op.name.removeprefix("TESS_COLL_").lower()
-        results = combine(
-            call.collective, buffers, op=op, root=call.root, policy=self.policy, descriptor=self.descriptor
-        )
+            buffers.append(Array.from_bits(call.dtype, (call.count,), mesh.peek(region, rank, call.bytes)))
+        op, policy, descriptor = _name_of(call.op), self.policy, self.descriptor
+        results = combine(call.collective, buffers, op=op, root=call.root, policy=policy, descriptor=descriptor)
         return dict(zip(group, results, strict=True))
 
-    def _require_agreement(self, contributions: Mapping[int, Contribution]) -> None:
+    def _require_agreement(self, contributions: Mapping[int, CollectiveWork]) -> None:
         lowest, first = next(iter(contributions.items()))
         for rank, contribution in contributions.items():
             if difference := first.call.difference(contribution.call, lowest):
                 raise self._mismatch(rank, difference)
             for name in ("descriptor", "policy"):
                 if getattr(contribution, name) != getattr(first, name):
-                    subject = f"rank {rank} has another {name} than rank {lowest}"
-                    raise Failure(
-                        Status.TESS_ERR_DETERMINISM_VIOLATION, self.function, subject, "the same on every rank"
-                    )
+                    subject, expected = f"rank {rank} has another {name} than rank {lowest}", "the same on every rank"
+                    raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, self.function, subject, expected)
+
+
+def _name_of(op: CollOp | None) -> str:
+    """The name of an operator in the reference arithmetic; nothing for none."""
+    return "" if op is None else op.name.removeprefix("TESS_COLL_").lower()
 
 
 @dataclass(eq=False)
@@ -347,12 +337,13 @@ def read_call(
 ) -> CollectiveCall:
     """The parameters of a collective, with the plan that it follows. Raises `Failure`."""
     elements = integer("count", count, SIZE)
-    element = _dtype(dtype)
-    operator = None
+    if type(dtype) is not int or dtype not in BY_ID:  # RT-04.6-15, AMB-RT-59
+        raise invalid(f"dtype is {shown(dtype)}", "an id from 1 to 13")
+    element, operator = BY_ID[dtype], None
     if collective in ("all_reduce", "reduce_scatter"):
         one_of("op", op, list(CollOp), "TESS_COLL_SUM (0), TESS_COLL_MAX (1) or TESS_COLL_MIN (2)")
         operator = CollOp(op)
-        require_operator(operator.name.removeprefix("TESS_COLL_").lower(), element, "")
+        require_operator(_name_of(operator), element, "")
     if collective == "broadcast":
         integer("root", root, INT)
         if axis is not None:
@@ -377,29 +368,16 @@ def collective_work(
     only: int | None = None,
 ) -> CollectiveWork:
     """The work of a collective, on all ranks or on one; one of no elements needs no buffer. Raises `Failure`."""
-    size = call.count * call.dtype.storage_bytes
     region = None
-    if size:
+    if call.bytes:
         argument = "buffer" if call.collective in ("all_reduce", "broadcast") else "inout"
         pointer = required(argument, buffer)
-        region = region_of(FUNCTIONS[call.collective], argument, pointer, size, "device", stream, written=True)
+        region = region_of(FUNCTIONS[call.collective], argument, pointer, call.bytes, "device", stream, written=True)
         require_aligned(argument, pointer, call.dtype)
     descriptor = descriptor or stream.mesh.context.descriptor
     if call.op is not None and descriptor.reduction_order is not None:
         descriptor.reduction_order.require_leaves(stream.mesh.axes.size_along(call.axis))
+    name = call.collective
     return CollectiveWork(
-        name=call.collective,
-        stream=stream,
-        call=call,
-        descriptor=descriptor,
-        policy=policy,
-        region=region,
-        only=only,
+        name=name, stream=stream, call=call, descriptor=descriptor, policy=policy, region=region, only=only
     )
-
-
-def _dtype(number: Any) -> DType:
-    """The dtype of an ABI id (RT-04.6-15, AMB-RT-59). Raises `Failure`."""
-    if type(number) is not int or number not in BY_ID:
-        raise invalid(f"dtype is {shown(number)}", "an id from 1 to 13")
-    return BY_ID[number]
