@@ -171,10 +171,12 @@ def test_an_impossible_chunk_is_refused(impl, check, given):
     As AMB-COLL-01 has it.
     """
     answer = impl.collectives.chunks(shape=[8, 8], dtype="fp32", **given)
-    taken = isinstance(answer, Returned)
-    check.reading("AMB-COLL-35", "KB is 1000", taken and given == {"chunk": "512KB"})
-    check.reading("AMB-COLL-35", "a fraction is rounded down", taken and given == {"chunk": "0.3KiB"})
-    check.reading("AMB-COLL-35", "the smallest of several sizes governs", taken and len(given) == 2)
+    if isinstance(answer, Returned):
+        thousands = given == {"chunk": "512KB"} and first_chunk(impl, [200_000], chunk="512KB") == 128_000
+        check.reading("AMB-COLL-35", "KB is 1000", thousands)
+        down = given == {"chunk": "0.3KiB"} and first_chunk(impl, [400], chunk="0.3KiB") == 76
+        check.reading("AMB-COLL-35", "a fraction is rounded down", down)
+        recognize_smallest(impl, check, len(given) == 2)
     check.status(answer, "TESS_ERR_INVALID_VALUE")
 
 
@@ -197,9 +199,8 @@ def test_bytes_rows_and_columns_exclude_each_other(impl, check, given):
     """One measure governs; a number of rows or columns is at least 1 (AMB-COLL-01)."""
     check.returns(impl.collectives.chunks(shape=[8, 8], dtype="fp32", chunk={"rows": 2}))
     answer = impl.collectives.chunks(shape=[8, 8], dtype="fp32", **given)
-    several = len(given) == 2 or {*given["chunk"]} == {"rows", "columns"}
-    governed = several and isinstance(answer, Returned)
-    check.reading("AMB-COLL-35", "the smallest of several sizes governs", governed)
+    if isinstance(answer, Returned):
+        recognize_smallest(impl, check, len(given) == 2 or {*given["chunk"]} == {"rows", "columns"})
     check.status(answer, "TESS_ERR_INVALID_VALUE")
 
 
@@ -211,18 +212,35 @@ def test_an_impossible_tile_is_refused(impl, check, tile):
     check.status(impl.collectives.chunks(shape=[8, 8], dtype="fp32", chunk=64, tile=tile), "TESS_ERR_INVALID_VALUE")
 
 
+def first_chunk(impl, shape, **given):
+    """The elements of the first chunk; 0 where it is refused."""
+    answer = impl.collectives.chunks(shape=shape, dtype="fp32", **given)
+    pieces = answer.value["chunks"] if isinstance(answer, Returned) else []
+    return pieces[0]["count"] * pieces[0]["runs"] if pieces else 0
+
+
+def recognize_smallest(impl, check, several):
+    """End the case where the smallest of several sizes governs: a column rather than four rows, 32 bytes too."""
+    sizes = [{"chunk": {"rows": 4, "columns": 1}}, {"chunk": {"rows": 4}, "chunk_bytes": 32}]
+    smallest = several and all(first_chunk(impl, [8, 8], **given) == 8 for given in sizes)
+    check.reading("AMB-COLL-35", "the smallest of several sizes governs", smallest)
+
+
 def recognize_rounding(check, shape, dtype, chunk, tile, counts, chunks):
     """End the case where chunks of bytes end on other multiples of the tile, as a listed alternative has it."""
     size, step = prod(shape), prod(tile)
     unit = step * ELEMENT_FORMATS[dtype].word_bytes * ELEMENT_FORMATS[dtype].words
     rows = max(1, chunk * step // unit // (tile[0] * (shape or [1])[-1] or 1)) * tile[0] * (shape or [1])[-1]
     found = [elements(piece) for piece in chunks]
-    steps = {
-        "rounded up": -(-chunk // unit) * step,
-        "to the nearest multiple": max(1, (2 * chunk + unit) // (2 * unit)) * step,
-        "bytes are rounded to whole rows of tiles": rows or 1,
-    }
-    for alternative, length in steps.items():
+    amount = chunk * step // unit
+    steps = [
+        ("rounded up", -(-chunk // unit) * step),
+        ("rounded up", -(-max(amount, 1) // step) * step),
+        ("to the nearest multiple", max(1, (2 * chunk + unit) // (2 * unit)) * step),
+        ("to the nearest multiple", max(1, (amount + step // 2) // step) * step),
+        ("bytes are rounded to whole rows of tiles", rows or 1),
+    ]
+    for alternative, length in steps:
         others = [min(length, size - first) for first in range(0, size, length)]
         follows = others != counts and found == consecutive(others)
         check.reading("AMB-COLL-36", alternative, follows)

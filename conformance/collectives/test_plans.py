@@ -13,6 +13,7 @@ from tessera_conformance.chapters.collectives.kit.plans import (
 )
 from tessera_conformance.chapters.collectives.kit.programs import SUM, T, awaits, binary, issue, program, returns
 from tessera_conformance.marks import clause, feature
+from tessera_conformance.tensors import ELEMENT_FORMATS
 
 pytestmark = feature("graph-ir-text")
 
@@ -65,7 +66,17 @@ def test_a_collective_is_sliced_at_tiles_with_a_short_tail(impl, check, shape, d
     for extent in shape.split("x"):
         total *= int(extent)
     expected = [(first, min(size, total - first)) for first in range(0, total, size)]
+    number = int(chunk.removesuffix("KiB").removesuffix("MiB"))
+    number *= 1024 if chunk.endswith("KiB") else 1 << 20 if chunk.endswith("MiB") else 1
+    recognize_rounded_up(check, units, expected, number, tile or ELEMENT_FORMATS[dtype].word_bytes, dtype)
     check.equal(stretches(units, "%f"), expected, "the elements of each chunk")
+
+
+def recognize_rounded_up(check, units, expected, chunk, tile, dtype):
+    """End the case where chunks are rounded up to whole tiles (AMB-COLL-55)."""
+    step, total = -(-chunk // tile) * tile // ELEMENT_FORMATS[dtype].word_bytes, sum(expected[-1])
+    others = [(first, min(step, total - first)) for first in range(0, total, step)]
+    check.reading("AMB-COLL-55", "rounded up", stretches(units, "%f") == others != expected)
 
 
 @clause("COLL-08-09", "COLL-02.3-01")
@@ -83,7 +94,9 @@ def test_every_collective_is_sliced(impl, check, collective):
 def test_every_collective_is_sliced_at_tiles(impl, check, collective):
     """A chunk of 250 elements ends on a tile of 32, whatever the collective does (AMB-COLL-21, AMB-COLL-55)."""
     units = planned(impl, check, sliced("600", "fp32", "1000", collective=collective), tile=128)
-    check.equal(stretches(units, "%f"), [(0, 224), (224, 224), (448, 152)], "the elements of each chunk")
+    expected = [(0, 224), (224, 224), (448, 152)]
+    recognize_rounded_up(check, units, expected, 1000, 128, "fp32")
+    check.equal(stretches(units, "%f"), expected, "the elements of each chunk")
 
 
 @clause("COLL-08-09")

@@ -10,7 +10,7 @@ from typing import Any
 from tessera_conformance.strength import altered
 from tessera_reference.abi.status import Failure
 from tessera_reference.adapter import ReferenceAdapter, collectives
-from tessera_reference.collectives import queues, schedules, selection
+from tessera_reference.collectives import compression, planner, queues, schedules, selection
 from tessera_reference.collectives import selection as cost_model
 from tessera_reference.collectives import selection as thresholds
 from tessera_reference.collectives.schedules import Algorithm, Maker, Step
@@ -118,3 +118,41 @@ SLOW_TUNER = altered(
     (selection, "SHARE", 6),
     name="slow_tuner",
 )
+
+
+def rounded_up(amount: int, tile: int) -> int:
+    """The least multiple of a tile that an amount fits in."""
+    return -(-max(amount, 1) // tile) * tile
+
+
+def nearest(amount: int, tile: int) -> int:
+    """The multiple of a tile nearest to an amount, and at least one tile."""
+    return max((amount + tile // 2) // tile, 1) * tile
+
+
+ROUNDINGS = [
+    altered(
+        "AMB-COLL-36",
+        "rounds chunks up to whole tiles",
+        ("collectives/chunks/*",),
+        ReferenceAdapter,
+        (compression, "aligned", rounded_up),
+        name="chunks_rounded_up",
+    ),
+    altered(
+        "AMB-COLL-36",
+        "rounds chunks to the nearest number of tiles",
+        ("collectives/chunks/*",),
+        ReferenceAdapter,
+        (compression, "aligned", nearest),
+        name="chunks_to_the_nearest",
+    ),
+    altered(
+        "AMB-COLL-55",
+        "rounds chunks of plans up to whole tiles",
+        ("collectives/plans/*", "collectives/plan-*", "collectives/planned-*"),
+        ReferenceAdapter,
+        (planner, "aligned", rounded_up),
+        name="planned_chunks_rounded_up",
+    ),
+]

@@ -78,12 +78,6 @@ def stepped(clause: str, name: str, description: str, aligned: Callable[[int, in
 
 BOUNDARIES = [
     stepped("COLL-02.3-03", "tile_ignored", "ends chunks off the tile", lambda amount, tile: max(amount, 1)),
-    stepped("COLL-02.3-03", "rounded_up", "rounds a chunk up to whole tiles", lambda amount, tile: (
-        -(-amount // tile) * tile or tile
-    )),
-    stepped("COLL-02.3-03", "nearest_tile", "rounds a chunk to the nearest number of tiles", lambda amount, tile: (
-        max((amount + tile // 2) // tile, 1) * tile
-    )),
     stepped("COLL-02.3-03", "less_than_a_tile", "sends less than a tile where so much was asked for", (
         lambda amount, tile: amount // tile * tile or max(amount, 1)
     )),

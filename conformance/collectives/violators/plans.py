@@ -60,10 +60,6 @@ def tiles_of_all_reduce(chunk: int, operation: Any, tile: int) -> int:
     return plain(chunk, operation, tile)
 
 
-def rounded_up(chunk: int, operation: Any, tile: int) -> int:
-    return -(-chunk // tile) * tile // int(operation.x.dtype.storage_bytes)
-
-
 def of_elements(chunk: int, operation: Any, tile: int) -> int:
     return max(1, chunk // tile) * tile
 
@@ -95,7 +91,6 @@ CHUNKS = [
     slicing("COLL-08-09", "not_sliced", "does not slice", lambda found: [(0, sum(count for _, count in found))]),
     chunking("COLL-02.3-03", "off_the_tile", "cuts chunks off the tile", plain),
     chunking("COLL-02.3-03", "tiles_of_all_reduce", "cuts an all-reduce alone at tiles", tiles_of_all_reduce),
-    chunking("COLL-02.3-03", "rounded_up", "rounds chunks up to tiles", rounded_up),
     chunking("COLL-02.3-01", "bytes_as_elements", "takes bytes for elements", of_elements),
 ]  # fmt: skip
 
