@@ -5,7 +5,7 @@ Padding carries no value: what an implementation writes there is not judged (AMB
 
 from __future__ import annotations
 
-from math import inf
+from math import inf, ldexp
 
 import pytest
 
@@ -154,6 +154,35 @@ def test_a_number_is_rounded_once(impl, check):
     check.equal(packed(impl, check, "k(float x)", [1 + 2.0**-24]), "0000803f00000000", "halfway")
     check.equal(packed(impl, check, "k(float x)", [1 + 2.0**-24 + 2.0**-40]), "0100803f00000000", "above halfway")
     check.equal(packed(impl, check, "k(bf16 x)", [1 + 2.0**-8 + 2.0**-40]), "813f000000000000", "not through fp32")
+
+
+FORMATS = {
+    "fp8_e4m3": (8, 3, 7, 0x7E),
+    "fp8_e5m2": (8, 2, 15, 0x7B),
+    "fp16": (16, 10, 15, 0x7BFF),
+    "bf16": (16, 7, 127, 0x7F7F),
+    "float": (32, 23, 127, 0x7F7FFFFF),
+    "double": (64, 52, 1023, 0x7FEFFFFFFFFFFFFF),
+}
+"""Of each type its bits, those of the fraction, its bias, and the code of its largest number."""
+
+
+@clause("RT-10.1-02", "RT-10.1-01")
+@pytest.mark.parametrize(("dtype", "layout"), FORMATS.items(), ids=FORMATS)
+def test_every_kind_of_number_has_its_bytes(impl, check, dtype, layout):
+    """Both zeros, subnormals, the ends of either and of two powers of two; of fp8 every number."""
+    bits, fraction, bias, largest = layout
+    hidden = 1 << fraction
+    ends = {0, 1, hidden // 2 + 1, hidden - 1, hidden, hidden + 1, bias * hidden, (bias + 1) * hidden - 1, largest}
+    codes = sorted(range(largest + 1) if bits == 8 else ends)
+    numbers = [
+        ldexp(code % hidden + hidden * (code >= hidden), max(code // hidden, 1) - bias - fraction) for code in codes
+    ]
+    expected = b"".join(code.to_bytes(bits // 8, "little") for code in codes)
+    expected += b"".join((code | 1 << bits - 1).to_bytes(bits // 8, "little") for code in codes)
+    text = signature(*((f"a{place}", dtype) for place in range(2 * len(codes))))
+    actual = bytes.fromhex(packed(impl, check, text, [*numbers, *(-number for number in numbers)]))
+    check.equal(actual[: len(expected)].hex(), expected.hex(), "the bytes of the numbers, then of those below zero")
 
 
 LARGE = {

@@ -402,8 +402,8 @@ def test_a_statement_rebinds_several_names_of_one_type(impl, check, statement, t
 @pytest.mark.parametrize("depth", [2, 3, 6])
 def test_a_name_may_be_assigned_from_any_depth(impl, check, depth):
     """Blocks within blocks, an if, a for and a while by turns: each adds to the outer name (AMB-LANG-29)."""
-    heads = ("if (true) {", "for (k in 0:2) {", "while (d < 0) { d = 0; }" + " if (true) {")
-    body = ["let d: int32 = 0;", *(f"{heads[level % 3]} d = d + {10**level};" for level in range(depth))]
+    heads = ("if (true) {{", "for (k{0} in 0:2) {{", "while (d < 0) {{ d = 0; }} if (true) {{")
+    body = ["let d: int32 = 0;", *(f"{heads[level % 3].format(level)} d = d + {10**level};" for level in range(depth))]
     body += ["}"] * depth + ["return d;"]
     expected = sum(10**level * 2 ** ((level + 2) // 3) for level in range(depth))
     returns(impl, check, program(*body), [expected])

@@ -94,6 +94,41 @@ def test_dtypes_of_one_width_have_entries_of_their_own(impl, check, tmp_path, pa
         ended(session)
 
 
+TRIO = """module caching {{
+  kernel trio(K: int32, M: int32, N: int32, x: tensor<Kx{}>, y: tensor<Mx{}>, z: tensor<Nx{}>) {{
+    x = x + x; y = y + y; z = z + z;
+  }}
+}}
+"""
+
+
+@clause("RT-08.2-01")
+@pytest.mark.parametrize("part", ["shape", "dtype"])
+@pytest.mark.parametrize("place", range(3), ids=["first", "second", "third"])
+def test_every_tensor_counts_in_the_key(impl, check, tmp_path, place, part):
+    """Of three tensors one has another shape or dtype: nothing is found, the keys differ, and it is doubled whole."""
+    for number in (1, 2):
+        lengths, dtypes = [4, 5, 6], ["int32"] * 3
+        if number == 2 and part == "shape":
+            lengths[place] += 3
+        elif number == 2:
+            dtypes[place] = "fp32"
+        session = caching(impl, check, tmp_path)
+        one, two = zip(*(DOUBLED[dtype] for dtype in dtypes), strict=True)
+        tensors = [
+            session.upload(bytes.fromhex(element) * length) for element, length in zip(one, lengths, strict=True)
+        ]
+        given = [*(("int32", length) for length in lengths), *(("ptr", tensor) for tensor in tensors)]
+        session.launch(session.kernel("trio", TRIO.format(*dtypes)), packed(*given))
+        for tensor, element, length in zip(tensors, two, lengths, strict=True):
+            check.equal(session.download(tensor, 4 * length).hex(), element * length, "the elements, doubled")
+        hits, misses = used(session)
+        check.true(hits == 0 and misses > 0, "nothing is found", (hits, misses))
+        actual = entries(session)
+        check.equal(len({str(entry[part]) for entry in actual}), number, f"what the keys say of the {part}")
+        ended(session)
+
+
 @clause("RT-08.2-02")
 def test_autotune_results_of_one_size_have_entries_of_their_own(impl, check, tmp_path):
     """96 bytes are 24 of fp32 or int32, 12 of fp64 or int64, 48 of fp16: each its own result, found again."""

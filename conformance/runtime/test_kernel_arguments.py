@@ -28,7 +28,7 @@ def many(count: int) -> str:
 
 
 @clause("RT-10.1-01", "RT-10.1-13")
-@pytest.mark.parametrize("count", [1, 2, 5, 24])
+@pytest.mark.parametrize("count", [1, 2, 5, 24, 50])
 def test_one_buffer_carries_every_argument(impl, check, count):
     """Every argument of the kernel is at its place, the pointer behind them at the next multiple of eight."""
     session = opened(impl, check)

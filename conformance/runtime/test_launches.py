@@ -337,6 +337,19 @@ def test_a_synchronization_waits_for_all_that_is_queued(impl, check, count):
     session.synchronize()
 
 
+@clause("RT-04.3-10", "RT-04.5-17")
+def test_each_of_many_queued_launches_runs(impl, check):
+    """1,500 on one stream, with nothing between them: a number has had every digit when they are done."""
+    session = opened(impl, check)
+    kernel, pointer, number = session.kernel("digit"), session.upload(bytes(BYTES)), 0
+    for place in range(1500):
+        session.launch(kernel, packed(("int32", place % 7), ("ptr", pointer)))
+        number = (number * 10 + place % 7) % (1 << 32)
+    session.synchronize()
+    expected = (number + (1 << 31)) % (1 << 32) - (1 << 31)
+    check.equal(session.integers(pointer), [expected] * COUNT, "what they left")
+
+
 FAILING = {
     "a division by zero": ("divide", 0),
     "an index behind the end": ("index", COUNT),

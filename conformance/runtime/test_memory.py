@@ -59,6 +59,18 @@ def test_allocations_do_not_overlap(impl, check):
         check.equal(session.download(pointer, size).hex(), pattern(size, seed).hex(), f"the {size} bytes")
 
 
+@clause("RT-04.4-14")
+def test_many_allocations_do_not_overlap(impl, check):
+    """Of 600 of 12 bytes, every one keeps what was written to it before all others."""
+    session = opened(impl, check)
+    pointers = [session.allocate(12) for _ in range(600)]
+    check.true(min(stop - start for start, stop in pairwise(sorted(pointers))) >= 12, "they lie apart", pointers)
+    for place in (0, 599, 255, 256, 511, 512):
+        session.write(pointers[place], pattern(12, place))
+    for place in (0, 599, 255, 256, 511, 512):
+        check.equal(session.download(pointers[place], 12).hex(), pattern(12, place).hex(), f"allocation {place}")
+
+
 @feature("rank-memory")
 @clause("RT-04.4-14")
 @pytest.mark.parametrize("ranks", [1, 2, 8])

@@ -178,6 +178,17 @@ def test_each_name_finds_its_own_kernel(impl, check):
 
 
 @clause("RT-04.5-16")
+def test_each_of_many_kernels_is_found(impl, check):
+    """A module of 40: the first, the last and those about 16 and 32 do what their names say."""
+    kernels = "".join(f"kernel k{number}(x: tensor<64xint32>) {{ x[0:64] = {number}; }} " for number in range(40))
+    session = opened(impl, check)
+    module, pointer = session.load(f"module m {{ {kernels} }}"), session.allocate(BYTES)
+    for number in (0, 15, 16, 31, 32, 39):
+        session.launch(session.kernel_of(module, f"k{number}"), packed(("ptr", pointer)))
+        check.equal(session.integers(pointer), [number] * COUNT, f"what kernel k{number} writes")
+
+
+@clause("RT-04.5-16")
 def test_a_module_has_its_own_kernels_only(impl, check):
     """The names of another module are unknown, and a name that both have finds the one of the module."""
     session = opened(impl, check)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tessera_conformance.chapters.runtime.kit.calls import legal_call
-from tessera_conformance.chapters.runtime.kit.encoding import elements, packed
+from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, D2D, opened
 from tessera_conformance.chapters.runtime.kit.readings import ended_while_busy, has_arrived
 from tessera_conformance.marks import clause
@@ -60,6 +60,20 @@ def test_a_mesh_has_as_many_streams_as_are_asked_for(impl, check, ranks):
         check.equal(queue.integers(pointer), [value] * COUNT, f"the work of stream {value}")
 
 
+@clause("RT-04.3-11")
+def test_each_of_many_streams_takes_work(impl, check):
+    """A hundred on one device: the first, the last and those between run what is launched on them (AMB-RT-37)."""
+    session = opened(impl, check)
+    kernel, pointer = session.kernel("fill"), session.upload(bytes(100 * BYTES))
+    streams = [session.another_stream() for _ in range(100)]
+    for place, stream in enumerate(streams):
+        stream.launch(kernel, packed(("int32", place), ("ptr", pointer + place * BYTES)))
+    for stream in streams:
+        stream.synchronize()
+    actual = values_of("int32", session.download(pointer, 100 * BYTES))[::COUNT]
+    check.equal(actual, list(range(100)), "what each stream's launch left")
+
+
 @clause("RT-04.3-12")
 @pytest.mark.parametrize("worked", [False, True], ids=["unused", "synchronized"])
 def test_an_idle_stream_can_be_destroyed(impl, check, worked):
@@ -108,6 +122,22 @@ def test_an_event_belongs_to_no_mesh(impl, check):
     event = check.returns(impl.runtime.tessEventCreate(), "tessEventCreate succeeds without a mesh")["event"]
     session = opened(impl, check)
     session.record(event)
+    session.synchronize()
+
+
+@clause("RT-04.3-13")
+def test_each_of_many_events_keeps_its_place(impl, check):
+    """The first of 200 that one stream records, each after a launch, has had its launch when a wait for it is over."""
+    session = opened(impl, check)
+    other, kernel, pointer = session.another_stream(), session.kernel("fill"), session.upload(bytes(200 * BYTES))
+    events = [session.event() for _ in range(200)]
+    check.equal(len({0, *events}), 201, "each event has a handle of its own, and none is NULL")
+    for place, event in enumerate(events):
+        session.launch(kernel, packed(("int32", place + 1), ("ptr", pointer + place * BYTES)))
+        session.record(event)
+    for place in (0, 199, 100, 1):
+        other.wait(events[place])
+        check.equal(other.integers(pointer + place * BYTES), [place + 1] * COUNT, f"the launch before event {place}")
     session.synchronize()
 
 

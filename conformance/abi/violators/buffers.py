@@ -12,7 +12,7 @@ from tessera_conformance.strength import Violation, violates
 from tessera_reference.abi import Parameter, ParameterLayout, parameters
 from tessera_reference.abi import parameters as parameter_types
 from tessera_reference.abi import parameters as signatures
-from tessera_reference.abi.parameters import PARAMETER_TYPES, ParameterType, code_of_float
+from tessera_reference.abi.parameters import PARAMETER_TYPES, ParameterType, _code_of_magnitude, code_of_float
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.adapter import abi as methods
 
@@ -147,12 +147,33 @@ LAYOUTS = [
 ]
 
 
+def without_small_halves(magnitude: float, dtype: Any) -> int:
+    code = _code_of_magnitude(magnitude, dtype)
+    return 0 if dtype.bits == 16 and code < 1 << dtype.fraction_bits else code
+
+
 BYTES = [
     changed(
         "RT-10.1-02",
         "through_doubles",
         "rounds large whole numbers to a double first",
         (parameter_types, "code_of_float", lambda value, dtype: code_of_float(float(value), dtype)),
+    ),
+    changed(
+        "RT-10.1-02",
+        "small_halves_flushed",
+        "writes zero for a subnormal number of 16 bits",
+        (parameter_types, "_code_of_magnitude", without_small_halves),
+    ),
+    changed(
+        "RT-10.1-02",
+        "one_zero_of_fp8",
+        "writes a zero of fp8 without its sign",
+        (
+            parameter_types,
+            "code_of_float",
+            lambda value, dtype: code_of_float(value, dtype) if value or dtype.bits > 8 else 0,
+        ),
     ),
     changed(
         "RT-10.1-02",
