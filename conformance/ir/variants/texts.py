@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
+from unittest import mock
 
 from tessera_conformance.strength import altered, varies
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.adapter import language as adapter_language
 from tessera_reference.adapter import messages as adapter_levels
 from tessera_reference.ir import text
+from tessera_reference.ir.attributes import string_text
+from tessera_reference.ir.diagnostics import Location
 from tessera_reference.ir.operation import Function, Module
 from tessera_reference.ir.types import ROW_MAJOR, Tensor, Value
 
@@ -88,9 +91,15 @@ SPACE = altered(
 )
 
 
+def place_of(printer: Any, location: Location) -> str:
+    """Where an operation is in the program, whatever the text is for."""
+    return f" loc({string_text(location.filename)}:{location.span.line}:{location.span.column})"
+
+
 def located(module: Module, **options: Any) -> str:
     """The text with the place of each operation in the program."""
-    return PRINTED(module, locations=True, **options)
+    with mock.patch.object(PRINTER, "place", place_of):
+        return PRINTED(module, **options)
 
 
 LOCATIONS = altered(
