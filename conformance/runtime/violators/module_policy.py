@@ -45,14 +45,16 @@ def nothing_trusted(image: bytes, keys: Any) -> None:
     VERIFY(image, [])
 
 
-def runtime_tessModuleLoad(self, *, context: Any, image: Any, **others: Any) -> dict[str, Any]:  # noqa: N802
-    try:
-        signed = read(bytes.fromhex(image), runtime=None).section("signature") is not None
-    except (Failure, ValueError, TypeError):
-        signed = False
-    if signed:
-        raise Refusal("TESS_ERR_INVALID_VALUE", "call", "a section of an unknown kind")
-    return super().runtime_tessModuleLoad(context=context, image=image, **others)
+@violates("RT-15-05", "loads no module that is signed")
+class SignedRefused(ReferenceAdapter):
+    def runtime_tessModuleLoad(self, *, context: Any, image: Any, **others: Any) -> dict[str, Any]:  # noqa: N802
+        try:
+            signed = read(bytes.fromhex(image), runtime=None).section("signature") is not None
+        except (Failure, ValueError, TypeError):
+            signed = False
+        if signed:
+            raise Refusal("TESS_ERR_INVALID_VALUE", "call", "a section of an unknown kind")
+        return super().runtime_tessModuleLoad(context=context, image=image, **others)
 
 
 KEYS_OF_ALL = in_every_context("RT-15-05", "KeysOfAll", "trusts keys in every context", "tessxSetModulePolicy")
