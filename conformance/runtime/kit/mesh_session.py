@@ -76,6 +76,8 @@ class MeshSession:
     """The device memory that cases have filled so far, and the bytes that they wrote there."""
     errors: dict[int, str] = field(default_factory=dict, compare=False)
     """The statuses that streams of the mesh have reported of their work."""
+    recovered: list[int] = field(default_factory=list, compare=False)
+    """Streams that had nothing to report when they were synchronized after an error."""
 
     def attempt(self, function: str, **arguments: Any) -> Observation:
         """Call a function of the runtime and leave the verdict to the caller."""
@@ -89,7 +91,8 @@ class MeshSession:
     def succeeds(self, answer: Observation, function: str) -> Any:
         """Return what a call returned; a status that a stream has reported and still reports is another reading."""
         if isinstance(answer, Rejected) and answer.code in self.errors.values():
-            failed = [stream for stream, status in self.errors.items() if status == answer.code]
+            reported = [stream for stream, status in self.errors.items() if status == answer.code]
+            failed = [stream for stream in reported if stream not in self.recovered]
             again = [self.attempt("tessStreamSynchronize", stream=stream) for stream in failed]
             lasts = any(isinstance(status, Rejected) and status.code == answer.code for status in again)
             self.check.reading("AMB-RT-14", "poisons the stream", lasts and self.stream in failed)
@@ -105,6 +108,8 @@ class MeshSession:
     def synchronize(self) -> None:
         """Wait for the stream, which has no error to report."""
         self.ask("tessStreamSynchronize", stream=self.stream)
+        if self.stream in self.errors:
+            self.recovered.append(self.stream)
 
     def reports(self, status: str) -> None:
         """The next synchronization of the stream reports an error with this status."""
