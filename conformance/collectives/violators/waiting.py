@@ -249,12 +249,6 @@ DATA = [
     ),
     changed("COLL-02.5-01", "lossy_wires", "loses bits under strict", (programs, "_require_lossless", nothing)),
     changed("COLL-02.5-01", "no_wires", "refuses every wire", (programs, "loses", lambda wire, data: wire is not None)),
-    changed(
-        "COLL-02.5-01",
-        "wires_by_width",
-        "compares widths in bits",
-        (programs, "loses", lambda wire, data: wire is not None and data.bits > (8 if "fp8" in wire else 16)),
-    ),
     changed("COLL-02.5-02", "any_scheme", "takes any scheme in a program", (futures, "require_wire", any_scheme)),
     changed("COLL-02.5-01", "wires_of_integers", "takes any data", (futures, "require_wire", nothing)),
 ]
