@@ -239,7 +239,7 @@ QUESTIONS = {
         picking("V[a - 6:]"),
         picking("V[5 - a:]"),
         REFUSED,
-        {"count from the end": numbers([5, 6]), "clip slices as Python does": numbers([5, 6])},
+        {"count from the end": numbers([5, 6])},
         PICKED,
         ("shapes", "types"),
     ),
