@@ -168,7 +168,7 @@ KINDS = ("call", "clause", "test", "file")
 """The kinds of traits; of two with the same measure, the earlier kind counts."""
 RECALL = 4
 """The square of how much more the share of the failures counts than the share of the cases with the trait."""
-LEAST_TELLING = 1 / 3
+LEAST_TELLING = 2 / 5
 """The least share of failing cases that makes a trait count, where it has enough of them."""
 LEAST_PART = 1 / 5
 """The share of the failures that are enough."""
