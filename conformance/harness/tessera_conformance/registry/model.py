@@ -77,13 +77,20 @@ DOCUMENTS = ("runtime_abi", "language_ir", "host_io", "collectives", "wsp")
 INTERPRETATION_ID = re.compile(r"\bAMB-[A-Z]+-[0-9]+\b")
 """The id of an interpretation in a text."""
 
-_CITATION = re.compile(r"\b(AMB-[A-Z]+)(-[0-9]+(?:(?:,| and|, and) -[0-9]+)*)\b")
+_CITATION = re.compile(r"\b(AMB-[A-Z]+)(-[0-9]+(?:(?:,| and|, and| to) -[0-9]+)*)\b")
+_RANGE = re.compile(r"-([0-9]+)(?: to -([0-9]+))?")
 
 
 def cited_interpretations(text: str) -> tuple[str, ...]:
-    """The interpretations that a text names, once each, in order; `AMB-RT-46, -166` names two."""
+    """The interpretations that a text names, once each, in order.
+
+    `AMB-RT-46, -166` names two, `AMB-HIO-44 to -48` five.
+    """
     found = (
-        f"{prefix}{number}" for prefix, numbers in _CITATION.findall(text) for number in re.findall(r"-\d+", numbers)
+        f"{prefix}-{number:0{len(first)}}"
+        for prefix, numbers in _CITATION.findall(text)
+        for first, last in _RANGE.findall(numbers)
+        for number in range(int(first), int(last or first) + 1)
     )
     return tuple(dict.fromkeys(found))
 
@@ -175,8 +182,8 @@ class Interpretation:
     since: str
     status: Status
     excluded: tuple[str, ...] = ()
-    """Readings that were weighed and are not legal: a document's words, or what a feature of this suite means, exclude
-    them. A case may fail one."""
+    """Readings that are not legal, since a document's words or the meaning of a feature of this suite exclude them. A
+    case may fail an implementation that follows one."""
     feature: str | None = None
     """The feature to claim in order to be judged by the part that is not core."""
     kind: Gap = "silence"
