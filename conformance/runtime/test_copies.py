@@ -237,7 +237,7 @@ def test_a_large_copy_moves_each_byte_to_its_place(impl, check, kind, size):
 
 
 ODD_PLACES = [(0, 1), (1, 0), (3, 61), (2, 4)]
-"""Where a copy begins in its source, and in its target."""
+"""The offsets of a copy in its source and in its target."""
 
 
 @clause("RT-04.4-18", "RT-04.4-19", "RT-04.4-20")

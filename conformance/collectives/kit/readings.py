@@ -119,7 +119,7 @@ def _plus(value: Value) -> Value:
 def recognize_own_whole(
     check: Check, outputs: Sequence[Tensor], whole: Sequence[Tensor], expected: Sequence[Tensor]
 ) -> None:
-    """What moves is rounded to the wire but for a rank's own elements, which are as it brought them: AMB-COLL-61."""
+    """Record a reading of AMB-COLL-61: elements are rounded to the wire but for those that a rank keeps."""
     follows = not any(map(first_difference, outputs, whole)) and any(map(first_difference, whole, expected))
     check.reading("AMB-COLL-61", OWN, follows)
 

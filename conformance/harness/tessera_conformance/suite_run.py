@@ -104,7 +104,7 @@ class SuiteRun:
         self._level = level
         self.chosen = chosen or {}
         self.broken_off = ""
-        """Why it ended before its cases did, where the reason is not the implementation."""
+        """The reason for which the run ended before its cases did, where it is not the implementation."""
 
     @cached_property
     def hello(self) -> Hello | Fault:
@@ -119,7 +119,7 @@ class SuiteRun:
         return self.hello.level if isinstance(self.hello, Hello) else "strict"
 
     def judge_before(self, case: Case) -> Judgement | None:
-        """Why the case is not to be run, if so."""
+        """Return the judgement of a case that is not run, or None where it is to run."""
         return before_running(case.clauses, case.features, case.levels, self.hello, self.profile, self.level)
 
     def applies(self, clauses: Sequence[Clause], features: Sequence[str], levels: Sequence[str]) -> bool:

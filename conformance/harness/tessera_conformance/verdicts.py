@@ -27,11 +27,11 @@ Way = Literal["programs", "operations"]
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 FAULTY: frozenset[str] = frozenset({"fail", "crash", "hang", "protocol_error"})
-"""The verdicts for which the implementation answers."""
+"""The verdicts that are the fault of the implementation."""
 BAD_VERDICTS: frozenset[str] = FAULTY | {"harness_error", "not_run"}
 LEVELS: tuple[Level, ...] = get_args(Level)
 CAUSES: tuple[Cause, ...] = get_args(Cause)
-"""Why a case is unsupported or inapplicable; "" for every other verdict.
+"""The causes of an unsupported or inapplicable case; "" for every other verdict.
 
 `document`, `profile` and `level` follow from the selection, `feature` from the claims. `presumption`: the machine lacks
 what the case presumes. `blocked`: a construct that the case leans on fails its control case. `question`: the answer
@@ -62,7 +62,7 @@ def before_running(
     profile: str,
     level: str,
 ) -> Judgement | None:
-    """Why a case is not run at all, or None where it is to run.
+    """Return the judgement of a case that is not run, or None where it is to run.
 
     A case is inapplicable where the implementation does not claim the documents of its clauses, where the profile
     leaves it out, or where it judges another numerics level. It is unsupported where a feature that is not core, of a

@@ -31,7 +31,7 @@ PROGRAMS = (
 # The order of declarations
 
 QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|(?<=module)\s+\w+', re.DOTALL)
-"""What declares and uses nothing: texts, comments, and names of modules."""
+"""Parts that declare and use nothing: texts, comments, and names of modules."""
 
 
 class InOrder(ReferenceAdapter):

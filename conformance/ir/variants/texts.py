@@ -92,7 +92,7 @@ SPACE = altered(
 
 
 def place_of(printer: Any, location: Location) -> str:
-    """Where an operation is in the program, whatever the text is for."""
+    """The location of an operation in the program, whatever the text is for."""
     return f" loc({string_text(location.filename)}:{location.span.line}:{location.span.column})"
 
 

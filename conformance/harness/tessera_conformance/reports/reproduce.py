@@ -252,7 +252,7 @@ def start_command(implementation: str, compiler: str | None = None) -> list[str]
 
 
 def _unseen(case: Case) -> str:
-    """Why the answers do not show what a check judged that cannot be tied to them; empty where they may."""
+    """Return the reason for which a script cannot show a failure whose check has no answer of its own; else ""."""
     failing = [record for record in case.check.records if not record.passed]
     left = [record.actual for record in failing if _how(record, case.exchanges) is None]
     if any("Profiler" in exchange.method for exchange in case.exchanges):

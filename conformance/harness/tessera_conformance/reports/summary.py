@@ -339,7 +339,7 @@ def _more(number: int, shown: int) -> list[str]:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = False) -> str:
-    """A Markdown table of cells that are Markdown already; columns of `numbers` but the first are set to the right."""
+    """A Markdown table of cells that are Markdown already; `numbers` aligns every column but the first to the right."""
     marks = ["---", *["---:" if numbers else "---"] * (len(head) - 1)]
     lines = (f"| {' | '.join(cells)} |" for cells in rows)
     return "\n".join([f"| {' | '.join(head)} |", f"|{'|'.join(marks)}|", *lines])
@@ -426,7 +426,7 @@ def _lines(measurements: Sequence[Mapping[str, Any]], plot: Plot) -> dict[str, l
 
 
 def _why_not(report: Report) -> str:
-    """Why a roofline has no figures, as the cases that would have given them tell."""
+    """Return the reason for which a roofline has no figures, from the cases that measure it."""
     lines = [line for line in report.observed if CLAUSE in line["clauses"] and not line["run"].get("figures")]
     if not lines:
         return "not asked; no case of this run measures it."

@@ -119,7 +119,7 @@ def claim_title(report: Report) -> str:
 
 
 def claim_reason(report: Report, registry: Registry) -> str:
-    """Why the claim is what it is, in one sentence."""
+    """Return the reason for the claim, in one sentence."""
     if report.claim == "invalid":
         planned = len(report.plan["cases"])
         return f"{report.problem}; {count(len(report.observed))} of {count(planned)} planned cases observed"
@@ -184,7 +184,7 @@ def _left_out_by_level(report: Report) -> list[str]:
 
 
 def _nothing_judged(report: Report, registry: Registry) -> str:
-    """Why a run in which nothing failed claims nothing all the same."""
+    """Return the reason for which a run without failures claims nothing."""
     lines = report.observed
     cited = {registry.clauses[name].document for line in lines for name in line["clauses"] if name in registry.clauses}
     bare = [name for name in claimed_documents(report) if name not in cited]

@@ -265,7 +265,7 @@ class RpcTransport(ProcessTransport):
 
 
 def _absence(words: list[str]) -> str:
-    """Why a command starts no program."""
+    """Return the reason for which a command starts no program."""
     if not words:
         return "the command is empty"
     if os.sep not in words[0]:

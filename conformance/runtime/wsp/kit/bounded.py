@@ -47,7 +47,7 @@ class Exhaustion:
 
     @property
     def reason(self) -> str:
-        """Why its process stalls."""
+        """The reason for the stall of its process."""
         return REASON_OF[self.resource]
 
     def sizes(self, expected: Expected) -> dict[str, int]:

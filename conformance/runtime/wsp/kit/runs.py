@@ -63,7 +63,7 @@ def under_seeds(
 
 
 def reason(result: Mapping[str, Any]) -> str:
-    """Why a run did not complete, in a few words."""
+    """Return the reason for which a run did not complete, in a few words."""
     error = result.get("error")
     return f"{error['code']}: {error['message']}" if error else json.dumps(result.get("deadlock", {}))[:300]
 
