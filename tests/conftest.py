@@ -19,7 +19,7 @@ import pytest
 from hypothesis import settings
 
 from tessera_conformance.reports.journal import Report, read
-from tessera_conformance.strength.sharing import available
+from tessera_conformance.strength.sharing import available_processes
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -38,7 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """Return one more worker than there are processors, since many tests wait for processes that they started."""
-    return available() + 1
+    return available_processes() + 1
 
 
 def pytest_configure(config: pytest.Config) -> None:

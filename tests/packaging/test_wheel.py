@@ -164,8 +164,8 @@ def test_the_index_of_cases_comes_along(scripts: Path, tmp_path: Path) -> None:
     """It is of the suite as it lies in the wheel: the first question does not collect the suite."""
     code = (
         "from tessera_conformance.cases import suite_directory\n"
-        "from tessera_conformance.registry.cases import SHIPPED, digest_of_contents, read\n"
-        "print(len(read(suite_directory() / SHIPPED, digest_of_contents()) or ()))"
+        "from tessera_conformance.registry.cases import SHIPPED, digest_of_contents, read_index\n"
+        "print(len(read_index(suite_directory() / SHIPPED, digest_of_contents()) or ()))"
     )
     command = [scripts / "python", "-I", "-c", code]  # of the wheel, wherever PYTHONPATH points
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

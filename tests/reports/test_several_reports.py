@@ -15,7 +15,7 @@ import pytest
 from tessera_conformance.cli import main
 from tessera_conformance.reports.compare import as_json, as_text, compare
 from tessera_conformance.reports.journal import CannotMerge, JournalWriter, Report, merge, read
-from tessera_conformance.reports.publish import NoBaseline, as_toml, baseline
+from tessera_conformance.reports.publish import NoBaseline, baseline, deviations_toml
 from tessera_conformance.verdicts import Deviations
 
 # Two reports held against each other.
@@ -317,7 +317,7 @@ def test_what_fails_is_grouped_by_what_its_ids_and_clauses_share(tmp_path: Path)
 
 
 def test_the_file_turns_green_and_ratchets(tmp_path: Path) -> None:
-    deviations = written(tmp_path, as_toml(baseline(report_of(tmp_path, CASES), {}, "numerics", DAY), "acme"))
+    deviations = written(tmp_path, deviations_toml(baseline(report_of(tmp_path, CASES), {}, "numerics", DAY), "acme"))
     assert report_of(tmp_path, CASES, deviations).claim == "success"
     for case, (verdict, clauses) in CASES.items():
         if verdict in ("fail", "crash", "hang"):
@@ -362,7 +362,7 @@ def test_entries_that_still_hold_are_kept_and_others_made_anew(tmp_path: Path) -
 
 
 def test_nothing_failing_gives_an_empty_file(tmp_path: Path) -> None:
-    text = as_toml(baseline(report_of(tmp_path, {"ir/a": ("pass", ["A"])}), {}, "numerics", DAY), "acme")
+    text = deviations_toml(baseline(report_of(tmp_path, {"ir/a": ("pass", ["A"])}), {}, "numerics", DAY), "acme")
     assert tomllib.loads(text) == {"deviation": []}
     assert written(tmp_path, text).entries == ()
 

@@ -17,7 +17,7 @@ import pytest
 
 from tessera_conformance.cases import SuiteNotCollected, suite_directory
 from tessera_conformance.plugin import CASE
-from tessera_conformance.registry.cases import IndexedCase, digest_of_contents, write
+from tessera_conformance.registry.cases import IndexedCase, digest_of_contents, write_index
 
 
 class CollectedSuite:
@@ -67,7 +67,7 @@ def main(file: Path) -> int:
     No implementation is asked, and the reference, which takes long to import, need not be there.
     """
     try:
-        write(file, digest_of_contents(), CollectedSuite(f"rpc:{shlex.quote(sys.executable)}").index())
+        write_index(file, digest_of_contents(), CollectedSuite(f"rpc:{shlex.quote(sys.executable)}").index())
     except SuiteNotCollected as error:
         print(error, file=sys.stderr)
         return 1

@@ -424,10 +424,7 @@ def _list_of(item: Reader | None, allowed: str) -> Reader:
     return read
 
 
-# Writing answers of the protocol: tensors, refusals, statuses, descriptors and units of work.
-
-
-# From the reference's own values and exceptions to those of the protocol.
+# Answers of the protocol from the reference's own values and exceptions.
 
 
 @contextmanager

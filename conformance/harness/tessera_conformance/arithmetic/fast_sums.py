@@ -181,9 +181,8 @@ class _Fp32Nodes(_Nodes):
             return self.flushed(np.where(tied, beyond, nearest))
         zero, top = np.zeros_like(nearest), np.full_like(nearest, np.inf)
         target = {"toward_zero": zero, "up": top, "down": -top}[self.model.rounding]
-        overshot = {"toward_zero": np.abs(back) > np.abs(wide), "up": back < wide, "down": back > wide}[
-            self.model.rounding
-        ]
+        overshoots = {"toward_zero": np.abs(back) > np.abs(wide), "up": back < wide, "down": back > wide}
+        overshot = overshoots[self.model.rounding]
         moved = np.nextafter(nearest, target)
         moved = np.where((moved == 0) & (wide < 0), np.float32(-0.0), moved)
         return self.flushed(np.where(np.isfinite(wide) & overshot, moved, nearest))

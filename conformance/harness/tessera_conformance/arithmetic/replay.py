@@ -195,9 +195,6 @@ def _objects(values: Sequence[object], shape: tuple[int, ...]) -> np.ndarray[Any
     return array.reshape(shape)
 
 
-# Rounding of exact values by integer division, and trees of sums evaluated exactly, which define the fast path.
-
-
 # Rounding of exact values to a number format in any direction that IEEE 754 names, by integer division.
 
 

@@ -1,4 +1,4 @@
-"""The commands of the first hour: `new-adapter`, `smoke` and `serve`."""
+"""The commands that connect an implementation: `new-adapter`, `smoke` and `serve`."""
 
 from __future__ import annotations
 
@@ -139,10 +139,7 @@ def serve_implementation(arguments: argparse.Namespace) -> int:
             adapter.close()
 
 
-# `tessera-conformance smoke`: a small question of each kind that an implementation claims, and its answer.
-
-
-# One small question of each kind, with its answer: what `smoke` asks of the claimed documents and features.
+# `tessera-conformance smoke`: one small question of each kind for the claimed documents and features, and its answer.
 
 
 PROGRAM = "module m { func f(A: tensor<2xfp32>) -> tensor<2xfp32> { return A + A; } }"

@@ -93,7 +93,7 @@ class Answer:
     greeting: Any = None
     """The identity of the process that does the tasks, as far as it must be the same everywhere."""
     refused: str = ""
-    """Why this machine cannot do the unit."""
+    """The reason for which this machine cannot do the unit."""
     failed: str = ""
     """The failure in the harness."""
     whole: bool = False

@@ -415,9 +415,6 @@ def _names(root: Type) -> Iterator[str]:
                 yield from _names(alternative)
 
 
-# The interface as published: C declarations, JSON Schema and its page.
-
-
 # From the lines of `interface.toml` to the declarations of C: the functions of the runtime and the extensions.
 #
 # A function of the runtime has the parameters that its line gives in C. An extension `tessx...` has those that follow

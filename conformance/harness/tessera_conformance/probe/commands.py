@@ -305,9 +305,6 @@ def _code(name: str, value: str) -> str:
     return f"`{value}`" if name == "tree" else value
 
 
-# `tessera-conformance probe`: a sum, every shape of the golden vectors, or the algorithms of an all-reduce.
-
-
 # The orders of every product and sum that the golden vectors ask for, as a file that declares them: `probe --write`.
 #
 # The first element of each shape is probed in full, and all elements are replayed in its order. The first element

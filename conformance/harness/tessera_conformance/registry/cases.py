@@ -1,4 +1,4 @@
-"""The cases of the suite without collecting it: an index, the clauses that they cover, and interpretations named."""
+"""The cases of the suite: their index, the clauses that they cover, and the tests that name an interpretation."""
 
 from __future__ import annotations
 
@@ -65,10 +65,10 @@ def case_index() -> CaseIndex:
 
 def current_index() -> CaseIndex | None:
     """The index that is there and has the cases of the sources as they are; None where there is none."""
-    index = read(cache_file("cases", locations.suite_directory()), _fingerprint())
+    index = read_index(cache_file("cases", locations.suite_directory()), _fingerprint())
     shipped = locations.suite_directory() / SHIPPED
     if index is None and shipped.is_file():
-        index = read(shipped, digest_of_contents())
+        index = read_index(shipped, digest_of_contents())
         if index is not None:
             _keep(index)
     return index
@@ -76,7 +76,7 @@ def current_index() -> CaseIndex | None:
 
 def _keep(index: CaseIndex) -> None:
     with contextlib.suppress(OSError):
-        write(cache_file("cases", locations.suite_directory()), _fingerprint(), index)
+        write_index(cache_file("cases", locations.suite_directory()), _fingerprint(), index)
 
 
 def cases_by_clause(index: CaseIndex) -> Mapping[str, Sequence[str]]:
@@ -99,14 +99,14 @@ def collected() -> CaseIndex:
         file = Path(scratch) / SHIPPED
         command = [sys.executable, "-m", "tessera_conformance.collection", str(file)]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        index = read(file)
+        index = read_index(file)
     if done.returncode or index is None:
         raise SuiteNotCollected((done.stdout + done.stderr).strip())
     return index
 
 
-def write(file: Path, fingerprint: str, index: CaseIndex) -> None:
-    """The index with the fingerprint of its sources; the file is written atomically. Raises `OSError`."""
+def write_index(file: Path, fingerprint: str, index: CaseIndex) -> None:
+    """Write the index with the fingerprint of its sources, atomically. Raises `OSError`."""
     tags: dict[tuple[Sequence[str], ...], int] = {}
     cases = {
         identifier: [case.node, tags.setdefault((case.clauses, case.features, case.levels), len(tags))]
@@ -116,7 +116,7 @@ def write(file: Path, fingerprint: str, index: CaseIndex) -> None:
     write_whole(file, json.dumps(content, separators=(",", ":")))
 
 
-def read(file: Path, fingerprint: str | None = None) -> CaseIndex | None:
+def read_index(file: Path, fingerprint: str | None = None) -> CaseIndex | None:
     """The index in a file; None where it is none, or has another fingerprint than the one given."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
@@ -131,7 +131,7 @@ def read(file: Path, fingerprint: str | None = None) -> CaseIndex | None:
 def _fingerprint() -> str:
     """A digest of the sources' metadata in the file system, which is fast."""
     digest = hashlib.sha256(f"{sys.version} {importlib.metadata.version('pytest')}".encode())
-    for _, path in files():
+    for _, path in source_files():
         status = os.stat(path)
         digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0{status.st_ctime_ns}\n".encode())
     return digest.hexdigest()
@@ -140,12 +140,12 @@ def _fingerprint() -> str:
 def digest_of_contents() -> str:
     """A digest of the contents of the sources: the same in a checkout and in a wheel."""
     digest = hashlib.sha256()
-    for name, path in files():
+    for name, path in source_files():
         digest.update(f"{name}\0{hashlib.sha256(Path(path).read_bytes()).hexdigest()}\n".encode())
     return digest.hexdigest()
 
 
-def files() -> Iterator[tuple[str, str]]:
+def source_files() -> Iterator[tuple[str, str]]:
     """Every file that the cases are made from: a name that does not depend on the place, and its path."""
     suite, harness = locations.suite_directory(), Path(locations.__file__).parent
     folders = {f"suite/{name}": suite / name for name in (*locations.CHAPTERS, "clauses")}
@@ -167,9 +167,6 @@ def _below(name: str, folder: str) -> Iterator[tuple[str, str]]:
                 yield from _below(below, entry.path)
             else:
                 yield below, entry.path
-
-
-# The clauses that a test verifies, and the tests that name an interpretation.
 
 
 # The registry joined with the tests' tags: which clauses a test verifies, and which wait for one.

@@ -340,10 +340,7 @@ def print_schema(arguments: argparse.Namespace) -> int:
     return 0
 
 
-# Known deviations made from a report: `tessera-conformance deviations write`.
-
-
-# Known deviations made from a report: few patterns that match its failing cases and no others.
+# `tessera-conformance deviations write`: few patterns that match the failing cases of a report and no others.
 #
 # A pattern is what ids have in common at their beginning and end, `ir/matmul/*/k-13`, or the same among the cases of
 # one clause. The largest patterns that match nothing else are taken first.
@@ -456,7 +453,7 @@ def _reason(lines: Sequence[Line]) -> str:
     return shown if len(lines) == 1 else f"{shown} ({len(lines)} cases)"
 
 
-def as_toml(entries: Sequence[Deviation], heading: str) -> str:
+def deviations_toml(entries: Sequence[Deviation], heading: str) -> str:
     """The file of some deviations."""
     return (
         f"# {heading}\n" + "".join(f"\n{_table(entry)}" for entry in entries) + ("" if entries else "deviation = []\n")
@@ -500,7 +497,7 @@ def write_deviations(arguments: argparse.Namespace) -> int:
     entries = baseline(report, others, arguments.owner, expires)
     identity = (report.header["implementation"]["hello"] or {}).get("implementation", {})
     name = " ".join(filter(None, [identity.get("name"), identity.get("version")])) or "an implementation"
-    write_toml(arguments.output, as_toml(entries, f"What {name} is known to get wrong."), "deviations")
+    write_toml(arguments.output, deviations_toml(entries, f"What {name} is known to get wrong."), "deviations")
     excused = sum(
         line["verdict"] != "pass" and any(entry.matches(line["case"], line["clauses"]) for entry in entries)
         for line in report.observations

@@ -167,7 +167,7 @@ def _judge_all(
     """Return the function that shares the violators out: to processes of this machine, or to workers of a cluster."""
 
     def among_processes(trial: Trial, violations: Sequence[Violation]) -> Sequence[Judged]:
-        return sharing.share_out(arguments.jobs or sharing.available(), trial.judge, violations)
+        return sharing.share_out(arguments.jobs or sharing.available_processes(), trial.judge, violations)
 
     def among_workers(trial: Trial, violations: Sequence[Violation]) -> Sequence[Judged]:
         settings = {

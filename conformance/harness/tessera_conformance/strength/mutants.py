@@ -32,7 +32,7 @@ from tessera_conformance.plugin import CASE
 from tessera_conformance.registry import Registry
 from tessera_conformance.reports.summary import table
 from tessera_conformance.strength.matrix import DEADLINE, judge, write_results
-from tessera_conformance.strength.sharing import available, isolated
+from tessera_conformance.strength.sharing import available_processes, isolated
 from tessera_conformance.strength.violation import load_whole
 from tessera_conformance.suite_run import SuiteRun
 from tessera_conformance.terminal import print_error
@@ -643,7 +643,7 @@ def markdown(judged: Judged, equivalents: Mapping[str, str], seed: int) -> str:
         (package, *(str(figures[name]) for name in counted), f"{100 * figures['share']:.1f} %")
         for package, figures in _figures(judged, equivalents).items()
     ]
-    left = [f"- `{mutant.name}`, {mutant.description}" for mutant, _ in survivors(judged, equivalents)]
+    left = "\n".join(f"- `{mutant.name}`, {mutant.description}" for mutant, _ in survivors(judged, equivalents))
     return f"""\
 # Mutants
 
@@ -653,7 +653,7 @@ Changes of the reference by rule, sampled by seed {seed}, each against the cases
 
 Survivors:
 
-{chr(10).join(left) or "none"}
+{left or "none"}
 """
 
 
@@ -724,7 +724,7 @@ def judge_mutants(
     chosen = [
         mutant for mutant in sample(every, arguments.mutants, arguments.seed) if (arguments.only or "") in mutant.name
     ]
-    jobs = arguments.jobs or available()
+    jobs = arguments.jobs or available_processes()
 
     def control() -> Adapter:
         return load_adapter(arguments.control)

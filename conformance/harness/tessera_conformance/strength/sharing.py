@@ -36,7 +36,7 @@ Result = TypeVar("Result")
 _shared: tuple[Callable[[Any], Any], Sequence[Any]]
 
 
-def available() -> int:
+def available_processes() -> int:
     """Return the number of processes worth starting: 1 where the system cannot fork."""
     if "fork" not in multiprocessing.get_all_start_methods():
         return 1
@@ -129,7 +129,7 @@ MOST_OF_ONE = 3.0
 def judge_on_workers(engine: Engine, trial: Trial, violations: Sequence[Violation], least: float) -> list[Judged]:
     """Return the fate of each violation, in order.
 
-    One of which the process died is only crashed; one that no worker could judge is untold, which fails the run.
+    A violation whose process died is killed by a fault. One that no worker could judge survives and fails the run.
 
     Raises `ExecutorUnavailable`: a worker that came later is not like this machine; or `ExecutorLost`: the scheduler
     went away, or all workers did.

@@ -22,7 +22,7 @@ from tessera_conformance.registry import Registry
 from tessera_conformance.reports.claim import Line, settled
 from tessera_conformance.reports.summary import table
 from tessera_conformance.strength.matrix import DEADLINE, put, write_results
-from tessera_conformance.strength.sharing import available, share_out
+from tessera_conformance.strength.sharing import available_processes, share_out
 from tessera_conformance.strength.violation import AdapterClass, load_declared, load_whole, substituted
 from tessera_conformance.suite_run import Case, SuiteRun
 from tessera_conformance.transports.locate import DirectTransport, load_adapter
@@ -387,7 +387,7 @@ def put_variants(
     The cases are those of the options, unless they are given.
     """
     selection = chosen_cases or Selection(arguments.within, arguments.beside, arguments.thorough)
-    jobs = arguments.jobs or available()
+    jobs = arguments.jobs or available_processes()
     outcomes = []
     for outcome in judge_variants(
         variants, suite.items, registry, lambda: load_adapter(arguments.control), selection, jobs

@@ -23,12 +23,13 @@ from _pytest.mark.expression import Expression
 
 from tessera_conformance import __version__
 from tessera_conformance.cases import SuiteNotCollected, clauses_directory, in_shard, parse_shard, vectors_directory
+from tessera_conformance.collection import CollectedSuite
 from tessera_conformance.documents import NoDocument, read_json
 from tessera_conformance.interface import feature_of
 from tessera_conformance.plugin import CASE
 from tessera_conformance.protocol import Fault, Hello, ProtocolViolation, describe, read_hello
 from tessera_conformance.registry import Registry, RegistryError, load_registry
-from tessera_conformance.registry.cases import CaseIndex
+from tessera_conformance.registry.cases import CaseIndex, case_index
 from tessera_conformance.registry.model import judged_by_checks
 from tessera_conformance.report_plugin import PROCESS_DIED
 from tessera_conformance.reports.claim import Blockers, Line
@@ -43,7 +44,7 @@ from tessera_conformance.reports.journal import (
     report_in,
 )
 from tessera_conformance.reports.lines import plain
-from tessera_conformance.reports.publish import as_toml
+from tessera_conformance.reports.publish import deviations_toml
 from tessera_conformance.selection import Choice, NothingChosen
 from tessera_conformance.session import Session
 from tessera_conformance.submissions.replay import FOREIGN_IMAGE, NotKept, Recomputation, Replay, Reported, unaccounted
@@ -137,7 +138,7 @@ def statement(report: Report) -> dict[str, Any]:
 def deviations_text(report: Report) -> str:
     """The deviations under which the run was made, as a file that `--deviations` takes."""
     entries = Deviations.of(report.header["selection"]["deviations"], report.path).entries
-    return as_toml(entries, "The known deviations of the run.")
+    return deviations_toml(entries, "The known deviations of the run.")
 
 
 def digest(data: bytes) -> str:
@@ -269,9 +270,6 @@ def _module(name: str) -> Any:
     except ImportError:
         what = "signatures need the package cryptography"
         raise NoKey(f"{what}: pip install 'tessera-conformance[signing]'") from None
-
-
-# `tessera-conformance bundle`: the submission of a report, and its check without the implementation.
 
 
 # Checks a submission without the implementation: nothing missing, unknown, twice or altered, every verdict
@@ -601,8 +599,6 @@ def bundle(arguments: argparse.Namespace) -> int:
 
 
 def _make(path: Path, implementation: str, output: Path, key: Path | None) -> int:
-    from tessera_conformance.submissions.verify import contents, write
-
     report = read(report_in(path))
     if report.claim == "invalid":
         raise CannotBundle(f"{report.path}: not a valid report: {report.problem}")
@@ -638,10 +634,6 @@ def _require_same_hello(report: Report, implementation: str) -> None:
 
 def _verify(directory: Path, trusted: Path | None) -> int:
     """0 where everything follows, 1 where something does not, 2 where there is no report."""
-    from tessera_conformance.collection import CollectedSuite
-    from tessera_conformance.plugin import CASE
-    from tessera_conformance.registry.cases import case_index
-
     if (directory / FILE_NAME).exists() and not (directory / FILE_NAME).is_file():
         raise CannotBundle(f"{directory / FILE_NAME}: is no plain file")
     index, report, registry = case_index(), read(directory / FILE_NAME), load_registry(clauses_directory())

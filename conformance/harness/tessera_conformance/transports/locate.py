@@ -258,9 +258,6 @@ def _said(outcome: Any) -> str:
     return f"it does not support {outcome['unsupported']['feature']}"
 
 
-# From the texts of `--impl` and `--compiler` to a transport or an adapter, in this process too.
-
-
 # The implementation as a Python object in this process.
 #
 # Fast and easy to debug. A Python-level hang is interrupted at the deadline; a native crash or a native busy loop

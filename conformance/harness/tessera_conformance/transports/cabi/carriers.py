@@ -33,24 +33,24 @@ from tessera_conformance.tensors import to_wire
 
 
 RECORD_NAME = "call"
-SIZE = 64
+RECORD_BYTES = 64
 INSIDE, RETURNED = b"\1", b"\2"
 
 
 def create_record(folder: Path) -> Path:
     """An empty record in a folder."""
     path = folder / RECORD_NAME
-    path.write_bytes(bytes(SIZE))
+    path.write_bytes(bytes(RECORD_BYTES))
     return path
 
 
 def opened_record(path: str) -> mmap.mmap:
     """The record for writing."""
     with open(path, "r+b") as file:
-        return mmap.mmap(file.fileno(), SIZE)
+        return mmap.mmap(file.fileno(), RECORD_BYTES)
 
 
-def described(path: Path) -> str:
+def last_call(path: Path) -> str:
     """` in tessLaunch`, ` after tessLaunch had returned`, or nothing where no function was called."""
     try:
         record = path.read_bytes()
@@ -62,33 +62,28 @@ def described(path: Path) -> str:
     return f" after {name} had returned" if record[:1] == RETURNED else ""
 
 
-# A loaded C library: its declarations in a form that cffi loads without reading C, and its functions.
-#
-# Reading C takes a third of the start of a process that loads a library, so the process of the suite does it once.
-
-
 # The declarations of a library's functions in the form that cffi loads without reading C.
 #
 # To read C takes a third of the start of a process that loads a library, so the suite's process does it once for all.
 
 
-FILE_NAME = "c_types.py"
+TYPES_NAME = "c_types.py"
 
 
-def create(folder: Path, exported: Collection[str]) -> Path:
+def create_types(folder: Path, exported: Collection[str]) -> Path:
     """The declarations of the functions of the runtime and of the extensions among `exported`, in a folder."""
-    path = folder / FILE_NAME
-    path.write_bytes(_read(frozenset(exported)))
+    path = folder / TYPES_NAME
+    path.write_bytes(_compiled_types(frozenset(exported)))
     return path
 
 
-def loaded(path: str) -> Any:
+def load_types(path: str) -> Any:
     """The FFI that has the declarations."""
     return run_path(path)["ffi"]
 
 
 @cache
-def _read(exported: frozenset[str]) -> bytes:
+def _compiled_types(exported: frozenset[str]) -> bytes:
     from cffi import FFI  # the process that loads a library does without it
 
     ffi = FFI()
@@ -120,7 +115,7 @@ class Library:
         self.functions: Mapping[str, CFunction] = {c_function.name: c_function for c_function in c_functions().values()}
         extensions = [function.name for function in self.functions.values() if function.extension]
         names = {name for name in (*extensions, *SESSION) if hasattr(exported, name)}
-        self.ffi = loaded(types)
+        self.ffi = load_types(types)
         self._library = self.ffi.dlopen(path)
         self._record = record
         self._table = self._library.tessGetApi() if hasattr(exported, TABLE) else self.ffi.NULL
@@ -131,7 +126,7 @@ class Library:
             own = {name: getattr(self._library, name) for name in runtime if hasattr(exported, name)}
         self._callables = {name: function for name, function in own.items() if function is not None}
         self._callables |= {name: getattr(self._library, name) for name in names}
-        self._records = {name: INSIDE + name.encode().ljust(SIZE - 1, b"\0") for name in self._callables}
+        self._records = {name: INSIDE + name.encode().ljust(RECORD_BYTES - 1, b"\0") for name in self._callables}
         self._buffer = self.ffi.new("char[]", FIRST_CAPACITY)
 
     def has(self, name: str) -> bool:
@@ -149,7 +144,7 @@ class Library:
     def call(self, name: str, arguments: Sequence[Any]) -> int:
         """The status that a function gives; the record says that it is inside, should the process end there."""
         function = self._callables[name]
-        self._record[:SIZE] = self._records[name]
+        self._record[:RECORD_BYTES] = self._records[name]
         status = function(*arguments)
         self._record[:1] = RETURNED
         return status

@@ -135,7 +135,7 @@ class CabiTransport(ProcessTransport):
     def arguments(self, exchange: Path) -> list[str]:
         """The process that loads the library."""
         self._record = carriers.create_record(exchange)
-        types = carriers.create(exchange, self._exported)
+        types = carriers.create_types(exchange, self._exported)
         return [sys.executable, "-m", CHILD, self._options.written(), str(types), str(self._record)]
 
     def _exchange_message(self, method: str, params: Any, deadline: float) -> Any:
@@ -143,7 +143,7 @@ class CabiTransport(ProcessTransport):
         try:
             return super()._exchange_message(method, params, min(deadline, RESET_DEADLINE) if resets else deadline)
         except TransportFault as stop:
-            where = stop.fault.detail + carriers.described(self._record)
+            where = stop.fault.detail + carriers.last_call(self._record)
             if resets and stop.fault.kind == "hang":  # such as work that waits forever; it says nothing of a case
                 return {"rejected": {"code": "TESS_ERR_TIMEOUT", "phase": "call", "message": where}}
             stop.fault = replace(stop.fault, detail=where)
