@@ -20,7 +20,7 @@ from tessera_reference.numerics import elementary
 from tessera_reference.numerics.formats import DType, dtype
 from tessera_reference.numerics.node_arithmetic import NodeArithmetic
 from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree
-from tessera_reference.runtime import collectives as runtime_collectives
+from tessera_reference.runtime.collectives import CollectiveWork
 from tessera_reference.runtime.launches import CodeCache
 
 from .own_runtime import own_collectives, own_executables
@@ -127,7 +127,7 @@ class OtherBits(ReferenceAdapter):
     @contextmanager
     def in_the_runtime(self) -> Iterator[None]:
         """Compute in this implementation's own way while a runtime call is carried out."""
-        combined = mock.patch.object(runtime_collectives, "combine", own_collectives(self))
+        combined = mock.patch.object(CollectiveWork, "_combined", own_collectives(self))
         with combined, mock.patch.object(CodeCache, "executable", own_executables(self)):
             yield
 

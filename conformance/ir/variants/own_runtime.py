@@ -13,14 +13,15 @@ from typing import Any, Protocol
 
 from tessera_reference.abi import NumericsPolicy
 from tessera_reference.abi.fatbin import Fatbin, KernelEntry
-from tessera_reference.collectives.operations import combine
 from tessera_reference.compilation.executables import Arguments, Executable, Extents, ProgramExecutable, _special
 from tessera_reference.graph.interpreter import FROM_ZERO, RandomSource
 from tessera_reference.ir.targets import target_of
 from tessera_reference.numerics.array import Array
+from tessera_reference.runtime.collectives import CollectiveWork
 from tessera_reference.runtime.launches import CodeCache, LoadedModule
 
 MADE = CodeCache.executable
+COMBINED = CollectiveWork._combined
 
 
 class Own(Protocol):
@@ -35,12 +36,12 @@ class Own(Protocol):
         """The implementation's own way, as far as a policy permits it."""
 
 
-def own_collectives(own: Own) -> Callable[..., list[Array]]:
-    """`combine`, in the declared order of ranks."""
+def own_collectives(own: Own) -> Callable[..., Mapping[int, Array]]:
+    """`CollectiveWork._combined`, in the declared order of ranks."""
 
-    def combined(*arguments: Any, policy: NumericsPolicy | None = None, **more: Any) -> list[Array]:
-        with own.under(policy), own.orders.called("all_reduce"):
-            return combine(*arguments, policy=policy, **more)
+    def combined(work: CollectiveWork, *arguments: Any) -> Mapping[int, Array]:
+        with own.under(work.policy), own.orders.called("all_reduce"):
+            return COMBINED(work, *arguments)
 
     return combined
 

@@ -52,7 +52,7 @@ from ..ir.text import print_module
 from ..mesh.topology import Topology
 from ..numerics import formats
 from ..numerics.formats import shown
-from .messages import array, checked, function_message, outcomes, read_descriptor, tensor, unit_of, unit_told
+from .messages import array, checked, function_message, outcomes, read_descriptor, tensor, unit_message, unit_of
 from .session_state import SessionState
 
 # The collectives methods of the reference.
@@ -322,7 +322,7 @@ class CollectivesMethods(SessionState):
         machine = topology_of(topology)
         units = PIPELINES[kind](layers, bytes, picoseconds, range(len(_used(machine, devices))))
         run = simulate(units, machine, devices, INFLIGHT)
-        return {"units": [unit_told(unit) for unit in units], **_run_message(run)}
+        return {"units": [unit_message(unit) for unit in units], **_run_message(run)}
 
     @checked
     def collectives_dispatch(

@@ -513,7 +513,7 @@ def unit_of(members: Mapping[str, Any], ranks: int) -> Unit:
     return Collective(**options.pop("collective"), **options)
 
 
-def unit_told(unit: Unit) -> dict[str, Any]:
+def unit_message(unit: Unit) -> dict[str, Any]:
     """A unit as the protocol has it."""
     message: dict[str, Any] = {
         "id": unit.id,

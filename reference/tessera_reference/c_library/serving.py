@@ -282,13 +282,13 @@ class Extensions:
         answer = self._session.adapter.hello()
         hello = {name: answer[name] for name in HELLO}
         hello["capabilities"] = {name: state for name, state in answer["capabilities"].items() if name not in WITHOUT_C}
-        return self._told("tessxHello", hello, buffer)
+        return self._written("tessxHello", hello, buffer)
 
     def tessxOutcome(self, *buffer: Any) -> int:
         """Write the error of the last call that failed."""
-        return self._told("tessxOutcome", self._session.outcome, buffer)
+        return self._written("tessxOutcome", self._session.outcome, buffer)
 
-    def _told(self, name: str, value: Any, buffer: Sequence[Any]) -> int:
+    def _written(self, name: str, value: Any, buffer: Sequence[Any]) -> int:
         try:
             self._require_buffer(name, buffer)
         except Failure as failure:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from random import Random
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -39,33 +39,39 @@ class Sent(NamedTuple):
     combines: bool
 
 
-# Delivery: the events of message n are 3 n, it leaves; 3 n + 1, it arrives; 3 n + 2, it is combined at its target.
+# Delivery: every message leaves, arrives, and is combined with what its target holds.
 
 
-LEAVES, ARRIVES, COMBINED = range(3)
+class Event(NamedTuple):
+    """A message, by its number, leaves, arrives or is combined."""
+
+    number: int
+    kind: Literal["leaves", "arrives", "combined"]
+
+
+KINDS: tuple[Literal["leaves", "arrives", "combined"], ...] = ("leaves", "arrives", "combined")
 
 
 def deliver(sent: Sequence[Sent], buffers: Values, combine: Combine, seed: int) -> None:
     """Carry out messages, listed by step, on what ranks hold, (ranks, ..., places), in an order of a seed's choice."""
     random, (counts, followers) = Random(seed), _order(tuple(sent))
-    waits, under_way = list(counts), dict[int, Values]()
-    ready = [event for event, count in enumerate(waits) if not count]
+    waits, under_way = dict(counts), dict[int, Values]()
+    ready = [event for event, count in counts.items() if not count]
     while ready:
         chosen = random.randrange(len(ready))
         ready[chosen], ready[-1] = ready[-1], ready[chosen]
         happening = [ready.pop()]
         while happening:
             event = happening.pop()
-            number, what = divmod(event, 3)
-            message = sent[number]
-            if what == LEAVES:
-                under_way[number] = buffers[message.source, ..., _places(message)].copy()
-            elif what == COMBINED:
-                _finish(message, under_way.pop(number), buffers, combine)
+            message = sent[event.number]
+            if event.kind == "leaves":
+                under_way[event.number] = buffers[message.source, ..., _places(message)].copy()
+            elif event.kind == "combined":
+                _finish(message, under_way.pop(event.number), buffers, combine)
             for follower in followers[event]:
                 waits[follower] -= 1
                 if not waits[follower]:
-                    (happening if follower % 3 == COMBINED else ready).append(follower)
+                    (happening if follower.kind == "combined" else ready).append(follower)
 
 
 def _places(message: Sent) -> slice:
@@ -79,22 +85,24 @@ def _finish(message: Sent, value: Values, buffers: Values, combine: Combine) -> 
 
 
 @lru_cache(maxsize=16)
-def _order(sent: tuple[Sent, ...]) -> tuple[list[int], list[list[int]]]:
+def _order(sent: tuple[Sent, ...]) -> tuple[dict[Event, int], dict[Event, list[Event]]]:
     """Return, of each event, for how many others it waits, and those that wait for it."""
-    followers: list[list[int]] = [[] for _ in range(3 * len(sent))]
+    events = [tuple(Event(number, kind) for kind in KINDS) for number in range(len(sent))]
+    followers: dict[Event, list[Event]] = {event: [] for of_message in events for event in of_message}
     for number, message in enumerate(sent):
-        followers[3 * number + LEAVES].append(3 * number + ARRIVES)
-        followers[3 * number + ARRIVES].append(3 * number + COMBINED)
+        leaves, arrives, combined = events[number]
+        followers[leaves].append(arrives)
+        followers[arrives].append(combined)
         for other, another in enumerate(sent):
             if _leaves_after(message, another):
-                followers[3 * other + COMBINED].append(3 * number + LEAVES)
+                followers[events[other][2]].append(leaves)
             if other < number and _combines_after(message, another):
-                followers[3 * other + COMBINED].append(3 * number + COMBINED)
+                followers[events[other][2]].append(combined)
             if other != number and _spares(message, another):
-                followers[3 * other + LEAVES].append(3 * number + COMBINED)
-    waits = [0] * len(followers)
-    for events in followers:
-        for event in events:
+                followers[events[other][0]].append(combined)
+    waits = dict.fromkeys(followers, 0)
+    for later in followers.values():
+        for event in later:
             waits[event] += 1
     return waits, followers
 

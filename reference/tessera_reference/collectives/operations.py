@@ -108,12 +108,11 @@ def combine(
     *,
     op: Any = None,
     root: int | None = None,
-    policy: NumericsPolicy | None = None,
     descriptor: Descriptor | None = None,
 ) -> list[Array]:
     """The flat buffers of all ranks of a group afterwards, in order of the axis coordinate.
 
-    A reduce-scatter gives each the whole combination, of which its own share counts. `policy` changes nothing.
+    A reduce-scatter gives each the whole combination, of which its own share counts.
     Raises `LeafCount` for a descriptor with a tree over other ranks.
     """
     ranks, count = len(buffers), buffers[0].values.size

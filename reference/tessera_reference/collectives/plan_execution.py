@@ -224,13 +224,13 @@ class _Run:
         """The units of each rank that cannot start yet."""
         self.next: dict[int, list[Unit]] = {unit.id: [] for unit in plan.units}
         """The units that wait for a unit."""
-        self.room: dict[Issue, int] = {}
+        self.largest: dict[Issue, int] = {}
         """The elements of the largest chunk of each collective."""
         for unit in plan.units:
             for other in unit.after:
                 self.next[other].append(unit)
             if isinstance(unit.step, Issue):
-                self.room[unit.step] = max(_chunk(unit)[1], self.room.get(unit.step, 0))
+                self.largest[unit.step] = max(_chunk(unit)[1], self.largest.get(unit.step, 0))
 
     def run(self, random: Random | None) -> None:
         """Let happen what can happen, until nothing can."""
@@ -279,7 +279,7 @@ class _Run:
         first, count = _chunk(unit)
         slot = _slot(unit, step)
         if slot not in here.buffers:
-            here.buffers[slot] = np.zeros(self.room[step], step.operation.x.dtype.carrier)
+            here.buffers[slot] = np.zeros(self.largest[step], step.operation.x.dtype.carrier)
         for part, source in zip(unit.parts, step.sources, strict=True):
             begin, end = max(part.first, first), min(part.first + part.count, first + count)
             if begin < end:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from heapq import merge
 from itertools import groupby, pairwise
-from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -66,7 +65,7 @@ class Cut:
 
 @dataclass(eq=False, slots=True)
 class _Lane:
-    """One direction of a link, and the messages that wait for it, in order of their numbers."""
+    """One direction of a link, and the messages that wait for it, in order of their turns."""
 
     credits: int
     free: bool = True
@@ -84,8 +83,8 @@ class _Lane:
 class _Unit:
     """A message that is to travel, by a way that it occupies for a time."""
 
-    number: int
-    """Its place among the messages: higher priorities first, then those added first."""
+    turn: tuple[int, int]
+    """Its priority, negated, and its number: higher priorities go first, then those added first."""
     sent: Sent
     part: Part
     devices: tuple[int, int]
@@ -97,20 +96,19 @@ class _Unit:
     waits: bool = False
     in_flight: bool = False
 
+    def __lt__(self, other: _Unit) -> bool:
+        """True if it goes before another."""
+        return self.turn < other.turn
+
     def stop_waiting(self) -> None:
         """Take the message from the lanes at which it waits."""
         for lane in self.lanes if self.waits else ():
-            del lane.waiting[bisect_left(lane.waiting, self.number, key=NUMBER)]
+            del lane.waiting[bisect_left(lane.waiting, self)]
         self.waits = False
 
     def travelled(self, arrival: int, end: int, lost: bool = False) -> Transfer:
         """Return the record of a message that arrives, or would have arrived, at a time, and ends at one."""
         return Transfer(self.sent, self.way.links, arrival - self.lasts - self.way.latency - FIXED, end, lost)
-
-
-NUMBER = attrgetter("number")
-
-_FEWER_MESSAGES = 1 << 64
 
 
 class _Due(NamedTuple):
@@ -227,8 +225,7 @@ class Progress:
             way, lanes = self._way(*ends)
             receiver = needs[message.target]
             receiver.expect(message.step)
-            number = self._count - priority * _FEWER_MESSAGES
-            unit = _Unit(number, message, part, ends, size, way, lanes, way.time(size), receiver)
+            unit = _Unit((-priority, self._count), message, part, ends, size, way, lanes, way.time(size), receiver)
             needs[message.source].to_send.append(unit)
             self._count += 1
 
@@ -241,7 +238,7 @@ class Progress:
         """Let go of what was added all that waits for nothing."""
         ready = [unit for part in self._added for needs in self._needs[part].values() for unit in needs.ready()]
         self._added.clear()
-        self._let_go(sorted(ready, key=NUMBER), self._engine.now)
+        self._let_go(sorted(ready), self._engine.now)
 
     def _happen(self) -> None:
         """Let happen what is due now: links are left free, messages arrive, links fail, and others leave."""
@@ -253,7 +250,7 @@ class Progress:
             for lane in unit.lanes:
                 lane.free = True
                 changed[id(lane)] = lane
-        for unit in sorted(due.arrived, key=NUMBER):
+        for unit in sorted(due.arrived):
             for lane in unit.lanes:
                 lane.credits += 1
                 changed[id(lane)] = lane
@@ -265,7 +262,7 @@ class Progress:
         if self._cuts and self._cuts[0].at == now:
             ready += self._cut(now, ready)
         opened = [lane.while_open() for lane in changed.values() if lane.waiting]
-        self._let_go(merge(sorted(ready, key=NUMBER), *opened, key=NUMBER), now)
+        self._let_go(merge(sorted(ready), *opened), now)
 
     def _cut(self, now: int, leaving: Sequence[_Unit]) -> list[_Unit]:
         """Let the links fail that fail now. Returns what may be able to leave: what was lost, and what waits.
@@ -330,7 +327,7 @@ class Progress:
     def _hold(self, unit: _Unit) -> None:
         """Let a message wait at all of its links."""
         for lane in unit.lanes if not unit.waits else ():
-            insort(lane.waiting, unit, key=NUMBER)
+            insort(lane.waiting, unit)
         unit.waits = True
 
     def _at(self, time: int) -> _Due:

@@ -193,8 +193,8 @@ class RmsNorm(Composite):
 
 # Random operations: `uniform`, `normal`, `dropout` (spec section 4; LANG-04-06; AMB-RT-23, AMB-RT-74).
 #
-# What is drawn follows from seed, stream and element index alone. An operation that is told no seed has that of the
-# run, and one that is told no stream takes the next one of the run: draws are numbered in the order in which they are
+# What is drawn follows from seed, stream and element index alone. An operation without a seed has that of the
+# run, and one without a stream takes the next one of the run: draws are numbered in the order in which they are
 # executed, every turn of a loop for itself. Both begin at 0, or where the descriptor of a launch says (AMB-RT-175).
 # That number is the effect of a random operation. A draw depends on no value, so it has no gradient.
 

@@ -343,11 +343,11 @@ def _fast_judge(definition: str) -> Callable[[Any], bool] | None:
 def _strange(argument: Any, place: int) -> RequestFailed:
     """Return the failure for an argument of no kind."""
     if not isinstance(argument, dict):
-        return _told("is no object", ("args", place), "HIO-D7-04")
+        return _refusal("is no object", ("args", place), "HIO-D7-04")
     if "arg_kind" not in argument:
-        return _told("is missing", ("args", place, "arg_kind"), "HIO-D7-49")
+        return _refusal("is missing", ("args", place, "arg_kind"), "HIO-D7-49")
     kinds = " or ".join(ARGUMENTS)
-    return _told(f"is {argument['arg_kind']!r:.100}, expected {kinds}", ("args", place, "arg_kind"), "HIO-D7-49")
+    return _refusal(f"is {argument['arg_kind']!r:.100}, expected {kinds}", ("args", place, "arg_kind"), "HIO-D7-49")
 
 
 def _failure(definition: str, error: Any, within: Path) -> RequestFailed:
@@ -355,16 +355,16 @@ def _failure(definition: str, error: Any, within: Path) -> RequestFailed:
     path, schema = list(error.absolute_path), _inlined(definition)
     if error.validator == "required":
         path.append(next(name for name in error.validator_value if name not in error.instance))
-        return _told("is missing", [*within, *path], _clause(schema, path))
+        return _refusal("is missing", [*within, *path], _clause(schema, path))
     if error.validator == "additionalProperties":
         unknown = min(set(error.instance) - set(error.schema["properties"]))
         barred = _part(schema, path)["x-other-members"]
-        return _told("is no member of this", [*within, *path, unknown], barred)
+        return _refusal("is no member of this", [*within, *path, unknown], barred)
     clause = _part(schema, path).get("x-other-values") or _clause(schema, path)
-    return _told(error.message, [*within, *path], clause)
+    return _refusal(error.message, [*within, *path], clause)
 
 
-def _told(reason: str, path: Path, clause: str) -> RequestFailed:
+def _refusal(reason: str, path: Path, clause: str) -> RequestFailed:
     field = "".join(f"[{part}]" if isinstance(part, int) else f".{part:.100}" for part in path).lstrip(".")
     return RequestFailed(ErrorCode.INVALID_MESSAGE, reason, field, clause)
 

@@ -286,20 +286,20 @@ class Machine:
         """
         if not self.has(place):
             size = f"{self.size.sips} SIPs of {self.size.cubes} cubes of {self.size.pes} PEs"
-            raise RequestFailed(ErrorCode.UNKNOWN_PLACE, f"no PE {_told(place)} among {size}", field)
+            raise RequestFailed(ErrorCode.UNKNOWN_PLACE, f"no PE {_name_of(place)} among {size}", field)
         for memory in self.memories:
             if memory.base <= pa and pa + nbytes <= memory.base + memory.bytes and kind in ("AUTO", memory.kind):
                 return
         within = "one memory" if kind == "AUTO" else kind
-        reason = f"{nbytes} bytes from {pa:#x} are not within {within} of PE {_told(place)}"
+        reason = f"{nbytes} bytes from {pa:#x} are not within {within} of PE {_name_of(place)}"
         raise RequestFailed(ErrorCode.ADDRESS_OUT_OF_RANGE, reason, field)
 
     def failure_of(self, place: Place) -> RequestFailed | None:
         """The failure of a PE that fails every request."""
-        return RequestFailed(ErrorCode.PE_FAULT, f"PE {_told(place)} failed") if place in self.failing else None
+        return RequestFailed(ErrorCode.PE_FAULT, f"PE {_name_of(place)} failed") if place in self.failing else None
 
 
-def _told(place: Place) -> str:
+def _name_of(place: Place) -> str:
     return f"sip {place.sip} cube {place.cube} pe {place.pe}"
 
 

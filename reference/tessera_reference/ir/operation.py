@@ -651,7 +651,7 @@ def diagnostic_of(
 
 
 def refused_by(operation: Operation, refusal: Refusal, location: Location, phase: Phase = "verify") -> Diagnostic:
-    """What an operation refuses, at a place: its name before the message, and the types of its operands."""
+    """Return the diagnostic of a refusal, with the name of the operation and the types of its operands."""
     operands = tuple(f"{name} is {type_}" for name, type_ in operation.operand_types)
     return diagnostic_of(refusal.by(operation), location, operands, phase)
 

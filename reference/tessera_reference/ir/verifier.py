@@ -266,7 +266,7 @@ class FunctionVerifier:
             self.lost.append((value, place, value in self.everywhere))
 
     def _explain(self, value: Value, place: Location, ended: bool) -> None:
-        """Why a value is not visible where it is used, now that all definitions are known."""
+        """Return why a value is not visible where it is used, now that all definitions are known."""
         if ended:
             message, remedy = "is defined in a region that has ended", "yield it from there"
         elif value in self.everywhere:

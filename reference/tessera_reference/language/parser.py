@@ -516,7 +516,7 @@ PHRASES: tuple[tuple[str, frozenset[str]], ...] = (
     ("a dimension", frozenset({"INT", "?"})),
 )
 
-CLOSERS = frozenset({";", ")", "}", "]", ",", ":"})  # told beside a phrase
+CLOSERS = frozenset({";", ")", "}", "]", ",", ":"})  # shown beside a phrase
 IMPLIED = frozenset({"-", "/", "WORD"})  # what another kind's name already says
 LONGEST = 60  # more of a token is not shown
 

@@ -324,7 +324,7 @@ class Diagnosis:
 
 
 def diagnose(address: object, size: object, access: Wanted, ranges: tuple[AddressRange, ...]) -> Diagnosis:
-    """Why `bytes` bytes at an address cannot be used."""
+    """Return why `bytes` bytes at an address cannot be used."""
     if type(address) is not int or not 0 <= address <= _LARGEST:
         return Diagnosis(f"{shown(address)}, which is no address")
     if type(size) is not int or size < 0:
@@ -371,7 +371,7 @@ def _named(allocation: Allocation) -> str:
 
 
 def diagnose_free(address: object, access: Wanted, ranges: tuple[AddressRange, ...]) -> Diagnosis:
-    """Why an address cannot be freed."""
+    """Return why an address cannot be freed."""
     at = _holding(address, ranges)
     if at is None:
         return Diagnosis(diagnose(address, 0, access, ranges).text)
@@ -415,7 +415,7 @@ class Account:
         self.owners = 0
 
     def lacks(self, size: int) -> str:
-        """Why so many bytes do not fit, or nothing."""
+        """Return why so many bytes do not fit, or nothing."""
         if self.in_use + size <= self.total:
             return ""
         return f"{self.total} bytes, of which {self.in_use} are in use by {counted(self.owners, 'allocation')}"
@@ -697,7 +697,7 @@ class AddressSpaceMemory:
 
 
 def _of_the_program(address: int, size: int, access: Wanted) -> Diagnosis:
-    """Why memory of the program cannot be used."""
+    """Return why memory of the program cannot be used."""
     if access == "device":
         text = f"{address:#x}, memory of the program where a device pointer is wanted"
         return Diagnosis(text, "host_device_mixup")

@@ -1,8 +1,8 @@
 """Collectives: the data of each rank of a group after a collective (runtime 4.6; collectives spec 2; language spec 9).
 
-The reductions as data, and functions of contributions in order of the axis coordinate: their combination, and what only
-moves. Graph IR, the C API, `collectives.run` and plans of programs call them. Leaves out how data travel
-(`collectives.operations`) and who refuses with which error.
+The reductions as data, and functions of contributions in order of the axis coordinate: one combines them, the others
+move elements. Graph IR, the C API, `collectives.run` and plans of programs call these. How data travel is said in
+`collectives.operations`, and each caller refuses with its own errors.
 """
 
 from __future__ import annotations

@@ -287,8 +287,8 @@ class CollectiveWork(Work):
             brings = 0 if call.collective == "broadcast" and place != call.root else stop - start
             mesh.read(own, rank, brings, self.function)  # what counts has to have been written
             buffers.append(Array.from_bits(call.dtype, (call.count,), mesh.peek(region, rank, call.bytes)))
-        op, policy, descriptor = _name_of(call.op), self.policy, self.descriptor
-        results = combine(call.collective, buffers, op=op, root=call.root, policy=policy, descriptor=descriptor)
+        op = _name_of(call.op)
+        results = combine(call.collective, buffers, op=op, root=call.root, descriptor=self.descriptor)
         return dict(zip(group, results, strict=True))
 
     def _require_agreement(self, contributions: Mapping[int, CollectiveWork]) -> None:

@@ -251,7 +251,7 @@ class _Search:
         return []
 
     def why_restructure(self) -> str:
-        """Why no setting helps."""
+        """Return why no setting helps."""
         if self.errors:
             return f"with larger settings the run ends with an error: {self.errors[0]}"
         if self.spent:

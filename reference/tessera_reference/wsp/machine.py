@@ -54,7 +54,7 @@ class Stalls:
 
 
 class Waiting(NamedTuple):
-    """Why a process or task waits, since when, for which channel or resource (or tasks), and at which statement."""
+    """A wait of a process or task: its reason, since when, for which channel or resource, and at which statement."""
 
     reason: str
     since: int

@@ -204,11 +204,11 @@ class Processes:
             yield
 
     def await_tensors(self, process: ProcessState, reads: Sequence[int], writes: Sequence[int]) -> Waits:
-        """statements.Wait for the tasks in flight that tensors depend on (AMB-WSP-47)."""
+        """Wait for the tasks in flight that tensors depend on (AMB-WSP-47)."""
         yield from self.await_tasks(process, self.machine.tensor_map.dependencies(reads, writes).values())
 
     def await_tasks(self, process: ProcessState, tasks: Iterable[TaskState]) -> Waits:
-        """statements.Wait until these tasks are complete."""
+        """Wait until these tasks are complete."""
         for task in tasks:
             task.watchers.append(process)
             process.awaited += 1
@@ -217,7 +217,7 @@ class Processes:
             yield
 
     def load(self, slot: int, tensor: int, element: int) -> None:
-        """statements.Load an element of a tensor into a slot, as u64 (AMB-WSP-13)."""
+        """Load an element of a tensor into a slot, as u64 (AMB-WSP-13)."""
         stated = self.machine.package.tensors[tensor]
         if element >= stated.count:
             raise RunError("ELEMENT_OUT_OF_RANGE", f"{stated.name} has {stated.count} elements, and no {element}")
@@ -241,7 +241,7 @@ class Processes:
             self.machine.freed()
 
     def end(self, process: ProcessState) -> None:
-        """statements.Close the channels that a process produces."""
+        """Close the channels that a process produces."""
         for channel in process.produces:
             self.machine.close(process, channel)
 

@@ -104,7 +104,7 @@ class NativeLaunch(Launch):
 
 
 def refusal(kernel: Function) -> str | None:
-    """Why a kernel does not run as native code; nothing where it does."""
+    """Return why a kernel does not run as native code; nothing where it does."""
     for instruction in kernel.body.walk():
         operation = instruction.operation
         if isinstance(operation, AddressOf):

@@ -170,7 +170,7 @@ def _values_of(value: Number | Share) -> tuple[Value, ...]:
 
 
 def _load(body: Body, instruction: Instruction) -> Number:
-    buffer = body.held(instruction.operands[0], Buffer)
+    buffer = body.form(instruction.operands[0], Buffer)
     at = lowered_memory.offset(body, buffer, [body.scalar(operand) for operand in instruction.operands[1:]])
     if buffer.dtype.kind == "complex":
         storage_type = scalars.in_memory(buffer.dtype)
@@ -179,7 +179,7 @@ def _load(body: Body, instruction: Instruction) -> Number:
 
 
 def _store(body: Body, instruction: Instruction) -> None:
-    value, buffer = body.element(instruction.operands[0]), body.held(instruction.operands[1], Buffer)
+    value, buffer = body.element(instruction.operands[0]), body.form(instruction.operands[1], Buffer)
     if isinstance(value, Pair):
         value = scalars.packed(body, value, buffer.dtype)
     at = lowered_memory.offset(body, buffer, [body.scalar(operand) for operand in instruction.operands[2:]])

@@ -81,7 +81,7 @@ def copy(body: Body, instruction: Instruction) -> None:
     """An asynchronous copy."""
     operation = instruction.operation
     assert isinstance(operation, CopyAsync)
-    source, destination = (body.held(value, Buffer) for value in instruction.operands[:2])
+    source, destination = (body.form(value, Buffer) for value in instruction.operands[:2])
     indices = [body.scalar(value) for value in instruction.operands[2:]]
     rank = len(source.shape) if indices else 0
     begin, end = offset(body, source, indices[:rank]), offset(body, destination, indices[rank:])
@@ -205,7 +205,7 @@ def multiplied(body: Body, instruction: Instruction, use: FragmentUse) -> Share:
     assert isinstance(operation, MmaSync)
     unit = unit_for(body, operation.c)
     parts_of(body, operation.c, use)
-    a, b, c = (body.held(value, Share).parts for value in instruction.operands)
+    a, b, c = (body.form(value, Share).parts for value in instruction.operands)
     rows, columns, depth = operation.m // unit.m, operation.n // unit.n, operation.k // unit.k
     products = []
     for row in range(rows):
@@ -244,7 +244,7 @@ def stored(body: Body, instruction: Instruction) -> None:
     unit = unit_for(body, fragment)
     into = _Matrix(body, instruction, 1)
     spread = unit.of("c")
-    for part, corner in zip(body.held(instruction.operands[0], Share).parts, unit.corners("c", fragment), strict=True):
+    for part, corner in zip(body.form(instruction.operands[0], Share).parts, unit.corners("c", fragment), strict=True):
         base = into.of_lane(spread, corner)
         for position in range(spread.held):
             element = body(vectors.ExtractElement, part, position=position)
@@ -258,7 +258,7 @@ class _Matrix:
         self, body: Body, instruction: Instruction, memory: int, stride: int | None = None, transpose: bool = False
     ) -> None:
         self.body = body
-        self.buffer: Buffer = body.held(instruction.operands[memory], Buffer)
+        self.buffer: Buffer = body.form(instruction.operands[memory], Buffer)
         indices = [body.scalar(value) for value in instruction.operands[memory + 1 :]]
         self.corner = offset(body, self.buffer, indices)
         along = stride or self.buffer.shape[-1]

@@ -168,7 +168,7 @@ class Body(Builder):
 
     # Lowered forms of values
 
-    def held(self, value: Value, kind: type[L]) -> L:
+    def form(self, value: Value, kind: type[L]) -> L:
         """The lowered form of a value, which is of this kind."""
         lowered = self.values[value]
         assert isinstance(lowered, kind)
@@ -176,7 +176,7 @@ class Body(Builder):
 
     def scalar(self, value: Value) -> Value:
         """The lowered form of a scalar that is not complex."""
-        return self.held(value, Value)
+        return self.form(value, Value)
 
     def element(self, value: Value) -> Number:
         """The lowered form of any scalar."""
@@ -361,7 +361,7 @@ def part(body: Body, instruction: Instruction) -> Value:
     """The real or the imaginary part."""
     operation = instruction.operation
     assert isinstance(operation, Part)
-    pair = body.held(instruction.operands[0], Pair)
+    pair = body.form(instruction.operands[0], Pair)
     return pair.real if operation.which == "real" else pair.imaginary
 
 
@@ -408,32 +408,22 @@ def lowered_element(body: Body, operation: Operation, *operands: Number) -> Numb
     return ON_SCALARS.get(name, _call)(body, operation, *operands)
 
 
-def _rounded(on_floats: type[llvm.Binary], on_integers: type[llvm.Binary]) -> Callable[..., Value]:
-    """The instruction on floats, whose result is rounded, or that on integers."""
+def _either(
+    on_floats: type[llvm.Binary], on_integers: type[llvm.Binary], result: Callable[[Body, Value, DType], Value]
+) -> Callable[..., Value]:
+    """The instruction on floats, with its `result` in their dtype, or that on integers."""
 
     def lowered(body: Body, operation: Operation, a: Value, b: Value) -> Value:
         dtype = dtype_of(a)
         if dtype.kind != "float":
             return body(on_integers, a, b)
-        return narrowed(body, body(on_floats, widened(body, a), widened(body, b)), dtype)
+        return result(body, body(on_floats, widened(body, a), widened(body, b)), dtype)
 
     return lowered
 
 
-def _extremum(on_floats: type[llvm.Binary], on_integers: type[llvm.Binary]) -> Callable[..., Value]:
-    """The instruction on floats or on integers, whose result is one of its operands."""
-
-    def lowered(body: Body, operation: Operation, a: Value, b: Value) -> Value:
-        dtype = dtype_of(a)
-        if dtype.kind != "float":
-            return body(on_integers, a, b)
-        return unrounded(body, body(on_floats, widened(body, a), widened(body, b)), dtype)
-
-    return lowered
-
-
-_maximum = _extremum(llvm.Maximum, llvm.SMax)
-_minimum = _extremum(llvm.Minimum, llvm.SMin)
+_maximum = _either(llvm.Maximum, llvm.SMax, unrounded)
+_minimum = _either(llvm.Minimum, llvm.SMin, unrounded)
 
 
 def _comparison(on_floats: str, on_integers: str) -> Callable[..., Value]:
@@ -515,9 +505,9 @@ def _call(body: Body, operation: Operation, *operands: Value) -> Value:
 
 
 ON_SCALARS: Mapping[str, Callable[..., Number]] = {
-    "add": _rounded(llvm.FAdd, llvm.Add),
-    "subtract": _rounded(llvm.FSub, llvm.Sub),
-    "multiply": _rounded(llvm.FMul, llvm.Mul),
+    "add": _either(llvm.FAdd, llvm.Add, narrowed),
+    "subtract": _either(llvm.FSub, llvm.Sub, narrowed),
+    "multiply": _either(llvm.FMul, llvm.Mul, narrowed),
     "divide": _divide,
     "maximum": _maximum,
     "minimum": _minimum,
