@@ -179,7 +179,7 @@ EXACT = frozenset(
     bitwise_and bitwise_or bitwise_xor invert left_shift right_shift floor_divide remainder
     array asarray ascontiguousarray empty empty_like zeros zeros_like ones full full_like arange reshape transpose
     concatenate stack repeat broadcast_to broadcast_arrays broadcast_shapes expand_dims squeeze moveaxis swapaxes take
-    frombuffer from_dlpack frompyfunc ndindex unravel_index load save copyto shape ndim
+    split frombuffer from_dlpack frompyfunc ndindex unravel_index load save copyto shape ndim
     dtype ndarray generic number integer floating complexfloating unsignedinteger signedinteger inexact bool_ bool
     int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128 intp
     iinfo finfo errstate newaxis nan inf issubdtype result_type typing lib

@@ -21,7 +21,7 @@ from tessera_reference.numerics.trees import FOLD, Tree
 
 from ...ir.violators.changes import changed
 
-AFTERWARDS, SENT, GROUPS, COMBINED = operations._afterwards, operations._sent, operations._groups, operations.combined
+AFTERWARDS, SENT, GROUPS, COMBINED = operations.afterwards, operations._sent, operations._groups, operations.combined
 
 OF_ALGORITHM = {
     "ring": "RT-13-03",
@@ -40,7 +40,7 @@ def afterwards(clause: str, name: str, description: str, change: Callable[..., A
         changed_to: Sequence[Array] = change(usual, operation, brought, root)
         return changed_to
 
-    return changed(clause, name, description, (operations, "_afterwards", others))
+    return changed(clause, name, description, (operations, "afterwards", others))
 
 
 def sent(clause: str, name: str, description: str, change: Callable[[list[Sent]], list[Sent]]) -> Violation:

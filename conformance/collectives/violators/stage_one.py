@@ -13,12 +13,12 @@ from tessera_reference.adapter import collectives
 from tessera_reference.collectives import operations
 from tessera_reference.collectives.operations import Result
 from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree, fold
+from tessera_reference.numerics.trees import FOLD, PAIRWISE, Tree
 
 from ...ir.violators.changes import changed
 from .algorithms import over_shares
 
-PARTIAL, THROUGH = operations.partial_values, operations.through_devices
+PARTIAL, ORDERS = operations.partial_values, operations.orders
 RUN, COMBINED, REQUIRE = collectives.run, operations.combined, operations.require_stage_one
 Partials = Sequence[int]
 
@@ -51,20 +51,41 @@ def by_warp(array: Array, partials: Partials) -> Any:
     return np.swapaxes(array.values, 0, 1).reshape(blocks, warps, *array.values.shape[2:])
 
 
-def leaves(order: Callable[[int, int, int, int, int, int], int]) -> Callable[..., Tree]:
+def declaring(through: Callable[[Tree, int, Partials], Tree]) -> tuple[Any, str, Any]:
+    """Other orders over all partial values, made from those over devices."""
+
+    def orders(name: str, ranks: int, per_node: int | None = None, partials: Partials | None = None) -> Any:
+        usual = ORDERS(name, ranks, per_node)
+        return usual if partials is None else tuple(through(tree, ranks, partials) for tree in usual)
+
+    return operations, "orders", orders
+
+
+def staged(tree: Tree, ranks: int, partials: Partials, of_warps: Tree = PAIRWISE) -> Tree:
+    """The order of warps, of blocks by pairs, then of devices."""
+    blocks, warps = partials
+
+    def block(number: int) -> str:
+        return nested(of_warps, warps, lambda warp: str(number * warps + warp))
+
+    def device(rank: int) -> str:
+        return nested(PAIRWISE, blocks, lambda number: block(rank * blocks + number))
+
+    return Tree.parse(nested(tree, ranks, device))
+
+
+def nested(tree: Tree, count: int, leaf: Callable[[int], str]) -> str:
+    return tree.over(count).evaluate(leaf, lambda children: f"({' '.join(children)})", "c")
+
+
+def leaves(order: Callable[[int, int, int, int, int, int], int]) -> Callable[[Tree, int, Partials], Tree]:
     def through(tree: Tree, ranks: int, partials: Partials) -> Tree:
         blocks, warps = partials
         places = [(r, b, w) for r in range(ranks) for b in range(blocks) for w in range(warps)]
         moved = [order(*place, ranks, blocks, warps) for place in places]
-        text: str = THROUGH(tree, ranks, partials).evaluate(lambda leaf: str(moved[leaf]), joined, "c")
-        return Tree.parse(text)
+        return Tree.parse(nested(staged(tree, ranks, partials), len(moved), lambda leaf: str(moved[leaf])))
 
     return through
-
-
-def joined(children: list[str]) -> str:
-    """A node of a tree."""
-    return f"({' '.join(children)})"
 
 
 def across(rank: int, block: int, warp: int, ranks: int, blocks: int, warps: int) -> int:
@@ -80,12 +101,18 @@ def over_all(tree: Tree, ranks: int, partials: Partials) -> Tree:
 def one_stage(tree: Tree, ranks: int, partials: Partials) -> Tree:
     """The partial values of a device are combined in one, without blocks, backwards."""
     leaves = prod(partials)
-    text: str = tree.over(ranks).evaluate(
-        lambda rank: FOLD.over(leaves).evaluate(lambda leaf: str((rank + 1) * leaves - 1 - leaf), joined, "c"),
-        joined,
-        "c",
-    )
-    return Tree.parse(text)
+
+    def device(rank: int) -> str:
+        return nested(FOLD, leaves, lambda leaf: str((rank + 1) * leaves - 1 - leaf))
+
+    return Tree.parse(nested(tree, ranks, device))
+
+
+def folded_warps(used: Any, op: str, level: str, partials: Partials, inputs: Sequence[Array]) -> Array:
+    if level == "strict" or op in ("max", "min") or len(inputs) == used.ranks:
+        return COMBINED(used, op, level, partials, inputs)
+    trees = ORDERS(used.name, used.ranks, used.ranks // used.owners.count(0))
+    return over_shares(op, inputs, [staged(tree, used.ranks, partials, FOLD) for tree in trees])
 
 
 def by_declared(used: Any, op: str, level: str, partials: Partials, inputs: Sequence[Array]) -> Array:
@@ -146,12 +173,10 @@ VIOLATIONS = [
     of_stage_one("left_out", "takes the first partial value", (operations, "partial_values", parts(first_alone))),
     of_stage_one("one_warp", "takes the first warp of a block", (operations, "partial_values", parts(first_warps))),
     of_stage_one("by_warp", "reads warps before blocks", (operations, "partial_values", parts(by_warp))),
-    of_stage_one(
-        "across", "combines blocks across devices first", (operations, "through_devices", leaves(across)), DECLARED
-    ),
-    of_stage_one("over_all", "has no stages", (operations, "through_devices", over_all), DECLARED),
-    of_stage_one("one_stage", "has no level of blocks", (operations, "through_devices", one_stage), DECLARED),
-    of_stage_one("another_order", "folds warps where pairs are declared", (operations, "along_pairs", fold)),
+    of_stage_one("across", "combines blocks across devices first", declaring(leaves(across)), DECLARED),
+    of_stage_one("over_all", "has no stages", declaring(over_all), DECLARED),
+    of_stage_one("one_stage", "has no level of blocks", declaring(one_stage), DECLARED),
+    of_stage_one("another_order", "folds warps where pairs are declared", (operations, "combined", folded_warps)),
     of_stage_one("rounded", "rounds between stages", (collectives, "run", rounded)),
     of_stage_one("sent", "sends partial values", (collectives, "run", of_each_value)),
     of_stage_one("mean", "divides a mean by the number of devices", (operations, "combined", by_devices)),

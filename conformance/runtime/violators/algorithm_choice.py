@@ -16,7 +16,6 @@ from tessera_reference.collectives.selection import Overrides, Selection
 from tessera_reference.mesh import trace
 from tessera_reference.mesh.trace import Record
 from tessera_reference.runtime import collectives, contexts
-from tessera_reference.runtime.collectives import Plan
 
 from .algorithms import planning_so
 
@@ -66,12 +65,12 @@ def sourced(source: str, told: str) -> Callable[..., Selection]:
 
 def counting_elements(
     mesh: Any, collective: str, count: int, dtype: Any, axis: Any, cache: Any, named: Any = None
-) -> Plan:
+) -> Selection:
     usual = PLAN(mesh, collective, count, dtype, axis, cache, named)
     return PLAN(mesh, collective, -(-count // dtype.storage_bytes), dtype, axis, cache) if not named else usual
 
 
-def unnamed(*arguments: Any) -> Plan:
+def unnamed(*arguments: Any) -> Selection:
     return PLAN(*arguments[:6])
 
 

@@ -8,16 +8,17 @@ from typing import Any
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.adapter import ReferenceAdapter, make
+from tessera_reference.collectives.selection import Selection
 from tessera_reference.numerics.array import Array
 from tessera_reference.runtime import collectives
-from tessera_reference.runtime.collectives import CollectiveWork, Plan
+from tessera_reference.runtime.collectives import CollectiveWork
 
 from .changes import in_every_context
 
 PLAN, HINT, COMBINED = collectives.plan, collectives._hint, CollectiveWork._combined
 
 
-def planning_so(clause: str, name: str, description: str, plan: Callable[..., Plan]) -> Violation:
+def planning_so(clause: str, name: str, description: str, plan: Callable[..., Selection]) -> Violation:
     """Another choice of algorithms."""
     return replaced(clause, description, make, (collectives, "plan", plan), name=name)
 
@@ -25,10 +26,10 @@ def planning_so(clause: str, name: str, description: str, plan: Callable[..., Pl
 def lacking(clause: str, algorithm: str, collective: str | None = None) -> Violation:
     """An algorithm that is missing, for one collective or for all."""
 
-    def plan(mesh: Any, expected: str, *of: Any) -> Plan:
+    def plan(mesh: Any, expected: str, *of: Any) -> Selection:
         found = PLAN(mesh, expected, *of)
         lacks = found.algorithm == algorithm and found.source != "default" and collective in (None, expected)
-        return Plan("ring" if algorithm != "ring" else "tree", "default") if lacks else found
+        return Selection("ring" if algorithm != "ring" else "tree", "default") if lacks else found
 
     name = f"no_{algorithm}" + (f"_{collective}" if collective else "")
     return planning_so(clause, name, f"has no algorithm {algorithm} for {collective or 'collectives'}", plan)
@@ -54,12 +55,12 @@ def _other(array: Array) -> Array:
     )
 
 
-def tuned_first(mesh: Any, collective: str, *of: Any) -> Plan:
+def tuned_first(mesh: Any, collective: str, *of: Any) -> Selection:
     found = mesh.context.tuned.get(collective)
-    return Plan(found, "autotuner") if found else PLAN(mesh, collective, *of)
+    return Selection(found, "autotuner") if found else PLAN(mesh, collective, *of)
 
 
-def hints_ignored(mesh: Any, collective: str, *of: Any) -> Plan:
+def hints_ignored(mesh: Any, collective: str, *of: Any) -> Selection:
     kept = dict(mesh.context.hints), dict(mesh.context.plans)
     mesh.context.hints.clear()
     mesh.context.plans.clear()
@@ -70,7 +71,7 @@ def hints_ignored(mesh: Any, collective: str, *of: Any) -> Plan:
         mesh.context.plans.update(kept[1])
 
 
-def results_ignored(mesh: Any, collective: str, *of: Any) -> Plan:
+def results_ignored(mesh: Any, collective: str, *of: Any) -> Selection:
     kept = dict(mesh.context.tuned)
     mesh.context.tuned.clear()
     try:
@@ -79,33 +80,33 @@ def results_ignored(mesh: Any, collective: str, *of: Any) -> Plan:
         mesh.context.tuned.update(kept)
 
 
-def sourced(source: str, reported: str) -> Callable[..., Plan]:
-    def plan(*of: Any) -> Plan:
+def sourced(source: str, reported: str) -> Callable[..., Selection]:
+    def plan(*of: Any) -> Selection:
         found = PLAN(*of)
-        return Plan(found.algorithm, reported) if found.source == source else found
+        return Selection(found.algorithm, reported) if found.source == source else found
 
     return plan
 
 
-def any_collective(mesh: Any, collective: str, *of: Any) -> Plan:
+def any_collective(mesh: Any, collective: str, *of: Any) -> Selection:
     for chosen, source in ((mesh.context.hints, "hint"), (mesh.context.tuned, "autotuner")):
         for algorithm in chosen.values():
-            return Plan(algorithm, source)
+            return Selection(algorithm, source)
     return PLAN(mesh, collective, *of)
 
 
-def no_default_for_odd(mesh: Any, collective: str, *of: Any) -> Plan:
+def no_default_for_odd(mesh: Any, collective: str, *of: Any) -> Selection:
     found = PLAN(mesh, collective, *of)
-    return Plan(found.algorithm, "autotuner") if len(mesh.devices) % 2 and found.source == "default" else found
+    return Selection(found.algorithm, "autotuner") if len(mesh.devices) % 2 and found.source == "default" else found
 
 
 _asked: list[int] = []
 
 
-def default_by_turns(*of: Any) -> Plan:
+def default_by_turns(*of: Any) -> Selection:
     found = PLAN(*of)
     _asked.append(1)
-    return Plan(("ring", "tree")[len(_asked) // 2 % 2], "default") if found.source == "default" else found
+    return Selection(("ring", "tree")[len(_asked) // 2 % 2], "default") if found.source == "default" else found
 
 
 @violates("RT-13-08", "keeps what was chosen once")

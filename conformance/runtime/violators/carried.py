@@ -12,14 +12,14 @@ from tessera_reference.adapter import ReferenceAdapter, make, runtime
 from tessera_reference.compilation import executables
 from tessera_reference.graph import composites
 from tessera_reference.graph.interpreter import RandomSource
-from tessera_reference.numerics.trees import PAIRWISE
+from tessera_reference.numerics.trees import PAIRWISE, Tree
 from tessera_reference.runtime import collectives, launches
 from tessera_reference.runtime.streams import Capture, Carried, GraphWork, Work
 
 from .changes import in_every_context
 
 Shown = dict[str, Any]
-SHOWN, COMBINE, CAPTURED = runtime._carried, collectives.combine, Capture.add
+SHOWN, REDUCED, CAPTURED = runtime._carried, collectives.reduced, Capture.add
 READ = runtime.read_descriptor
 
 
@@ -142,23 +142,23 @@ def set_once(field: str, clause: str) -> Violation:
     )
 
 
-def combined(name: str, description: str, change: Callable[[Descriptor], Descriptor]) -> Violation:
-    """Collectives that apply only a part of their descriptor."""
+def combined(name: str, description: str, change: Callable[[Tree | None], Tree | None]) -> Violation:
+    """Collectives that take another order than that of their descriptor."""
 
-    def combine(*of: Any, descriptor: Any, **named: Any) -> Any:
-        return COMBINE(*of, descriptor=change(descriptor), **named)
+    def reduced(*of: Any, tree: Tree | None) -> Any:
+        return REDUCED(*of, tree=change(tree))
 
-    return replaced("RT-11-02", description, make, (collectives, "combine", combine), name=name)
+    return replaced("RT-11-02", description, make, (collectives, "reduced", reduced), name=name)
 
 
 HEEDED = [
     set_once("reduction_order", "RT-11-02"),
     set_once("seed", "RT-11-03"),
     set_once("stream", "RT-11-04"),
-    combined("order_ignored", "reduces over ranks in its own order", lambda of: replace(of, reduction_order=None)),
-    combined("trees_ignored", "passes over the explicit trees of collectives", lambda of: replace(
-        of, reduction_order=None
-    ) if of.reduction_order is not None and of.reduction_order.form == "explicit" else of),
+    combined("order_ignored", "reduces over ranks in its own order", lambda tree: None),
+    combined("trees_ignored", "passes over the explicit trees of collectives", lambda tree: (
+        None if tree is not None and tree.form == "explicit" else tree
+    )),
 ]  # fmt: skip
 
 

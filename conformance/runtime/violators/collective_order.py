@@ -26,19 +26,14 @@ from .order import broken
 CALLS = count()
 
 
-def rotated(by: Callable[[Mapping[str, Any]], int]) -> Change:
-    """A sum that begins at another rank."""
-
-    def change(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
-        start = by(given) % len(buffers)
-        made = right([*buffers[start:], *buffers[:start]])
-        return [*made[len(buffers) - start :], *made[: len(buffers) - start]]
-
-    return change
+def rotated(right: Right, buffers: Buffers) -> Made:
+    """A sum that begins at another rank each time."""
+    start = next(CALLS) % len(buffers)
+    return right([*buffers[start:], *buffers[:start]])
 
 
 def over(tree: Any) -> Change:
-    def change(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
+    def change(right: Right, buffers: Buffers) -> Made:
         if next(CALLS) % 2:
             return right(buffers)
         stacked = Array(buffers[0].dtype, np.stack([buffer.values for buffer in buffers]))
@@ -47,7 +42,7 @@ def over(tree: Any) -> Change:
     return change
 
 
-def last_differs(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
+def last_differs(right: Right, buffers: Buffers) -> Made:
     return [*right(buffers)[:-1], right(list(reversed(buffers)))[0]]
 
 
@@ -85,7 +80,7 @@ ORDER = [
         "RT-13-01",
         "begins_elsewhere",
         "begins sums at another rank each time",
-        rotated(lambda given: next(CALLS)),
+        rotated,
         "all_reduce",
         op="sum",
     ),
@@ -93,7 +88,7 @@ ORDER = [
         "RT-02-09",
         "shares_begin_elsewhere",
         "begins shares at another rank each time",
-        rotated(lambda given: next(CALLS)),
+        rotated,
         "reduce_scatter",
         "all_reduce",
         op="sum",
@@ -127,11 +122,11 @@ ORDER = [
 # The wire
 
 
-def lossy(wire: str, when: Callable[[Buffers, Mapping[str, Any]], bool]) -> Change:
+def lossy(wire: str, when: Callable[[Buffers], bool]) -> Change:
     """Numbers cross the wire in a narrower format, sometimes."""
 
-    def change(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
-        if buffers[0].dtype.name != "fp32" or not when(buffers, given):
+    def change(right: Right, buffers: Buffers) -> Made:
+        if buffers[0].dtype.name != "fp32" or not when(buffers):
             return right(buffers)
         return right([cast(cast(buffer, dtype(wire)), dtype("fp32")) for buffer in buffers])
 
@@ -149,12 +144,12 @@ def fast_bf16(self: CollectiveWork, *arguments: Any) -> Mapping[int, Array]:
 
 
 WIRE = [
-    combining("RT-13-09", "bf16_wire", "sends bf16", lossy("bf16", lambda buffers, given: True)),
+    combining("RT-13-09", "bf16_wire", "sends bf16", lossy("bf16", lambda buffers: True)),
     combining(
         "RT-13-09",
         "fp8_moves",
         "sends fp8 where numbers are moved",
-        lossy("fp8_e4m3", lambda buffers, given: True),
+        lossy("fp8_e4m3", lambda buffers: True),
         "all_gather",
         "broadcast",
     ),
@@ -162,7 +157,7 @@ WIRE = [
         "RT-13-09",
         "large_bf16",
         "sends bf16 where buffers are large",
-        lossy("bf16", lambda buffers, given: buffers[0].values.size > 2000),
+        lossy("bf16", lambda buffers: buffers[0].values.size > 2000),
     ),
     broken("RT-13-09", "fast_bf16", "sends bf16 where fast math is allowed", CollectiveWork, "_combined", fast_bf16),
 ]

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
-from tessera_reference.collectives.operations import combine
+from tessera_reference.collectives.operations import afterwards
 from tessera_reference.mesh.topology import MeshAxes
 from tessera_reference.numerics import reductions
 from tessera_reference.numerics.array import Array
 from tessera_reference.runtime import collectives
+from tessera_reference.runtime.collectives import CollectiveWork
 
 from .changes import INVALID, Call, Given, answering, grouping, refusing
 from .order import broken
@@ -21,7 +22,9 @@ from .order import broken
 Buffers: TypeAlias = Sequence[Array]
 Made: TypeAlias = list[Array]
 Right: TypeAlias = Callable[[Buffers], Made]
-Change: TypeAlias = Callable[[Right, Buffers, Mapping[str, Any]], Made]
+Change: TypeAlias = Callable[[Right, Buffers], Made]
+
+PART = CollectiveWork._part
 
 CLAUSES = {
     "all_reduce": "RT-04.6-08",
@@ -32,15 +35,18 @@ CLAUSES = {
 
 
 def combining(clause: str, name: str, description: str, change: Change, *only: str, op: str | None = None) -> Violation:
-    """Some collectives are made by `change(right, buffers, given)`, where `right(buffers)` would be right."""
+    """Some collectives are made by `change(right, inputs)`, where `right(inputs)` would be right."""
 
-    def made(collective: str, buffers: Buffers, **arguments: Any) -> Made:
-        if (only and collective not in only) or (op is not None and arguments.get("op") != op):
-            return combine(collective, buffers, **arguments)
+    def made(collective: str, inputs: Buffers, ranks: int, root: int, whole: Any) -> Sequence[Array]:
+        def right(those: Buffers) -> Made:
+            return list(afterwards(collective, those, ranks, root, whole))
+
+        if (only and collective not in only) or (op is not None and whole.args[0] != op):
+            return right(inputs)
         with np.errstate(all="ignore"):
-            return change(lambda those: combine(collective, those, **arguments), buffers, arguments)
+            return change(right, inputs)
 
-    return broken(clause, name, description, collectives, "combine", made)
+    return broken(clause, name, description, collectives, "afterwards", made)
 
 
 # What ranks hold
@@ -51,12 +57,12 @@ def same(result: Array, buffers: Buffers) -> Made:
     return [result for _ in buffers]
 
 
-def first_only(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
+def first_only(right: Right, buffers: Buffers) -> Made:
     """The result on the first rank of a group."""
     return [right(buffers)[0], *buffers[1:]]
 
 
-def first_page(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
+def first_page(right: Right, buffers: Buffers) -> Made:
     made = right(buffers)
     return [
         Array(array.dtype, np.concatenate([array.values[:4096], own.values[4096:]]))
@@ -64,14 +70,14 @@ def first_page(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made
     ]
 
 
-def without_last(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
+def without_last(right: Right, buffers: Buffers) -> Made:
     """One element too few."""
     made = right(buffers)
     parts = [(array.values[:-1], own.values[-1:]) for array, own in zip(made, buffers, strict=True)]
     return [Array(made[0].dtype, np.concatenate(part)) for part in parts]
 
 
-def without_last_rank(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
+def without_last_rank(right: Right, buffers: Buffers) -> Made:
     """The last rank's contribution is left out."""
     return [right(buffers[:-1])[0]] * len(buffers) if len(buffers) > 2 else right(buffers)
 
@@ -79,7 +85,7 @@ def without_last_rank(right: Right, buffers: Buffers, given: Mapping[str, Any]) 
 def by_elements(combined: Callable[[Any], Any], kind: str) -> Change:
     """Numbers of one kind, all ranks at once."""
 
-    def change(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
+    def change(right: Right, buffers: Buffers) -> Made:
         held = buffers[0].dtype
         if held.kind != kind:
             return right(buffers)
@@ -95,7 +101,7 @@ def saturated(stacked: Any) -> Any:
     return np.array([min(max(value, limits.min), limits.max) for value in wide], dtype=stacked.dtype)
 
 
-def narrow(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
+def narrow(right: Right, buffers: Buffers) -> Made:
     if buffers[0].dtype.kind != "float":
         return right(buffers)
     total = right(buffers[:1])[0]
@@ -104,31 +110,20 @@ def narrow(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
     return same(total, buffers)
 
 
-def shifted(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
-    size = len(buffers)
-    made = right(buffers)
-    whole = np.concatenate([_own(array, rank, size) for rank, array in enumerate(made)])
-    return [_placed(own, np.roll(whole, -(len(whole) // size)), rank, size) for rank, own in enumerate(buffers)]
+def shifted(right: Right, buffers: Buffers) -> Made:
+    shares = right(buffers)
+    return [*shares[1:], shares[0]]
 
 
-def _own(buffer: Array, rank: int, ranks: int) -> Any:
-    share = buffer.values.size // ranks
-    return buffer.values[rank * share : (rank + 1) * share]
+def at_the_beginning(self: CollectiveWork, place: int, ranks: int, sharing: str, right: Any = PART) -> Any:
+    own, count = right(self, place, ranks, sharing)
+    return (self.region if sharing == "reduce_scatter" else own), count
 
 
-def _placed(buffer: Array, whole: Any, rank: int, ranks: int) -> Array:
-    share, values = buffer.values.size // ranks, buffer.values.copy()
-    values[rank * share : (rank + 1) * share] = whole[rank * share : (rank + 1) * share]
-    return Array(buffer.dtype, values)
-
-
-def at_the_beginning(right: Right, buffers: Buffers, given: Mapping[str, Any]) -> Made:
-    size, made = len(buffers), []
-    for rank, array in enumerate(right(buffers)):
-        values, own = buffers[rank].values.copy(), _own(array, rank, size)
-        values[: len(own)] = own
-        made.append(Array(array.dtype, values))
-    return made
+def of_first(self: CollectiveWork, group: Any, contributions: Any, right: Any = CollectiveWork._combined) -> Any:
+    """The gathered shares, on the first rank of a group."""
+    results = right(self, group, contributions)
+    return dict(list(results.items())[:1]) if self.call.collective == "all_gather" else results
 
 
 def ties_by_magnitude(stacked: Any) -> Any:
@@ -198,13 +193,15 @@ RESULTS = [
     ),
     combining("RT-04.6-10", "min_lacks_one", "leaves the last rank out", without_last_rank, "all_reduce", op="min"),
     combining("RT-04.6-11", "shifted", "leaves the share of the next rank", shifted, "reduce_scatter"),
-    combining("RT-04.6-11", "at_the_beginning", "leaves shares at the beginning", at_the_beginning, "reduce_scatter"),
-    combining("RT-04.6-12", "gather_on_first", "gathers on the first rank", first_only, "all_gather"),
+    broken(
+        "RT-04.6-11", "at_the_beginning", "leaves shares at the beginning", CollectiveWork, "_part", at_the_beginning
+    ),
+    broken("RT-04.6-12", "gather_on_first", "gathers on the first rank", CollectiveWork, "_combined", of_first),
     combining(
         "RT-04.6-13",
         "not_to_last",
         "does not send to the last rank",
-        lambda right, buffers, given: [*right(buffers)[:-1], buffers[-1]],
+        lambda right, buffers: [*right(buffers)[:-1], buffers[-1]],
         "broadcast",
     ),
     combining("RT-04.6-13", "broadcast_short", "sends one element too few", without_last, "broadcast"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -17,7 +16,7 @@ from tessera_reference.runtime import calls, collectives
 from ...ir.violators.changes import changed
 from .busy_reductions import reordered
 
-EVALUATE, COMBINE, SUM = numerics.evaluate, collectives.combine, NodeArithmetic._sum
+EVALUATE, REDUCED, SUM = numerics.evaluate, collectives.reduced, NodeArithmetic._sum
 
 
 def is_stable_sum(work: Any, executable: Any) -> bool:
@@ -36,11 +35,9 @@ def long_pairwise_as_fold(operation: str, inputs: Any, given: Any) -> Any:
     return EVALUATE(operation, inputs, given)
 
 
-def uneven_as_fold(*of: Any, descriptor: Any, **named: Any) -> Any:
-    ranks = len(of[1])
-    if is_pairwise(descriptor.reduction_order) and ranks & (ranks - 1):
-        descriptor = replace(descriptor, reduction_order=FOLD)
-    return COMBINE(*of, descriptor=descriptor, **named)
+def uneven_as_fold(op: str, inputs: Sequence[Any], tree: Tree | None) -> Any:
+    ranks = len(inputs)
+    return REDUCED(op, inputs, FOLD if is_pairwise(tree) and ranks & (ranks - 1) else tree)
 
 
 def changing(name: str, description: str, owner: Any, attribute: str, value: Any) -> Violation:
@@ -73,7 +70,7 @@ STABLE = [
 ORDERS = [
     changing("pairwise_as_fold", "folds more than eight terms in place of the pairwise order", numerics, "evaluate",
              long_pairwise_as_fold),
-    changing("uneven_as_fold", "folds over a number of ranks that is no power of two", collectives, "combine",
+    changing("uneven_as_fold", "folds over a number of ranks that is no power of two", collectives, "reduced",
              uneven_as_fold),
     changing("in_steps", "rounds within a node of three or more terms", NodeArithmetic, "_sum", in_steps),
     changing("latest", "combines in the order that was set last", collectives.CollectiveWork, "_combined", latest),

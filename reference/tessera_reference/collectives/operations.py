@@ -10,19 +10,21 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias, get_args
+from math import prod
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ..abi.policy import Descriptor, NumericsPolicy
 from ..abi.status import Failure, Status, invalid, mismatch, unsupported
+from ..graph.collectives import OPERATORS
 from ..graph.futures import ALL_TO_ALL_ALGORITHMS, holds
 from ..numerics.array import Array
 from ..numerics.collectives import REDUCTIONS, all_gather, all_to_all, alternative, broadcast, reduced, share_of
 from ..numerics.formats import DTYPES, DType, shown
 from ..numerics.rounding import cast
-from ..numerics.trees import PAIRWISE, Tree
+from ..numerics.trees import Tree
 from ..numerics.trees import pairwise as along_pairs
 from .compression import Compression, compress, read_compression, require_fp32
 from .delivery import Sent, accumulators, delivered
@@ -35,14 +37,12 @@ from .schedules import Algorithm, Maker, algorithm, maker, require_known, steps
 # RT-06-04, RT-13-01, LANG-15-10, LANG-15-16).
 
 
-Operator: TypeAlias = Literal["sum", "max", "min"]
-
 _ALL_REDUCE = "tessAllReduce"
 
 
 def all_reduce(
     buffers: Sequence[Array],
-    op: Operator,
+    op: str,
     *,
     policy: NumericsPolicy | None = None,
     wire: str | None = None,
@@ -65,7 +65,10 @@ def all_reduce(
         allowed = f"no wire, one that holds every {dtype}, or deterministic = 0"
         raise _violation(_ALL_REDUCE, f"wire {wire} of {dtype} under a deterministic policy", allowed)
     require_operator(op, dtype, _ALL_REDUCE)
-    return combine("all_reduce", buffers, op=op, descriptor=descriptors[0] if descriptors else None)[0]
+    tree = descriptors[0].reduction_order if descriptors else None
+    if tree is not None:
+        tree.require_leaves(len(buffers))
+    return reduced(op, buffers, tree)
 
 
 def require_operator(op: str, dtype: DType, function: str) -> None:
@@ -75,8 +78,8 @@ def require_operator(op: str, dtype: DType, function: str) -> None:
 
 
 def _require_agreement(buffers: Sequence[Array], op: str, descriptors: Sequence[Descriptor] | None) -> None:
-    if op not in get_args(Operator):
-        raise invalid(_ALL_REDUCE, f"operator {shown(op)}", " or ".join(get_args(Operator)))
+    if op not in OPERATORS:
+        raise invalid(_ALL_REDUCE, f"operator {shown(op)}", " or ".join(OPERATORS))
     if not buffers:
         raise invalid(_ALL_REDUCE, "no rank takes part", "one buffer of each rank")
     first = buffers[0]
@@ -97,34 +100,6 @@ def _violation(function: str, actual: str, allowed: str) -> Failure:
 
 def _type(array: Array) -> str:
     return f"{array.dtype}{list(array.shape)}"
-
-
-# What each rank of a group has after a collective (runtime spec 4.6; AMB-RT-02, AMB-RT-04, AMB-RT-57).
-
-
-def combine(
-    collective: str,
-    buffers: Sequence[Array],
-    *,
-    op: Any = None,
-    root: int | None = None,
-    descriptor: Descriptor | None = None,
-) -> list[Array]:
-    """The flat buffers of all ranks of a group afterwards, in order of the axis coordinate.
-
-    A reduce-scatter gives each the whole combination, of which its own share counts.
-    Raises `LeafCount` for a descriptor with a tree over other ranks.
-    """
-    ranks, count = len(buffers), buffers[0].values.size
-    if collective == "broadcast":
-        assert root is not None, "a broadcast has a root"
-        return broadcast(buffers, root)
-    if collective == "all_gather":
-        return all_gather([Array(x.dtype, x.values[share_of(count, rank, ranks)]) for rank, x in enumerate(buffers)])
-    tree = None if descriptor is None else descriptor.reduction_order
-    if tree is not None:
-        tree.require_leaves(ranks)
-    return [reduced(op, buffers, tree)] * ranks
 
 
 # In which order an algorithm combines: as its messages come (AMB-RT-26, AMB-LANG-109).
@@ -180,15 +155,15 @@ def orders(
 
     Raises `Failure` as `schedules.algorithm` does.
     """
-    trees = _orders(maker(name), ranks, per_node or ranks)
-    return trees if partials is None else tuple(through_devices(tree, ranks, partials) for tree in trees)
+    return _orders(maker(name), ranks, per_node or ranks, tuple(partials or ONE))
 
 
 @lru_cache(maxsize=256)
-def _orders(make: Maker, ranks: int, per_node: int) -> tuple[Tree, ...]:
-    texts = np.full((ranks, ranks), [[str(rank)] for rank in range(ranks)], object)
+def _orders(make: Maker, ranks: int, per_node: int, partials: tuple[int, ...]) -> tuple[Tree, ...]:
+    leaves = np.arange(ranks * prod(partials)).reshape(ranks, *partials, 1)
+    texts = np.repeat(leaves.astype(str).astype(object), ranks, axis=-1)
     node = np.frompyfunc(lambda own, value: f"({own} {value})", 2, 1)
-    return tuple(map(Tree.parse, totals(make(ranks, per_node), texts, range(ranks + 1), node)))
+    return tuple(map(Tree.parse, totals(make(ranks, per_node), by_device(texts, node), range(ranks + 1), node)))
 
 
 # Stage one of a hierarchical collective: partial values of warps and blocks of a device (COLL-04.4-01; AMB-COLL-66).
@@ -235,22 +210,9 @@ def partial_values(operation: str, buffers: Sequence[Array], partials: Sequence[
     return [Array(part.dtype, part.values[place]) for part in buffers for place in np.ndindex(*partials)]
 
 
-def through_devices(tree: Tree, ranks: int, partials: Sequence[int]) -> Tree:
-    """The tree over all partial values, whose innermost levels are warps and blocks, from one over devices."""
-    blocks, warps = partials
-
-    def block(number: int) -> str:
-        return _tree_text(PAIRWISE, warps, lambda warp: str(number * warps + warp))
-
-    def device(rank: int) -> str:
-        return _tree_text(PAIRWISE, blocks, lambda number: block(rank * blocks + number))
-
-    return Tree.parse(_tree_text(tree, ranks, device))
-
-
-def _tree_text(tree: Tree, count: int, leaf: Callable[[int], str]) -> str:
-    """The text of a tree over so many leaves, each of which may be a tree."""
-    return tree.over(count).evaluate(leaf, lambda children: f"({' '.join(children)})", "c")
+def by_device(held: Values, combine: Callable[[Values, Values], Values]) -> Values:
+    """Combine (devices, blocks, warps, places) to (devices, places): the warps of each block, then the blocks."""
+    return along_pairs(along_pairs(held, 2, combine), 1, combine)
 
 
 # Collectives whose data travel in another dtype than their own (COLL-02.4-03, -05, COLL-02.5-03, RT-13-09).
@@ -375,7 +337,7 @@ def run(
         collective: Callable[[Sequence[Array]], Sequence[Array]]
         if seed is None:
             whole = partial(combined, used, op or "", level, partials or ONE)
-            collective = partial(_afterwards, operation, ranks=len(group), root=root or 0, whole=whole)
+            collective = partial(afterwards, operation, ranks=len(group), root=root or 0, whole=whole)
         else:
             moved = _sent(operation, used, range(len(group)), root or 0, count, chunk)
             collective = partial(delivered, operation, sent=moved, op=op, level=level, seed=seed)
@@ -384,14 +346,17 @@ def run(
     return Result([outputs[rank] for rank in range(len(buffers))], lambda: [m for sent in travelled for m in sent()])
 
 
-def _afterwards(
+def afterwards(
     operation: str,
     inputs: Sequence[Array],
     ranks: int,
     root: int,
     whole: Callable[[Sequence[Array]], Array],
 ) -> Sequence[Array]:
-    """Return the results of a group's ranks, in their order, from the contributions of each; `whole` combines them."""
+    """Return the results of a group's ranks, in their order, from the contributions of each; `whole` combines them.
+
+    A reduce-scatter gives each rank its share, an all-gather takes the shares of all (AMB-RT-02, AMB-RT-04).
+    """
     flat = [Array(array.dtype, array.values.reshape(-1)) for array in inputs]
     if operation == "broadcast":
         return broadcast(inputs, root)
@@ -416,8 +381,7 @@ def combined(used: Algorithm, op: str, level: str, partials: Sequence[int], inpu
     first = inputs[0]
     flat = np.stack([array.values.reshape(-1) for array in inputs])
     held, node, result = accumulators(first, flat, op, len(inputs))
-    held = held.reshape(used.ranks, *partials, -1 if held.size else 0)
-    held = along_pairs(along_pairs(held, 2, node), 1, node)
+    held = by_device(held.reshape(used.ranks, *partials, -1 if held.size else 0), node)
     starts = [share_of(held.shape[1], share, used.ranks).start for share in range(used.ranks + 1)]
     return Array(first.dtype, result(totals(used, held, starts, node)).values.reshape(first.shape))
 

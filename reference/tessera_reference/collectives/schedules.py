@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import repeat
 from typing import Any, NamedTuple, TypeAlias
 
@@ -52,9 +51,6 @@ class Message(NamedTuple):
 
 Step: TypeAlias = tuple[Message, ...]
 
-_MOST_KEPT = 32
-"""Ranks of an algorithm that is made once."""
-
 
 @dataclass(frozen=True)
 class Algorithm:
@@ -77,10 +73,9 @@ class _Around(Sequence[Step]):
         return self._ranks - 1
 
     def __getitem__(self, place: Any) -> Any:
-        steps = range(len(self))[place]
-        return tuple(map(self._step, steps)) if isinstance(place, slice) else self._step(steps)
-
-    def _step(self, step: int) -> Step:
+        if isinstance(place, slice):
+            return tuple(self[step] for step in range(len(self))[place])
+        step = range(len(self))[place]
         shares = [(rank - step - self._ahead) % self._ranks for rank in range(self._ranks)]
         targets = [*range(1, self._ranks), 0]
         ends = [share + 1 for share in shares]
@@ -89,9 +84,7 @@ class _Around(Sequence[Step]):
 
 def ring(ranks: int, per_node: int) -> Algorithm:
     """Every rank passes one share a step on to the next rank; share s begins at rank s + 1 and ends at rank s."""
-    combining, spreading = _Around(ranks, 1, True), _Around(ranks, 0, False)
-    phases = (tuple(combining), tuple(spreading)) if ranks <= _MOST_KEPT else (combining, spreading)
-    return Algorithm("ring", ranks, tuple(range(ranks)), *phases)
+    return Algorithm("ring", ranks, tuple(range(ranks)), _Around(ranks, 1, True), _Around(ranks, 0, False))
 
 
 def tree(ranks: int, per_node: int) -> Algorithm:
@@ -177,13 +170,7 @@ def maker(name: str) -> Maker:
 
 def algorithm(name: str, ranks: int, per_node: int | None = None) -> Algorithm:
     """An algorithm by its name. Raises `Failure` with TESS_ERR_INVALID_VALUE for an unknown one."""
-    make = maker(name)
-    return _kept(make, ranks, per_node or ranks) if ranks <= _MOST_KEPT else make(ranks, per_node or ranks)
-
-
-@lru_cache(maxsize=256)
-def _kept(make: Maker, ranks: int, per_node: int) -> Algorithm:
-    return make(ranks, per_node)
+    return maker(name)(ranks, per_node or ranks)
 
 
 def steps(operation: str, used: Algorithm, root: int = 0) -> Iterator[Step]:

@@ -98,7 +98,7 @@ class Selection:
 
     algorithm: str
     source: str
-    table: tuple[Row, ...]
+    table: tuple[Row, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -81,9 +81,7 @@ def share_of(count: int, rank: int, ranks: int) -> slice:
 
 def parts(x: Array, dim: int, number: int) -> list[Array]:
     """Return equal parts along a dimension, in order."""
-    extent = x.shape[dim] // number
-    before = (slice(None),) * (dim % x.rank)
-    return [Array(x.dtype, x.values[(*before, slice(i * extent, (i + 1) * extent))]) for i in range(number)]
+    return [Array(x.dtype, part) for part in np.split(x.values, number, axis=dim)]
 
 
 def _joined(operation: str, arrays: Sequence[Array], dim: int) -> Array:

@@ -12,13 +12,13 @@ from ..abi.cache import CacheEntry
 from ..abi.fatbin.metadata import COLLECTIVES
 from ..abi.policy import Descriptor, NumericsPolicy
 from ..abi.status import CollOp
-from ..collectives.selection import ALGORITHMS
+from ..collectives.selection import ALGORITHMS, Selection
 from ..mesh.engine import Choices, FirstCome, Replayed, Seeded
 from ..mesh.memory import Finding, byte_view
 from ..numerics.formats import DTYPES, shown
 from . import calls  # noqa: F401, registers its functions
 from .collectives import FUNCTIONS as CALLS
-from .collectives import Issued, Plan, collective_work, read_call
+from .collectives import Issued, collective_work, read_call
 from .contexts import Environment, ModulePolicy, read_faults
 from .machine import SIZE, integer, invalid, named, of_type, reported_by
 from .state import FUNCTIONS, Line, State, entry, infallible, submit
@@ -233,7 +233,7 @@ def tessxIssue(
 
 
 @entry("plan")
-def tessxCollectivePlan(state: State, mesh: Any, collective: str, count: int, dtype: int, axis: Any) -> Plan:
+def tessxCollectivePlan(state: State, mesh: Any, collective: str, count: int, dtype: int, axis: Any) -> Selection:
     """The algorithm by which a collective would run, and why (RT-13-03 to -08)."""
     on = state.mesh(mesh)
     named("collective", collective, COLLECTIVES)

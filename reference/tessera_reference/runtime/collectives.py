@@ -7,18 +7,19 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from ..abi.cache import CacheKey
 from ..abi.policy import Descriptor, NumericsPolicy
 from ..abi.status import CollOp, Failure, Status, mismatch
-from ..collectives.links import way_between
-from ..collectives.operations import combine, require_operator
-from ..collectives.selection import choose, followed, require_followed
+from ..collectives.links import preferred_route
+from ..collectives.operations import afterwards, require_operator
+from ..collectives.selection import Selection, choose, followed, require_followed
 from ..collectives.travel import collective_duration
 from ..mesh.memory import Region
 from ..numerics.array import Array
-from ..numerics.collectives import share_of
+from ..numerics.collectives import reduced, share_of
 from ..numerics.formats import DTYPES, DType, shown
 from .launches import CodeCache
 from .machine import INT, SIZE, Access, integer, invalid, one_of, required
@@ -30,14 +31,6 @@ from .streams import Carried, Mesh, Rendezvous, Stream, Work, region_of, require
 # environment, the autotuner's results. An algorithm changes when a collective ends, never its bits (AMB-RT-26).
 
 
-@dataclass(frozen=True)
-class Plan:
-    """The algorithm, and why: hint, environment, autotuner or default."""
-
-    algorithm: str
-    source: str
-
-
 def plan(
     mesh: Mesh,
     collective: str,
@@ -46,8 +39,8 @@ def plan(
     axis: str | None,
     cache: CodeCache,
     algorithm: str | None = None,
-) -> Plan:
-    """The plan for a collective, `algorithm` if it names one itself.
+) -> Selection:
+    """The algorithm of a collective, and why: `algorithm` if it names one itself.
 
     Raises `Failure` with TESS_ERR_UNSUPPORTED for an algorithm named so that not every group along the axis can follow;
     other hints like that are passed over (RT-08.1-11).
@@ -57,7 +50,7 @@ def plan(
     if algorithm is not None:
         possible = followed(collective, topology, groups)
         require_followed("", algorithm, possible, f"devices {', '.join(map(str, groups[0]))}")
-        return Plan(algorithm, "hint")
+        return Selection(algorithm, "hint")
 
     def tuned(possible: tuple[str, ...]) -> str | None:
         algorithm = mesh.context.tuned.get(collective)
@@ -66,8 +59,7 @@ def plan(
         return algorithm
 
     size, hint = count * dtype.storage_bytes, _hint(mesh, collective, axis)
-    chosen = choose(collective, size, topology, groups, hint, environment.collectives, tuned)
-    return Plan(chosen.algorithm, chosen.source)
+    return choose(collective, size, topology, groups, hint, environment.collectives, tuned)
 
 
 def _hint(mesh: Mesh, collective: str, axis: str | None) -> str | None:
@@ -135,7 +127,7 @@ class CollectiveCall:
     collective: str
     count: int
     dtype: DType
-    plan: Plan
+    plan: Selection
     op: CollOp | None = None
     axis: str | None = None
     root: int | None = None
@@ -210,7 +202,7 @@ class CollectiveWork(Work):
             return None
         ends, path = (mesh.devices[rank], mesh.devices[follower]), mesh.context.environment.collectives.path
         down = frozenset(cut.link for cut in mesh.context.faults.link_cuts(start) if not cut.at)
-        return way_between(mesh.machine.topology, *ends, down, path).links[0]
+        return preferred_route(mesh.machine.topology, *ends, path, down).names[0]
 
     def _group(self, rank: int) -> tuple[int, ...]:
         """The ranks of a rank's group, in order of the axis coordinate."""
@@ -240,11 +232,9 @@ class CollectiveWork(Work):
         def finish() -> None:
             encoded: dict[int, bytes] = {}  # ranks that have the same get one object
             for place, (rank, array) in enumerate(results.items()):
-                region = contributions[rank].region
-                if region is not None:
-                    start, stop = self._part(place, len(group), "reduce_scatter")
-                    bits = encoded.get(id(array)) or encoded.setdefault(id(array), array.to_bits())
-                    mesh.write(Region(region.allocation, region.offset + start), rank, bits[start:stop])
+                own, _ = contributions[rank]._part(place, len(group), "reduce_scatter")
+                bits = encoded.get(id(array)) or encoded.setdefault(id(array), array.to_bits())
+                mesh.write(own, rank, bits)
 
         return duration, finish
 
@@ -267,28 +257,28 @@ class CollectiveWork(Work):
                 raise self.timed_out(context.timeout) from None
             raise
 
-    def _part(self, place: int, ranks: int, sharing: str) -> tuple[int, int]:
-        """The bytes of the buffer that a place in a group owns, in a collective of that name, or all of them."""
-        size, count = self.call.dtype.storage_bytes, self.call.count
+    def _part(self, place: int, ranks: int, sharing: str) -> tuple[Region, int]:
+        """The part of the buffer that a place in a group owns, in a collective of that name, or all; its elements."""
+        assert self.region is not None, "a collective of something has a buffer"
+        count = self.call.count
         own = share_of(count, place, ranks) if self.call.collective == sharing else slice(0, count)
-        return own.start * size, own.stop * size
+        offset = self.region.offset + own.start * self.call.dtype.storage_bytes
+        return Region(self.region.allocation, offset), own.stop - own.start
 
     def _combined(self, group: Sequence[int], contributions: Mapping[int, CollectiveWork]) -> Mapping[int, Array]:
-        """Return the buffers of a group's ranks after the collective."""
-        call, mesh = self.call, self.stream.mesh
-        if call.count == 0 or len(group) == 1:
+        """Return the results of a group's ranks: of a reduce-scatter their shares, else whole buffers."""
+        call, mesh, ranks = self.call, self.stream.mesh, len(group)
+        if call.count == 0 or ranks == 1:
             return {}
-        buffers = []
+        inputs = []
         for place, rank in enumerate(group):
-            region = contributions[rank].region
-            assert region is not None, "a collective of something has a buffer"
-            start, stop = self._part(place, len(group), "all_gather")
-            own = Region(region.allocation, region.offset + start)
-            brings = 0 if call.collective == "broadcast" and place != call.root else stop - start
+            own, count = contributions[rank]._part(place, ranks, "all_gather")
+            size = count * call.dtype.storage_bytes
+            brings = 0 if call.collective == "broadcast" and place != call.root else size
             mesh.read(own, rank, brings, self.function)  # what counts has to have been written
-            buffers.append(Array.from_bits(call.dtype, (call.count,), mesh.peek(region, rank, call.bytes)))
-        op = _name_of(call.op)
-        results = combine(call.collective, buffers, op=op, root=call.root, descriptor=self.descriptor)
+            inputs.append(Array.from_bits(call.dtype, (count,), mesh.peek(own, rank, size)))
+        whole = partial(reduced, _name_of(call.op), tree=self.descriptor.reduction_order)
+        results = afterwards(call.collective, inputs, ranks, call.root or 0, whole)
         return dict(zip(group, results, strict=True))
 
     def _require_agreement(self, contributions: Mapping[int, CollectiveWork]) -> None:

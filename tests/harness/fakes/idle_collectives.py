@@ -5,15 +5,16 @@ It gives no access to the memory of single ranks, by which most cases of collect
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from claims_chosen import WithoutFeatures
 
 from tessera_reference.adapter import FEATURES
-from tessera_reference.collectives.operations import combine
 from tessera_reference.numerics.array import Array
-from tessera_reference.runtime import collectives
+from tessera_reference.runtime.collectives import CollectiveWork
+
+_COMBINED = CollectiveWork._combined
 
 
 class IdleCollectives(WithoutFeatures):
@@ -21,8 +22,9 @@ class IdleCollectives(WithoutFeatures):
     features = tuple(name for name in FEATURES if name not in ("rank-memory", "mesh-execution"))
 
 
-def _idle(collective: str, buffers: Sequence[Array], **arguments: Any) -> list[Array]:
-    return combine(collective, buffers, **arguments) if collective == "all_reduce" else list(buffers)
+def _idle(work: CollectiveWork, group: Any, contributions: Any) -> Mapping[int, Array]:
+    results = _COMBINED(work, group, contributions)
+    return results if work.call.collective == "all_reduce" else {}
 
 
-collectives.combine = _idle  # type: ignore[assignment]
+CollectiveWork._combined = _idle  # type: ignore[method-assign]
