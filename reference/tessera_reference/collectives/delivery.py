@@ -1,8 +1,8 @@
 """The messages of a collective, carried out on data in an order that a seed chooses (AMB-COLL-65).
 
-A message leaves with its sender's values once all messages of earlier steps to it have been combined. It arrives
-when the seed says so, and waits for its turn: the order of combining is the algorithm's and not that of arrival
-(RT-06-03, RT-06-04, LANG-09-05). Under strict what travels are contributions, which every rank combines along the
+A message leaves with its sender's values once all messages of earlier steps to it have been combined. Messages to one
+place are combined in their turn: the order of combining is the algorithm's and not that of arrival (RT-06-03, RT-06-04,
+LANG-09-05). Under strict what travels are contributions, which every rank combines along the
 canonical tree when it has all of them (LANG-09-06).
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from graphlib import TopologicalSorter
 from random import Random
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -39,39 +40,30 @@ class Sent(NamedTuple):
     combines: bool
 
 
-# Delivery: every message leaves, arrives, and is combined with what its target holds.
+# Delivery: every message leaves, and is combined with what its target holds.
 
 
 class Event(NamedTuple):
-    """A message, by its number, leaves, arrives or is combined."""
+    """A message, by its number, leaves its sender, or is combined with what its target holds."""
 
     number: int
-    kind: Literal["leaves", "arrives", "combined"]
-
-
-KINDS: tuple[Literal["leaves", "arrives", "combined"], ...] = ("leaves", "arrives", "combined")
+    kind: Literal["leaves", "combined"]
 
 
 def deliver(sent: Sequence[Sent], buffers: Values, combine: Combine, seed: int) -> None:
     """Carry out messages, listed by step, on what ranks hold, (ranks, ..., places), in an order of a seed's choice."""
-    random, (counts, followers) = Random(seed), _order(tuple(sent))
-    waits, under_way = dict(counts), dict[int, Values]()
-    ready = [event for event, count in counts.items() if not count]
+    random, events, under_way = Random(seed), TopologicalSorter(_order(tuple(sent))), dict[int, Values]()
+    events.prepare()
+    ready = list(events.get_ready())
     while ready:
-        chosen = random.randrange(len(ready))
-        ready[chosen], ready[-1] = ready[-1], ready[chosen]
-        happening = [ready.pop()]
-        while happening:
-            event = happening.pop()
-            message = sent[event.number]
-            if event.kind == "leaves":
-                under_way[event.number] = buffers[message.source, ..., _places(message)].copy()
-            elif event.kind == "combined":
-                _finish(message, under_way.pop(event.number), buffers, combine)
-            for follower in followers[event]:
-                waits[follower] -= 1
-                if not waits[follower]:
-                    (happening if follower.kind == "combined" else ready).append(follower)
+        event = ready.pop(random.randrange(len(ready)))
+        message = sent[event.number]
+        if event.kind == "leaves":
+            under_way[event.number] = buffers[message.source, ..., _places(message)].copy()
+        else:
+            _finish(message, under_way.pop(event.number), buffers, combine)
+        events.done(event)
+        ready += events.get_ready()
 
 
 def _places(message: Sent) -> slice:
@@ -85,26 +77,20 @@ def _finish(message: Sent, value: Values, buffers: Values, combine: Combine) -> 
 
 
 @lru_cache(maxsize=16)
-def _order(sent: tuple[Sent, ...]) -> tuple[dict[Event, int], dict[Event, list[Event]]]:
-    """Return, of each event, for how many others it waits, and those that wait for it."""
-    events = [tuple(Event(number, kind) for kind in KINDS) for number in range(len(sent))]
-    followers: dict[Event, list[Event]] = {event: [] for of_message in events for event in of_message}
+def _order(sent: tuple[Sent, ...]) -> dict[Event, list[Event]]:
+    """Return the events for which each event waits."""
+    order: dict[Event, list[Event]] = {}
     for number, message in enumerate(sent):
-        leaves, arrives, combined = events[number]
-        followers[leaves].append(arrives)
-        followers[arrives].append(combined)
+        leaves = order[Event(number, "leaves")] = []
+        combined = order[Event(number, "combined")] = [Event(number, "leaves")]
         for other, another in enumerate(sent):
             if _leaves_after(message, another):
-                followers[events[other][2]].append(leaves)
+                leaves.append(Event(other, "combined"))
             if other < number and _combines_after(message, another):
-                followers[events[other][2]].append(combined)
+                combined.append(Event(other, "combined"))
             if other != number and _spares(message, another):
-                followers[events[other][0]].append(combined)
-    waits = dict.fromkeys(followers, 0)
-    for later in followers.values():
-        for event in later:
-            waits[event] += 1
-    return waits, followers
+                combined.append(Event(other, "leaves"))
+    return order
 
 
 def _leaves_after(message: Sent, earlier: Sent) -> bool:
