@@ -15,7 +15,7 @@ from ...ir.violators.changes import changed
 from .answers import Answer, answered, asked, left_out, lenient, refusing, silent
 from .travel import travelling
 
-TRAVEL, WAY = collectives.travel, progress.way_between
+TRAVEL, WAY = collectives.travel, progress.preferred_route
 CUT, LOSE, REROUTE = Progress._cut, Progress._lose, Progress._reroute
 
 
@@ -46,12 +46,12 @@ def for_auto(self: Progress, unit: Any) -> None:
     REROUTE(self, unit)
 
 
-def never_down(topology: Any, source: int, target: int, down: frozenset[str], path: str = "auto") -> Any:
-    return WAY(topology, source, target, frozenset(), path)
+def never_down(topology: Any, source: int, target: int, path: str, down: frozenset[str]) -> Any:
+    return WAY(topology, source, target, path, frozenset())
 
 
-def by_rdma(topology: Any, source: int, target: int, down: frozenset[str], path: str = "auto") -> Any:
-    return WAY(topology, source, target, down, "rdma" if down else path)
+def by_rdma(topology: Any, source: int, target: int, path: str, down: frozenset[str]) -> Any:
+    return WAY(topology, source, target, "rdma" if down else path, down)
 
 
 def delivered(found: list[Transfer]) -> list[Transfer]:
@@ -90,10 +90,10 @@ MESSAGES = [
 
 WAYS = [
     asked("COLL-01-06", "cuts_ignored", "goes on over links that have failed", "transfers", left_out("cuts")),
-    changed("COLL-01-06", "failed_link_used", "uses a failed link again", (progress, "way_between", never_down)),
+    changed("COLL-01-06", "failed_link_used", "uses a failed link again", (progress, "preferred_route", never_down)),
     engine("COLL-03.2-05", "path_forgotten", "forgets the path once a link has failed", "_reroute", for_auto),
     asked("COLL-03.2-05", "path_not_timed", "ignores the path of messages", "transfers", left_out("path")),
-    changed("COLL-03.2-02", "back_to_rdma", "falls back to RDMA within a node", (progress, "way_between", by_rdma)),
+    changed("COLL-03.2-02", "back_to_rdma", "falls back to RDMA within a node", (progress, "preferred_route", by_rdma)),
     refusing("COLL-01-06", "failed_link_not_named", "does not name the failed link", "transfers", "no way", silent),
     lenient("COLL-03.2-05", "unknown_cut_ignored", "ignores an unknown link that fails", "transfers", "link ",
             left_out("cuts", "down")),

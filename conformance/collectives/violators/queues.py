@@ -60,7 +60,7 @@ def in_turns(self: Any, now: int) -> bool:
 
 def barrier(self: Any, now: int) -> bool:
     """No computation starts while chunks are in flight."""
-    return not self._flights and bool(COMPUTE_ONE(self, now))
+    return not any(self._inflight) and bool(COMPUTE_ONE(self, now))
 
 
 def after_all(self: Any, name: str, unit: Unit, rank: int) -> bool:
@@ -83,7 +83,7 @@ def at_issue(self: Any, name: str, unit: Unit, rank: int) -> bool:
 
 def one_collective(self: Any) -> Iterator[Collective]:
     for unit in READY(self):
-        if all(flight.unit is unit for flight in self._flights.values()):
+        if all(state.issued == state.arrived for name, state in self._states.items() if name != unit.id):
             yield unit
 
 

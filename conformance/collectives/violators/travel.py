@@ -14,7 +14,6 @@ from tessera_conformance.strength import Violation
 from tessera_reference.adapter import collectives
 from tessera_reference.collectives import travel as progress
 from tessera_reference.collectives.delivery import Sent
-from tessera_reference.collectives.links import FIXED
 from tessera_reference.collectives.travel import Transfer
 
 from ...ir.violators.changes import changed
@@ -22,7 +21,7 @@ from ...ir.violators.changes import changed
 TRAVEL, TRACE, WAY, LANE = (
     collectives.travel,
     collectives.chunk_trace,
-    progress.way_between,
+    progress.preferred_route,
     progress._Lane,
 )
 
@@ -47,6 +46,11 @@ def credits(clause: str, name: str, description: str, of: Callable[[int], int]) 
     return changed(clause, name, description, (progress, "_Lane", lane))
 
 
+def routing(clause: str, name: str, description: str, route: Callable[..., Any]) -> Violation:
+    """Other ways between devices."""
+    return changed(clause, name, description, (progress, "preferred_route", route))
+
+
 def all_at_once(topology: Any, devices: Sequence[int], sent: Sequence[Sent], *arguments: Any, **options: Any) -> Any:
     usual = TRAVEL(topology, devices, [message._replace(step=0) for message in sent], *arguments, **options)
     steps = {message._replace(step=0): message.step for message in sent}
@@ -55,9 +59,9 @@ def all_at_once(topology: Any, devices: Sequence[int], sent: Sequence[Sent], *ar
 
 def in_order(self: Any, units: Iterable[Any], now: int) -> None:
     held: set[int] = set()
-    for _, unit in sorted({unit.number: unit for unit in units}.items()):
+    for unit in sorted(set(units)):
         waiting = (message for lane in self._lanes.values() for message in lane.waiting)
-        before = any(waiter.sent.source == unit.sent.source and waiter.number < unit.number for waiter in waiting)
+        before = any(waiter.sent.source == unit.sent.source and waiter < unit for waiter in waiting)
         if before or unit.sent.source in held:
             self._hold(unit)
             continue
@@ -73,22 +77,24 @@ def whole_buffer(*arguments: Any, chunk: int | None = None, **options: Any) -> A
     return TRAVEL(*arguments, chunk=None, **options)
 
 
-def without_latency(*arguments: Any) -> Any:
-    return replace(WAY(*arguments), latency=-FIXED)
+def with_links(**change: int) -> Callable[..., Any]:
+    """The way over other links."""
 
+    def way(*arguments: Any) -> Any:
+        usual = WAY(*arguments)
+        return replace(usual, links=tuple(replace(link, **change) for link in usual.links))
 
-def wide(*arguments: Any) -> Any:
-    return replace(WAY(*arguments), bandwidth=10**15)
+    return way
 
 
 def ignoring_down(*arguments: Any, down: Any = (), **options: Any) -> Any:
     return TRAVEL(*arguments, **options)
 
 
-def by_host(topology: Any, source: int, target: int, down: frozenset[str], path: str = "auto") -> Any:
+def by_host(topology: Any, source: int, target: int, path: str, down: frozenset[str]) -> Any:
     """Routes that avoid NVLink and RDMA."""
     other = frozenset(link.name for link in topology.links if link.kind in ("nvlink", "rdma"))
-    return WAY(topology, source, target, down | other, path)
+    return WAY(topology, source, target, path, down | other)
 
 
 def traced(change: Callable[[list[Any]], list[Any]]) -> Callable[..., str]:
@@ -160,16 +166,14 @@ VIOLATIONS: list[Violation] = [
     changed("COLL-02.3-04", "no_pipeline", "passes nothing on before all chunks are there", (
         collectives, "travel", whole_buffer
     )),
-    changed("COLL-03.3-06", "no_latency", "has links without latency", (progress, "way_between", without_latency)),
-    changed("COLL-03.3-03", "no_bandwidth", "has links of any bandwidth", (progress, "way_between", wide)),
+    routing("COLL-03.3-06", "no_latency", "has links without latency", with_links(latency=0)),
+    routing("COLL-03.3-03", "no_bandwidth", "has links of any bandwidth", with_links(bandwidth=10**15)),
     changed("COLL-04.2-03", "takes_what_is_down", "takes links that are down", (
         collectives, "travel", ignoring_down
     )),
-    changed("COLL-04.4-02", "through_the_host", "goes through hosts within a node", (progress, "way_between", by_host)),
-    changed("COLL-04.4-03", "over_the_network", "goes over the hosts' network between nodes", (
-        progress, "way_between", by_host
-    )),
-    changed("COLL-03.1-03", "no_nvlink", "uses neither NVLink nor RDMA", (progress, "way_between", by_host)),
+    routing("COLL-04.4-02", "through_the_host", "goes through hosts within a node", by_host),
+    routing("COLL-04.4-03", "over_the_network", "goes over the hosts' network between nodes", by_host),
+    routing("COLL-03.1-03", "no_nvlink", "uses neither NVLink nor RDMA", by_host),
     *(
         changed(clause, name, description, (collectives, "chunk_trace", traced(change)))
         for clause, name, description, change in [

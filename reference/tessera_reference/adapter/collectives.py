@@ -170,7 +170,7 @@ class CollectivesMethods(SessionState):
     ) -> dict[str, Any]:
         """The transport between two devices."""
         chosen = route(topology_of(topology), source, target, path, down, environment)
-        return {**vars(chosen), "links": [link.name for link in chosen.links]}
+        return {"path": chosen.path, "links": list(chosen.names), "fallback": chosen.fallback}
 
     @checked
     def collectives_select(

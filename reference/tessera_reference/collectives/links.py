@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import NamedTuple
 
 from ..abi.status import Failure, Status, invalid, unsupported
 from ..mesh.topology import End, Link, Topology, carrying, load, named
@@ -48,16 +47,53 @@ BETWEEN_NODES = ("rdma", "network", "nvlink")
 """The transports that auto tries between nodes, first to last."""
 
 
+Direction = tuple[str, End]
+"""A link, and the end at which it is entered: the two ways of a link do not share it."""
+
+FIXED = 1_000_000
+"""The fixed part of the duration of a message, in picoseconds."""
+
+
 @dataclass(frozen=True)
 class Route:
-    """The transport, the links on the way, and whether another transport had been preferred.
+    """The way from a device: the transport, its links, and whether another transport had been preferred.
 
     Besides the `PATHS`, `path` is local for a device itself, and mixed where only links of several transports lead on.
     """
 
+    source: int
     path: str
     links: tuple[Link, ...]
     fallback: bool
+
+    @cached_property
+    def directions(self) -> tuple[Direction, ...]:
+        """The directions of its links."""
+        directions: list[Direction] = []
+        end: End = self.source
+        for link in self.links:
+            directions.append((link.name, end))
+            end = link.other(end)
+        return tuple(directions)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of its links."""
+        return tuple(link.name for link in self.links)
+
+    @cached_property
+    def delay(self) -> int:
+        """The picoseconds from when a message has left its links free until it arrives (AMB-COLL-60)."""
+        return FIXED + sum(link.latency for link in self.links)
+
+    @cached_property
+    def bandwidth(self) -> int:
+        """The bytes a second of its narrowest link."""
+        return min(link.bandwidth for link in self.links)
+
+    def time(self, size: int) -> int:
+        """Return the picoseconds for which so many bytes occupy the links, rounded up."""
+        return carrying(size, self.bandwidth)
 
 
 def route(
@@ -85,19 +121,19 @@ def route(
 
 
 def preferred_route(topology: Topology, source: int, target: int, path: str, down: frozenset[str]) -> Route:
-    """The way from one device to another; a path that is not there, or is cut, is passed over.
+    """The way from one device to another; a path that is not there, or is cut, is passed over (AMB-COLL-78).
 
     Raises `Failure` with TESS_ERR_LAUNCH_FAILED where every way is cut.
     """
     if source == target:
-        return Route("local", (), False)
+        return Route(source, "local", (), False)
     preferred = WITHIN_A_NODE if topology.device(source).node == topology.device(target).node else BETWEEN_NODES
     order = preferred if path == "auto" else (path, *(other for other in preferred if other != path))
     for transport in order:
         links = _way(topology, source, target, transport, down)
         if links is not None:
-            return Route(transport, links, transport != order[0])
-    return Route("mixed", _mixed(topology, source, target, down), True)
+            return Route(source, transport, links, transport != order[0])
+    return Route(source, "mixed", _mixed(topology, source, target, down), True)
 
 
 def path_override(function: str, environment: Mapping[str, str]) -> str:
@@ -158,59 +194,8 @@ def _mixed(topology: Topology, source: int, target: int, down: frozenset[str]) -
     return links
 
 
-# What a message passes from one device to another, and how long it takes (collectives spec 3.2, 3.3; AMB-COLL-60).
-
-
-FIXED = 1_000_000
-"""The fixed part of the duration of a message, in picoseconds."""
-
-Direction = tuple[str, End]
-"""A link, and the end at which it is entered: the two ways of a link do not share it."""
-
-
-@dataclass(frozen=True)
-class Way:
-    """The directions of the links from one device to another, the picoseconds of their latencies, and the bytes a
-    second of the narrowest."""
-
-    directions: tuple[Direction, ...]
-    latency: int
-    bandwidth: int
-
-    @cached_property
-    def links(self) -> tuple[str, ...]:
-        """The names of its links."""
-        return tuple(name for name, _ in self.directions)
-
-    def time(self, size: int) -> int:
-        """Return the picoseconds for which so many bytes occupy the links, rounded up."""
-        return carrying(size, self.bandwidth)
-
-
-def way_between(topology: Topology, source: int, target: int, down: frozenset[str], path: str = "auto") -> Way:
-    """The way from one device to another, over the transport that a path prefers there (AMB-COLL-43, AMB-COLL-78).
-
-    Raises `Failure` with TESS_ERR_LAUNCH_FAILED where they are cut off.
-    """
-    links = preferred_route(topology, source, target, path, down).links
-    directions: list[Direction] = []
-    end: End = source
-    for link in links:
-        directions.append((link.name, end))
-        end = link.other(end)
-    return Way(tuple(directions), sum(link.latency for link in links), min(link.bandwidth for link in links))
-
-
-class LikeLinks(NamedTuple):
-    """The bandwidth, latency and credits of each of many links."""
-
-    bandwidth: int
-    latency: int
-    credits: int
-
-
-def like_links(topology: Topology, devices: Sequence[int]) -> LikeLinks | None:
-    """Return what the links of devices of one node are like, or None where one switch does not join all of them alike.
+def like_links(topology: Topology, devices: Sequence[int]) -> Link | None:
+    """Return a link that is like those of all devices of a node, or None where one switch does not join them alike.
 
     Each device then has one link of the transport that is preferred within a node, all to the same switch, so that the
     way between two devices is their two links, which no other way shares in the same direction.
@@ -218,13 +203,13 @@ def like_links(topology: Topology, devices: Sequence[int]) -> LikeLinks | None:
     if len(topology.by_node(devices)) != 1 or len(set(devices)) != len(devices):
         return None
     closed = _closed(topology, WITHIN_A_NODE[0], frozenset(), _carrying)
-    members, kinds, switches = set(devices), set[LikeLinks](), list[End]()
-    for link in topology.links:
-        for end in {link.a, link.b} & members if link.name not in closed else ():
-            kinds.add(LikeLinks(link.bandwidth, link.latency, link.credits))
-            switches.append(link.other(end))
-    alike = len(kinds) == 1 and len(switches) == len(devices) and len(set(switches)) == 1
-    return kinds.pop() if alike and switches[0] not in members and len(devices) > 1 else None
+    members = set(devices)
+    ends = [(link, end) for link in topology.links if link.name not in closed for end in (link.a, link.b)]
+    joining = [(link, end) for link, end in ends if end in members]
+    kinds = {(link.bandwidth, link.latency, link.credits) for link, _ in joining}
+    switches = {link.other(end) for link, end in joining}
+    alike = len(joining) == len(devices) > 1 and len(kinds) == len(switches) == 1 and switches.isdisjoint(members)
+    return joining[0][0] if alike else None
 
 
 # The credits of links (collectives spec 4.2; AMB-COLL-17): a chunk in flight has one of every link on its way.

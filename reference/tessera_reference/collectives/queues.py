@@ -257,9 +257,7 @@ class _Queues:
         self._collectives = [unit for unit in order if isinstance(unit, Collective)]
         self._busy: set[int] = set()
         self._inflight = [0] * len(devices)
-        self._flights: dict[int, _Flight] = {}
         self._slots: list[Slot] = []
-        self._issued = 0
 
     def run(self) -> Run:
         """Run until nothing is left to do."""
@@ -279,11 +277,10 @@ class _Queues:
 
     def _receive(self, part: Part, transfer: Transfer) -> None:
         """A message has arrived, and with the last one its chunk."""
-        assert isinstance(part, int), "the part that `_issue` gave"
-        flight = self._flights[part]
-        flight.missing -= 1
-        if not flight.missing:
-            self._end_chunk(self._flights.pop(part), self._engine.now)
+        assert isinstance(part, _Flight), "the part that `_issue` gave"
+        part.missing -= 1
+        if not part.missing:
+            self._end_chunk(part, self._engine.now)
         self._wake()
 
     def _wake(self) -> None:
@@ -324,7 +321,7 @@ class _Queues:
 
     def _issue(self, unit: Collective, sent: Sequence[Sent], devices: Sequence[int], now: int) -> None:
         """A chunk takes its place in the queues of all its ranks."""
-        state, self._issued = self._states[unit.id], self._issued + 1
+        state = self._states[unit.id]
         flight = _Flight(unit, state.issued, now, len(sent))
         state.issued += 1
         if state.issued == len(self._chunks[unit.id]):
@@ -334,8 +331,7 @@ class _Queues:
         if not sent:
             self._end_chunk(flight, now)
             return
-        self._flights[self._issued] = flight
-        self._progress.add(self._issued, devices, sent, 1, unit.priority)
+        self._progress.add(flight, devices, sent, 1, unit.priority)
         self._progress.start()
 
     def _compute_one(self, now: int) -> bool:
@@ -574,7 +570,7 @@ def _counters(
     transfers: Sequence[Transfer], devices: Sequence[int], element_bytes: int, links: Sequence[Link]
 ) -> Iterator[LinkCounter]:
     """The credits in use and the bytes in flight on each link each way, at every time at which they change."""
-    ends = {link.name: (link.a, link.b) for link in links}
+    by_name = {link.name: link for link in links}
     changes: dict[str, dict[int, tuple[int, int]]] = {}
     for transfer in transfers:
         end, size = devices[transfer.sent.source], transfer.sent.elements * element_bytes
@@ -584,8 +580,7 @@ def _counters(
             for time, sign in ((transfer.start, 1), (transfer.end, -1)):
                 credits, in_flight = at.get(time, (0, 0))
                 at[time] = (credits + sign, in_flight + sign * size)
-            a, b = ends[link]
-            here = b if here == a else a
+            here = by_name[link].other(here)
     for way in sorted(changes):
         credits = in_flight = 0
         for time, (more_credits, more_bytes) in sorted(changes[way].items()):

@@ -18,11 +18,11 @@ import numpy.typing as npt
 
 from ..abi.status import Failure, Status, invalid, unsupported
 from ..mesh.engine import Engine
-from ..mesh.topology import Topology
+from ..mesh.topology import Topology, carrying
 from ..numerics.collectives import share_of
 from ..numerics.formats import shown
 from .delivery import Sent
-from .links import FIXED, Way, like_links, way_between
+from .links import FIXED, Route, like_links, preferred_route
 from .operations import messages
 from .schedules import ALGORITHMS, Maker, maker, require_known
 
@@ -89,7 +89,7 @@ class _Unit:
     part: Part
     devices: tuple[int, int]
     bytes: int
-    way: Way
+    way: Route
     lanes: tuple[_Lane, ...]
     lasts: int
     receiver: _Needs
@@ -108,7 +108,7 @@ class _Unit:
 
     def travelled(self, arrival: int, end: int, lost: bool = False) -> Transfer:
         """Return the record of a message that arrives, or would have arrived, at a time, and ends at one."""
-        return Transfer(self.sent, self.way.links, arrival - self.lasts - self.way.latency - FIXED, end, lost)
+        return Transfer(self.sent, self.way.names, arrival - self.lasts - self.way.delay, end, lost)
 
 
 class _Due(NamedTuple):
@@ -148,8 +148,8 @@ class _Needs:
 
 def _taken_out(units: list[_Unit], failed: Set[str]) -> list[_Unit]:
     """Take those messages out of a list that have a failed link on their way."""
-    affected = [unit for unit in units if not failed.isdisjoint(unit.way.links)]
-    units[:] = [unit for unit in units if failed.isdisjoint(unit.way.links)]
+    affected = [unit for unit in units if not failed.isdisjoint(unit.way.names)]
+    units[:] = [unit for unit in units if failed.isdisjoint(unit.way.names)]
     return affected
 
 
@@ -202,7 +202,7 @@ class Progress:
         self._down = down.union(cut.link for cut in cuts if cut.at <= 0)
         self._cuts = deque(sorted(cut for cut in cuts if cut.at > 0))
         self._lanes = {(link.name, end): _Lane(link.credits) for link in topology.links for end in (link.a, link.b)}
-        self._ways: dict[tuple[int, int], tuple[Way, tuple[_Lane, ...]]] = {}
+        self._ways: dict[tuple[int, int], tuple[Route, tuple[_Lane, ...]]] = {}
         self._needs: dict[Part, dict[int, _Needs]] = {}
         """By part and rank."""
         self._added: set[Part] = set()
@@ -245,15 +245,15 @@ class Progress:
         now = self._engine.now
         due = self._due.pop(now)
         ready: list[_Unit] = []
-        changed: dict[int, _Lane] = {}
+        changed: dict[_Lane, None] = {}
         for unit in due.sent:
             for lane in unit.lanes:
                 lane.free = True
-                changed[id(lane)] = lane
+                changed[lane] = None
         for unit in sorted(due.arrived):
             for lane in unit.lanes:
                 lane.credits += 1
-                changed[id(lane)] = lane
+                changed[lane] = None
             receiver, step = unit.receiver, unit.sent.step
             receiver.missing[step] -= 1
             if not receiver.missing[step]:
@@ -261,7 +261,7 @@ class Progress:
             self._arrived(unit.part, unit.travelled(now, now))
         if self._cuts and self._cuts[0].at == now:
             ready += self._cut(now, ready)
-        opened = [lane.while_open() for lane in changed.values() if lane.waiting]
+        opened = [lane.while_open() for lane in changed if lane.waiting]
         self._let_go(merge(sorted(ready), *opened), now)
 
     def _cut(self, now: int, leaving: Sequence[_Unit]) -> list[_Unit]:
@@ -275,10 +275,10 @@ class Progress:
         self._down |= failed
         self._ways.clear()
         lost = self._lose(now, failed)
-        waiting = list({id(unit): unit for lane in self._lanes.values() for unit in lane.waiting}.values())
+        waiting = dict.fromkeys(unit for lane in self._lanes.values() for unit in lane.waiting)
         later = [unit for part in self._needs.values() for needs in part.values() for unit in needs.to_send]
         for unit in (*lost, *waiting, *leaving, *later):
-            if not failed.isdisjoint(unit.way.links):
+            if not failed.isdisjoint(unit.way.names):
                 self._reroute(unit)
         return [*lost, *waiting]
 
@@ -322,7 +322,7 @@ class Progress:
                     lane.free = False
                     lane.credits -= 1
                 self._at(now + unit.lasts).sent.append(unit)
-                self._at(now + unit.lasts + unit.way.latency + FIXED).arrived.append(unit)
+                self._at(now + unit.lasts + unit.way.delay).arrived.append(unit)
 
     def _hold(self, unit: _Unit) -> None:
         """Let a message wait at all of its links."""
@@ -338,11 +338,11 @@ class Progress:
             self._engine.call_at(time, self._happen)
         return due
 
-    def _way(self, source: int, target: int) -> tuple[Way, tuple[_Lane, ...]]:
+    def _way(self, source: int, target: int) -> tuple[Route, tuple[_Lane, ...]]:
         """The way between two devices, with its lanes. Raises `Failure`."""
         entry = self._ways.get((source, target))
         if entry is None:
-            way = way_between(self._topology, source, target, self._down, self._path)
+            way = preferred_route(self._topology, source, target, self._path, self._down)
             entry = self._ways[source, target] = way, tuple(self._lanes[direction] for direction in way.directions)
         return entry
 
@@ -401,7 +401,7 @@ def collective_duration(
     off.
     """
     require_known("collective", "collective", collective, COLLECTIVES)
-    require_known("collective", "algorithm", algorithm, tuple(ALGORITHMS))
+    make = maker(algorithm)
     if not 0 <= root < len(devices):
         raise invalid(collective, f"root {shown(root)}", f"0 to {len(devices) - 1}")
     if len(devices) == 1 or size == 0:
@@ -413,7 +413,7 @@ def collective_duration(
     if algorithm not in possible:
         raise unsupported(collective, f"algorithm {algorithm!r} for {named}", f"one of {', '.join(possible)}")
     around = (*devices[root:], *devices[:root])
-    return _duration(topology, around, collective, size, algorithm, maker(algorithm), path, cuts)
+    return _duration(topology, around, collective, size, algorithm, make, path, cuts)
 
 
 @lru_cache(maxsize=4096)
@@ -454,22 +454,22 @@ def alike_duration(topology: Topology, devices: Devices, collective: str, algori
     received as much.
     """
     ranks = len(devices)
-    links = like_links(topology, devices) if size % ranks == 0 else None
-    if links is None or collective == "broadcast" or algorithm not in _ROUNDS:
+    link = like_links(topology, devices) if size % ranks == 0 else None
+    if link is None or collective == "broadcast" or algorithm not in _ROUNDS:
         return None
     if algorithm == "halving_doubling" and ranks & (ranks - 1):
         return None
     combining = _ROUNDS[algorithm](ranks)
     spreading = combining[::-1]
     rounds = {"all_reduce": combining + spreading, "reduce_scatter": combining, "all_gather": spreading}[collective]
-    way = Way((), 2 * links.latency, links.bandwidth)
+    delay = FIXED + 2 * link.latency
     arrived = free = 0
-    in_flight = deque([0] * links.credits, maxlen=links.credits)
+    in_flight = deque([0] * link.credits, maxlen=link.credits)
     for messages_sent, shares in rounds:
-        ready, lasts = arrived, way.time(size // ranks * shares)
+        ready, lasts = arrived, carrying(size // ranks * shares, link.bandwidth)
         for _ in range(messages_sent):
             free = max(ready, free, in_flight[0]) + lasts
-            arrived = free + way.latency + FIXED
+            arrived = free + delay
             in_flight.append(arrived)
     return arrived
 
@@ -483,19 +483,18 @@ def ring_duration(topology: Topology, devices: Devices, collective: str, algorit
     ranks = len(devices)
     if algorithm != "ring" or collective == "broadcast" or size < ranks:
         return None
-    ways = [way_between(topology, *pair, frozenset()) for pair in pairwise((*devices, devices[0]))]
+    ways = [preferred_route(topology, *pair, "auto", frozenset()) for pair in pairwise((*devices, devices[0]))]
     directions = [direction for way in ways for direction in way.directions]
     if len(set(directions)) < len(directions):
         return None
     steps = (ranks - 1) * (2 if collective == "all_reduce" else 1)
     small = size // ranks
     times = [[way.time(share) for way in ways] for share in (small, small + 1)]
-    if steps * (max(times[1]) + max(way.latency for way in ways) + FIXED) >= _LONGEST:
+    if steps * (max(times[1]) + max(way.delay for way in ways)) >= _LONGEST:
         return None
     lasts, longer = np.array(times)
-    fixed = np.array([way.latency + FIXED for way in ways])
-    of_link = {link.name: link.credits for link in topology.links}
-    credits = np.array([min(of_link[name] for name in way.links) for way in ways])
+    fixed = np.array([way.delay for way in ways])
+    credits = np.array([min(link.credits for link in way.links) for way in ways])
     with_credits = [(credit, credits == credit) for credit in sorted(set(credits.tolist()))]
     once = [share.stop - share.start > small for share in (share_of(size, rank, ranks) for rank in range(ranks))]
     larger = np.array(once * 2)
