@@ -19,10 +19,10 @@ from tessera_reference.numerics.array import Array
 from ...ir.violators.changes import changed
 from .plans import Emitter, more_buffers, with_options
 
-RELEASE, START, EXCHANGE, COMPUTE = Run._release, Run._start, Run._exchange, Run._compute
+START, EXCHANGE, COMPUTE = Run._start, Run._exchange, Run._compute
 SLOT, FOLDED, CHUNK = plan_execution._slot, plan_execution._folded, plan_execution._chunk
 BRING, UNITS = Exchange.bring, Emitter.units
-GROUPS, SIMULATE = collectives.groups_of, plan_execution.simulate
+GROUPS, RUN_PLAN, SIMULATE = collectives.groups_of, collectives.run_plan, plan_execution.simulate
 
 
 def running(clause: str, name: str, description: str, method: str, change: Any) -> Violation:
@@ -60,32 +60,25 @@ BUFFERS = [
 # Order
 
 
-def everything_ready(self: Run, rank: int, units: Any) -> None:
-    self.ready += [(unit, (rank,), "start") for unit in self.waiting[rank].values()]
-    self.waiting[rank] = {}
+def running_after(clause: str, name: str, description: str, after: Callable[[Any, Any], tuple[int, ...]]) -> Violation:
+    """Another plan than the one that is shown: what each unit waits for, made of the unit and all units."""
+
+    def run_plan(module: Any, function: Any, plan: Any, *arguments: Any) -> Any:
+        units = [replace(unit, after=after(unit, plan.units)) for unit in plan.units]
+        return RUN_PLAN(module, function, replace(plan, units=units), *arguments)
+
+    return changed(clause, name, description, (collectives, "run_plan", run_plan))
 
 
-def released(self: Run, rank: int, units: Any, early: Callable[[Any], bool]) -> None:
-    """Some units start early."""
-    for unit in [transfer for transfer in self.waiting[rank].values() if early(transfer)]:
-        self.ready.append((self.waiting[rank].pop(unit.id), (rank,), "start"))
-    RELEASE(self, rank, [unit for unit in units if unit.id in self.waiting[rank]])
-
-
-def tensors_alone(self: Run, rank: int, units: Any) -> None:
+def tensors_alone(unit: Any, units: Any) -> tuple[int, ...]:
     """Chunks wait for their tensor, and for no other chunk."""
-    held = self.ranks[rank].frame
-    released(self, rank, units, lambda unit: unit.queue == "comm" and held.keys() >= set(unit.step.sources))
+    if unit.queue == "compute":
+        return tuple(unit.after)
+    return tuple(number for number in unit.after if units[number].queue == "compute")
 
 
-def not_waited(self: Run, rank: int, units: Any) -> None:
-    ended = self.ranks[rank].ended
-    released(
-        self,
-        rank,
-        units,
-        lambda unit: unit.op == "tessera.await" and len(unit.after) > 1 and ended.issuperset(unit.after[:-1]),
-    )
+def not_waited(unit: Any, units: Any) -> tuple[int, ...]:
+    return tuple(unit.after[:-1] if unit.op == "tessera.await" and len(unit.after) > 1 else unit.after)
 
 
 def snapshot(self: Run, step: Any, rank: Any) -> None:
@@ -106,10 +99,10 @@ def undrawn(self: Any, *arguments: Any) -> Any:
 
 
 ORDER = [
-    running("COLL-02.1-02", "ignores_after", "starts units before what they wait for", "_release", everything_ready),
-    running("COLL-02.3-04", "tensors_alone", "starts chunks whatever lies in their buffer", "_release", tensors_alone),
-    running("COLL-02.3-05", "all_at_once", "starts chunks whatever lies in their buffer", "_release", tensors_alone),
-    running("COLL-02.1-02", "last_chunk_missing", "waits for all chunks but the last", "_release", not_waited),
+    running_after("COLL-02.1-02", "ignores_after", "starts units before what they wait for", lambda unit, units: ()),
+    running_after("COLL-02.3-04", "tensors_alone", "starts chunks whatever lies in their buffer", tensors_alone),
+    running_after("COLL-02.3-05", "all_at_once", "starts chunks whatever lies in their buffer", tensors_alone),
+    running_after("COLL-02.1-02", "last_chunk_missing", "waits for all chunks but the last", not_waited),
     running("COLL-08-10", "half_landed", "gives what had landed half way", "_compute", snapshot),
     changed("COLL-08-10", "draws_as_they_run", "numbers draws as they run", (Emitter, "units", undrawn)),
 ]
@@ -120,7 +113,7 @@ ORDER = [
 
 def no_tail(self: Run, unit: Any, step: Any, group: Any) -> None:
     first, count = CHUNK(unit)
-    if not first or count == self.room[step]:
+    if not first or count == self.largest[step]:
         EXCHANGE(self, unit, step, group)
 
 

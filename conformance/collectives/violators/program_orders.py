@@ -47,13 +47,8 @@ def auto_is_ring(operation: Any, size: int, ranks: int) -> str:
     return ALGORITHM(operation, size, ranks) if operation.algo not in (None, "auto") else "ring"
 
 
-def sent_whole(operation: Any, contributions: Sequence[Any], collective: Callable[..., Any]) -> Any:
-    """Return the results of data that travel as they are, whatever dtype the program names."""
-    return collective(contributions)
-
-
-def combined_alone(operation: Any, contributions: Sequence[Any], collective: Callable[..., Any]) -> Any:
-    return (AS_SENT if "op" in operation.attributes else sent_whole)(operation, contributions, collective)
+def combined_alone(operation: Any, contributions: Sequence[Any]) -> Any:
+    return (AS_SENT if "op" in operation.attributes else BY_ALGORITHM)(operation, contributions)
 
 
 def result_whole(operation: str, brought: Sequence[Any], form: Any, collective: Callable[..., Any]) -> Any:
@@ -121,7 +116,7 @@ def as_one(self: Run, unit: Any, step: Any, group: Sequence[int]) -> None:
 
 VIOLATIONS: list[Violation] = [
     changed("COLL-02.5-01", "program_wires_unused", "ignores the wire of a program under fast", (
-        programs, "as_sent", sent_whole
+        programs, "as_sent", BY_ALGORITHM
     )),
     changed("COLL-02.5-01", "plan_wires_unused", "ignores the wire of a plan under fast", (
         plan_execution, "combine_at", lambda level: AT("deterministic" if level == "fast" else level)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from random import Random
 from typing import Any, Literal, TypeAlias
 
@@ -183,7 +184,6 @@ class _Rank:
         self.buffers: dict[tuple[Issue, int], Flat] = {}
         self.landed: dict[Value, Flat] = {}
         """The part of each future that has arrived in chunks, zeros elsewhere."""
-        self.ended: set[int] = set()
 
     def compute(self, instruction: Instruction) -> None:
         """Execute an instruction."""
@@ -220,22 +220,19 @@ class _Run:
         self.exchanges = {step: Exchange(step, level) for step in groups}
         self.ready: list[Action] = []
         self.started: dict[tuple[int, tuple[int, ...]], set[int]] = {}
-        self.waiting = [{unit.id: unit for unit in plan.units} for _ in arguments]
-        """The units of each rank that cannot start yet."""
-        self.next: dict[int, list[Unit]] = {unit.id: [] for unit in plan.units}
-        """The units that wait for a unit."""
+        self.orders = [TopologicalSorter({unit.id: unit.after for unit in plan.units}) for _ in arguments]
+        """The units of each rank that cannot start yet, or have not ended."""
         self.largest: dict[Issue, int] = {}
         """The elements of the largest chunk of each collective."""
         for unit in plan.units:
-            for other in unit.after:
-                self.next[other].append(unit)
             if isinstance(unit.step, Issue):
                 self.largest[unit.step] = max(_chunk(unit)[1], self.largest.get(unit.step, 0))
 
     def run(self, random: Random | None) -> None:
         """Let happen what can happen, until nothing can."""
-        for rank in range(len(self.ranks)):
-            self._release(rank, self.plan.units)
+        for rank, order in enumerate(self.orders):
+            order.prepare()
+            self._release(rank)
         while self.ready:
             unit, ranks, event = self.ready.pop(0 if random is None else random.randrange(len(self.ready)))
             self.progress += [Progress(unit.id, rank, event) for rank in ranks]
@@ -251,16 +248,14 @@ class _Run:
                 self._exchange(unit, step, ranks)
                 self._end(unit, ranks)
 
-    def _release(self, rank: int, units: Sequence[Unit]) -> None:
-        """Those of some units that a rank can start now."""
-        for unit in units:
-            if self.ranks[rank].ended.issuperset(unit.after):
-                self.ready.append((self.waiting[rank].pop(unit.id), (rank,), "start"))
+    def _release(self, rank: int) -> None:
+        """Let a rank start the units whose last predecessor has ended there."""
+        self.ready += [(self.plan.units[number], (rank,), "start") for number in self.orders[rank].get_ready()]
 
     def _end(self, unit: Unit, ranks: Sequence[int]) -> None:
         for rank in ranks:
-            self.ranks[rank].ended.add(unit.id)
-            self._release(rank, self.next[unit.id])
+            self.orders[rank].done(unit.id)
+            self._release(rank)
 
     def _compute(self, step: Compute | Value, rank: _Rank) -> None:
         """An instruction, or a wait: the value of a future under all its names."""

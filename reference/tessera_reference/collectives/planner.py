@@ -276,25 +276,22 @@ ELEMENTWISE = (IssueAllReduce, IssueBroadcast, AllReduce, RootBroadcast)
 
 def fuse(program: Program, tile: int | None) -> None:
     """Join issues, in place; `tile` is in bytes."""
-    kept: list[Step | None] = []
-    open_: dict[Hashable, int] = {}
+    kept: list[Step] = []
+    open_: dict[Hashable, Issue] = {}
     futures: dict[Value, Hashable] = {}
     for step in program.steps:
         for value in step.uses:
             open_.pop(futures.pop(value, None), None)
         key = _key(step, tile) if isinstance(step, Issue) else None
-        if not isinstance(step, Issue) or key is None:
-            kept.append(step)
-            continue
-        at = open_.get(key)
-        before = None if at is None else kept[at]
-        if at is not None and isinstance(before, Issue) and _fits(before, step, tile):
-            kept[at] = None
-            step = _joined(before, step)
-        open_[key] = len(kept)
-        futures |= dict.fromkeys(step.futures, key)
+        if isinstance(step, Issue) and key is not None:
+            before = open_.get(key)
+            if before is not None and _fits(before, step, tile):
+                kept.remove(before)
+                step = _joined(before, step)
+            open_[key] = step
+            futures |= dict.fromkeys(step.futures, key)
         kept.append(step)
-    program.steps = [step for step in kept if step is not None]
+    program.steps = kept
 
 
 def _key(step: Issue, tile: int | None) -> Hashable:
@@ -310,13 +307,10 @@ def _key(step: Issue, tile: int | None) -> Hashable:
     limit = chunk_elements(operation, tile)
     if limit is None or elements(operation.x) >= limit:
         return None
-    return (operation.name, operation.x.dtype.name, operation.grid, str(operation.met), *map(str, _terms(operation)))
-
-
-def _terms(operation: FutureCollective) -> list[tuple[str, object]]:
-    named = {name: value for name, value in operation.attributes.items() if name not in ("axis", "subgroup", "mesh")}
-    named.pop("chunk_bytes", None)
-    return sorted({**named, "chunk": operation.chunk_size}.items())
+    ranks = (operation.grid, str(operation.met))  # whichever of axis, subgroup and mesh names them
+    others = operation.attributes.keys() - {"axis", "subgroup", "mesh", "chunk", "chunk_bytes"}
+    terms = [(name, str(operation.attributes[name])) for name in sorted(others)]
+    return (operation.name, operation.x.dtype.name, *ranks, str(operation.chunk_size), *terms)
 
 
 def _fits(before: Issue, step: Issue, tile: int | None) -> bool:

@@ -4,7 +4,7 @@ The order of their combinations, reading and running them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -32,24 +32,16 @@ from .selection import select
 def combine_at(level: str) -> Combine:
     """Return the function by which the collectives of a program combine at a level."""
     if level == "fast":
-        return _as_sent
+        return as_sent
     return canonically if level == "strict" else _by_algorithm
 
 
-def as_sent(
-    operation: Collective,
-    contributions: Sequence[Array],
-    collective: Callable[[Sequence[Array]], Sequence[Array]],
-) -> Sequence[Array]:
-    """Return the results of `collective` for data that travel as the operation's `dtype` (AMB-COLL-53, AMB-COLL-61)."""
+def as_sent(operation: Collective, contributions: Sequence[Array]) -> Sequence[Array]:
+    """Return every rank's result of data that travel as the operation's `dtype` (AMB-COLL-53, AMB-COLL-61)."""
     if not isinstance(operation, FutureCollective) or not loses(operation.dtype, operation.x.dtype):
-        return collective(contributions)
+        return _by_algorithm(operation, contributions)
     compression = read_compression(operation.name, operation.dtype, operation.qscheme)
-    return over_wire(operation.short_name, contributions, compression, collective)
-
-
-def _as_sent(operation: Collective, contributions: Sequence[Array]) -> Sequence[Array]:
-    return as_sent(operation, contributions, partial(_by_algorithm, operation))
+    return over_wire(operation.short_name, contributions, compression, partial(_by_algorithm, operation))
 
 
 def _by_algorithm(operation: Collective, contributions: Sequence[Array]) -> Sequence[Array]:
@@ -112,12 +104,10 @@ def require_runnable(module: Module, function: Function, lossy: bool = False) ->
 
     Raises `InputMismatch`, and `Failure` with TESS_ERR_DETERMINISM_VIOLATION.
     """
-    for name, type_ in [(parameter.name, parameter.type) for parameter in function.parameters] + [
-        ("", t) for t in function.results
-    ]:
+    parameters = [(parameter.name, parameter.type) for parameter in function.parameters]
+    for name, type_ in (*parameters, *((f"a result of @{function.name}", result) for result in function.results)):
         if isinstance(type_, Future):
-            what = name or f"a result of @{function.name}"
-            raise InputMismatch(what, f"{type_.value}, which leaves the program", str(type_), "await it")
+            raise InputMismatch(name, f"{type_.value}, which leaves the program", str(type_), "await it")
     if not lossy:
         _require_lossless(module, function)
 
