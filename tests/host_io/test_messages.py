@@ -101,7 +101,7 @@ def judged(message: Message, fast: bool) -> str | None:
     try:
         request_of(message, fast=fast)
     except RequestFailed as failure:
-        return failure.message
+        return str(failure)
     return None
 
 

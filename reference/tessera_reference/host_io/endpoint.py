@@ -253,9 +253,7 @@ def ids_of(value: Mapping[str, Any]) -> Pair:
 
 def _read(frame: str | bytes) -> dict[str, Any]:
     """The object of a frame of a bearable size. Raises `InvalidFrame`."""
-    size = len(frame)
-    if isinstance(frame, str) and size <= MOST_BYTES and not frame.isascii():
-        size = len(frame.encode("utf-8", "surrogatepass"))
+    size = len(frame.encode("utf-8", "surrogatepass") if isinstance(frame, str) else frame)
     if size > MOST_BYTES:
         raise InvalidFrame(f"{size} bytes, expected at most {MOST_BYTES}")
     return read_frame(frame)
@@ -264,5 +262,5 @@ def _read(frame: str | bytes) -> dict[str, Any]:
 def _response(pair: Pair, failure: RequestFailed | None) -> str:
     completion: dict[str, Any] = {"ok": failure is None, "error_code": None, "error_message": None}
     if failure is not None:
-        completion |= {"error_code": failure.code.value, "error_message": failure.message}
+        completion |= {"error_code": failure.code.value, "error_message": str(failure)}
     return write_frame({"correlation_id": pair[0], "request_id": pair[1], "completion": completion})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_05UP, Context, Decimal
 from enum import StrEnum
 from fractions import Fraction
@@ -62,19 +62,19 @@ LONGEST_REASON = 300
 """Characters of a message, since it may quote the request."""
 
 
+@dataclass(eq=False)
 class RequestFailed(Exception):
-    """A request that is answered with `ok` false: the code, what is wrong, the member at fault and its clause."""
+    """A request that is answered with `ok` false: the code, what is wrong, the member at fault and its clause.
 
-    def __init__(self, code: ErrorCode, reason: str, field: str = "", clause: str = "") -> None:
-        super().__init__(reason)
-        self.code = code
-        self.reason = reason
-        self.field = field
-        self.clause = clause
+    Its text is that of `error_message`.
+    """
 
-    @property
-    def message(self) -> str:
-        """The text of `error_message`: the member, what is wrong, and the clause."""
+    code: ErrorCode
+    reason: str
+    field: str = ""
+    clause: str = ""
+
+    def __str__(self) -> str:
         field, clause = f"{self.field}: " if self.field else "", f" ({self.clause})" if self.clause else ""
         return f"{field}{self.reason:.{LONGEST_REASON}}{clause}"
 
@@ -115,11 +115,6 @@ def rounded(value: int | Decimal, dtype: str) -> float:
     if number.adjusted() > _BEYOND:
         return math.copysign(math.inf, sign)
     return math.copysign(round_exact(Fraction(_SHORT.plus(number)), FLOATS[dtype], "nonfinite"), sign)
-
-
-def overflows(value: int | Decimal, dtype: str) -> bool:
-    """True if a number rounds past the largest element."""
-    return math.isinf(rounded(value, dtype))
 
 
 def bytes_of(value: int | Decimal | bool, dtype: str) -> bytes:
@@ -232,15 +227,13 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-def _require_shallow(value: Any) -> None:
+def _require_shallow(value: dict[str, Any] | list[Any], most: int = _DEEPEST) -> None:
     """No value is nested deeper than any message needs. Raises `ValueError`."""
-    level = [value]
-    for _ in range(_DEEPEST):
-        inner = [node.values() if isinstance(node, dict) else node for node in level]
-        level = [member for members in inner for member in members if isinstance(member, dict | list)]
-        if not level:
-            return
-    raise ValueError(f"more than {_DEEPEST} objects and lists within each other")
+    if not most:
+        raise ValueError(f"more than {_DEEPEST} objects and lists within each other")
+    for member in value.values() if isinstance(value, dict) else value:
+        if isinstance(member, dict | list):
+            _require_shallow(member, most - 1)
 
 
 _DECODER = json.JSONDecoder(parse_int=_whole, parse_float=_number, parse_constant=_refused, object_pairs_hook=_members)
@@ -467,7 +460,7 @@ def _require_fit(field: str, value: int | Decimal, dtype: str, clause: str) -> N
         least, most = INTEGERS[dtype]
         if not isinstance(value, int) or not least <= value <= most:
             _refuse(field, f"is {value}, expected a whole number from {least} to {most}", clause)
-    elif overflows(value, dtype):
+    elif math.isinf(rounded(value, dtype)):
         _refuse(field, f"is {value}, which no finite {FLOATS[dtype].name} is nearest to", clause)
 
 
@@ -530,10 +523,8 @@ def _argument(value: Mapping[str, Any]) -> TensorArgument | ScalarArgument:
 def value_of(message: Any) -> dict[str, Any]:
     """The object of a message, for a frame; optional members that have their default are left out."""
     kind = {name: getattr(message, name) for name in ("msg_type", "arg_kind") if hasattr(message, name)}
-    members = {field.name: getattr(message, field.name) for field in fields(message)}
-    usual = {field.name: field.default for field in fields(message)}
-    kept = {name: member for name, member in members.items() if usual[name] is MISSING or member != usual[name]}
-    return kind | {name: _plain(member) for name, member in kept.items()}
+    members = ((field, getattr(message, field.name)) for field in fields(message))
+    return kind | {field.name: _plain(member) for field, member in members if member != field.default}
 
 
 def _plain(member: Any) -> Any:

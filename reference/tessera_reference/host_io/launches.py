@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
 from typing import NamedTuple, TypeAlias
 
@@ -56,69 +56,55 @@ def _kernel(image: bytes, name: str) -> Kernel:
     if entry is None:
         names = ", ".join(kernel.name for kernel in fatbin.metadata.kernels)
         raise RequestFailed(ErrorCode.UNKNOWN_KERNEL, f"{name!r} is not in the image: {names}", "kernel_ref.name")
-    return _ImageKernel(fatbin, entry).kernel()
+    parameters = tuple(NAMES.get(parameter.type, parameter.type) for parameter in entry.parameters)
+    return Kernel(parameters, partial(_check_sizes, entry), partial(_run_image, fatbin, entry))
 
 
-class _ImageKernel:
-    """A kernel of an image, for the first target of it."""
+def _check_sizes(entry: KernelEntry, counts: Sequence[int]) -> None:
+    """A shard is the whole tensor that the kernel takes, where that is known before the launch."""
+    require_bearable(sum(counts))
+    if named_dimensions(entry):
+        return
+    shapes = shapes_of(entry, {})
+    pointers = [parameter for parameter in entry.parameters if parameter.type == "ptr"]
+    for parameter, count in zip(pointers, counts, strict=True):
+        if parameter.dtype is None:  # which says nothing of what is behind it
+            continue
+        expected = prod(shapes[parameter.name]) * dtype(parameter.dtype).storage_bytes
+        if count != expected:
+            reason = f"a shard of {count} bytes for {parameter.name}, expected {expected}"
+            raise RequestFailed(ErrorCode.ARGUMENT_MISMATCH, reason)
 
-    def __init__(self, fatbin: Fatbin, entry: KernelEntry) -> None:
-        self._fatbin, self._entry = fatbin, entry
 
-    def kernel(self) -> Kernel:
-        """The kernel that the endpoint launches."""
-        parameters = tuple(NAMES.get(parameter.type, parameter.type) for parameter in self._entry.parameters)
-        return Kernel(parameters, self._check, self._run)
+def _run_image(fatbin: Fatbin, entry: KernelEntry, arguments: Sequence[Given]) -> None:
+    """Read the shards, run, and write what the kernel writes. Raises `RequestFailed` with PE_FAULT."""
+    by_name = {parameter.name: value for parameter, value in zip(entry.parameters, arguments, strict=True)}
+    try:
+        left = _executed(fatbin, entry, by_name)
+    except PROBLEMS as problem:
+        raise RequestFailed(ErrorCode.PE_FAULT, f"kernel {entry.name}: {problem}") from None
+    for name, array in left.items():
+        target = by_name[name]
+        assert isinstance(target, Buffer)
+        target.write(array.to_bits())
 
-    def _check(self, counts: Sequence[int]) -> None:
-        """A shard is the whole tensor that the kernel takes, where that is known before the launch."""
-        require_bearable(sum(counts))
-        if named_dimensions(self._entry):
-            return
-        for (name, expected), count in zip(self._sizes({}).items(), counts, strict=True):
-            if expected is not None and count != expected:
-                reason = f"a shard of {count} bytes for {name}, expected {expected}"
-                raise RequestFailed(ErrorCode.ARGUMENT_MISMATCH, reason)
 
-    def _sizes(self, extents: Mapping[str, int]) -> dict[str, int | None]:
-        """The bytes of each pointer parameter; None for one that says nothing of what is behind it."""
-        shapes = shapes_of(self._entry, extents)
-        return {
-            parameter.name: None
-            if parameter.dtype is None
-            else prod(shapes[parameter.name]) * dtype(parameter.dtype).storage_bytes
-            for parameter in self._entry.parameters
-            if parameter.type == "ptr"
-        }
-
-    def _run(self, arguments: Sequence[Given]) -> None:
-        """Read the shards, run, and write what the kernel writes. Raises `RequestFailed` with PE_FAULT."""
-        by_name = {parameter.name: value for parameter, value in zip(self._entry.parameters, arguments, strict=True)}
-        try:
-            left = self._executed(by_name)
-        except PROBLEMS as problem:
-            raise RequestFailed(ErrorCode.PE_FAULT, f"kernel {self._entry.name}: {problem}") from None
-        for name, array in left.items():
-            target = by_name[name]
-            assert isinstance(target, Buffer)
-            target.write(array.to_bits())
-
-    def _executed(self, given: Mapping[str, Given]) -> Mapping[str, Array]:
-        extents = {name: int(value) for name, value in given.items() if isinstance(value, int)}
-        extents = {name: extents[name] for name in named_dimensions(self._entry) if name in extents}
-        executable = _executable(self._fatbin, self._entry.name, tuple(extents.items()))
-        shapes = shapes_of(self._entry, extents)
-        arguments = {}
-        for parameter in self._entry.parameters:
-            value = given[parameter.name]
-            if isinstance(value, Buffer):
-                has_dtype = parameter.dtype is not None
-                shape = shapes[parameter.name] if has_dtype else (value.nbytes,)
-                arguments[parameter.name] = Array.from_bits(dtype(parameter.dtype or "int8"), shape, value.read())
-            else:
-                bits = bytes_of(value, NAMES[parameter.type])
-                arguments[parameter.name] = Array.from_bits(dtype(parameter.type), (), bits)
-        return executable.run(arguments)
+def _executed(fatbin: Fatbin, entry: KernelEntry, given: Mapping[str, Given]) -> Mapping[str, Array]:
+    """Return the tensors that a kernel of an image writes, run for the first target of it."""
+    extents = {name: int(value) for name, value in given.items() if isinstance(value, int)}
+    extents = {name: extents[name] for name in named_dimensions(entry) if name in extents}
+    executable = _executable(fatbin, entry.name, tuple(extents.items()))
+    shapes = shapes_of(entry, extents)
+    arguments = {}
+    for parameter in entry.parameters:
+        value = given[parameter.name]
+        if isinstance(value, Buffer):
+            shape = (value.nbytes,) if parameter.dtype is None else shapes[parameter.name]
+            arguments[parameter.name] = Array.from_bits(dtype(parameter.dtype or "int8"), shape, value.read())
+        else:
+            bits = bytes_of(value, NAMES[parameter.type])
+            arguments[parameter.name] = Array.from_bits(dtype(parameter.type), (), bits)
+    return executable.run(arguments)
 
 
 @lru_cache(maxsize=64)

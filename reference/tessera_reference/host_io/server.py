@@ -184,8 +184,7 @@ class Server:
         self._machine = machine
         self._seed = seed
         self._reads = reads
-        self._tasks: set[asyncio.Task[Any]] = set()
-        self._writers: set[StreamWriter] = set()
+        self._open: dict[asyncio.Task[Any], StreamWriter] = {}
 
     async def serve(self, listener: Listener, stop: asyncio.Event) -> None:
         """Answer connections until `stop` is set; what was answered by then is sent, as far as it is read soon."""
@@ -194,16 +193,13 @@ class Server:
         server = await start(self._connected, sock=listener.socket, limit=CHUNK)
         await stop.wait()
         server.close()
-        for task in self._tasks:
+        for task in self._open:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._close_all()
-
-    async def _close_all(self) -> None:
-        closings = [asyncio.create_task(closed(writer)) for writer in self._writers]
+        await asyncio.gather(*self._open, return_exceptions=True)
+        closings = [asyncio.create_task(closed(writer)) for writer in self._open.values()]
         if closings:
             await asyncio.wait(closings, timeout=GRACE)
-        for writer in self._writers:
+        for writer in self._open.values():
             writer.transport.abort()
         await asyncio.gather(*closings)
 
@@ -211,10 +207,9 @@ class Server:
         """One connection, from its first byte to its end."""
         task = asyncio.current_task()
         assert task is not None
-        self._tasks.add(task)
-        self._writers.add(writer)
+        self._open[task] = writer
         try:
-            if len(self._writers) > MOST_CONNECTIONS:
+            if len(self._open) > MOST_CONNECTIONS:
                 await _refuse(reader, writer, f"{MOST_CONNECTIONS} connections are open already")
             else:
                 await self._converse(reader, writer)
@@ -225,10 +220,8 @@ class Server:
             return  # the server ends, and closes what is open
         except Exception as error:
             print(f"host-io serve: a connection failed: {error!r}", file=sys.stderr, flush=True)
-        finally:
-            self._tasks.discard(task)
         writer.close()
-        self._writers.discard(writer)
+        del self._open[task]
 
     async def _converse(self, reader: StreamReader, writer: StreamWriter) -> None:
         """Answer frames until the host sends no more, or one that is too long."""

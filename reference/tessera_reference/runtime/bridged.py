@@ -139,7 +139,7 @@ class BridgedRuntime(Runtime):
         try:
             operation()
         except RequestFailed as failure:
-            self.last_error = f"{function}: {failure.code}: {failure.message}"
+            self.last_error = f"{function}: {failure.code}: {failure}"
             self.gaps.append(self.last_error)
             missing = failure.code is ErrorCode.UNSUPPORTED
             return Status.TESS_ERR_UNSUPPORTED if missing else Status.TESS_ERR_LAUNCH_FAILED
