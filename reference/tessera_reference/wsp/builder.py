@@ -86,7 +86,6 @@ def _schedule(value: Any, target: Target) -> dict[str, Any]:
 # Building a program in Python, as a `with` of nested bodies; Python has no part in its execution (WSP-01.1-02).
 
 
-STALL = "stall"
 Given = TypeVar("Given")
 
 

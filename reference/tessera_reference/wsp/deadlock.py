@@ -5,6 +5,7 @@ An engine, the executor or the native program, gives the state in which a run en
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -36,7 +37,7 @@ def report(package: Package, state: Result) -> dict[str, Any]:
     waiting, statistics = state["waiting"], state["statistics"]
     resources = {
         name: {"size": size, "used": statistics["used"][name], "high_water": statistics["high_water"][name]}
-        for name, size in zip(RESOURCE_OF.values(), waiting["sizes"], strict=True)
+        for name, size in waiting["sizes"].items()
     }
     spinning = waiting["spinning"]
     return ({} if spinning < 0 else {"spinning": package.processes[spinning].name}) | {
@@ -57,9 +58,9 @@ def report(package: Package, state: Result) -> dict[str, Any]:
         "waiting": list(_waiting(package, waiting)),
         "cycle": first_cycle(_wait_graph(package, waiting)),
         "scopes": [
-            {"process": process.name, "depth": len(at["scopes"]), "held": sum(slots for slots, *_ in at["scopes"])}
+            {"process": process.name, "depth": len(scopes), "held": sum(held["task_ring"] for held in scopes)}
             for process, at in zip(package.processes, waiting["processes"], strict=True)
-            if at["scopes"]
+            if (scopes := at["scopes"])
         ],
         "held_by_scopes": _wants_what_scopes_hold(waiting),
     }
@@ -98,8 +99,7 @@ def _wants_what_scopes_hold(waiting: Result) -> bool:
 
 
 def _held_by_scopes(process: Result, resource: str) -> bool:
-    place = {"task_ring": 0, "tensormap_pool": 1, "heap_arena": 2}.get(resource)
-    return place is not None and any(scope[place] for scope in process["scopes"])
+    return any(held.get(resource) for held in process["scopes"])
 
 
 def _awaited(wait: Result) -> list[str]:
@@ -151,15 +151,10 @@ def _of_task(task: Result) -> str:
 
 def _holders(waiting: Result, resource: str) -> Iterator[Result]:
     """The tasks that hold some of a resource; a place in a ready queue counts where the queue is full."""
-    *_, size = waiting["sizes"]
-    places = [0] * len(waiting["workers"])
+    queued = Counter(task["worker"] for task in waiting["tasks"] if task["holds"]["ready_queue"])
     for task in waiting["tasks"]:
-        places[task["worker"]] += not task["started"]
-    for task in waiting["tasks"]:
-        slot, entries, nodes, heap = task["holds"]
-        queued = not task["started"] and places[task["worker"]] >= size
-        amounts = dict(zip(RESOURCE_OF.values(), (slot, entries, nodes, heap, queued), strict=True))
-        if amounts[resource]:
+        full = resource != "ready_queue" or queued[task["worker"]] >= waiting["sizes"]["ready_queue"]
+        if task["holds"][resource] and full:
             yield task
 
 
@@ -223,9 +218,8 @@ class _Search:
         for knob, size in _exhausted(self.report).items():
             trial = self._tried({knob: AMPLE})
             if trial.helps:
-                value, smallest, trial = self._least(knob, size, trial, {})
-                exhausted = f"{knob.removesuffix('.capacity')} is exhausted at {size}"
-                yield _mitigation({knob: value}, trial, exhausted, smallest)
+                why = f"{knob.removesuffix('.capacity')} is exhausted at {size}"
+                yield self._least_of_each({knob: size}, trial, why)
 
     def scopes(self) -> Iterator[dict[str, Any]]:
         """Each process whose scopes hold something, if it goes on without them."""
@@ -246,7 +240,7 @@ class _Search:
             raised |= lacking
             trial = self._tried(dict.fromkeys(raised, AMPLE))
             if trial.helps:
-                return [self._least_of_each(raised, trial)]
+                return [self._least_of_each(raised, trial, "one deadlock follows upon another")]
             report = trial.deadlock
         return []
 
@@ -260,8 +254,8 @@ class _Search:
             return "no resource is exhausted and no channel is full: change which process waits for which"
         return "the wait remains however large the settings are: change which process waits for which"
 
-    def _least_of_each(self, sizes: Knobs, trial: Trial) -> dict[str, Any]:
-        """Knobs lowered one after the other, those that are not needed left out."""
+    def _least_of_each(self, sizes: Knobs, trial: Trial, why: str) -> dict[str, Any]:
+        """A mitigation by knobs that are lowered one after the other; those that are not needed are left out."""
         chosen = dict.fromkeys(sizes, AMPLE)
         all_smallest = True
         for knob, size in sizes.items():
@@ -273,7 +267,11 @@ class _Search:
                 continue
             chosen[knob], smallest, trial = self._least(knob, size, trial, others)
             all_smallest &= smallest
-        return _mitigation(chosen, trial, "one deadlock follows upon another", all_smallest)
+        settings = " and ".join(f"{knob} {value}" for knob, value in chosen.items())
+        effect = "completes" if trial.outcome == "completed" else "goes past this deadlock"
+        first, *also = [{"knob": knob, "at_least": value} for knob, value in chosen.items()]
+        stated = {"smallest": all_smallest, "why": f"{why}; with {settings} the run {effect}"}
+        return {**first, **({"also": also} if also else {}), **stated}
 
     def _least(self, knob: str, size: int, ample: Trial, others: Knobs) -> tuple[int, bool, Trial]:
         """The smallest value that helps, whether the one below was seen not to, and the trial with it."""
@@ -322,16 +320,6 @@ def _exhausted(report: Mapping[str, Any]) -> dict[str, int]:
 
 def _knob_of(resource: str) -> str:
     return "task_window" if resource == "task_ring" else resource
-
-
-def _mitigation(knobs: Knobs, trial: Trial, why: str, smallest: bool) -> dict[str, Any]:
-    (first, value), *others = knobs.items()
-    settings = " and ".join(f"{knob} {setting}" for knob, setting in knobs.items())
-    effect = "completes" if trial.outcome == "completed" else "goes past this deadlock"
-    mitigation: dict[str, Any] = {"knob": first, "at_least": value}
-    if others:
-        mitigation["also"] = [{"knob": knob, "at_least": least} for knob, least in others]
-    return mitigation | {"smallest": smallest, "why": f"{why}; with {settings} the run {effect}"}
 
 
 # The report of a deadlock for people: lines of text (sections 3.3 and 3.4.3).

@@ -8,19 +8,20 @@ gives is the quiet one. `sum` adds in element order into the one element of its 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from ..numerics.arithmetic import larger, smaller
 from .errors import ProgramRefused
-from .forms import U64, Amount, Name, Word, member
+from .forms import Amount, Name, Word, member
 
 Values: TypeAlias = npt.NDArray[Any]
-Effect: TypeAlias = Callable[[Sequence[int]], None]
 
 DTYPES: Mapping[str, np.dtype[Any]] = {
     **{f"i{bits}": np.dtype(f"<i{bits // 8}") for bits in (8, 16, 32, 64)},
@@ -148,33 +149,19 @@ def check_call(kernel: Kernel, tensors: Mapping[str, tuple[str, int]], path: str
                 raise ProgramRefused(path, f"kernel {kernel.name}: {actual}, and {instruction.op} needs {expected}")
 
 
-def bound(kernel: Kernel, tensors: Mapping[str, Values]) -> Effect:
-    """Return the effect of a call on its tensors, as a function of the scalar arguments in their parameters' order."""
-    scalars = [parameter for parameter, kind in kernel.parameters.items() if kind == "scalar"]
-    steps = []
+def execute(kernel: Kernel, tensors: Mapping[str, Values], scalars: Sequence[int]) -> None:
+    """Execute a call on its tensors, by parameter; its scalar arguments have the order of their parameters."""
+    names = [parameter for parameter, kind in kernel.parameters.items() if kind == "scalar"]
+    values: dict[str, Values | int] = {**tensors, **dict(zip(names, scalars, strict=True))}
     for instruction in kernel.payload.instructions:
         destination = tensors[instruction.destination]
-        readers = [_value_of(operand, tensors, scalars, destination.dtype) for operand in instruction.operands]
-        steps.append((INSTRUCTIONS[instruction.op].apply, destination, readers))
-
-    def effect(values: Sequence[int]) -> None:
-        for apply, destination, readers in steps:
-            apply(destination, *(read(values) for read in readers))
-
-    return effect
+        operands = [_value_of(operand, values, destination.dtype) for operand in instruction.operands]
+        INSTRUCTIONS[instruction.op].apply(destination, *operands)
 
 
-def _value_of(
-    operand: Operand, tensors: Mapping[str, Values], scalars: Sequence[str], dtype: np.dtype[Any]
-) -> Callable[[Sequence[int]], Any]:
-    if operand.parameter is None:
-        constant = _element(operand.constant or 0, dtype)
-        return lambda values: constant
-    if operand.parameter in tensors:
-        tensor = tensors[operand.parameter]
-        return lambda values: tensor
-    place = scalars.index(operand.parameter)
-    return lambda values: _element(values[place], dtype)
+def _value_of(operand: Operand, values: Mapping[str, Values | int], dtype: np.dtype[Any]) -> Any:
+    value = operand.constant if operand.parameter is None else values[operand.parameter]
+    return _element(value, dtype) if isinstance(value, int) else value
 
 
 def _element(value: int, dtype: np.dtype[Any]) -> Any:
@@ -200,36 +187,16 @@ def _iota(destination: Values, first: Any) -> None:
     np.add(count.astype(destination.dtype), first, out=destination)
 
 
-def _arithmetic(operation: Callable[..., Any]) -> Callable[..., None]:
+def _elementwise(operation: Callable[[Any, Any], Any]) -> Callable[..., None]:
     def apply(destination: Values, a: Any, b: Any) -> None:
-        operation(a, b, out=destination)
+        destination[:] = operation(a, b)
         _settled(destination)
 
     return apply
 
 
-def _extreme(first_is_smaller: bool) -> Callable[..., None]:
-    """The reference arithmetic's minimum or maximum: a NaN goes on, and -0 is below +0."""
-
-    def apply(destination: Values, a: Any, b: Any) -> None:
-        if destination.dtype.kind != "f":
-            destination[:] = np.where((a < b) == first_is_smaller, a, b)
-            return
-        below = np.less(a, b) | (np.equal(a, b) & np.signbit(a))
-        chosen = np.where(below == first_is_smaller, a, b)
-        destination[:] = np.where(np.isnan(a) | np.isnan(b), destination.dtype.type(np.nan), chosen)
-
-    return apply
-
-
 def _sum(destination: Values, source: Values) -> None:
-    if source.dtype.kind != "f":
-        destination[0] = np.array([sum(map(int, source)) & U64], dtype=np.uint64).astype(source.dtype)[0]
-        return
-    total = source[0]
-    for instruction in source[1:]:
-        total = total + instruction
-    destination[0] = total
+    destination[0] = reduce(operator.add, source)
     _settled(destination)
 
 
@@ -246,10 +213,10 @@ INSTRUCTIONS: Mapping[str, InstructionKind] = {
     "fill": InstructionKind(_fill, ("scalar",), of_bool=True),
     "iota": InstructionKind(_iota, ("scalar",)),
     "copy": InstructionKind(_fill, ("tensor",), of_bool=True),
-    "add": InstructionKind(_arithmetic(np.add), ("any", "any")),
-    "sub": InstructionKind(_arithmetic(np.subtract), ("any", "any")),
-    "mul": InstructionKind(_arithmetic(np.multiply), ("any", "any")),
-    "min": InstructionKind(_extreme(True), ("any", "any"), of_bool=True),
-    "max": InstructionKind(_extreme(False), ("any", "any"), of_bool=True),
+    "add": InstructionKind(_elementwise(np.add), ("any", "any")),
+    "sub": InstructionKind(_elementwise(np.subtract), ("any", "any")),
+    "mul": InstructionKind(_elementwise(np.multiply), ("any", "any")),
+    "min": InstructionKind(_elementwise(smaller), ("any", "any"), of_bool=True),
+    "max": InstructionKind(_elementwise(larger), ("any", "any"), of_bool=True),
     "sum": InstructionKind(_sum, ("tensor",)),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,39 +15,17 @@ import numpy.typing as npt
 from ..mesh.engine import Engine, FirstCome, Mailbox, Seeded
 from . import policies
 from .errors import RunError
-from .kernels import DTYPES, Effect, bound
+from .kernels import DTYPES, execute
 from .package import CallSite, Package, capacity_of, no_scopes_of
 
-# Stalls by reason, in the document's vocabulary (section 3.4.2): how many episodes, and how long they lasted.
+# The bounded resources, and the reasons of stalls, in the document's vocabulary (sections 3.4 and 3.4.2).
 
 
-RESOURCE_OF = {
-    "TASK_RING_FULL": "task_ring",
-    "TENSORMAP_POOL_FULL": "tensormap_pool",
-    "DEPLIST_POOL_FULL": "deplist_pool",
-    "HEAP_ARENA_FULL": "heap_arena",
-    "READY_QUEUE_FULL": "ready_queue",
-}
+POOLS = ("task_ring", "tensormap_pool", "deplist_pool", "heap_arena")
+"""The resources that all workers share; beside them, each worker has a ready queue."""
+RESOURCE_OF = {f"{resource.upper()}_FULL": resource for resource in (*POOLS, "ready_queue")}
 REASONS = (*RESOURCE_OF, "CHANNEL_EMPTY_WAIT", "CHANNEL_FULL_WAIT")
 """The reasons of stalls. A wait for tasks has the reason TASK_WAIT in reports, and is no stall (AMB-WSP-46)."""
-
-
-class Stalls:
-    """Episodes that began, and the cycles of those that ended."""
-
-    def __init__(self) -> None:
-        self.count = dict.fromkeys(REASONS, 0)
-        self.cycles = dict.fromkeys(REASONS, 0)
-
-    def begin(self, reason: str) -> None:
-        """One more episode."""
-        if reason in self.count:
-            self.count[reason] += 1
-
-    def end(self, reason: str, cycles: int) -> None:
-        """An episode ends after so many cycles."""
-        if reason in self.cycles:
-            self.cycles[reason] += cycles
 
 
 # What a run knows of its processes, tasks, workers and scopes.
@@ -64,12 +42,10 @@ class Waiting(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class ScopeState:
-    """A scope, and what it holds of complete tasks while it is open: ring slots, TensorMap entries and bytes."""
+    """A scope, and what it holds of complete tasks while it is open, by resource."""
 
     open: bool = True
-    slots: int = 0
-    entries: int = 0
-    heap: int = 0
+    held: Counter[str] = field(default_factory=Counter)
 
 
 Place: TypeAlias = tuple[Any, int | str]
@@ -96,7 +72,7 @@ class ProcessState:
     place: Place | None = None
     time: int = 0
     done: bool = False
-    queued: bool = False
+    runnable: bool = True
     waiting: Waiting | None = None
     delivered: int | None = None
     awaited: int = 0
@@ -108,7 +84,10 @@ class ProcessState:
 
 @dataclass(slots=True, eq=False)
 class TaskState:
-    """A task in flight; `missing` counts the tasks and tokens that it needs before it is ready, and its issue."""
+    """A task in flight, which holds what it took of the pools.
+
+    `missing` counts the tasks and tokens that it needs before it is ready, and its issue.
+    """
 
     number: int
     site: CallSite
@@ -117,8 +96,8 @@ class TaskState:
     process: ProcessState
     worker: WorkerState
     scope: ScopeState | None
-    nodes: int
-    missing: int = 0
+    holds: dict[str, int]
+    missing: int
     started: int = -1
     sent: int = 0
     waiting: Waiting | None = None
@@ -139,7 +118,7 @@ class WorkerState:
     time: int = 0
 
 
-# The time of a run, the events that are due later, and the processes that can go on now.
+# The time of a run, and the events that are due later.
 
 
 KERNEL_ENDS, TOKEN_SEEN, CLOSE_SEEN, PROCESS_GOES_ON = range(4)
@@ -157,12 +136,9 @@ class Agenda:
         self.engine = Engine(FirstCome() if seed is None else Seeded(seed))
         self.now = 0
         self.outstanding = 0
-        self._at_once = False
-        self._arrived: list[tuple[int, int]] = []
+        self.arrived: list[tuple[int, int]] = []
+        """The kinds and numbers of the events that the scheduler is to handle."""
         self._doorbell = Mailbox(self.engine, "the doorbell of the scheduler")
-        self._runnable: list[int] = []
-        self._next_sweep: list[int] = []
-        self._current = -1
 
     def after(self, cycles: int, kind: int, number: int) -> None:
         """Set an event of a kind, for a task, channel or process, `cycles` from now. Raise `RunError`."""
@@ -170,8 +146,10 @@ class Agenda:
         if time > LAST_TIME:
             raise RunError("TIME_OVERFLOW", f"{cycles} cycles after {self.now} lie beyond {LAST_TIME}")
         self.outstanding += 1
-        self._at_once |= not cycles
-        self.set_timer(time, kind, number)
+        if cycles:
+            self.set_timer(time, kind, number)
+        else:
+            self.arrive(kind, number)
 
     def set_timer(self, time: int, kind: int, number: int) -> None:
         """Let an event arrive at a time."""
@@ -179,8 +157,8 @@ class Agenda:
 
     def arrive(self, kind: int, number: int) -> None:
         """An event has happened, which the scheduler is to handle."""
-        self._arrived.append((kind, number))
-        if len(self._arrived) == 1:
+        self.arrived.append((kind, number))
+        if len(self.arrived) == 1:
             self._doorbell.put(None)
 
     async def next_instant(self) -> None:
@@ -189,37 +167,13 @@ class Agenda:
         await self.engine.sleep(0)
         self.now = self.engine.now
 
-    async def everything_due(self) -> None:
-        """Wait for the events that were set for this instant itself."""
-        if self._at_once:
-            self._at_once = False
-            await self.engine.sleep(0)
-
     def due(self) -> Sequence[tuple[int, int]]:
         """Return the kinds and numbers of the events that have arrived, in order."""
-        arrived = sorted(self._arrived)
-        self._arrived.clear()
+        arrived = sorted(self.arrived)
+        self.arrived.clear()
         self._doorbell.work.clear()
         self.outstanding -= len(arrived)
         return arrived
-
-    def make_runnable(self, process: ProcessState) -> None:
-        """In this sweep, if its turn is yet to come, else in the next."""
-        if not process.queued and not process.done:
-            process.queued = True
-            heappush(self._runnable if process.index > self._current else self._next_sweep, process.index)
-
-    def next_runnable(self) -> int:
-        """The index of the process whose turn is next in this sweep; -1 ends it."""
-        if self._runnable:
-            self._current = heappop(self._runnable)
-        else:
-            self._runnable, self._next_sweep, self._current = self._next_sweep, self._runnable, -1
-        return self._current
-
-    def is_settled(self) -> bool:
-        """True if nothing is left to do at this instant."""
-        return not self._arrived and not self._runnable
 
 
 # A channel (section 2.2): tokens from send to take, and who waits at both ends, first come, first served.
@@ -235,46 +189,40 @@ Party: TypeAlias = tuple[int, int]
 """PROCESS and its index, or TASK and its number; in this order those who came at one instant are served."""
 
 
+@dataclass(eq=False)
 class ChannelState:
     """One channel of a run."""
 
-    def __init__(
-        self,
-        index: int,
-        capacity: int,
-        latency: int,
-        producers: int,
-        agenda: Agenda,
-        deliver: Callable[[Party, int], None],
-        release: Callable[[Party], None],
-    ) -> None:
-        self.index = index
-        self.capacity = capacity
-        self.latency = latency
-        self.producers = producers
-        self.tokens: deque[tuple[int, int]] = deque()
-        self.takers: list[tuple[int, int, int]] = []
-        self.senders: list[tuple[int, int, int, int]] = []
-        self.seen_closed = producers == 0
-        self.sent = 0
-        self.taken = 0
-        self._agenda = agenda
-        self._deliver = deliver
-        self._release = release
+    index: int
+    capacity: int
+    latency: int
+    producers: int
+    agenda: Agenda
+    deliver: Callable[[Party, int], None]
+    release: Callable[[Party], None]
+    tokens: deque[tuple[int, int]] = field(default_factory=deque)
+    takers: list[tuple[int, int, int]] = field(default_factory=list)
+    senders: list[tuple[int, int, int, int]] = field(default_factory=list)
+    sent: int = 0
+    taken: int = 0
+
+    def __post_init__(self) -> None:
+        """A channel without producers is closed from the start."""
+        self.seen_closed = self.producers == 0
 
     def send(self, party: Party, value: int) -> bool:
         """True if the send is done; else the party waits, and is released later."""
         if not self.latency and self.takers:
             self.sent += 1
             self.taken += 1
-            self._deliver(heappop(self.takers)[1:], value)
+            self.deliver(heappop(self.takers)[1:], value)
             return True
         if len(self.tokens) < self.capacity:
             self._enter(value)
             return True
-        heappush(self.senders, (self._agenda.now, *party, value))
+        heappush(self.senders, (self.agenda.now, *party, value))
         if self.capacity == 0 and self.latency:
-            self._agenda.after(self.latency, TOKEN_SEEN, self.index)
+            self.agenda.after(self.latency, TOKEN_SEEN, self.index)
         return False
 
     def take(self, party: Party) -> int | None:
@@ -284,7 +232,7 @@ class ChannelState:
             return value
         if self.seen_closed:
             return CLOSED
-        heappush(self.takers, (self._agenda.now, *party))
+        heappush(self.takers, (self.agenda.now, *party))
         return None
 
     def producer_closes(self) -> None:
@@ -292,7 +240,7 @@ class ChannelState:
         self.producers -= 1
         if self.producers == 0:
             if self.latency:
-                self._agenda.after(self.latency, CLOSE_SEEN, self.index)
+                self.agenda.after(self.latency, CLOSE_SEEN, self.index)
             else:
                 self.close_seen()
 
@@ -302,17 +250,17 @@ class ChannelState:
             value = self._visible_token()
             if value is None:
                 return
-            self._deliver(heappop(self.takers)[1:], value)
+            self.deliver(heappop(self.takers)[1:], value)
 
     def close_seen(self) -> None:
         """Close the channel, and resume what waits for a token."""
         self.seen_closed = True
         while self.takers:
-            self._deliver(heappop(self.takers)[1:], CLOSED)
+            self.deliver(heappop(self.takers)[1:], CLOSED)
 
     def _visible_token(self) -> int | None:
         """The first token, which is taken, if it is visible."""
-        now = self._agenda.now
+        now = self.agenda.now
         if self.tokens:
             if self.tokens[0][0] > now:
                 return None
@@ -321,25 +269,35 @@ class ChannelState:
             if self.senders:
                 _, kind, number, waiting = heappop(self.senders)
                 self._enter(waiting)
-                self._release((kind, number))
+                self.release((kind, number))
             return value
         if self.capacity == 0 and self.senders and self.senders[0][0] + self.latency <= now:
             _, kind, number, value = heappop(self.senders)
             self.sent += 1
             self.taken += 1
-            self._release((kind, number))
+            self.release((kind, number))
             return value
         return None
 
     def _enter(self, value: int) -> None:
         """A token is sent; it fits, and nobody takes it at once."""
         self.sent += 1
-        self.tokens.append((self._agenda.now + self.latency, value))
+        self.tokens.append((self.agenda.now + self.latency, value))
         if self.latency:
-            self._agenda.after(self.latency, TOKEN_SEEN, self.index)
+            self.agenda.after(self.latency, TOKEN_SEEN, self.index)
 
 
 # The bounded resources (section 3.4): a task takes all that it needs when it is issued, or nothing.
+
+
+def needs(site: CallSite, dependencies: int) -> dict[str, int]:
+    """Return what a task takes of each pool, with a DepList node for each task in flight that it depends on."""
+    return {
+        "task_ring": 1,
+        "tensormap_pool": len(site.writes),
+        "deplist_pool": dependencies,
+        "heap_arena": site.heap,
+    }
 
 
 class Resources:
@@ -350,44 +308,28 @@ class Resources:
         self.used = dict.fromkeys(sizes, 0)
         self.high_water = dict.fromkeys(sizes, 0)
 
-    def shortage(self, site: CallSite, nodes: int, worker: WorkerState) -> str | None:
+    def shortage(self, amounts: Mapping[str, int], worker: WorkerState) -> str | None:
         """The reason why a task cannot be issued: the first resource that lacks, in the order of the document."""
-        used, sizes = self.used, self.sizes
-        if used["task_ring"] >= sizes["task_ring"]:
-            return "TASK_RING_FULL"
-        if used["tensormap_pool"] + len(site.writes) > sizes["tensormap_pool"]:
-            return "TENSORMAP_POOL_FULL"
-        if used["deplist_pool"] + nodes > sizes["deplist_pool"]:
-            return "DEPLIST_POOL_FULL"
-        if used["heap_arena"] + site.heap > sizes["heap_arena"]:
-            return "HEAP_ARENA_FULL"
-        if worker.places >= sizes["ready_queue"]:
-            return "READY_QUEUE_FULL"
-        return None
+        for pool, amount in amounts.items():
+            if self.used[pool] + amount > self.sizes[pool]:
+                return f"{pool.upper()}_FULL"
+        return "READY_QUEUE_FULL" if worker.places >= self.sizes["ready_queue"] else None
 
-    def take(self, site: CallSite, nodes: int, worker: WorkerState) -> None:
+    def take(self, amounts: Mapping[str, int], worker: WorkerState) -> None:
         """A task is issued."""
-        worker.places += 1
         used, high_water = self.used, self.high_water
-        used["task_ring"] += 1
-        used["tensormap_pool"] += len(site.writes)
-        used["deplist_pool"] += nodes
-        used["heap_arena"] += site.heap
-        for name in ("task_ring", "tensormap_pool", "deplist_pool", "heap_arena"):
-            if used[name] > high_water[name]:
-                high_water[name] = used[name]
+        worker.places += 1
         if worker.places > high_water["ready_queue"]:
             high_water["ready_queue"] = worker.places
+        for pool, amount in amounts.items():
+            used[pool] += amount
+            if used[pool] > high_water[pool]:
+                high_water[pool] = used[pool]
 
-    def free_nodes(self, nodes: int) -> None:
-        """The DepList nodes of a task that is complete."""
-        self.used["deplist_pool"] -= nodes
-
-    def free(self, slots: int, entries: int, heap: int) -> None:
-        """Ring slots, TensorMap entries and bytes of tasks that are complete and held by no scope."""
-        self.used["task_ring"] -= slots
-        self.used["tensormap_pool"] -= entries
-        self.used["heap_arena"] -= heap
+    def free(self, amounts: Mapping[str, int]) -> None:
+        """Amounts of pools are free again."""
+        for pool, amount in amounts.items():
+            self.used[pool] -= amount
 
 
 # Dependency inference (section 3.4): the task in flight that wrote each tensor last, and those that read it since.
@@ -414,19 +356,19 @@ class TensorMap:
             writers.update(self.readers[tensor])
         return writers
 
-    def add(self, site: CallSite, task: TaskState) -> None:
+    def add(self, task: TaskState) -> None:
         """A task is issued."""
-        for tensor in site.reads:
+        for tensor in task.site.reads:
             self.readers[tensor][task.number] = task
-        for tensor in site.writes:
+        for tensor in task.site.writes:
             self.writer[tensor] = task
             self.readers[tensor] = {}
 
-    def remove(self, site: CallSite, task: TaskState) -> None:
+    def remove(self, task: TaskState) -> None:
         """A task is complete."""
-        for tensor in site.reads:
+        for tensor in task.site.reads:
             self.readers[tensor].pop(task.number, None)
-        for tensor in site.writes:
+        for tensor in task.site.writes:
             if self.writer[tensor] is task:
                 self.writer[tensor] = None
 
@@ -453,7 +395,8 @@ class Machine:
             np.frombuffer(data, dtype=DTYPES[tensor.dtype]).copy()
             for tensor, data in zip(package.tensors, tensors, strict=True)
         ]
-        self.stalls = Stalls()
+        self.stall_count: Counter[str] = Counter()
+        self.stall_cycles: Counter[str] = Counter()
         sizes = {resource: settings[resource] for resource in package.schedule.resources}
         self.resources = Resources({"task_ring": settings["task_window"], **sizes})
         self.tensor_map = TensorMap(len(package.tensors))
@@ -482,28 +425,26 @@ class Machine:
         assert isinstance(count, int)
         self.workers = [WorkerState(index) for index in range(count)]
         self._place = policies.placement(policy.id, policy.parameters, self.symbols)
-        self._effects: dict[int, Effect] = {}
         self.observed: list[list[Any]] | None = None
         self.spinning: int | None = None
         self._stalled: dict[int, ProcessState] = {}
-        self._startable: dict[int, WorkerState] = {}
 
     # processes
 
     def wait(self, who: ProcessState | TaskState, reason: str, subject: str) -> None:
         """A process, until `wake`, or a task waits at its statement."""
         who.waiting = Waiting(reason, self.agenda.now, subject, path_of(who.place))
-        self.stalls.begin(reason)
+        self.stall_count[reason] += 1
 
     def wake(self, process: ProcessState) -> None:
         """Resume a process that need not wait any more."""
         self.end_wait(process)
-        self.agenda.make_runnable(process)
+        process.runnable = True
 
     def end_wait(self, who: ProcessState | TaskState) -> None:
         """An episode of waiting is over."""
         if who.waiting is not None:
-            self.stalls.end(who.waiting.reason, self.agenda.now - who.waiting.since)
+            self.stall_cycles[who.waiting.reason] += self.agenda.now - who.waiting.since
             who.waiting = None
 
     def stall(self, process: ProcessState, reason: str, resource: str) -> None:
@@ -517,7 +458,7 @@ class Machine:
         """Something was freed: processes that could not issue a task try again, in turn."""
         if self._stalled:
             for process in self._stalled.values():
-                self.agenda.make_runnable(process)
+                process.runnable = True
             self._stalled.clear()
 
     def close(self, process: ProcessState, channel: int) -> None:
@@ -534,19 +475,19 @@ class Machine:
         number = len(self.assignments)
         dependencies = self.tensor_map.dependencies(site.reads, site.writes)
         worker = self.workers[self._place(number, key)]
-        nodes = len(dependencies)
-        reason = self.resources.shortage(site, nodes, worker)
+        amounts = needs(site, len(dependencies))
+        reason = self.resources.shortage(amounts, worker)
         if reason is not None:
             return reason
-        self.resources.take(site, nodes, worker)
+        self.resources.take(amounts, worker)
         scope = process.scopes[-1] if process.scopes else None
-        missing = nodes + len(site.waits) + 1
+        missing = len(dependencies) + len(site.waits) + 1
         assert process.place is not None
-        task = TaskState(number, site, process.place, scalars, process, worker, scope, nodes, missing)
+        task = TaskState(number, site, process.place, scalars, process, worker, scope, amounts, missing)
         self.assignments.append(worker.index)
         self.observe("task", site.kernel, worker.index, site.cycles)
         self.tasks[number] = task
-        self.tensor_map.add(site, task)
+        self.tensor_map.add(task)
         for dependency in dependencies.values():
             dependency.dependents.append(task)
         process.in_flight += 1
@@ -563,18 +504,15 @@ class Machine:
 
     def start_tasks(self) -> None:
         """Each idle worker starts the first of its tasks that are ready."""
-        if not self._startable:
-            return
-        startable = sorted(self._startable)
-        self._startable.clear()
-        for index in startable:
-            worker = self.workers[index]
+        startable = [worker for worker in self.workers if worker.task is None and worker.ready]
+        for worker in startable:
             task = self.tasks[heappop(worker.ready)[1]]
             worker.task = task
             worker.places -= 1
             task.started = self.agenda.now
             self.agenda.after(task.site.cycles, KERNEL_ENDS, task.number)
-        self.freed()
+        if startable:
+            self.freed()
 
     def happen(self, kind: int, number: int) -> None:
         """An event."""
@@ -588,7 +526,7 @@ class Machine:
         elif kind == CLOSE_SEEN:
             self.channels[number].close_seen()
         else:
-            self.agenda.make_runnable(self.processes[number])
+            self.processes[number].runnable = True
 
     def observe(self, *event: Any) -> None:
         """Record an arrival, a kernel or a task, where somebody asked for the record."""
@@ -602,11 +540,8 @@ class Machine:
 
     def apply(self, site: CallSite, scalars: Sequence[int]) -> None:
         """The effect of a kernel on its tensors."""
-        call = id(site.tensors)  # of the package, the same in all executions of a statement
-        if call not in self._effects:
-            memory = {name: self.tensors[tensor] for name, tensor in site.tensors.items()}
-            self._effects[call] = bound(self.package.kernels[site.kernel], memory)
-        self._effects[call](scalars)
+        memory = {name: self.tensors[tensor] for name, tensor in site.tensors.items()}
+        execute(self.package.kernels[site.kernel], memory, scalars)
 
     def count_kernel(self, site: CallSite) -> None:
         """A kernel has run."""
@@ -617,10 +552,7 @@ class Machine:
         """A task waits for one thing less: a token, a task, or the end of its issue."""
         task.missing -= 1
         if not task.missing:
-            worker = task.worker
-            heappush(worker.ready, (self.agenda.now, task.number))
-            if worker.task is None:
-                self._startable[worker.index] = worker
+            heappush(task.worker.ready, (self.agenda.now, task.number))
 
     def _signal(self, task: TaskState) -> None:
         """Send what is left of the signals; the task is complete after the last (AMB-WSP-45)."""
@@ -636,13 +568,11 @@ class Machine:
     def _complete(self, task: TaskState) -> None:
         now, site, worker, process = self.agenda.now, task.site, task.worker, task.process
         del self.tasks[task.number]
-        self.tensor_map.remove(site, task)
+        self.tensor_map.remove(task)
         worker.task = None
         worker.busy += now - task.started
         worker.tasks += 1
         worker.time = now
-        if worker.ready:
-            self._startable[worker.index] = worker
         for dependent in task.dependents:
             self._one_less(dependent)
         for watcher in task.watchers:
@@ -658,14 +588,11 @@ class Machine:
 
     def _free(self, task: TaskState) -> None:
         """Free the resources of a complete task; an open scope keeps all but DepList nodes (AMB-WSP-07)."""
-        site, scope = task.site, task.scope
-        self.resources.free_nodes(task.nodes)
-        if scope is not None and scope.open:
-            scope.slots += 1
-            scope.entries += len(site.writes)
-            scope.heap += site.heap
+        self.resources.used["deplist_pool"] -= task.holds.pop("deplist_pool")
+        if task.scope is not None and task.scope.open:
+            task.scope.held.update(task.holds)
         else:
-            self.resources.free(1, len(site.writes), site.heap)
+            self.resources.free(task.holds)
         self.freed()
 
     # what channels tell

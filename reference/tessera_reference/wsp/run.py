@@ -8,6 +8,7 @@ or its time must pass. Idle workers, by index, start the first task that is read
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,6 +20,7 @@ from .errors import ArgumentRefused, RunError
 from .machine import (
     CLOSED,
     KERNEL_ENDS,
+    POOLS,
     PROCESS,
     PROCESS_GOES_ON,
     REASONS,
@@ -34,7 +36,7 @@ from .machine import (
     path_of,
 )
 from .package import CallSite, Package, settings
-from .statements import Body, Evaluate, Expression, compiled
+from .statements import Body, Expression, Values
 
 Waits: TypeAlias = Generator[None, None, None]
 """A process that goes on; it yields where it waits, and is resumed when its reason to wait may have ended."""
@@ -83,7 +85,7 @@ class Processes:
     def __init__(self, machine: Machine, steps: StepCount) -> None:
         self.machine = machine
         self.steps = steps
-        self._evaluators: dict[int, Evaluate] = {}
+        self.values = Values(machine.symbols, machine.slots)
 
     def whole(self, process: ProcessState, body: Body) -> Waits:
         """A process from its first statement to its end, which closes the channels that it produces."""
@@ -236,8 +238,8 @@ class Processes:
         """Free what complete tasks of the scope hold; no barrier (AMB-WSP-56)."""
         scope = process.scopes.pop()
         scope.open = False
-        if scope.slots:
-            self.machine.resources.free(scope.slots, scope.entries, scope.heap)
+        if scope.held:
+            self.machine.resources.free(scope.held)
             self.machine.freed()
 
     def end(self, process: ProcessState) -> None:
@@ -246,12 +248,8 @@ class Processes:
             self.machine.close(process, channel)
 
     def value(self, expression: Expression) -> int:
-        """Return the value of an expression of the package now; its function is made once."""
-        evaluate = self._evaluators.get(id(expression))
-        if evaluate is None:
-            evaluate = compiled(expression, self.machine.symbols, self.machine.slots)
-            self._evaluators[id(expression)] = evaluate
-        return evaluate()
+        """Return the value of an expression now."""
+        return expression.value(self.values)
 
 
 def _as_u64(value: bool | int | float, place: str) -> int:
@@ -274,7 +272,7 @@ def statistics(machine: Machine) -> dict[str, Any]:
         for who, waiting in waits
         if waiting is not None and waiting.reason != "TASK_WAIT"
     ]
-    cycles = dict(machine.stalls.cycles)
+    cycles = machine.stall_cycles.copy()
     for wait in current:
         cycles[wait["reason"]] += now - wait["since"]
     resources = machine.resources
@@ -289,7 +287,7 @@ def statistics(machine: Machine) -> dict[str, Any]:
             kernel.name: {"runs": machine.kernel_runs[place], "cycles": machine.kernel_cycles[place]}
             for place, kernel in enumerate(package.kernels)
         },
-        "stalls": {reason: {"count": machine.stalls.count[reason], "cycles": cycles[reason]} for reason in REASONS},
+        "stalls": {reason: {"count": machine.stall_count[reason], "cycles": cycles[reason]} for reason in REASONS},
         "current_stalls": current,
         "used": {**resources.used, "ready_queue": fullest},
         "high_water": dict(resources.high_water),
@@ -313,7 +311,7 @@ def waiting_state(machine: Machine) -> dict[str, Any]:
     return {
         "time": machine.agenda.now,
         "spinning": -1 if machine.spinning is None else machine.spinning,
-        "sizes": list(machine.resources.sizes.values()),
+        "sizes": dict(machine.resources.sizes),
         "processes": [
             {
                 "done": process.done,
@@ -321,7 +319,7 @@ def waiting_state(machine: Machine) -> dict[str, Any]:
                 if (waiting := process.waiting) is None
                 else {"reason": waiting.reason, "for": waiting.subject, "statement": waiting.statement},
                 "closed": sorted(process.closed),
-                "scopes": [[scope.slots, scope.entries, scope.heap] for scope in process.scopes],
+                "scopes": [{pool: scope.held[pool] for pool in POOLS} for scope in process.scopes],
             }
             for process in machine.processes
         ],
@@ -342,9 +340,8 @@ def waiting_state(machine: Machine) -> dict[str, Any]:
                 "process": task.process.index,
                 "statement": path_of(task.place),
                 "worker": task.worker.index,
-                "started": task.started >= 0,
                 "full": None if task.waiting is None else task.waiting.subject,
-                "holds": [1, len(task.site.writes), task.nodes, task.site.heap],
+                "holds": task.holds | {"ready_queue": int(task.started < 0)},
                 "signals": list(task.site.signals),
                 "dependents": sorted(other.number for other in task.dependents),
                 "watchers": sorted(other.index for other in task.watchers),
@@ -393,24 +390,19 @@ class Run:
         processes = Processes(self.machine, self._steps)
         for process, stated in zip(self.machine.processes, package.processes, strict=True):
             process.execution = processes.whole(process, stated.body)
-            self.machine.agenda.make_runnable(process)
 
     def step(self) -> bool:
         """All that happens at the next instant; False when the run has ended."""
         if self.outcome != "running":
             return False
-        with np.errstate(all="ignore"):
-            self._step()
+        self._step()
         return self.outcome == "running"
 
     def finish(self) -> Run:
         """Run to the end, or until it is left."""
-        with np.errstate(all="ignore"):
-            try:
-                while self.outcome == "running":
-                    self._step()
-            except Left:
-                pass
+        with suppress(Left):
+            while self.outcome == "running":
+                self._step()
         return self
 
     def observe(self) -> list[list[Any]]:
@@ -455,7 +447,8 @@ class Run:
         if not self._instants:
             self._launch(engine)
         before = self._instants
-        engine.run(until=lambda: self._instants > before)
+        with np.errstate(all="ignore"):
+            engine.run(until=lambda: self._instants > before)
         if self.outcome != "running":
             engine.close()
 
@@ -464,16 +457,15 @@ class Run:
 
     async def _schedule(self) -> None:
         """Handle instant after instant, until nothing is outstanding."""
-        agenda = self.machine.agenda
+        agenda, processes = self.machine.agenda, self.machine.processes
         while self.outcome == "running":
             self._attempt(self._pass)
-            await agenda.everything_due()
-            while self.outcome == "running" and not agenda.is_settled():
-                self._attempt(self._pass)
-                await agenda.everything_due()
-            if self.outcome == "running" and not agenda.outstanding:
-                done = not self.machine.tasks and all(process.done for process in self.machine.processes)
-                self.outcome = "completed" if done else "deadlock"
+            if self.outcome == "running":
+                if agenda.arrived or any(process.runnable for process in processes):
+                    continue
+                if not agenda.outstanding:
+                    done = not self.machine.tasks and all(process.done for process in processes)
+                    self.outcome = "completed" if done else "deadlock"
             self._instants += 1
             if self.outcome == "running":
                 await agenda.next_instant()
@@ -497,12 +489,13 @@ class Run:
 
     def _expand(self) -> None:
         """Each process that can go on does, in the order of their indices."""
-        while (index := self.machine.agenda.next_runnable()) >= 0:
-            self._go_on(self.machine.processes[index])
+        for process in self.machine.processes:
+            if process.runnable:
+                self._go_on(process)
 
     def _go_on(self, process: ProcessState) -> None:
         """Execute statements until the process waits; its time is when it last did something."""
-        process.queued = False
+        process.runnable = False
         machine = self.machine
         if process.waiting is None:
             process.time = machine.agenda.now

@@ -20,11 +20,25 @@ DEEPEST = 64
 # error.
 
 
+@dataclass(eq=False, slots=True)
+class Values:
+    """The values of symbols and slots now; for the expression of a policy, the issue number and the key of a task."""
+
+    symbols: Sequence[int]
+    slots: Sequence[int] = ()
+    task: int = 0
+    key: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Constant:
     """A number of 64 bits."""
 
     constant: Word
+
+    def value(self, now: Values) -> int:
+        """Return the number."""
+        return self.constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +47,20 @@ class SymbolValue:
 
     symbol: SymbolId
 
+    def value(self, now: Values) -> int:
+        """Return the value of the symbol."""
+        return now.symbols[self.symbol]
+
 
 @dataclass(frozen=True, slots=True)
 class SlotValue:
     """The value of a slot when the expression is evaluated, by its id."""
 
     slot: SlotId
+
+    def value(self, now: Values) -> int:
+        """Return the value of the slot."""
+        return now.slots[self.slot]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +69,10 @@ class Input:
 
     input: Literal["task", "key"]
 
+    def value(self, now: Values) -> int:
+        """Return the issue number or the key."""
+        return now.task if self.input == "task" else now.key
+
 
 @dataclass(frozen=True, slots=True)
 class Operation:
@@ -54,6 +80,16 @@ class Operation:
 
     op: str
     operands: tuple[Expression, ...]
+
+    def value(self, now: Values) -> int:
+        """Return the result of the operator. Raise `RunError` for a division by zero."""
+        if self.op == "select":
+            condition, chosen, other = self.operands
+            return (chosen if condition.value(now) else other).value(now)
+        if self.op == "not":
+            return self.operands[0].value(now) ^ U64
+        a, b = self.operands
+        return BINARY[self.op](a.value(now), b.value(now))
 
 
 Expression: TypeAlias = Annotated[
@@ -82,9 +118,6 @@ def read_expression(reader: Reader, value: Any, path: str) -> Expression:
     read = [read_expression(reader, operand, f"{path}/operands/{place}") for place, operand in enumerate(operands)]
     reader.depth -= 1
     return Operation(op, tuple(read))
-
-
-Evaluate: TypeAlias = Callable[[], int]
 
 
 def _divided(operation: Callable[[int, int], int]) -> Callable[[int, int], int]:
@@ -117,39 +150,6 @@ BINARY: Mapping[str, Callable[[int, int], int]] = {
     "max": max,
 }
 ARITY: Mapping[str, int] = {"not": 1, **dict.fromkeys(BINARY, 2), "select": 3}
-
-
-def compiled(
-    expression: Expression, symbols: Sequence[int], slots: Sequence[int], inputs: Mapping[str, int] | None = None
-) -> Evaluate:
-    """A function that evaluates an expression over values that may change between calls.
-
-    `inputs` is needed where the expression has any. The function raises `RunError` with DIVISION_BY_ZERO.
-    """
-    match expression:
-        case Constant(value):
-            return lambda: value
-        case SymbolValue(symbol):
-            return lambda: symbols[symbol]
-        case SlotValue(slot):
-            return lambda: slots[slot]
-        case Input(name):
-            values = {} if inputs is None else inputs
-            return lambda: values[name]
-        case Operation(name, operands):
-            return _operation(name, [compiled(operand, symbols, slots, inputs) for operand in operands])
-
-
-def _operation(name: str, operands: Sequence[Evaluate]) -> Evaluate:
-    if name == "not":
-        (a,) = operands
-        return lambda: a() ^ U64
-    if name == "select":
-        condition, chosen, other = operands
-        return lambda: chosen() if condition() else other()
-    apply = BINARY[name]
-    a, b = operands
-    return lambda: apply(a(), b())
 
 
 # The statements of a process body (sections 2, 3 and 4), as a package has them: what they name, they name by id.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,9 +22,9 @@ usual_shortage = Resources.shortage
 usual_issue = Machine.issue
 
 
-def all_at_once(self: Resources, site: CallSite, nodes: int, worker: WorkerState) -> str | None:
+def all_at_once(self: Resources, amounts: Mapping[str, int], worker: WorkerState) -> str | None:
     """Orchestration runs to completion whatever the ring holds."""
-    reason = usual_shortage(self, site, nodes, worker)
+    reason = usual_shortage(self, amounts, worker)
     return None if reason == "TASK_RING_FULL" else reason
 
 

@@ -46,7 +46,7 @@ def backwards(self: Any, process: Any, statements: Any, outer: Any) -> Any:
 
 
 def beside_visible_tokens(self: Any, party: Party, value: int) -> bool:
-    capacity, now = self.capacity, self._agenda.now
+    capacity, now = self.capacity, self.agenda.now
     self.capacity += sum(due <= now for due, _ in self.tokens) if self.latency and capacity else 0
     try:
         return SEND(self, party, value)

@@ -214,19 +214,14 @@ REPORTS = [
 
 def free_at_completion(self: Machine, task: TaskState) -> None:
     """All is freed at completion."""
-    self.resources.free_nodes(task.nodes)
-    self.resources.free(1, len(task.site.writes), task.site.heap)
+    self.resources.free(task.holds)
     self.freed()
 
 
 def hold_slots_only(self: Machine, task: TaskState) -> None:
-    site, scope = task.site, task.scope
-    self.resources.free_nodes(task.nodes)
-    if scope is not None and scope.open:
-        scope.slots += 1
-        self.resources.free(0, len(site.writes), site.heap)
-    else:
-        self.resources.free(1, len(site.writes), site.heap)
+    if task.scope is not None and task.scope.open:
+        task.scope.held["task_ring"] += task.holds.pop("task_ring")
+    self.resources.free(task.holds)
     self.freed()
 
 
@@ -238,7 +233,8 @@ def barrier_at_end(self: Processes, process: Any, statements: Any, outer: Any) -
 
 
 def frees_64_bytes(self: Processes, process: Any) -> None:
-    process.scopes[-1].heap = min(process.scopes[-1].heap, 64)
+    held = process.scopes[-1].held
+    held["heap_arena"] = min(held["heap_arena"], 64)
     END_SCOPE(self, process)
 
 
@@ -252,20 +248,14 @@ def outermost(self: Processes, process: Any) -> None:
     inner, outer = process.scopes.pop(), process.scopes[-1]
     for task in self.machine.tasks.values():
         task.scope = outer if task.scope is inner else task.scope
-    outer.slots, outer.entries, outer.heap = (
-        outer.slots + inner.slots,
-        outer.entries + inner.entries,
-        outer.heap + inner.heap,
-    )
+    outer.held += inner.held
 
 
 def complete_to_outermost(self: Processes, process: Any) -> None:
     inner = process.scopes[-1]
     if len(process.scopes) > 1:
-        outer = process.scopes[-2]
-        for name in ("slots", "entries", "heap"):
-            setattr(outer, name, getattr(outer, name) + getattr(inner, name))
-            setattr(inner, name, 0)
+        process.scopes[-2].held += inner.held
+        inner.held.clear()
     usual_end_scope(self, process)
 
 

@@ -93,8 +93,8 @@ def in_a_circle(found: dict[str, Any]) -> dict[str, Any]:
 
 def beside_another(self: Machine, task: TaskState) -> None:
     ONE_LESS(self, task)
-    if not task.missing and task.worker.index == 2 and task.worker.ready:
-        self._startable[2] = task.worker
+    if not task.missing and task.worker.index == 2:
+        task.worker.task = None
 
 
 ONE_LESS = Machine._one_less

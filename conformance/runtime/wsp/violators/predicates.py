@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,13 +11,14 @@ from tessera_reference.wsp import run, statements
 from tessera_reference.wsp.errors import RunError
 from tessera_reference.wsp.forms import U64
 from tessera_reference.wsp.run import Processes
-from tessera_reference.wsp.statements import BINARY, Constant, SlotValue
+from tessera_reference.wsp.statements import BINARY, Constant, Operation
 
 from .changes import KeepsFirstData, RunsLatest, changed
 from .channels import tensors_too
 
-COMPILED, AS_U64, SYMBOLS, OPERATION = statements.compiled, run._as_u64, run._symbols, statements._operation
+OPERATION, AS_U64, SYMBOLS = Operation.value, run._as_u64, run._symbols
 AWAIT, DECIDE, KEY, LOAD = Processes.await_tensors, Processes.decide, Processes.key, Processes.load
+VALUE = Processes.value
 PREVIOUS: dict[str, int] = {}
 
 
@@ -31,39 +32,15 @@ def signed(value: int) -> int:
     return value - (1 << 64) if value >> 63 else value
 
 
-def both_sides(name: str, operands: Sequence[Any]) -> Any:
-    if name != "select":
-        return OPERATION(name, operands)
-
-    def evaluate() -> int:
-        condition, chosen, other = (operand() for operand in operands)
-        return chosen if condition else other
-
-    return evaluate
+def both_sides(self: Operation, now: Any) -> int:
+    if self.op == "select":
+        for operand in self.operands:
+            operand.value(now)
+    return OPERATION(self, now)
 
 
-def at_first(expression: Any, *arguments: Any) -> Callable[[], int]:
-    evaluate = COMPILED(expression, *arguments)
-    if not isinstance(expression, SlotValue):
-        return evaluate
-    seen: list[int] = []
-
-    def first() -> int:
-        seen or seen.append(evaluate())
-        return seen[0]
-
-    return first
-
-
-def rounded(expression: Any, *arguments: Any) -> Callable[[], int]:
-    if isinstance(expression, Constant):
-        return lambda: int(float(expression.constant)) & U64
-    return COMPILED(expression, *arguments)
-
-
-def compiling(other: Any) -> Sequence[tuple[Any, str, Any]]:
-    """Expressions of processes are compiled otherwise."""
-    return [(run, "compiled", other), (statements, "compiled", other)]
+def at_first(self: Any, expression: Any) -> int:
+    return int(at_first_here(self, expression, lambda: VALUE(self, expression)))
 
 
 def defaults(package: Any, given: Mapping[str, int]) -> list[int]:
@@ -233,15 +210,17 @@ PREDICATES = [
     operator("wide_shift", "shifts everything out by 64 or more", "shl", lambda a, b: (a << b) & U64 if b < 64 else 0),
     operator("signed_shift", "shifts the sign in", "shr", lambda a, b: (signed(a) >> (b & 63)) & U64),
     operator("divides_by_zero", "gives 0 for a division by zero", "div", lambda a, b: a // b if b else 0),
-    changed("WSP-04.1-01", "both_sides", "evaluates all operands of a select", (statements, "_operation", both_sides)),
-    changed("WSP-04.1-02", "constants_as_doubles", "rounds constants to doubles", *compiling(rounded)),
+    changed("WSP-04.1-01", "both_sides", "evaluates all operands of a select", (Operation, "value", both_sides)),
+    changed("WSP-04.1-02", "constants_as_doubles", "rounds constants to doubles", (
+        Constant, "value", lambda self, now: int(float(self.constant)) & U64
+    )),
     changed("WSP-04.1-03", "symbols_as_compiled", "has the symbols of the compilation", (run, "_symbols", defaults)),
     changed("WSP-04.1-03", "symbols_left_over", "keeps symbols of the run before", (run, "_symbols", left_over)),
     changed("WSP-04.1-04", "late_run", "reads the operands of a kernel when it ends", (Processes, "run", late_run)),
     changed("WSP-04.1-04", "late_task", "reads operands at each attempt to issue", (Processes, "task", late_task)),
     changed("WSP-04.2-07", "late_key", "reads the key at each attempt to issue", (Processes, "task", late_key)),
     changed("WSP-04.2-01", "wait_for_all", "waits for tasks of all processes", (Processes, "await_tasks", for_all)),
-    changed("WSP-04.1-04", "slots_at_first", "reads a slot once at each place", *compiling(at_first)),
+    changed("WSP-04.1-04", "slots_at_first", "reads a slot once at each place", (Processes, "value", at_first)),
     changed("WSP-04.2-01", "loads_at_once", "loads before the tasks that write are complete", (
         Processes, "await_tensors", at_once
     )),

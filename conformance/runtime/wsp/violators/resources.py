@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from tessera_conformance.strength import Violation
 from tessera_reference.wsp.machine import (
@@ -14,7 +14,6 @@ from tessera_reference.wsp.machine import (
     Party,
     ProcessState,
     Resources,
-    Stalls,
     TaskState,
     WorkerState,
 )
@@ -23,6 +22,7 @@ from tessera_reference.wsp.package import CallSite
 from ....ir.violators.changes import changed
 from .answers import Answer, with_statistics, without
 
+Amounts: TypeAlias = Mapping[str, int]
 UNBOUNDED = 1 << 31
 CLAUSE_OF = {
     "task_ring": "WSP-03.4-02",
@@ -45,8 +45,8 @@ usual_init = Resources.__init__
 usual_shortage = Resources.shortage
 usual_take = Resources.take
 usual_free_in_machine = Machine._free
-usual_begin = Stalls.begin
-usual_end = Stalls.end
+usual_wait = Machine.wait
+usual_end_wait = Machine.end_wait
 usual_stall = Machine.stall
 usual_release = Machine._release
 
@@ -80,11 +80,11 @@ def window_of_default(resource: str, size: int) -> int:
 ring_of_its_own = sized("WSP-03.4-07", "", "the task ring has its default size whatever the window", window_of_default)
 
 
-def growing(self: Resources, site: CallSite, nodes: int, worker: WorkerState) -> str | None:
-    reason = usual_shortage(self, site, nodes, worker)
+def growing(self: Resources, amounts: Amounts, worker: WorkerState) -> str | None:
+    reason = usual_shortage(self, amounts, worker)
     while reason is not None:
         self.sizes[RESOURCE_OF[reason]] += 1
-        reason = usual_shortage(self, site, nodes, worker)
+        reason = usual_shortage(self, amounts, worker)
     return None
 
 
@@ -159,11 +159,11 @@ class Each:
     """A resource by process: the bound holds for each of them alone."""
 
     @staticmethod
-    def shortage(self: Resources, site: CallSite, nodes: int, worker: WorkerState) -> str | None:
+    def shortage(self: Resources, amounts: Amounts, worker: WorkerState) -> str | None:
         """Reads half of the ring as used."""
         used = self.used["task_ring"]
         self.used["task_ring"] = used // 2
-        reason = usual_shortage(self, site, nodes, worker)
+        reason = usual_shortage(self, amounts, worker)
         self.used["task_ring"] = used
         return reason
 
@@ -179,11 +179,11 @@ ring_of_each_process = changed(
 def uncounted(reason: str, clause: str) -> Violation:
     """Stalls for one reason that are not counted."""
 
-    def begin(self: Stalls, found: str) -> None:
-        if found != reason:
-            usual_begin(self, found)
+    def wait(self: Machine, who: Any, found: str, subject: str) -> None:
+        usual_wait(self, who, found, subject)
+        self.stall_count[reason] = 0
 
-    return changed(clause, f"never_{reason.lower()}", f"{reason} is never counted", (Stalls, "begin", begin))
+    return changed(clause, f"never_{reason.lower()}", f"{reason} is never counted", (Machine, "wait", wait))
 
 
 def renamed(reason: str, clause: str) -> Violation:
@@ -202,9 +202,9 @@ VOCABULARY = [renamed(reason, clause) for reason, clause in COUNT_OF.items()]
 UNCOUNTED = [uncounted(reason, "WSP-03.4.2-02") for reason in REASONS]
 
 
-def twice(self: Stalls, reason: str) -> None:
-    usual_begin(self, reason)
-    usual_begin(self, reason)
+def twice(self: Machine, who: Any, reason: str, subject: str) -> None:
+    usual_wait(self, who, reason, subject)
+    self.stall_count[reason] += 1
 
 
 def attempts(self: Machine, process: ProcessState, reason: str, resource: str) -> None:
@@ -212,9 +212,12 @@ def attempts(self: Machine, process: ProcessState, reason: str, resource: str) -
     usual_stall(self, process, reason, resource)
 
 
-def first_time_only(self: Stalls, reason: str, cycles: int) -> None:
-    if not self.cycles[reason if reason in self.cycles else REASONS[0]]:
-        usual_end(self, reason, cycles)
+def first_time_only(self: Machine, who: Any) -> None:
+    before = self.stall_cycles.copy()
+    usual_end_wait(self, who)
+    self.stall_cycles.update(
+        {reason: cycles - self.stall_cycles[reason] for reason, cycles in before.items() if cycles}
+    )
 
 
 def counted_from_before(self: Machine, party: Party) -> None:
@@ -224,34 +227,36 @@ def counted_from_before(self: Machine, party: Party) -> None:
     usual_release(self, party)
 
 
-def tasks_waits_too(self: Stalls, reason: str) -> None:
-    usual_begin(self, reason if reason in REASONS else "CHANNEL_EMPTY_WAIT")
+def tasks_waits_too(self: Machine, who: Any, reason: str, subject: str) -> None:
+    usual_wait(self, who, reason, subject)
+    self.stall_count["CHANNEL_EMPTY_WAIT"] += self.stall_count.pop("TASK_WAIT", 0)
 
 
-def time_of_task_waits(self: Stalls, reason: str, cycles: int) -> None:
-    usual_end(self, reason if reason in REASONS else "CHANNEL_EMPTY_WAIT", cycles)
+def time_of_task_waits(self: Machine, who: Any) -> None:
+    usual_end_wait(self, who)
+    self.stall_cycles["CHANNEL_EMPTY_WAIT"] += self.stall_cycles.pop("TASK_WAIT", 0)
 
 
 def first_reason_stays(self: Machine, process: ProcessState, reason: str, resource: str) -> None:
     usual_stall(self, process, reason if process.waiting is None else process.waiting.reason, resource)
 
 
-def heap_first(self: Resources, site: CallSite, nodes: int, worker: WorkerState) -> str | None:
-    if self.used["heap_arena"] + site.heap > self.sizes["heap_arena"]:
+def heap_first(self: Resources, amounts: Amounts, worker: WorkerState) -> str | None:
+    if self.used["heap_arena"] + amounts["heap_arena"] > self.sizes["heap_arena"]:
         return "HEAP_ARENA_FULL"
-    return usual_shortage(self, site, nodes, worker)
+    return usual_shortage(self, amounts, worker)
 
 
-def without_marks(self: Resources, site: CallSite, nodes: int, worker: WorkerState) -> None:
+def without_marks(self: Resources, amounts: Amounts, worker: WorkerState) -> None:
     marks = dict(self.high_water)
-    usual_take(self, site, nodes, worker)
+    usual_take(self, amounts, worker)
     if marks["task_ring"]:
         self.high_water.update(marks)
 
 
-def two_marks(self: Resources, site: CallSite, nodes: int, worker: WorkerState) -> None:
+def two_marks(self: Resources, amounts: Amounts, worker: WorkerState) -> None:
     mark = self.high_water["ready_queue"]
-    usual_take(self, site, nodes, worker)
+    usual_take(self, amounts, worker)
     if worker.index > 1:
         self.high_water["ready_queue"] = mark
 
@@ -285,9 +290,11 @@ def last_reason(found: Answer) -> None:
 
 
 STATISTICS = [
-    changed("WSP-03.4.2-02", "stalls_twice", "a stall counts twice", (Stalls, "begin", twice)),
+    changed("WSP-03.4.2-02", "stalls_twice", "a stall counts twice", (Machine, "wait", twice)),
     changed("WSP-03.4.2-02", "attempts_counted", "each attempt is a stall", (Machine, "stall", attempts)),
-    changed("WSP-03.4.2-03", "first_time_only", "the first stall alone has a time", (Stalls, "end", first_time_only)),
+    changed(
+        "WSP-03.4.2-03", "first_time_only", "the first stall alone has a time", (Machine, "end_wait", first_time_only)
+    ),
     changed(
         "WSP-03.4.2-03", "signals_from_0", "a wait to signal is too long", (Machine, "_release", counted_from_before)
     ),
@@ -295,8 +302,8 @@ STATISTICS = [
         "WSP-03.4.2-07",
         "waits_for_tasks",
         "a wait for tasks is a stall",
-        (Stalls, "begin", tasks_waits_too),
-        (Stalls, "end", time_of_task_waits),
+        (Machine, "wait", tasks_waits_too),
+        (Machine, "end_wait", time_of_task_waits),
     ),
     changed("WSP-03.4.2-07", "reason_stays", "the first reason stays", (Machine, "stall", first_reason_stays)),
     changed("WSP-03.4.2-07", "arena_first", "the arena comes before the ring", (Resources, "shortage", heap_first)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tessera_conformance.strength import Violation
@@ -107,9 +107,9 @@ MATRICES = [
 # Directives
 
 
-def without_ring(self: Resources, site: CallSite, nodes: int, worker: WorkerState) -> str | None:
+def without_ring(self: Resources, amounts: Mapping[str, int], worker: WorkerState) -> str | None:
     self.sizes["task_ring"] = 1 << 31
-    return usual_shortage(self, site, nodes, worker)
+    return usual_shortage(self, amounts, worker)
 
 
 def to_worker_0(self: Machine, process: ProcessState, site: CallSite, key: int, scalars: Sequence[int]) -> str | None:

@@ -19,28 +19,28 @@ SHORTAGE, TAKE, FREE, FREE_TASK, SCHEDULE = (
 )
 
 
-def ignored(self: Any, site: Any, nodes: int, worker: Any) -> str | None:
+def ignored(self: Any, amounts: Any, worker: Any) -> str | None:
     sizes, self.sizes = self.sizes, self.sizes | {"task_ring": 1 << 30}
-    reason = SHORTAGE(self, site, nodes, worker)
+    reason = SHORTAGE(self, amounts, worker)
     self.sizes = sizes
     return reason
 
 
-def drained(self: Any, site: Any, nodes: int, worker: Any) -> str | None:
-    reason = SHORTAGE(self, site, nodes, worker)
+def drained(self: Any, amounts: Any, worker: Any) -> str | None:
+    reason = SHORTAGE(self, amounts, worker)
     self.draining = self.used["task_ring"] > 0 and (reason == "TASK_RING_FULL" or getattr(self, "draining", False))
     return "TASK_RING_FULL" if self.draining else reason
 
 
-def freed_at_issue(self: Any, site: Any, nodes: int, worker: Any) -> None:
+def freed_at_issue(self: Any, amounts: Any, worker: Any) -> None:
     """A slot is taken and given back."""
-    TAKE(self, site, nodes, worker)
+    TAKE(self, amounts, worker)
     self.used["task_ring"] -= 1
 
 
-def no_slots(self: Any, slots: int, entries: int, heap: int) -> None:
+def no_slots(self: Any, amounts: Any) -> None:
     """Slots that were given back are not freed again."""
-    FREE(self, 0, entries, heap)
+    FREE(self, {pool: amount for pool, amount in amounts.items() if pool != "task_ring"})
 
 
 def without_scopes(self: Any, task: Any) -> None:

@@ -73,7 +73,7 @@ def untold(self: Any) -> None:
 def one_is_told(self: Any) -> None:
     self.seen_closed = True
     if self.takers:
-        self._deliver(heappop(self.takers)[1:], CLOSED)
+        self.deliver(heappop(self.takers)[1:], CLOSED)
 
 
 TERMINATION = [

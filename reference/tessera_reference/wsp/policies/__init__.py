@@ -15,7 +15,7 @@ from pkgutil import iter_modules
 from typing import Any, TypeAlias
 
 from ..errors import ProgramRefused, RunError
-from ..statements import Constant, Expression, Input, Operation, SymbolValue, compiled
+from ..statements import Constant, Expression, Input, Operation, SymbolValue, Values
 
 MOST_WORKERS = 1 << 16
 Place: TypeAlias = Callable[[int, int], int]
@@ -57,14 +57,13 @@ def worker(policy_id: str, parameters: Mapping[str, Parameter]) -> Expression:
 
 def placement(policy_id: str, parameters: Mapping[str, Parameter], symbols: list[int]) -> Place:
     """Return the function from issue number and key of a task to a worker, which raises `RunError`."""
-    workers = parameters["workers"]
+    workers, expression = parameters["workers"], worker(policy_id, parameters)
     assert isinstance(workers, int)
-    inputs = {"task": 0, "key": 0}
-    evaluate = compiled(worker(policy_id, parameters), symbols, (), inputs)
+    now = Values(symbols)
 
     def place(task: int, key: int) -> int:
-        inputs["task"], inputs["key"] = task, key
-        chosen = evaluate()
+        now.task, now.key = task, key
+        chosen = expression.value(now)
         if chosen >= workers:
             raise RunError("WORKER_OUT_OF_RANGE", f"the policy places task {task} on worker {chosen} of {workers}")
         return chosen

@@ -36,13 +36,13 @@ typedef struct {
 } Channel;
 
 /* A scope, and what it holds of complete tasks; `serial` tells it from others of its depth. */
-typedef struct { u64 serial, slots, entries, heap; } Scope;
+typedef struct { u64 serial, held[READY_QUEUE]; } Scope;
 
 struct Process {
     const ProcessInfo *info;
     uint32_t index, pc;
     u64 time;
-    bool done, queued, stalled, pending, without_scopes;
+    bool done, runnable, stalled, pending, without_scopes;
     Waiting waiting;
     int delivered;
     u64 token;
@@ -59,7 +59,6 @@ typedef struct {
     Vector ready; /* a heap */
     u64 places, busy, tasks, time;
     Task *task;
-    bool startable;
 } Worker;
 
 struct Task {
@@ -70,7 +69,7 @@ struct Task {
     Process *process;
     Worker *worker;
     size_t scope_depth; /* 0 is none */
-    u64 scope_serial, nodes, missing, time_started;
+    u64 scope_serial, holds[READY_QUEUE], missing, time_started;
     bool started;
     uint32_t sent;
     Waiting waiting;
@@ -95,9 +94,7 @@ struct Machine {
     jmp_buf failed;
     Failure failure;
     u64 now;
-    Vector events, sweeps[2], startable; /* heaps */
-    int sweep; /* of the two, the one that is served */
-    int64_t current_index;
+    Vector events; /* a heap */
     Process *current;
     u64 *symbols, *slots;
     uint8_t **tensors;
@@ -185,7 +182,7 @@ static Entry wsp_pop(Vector *heap) {
     return first;
 }
 
-/* The time of a run, the events that are due later, and the processes that can go on now. */
+/* The time of a run, and the events that are due later. */
 
 #define LAST_TIME ((UINT64_C(1) << 63) - 1)
 enum { FAILED = 1, LEFT, SPINS };
@@ -237,27 +234,6 @@ static void wsp_count_step(Machine *m) {
     m->steps++;
 }
 
-/* In this sweep, if its turn is yet to come, else in the next. */
-static void wsp_make_runnable(Machine *m, Process *p) {
-    if (p->queued || p->done) return;
-    p->queued = true;
-    int sweep = (int64_t)p->index > m->current_index ? m->sweep : 1 - m->sweep;
-    wsp_push(m, &m->sweeps[sweep], (Entry){.number = p->index, .subject = p});
-}
-
-/* The process whose turn is next in this sweep; NULL ends it. */
-static Process *wsp_next_runnable(Machine *m) {
-    Vector *sweep = &m->sweeps[m->sweep];
-    if (sweep->count == 0) {
-        m->sweep = 1 - m->sweep;
-        m->current_index = -1;
-        return NULL;
-    }
-    Process *p = wsp_pop(sweep).subject;
-    m->current_index = p->index;
-    return p;
-}
-
 /* Print a piece of JSON, after a comma where it is a member or an element that follows another one. */
 static void wsp_print(const char *format, ...) {
     static bool follows;
@@ -283,32 +259,24 @@ const char *const wsp_reason_names[] = {"TASK_RING_FULL",     "TENSORMAP_POOL_FU
                                         "CHANNEL_FULL_WAIT", "TASK_WAIT"};
 
 /* The first resource that lacks, in the order of the document; NOT_WAITING where none does. */
-static int wsp_shortage(const Machine *m, const Site *site, u64 nodes, const Worker *worker) {
-    const u64 *used = m->used, *sizes = m->sizes;
-    if (used[TASK_RING] >= sizes[TASK_RING]) return TASK_RING_FULL;
-    if (used[TENSORMAP_POOL] + site->writes.count > sizes[TENSORMAP_POOL]) return TENSORMAP_POOL_FULL;
-    if (used[DEPLIST_POOL] + nodes > sizes[DEPLIST_POOL]) return DEPLIST_POOL_FULL;
-    if (used[HEAP_ARENA] + site->heap > sizes[HEAP_ARENA]) return HEAP_ARENA_FULL;
-    if (worker->places >= sizes[READY_QUEUE]) return READY_QUEUE_FULL;
-    return NOT_WAITING;
+static int wsp_shortage(const Machine *m, const u64 *needs, const Worker *worker) {
+    for EACH(pool, READY_QUEUE)
+        if (m->used[pool] + needs[pool] > m->sizes[pool]) return (int)pool;
+    return worker->places >= m->sizes[READY_QUEUE] ? READY_QUEUE_FULL : NOT_WAITING;
 }
 
-static void wsp_charge(Machine *m, const Site *site, u64 nodes, Worker *worker) {
+static void wsp_charge(Machine *m, const u64 *needs, Worker *worker) {
     worker->places++;
-    m->used[TASK_RING]++;
-    m->used[TENSORMAP_POOL] += site->writes.count;
-    m->used[DEPLIST_POOL] += nodes;
-    m->used[HEAP_ARENA] += site->heap;
-    for EACH(resource, READY_QUEUE)
-        if (m->used[resource] > m->high_water[resource]) m->high_water[resource] = m->used[resource];
     if (worker->places > m->high_water[READY_QUEUE]) m->high_water[READY_QUEUE] = worker->places;
+    for EACH(pool, READY_QUEUE) {
+        m->used[pool] += needs[pool];
+        if (m->used[pool] > m->high_water[pool]) m->high_water[pool] = m->used[pool];
+    }
 }
 
-/* Ring slots, TensorMap entries and bytes of tasks that are complete and held by no scope. */
-static void wsp_free(Machine *m, u64 slots, u64 entries, u64 heap) {
-    m->used[TASK_RING] -= slots;
-    m->used[TENSORMAP_POOL] -= entries;
-    m->used[HEAP_ARENA] -= heap;
+/* Amounts of the pools are free again. */
+static void wsp_free(Machine *m, const u64 *amounts) {
+    for EACH(pool, READY_QUEUE) m->used[pool] -= amounts[pool];
 }
 
 /* Dependency inference (section 3.4): the task in flight that wrote each tensor last, and those that read it since. */
@@ -465,7 +433,7 @@ static void wsp_process_waits(Machine *m, Process *p, int reason, const char *su
 /* What the process waited for is there. */
 static void wsp_wake(Machine *m, Process *p) {
     wsp_end_wait(m, &p->waiting);
-    wsp_make_runnable(m, p);
+    p->runnable = true;
 }
 
 /* A task cannot be issued; a change of the reason is another episode. */
@@ -484,7 +452,7 @@ static void wsp_freed(Machine *m) {
     for (size_t place = 0; place < m->stalled.count; place++) {
         Process *p = wsp_pointer(&m->stalled, place);
         p->stalled = false;
-        wsp_make_runnable(m, p);
+        p->runnable = true;
     }
     m->stalled.count = 0;
 }
@@ -503,12 +471,6 @@ static Task *new_task(Machine *m) {
     return task;
 }
 
-static void make_startable(Machine *m, Worker *worker) {
-    if (worker->startable) return;
-    worker->startable = true;
-    wsp_push(m, &m->startable, (Entry){.number = worker->index, .subject = worker});
-}
-
 static void take_tokens(Machine *m, Task *task) {
     u64 value;
     for EACH(wait, task->site->waits.count) {
@@ -523,7 +485,6 @@ static void take_tokens(Machine *m, Task *task) {
 static void wsp_one_less(Machine *m, Task *task) {
     if (--task->missing > 0) return;
     wsp_push(m, &task->worker->ready, (Entry){.time = m->now, .number = task->number, .subject = task});
-    if (task->worker->task == NULL) make_startable(m, task->worker);
 }
 
 /* Issue a task whose key and scalars are the operands of the process; else the reason why it cannot be issued. */
@@ -531,20 +492,21 @@ static int wsp_issue(Machine *m, Process *p, const Site *site) {
     u64 number = m->assignments.count;
     wsp_find_dependencies(m, site->reads, site->writes);
     Worker *worker = &m->workers[wsp_worker(m, number, p->operands[0])];
-    u64 nodes = m->found.count;
-    int reason = wsp_shortage(m, site, nodes, worker);
+    u64 nodes = m->found.count, needs[READY_QUEUE] = {1, site->writes.count, nodes, site->heap};
+    int reason = wsp_shortage(m, needs, worker);
     if (reason != NOT_WAITING) return reason;
-    wsp_charge(m, site, nodes, worker);
+    wsp_charge(m, needs, worker);
     size_t depth = p->scopes.count;
     Task *task = new_task(m);
     *task = (Task){
         .before = m->tasks.before, .after = &m->tasks, .number = number, .site = site,
         .statement = m->info->steps[p->pc].path, .process = p, .worker = worker, .scope_depth = depth,
-        .scope_serial = depth > 0 ? ((Scope *)p->scopes.items)[depth - 1].serial : 0, .nodes = nodes,
+        .scope_serial = depth > 0 ? ((Scope *)p->scopes.items)[depth - 1].serial : 0,
         .missing = nodes + site->waits.count + 1, .waiting = {.reason = NOT_WAITING},
         .dependents = task->dependents, .watchers = task->watchers, .scalars = task->scalars,
     };
     task->before->after = m->tasks.before = task;
+    memcpy(task->holds, needs, sizeof needs);
     memcpy(task->scalars, p->operands + 1, site->scalars.count * sizeof(u64));
     *(uint32_t *)wsp_add(m, &m->assignments, sizeof(uint32_t)) = worker->index;
     for (size_t place = 0; place < nodes; place++)
@@ -560,18 +522,18 @@ static int wsp_issue(Machine *m, Process *p, const Site *site) {
 
 /* Each idle worker starts the first of its tasks that are ready. */
 static void wsp_start_tasks(Machine *m) {
-    if (m->startable.count == 0) return;
-    while (m->startable.count > 0) {
-        Worker *worker = wsp_pop(&m->startable).subject;
+    bool started = false;
+    for EACH(each, m->info->workers) {
+        Worker *worker = &m->workers[each];
+        if (worker->task != NULL || worker->ready.count == 0) continue;
         Task *task = wsp_pop(&worker->ready).subject;
-        worker->startable = false;
         worker->task = task;
         worker->places--;
-        task->started = true;
+        task->started = started = true;
         task->time_started = m->now;
         wsp_after(m, task->site->cycles, KERNEL_ENDS, task->number, task);
     }
-    wsp_freed(m);
+    if (started) wsp_freed(m);
 }
 
 static void wsp_count_kernel(Machine *m, const Site *site) {
@@ -594,16 +556,14 @@ static Scope *open_scope(const Task *task) {
 }
 
 /* What a complete task held; its scope keeps all but DepList nodes. */
-static void free_held(Machine *m, const Task *task) {
+static void free_held(Machine *m, Task *task) {
     Scope *scope = open_scope(task);
-    m->used[DEPLIST_POOL] -= task->nodes;
-    if (scope != NULL) {
-        scope->slots++;
-        scope->entries += task->site->writes.count;
-        scope->heap += task->site->heap;
-    } else {
-        wsp_free(m, 1, task->site->writes.count, task->site->heap);
-    }
+    m->used[DEPLIST_POOL] -= task->holds[DEPLIST_POOL];
+    task->holds[DEPLIST_POOL] = 0;
+    if (scope == NULL)
+        wsp_free(m, task->holds);
+    else
+        for EACH(pool, READY_QUEUE) scope->held[pool] += task->holds[pool];
     wsp_freed(m);
 }
 
@@ -618,7 +578,6 @@ static void wsp_complete(Machine *m, Task *task) {
     worker->busy += m->now - task->time_started;
     worker->tasks++;
     worker->time = m->now;
-    if (worker->ready.count > 0) make_startable(m, worker);
     while (task->dependents.count > 0) wsp_one_less(m, wsp_pointer(&task->dependents, --task->dependents.count));
     while (task->watchers.count > 0) {
         Process *watcher = wsp_pointer(&task->watchers, --task->watchers.count);

@@ -302,8 +302,8 @@ static void begin_scope(Machine *m, Process *p) {
 static void end_scope(Machine *m, Process *p) {
     if (p->without_scopes) return;
     Scope scope = ((Scope *)p->scopes.items)[--p->scopes.count];
-    if (scope.slots == 0) return;
-    wsp_free(m, scope.slots, scope.entries, scope.heap);
+    if (scope.held[TASK_RING] == 0) return;
+    wsp_free(m, scope.held);
     wsp_freed(m);
 }
 

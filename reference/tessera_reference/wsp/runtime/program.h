@@ -21,6 +21,7 @@
 typedef uint64_t u64;
 #define EACH(each, count) (uint32_t each = 0; each < (count); each++) /* for EACH(place, count) ... */
 
+/* The resources; those before READY_QUEUE are pools that all workers share. */
 enum { TASK_RING, TENSORMAP_POOL, DEPLIST_POOL, HEAP_ARENA, READY_QUEUE, RESOURCES };
 
 /* What a generated program says of itself: tables of numbers. A list is a part of `numbers`. */

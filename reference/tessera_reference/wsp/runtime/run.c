@@ -59,9 +59,10 @@ static void print_stalls(const Machine *m) {
     wsp_print("}");
 }
 
-static void print_resources(const char *title, const u64 *values) {
-    wsp_print("\"%s\":{", title);
-    for EACH(resource, RESOURCES) print_number(wsp_resource_names[resource], values[resource]);
+/* The first resources by name, after a title. */
+static void print_resources(const char *title, const u64 *values, uint32_t count) {
+    wsp_print("%s{", title);
+    for EACH(resource, count) print_number(wsp_resource_names[resource], values[resource]);
     wsp_print("}");
 }
 
@@ -70,8 +71,8 @@ static void print_values(const Machine *m) {
     u64 used[RESOURCES];
     memcpy(used, m->used, sizeof used);
     for EACH(w, info->workers) used[READY_QUEUE] = larger(used[READY_QUEUE], m->workers[w].places);
-    print_resources("used", used);
-    print_resources("high_water", m->high_water);
+    print_resources("\"used\":", used, RESOURCES);
+    print_resources("\"high_water\":", m->high_water, RESOURCES);
     wsp_print("\"channels\":{");
     for EACH(channel, info->channel_count) {
         const Channel *c = &m->channels[channel];
@@ -108,10 +109,7 @@ static void print_process(const Machine *m, const Process *p) {
     for EACH(channel, m->info->channel_count)
         if (p->closed[channel]) wsp_print("%" PRIu32, channel);
     wsp_print("],\"scopes\":[");
-    for (size_t depth = 0; depth < p->scopes.count; depth++) {
-        const Scope *scope = (Scope *)p->scopes.items + depth;
-        wsp_print("[" NUMBER "," NUMBER "," NUMBER "]", scope->slots, scope->entries, scope->heap);
-    }
+    for EACH(depth, p->scopes.count) print_resources("", ((Scope *)p->scopes.items)[depth].held, READY_QUEUE);
     wsp_print("]}");
 }
 
@@ -127,13 +125,16 @@ static void print_channel(const Channel *c) {
 
 static void print_task(const Machine *m, const Task *task) {
     const Site *site = task->site;
-    wsp_print("{\"task\":" NUMBER ",\"process\":%" PRIu32 ",\"statement\":\"%s\",\"worker\":%" PRIu32 ",\"started\":%s",
-              task->number, task->process->index, task->statement, task->worker->index, task->started ? "true" : "false");
+    u64 holds[RESOURCES] = {[READY_QUEUE] = !task->started};
+    memcpy(holds, task->holds, sizeof task->holds);
+    wsp_print("{\"task\":" NUMBER ",\"process\":%" PRIu32 ",\"statement\":\"%s\",\"worker\":%" PRIu32, task->number,
+              task->process->index, task->statement, task->worker->index);
     if (task->waiting.reason == NOT_WAITING)
         wsp_print("\"full\":null");
     else
         wsp_print("\"full\":\"%s\"", task->waiting.subject);
-    wsp_print("\"holds\":[1,%" PRIu32 "," NUMBER "," NUMBER "],\"signals\":[", site->writes.count, task->nodes, site->heap);
+    print_resources("\"holds\":", holds, RESOURCES);
+    wsp_print("\"signals\":[");
     for EACH(signal, site->signals.count) wsp_print("%" PRIu32, m->info->numbers[site->signals.first + signal]);
     wsp_print("],\"dependents\":[");
     for EACH(place, task->dependents.count) wsp_print(NUMBER, ((Task *)wsp_pointer(&task->dependents, place))->number);
@@ -145,10 +146,10 @@ static void print_task(const Machine *m, const Task *task) {
 
 /* A process or worker that there is not is -1. */
 static void print_waiting(const Machine *m) {
-    wsp_print("\"waiting\":{\"time\":" NUMBER ",\"spinning\":%" PRId64 ",\"sizes\":[", m->now,
+    wsp_print("\"waiting\":{\"time\":" NUMBER ",\"spinning\":%" PRId64, m->now,
               m->spinning == NULL ? -1 : (int64_t)m->spinning->index);
-    for EACH(resource, RESOURCES) wsp_print(NUMBER, m->sizes[resource]);
-    wsp_print("],\"processes\":[");
+    print_resources("\"sizes\":", m->sizes, RESOURCES);
+    wsp_print("\"processes\":[");
     for EACH(process, m->info->process_count) print_process(m, &m->processes[process]);
     wsp_print("],\"channels\":[");
     for EACH(channel, m->info->channel_count) print_channel(&m->channels[channel]);
@@ -193,7 +194,7 @@ static void prepare_processes(Machine *m) {
         p->closed = wsp_allocate(m, info->channel_count, sizeof(bool));
         p->pc = p->info->first_step;
         for EACH(place, p->info->produces.count) m->channels[info->numbers[p->info->produces.first + place]].producers++;
-        wsp_make_runnable(m, p);
+        p->runnable = true;
     }
 }
 
@@ -226,7 +227,6 @@ static Machine *wsp_prepared(const ProgramInfo *info) {
     m->info = info;
     m->max_steps = 100000000;
     m->enough = m->instants = UINT64_MAX;
-    m->current_index = -1;
     m->tasks.before = m->tasks.after = &m->tasks;
     prepare_values(m);
     m->workers = wsp_allocate(m, info->workers, sizeof(Worker));
@@ -247,13 +247,13 @@ static void happen(Machine *m, const Entry *event) {
     case KERNEL_ENDS: wsp_kernel_ends(m, event->subject); break;
     case TOKEN_SEEN: wsp_token_seen(m, event->subject); break;
     case CLOSE_SEEN: wsp_close_seen(m, event->subject); break;
-    default: wsp_make_runnable(m, event->subject);
+    default: ((Process *)event->subject)->runnable = true;
     }
 }
 
 /* Execute steps until the process blocks; its time is when it last did something. */
 static void go_on(Machine *m, Process *p) {
-    p->queued = false;
+    p->runnable = false;
     if (p->waiting.reason == NOT_WAITING) p->time = m->now;
     m->current = p;
     m->turn_steps = 0;
@@ -262,15 +262,22 @@ static void go_on(Machine *m, Process *p) {
     m->current = NULL;
 }
 
+static bool is_any_runnable(const Machine *m) {
+    for EACH(each, m->info->process_count)
+        if (m->processes[each].runnable) return true;
+    return false;
+}
+
 /* All that happens at one instant. */
 static void instant(Machine *m) {
     do {
         m->due.count = 0;
         while (wsp_is_due(m)) *(Entry *)wsp_add(m, &m->due, sizeof(Entry)) = wsp_pop(&m->events);
         for (size_t place = 0; place < m->due.count; place++) happen(m, wsp_first(&m->due) + place);
-        for (Process *p; (p = wsp_next_runnable(m)) != NULL;) go_on(m, p);
+        for EACH(each, m->info->process_count)
+            if (m->processes[each].runnable) go_on(m, &m->processes[each]);
         wsp_start_tasks(m);
-    } while (m->sweeps[m->sweep].count > 0 || wsp_is_due(m));
+    } while (is_any_runnable(m) || wsp_is_due(m));
 }
 
 static void blame(Machine *m) {
