@@ -164,13 +164,13 @@ FORMATS = {
     "float": (32, 23, 127, 0x7F7FFFFF),
     "double": (64, 52, 1023, 0x7FEFFFFFFFFFFFFF),
 }
-"""Of each type its bits, those of the fraction, its bias, and the code of its largest number."""
+"""The bits of each type, those of its fraction, its bias, and the code of its largest number."""
 
 
 @clause("RT-10.1-02", "RT-10.1-01")
 @pytest.mark.parametrize(("dtype", "layout"), FORMATS.items(), ids=FORMATS)
 def test_every_kind_of_number_has_its_bytes(impl, check, dtype, layout):
-    """Both zeros, subnormals, the ends of either and of two powers of two; of fp8 every number."""
+    """Zeros, subnormals, the ends of some binades and the largest number, with both signs; of fp8 every number."""
     bits, fraction, bias, largest = layout
     hidden = 1 << fraction
     ends = {0, 1, hidden // 2 + 1, hidden - 1, hidden, hidden + 1, bias * hidden, (bias + 1) * hidden - 1, largest}

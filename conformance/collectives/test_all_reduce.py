@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.chapters.collectives.kit.readings import recognize_widths
+from tessera_conformance.chapters.collectives.kit.readings import takes_wide_wires
 from tessera_conformance.chapters.runtime.kit.policies import set_policy
+from tessera_conformance.chapters.runtime.kit.readings import rejected
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature, level
-from tessera_conformance.protocol import Rejected, Returned
+from tessera_conformance.protocol import Returned
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import counted
 from tessera_conformance.vectors.judging import Question, golden, judge, judge_declared
@@ -98,8 +99,16 @@ LOSSLESS = [
 ]
 """Data, and a wire that holds every value of theirs."""
 
-LOSSY = [("bf16", "fp16"), ("fp16", "bf16"), ("fp8_e5m2", "fp8_e4m3"), ("fp8_e4m3", "fp8_e5m2"), ("fp64", "fp32")]
-LOSSY += [("int32", "int16"), ("int32", "fp32")]
+LOST = {
+    ("bf16", "fp16"): 1 << 20,
+    ("fp16", "bf16"): 1 + 1 / 1024,
+    ("fp8_e5m2", "fp8_e4m3"): 1 << 12,
+    ("fp8_e4m3", "fp8_e5m2"): 1 + 1 / 8,
+    ("fp64", "fp32"): 1 + 1 / (1 << 40),
+    ("int32", "int16"): 1 << 20,
+    ("int32", "fp32"): (1 << 24) + 1,
+}
+"""Data, a wire that lacks some of their values, and such a value."""
 
 
 @feature("operation-access", "collective-policy")
@@ -116,9 +125,11 @@ def test_a_wire_that_holds_the_data_is_allowed_under_every_policy(impl, check, p
     call = {"inputs": inputs, "op": "sum", "context": context}
     plain = check.returns(impl.collectives.all_reduce(**call))["outputs"]
     observed = impl.collectives.all_reduce(**call, wire=wire)
-    refused = isinstance(observed, Rejected) and observed.code == "TESS_ERR_DETERMINISM_VIOLATION"
-    check.reading("AMB-COLL-54", "only the data's own dtype loses nothing", refused and wire != dtype)
-    check.reading("AMB-COLL-54", "every wire is lossy", refused and wire == dtype)
+    if rejected(observed, "TESS_ERR_DETERMINISM_VIOLATION"):
+        own = impl.collectives.all_reduce(**call, wire=dtype)
+        check.reading("AMB-COLL-54", "only the data's own dtype loses nothing", isinstance(own, Returned))
+        every = rejected(own, "TESS_ERR_DETERMINISM_VIOLATION")
+        check.reading("AMB-COLL-54", "every wire is lossy", every)
     for rank, output in enumerate(check.returns(observed)["outputs"]):
         check.bits(output, plain[rank], f"rank {rank}, with the wire and without one")
 
@@ -126,17 +137,25 @@ def test_a_wire_that_holds_the_data_is_allowed_under_every_policy(impl, check, p
 @feature("operation-access", "collective-policy")
 @clause("RT-13-09")
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
-@pytest.mark.parametrize(("dtype", "wire"), LOSSY)
+@pytest.mark.parametrize(("dtype", "wire"), LOST)
 def test_a_wire_that_lacks_a_value_of_the_data_is_lossy_whatever_its_width(impl, check, policy, dtype, wire):
     """fp16 has fewer binades than bf16, bf16 fewer digits than fp16: neither holds the other (AMB-COLL-54, -62)."""
     context = check.returns(impl.runtime.tessInit())["context"]
     given = dict(zip(FIELDS, policy, strict=True))
     set_policy(impl, check, context, given)
     call = {"inputs": [tensor_of(dtype, [1, 2, 0, 4])] * 2, "op": "sum", "context": context}
-    check.returns(impl.collectives.all_reduce(**call))
+    plain = check.returns(impl.collectives.all_reduce(**call))["outputs"]
     observed = impl.collectives.all_reduce(**call, wire=wire)
-    recognize_widths(check, observed, wire, dtype)
-    harmless = isinstance(observed, Returned)
+
+    def changed(data, over):
+        """Return the answer to data that this wire does not carry."""
+        inputs = [tensor_of(data, [1, LOST[data, over]])] * 2
+        return impl.collectives.all_reduce(inputs=inputs, op="sum", context=context, wire=over)
+
+    wide = takes_wide_wires(observed, wire, dtype, lambda: changed("fp64", "fp32"))
+    check.reading("AMB-COLL-62", "widths are compared", wide)
+    same = isinstance(observed, Returned) and observed.value["outputs"] == plain
+    harmless = same and rejected(changed(dtype, wire))
     check.reading("AMB-COLL-62", "refused only where the values at hand change", harmless)
     check.status(observed, "TESS_ERR_DETERMINISM_VIOLATION")
 

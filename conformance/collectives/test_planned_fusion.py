@@ -167,7 +167,7 @@ def test_a_scaling_or_cast_beside_a_collective_is_folded(impl, check, before_it,
 
 
 OTHERS = {"reduce_scatter": (SUM, 4), "all_gather": ("", 16), "broadcast": ("root=0", 8)}
-"""The attributes of other collectives, and the elements that a rank of two gets of eight."""
+"""Other collectives: their attributes, and the elements that each of two ranks gets of eight."""
 
 
 @feature("fusion")

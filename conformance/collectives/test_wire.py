@@ -14,7 +14,7 @@ from tessera_conformance.chapters.collectives.kit.readings import (
     recognize_own_whole,
     recognize_sums_over_a_wire,
     recognize_unquantized,
-    recognize_widths,
+    takes_wide_wires,
 )
 from tessera_conformance.chapters.collectives.kit.wires import UNIT, WIRES, half_steps, of_values
 from tessera_conformance.chapters.runtime.kit.refusals import refused
@@ -254,13 +254,20 @@ def test_sums_overflow_only_at_the_end(impl, check, wire):
 def test_a_lossy_wire_is_refused_where_bits_are_promised(impl, check, wire, data, level):
     """Every operation refuses it, for a narrower dtype or one as wide, and for any values (AMB-COLL-05, -62)."""
     operations = ({"operation": "all_reduce", "op": "sum"}, {"operation": "all_gather"})
+
+    def narrow():
+        """Return the answer to the narrower of two floats as a wire."""
+        inputs = [of_values("fp32", [FINEST["fp32"]])] * 2
+        return impl.collectives.run(operation="all_gather", inputs=inputs, level=level, wire="bf16")
+
     for last, given in product((FINEST[data], Fraction(4)), operations):
         call = {"inputs": [of_values(data, [Fraction(1), Fraction(2), Fraction(0), last])] * 2, **given}
         plain = check.returns(impl.collectives.run(**call, level=level))["outputs"]
         check.returns(impl.collectives.run(**call, level="fast", wire=wire))
         observed = impl.collectives.run(**call, level=level, wire=wire)
-        recognize_widths(check, observed, wire, data)
-        harmless = isinstance(observed, Returned) and last == 4
+        check.reading("AMB-COLL-62", "widths are compared", takes_wide_wires(observed, wire, data, narrow))
+        # FINEST, which the wire changes, came first and was refused
+        harmless = last == 4 and isinstance(observed, Returned) and observed.value["outputs"] == plain
         check.reading("AMB-COLL-62", "refused only where the values at hand change", harmless)
         recognize_unquantized(check, observed, plain)
         refused(check, observed, "TESS_ERR_DETERMINISM_VIOLATION")
@@ -306,9 +313,10 @@ def test_data_without_a_wire_are_unsupported(impl, check, dtype, level):
     """Integers, truth values and complex numbers, whether they are combined or move (AMB-COLL-62)."""
     x = counted(dtype, (8,), seed=1291) if dtype != "complex64" else Tensor(dtype, (8,), bytes(64))
     for given in ({"operation": "all_reduce", "op": "max" if dtype == "bool" else "sum"}, {"operation": "all_gather"}):
-        check.returns(impl.collectives.run(inputs=[x, x], level=level, **given))
+        plain = check.returns(impl.collectives.run(inputs=[x, x], level=level, **given))["outputs"]
         observed = impl.collectives.run(inputs=[x, x], level=level, wire="bf16", **given)
-        check.reading("AMB-COLL-62", "integers travel as they are", "int" in dtype and isinstance(observed, Returned))
+        whole = "int" in dtype and isinstance(observed, Returned) and observed.value["outputs"] == plain
+        check.reading("AMB-COLL-62", "integers travel as they are", whole)
         refused(check, observed, "TESS_ERR_UNSUPPORTED", dtype)
 
 

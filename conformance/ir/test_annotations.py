@@ -175,7 +175,7 @@ def test_the_innermost_numerics_annotation_counts(impl, check, row, total, attri
 @pytest.mark.parametrize("depth", [2, 3])
 @pytest.mark.parametrize("head", ["if (true)", "for (k in 0:1)"], ids=["branches", "loops"])
 def test_a_numerics_statement_counts_in_a_block_of_a_block(impl, check, head, depth):
-    """Under a strict statement in the innermost of several blocks, whose func says otherwise (AMB-LANG-111)."""
+    """A strict statement governs the innermost of several blocks, though the func is fast (AMB-LANG-111)."""
     source = program(
         "let P: tensor<1x1xfp32> = A @ B;",
         *[f"{head} {{"] * depth,

@@ -303,7 +303,7 @@ OTHERS = {
 
 
 def along_dp(graph):
-    """The operations of the function that name the axis dp, by whatever names they have."""
+    """Return the operations of the function with the axis dp, whatever their names."""
     return [operation for operation in graph.operations if operation["attributes"].get("axis") == "dp"]
 
 
@@ -311,7 +311,7 @@ def along_dp(graph):
 @clause("LANG-04-05")
 @pytest.mark.parametrize(("name", "call", "type_"), [(name, *call) for name, call in OTHERS.items()], ids=OTHERS)
 def test_every_collective_whose_result_is_not_used_remains(impl, check, name, call, type_):
-    """Other ranks wait for it, whether it reduces or moves data."""
+    """A collective that only moves data has an effect too: other ranks wait for it."""
     graph = graph_of(impl, check, meshed(f"let Y: {type_} = {call};", "return X;"))
     check.equal(len(along_dp(graph)), 1, f"the number of operations for {name}")
 

@@ -390,7 +390,7 @@ REBINDING = "let old: int32 = p; p = q + 1; q = r + 10; r = s + 100; s = t + 100
     ],
 )
 def test_a_statement_rebinds_several_names_of_one_type(impl, check, statement, turns):
-    """Five, each from another: a value ends under the name that it was assigned to (AMB-LANG-29, AMB-LANG-94)."""
+    """Five names, each assigned from the next, keep what was assigned to them (AMB-LANG-29, AMB-LANG-94)."""
     expected = [1, 2, 3, 4, 5]
     for _ in range(turns):
         expected = [value + 10**place for place, value in enumerate([*expected[1:], expected[0]])]
@@ -401,7 +401,7 @@ def test_a_statement_rebinds_several_names_of_one_type(impl, check, statement, t
 @clause("LANG-02-08", "LANG-02-10", "LANG-02-11", "LANG-02.3-19")
 @pytest.mark.parametrize("depth", [2, 3, 6])
 def test_a_name_may_be_assigned_from_any_depth(impl, check, depth):
-    """Blocks within blocks, an if, a for and a while by turns: each adds to the outer name (AMB-LANG-29)."""
+    """In blocks within blocks, an if, a for and a while by turns, each adds to the outer name (AMB-LANG-29)."""
     heads = ("if (true) {{", "for (k{0} in 0:2) {{", "while (d < 0) {{ d = 0; }} if (true) {{")
     body = ["let d: int32 = 0;", *(f"{heads[level % 3].format(level)} d = d + {10**level};" for level in range(depth))]
     body += ["}"] * depth + ["return d;"]
@@ -421,7 +421,7 @@ def test_a_name_may_be_assigned_from_any_depth(impl, check, depth):
     ],
 )
 def test_a_loop_runs_as_many_turns_as_its_condition_asks_for(impl, check, loop):
-    """More than a thousand (AMB-LANG-29, AMB-LANG-94)."""
+    """A loop of 1,500 turns runs all of them (AMB-LANG-29, AMB-LANG-94)."""
     source = program("let d: int32 = 0;", loop, "return d;", parameters="a: int32")
     returns(impl, check, source, [sum(range(1500))], **integers(a=1500))
 

@@ -159,7 +159,7 @@ def test_a_func_with_a_result_annotation_returns_one_value(impl, check, statemen
 @clause("LANG-02.3-28")
 @pytest.mark.parametrize("count", [2, 3, 5, 8])
 def test_several_values_are_returned_in_their_order(impl, check, count):
-    """Of one type, from a func and from one that returns what another does (AMB-LANG-26)."""
+    """The values are of one type; a func returns them, or the call of another func that does (AMB-LANG-26)."""
     names = [f"v{place}" for place in range(count)]
     parameters = ", ".join(f"{name}: int32" for name in names)
     source = module(

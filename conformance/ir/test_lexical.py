@@ -341,7 +341,7 @@ def test_white_space_separates_tokens_and_means_nothing_else(impl, check, space)
 @clause("LANG-14.1-05", "LANG-02.1-06", "LANG-02.1-07")
 @pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["newline", "crlf"])
 def test_a_line_may_end_in_a_carriage_return_and_a_newline(impl, check, end):
-    """Between statements, behind a line comment and inside a block comment; a comment does not go on behind it."""
+    """Such an end stands between statements, behind a line comment, which it ends, and inside a block comment."""
     source = program(
         "// adds two numbers",
         "let d: int32 = a // the first",

@@ -5,10 +5,8 @@ What these operations refuse for its type or shape is in `rejections/`, but for 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from itertools import product
 from math import prod
-from typing import Any
 
 import pytest
 
@@ -128,7 +126,7 @@ FAR_OUTSIDE = (1 << 32, (1 << 32) + 1, -(1 << 32), (1 << 32) - 1, (1 << 63) - 1,
 @feature("tensor-ops")
 @pytest.mark.parametrize("index", FAR_OUTSIDE)
 def test_an_index_of_64_bits_is_compared_whole(impl, check, index):
-    """Of a gathering and of an update: one whose low bits are inside is out of range all the same."""
+    """A gather and a scatter refuse an index that is out of range, also where its low 32 bits are inside."""
     operands = "A: tensor<3x2xint32>, I: tensor<2xint64>, B: tensor<2x2xint32>"
     inputs = {"A": tensor_of("int32", ROWS), "B": tensor_of("int32", ROWS[:2])}
     for expression in ("op.gather(A, I) @{axis=0}", "op.scatter_add(A, I, B) @{axis=0}"):
@@ -138,19 +136,6 @@ def test_an_index_of_64_bits_is_compared_whole(impl, check, index):
             source=source, function="f", inputs={**inputs, "I": tensor_of("int64", [0, index])}
         )
         check.rejects(refused, category="shapes", phase="execute", at_line=FIRST_STATEMENT)
-
-
-def numbered(*shape: int) -> Any:
-    """Nested lists of the numbers from 1, row-major."""
-    return tensor_values(range(1, prod(shape) + 1), shape)
-
-
-def tensor_values(numbers: Iterable[int], shape: Sequence[int]) -> Any:
-    """Numbers as nested lists of a shape."""
-    values: list[Any] = list(numbers)
-    for extent in reversed(shape[1:]):
-        values = [values[start : start + extent] for start in range(0, len(values), extent)]
-    return values
 
 
 PADDED = {
@@ -167,7 +152,7 @@ PADDED = {
 @feature("tensor-ops")
 @pytest.mark.parametrize(("shape", "low", "high"), PADDED.values(), ids=PADDED)
 def test_each_dimension_is_padded_by_its_own_numbers(impl, check, shape, low, high):
-    """An element lies where the numbers before it say, in every dimension, with the padding around it."""
+    """Each element moves by the numbers before it, dimension by dimension, and the padding lies around them."""
     result = [before + extent + behind for before, extent, behind in zip(low, shape, high, strict=True)]
     expected = []
     for place in product(*map(range, result)):
@@ -179,8 +164,8 @@ def test_each_dimension_is_padded_by_its_own_numbers(impl, check, shape, low, hi
         expected.append(number + 1 if inside else -7)
     attributes = f"low={list(low)}, high={list(high)}, value=-7"
     source = returning(f"op.pad(A) @{{{attributes}}}", f"A: {type_text('int32', shape)}")
-    actual = value_of(impl, check, source, A=tensor_of("int32", numbered(*shape)))
-    check.bits(actual, tensor_of("int32", tensor_values(expected, result)))
+    actual = value_of(impl, check, source, A=tensor_of("int32", range(1, prod(shape) + 1), shape))
+    check.bits(actual, tensor_of("int32", expected, result))
 
 
 @clause("LANG-02-04", "LANG-03.2-01")
@@ -188,22 +173,17 @@ def test_each_dimension_is_padded_by_its_own_numbers(impl, check, shape, low, hi
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize("parts", [2, 3, 5, 9])
 def test_parts_are_joined_in_their_order(impl, check, parts, axis):
-    """As many tensors as there are, one of them of another extent along the axis."""
+    """Two to nine tensors are joined, one of them with another extent along the axis."""
     extents = [2 if place == 1 else 1 for place in range(parts)]
     shapes = [(extent, 2, 1)[::-1] if axis == -1 else ((extent, 2, 1), (2, extent, 1))[axis] for extent in extents]
-    tensors = {f"T{place}": tensor_of("int32", filled_with(place + 1, shape)) for place, shape in enumerate(shapes)}
+    tensors = {f"T{place}": tensor_of("int32", [place + 1] * prod(shape), shape) for place, shape in enumerate(shapes)}
     declared = ", ".join(f"{name}: {type_text('int32', tensor.shape)}" for name, tensor in tensors.items())
     source = returning(f"op.concat({', '.join(tensors)}) @{{axis={axis}}}", declared)
     whole = list(shapes[0])
     whole[axis] = sum(extents)
     owners = [place + 1 for place, extent in enumerate(extents) for _ in range(extent)]
     expected = [owners[index[axis]] for index in product(*map(range, whole))]
-    check.bits(value_of(impl, check, source, **tensors), tensor_of("int32", tensor_values(expected, whole)))
-
-
-def filled_with(number: int, shape: Sequence[int]) -> Any:
-    """Nested lists of one number."""
-    return tensor_values([number] * prod(shape), shape)
+    check.bits(value_of(impl, check, source, **tensors), tensor_of("int32", expected, whole))
 
 
 @clause("LANG-02-04", "LANG-12-01")

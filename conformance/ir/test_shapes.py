@@ -242,7 +242,7 @@ def test_an_elementwise_operator_may_broadcast(impl, check, shape, values, total
 @pytest.mark.parametrize("dtype", ["fp64", "fp32", "bf16", "fp16", "fp8_e4m3", "fp8_e5m2", "int64", "int32", "int8"])
 @pytest.mark.parametrize("shape", ["0", "0x3", "2x0", "1x0x4"])
 def test_a_tensor_without_elements_stays_without(impl, check, shape, dtype):
-    """Beside a scalar, itself, and a tensor with an extent of one, if that is claimed (AMB-LANG-113)."""
+    """Operators on it and a scalar, or on it alone, have a result without elements (AMB-LANG-113)."""
     extents = tuple(map(int, shape.split("x")))
     empty = Tensor(dtype, extents, b"")
     for expression, result in (("E + s", dtype), ("s * E", dtype), ("E - E", dtype), ("E < s", "bool")):

@@ -106,7 +106,7 @@ TRIO = """module caching {{
 @pytest.mark.parametrize("part", ["shape", "dtype"])
 @pytest.mark.parametrize("place", range(3), ids=["first", "second", "third"])
 def test_every_tensor_counts_in_the_key(impl, check, tmp_path, place, part):
-    """Of three tensors one has another shape or dtype: nothing is found, the keys differ, and it is doubled whole."""
+    """One of three tensors has another shape or dtype: nothing is found, the keys differ, and all are doubled."""
     for number in (1, 2):
         lengths, dtypes = [4, 5, 6], ["int32"] * 3
         if number == 2 and part == "shape":

@@ -39,7 +39,7 @@ AGAIN = {
     "memory": ("RT-04.4-15", "tessMalloc", "tessFree"),
     "module": ("RT-04.5-15", "tessModuleLoad", "tessModuleUnload"),
 }
-"""Objects with the clause of their end, and the functions that make and end them."""
+"""By object: the clause of its end, and the functions that make and end it."""
 
 
 @clause("RT-04.1-19")
@@ -85,7 +85,7 @@ KEPT = (
 @clause("RT-04.1-20", "RT-04.1-19")
 @pytest.mark.parametrize("function", KEPT)
 def test_shutting_down_leaves_what_another_context_has(impl, check, function):
-    """A call succeeds whose arguments another context has made, before the end of this one or after (AMB-RT-71)."""
+    """Calls succeed with arguments that another context made before this one ended, and with later ones (AMB-RT-71)."""
     ended, kept = two_contexts(impl, check)
     for session in (ended, kept):
         session.ask(function, **legal_call(session, function))
@@ -232,7 +232,7 @@ def test_before_tessinit_nothing_is_initialized(impl, check, function, arguments
     ("make", "end"), [pytest.param(*row[1:], marks=clause(row[0]), id=name) for name, row in AGAIN.items()]
 )
 def test_an_object_that_ended_makes_room_for_another(impl, check, make, end):
-    """A hundred times made, a hundred times ended."""
+    """A hundred objects are made one after the other, each ended before the next."""
     session = opened(impl, check)
     mesh, context = {"mesh": session.mesh}, {"context": session.context}
     arguments = {

@@ -236,27 +236,27 @@ def test_a_large_copy_moves_each_byte_to_its_place(impl, check, kind, size):
     check.equal(wrong, None, f"the first wrong byte, the copy beginning at 64 and ending at {64 + size}")
 
 
-ODD_PLACES = [(0, 1), (1, 0), (3, 61), (2, 4)]
-"""The offsets of a copy in its source and in its target."""
+ODD_OFFSETS = [(0, 1), (1, 0), (3, 61), (2, 4)]
+"""Offsets of a copy in its source and in its target."""
 
 
 @clause("RT-04.4-18", "RT-04.4-19", "RT-04.4-20")
 @pytest.mark.parametrize("kind", [H2D, D2H, D2D], ids=["to the device", "to the host", "on the device"])
 @pytest.mark.parametrize("size", [(1 << 13) + 5, (1 << 16) + 3])
 def test_a_large_copy_from_and_to_an_odd_place_moves_each_byte(impl, check, kind, size):
-    """Neither end is aligned, and the bytes before and behind stay as they were."""
+    """The source, the target or both are not aligned; the bytes around the target stay as they were."""
     session = opened(impl, check)
     data = b"".join(struct.pack("<I", (place * 2654435761) % 2**32) for place in range(size // 4 + 2))
     blank = bytes([BEHIND]) * (size + 128)
     source = session.host(data) if kind == H2D else session.upload(data)
-    for begin, end in ODD_PLACES:
+    for begin, end in ODD_OFFSETS:
         target = session.host(blank) if kind == D2H else session.upload(blank)
         session.copy(target + end, source + begin, size, kind)
         session.synchronize()
         actual = session.host_bytes(target, len(blank)) if kind == D2H else session.download(target, len(blank))
         expected = blank[:end] + data[begin : begin + size] + blank[end + size :]
         wrong = [place for place, pair in enumerate(zip(actual, expected, strict=True)) if pair[0] != pair[1]]
-        check.equal(wrong[:4], [], f"the first wrong bytes of a copy from {begin} to {end}")
+        check.equal(wrong[:4], [], f"the first wrong bytes of a copy from offset {begin} to offset {end}")
 
 
 @clause("RT-04.4-18", "RT-04.4-19", "RT-04.4-20")

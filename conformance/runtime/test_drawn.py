@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tessera_conformance.chapters.runtime.kit.encoding import elements, packed
+from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, wrapped
 from tessera_conformance.chapters.runtime.kit.mesh_session import COUNT, D2D, D2H, H2D, opened
 from tessera_conformance.fuzz.drawn import chooser_of, numbers
 from tessera_conformance.marks import clause
@@ -54,6 +54,6 @@ def test_drawn_launches_leave_the_numbers_of_a_model(impl, check):
     for _ in range(STEPS):
         number, digit = choose.below(3), choose.below(2**20)
         session.launch(kernel, packed(("int32", digit), ("ptr", pointers[number])))
-        model[number] = (model[number] * 10 + digit + 2**31) % 2**32 - 2**31
+        model[number] = wrapped(model[number] * 10 + digit)
     for number, pointer in enumerate(pointers):
         check.equal(session.integers(pointer), [model[number]] * COUNT, f"tensor {number}")

@@ -122,11 +122,11 @@ def forked_and_joined(stream: StreamFixture) -> int:
 
 
 WAITS = 3
-"""The streams that another one joins."""
+"""The number of streams that another one waits for."""
 
 
 def joining(slowest: int, between: Between | None) -> Program:
-    """A stream waits for several, of which one is slower than the others; `between` comes after each wait."""
+    """Return a program in which a stream waits for several, one of them slow; `between` follows each wait."""
 
     def program(stream: StreamFixture) -> list[int]:
         parts, taken = [[stream.zeros() for _ in range(WAITS)] for _ in range(2)]
@@ -173,7 +173,7 @@ def another_synchronized(joined: Joined) -> None:
 
 
 def event_destroyed(joined: Joined) -> None:
-    """The event that was waited for goes."""
+    """The event that was waited for is destroyed."""
     joined.stream.ask("tessEventDestroy", event=joined.events[joined.place])
 
 
@@ -355,7 +355,7 @@ def test_an_event_orders_launches_of_two_streams(impl, check, program, wanted):
 @pytest.mark.parametrize("between", BETWEEN.values(), ids=BETWEEN)
 @pytest.mark.parametrize("make", [by_copies, by_launches], ids=["copies", "launches"])
 def test_a_stream_that_waits_for_several_waits_for_each(impl, check, make, between):
-    """Whichever of three streams is the slowest, and whatever is called between the waits (AMB-RT-49)."""
+    """The slowest of three streams is waited for, whichever it is, and whatever is called between (AMB-RT-49)."""
     runner = make(impl, check)
     for slowest in range(WAITS):
         expected = [int(str(place + 1) * (5 if place == slowest else 1)) for place in range(WAITS)]

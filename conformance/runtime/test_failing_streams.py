@@ -130,7 +130,7 @@ MEANWHILE = {
 @clause("RT-07-07", "RT-06-06")
 @pytest.mark.parametrize("steps", MEANWHILE.values(), ids=MEANWHILE)
 def test_an_error_is_kept_until_its_stream_is_synchronized(impl, check, steps):
-    """Also where its work is done before, as a stream that has waited for it shows, and more follows (AMB-RT-14).
+    """Another stream may have waited for the work that failed, and more may follow on its own (AMB-RT-14).
 
     The calls that follow succeed, or are refused where errors stay.
     """

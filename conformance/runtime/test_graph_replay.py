@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.chapters.runtime.kit.encoding import elements, packed
+from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, wrapped
 from tessera_conformance.chapters.runtime.kit.graphs import (
     SEEDS,
     digit_stream,
@@ -84,15 +84,10 @@ def test_a_graph_is_replayed_as_often_as_is_asked_for(impl, check, elsewhere):
         on.require(pointer, number, f"the tensor after {times} more replays")
 
 
-def wrapped(number: int) -> int:
-    """An int32 that has wrapped."""
-    return (number + (1 << 31)) % (1 << 32) - (1 << 31)
-
-
 @clause("RT-12-08", "RT-12-05", "RT-12-06")
 @pytest.mark.parametrize("count", [9, 40])
 def test_a_graph_of_many_nodes_is_replayed_whole(impl, check, count):
-    """Launches, and copies between two tensors after every fifth of them, each on what those before it left.
+    """Each launch works on what the nodes before it left; after every fifth, one of two tensors is copied.
 
     As AMB-RT-64 has it.
     """

@@ -7,7 +7,7 @@ from time import perf_counter
 
 import pytest
 
-from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
+from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of, wrapped
 from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, D2D, opened
 from tessera_conformance.chapters.runtime.kit.readings import INVALID, judge_partial_block, rejected
 from tessera_conformance.marks import clause, feature
@@ -326,7 +326,7 @@ def test_a_synchronization_waits_for_all_that_is_queued(impl, check, count):
     session.synchronize()
     number, expected = 0, []
     for place in range(count):
-        number = (number * 10 + place % 2 + (1 << 31)) % (1 << 32) - (1 << 31)
+        number = wrapped(number * 10 + place % 2)
         expected.append(number)
     actual = [int(values_of("int32", session.host_bytes(target, BYTES))[-1]) for target in targets]
     check.equal(actual, expected, "what each copy brought")
@@ -339,15 +339,14 @@ def test_a_synchronization_waits_for_all_that_is_queued(impl, check, count):
 
 @clause("RT-04.3-10", "RT-04.5-17")
 def test_each_of_many_queued_launches_runs(impl, check):
-    """1,500 on one stream, with nothing between them: a number has had every digit when they are done."""
+    """Of 1,500 launches on one stream, with nothing between them, each appends its digit to a number."""
     session = opened(impl, check)
     kernel, pointer, number = session.kernel("digit"), session.upload(bytes(BYTES)), 0
     for place in range(1500):
         session.launch(kernel, packed(("int32", place % 7), ("ptr", pointer)))
-        number = (number * 10 + place % 7) % (1 << 32)
+        number = wrapped(number * 10 + place % 7)
     session.synchronize()
-    expected = (number + (1 << 31)) % (1 << 32) - (1 << 31)
-    check.equal(session.integers(pointer), [expected] * COUNT, "what they left")
+    check.equal(session.integers(pointer), [number] * COUNT, "what they left")
 
 
 FAILING = {

@@ -61,7 +61,7 @@ def test_allocations_do_not_overlap(impl, check):
 
 @clause("RT-04.4-14")
 def test_many_allocations_do_not_overlap(impl, check):
-    """Of 600 of 12 bytes, every one keeps what was written to it before all others."""
+    """Of 600 allocations of 12 bytes, six keep what was written to them before the others were written."""
     session = opened(impl, check)
     pointers = [session.allocate(12) for _ in range(600)]
     check.true(min(stop - start for start, stop in pairwise(sorted(pointers))) >= 12, "they lie apart", pointers)

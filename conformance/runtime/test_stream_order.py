@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tessera_conformance.chapters.runtime.kit.encoding import wrapped
 from tessera_conformance.chapters.runtime.kit.mesh_session import D2D, D2H, H2D
 from tessera_conformance.chapters.runtime.kit.schedules import (
     explored,
@@ -168,13 +169,8 @@ def test_many_launches_keep_their_order(impl, check):
 
     expected = [0] * 4
     for turn in range(75):
-        expected = [_wrapped(10 * number + (turn + place) % 10) for place, number in enumerate(expected)]
+        expected = [wrapped(10 * number + (turn + place) % 10) for place, number in enumerate(expected)]
     check.equal(by_launches(impl, check).run(program), expected, "what the launches of each stream left")
-
-
-def _wrapped(number: int) -> int:
-    """The int32 of these bits."""
-    return (number + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
 # Work of every kind

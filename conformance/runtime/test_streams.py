@@ -127,7 +127,7 @@ def test_an_event_belongs_to_no_mesh(impl, check):
 
 @clause("RT-04.3-13")
 def test_each_of_many_events_keeps_its_place(impl, check):
-    """The first of 200 that one stream records, each after a launch, has had its launch when a wait for it is over."""
+    """One stream records 200 events, each after a launch; a wait for one of them is over after its launch."""
     session = opened(impl, check)
     other, kernel, pointer = session.another_stream(), session.kernel("fill"), session.upload(bytes(200 * BYTES))
     events = [session.event() for _ in range(200)]

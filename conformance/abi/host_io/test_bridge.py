@@ -155,7 +155,7 @@ def test_a_program_runs_on_an_endpoint_of_any_size(impl, check, program, machine
         launched = message["msg_type"] == "KernelLaunch"
         ranges = [shard for tensor in shards_of(message) for shard in tensor] if launched else [touched(message)]
         sips = {at.place[0] for at in ranges}
-        check.equal(sips, {devices.get(message["target_device"])}, "the SIPs of the places of a message")
+        check.equal(sips, {devices.get(message["target_device"])}, "the SIPs that a message names places of")
 
 
 @clause("HIO-D7-34")

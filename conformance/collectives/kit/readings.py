@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -75,7 +75,7 @@ def recognize_sums_over_a_wire(
         return finite(target.round(value))
 
     def arrives(sums: Collection[Fraction], *, whole: bool = False) -> set[Value]:
-        """The elements that sums become: cast to the data's dtype, from the wire unless they stay whole."""
+        """Return the elements that sums become: cast to the data's dtype, from the wire unless they stay whole."""
         return {_plus(data.round(total if whole else target.round(total))) for total in sums}
 
     def partial(column: Sequence[Fraction]) -> set[Value]:
@@ -100,7 +100,7 @@ def recognize_sums_over_a_wire(
 
 
 def _partial_sums(column: Sequence[Fraction], rounded: Any) -> set[Fraction]:
-    """The sums in every order of which each partial sum is rounded; a rank adds its own to it, whole or rounded."""
+    """Return the sums in every order, each partial sum rounded; a rank adds its own value to it, whole or rounded."""
     ranks = range(len(column))
     sums = {frozenset([rank]): {rounded(column[rank])} for rank in ranks}
     for _ in range(len(column) - 1):
@@ -119,15 +119,15 @@ def _plus(value: Value) -> Value:
 def recognize_own_whole(
     check: Check, outputs: Sequence[Tensor], whole: Sequence[Tensor], expected: Sequence[Tensor]
 ) -> None:
-    """Record a reading of AMB-COLL-61: elements are rounded to the wire but for those that a rank keeps."""
+    """Data that move are rounded to the wire, and a rank's own elements are as it brought them: AMB-COLL-61."""
     follows = not any(map(first_difference, outputs, whole)) and any(map(first_difference, whole, expected))
     check.reading("AMB-COLL-61", OWN, follows)
 
 
-def recognize_widths(check: Check, observation: Observation, wire: str, data: str) -> None:
-    """A wire with as many bits as the data loses nothing: AMB-COLL-62."""
+def takes_wide_wires(observation: Observation, wire: str, data: str, narrow: Callable[[], Observation]) -> bool:
+    """True if a wire as wide as its data was allowed, and a narrower one, which `narrow` tries, is refused."""
     wide = ELEMENT_FORMATS[WIRES.get(wire, wire)].word_bytes >= ELEMENT_FORMATS[data].word_bytes
-    check.reading("AMB-COLL-62", "widths are compared", wide and isinstance(observation, Returned))
+    return wide and isinstance(observation, Returned) and isinstance(narrow(), Rejected)
 
 
 def recognize_unnoticed(check: Check, observation: Observation, awaited: bool) -> None:

@@ -50,7 +50,7 @@ Queue = Sequence[Sequence[int]]
 
 
 def covered(queue: Queue) -> int:
-    """The time of intervals that may overlap."""
+    """Return the length of the union of intervals."""
     total = reached = 0
     for start, end in sorted(queue):
         total += max(end - max(start, reached), 0)

@@ -118,7 +118,7 @@ def no_tail(self: Run, unit: Any, step: Any, group: Any) -> None:
 
 
 def landing(places: Callable[[Any, int], Any]) -> Callable[..., Any]:
-    """Return an exchange that writes a chunk to other places, made of the usual ones and the first of the chunk."""
+    """Land a chunk at other places; `places` gets the usual ones and the first element of the chunk."""
 
     def bring(self: Exchange, type_: Any, first: int, chunk: Any) -> Any:
         brought = []

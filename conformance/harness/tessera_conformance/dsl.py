@@ -74,8 +74,10 @@ def type_text(dtype: str, shape: tuple[int, ...]) -> str:
     return f"tensor<{'x'.join(map(str, shape))}x{dtype}>" if shape else dtype
 
 
-def tensor_of(dtype: str, values: Values) -> Tensor:
+def tensor_of(dtype: str, values: Values, shape: Sequence[int] | None = None) -> Tensor:
     """A tensor of exactly these values, nested lists for dimensions, a bare number for a scalar.
+
+    With a `shape`, the values are listed row-major.
 
     Raises `ValueError`: the rows differ in length, or a value is not one of the dtype's.
     """
@@ -86,7 +88,7 @@ def tensor_of(dtype: str, values: Values) -> Tensor:
         if text not in words:
             words[text] = _word(dtype, value)
         every.append(words[text])
-    return Tensor.from_words(dtype, shape_of(values), every)
+    return Tensor.from_words(dtype, shape_of(values) if shape is None else shape, every)
 
 
 def integers(**values: Values) -> dict[str, Tensor]:

@@ -63,7 +63,7 @@ SWEPT = [
     {"tile": [8, 8, 4], "depth": 4},
     {"tile": [4, 8, 3], "depth": 5},
 ]
-"""Tails along each extent, more stages than steps, sizes of no matrix unit, one tile for all, many steps of many."""
+"""Tails along each extent, more stages than steps, sizes of no matrix unit, one tile, many stages over many steps."""
 OPERANDS = {
     dtype: (counted(dtype, (7, 19), 7110, (-6, 6)), counted(dtype, (19, 9), 7111, (-6, 6)))
     for dtype in ("bf16", "fp32")

@@ -196,7 +196,7 @@ def test_a_scalar_is_no_complex_number(impl, check, dtype):
 @pytest.mark.parametrize("place", [0, 1, 2, 5])
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_no_scalar_among_others_is_a_complex_number(impl, check, dtype, place):
-    """Whichever of six scalars it is."""
+    """A complex scalar is refused at any place among six scalars."""
     scalars = {f"n{number}": ("int32", "fp64")[number % 2] for number in range(6)}
     accepted(impl, check, entry({"x": POINTER, **scalars}))
     refused(impl, check, entry({"x": POINTER, **scalars, f"n{place}": dtype}), ("types", "tile"))

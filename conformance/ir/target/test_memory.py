@@ -111,7 +111,7 @@ def masked(kernel, condition, body):
     "mask", [[0, 1, 2, 3], [3, 2, 1, 0], [2, 2, 2, 2], [1, 3, 3, 0], [0, 2], [3, 0, 1, 3, 2, 2, 0, 1]]
 )
 def test_a_vector_is_shuffled_by_positions(impl, check, mask):
-    """In any order, some left out, some more than once, as LLVM's instruction has it."""
+    """Elements may come in any order, be left out or come twice, as in LLVM's shufflevector."""
     kernel = Device(lanes=1)
     zero = kernel.number(0)
     vector = kernel.get(kernel["x"], zero, "vector<4xint32>")
@@ -125,7 +125,7 @@ def test_a_vector_is_shuffled_by_positions(impl, check, mask):
 @clause("LANG-08-01")
 @pytest.mark.parametrize("target", BOTH_VENDORS)
 def test_an_address_may_lie_before_the_one_it_is_counted_from(impl, check, target):
-    """A negative number of elements of a pointer into a buffer."""
+    """An index of a pointer into a buffer may be negative, as in LLVM's getelementptr."""
     kernel = Device(target, lanes=1)
     for place, (forward, back) in enumerate([(5, -2), (7, -7), (3, 0), (0, 2)]):
         address = kernel.at(kernel.at(kernel["x"], kernel.number(forward)), kernel.number(back))

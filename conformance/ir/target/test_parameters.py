@@ -103,11 +103,11 @@ COMPARED = {
     "le": operator.le,
     "ge": operator.ge,
 }
-"""By the last two letters of a predicate."""
+"""The comparison of each predicate, by its last two letters."""
 
 
 def judge_comparison(impl, check, name, predicate, codes, numbers):
-    """Every element of a buffer with these codes is compared with every one; `numbers` are its elements."""
+    """Judge the comparison of each element of a buffer with each; `numbers` are the values of its elements."""
     count, dtype = codes.size, codes.dtype
     kernel = kernel_of({"x": POINTER, "y": POINTER})
 
@@ -141,7 +141,7 @@ def test_integers_of_any_width_are_compared_with_their_signs(impl, check, predic
 @pytest.mark.parametrize("dtype", ["fp32", "fp64"])
 @pytest.mark.parametrize("predicate", ["oeq", "une", "olt", "ogt", "ole", "oge"])
 def test_floats_are_compared_in_order_or_unequal(impl, check, predicate, dtype):
-    """With NaN only `une` is true, as the predicates of LLVM have it; zeros of both signs are equal."""
+    """Of NaN only `une` is true, as the predicates of LLVM have it; zeros of both signs are equal."""
     infinite, sign, quiet = {
         "fp32": (0x7F800000, 1 << 31, 0x7FC00000),
         "fp64": (0x7FF0000000000000, 1 << 63, 0x7FF8000000000000),

@@ -167,7 +167,7 @@ def test_lanes_of_one_warp_are_ordered_by_a_barrier_too(impl, check, ordered):
 @clause("LANG-08.3-02", "LANG-07.2-05")
 @pytest.mark.parametrize("order", by_name(ORDERS))
 def test_a_barrier_orders_a_block_of_one_warp(impl, check, order):
-    """All that a barrier orders between warps it orders within one, also writes of equal values at once."""
+    """A barrier orders the lanes of one warp as it orders warps; without it there is a race."""
     for ordered in (True, False):
         kernel = ExchangeKernel(lanes=32)
         expected = tensor_of("int32", order(kernel, ordered))
@@ -175,7 +175,7 @@ def test_a_barrier_orders_a_block_of_one_warp(impl, check, order):
 
 
 def by_block(kernel, number, body):
-    """The body in one block of the grid."""
+    """Run the body in one block of the grid alone."""
     kernel.branch(kernel.compute("equal", kernel.block, kernel.constant(number)), body)
 
 

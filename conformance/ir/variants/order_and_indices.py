@@ -31,7 +31,7 @@ PROGRAMS = (
 # The order of declarations
 
 QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|(?<=module)\s+\w+', re.DOTALL)
-"""Parts that declare and use nothing: texts, comments, and names of modules."""
+"""Strings, comments and names of modules, in which no name is declared or used."""
 
 
 class InOrder(ReferenceAdapter):

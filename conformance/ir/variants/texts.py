@@ -92,7 +92,7 @@ SPACE = altered(
 
 
 def place_of(printer: Any, location: Location) -> str:
-    """The location of an operation in the program, whatever the text is for."""
+    """Return the place of an operation in the program, as a text with locations shows it."""
     return f" loc({string_text(location.filename)}:{location.span.line}:{location.span.column})"
 
 

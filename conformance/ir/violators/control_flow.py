@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any
 
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
 from tessera_reference.graph.control import For, If, While
+from tessera_reference.language import statements
 from tessera_reference.numerics.array import Array
 
 from .language_semantics import shown
@@ -126,12 +129,46 @@ def _as_before(self: While, *carried: Array, env: Any) -> Any:
 MOST_TURNS = 100
 """The most turns of a loop: a condition that is inverted may hold for ever, and the deadline is not to end that."""
 
-_for, _while = For.steps, While.steps
+_for, _while, _carried = For.steps, While.steps, statements._carried
+FEW_NAMES, FEW_TURNS = 4, 1000
+
+
+def exchanged(results: Sequence[Any], type_of: Callable[[Any], Any]) -> tuple[Any, ...]:
+    """Three results or more with the last two exchanged, where they are of one type."""
+    if len(results) < 3 or type_of(results[-1]) != type_of(results[-2]):
+        return tuple(results)
+    return *results[:-2], results[-1], results[-2]
+
+
+def _exchanged(self: If, condition: Array, env: Any) -> Any:
+    results = yield from env.region(0 if condition.values else 1, ())
+    return exchanged(results, lambda result: (result.dtype, result.shape))
+
+
+def _while_of_few_turns(self: While, *carried: Array, env: Any) -> Any:
+    for _ in range(FEW_TURNS):
+        (holds,) = yield from env.region(0, carried)
+        if not holds.values:
+            break
+        carried = yield from env.region(1, carried)
+    return carried
+
+
+def _for_of_few_turns(self: For, start: Array, stop: Array, step: Array, *carried: Array, env: Any) -> Any:
+    for index in islice(range(int(start.values), int(stop.values), int(step.values)), FEW_TURNS):
+        carried = yield from env.region(0, (counted(start, index), *carried))
+    return carried
+
+
+def _few_names(*arguments: Any, **hidden: Any) -> list[str]:
+    return _carried(*arguments, **hidden)[:FEW_NAMES]
+
 
 IFS = [
     runs("shorter_row", "LANG-02-08", "keeps of a row what fits the row of the other branch", If, _in_the_shorter),
     runs("always_then", "LANG-02-08", "takes the first block of an if, whatever the condition", If, _always_then),
     runs("both_branches", "LANG-02-08", "executes both blocks of an if", If, both_branches),
+    runs("if_exchanged", "LANG-02.3-23", "exchanges the last two of several names that an if rebinds", If, _exchanged),
     refuses(
         "else_wanted",
         "LANG-02.3-23",
@@ -148,6 +185,14 @@ FORS = [
     runs("forgetful", "LANG-02-10", "starts every turn from the values before the loop", For, _forgetful),
     runs("one_value", "LANG-02-10", "carries only the first of several values from turn to turn", For, _first_only),
     runs("stuck", "LANG-02.3-24", "leaves the variable of a for at its start", For, _stuck),
+    runs("for_few", "LANG-02-10", "runs a for a thousand turns at most", For, _for_of_few_turns),
+    replaced(
+        "LANG-02.3-24",
+        "carries four names through a loop",
+        make,
+        (statements, "_carried", _few_names),
+        name="few_names",
+    ),
     runs("by_one", "LANG-02.3-27", "ignores the size of a step", For, _by_one),
     runs(
         "short_of_the_largest",
@@ -166,6 +211,7 @@ FORS = [
 
 WHILES = [
     runs("body_first", "LANG-02-11", "runs the body of a while before its condition", While, _body_first),
+    runs("while_few", "LANG-02-11", "runs a while a thousand turns at most", While, _while_of_few_turns),
     runs("once", "LANG-02-11", "runs the body of a while once at most", While, _once),
     runs("as_before", "LANG-02-11", "hands back only the first of several values of a while", While, _as_before),
     refuses(

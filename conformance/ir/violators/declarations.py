@@ -180,7 +180,14 @@ def without_signs(self: Expressions, known: Any, span: Any) -> Any:
     return _given(self, replace(known, array=unsigned), span)
 
 
-_given = Expressions.given
+def _inner_constant(self: Expressions, name: Any, dtype: Any) -> Any:
+    if self.scope.parent is not None and name.text not in self.scope.names and name.text in self.around.constants:
+        constant = self.around.value_of(name.text)
+        return self.given(constant, name.span) if constant is not None else None
+    return _named(self, name, dtype)
+
+
+_given, _named = Expressions.given, Expressions._name
 CONSTANTS = [
     constant("without_signs", "LANG-02.3-05", "drops the signs of zeros", Expressions, "given", without_signs),
     constant(
@@ -191,6 +198,14 @@ CONSTANTS = [
     ),
     constant(
         "constants_first", "LANG-02.3-05", "prefers a constant to a variable", Expressions, "_name", _constants_first
+    ),
+    constant(
+        "inner_constant",
+        "LANG-02.3-05",
+        "takes a constant for the name that hides it, in a block",
+        Expressions,
+        "_name",
+        _inner_constant,
     ),
     constant("one_space", "LANG-02.3-05", "shares constants among modules", ModuleLowering, "_declare", _in_one_space),
     constant("circles", "LANG-02.3-05", "lets a constant depend on itself", ModuleLowering, "constant", _with_circles),

@@ -18,6 +18,7 @@ from tessera_reference.ir import attributes as ir_attributes
 from tessera_reference.ir import verifier
 from tessera_reference.ir import verifier as ir_profiles
 from tessera_reference.language import modules, scope, values
+from tessera_reference.language.statements import Statements
 from tessera_reference.numerics import arithmetic
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.trees import pairwise
@@ -104,7 +105,20 @@ def profiles(name: str, clause: str, description: str, *arguments: str) -> Viola
     )
 
 
+def _outer_profile(self: Statements, call: Any, first: bool) -> None:
+    if self.scope.parent is None or self.scope.parent.parent is None:
+        _profile(self, call, first)
+
+
+_profile = Statements._profile
 PROFILES = [
+    replaced(
+        "LANG-02-07",
+        "passes over a profile in a block of a block",
+        make,
+        (Statements, "_profile", _outer_profile),
+        name="outer_profile",
+    ),
     profiles("faster", "LANG-10-04", "knows a profile called faster", "faster", "fast", "deterministic", "strict"),
     replaced(
         "LANG-11-16",

@@ -7,14 +7,17 @@ Each is the reference behind a filter that knows one pattern of source text. `re
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.dsl import DTYPES, RESERVED
 from tessera_conformance.protocol import Diagnostic
 from tessera_conformance.strength import Violation, replaced
-from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.adapter import ReferenceAdapter, make
+from tessera_reference.language import values
+from tessera_reference.language.parser import Lexer, Token
+from tessera_reference.numerics.formats import DType
 
 Reading = Callable[[str], str]
 
@@ -80,6 +83,30 @@ WORDS = [
     for number, word in enumerate(RESERVED, start=8)
 ]
 
+TOKENS, FLOATING = Lexer.__iter__, values.floating
+FEW_DIGITS = 20
+
+
+def of_length(length: int) -> Callable[[Lexer], Iterator[Token]]:
+    """Cut names to so many characters."""
+
+    def tokens(self: Lexer) -> Iterator[Token]:
+        for token in TOKENS(self):
+            if token.type == "IDENT":
+                token.value = token.value[:length]
+            yield token
+
+    return tokens
+
+
+def of_few_digits(text: str, negative: bool, dtype: DType) -> float:
+    """Read at most so many digits behind the point."""
+    whole, point, rest = text.partition(".")
+    digits = re.match("[0-9]*", rest)
+    assert digits is not None
+    return FLOATING(whole + point + digits[0][:FEW_DIGITS] + rest[digits.end() :], negative, dtype)
+
+
 LEXER = [
     rewrites("hyphens", "LANG-02.1-01", "takes a hyphen in a name", r"\blet (\w+)-(\w+):", r"let \1_\2:"),
     refuses("capitals", "LANG-14.1-01", "knows no capital at the start of a name", r"\blet [A-Z]\w*:"),
@@ -111,7 +138,16 @@ LEXER = [
     refuses("comment_lines", "LANG-02.1-07", "wants a block comment on one line", r"/\*[^*]*\n"),
     rewrites("nested_comments", "LANG-14.1-10", "nests block comments", r"/\*[^*]*/\*[^*]*\*/ \*/", ""),
     refuses("carriage_return", "LANG-14.1-05", "does not take a carriage return for white space", r"\r"),
-]
+    rewrites("carriage_returns", "LANG-02.1-06", "takes a carriage return before a newline for the newline",
+             r"\r\n", "\r"),
+    *(
+        replaced("LANG-02.1-01", f"tells names apart by {length} characters", make,
+                 (Lexer, "__iter__", of_length(length)), name=f"names_of_{length}")
+        for length in (31, 63, 255)
+    ),
+    replaced("LANG-02.1-03", "reads 20 digits behind the point of a literal", make,
+             (values, "floating", of_few_digits), name="digits"),
+]  # fmt: skip
 
 TYPES = [
     refuses(f"no_{dtype}", f"LANG-02.2-{number:02}", f"does not know {dtype}", rf"(?:\b|x){dtype}\b", "types")

@@ -177,7 +177,14 @@ def never_down(x: Array, selection: Any) -> Array:
     return Array(x.dtype, found[tuple(slice(None, None, -1 if step < 0 else 1) for step in steps)].copy())
 
 
+def by_low_bits(x: Array, indices: Array, axis: int) -> Array:
+    if indices.dtype.bits == 64:
+        indices = Array(indices.dtype, (indices.values & 0xFFFFFFFF).astype(np.int64))
+    return GATHERED(x, indices, axis)
+
+
 PARTS = [
+    moves("by_low_bits", "gather", "gathered", "gathers by the low 32 bits of an index", by_low_bits, "LANG-12-01"),
     moves("gather_clamps", "gather", "gathered", "clamps indices", clamped, CALLS),
     moves("gather_counts_from_the_end", "gather", "gathered", "counts indices from the end", from_the_end, CALLS),
     moves("gather_fills", "gather", "gathered", "gathers zeros from outside", filled, CALLS),
@@ -209,6 +216,11 @@ def two_parts(parts: Sequence[Array], axis: int) -> Array:
     return CONCATENATED([*parts[:2], *(parts[1] for _ in parts[2:])], axis) if parts[1:] else found
 
 
+def fifth_before_fourth(parts: Sequence[Array], axis: int) -> Array:
+    alike = len(parts) > 4 and parts[-1].shape == parts[-2].shape
+    return CONCATENATED([*parts[:-2], parts[-1], parts[-2]] if alike else parts, axis)
+
+
 CONCATENATED, PADDED = moving.concatenated, moving.padded
 
 
@@ -225,6 +237,11 @@ def by_the_edge(x: Array, low: Sequence[int], high: Sequence[int], value: Any) -
     if not x.values.size:
         return PADDED(x, low, high, value)
     return Array(x.dtype, np.pad(x.values, list(zip(low, high, strict=True)), mode="edge"))
+
+
+def third_padded_in_front(x: Array, low: Sequence[int], high: Sequence[int], value: float) -> Array:
+    both = [before + behind for before, behind in zip(low, high, strict=True)]
+    return PADDED(x, (*low[:2], *both[2:]), (*high[:2], *[0] * len(both[2:])), value)
 
 
 def last_axis_first(x: Array, low: Sequence[int], high: Sequence[int], value: Any) -> Array:
@@ -264,6 +281,9 @@ JOINING = [
     moves("concat_backwards", "concat", "concatenated", "joins the last part first", joined_backwards),
     moves("concat_flat", "concat", "concatenated", "joins along the first axis always", joined_flat),
     moves("concat_of_two", "concat", "concatenated", "joins two parts only", two_parts),
+    moves("fifth_before_fourth", "concat", "concatenated", "exchanges the last two of five parts or more",
+          fifth_before_fourth),
+    moves("third_padded_in_front", "pad", "padded", "pads the third dimension in front alone", third_padded_in_front),
     moves("pad_ends_swapped", "pad", "padded", "pads the other end", framed(
         lambda low, high, value: (high, low, value))),
     moves("pad_with_zero", "pad", "padded", "pads with 0", framed(lambda low, high, value: (low, high, 0))),

@@ -255,7 +255,15 @@ def kept(x: Array) -> Array:
     return Array(x.dtype, without_subnormals(x.values, x.dtype))
 
 
+def one_for_nothing(operator: Any, a: Array, b: Array) -> Array:
+    if 0 in (a.values.size, b.values.size) and () in (a.shape, b.shape):
+        return Array(a.dtype, np.zeros(1, a.dtype.carrier))
+    return ROUNDED_ONCE(operator, a, b)
+
+
 OPERATORS = [
+    changed("LANG-03.2-02", "one_for_nothing", "makes one element of a scalar and none",
+            (arithmetic, "_rounded_once", one_for_nothing)),
     computed("LANG-02.3-61", "half_away_fp32", "rounds ties of fp32 away from zero", in_fp32(half_away)),
     computed("LANG-02.3-62", "truncated_fp32", "truncates fp32", in_fp32(toward_zero)),
     computed("LANG-02.3-63", "tf32_for_fp32", "keeps ten fraction bits of fp32", in_fp32(as_tf32)),

@@ -339,6 +339,19 @@ def finite_maximum(values: Values) -> Values:
     return np.where(np.isfinite(largest), largest, np.zeros_like(largest))
 
 
+def kept_behind(reduced: Array, axis: int, keepdims: bool) -> Array:
+    return RESULT(reduced, reduced.rank if reduced.rank > 2 else axis, keepdims)
+
+
+RESULT = reductions._result
+KEPT_BEHIND = changed(
+    "LANG-02-04",
+    "kept_behind",
+    "keeps the axis of a reduction of rank 4 as the last one",
+    (reductions, "_result", kept_behind),
+)
+
+
 def argmax_in_fp64(x: Array, axis: int, keepdims: bool = False) -> Array:
     if x.dtype.name == "int64":
         x = Array(dtype("fp64"), x.values.astype(np.float64))

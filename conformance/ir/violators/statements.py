@@ -10,10 +10,11 @@ from tessera_reference.adapter import make
 from tessera_reference.graph.control import Assert, AssertionFailed, If
 from tessera_reference.graph.interpreter import Interpreter
 from tessera_reference.language import statements
+from tessera_reference.language.modules import FunctionLowering
 from tessera_reference.language.scope import Scope
 from tessera_reference.language.statements import Statements
 
-from .control_flow import both_branches, runs
+from .control_flow import both_branches, exchanged, runs
 from .language_syntax import refuses, rewrites
 
 SEMICOLONS = [
@@ -65,7 +66,16 @@ def _keep_first(self: Statements, assign: Any) -> None:
         self.expressions.lower(assign.value)
 
 
-_assign, _assign_statement = Scope.assign, Statements._assign
+def depth_of(scope: Scope) -> int:
+    """The blocks around a scope."""
+    return 0 if scope.parent is None else 1 + depth_of(scope.parent)
+
+
+def _not_from_deep(self: Scope, name: str) -> Any:
+    return self.parent.find(name) if self.parent is not None and depth_of(self) > 2 else _outside(self, name)
+
+
+_assign, _assign_statement, _outside = Scope.assign, Statements._assign, Scope.outside
 
 
 def assigning(name: str, description: str, owner: type, method: str, instead: Any) -> Violation:
@@ -76,6 +86,7 @@ def assigning(name: str, description: str, owner: type, method: str, instead: An
 ASSIGNMENTS = [
     assigning("shared_storage", "assigns to every name that holds the same value", Scope, "assign", _to_every_name),
     assigning("local", "declares a name that an inner block assigns", Statements, "_assign", _assign_inside),
+    assigning("not_from_deep", "forgets what is assigned three blocks deep", Scope, "outside", _not_from_deep),
     assigning("first_value", "keeps the first value of a name", Statements, "_assign", _keep_first),
     replaced(
         "LANG-02.3-19",
@@ -85,6 +96,26 @@ ASSIGNMENTS = [
         name="untyped_literals",
     ),
     rewrites("walrus", "LANG-02.3-19", "takes := for an assignment", r"(\b\w+) := ", r"\1 = "),
+]
+
+
+# Returns
+
+
+def _returned_exchanged(self: FunctionLowering, *arguments: Any) -> Any:
+    present = _returned(self, *arguments)
+    return None if present is None else exchanged(present, lambda value: value.type)
+
+
+_returned = FunctionLowering._returned_values
+RETURNS = [
+    replaced(
+        "LANG-02.3-28",
+        "exchanges the last two of several returned values",
+        make,
+        (FunctionLowering, "_returned_values", _returned_exchanged),
+        name="returned_exchanged",
+    )
 ]
 
 

@@ -32,6 +32,11 @@ def elements(type_name: str, *values: float) -> bytes:
     return struct.pack(f"<{len(values)}{FORMATS[type_name]}", *values)
 
 
+def wrapped(number: int) -> int:
+    """Return the int32 that has the low 32 bits of a number."""
+    return (number + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
 def values_of(type_name: str, data: bytes) -> list[float]:
     """The elements that bytes of memory hold."""
     form = FORMATS[type_name]

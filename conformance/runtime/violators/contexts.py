@@ -23,7 +23,7 @@ from .changes import (
 )
 
 ROOM = 64
-"""So many objects of a kind a runtime makes that never reuses the place of one."""
+"""The number of objects that a runtime can make which never reuses the place of an ended one."""
 NOT_INITIALIZED = "TESS_ERR_NOT_INITIALIZED"
 
 

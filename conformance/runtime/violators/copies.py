@@ -32,7 +32,7 @@ CHANGES: dict[str, tuple[str, Callable[[Given], dict[str, Any]]]] = {
 }
 
 LARGE = 4096
-"""Bytes from which on a copy goes another way."""
+"""The number of bytes above which a copy is a large one."""
 
 LARGE_CHANGES: dict[str, tuple[str, Callable[[Given], dict[str, Any]]]] = {
     "large_source_rounded": (

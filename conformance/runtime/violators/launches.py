@@ -7,14 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 from tessera_conformance.adapter import Refusal
-from tessera_conformance.strength import Violation
+from tessera_conformance.strength import Violation, replaced
 from tessera_reference.abi.fatbin import KernelEntry
+from tessera_reference.abi.parameters import unpack
 from tessera_reference.numerics.array import Array
 from tessera_reference.runtime import calls, launches
 from tessera_reference.runtime.launches import LaunchWork
-from tessera_reference.runtime.streams import Stream
+from tessera_reference.runtime.streams import Stream, Work
 
-from .changes import INVALID, Call, Given, answering, at_once, refusing
+from .changes import INVALID, BuildsOnce, Call, Given, answering, at_once, refusing
 from .order import broken
 
 LAUNCH = "tessLaunch"
@@ -199,7 +200,18 @@ def marked_buffer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     return answer
 
 
+def forty_arguments(layout: Any, buffer: bytes) -> Any:
+    return tuple(value if place < 40 else 0 for place, value in enumerate(unpack(layout, buffer)))
+
+
 ARGUMENTS = [
+    replaced(
+        "RT-10.1-13",
+        "gives a kernel 40 arguments, and zeros for those behind them",
+        BuildsOnce,
+        (launches, "unpack", forty_arguments),
+        name="forty_arguments",
+    ),
     broken("RT-04.5-17", "offset_lost", "takes a pointer for its allocation", calls, "tensors_of", offset_lost),
     broken("RT-04.5-17", "exact_size", "refuses the rounded size", calls, "argument_bytes", exact_size),
     broken("RT-04.5-17", "any_size", "takes a buffer that is too short", calls, "argument_bytes", any_size),
@@ -236,6 +248,26 @@ ARGUMENTS = [
     ),
     broken("RT-10.2-02", "one_result", "writes one result", LaunchWork, "_executed", one_result),
     answering("RT-10.2-02", "marked_buffer", "leaves a mark in the argument buffer", LAUNCH, marked_buffer),
+]
+
+
+# Queues
+
+
+def queued_behind_few(self: Stream, work: Work) -> None:
+    if not isinstance(work, LaunchWork) or len(self.queued) < 1000:
+        ENQUEUE(self, work)
+
+
+ENQUEUE = Stream.enqueue
+QUEUED = [
+    replaced(
+        "RT-04.3-10",
+        "drops launches behind a thousand that are queued",
+        BuildsOnce,
+        (Stream, "enqueue", queued_behind_few),
+        name="a_thousand_queued",
+    ),
 ]
 
 

@@ -8,7 +8,7 @@ from unittest import mock
 
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import replaced, violates
-from tessera_reference.mesh.memory import Allocation, Capacity
+from tessera_reference.mesh.memory import AddressRange, Allocation, Capacity
 
 from .changes import INVALID, BuildsOnce, Call, Given, accepting, answering, refusing, without_waiting
 
@@ -43,7 +43,20 @@ class Overlapping(BuildsOnce):
         return super().session_reset()
 
 
+def among_few(self: AddressRange, size: int, function: str) -> int:
+    live = [allocation for allocation in self._allocations if not allocation.freed and allocation.space == "device"]
+    return live[-1].address if len(live) >= 500 else PLACE(self, size, function)
+
+
+PLACE = AddressRange.place
 ALLOCATED = [
+    replaced(
+        "RT-04.4-14",
+        "gives the last memory again where there are 500 allocations",
+        BuildsOnce,
+        (AddressRange, "place", among_few),
+        name="few_allocations",
+    ),
     accepting(
         "RT-04.4-14",
         "rounded_down",

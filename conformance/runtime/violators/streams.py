@@ -6,9 +6,11 @@ from typing import Any
 from unittest import mock
 
 from tessera_conformance.adapter import Refusal
-from tessera_reference.runtime.streams import Stream
+from tessera_conformance.strength import replaced
+from tessera_reference.runtime.launches import LaunchWork
+from tessera_reference.runtime.streams import CopyWork, Stream, Work
 
-from .changes import INVALID, Answer, Call, Given, answering, null, refusing
+from .changes import INVALID, Answer, BuildsOnce, Call, Given, answering, null, refusing
 
 
 def one_a_mesh(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
@@ -18,7 +20,20 @@ def one_a_mesh(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     return call(**given)
 
 
+def queued_by_few(self: Stream, work: Work) -> None:
+    if not isinstance(work, LaunchWork | CopyWork) or list(self.mesh.streams).index(self.handle) < 32:
+        ENQUEUE(self, work)
+
+
+ENQUEUE = Stream.enqueue
 CREATED = [
+    replaced(
+        "RT-04.3-11",
+        "drops the work of the streams of a mesh behind the 32nd",
+        BuildsOnce,
+        (Stream, "enqueue", queued_by_few),
+        name="few_streams",
+    ),
     answering("RT-04.3-11", "one_a_mesh", "has one stream a mesh", "tessStreamCreate", one_a_mesh),
     answering("RT-04.3-11", "null_stream", "gives a stream that is NULL", "tessStreamCreate", null("stream")),
     refusing(
@@ -69,6 +84,11 @@ def one_event(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     return {"event": live[0][0]} if live else call(**given)
 
 
+def one_of_64_events(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    live = adapter.runtime.handles.live("event")
+    return {"event": live[0][0]} if len(live) >= 64 else call(**given)
+
+
 def unless(recorded: bool) -> Answer:
     """Refuse events that were recorded, or, with False, those that were never recorded."""
 
@@ -96,6 +116,7 @@ def all_events(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 EVENTS = [
     answering("RT-04.3-13", "one_event", "has one event", "tessEventCreate", one_event),
+    answering("RT-04.3-13", "few_events", "gives an old event where there are 64", "tessEventCreate", one_of_64_events),
     answering("RT-04.3-13", "null_event", "gives an event that is NULL", "tessEventCreate", null("event")),
     answering("RT-04.3-13", "with_a_mesh", "creates events only where there is a mesh", "tessEventCreate", with_a_mesh),
     answering("RT-04.3-13", "recorded_once", "records an event once", "tessEventRecord", unless(True)),

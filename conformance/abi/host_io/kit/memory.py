@@ -100,9 +100,12 @@ class MemoryHost(Host):
         completed = list(zip(messages, answered.completions, strict=True))
         refused = [message for message, completion in completed if not completion["ok"]]
         self.succeeded += [message for message, completion in completed if completion["ok"]]
-        never_null = all(map(has_null, refused)) and not any(map(has_null, self.succeeded))
-        self.check.reading("AMB-HIO-37", "null refused", bool(refused) and never_null)
-        self.check.reading("AMB-HIO-38", "aligned to the element", bool(refused) and all(map(is_unaligned, refused)))
+        for interpretation, alternative, lacking in (
+            ("AMB-HIO-37", "null refused", has_null),
+            ("AMB-HIO-38", "aligned to the element", is_unaligned),
+        ):
+            follows = all(map(lacking, refused)) and not any(map(lacking, self.succeeded))
+            self.check.reading(interpretation, alternative, bool(refused) and follows)
         for message, completion in completed:
             what = f"success of {message['msg_type']} {message['request_id']} ({completion['error_code']})"
             self.check.equal(completion["ok"], True, what)

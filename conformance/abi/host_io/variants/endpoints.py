@@ -298,7 +298,7 @@ def pair_in(frame: str) -> tuple[Any, Any] | None:
 
 
 def launch_what_exists(machine: Machine, request: Any) -> Any:
-    """Run the shards that are sound, in order, and tell the first fault or failure."""
+    """Run the shards that are sound, in order, and return the first fault or failure."""
     kernel = launches._kernel_of(machine, request.kernel_ref)
     shards = [launches._shards(at, one) for at, one in enumerate(request.args) if isinstance(one, TensorArgument)]
     branches: list[Branch] = []

@@ -264,7 +264,7 @@ def one_launch_for_all(
 
 
 def all_at_once(host: Bridge, requests: Sequence[Request], buffers: Mapping[Pair, bytes] | None = None) -> Brought:
-    """However many requests the queue of the endpoint takes."""
+    """Send all requests at once, however few the queue of the endpoint takes."""
     shared = host.endpoint.share(buffers or {})
     frames = [bridge.write_frame(_value_of(request)) for request in requests]
     answers = host.endpoint.exchange(frames)

@@ -121,6 +121,15 @@ def numbered_code(machine: Machine, kernel: Kernel, request: KernelLaunch, task:
     return RequestFailed(ErrorCode.UNSUPPORTED, "an odd PE failed") if odd else failure
 
 
+def fault_before_refusal(machine: Machine, request: KernelLaunch) -> Any:
+    for argument in request.args:
+        if isinstance(argument, TensorArgument):
+            for shard in argument.tensor_pa_map.shards:
+                if (failure := machine.failure_of(Place(shard.sip, shard.cube, shard.pe))) is not None:
+                    raise failure
+    return _launch(machine, request)
+
+
 def sticky(self: Machine, place: Place) -> RequestFailed | None:
     broken = self.__dict__.setdefault("broken", set())
     broken |= self.failing
@@ -161,6 +170,12 @@ FAILURES = [
         (launches, "sorted", highest_first),
     ),
     changed("HIO-D4-07", "code_of_the_pe", "the code hangs on the PE", (launches, "_run", numbered_code)),
+    changed(
+        "HIO-D4-07",
+        "fault_before_refusal",
+        "runs nothing, and reports a PE that fails instead of a refused address",
+        (endpoint, "launch", fault_before_refusal),
+    ),
     changed("HIO-D7-44", "sticky_fault", "a PE that failed once fails for ever", (Machine, "failure_of", sticky)),
 ]
 
