@@ -14,7 +14,7 @@ from tessera_conformance.strength import Violation
 from tessera_reference.adapter import collectives
 from tessera_reference.collectives import travel as progress
 from tessera_reference.collectives.delivery import Sent
-from tessera_reference.collectives.travel import Transfer
+from tessera_reference.collectives.travel import Cut, Transfer
 
 from ...ir.violators.changes import changed
 
@@ -87,8 +87,8 @@ def with_links(**change: int) -> Callable[..., Any]:
     return way
 
 
-def ignoring_down(*arguments: Any, down: Any = (), **options: Any) -> Any:
-    return TRAVEL(*arguments, **options)
+def ignoring_down(*arguments: Any, cuts: Sequence[Cut] = (), **options: Any) -> Any:
+    return TRAVEL(*arguments, cuts=[cut for cut in cuts if cut.at], **options)
 
 
 def by_host(topology: Any, source: int, target: int, path: str, down: frozenset[str]) -> Any:

@@ -243,13 +243,13 @@ class CollectivesMethods(SessionState):
         """All transfers, in order of arrival or loss."""
         require_known("collective", "operation", operation, OPERATIONS)
         require_known("collective", "path", path, ("auto", *PATHS))
-        machine, cut = topology_of(topology), frozenset(down)
+        machine = topology_of(topology)
         links = tuple(link.name for link in machine.links)
-        failing = [Cut(**members) for members in cuts]
+        failing = [*(Cut(0, link) for link in down), *(Cut(**members) for members in cuts)]
         for failure in failing:
             require_within("collective", f"time of the cut of {failure.link}", failure.at, 0, _LATEST)
-        for name in (*down, *(failure.link for failure in failing)):
-            require_known("collective", "link", name, links)
+        for failure in failing:
+            require_known("collective", "link", failure.link, links)
         used = [device.id for device in machine.devices] if devices is None else list(devices)
         if len(set(used)) != len(used):
             raise invalid("collective", f"devices {used}", "each once")
@@ -257,10 +257,10 @@ class CollectivesMethods(SessionState):
         used = [transfer for node in nodes for transfer in node]
         require_within("collective", "root", root, 0, len(used) - 1)
         sent = messages(operation, algorithm, len(used), count, root=root, per_node=len(nodes[0]), chunk=chunk)
-        if algorithm not in (possible := algorithms(machine, used, cut)) and possible:
+        if algorithm not in (possible := algorithms(machine, used, frozenset(down))) and possible:
             subject = f"algorithm {algorithm!r} for devices {used}"
             raise unsupported(operation, subject, f"one of {', '.join(possible)}")
-        transfers = travel(machine, used, sent, element_bytes, chunk=chunk, down=cut, path=path, cuts=failing)
+        transfers = travel(machine, used, sent, element_bytes, chunk=chunk, path=path, cuts=failing)
         extra = {"trace": chunk_trace(operation, transfers, used, element_bytes, chunk, machine.links)} if trace else {}
         duration = max((transfer.end for transfer in transfers), default=0)
         return {"transfers": [_delivered_message(transfer) for transfer in transfers], "duration": duration, **extra}

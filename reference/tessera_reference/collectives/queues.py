@@ -225,9 +225,8 @@ class _Flight:
 
 @dataclass(eq=False)
 class _State:
-    """The progress of a unit: the devices on which it runs or has run, and those on which it has ended."""
+    """The progress of a unit: the ranks on which it has ended, and the chunks that were issued and that arrived."""
 
-    started: set[int] = field(default_factory=set)
     ended: set[int] = field(default_factory=set)
     issued: int = 0
     arrived: int = 0
@@ -253,7 +252,7 @@ class _Queues:
         self._events = Mailbox(self._engine, "events of the queues")
         self._states = {unit.id: _State() for unit in units}
         order = sorted(units, key=lambda unit: -unit.priority)
-        self._computations = [unit for unit in order if isinstance(unit, Compute)]
+        self._computations = [(unit, rank) for unit in order if isinstance(unit, Compute) for rank in unit.ranks]
         self._collectives = [unit for unit in order if isinstance(unit, Collective)]
         self._busy: set[int] = set()
         self._inflight = [0] * len(devices)
@@ -336,21 +335,15 @@ class _Queues:
 
     def _compute_one(self, now: int) -> bool:
         """Start the first computation whose device is free and whose values are there."""
-        for unit in self._computations:
-            state = self._states[unit.id]
-            for rank in unit.ranks:
-                free = rank not in self._busy and rank not in state.started
-                if free and all(self._is_there(earlier, unit, rank) for earlier in unit.after):
-                    self._compute(unit, rank, now)
-                    return True
+        for place, (unit, rank) in enumerate(self._computations):
+            if rank not in self._busy and all(self._is_there(earlier, unit, rank) for earlier in unit.after):
+                del self._computations[place]
+                self._compute(unit, rank, now)
+                return True
         return False
 
     def _compute(self, unit: Compute, rank: int, now: int) -> None:
         self._busy.add(rank)
-        started = self._states[unit.id].started
-        started.add(rank)
-        if len(started) == len(unit.ranks):
-            self._computations.remove(unit)
         end = now + unit.picoseconds
         self._engine.call_at(end, partial(self._end, unit.id, rank))
         self._slots.append(Slot(unit.id, "compute", self._devices[rank], None, now, end))

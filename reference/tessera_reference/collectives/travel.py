@@ -160,22 +160,21 @@ def travel(
     element_bytes: int,
     *,
     chunk: int | None = None,
-    down: frozenset[str] = frozenset(),
     path: str = "auto",
     cuts: Sequence[Cut] = (),
 ) -> list[Transfer]:
     """The messages of ranks on these devices, in the order in which they arrive; chunks do not wait for one another.
 
-    `sent` is in order of steps. Links that are `down` were never up, those of `cuts` fail midway; messages lost on them
-    are listed beside those sent again. Raises `Failure` with TESS_ERR_LAUNCH_FAILED where devices are cut off.
+    `sent` is in order of steps. The links of `cuts` fail, at 0 before anything leaves; messages lost on them are listed
+    beside those sent again. Raises `Failure` with TESS_ERR_LAUNCH_FAILED where devices are cut off.
     """
     engine, done = Engine(), list[Transfer]()
-    progress = Progress(engine, topology, lambda part, transfer: done.append(transfer), down, path, cuts)
+    progress = Progress(engine, topology, lambda part, transfer: done.append(transfer), path, cuts)
     for part, together in groupby(sent, lambda message: message.first // chunk if chunk else 0):
         progress.add(part, devices, together, element_bytes)
     progress.start()
     engine.run()
-    return sorted((*done, *progress.lost), key=lambda transfer: transfer.end) if progress.lost else done
+    return sorted((*done, *progress.lost), key=lambda transfer: transfer.end)
 
 
 class Progress:
@@ -190,7 +189,6 @@ class Progress:
         engine: Engine,
         topology: Topology,
         arrived: Callable[[Part, Transfer], None],
-        down: frozenset[str] = frozenset(),
         path: str = "auto",
         cuts: Sequence[Cut] = (),
     ) -> None:
@@ -199,7 +197,7 @@ class Progress:
         self._topology = topology
         self._arrived = arrived
         self._path = path
-        self._down = down.union(cut.link for cut in cuts if cut.at <= 0)
+        self._down = frozenset(cut.link for cut in cuts if cut.at <= 0)
         self._cuts = deque(sorted(cut for cut in cuts if cut.at > 0))
         self._lanes = {(link.name, end): _Lane(link.credits) for link in topology.links for end in (link.a, link.b)}
         self._ways: dict[tuple[int, int], tuple[Route, tuple[_Lane, ...]]] = {}
