@@ -17,7 +17,8 @@ ROOM = ROOT / "reference" / "tessera_reference" / "host_io"
 
 HEAD = '''"""The messages between host and IO_CPU, typed (the Host - IO_CPU document, D3 to D7).
 
-Written by `docs/draw_host_messages.py` from `schemas/host_io.schema.json`; not edited by hand.
+Written by `docs/draw_host_messages.py` from `schemas/host_io.schema.json`; not edited by hand. The page of that schema,
+`docs/host_messages.md`, says what each member is, with its clauses.
 """
 
 from __future__ import annotations
@@ -36,7 +37,6 @@ One JSON object a line; `schemas/host_io.schema.json` is the contract, and this 
 """
 
 RESPONSES = ("response", "completion", "refusal")
-WIDTH = 120
 PLAIN = {"integer": "int", "number": "int | Decimal", "boolean": "bool", "string": "str", "object": "Mapping[str, Any]"}
 
 
@@ -98,23 +98,16 @@ def module(messages: Messages) -> str:
 
 def dataclass_text(messages: Messages, node: Mapping[str, Any]) -> str:
     """One class."""
-    lines = [f"\n\n@dataclass(frozen=True)\nclass {class_name(node)}:\n{docstring(node)}\n"]
+    clauses = ", ".join(node.get("x-clauses", ()))
+    described = f"{node['description'].removesuffix(')')}; {clauses})" if clauses else node["description"]
+    lines = [f'\n\n@dataclass(frozen=True)\nclass {class_name(node)}:\n    """{described}."""\n']
     for name, member, required in messages.members(node):
         if "const" in member:
             lines.append(f"    {name}: ClassVar[str] = {json.dumps(member['const'])}")
         else:
             default = "" if required else f" = {json.dumps(member['default']) if 'default' in member else None}"
             lines.append(f"    {name}: {messages.python_type(member, required)}{default}")
-        lines.append(docstring(member))
     return "\n".join(lines) + "\n"
-
-
-def docstring(node: Mapping[str, Any]) -> str:
-    """The description and its clauses, on one line where they fit."""
-    told, clauses = node["description"], ", ".join(node.get("x-clauses", ()))
-    beside = f"{told[:-1]}; {clauses})" if told.endswith(")") else f"{told} ({clauses})"
-    short = f'    """{beside if clauses else told}."""'
-    return short if len(short) <= WIDTH else f'    """{told}.\n\n    {clauses}."""'
 
 
 def json_type(node: Mapping[str, Any]) -> str:

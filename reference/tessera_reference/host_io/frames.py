@@ -86,14 +86,6 @@ class InvalidFrame(Exception):
 # Numbers of messages as elements of a dtype: exact, then rounded once, to nearest even (AMB-HIO-06, AMB-HIO-36).
 
 
-INTEGERS = {
-    "u8": (0, 2**8 - 1),
-    "u16": (0, 2**16 - 1),
-    "u32": (0, 2**32 - 1),
-    "i32": (-(2**31), 2**31 - 1),
-    "i64": (-(2**63), 2**63 - 1),
-}
-"""The least and the largest of each integer dtype."""
 FLOATS = {"fp16": DTYPES["fp16"], "fp32": DTYPES["fp32"]}
 
 _BEYOND = 64
@@ -456,12 +448,15 @@ def _require_scalar(field: str, scalar: ScalarArgument) -> None:
 
 def _require_fit(field: str, value: int | Decimal, dtype: str, clause: str) -> None:
     """A whole number in the range of an integer dtype, or a number that a floating dtype can round (AMB-HIO-06)."""
-    if dtype in INTEGERS:
-        least, most = INTEGERS[dtype]
-        if not isinstance(value, int) or not least <= value <= most:
-            _refuse(field, f"is {value}, expected a whole number from {least} to {most}", clause)
-    elif math.isinf(rounded(value, dtype)):
-        _refuse(field, f"is {value}, which no finite {FLOATS[dtype].name} is nearest to", clause)
+    if dtype in FLOATS:
+        if math.isinf(rounded(value, dtype)):
+            _refuse(field, f"is {value}, which no finite {FLOATS[dtype].name} is nearest to", clause)
+        return
+    count = 1 << 8 * _SIZES[dtype]
+    least = -count // 2 if dtype.startswith("i") else 0
+    most = least + count - 1
+    if not isinstance(value, int) or not least <= value <= most:
+        _refuse(field, f"is {value}, expected a whole number from {least} to {most}", clause)
 
 
 def _require_range(field: str, first: int, count: int, clause: str) -> None:

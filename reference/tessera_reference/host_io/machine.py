@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from importlib.resources import files
+from itertools import product, starmap
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -263,10 +264,7 @@ class Machine:
 
     def places(self) -> Iterator[Place]:
         """Every PE, in order."""
-        size = self.size
-        for sip in range(size.sips):
-            for cube in range(size.cubes):
-                yield from (Place(sip, cube, pe) for pe in range(size.pes))
+        yield from starmap(Place, product(range(self.size.sips), range(self.size.cubes), range(self.size.pes)))
 
     def has(self, place: Place) -> bool:
         """True if there is such a PE."""
