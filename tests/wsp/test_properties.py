@@ -66,6 +66,18 @@ def test_deadlocks_are_reported_alike(name: str) -> None:
     assert result_of(program, SIMULATOR) == result_of(program, "cpu_sim")
 
 
+@pytest.mark.parametrize("target", [SIMULATOR, HOST_GRAPH])
+def test_an_error_of_a_process_ends_a_run_on_the_device(target: str) -> None:
+    """Where the host builds the whole graph of tasks, no instant comes after it."""
+    program = Program("p")
+    kernel, zero = program.kernel("k", cycles=3, by="scalar"), program.symbol("zero", 0)
+    with program.process("p"):
+        program.task(kernel, 1)
+        program.task(kernel, zero // zero)
+    error = result_of(program, target)["error"]
+    assert (error["code"], error["statement"]) == ("DIVISION_BY_ZERO", "body/1")
+
+
 @settings(max_examples=60, deadline=None)
 @given(packages, sizes, st.integers(0, 2**32))
 def test_the_device_gives_what_cpu_sim_gives_of_random_programs(

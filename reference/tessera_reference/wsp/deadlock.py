@@ -39,63 +39,63 @@ def report(package: Package, state: Result) -> dict[str, Any]:
         name: {"size": size, "used": statistics["used"][name], "high_water": statistics["high_water"][name]}
         for name, size in waiting["sizes"].items()
     }
-    spinning = waiting["spinning"]
-    return ({} if spinning < 0 else {"spinning": package.processes[spinning].name}) | {
+    spinning = {} if waiting["spinning"] is None else {"spinning": waiting["spinning"]}
+    return spinning | {
         "time": waiting["time"],
         "window": resources["task_ring"],
         "resources": resources,
         "channels": [
             {
-                "name": channel.name,
+                "name": name,
                 "state": "full" if at["senders"] else "empty",
                 "capacity": at["capacity"],
                 "tokens": at["tokens"],
                 "closed": at["producers"] == 0,
             }
-            for channel, at in zip(package.channels, waiting["channels"], strict=True)
+            for name, at in waiting["channels"].items()
             if at["takers"] or at["senders"]
         ],
-        "waiting": list(_waiting(package, waiting)),
+        "waiting": list(_waiting(waiting)),
         "cycle": first_cycle(_wait_graph(package, waiting)),
         "scopes": [
-            {"process": process.name, "depth": len(scopes), "held": sum(held["task_ring"] for held in scopes)}
-            for process, at in zip(package.processes, waiting["processes"], strict=True)
+            {"process": name, "depth": len(scopes), "held": sum(held["task_ring"] for held in scopes)}
+            for name, at in waiting["processes"].items()
             if (scopes := at["scopes"])
         ],
         "held_by_scopes": _wants_what_scopes_hold(waiting),
     }
 
 
-def _waiting(package: Package, waiting: Result) -> Iterator[dict[str, Any]]:
+def _waiting(waiting: Result) -> Iterator[dict[str, Any]]:
     """Every process that waits, then every task that does, with the reason."""
-    for process, at in zip(package.processes, waiting["processes"], strict=True):
+    for name, at in waiting["processes"].items():
         if at["waiting"] is not None:
-            yield {"process": process.name, **at["waiting"]}
+            yield {"process": name, **at["waiting"]}
     empty = _awaited_channels(waiting)
     for task in waiting["tasks"]:
         reason, subject = "TASK_WAIT", "tasks"
         if task["full"] is not None:
             reason, subject = "CHANNEL_FULL_WAIT", task["full"]
         elif task["task"] in empty:
-            reason, subject = "CHANNEL_EMPTY_WAIT", package.channels[empty[task["task"]][0]].name
-        stated = {"task": task["task"], "process": package.processes[task["process"]].name}
-        yield {**stated, "statement": task["statement"], "reason": reason, "for": subject}
+            reason, subject = "CHANNEL_EMPTY_WAIT", empty[task["task"]][0]
+        yield {name: task[name] for name in ("task", "process", "statement")} | {"reason": reason, "for": subject}
 
 
-def _awaited_channels(waiting: Result) -> Mapping[int, Sequence[int]]:
+def _awaited_channels(waiting: Result) -> Mapping[int, Sequence[str]]:
     """The channels of which tasks in flight wait for tokens, by task number."""
-    channels: dict[int, list[int]] = {}
-    for place, channel in enumerate(waiting["channels"]):
+    channels: dict[int, list[str]] = {}
+    for name, channel in waiting["channels"].items():
         for number in channel["tasks"]:
-            channels.setdefault(number, []).append(place)
+            channels.setdefault(number, []).append(name)
     return channels
 
 
 def _wants_what_scopes_hold(waiting: Result) -> bool:
     """True if a process waits for a resource of which some scope holds a part."""
-    reasons = {process["waiting"]["reason"] for process in waiting["processes"] if process["waiting"] is not None}
+    processes = waiting["processes"].values()
+    reasons = {process["waiting"]["reason"] for process in processes if process["waiting"] is not None}
     resources = [resource for reason, resource in RESOURCE_OF.items() if reason in reasons]
-    return any(_held_by_scopes(process, resource) for process in waiting["processes"] for resource in resources)
+    return any(_held_by_scopes(process, resource) for process in processes for resource in resources)
 
 
 def _held_by_scopes(process: Result, resource: str) -> bool:
@@ -110,38 +110,33 @@ def _awaited(wait: Result) -> list[str]:
 
 def _wait_graph(package: Package, waiting: Result) -> dict[str, list[str]]:
     """Return the names that each process, task, channel and resource waits for, by name."""
-    names = [f"process {process.name}" for process in package.processes]
-    channels = [f"channel {channel.name}" for channel in package.channels]
-    states, tasks = waiting["processes"], waiting["tasks"]
-    graph = {name: _awaited(at["waiting"]) for name, at in zip(names, states, strict=True) if at["waiting"] is not None}
-    for place, channel in enumerate(waiting["channels"]):
+    processes, tasks = waiting["processes"], waiting["tasks"]
+    graph = {f"process {name}": _awaited(at["waiting"]) for name, at in processes.items() if at["waiting"] is not None}
+    for place, (name, channel) in enumerate(waiting["channels"].items()):
         full = channel["senders"]
-        graph[channels[place]] = [
-            name
-            for name, process, at in zip(names, package.processes, states, strict=True)
-            if not at["done"] and place in (process.consumes if full else process.produces)
-            if full or place not in at["closed"]
-        ] + [_of_task(task) for task in tasks if place in task["signals"] and not full]
-    scopes = {
-        f"scope of {process.name}": at for process, at in zip(package.processes, states, strict=True) if at["scopes"]
-    }
-    graph |= {scope: [scope.replace("scope of", "process", 1)] for scope in scopes}
+        graph[f"channel {name}"] = [
+            f"process {process.name}"
+            for process in package.processes
+            if not processes[process.name]["done"] and place in (process.consumes if full else process.produces)
+            if full or name not in processes[process.name]["closed"]
+        ] + [_of_task(task) for task in tasks if name in task["signals"] and not full]
+    graph |= {f"scope of {name}": [f"process {name}"] for name, at in processes.items() if at["scopes"]}
     for resource in RESOURCE_OF.values():
-        holders = [scope for scope, at in scopes.items() if _held_by_scopes(at, resource)]
-        graph[f"resource {resource}"] = holders + [_of_task(task) for task in _holders(waiting, resource)]
+        scopes = [f"scope of {name}" for name, at in processes.items() if _held_by_scopes(at, resource)]
+        graph[f"resource {resource}"] = scopes + [_of_task(task) for task in _holders(waiting, resource)]
     empty = _awaited_channels(waiting)
     for task in tasks:
         current = waiting["workers"][task["worker"]]
         graph[_of_task(task)] = [
             *([] if task["full"] is None else [f"channel {task['full']}"]),
-            *(channels[place] for place in empty.get(task["task"], ())),
+            *(f"channel {name}" for name in empty.get(task["task"], ())),
             *([] if current in (-1, task["task"]) else [f"task {current}"]),
         ]
     for task in tasks:
         for number in task["dependents"]:
             graph[f"task {number}"].append(_of_task(task))
-        for place in task["watchers"]:
-            graph[names[place]].append(_of_task(task))
+        for name in task["watchers"]:
+            graph[f"process {name}"].append(_of_task(task))
     return graph
 
 
@@ -299,9 +294,9 @@ class _Search:
             self.errors.append(state["error"]["code"])
         self.spent |= outcome == "unknown"
         demand = {_knob_of(name): mark for name, mark in statistics["high_water"].items()}
-        senders = [waiter["senders"] for waiter in state["waiting"]["channels"]] if "waiting" in state else None
-        for place, (name, channel) in enumerate(statistics["channels"].items()):
-            demand[capacity_of(name)] = min(channel["sent"] + (senders[place] if senders else 0), AMPLE)
+        for name, channel in statistics["channels"].items():
+            senders = state["waiting"]["channels"][name]["senders"] if "waiting" in state else 0
+            demand[capacity_of(name)] = min(channel["sent"] + senders, AMPLE)
         return Trial(outcome, demand, report(self.package, state) if outcome == "deadlock" else None)
 
 

@@ -137,8 +137,8 @@ class Agenda:
         self.now = 0
         self.outstanding = 0
         self.arrived: list[tuple[int, int]] = []
-        """The kinds and numbers of the events that the scheduler is to handle."""
-        self._doorbell = Mailbox(self.engine, "the doorbell of the scheduler")
+        """The kinds and numbers of the events of this instant that are not handled yet."""
+        self._events = Mailbox(self.engine, "the scheduler")
 
     def after(self, cycles: int, kind: int, number: int) -> None:
         """Set an event of a kind, for a task, channel or process, `cycles` from now. Raise `RunError`."""
@@ -149,29 +149,28 @@ class Agenda:
         if cycles:
             self.set_timer(time, kind, number)
         else:
-            self.arrive(kind, number)
+            self.arrived.append((kind, number))
 
     def set_timer(self, time: int, kind: int, number: int) -> None:
-        """Let an event arrive at a time."""
-        self.engine.call_at(time, partial(self.arrive, kind, number))
+        """Let the scheduler have an event at a time."""
+        self.engine.call_at(time, partial(self.report, kind, number))
 
-    def arrive(self, kind: int, number: int) -> None:
-        """An event has happened, which the scheduler is to handle."""
-        self.arrived.append((kind, number))
-        if len(self.arrived) == 1:
-            self._doorbell.put(None)
+    def report(self, kind: int, number: int) -> None:
+        """Tell the scheduler of an event."""
+        self._events.put((kind, number))
 
     async def next_instant(self) -> None:
-        """Wait until an event has arrived, and all others of its instant."""
-        await self._doorbell
+        """Wait until an event has happened, and all others of its instant."""
+        first = await self._events
         await self.engine.sleep(0)
         self.now = self.engine.now
+        self.arrived = [first, *self._events.work]
+        self._events.work.clear()
 
     def due(self) -> Sequence[tuple[int, int]]:
         """Return the kinds and numbers of the events that have arrived, in order."""
         arrived = sorted(self.arrived)
         self.arrived.clear()
-        self._doorbell.work.clear()
         self.outstanding -= len(arrived)
         return arrived
 
@@ -426,8 +425,7 @@ class Machine:
         self.workers = [WorkerState(index) for index in range(count)]
         self._place = policies.placement(policy.id, policy.parameters, self.symbols)
         self.observed: list[list[Any]] | None = None
-        self.spinning: int | None = None
-        self._stalled: dict[int, ProcessState] = {}
+        self.spinning: str | None = None
 
     # processes
 
@@ -452,14 +450,12 @@ class Machine:
         if process.waiting is None or process.waiting.reason != reason:
             self.end_wait(process)
             self.wait(process, reason, resource)
-        self._stalled[process.index] = process
 
     def freed(self) -> None:
         """Something was freed: processes that could not issue a task try again, in turn."""
-        if self._stalled:
-            for process in self._stalled.values():
+        for process in self.processes:
+            if process.waiting is not None and process.waiting.reason in RESOURCE_OF:
                 process.runnable = True
-            self._stalled.clear()
 
     def close(self, process: ProcessState, channel: int) -> None:
         """The process closes a channel, once its tasks that signal it are complete (AMB-WSP-41)."""

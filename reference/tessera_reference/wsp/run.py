@@ -307,44 +307,45 @@ def statistics(machine: Machine) -> dict[str, Any]:
 
 
 def waiting_state(machine: Machine) -> dict[str, Any]:
-    """Return the processes, channels, tasks in flight and workers of a run, by their numbers; -1 is none."""
+    """Return the processes and channels of a run by name, and its tasks in flight and workers by number; -1 is none."""
+    names = [channel.name for channel in machine.package.channels]
     return {
         "time": machine.agenda.now,
-        "spinning": -1 if machine.spinning is None else machine.spinning,
+        "spinning": machine.spinning,
         "sizes": dict(machine.resources.sizes),
-        "processes": [
-            {
+        "processes": {
+            process.name: {
                 "done": process.done,
                 "waiting": None
                 if (waiting := process.waiting) is None
                 else {"reason": waiting.reason, "for": waiting.subject, "statement": waiting.statement},
-                "closed": sorted(process.closed),
+                "closed": [names[channel] for channel in process.closed],
                 "scopes": [{pool: scope.held[pool] for pool in POOLS} for scope in process.scopes],
             }
             for process in machine.processes
-        ],
-        "channels": [
-            {
+        },
+        "channels": {
+            name: {
                 "capacity": channel.capacity,
                 "tokens": len(channel.tokens),
                 "senders": len(channel.senders),
                 "producers": channel.producers,
                 "takers": len(channel.takers),
-                "tasks": sorted(number for _, kind, number in channel.takers if kind == TASK),
+                "tasks": [number for _, kind, number in channel.takers if kind == TASK],
             }
-            for channel in machine.channels
-        ],
+            for name, channel in zip(names, machine.channels, strict=True)
+        },
         "tasks": [
             {
                 "task": task.number,
-                "process": task.process.index,
+                "process": task.process.name,
                 "statement": path_of(task.place),
                 "worker": task.worker.index,
                 "full": None if task.waiting is None else task.waiting.subject,
                 "holds": task.holds | {"ready_queue": int(task.started < 0)},
-                "signals": list(task.site.signals),
-                "dependents": sorted(other.number for other in task.dependents),
-                "watchers": sorted(other.index for other in task.watchers),
+                "signals": [names[channel] for channel in task.site.signals],
+                "dependents": [other.number for other in task.dependents],
+                "watchers": [other.name for other in task.watchers],
             }
             for task in machine.tasks.values()
         ],
@@ -448,7 +449,7 @@ class Run:
             self._launch(engine)
         before = self._instants
         with np.errstate(all="ignore"):
-            engine.run(until=lambda: self._instants > before)
+            engine.run(until=lambda: self._instants > before or self.outcome != "running")
         if self.outcome != "running":
             engine.close()
 
@@ -503,7 +504,7 @@ class Run:
         try:
             next(process.execution, None)
         except Spinning:
-            process.time, machine.spinning = machine.agenda.now, process.index
+            process.time, machine.spinning = machine.agenda.now, process.name
             raise
         except RunError as error:
             process.time = machine.agenda.now
@@ -574,9 +575,8 @@ class DeviceAgenda(Agenda):
     async def _core(self, work: Mailbox) -> None:
         while True:
             time, task = await work
-            if time > self.engine.now:
-                await self.engine.sleep_until(time)
-            self.arrive(KERNEL_ENDS, task)
+            await self.engine.sleep_until(time)
+            self.report(KERNEL_ENDS, task)
 
 
 class DeviceRun(Run):

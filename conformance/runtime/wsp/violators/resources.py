@@ -126,13 +126,10 @@ resumes_late = changed(
 
 
 def one_alone(self: Machine) -> None:
-    if not self._stalled:
-        return
-    now, stalled = self.agenda.now, self._stalled
-    resumed = self.__dict__.setdefault("resumed", {}).setdefault(now, next(iter(stalled)))
-    self._stalled = {index: process for index, process in stalled.items() if index == resumed}
-    usual_freed(self)
-    self._stalled.update((index, process) for index, process in stalled.items() if index != resumed)
+    stalled = [process for process in self.processes if process.waiting and process.waiting.reason in RESOURCE_OF]
+    first = self.__dict__.setdefault("resumed", {}).setdefault(self.agenda.now, stalled[0] if stalled else None)
+    if first in stalled:
+        first.runnable = True
 
 
 resumes_one = changed(

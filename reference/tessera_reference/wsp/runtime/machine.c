@@ -42,7 +42,7 @@ struct Process {
     const ProcessInfo *info;
     uint32_t index, pc;
     u64 time;
-    bool done, runnable, stalled, pending, without_scopes;
+    bool done, runnable, pending, without_scopes;
     Waiting waiting;
     int delivered;
     u64 token;
@@ -104,7 +104,7 @@ struct Machine {
     Channel *channels;
     Worker *workers;
     Task tasks; /* the head of the list of those in flight */
-    Vector due, stalled, free_tasks, found, assignments;
+    Vector due, free_tasks, found, assignments;
     Task **writers; /* in flight, by tensor */
     Vector *readers;
     u64 mark, scopes, task_input, key_input;
@@ -438,23 +438,15 @@ static void wsp_wake(Machine *m, Process *p) {
 
 /* A task cannot be issued; a change of the reason is another episode. */
 static void wsp_stall(Machine *m, Process *p, int reason) {
-    if (p->waiting.reason != reason) {
-        wsp_end_wait(m, &p->waiting);
-        wsp_process_waits(m, p, reason, wsp_resource_names[reason]);
-    }
-    if (p->stalled) return;
-    p->stalled = true;
-    wsp_add_pointer(m, &m->stalled, p);
+    if (p->waiting.reason == reason) return;
+    wsp_end_wait(m, &p->waiting);
+    wsp_process_waits(m, p, reason, wsp_resource_names[reason]);
 }
 
 /* Something was freed: whoever could not issue a task tries again, in its turn. */
 static void wsp_freed(Machine *m) {
-    for (size_t place = 0; place < m->stalled.count; place++) {
-        Process *p = wsp_pointer(&m->stalled, place);
-        p->stalled = false;
-        p->runnable = true;
-    }
-    m->stalled.count = 0;
+    for EACH(each, m->info->process_count)
+        if (m->processes[each].waiting.reason < RESOURCES) m->processes[each].runnable = true;
 }
 
 /* The life of a task: issued, ready, started, its kernel ended, its signals sent, complete. */

@@ -96,10 +96,10 @@ static void print_values(const Machine *m) {
     wsp_print("]");
 }
 
-/* Who waits for whom, by numbers. */
+/* Who waits for whom. */
 
 static void print_process(const Machine *m, const Process *p) {
-    wsp_print("{\"done\":%s", p->done ? "true" : "false");
+    wsp_print("\"%s\":{\"done\":%s", p->info->name, p->done ? "true" : "false");
     if (p->waiting.reason == NOT_WAITING)
         wsp_print("\"waiting\":null");
     else
@@ -107,15 +107,16 @@ static void print_process(const Machine *m, const Process *p) {
                   wsp_reason_names[p->waiting.reason], p->waiting.subject, p->waiting.statement);
     wsp_print("\"closed\":[");
     for EACH(channel, m->info->channel_count)
-        if (p->closed[channel]) wsp_print("%" PRIu32, channel);
+        if (p->closed[channel]) wsp_print("\"%s\"", m->info->channels[channel].name);
     wsp_print("],\"scopes\":[");
     for EACH(depth, p->scopes.count) print_resources("", ((Scope *)p->scopes.items)[depth].held, READY_QUEUE);
     wsp_print("]}");
 }
 
 static void print_channel(const Channel *c) {
-    wsp_print("{\"capacity\":" NUMBER ",\"tokens\":%zu,\"senders\":%zu,\"producers\":%" PRIu32 ",\"takers\":%zu,\"tasks\":[",
-              c->capacity, c->tokens.count, c->senders.count, c->producers, c->takers.count);
+    wsp_print("\"%s\":{\"capacity\":" NUMBER ",\"tokens\":%zu,\"senders\":%zu,\"producers\":%" PRIu32 ",\"takers\":%zu",
+              c->info->name, c->capacity, c->tokens.count, c->senders.count, c->producers, c->takers.count);
+    wsp_print("\"tasks\":[");
     for EACH(place, c->takers.count) {
         const Entry *taker = wsp_first(&c->takers) + place;
         if (taker->kind == OF_TASK) wsp_print(NUMBER, taker->number);
@@ -127,33 +128,37 @@ static void print_task(const Machine *m, const Task *task) {
     const Site *site = task->site;
     u64 holds[RESOURCES] = {[READY_QUEUE] = !task->started};
     memcpy(holds, task->holds, sizeof task->holds);
-    wsp_print("{\"task\":" NUMBER ",\"process\":%" PRIu32 ",\"statement\":\"%s\",\"worker\":%" PRIu32, task->number,
-              task->process->index, task->statement, task->worker->index);
+    wsp_print("{\"task\":" NUMBER ",\"process\":\"%s\",\"statement\":\"%s\",\"worker\":%" PRIu32, task->number,
+              task->process->info->name, task->statement, task->worker->index);
     if (task->waiting.reason == NOT_WAITING)
         wsp_print("\"full\":null");
     else
         wsp_print("\"full\":\"%s\"", task->waiting.subject);
     print_resources("\"holds\":", holds, RESOURCES);
     wsp_print("\"signals\":[");
-    for EACH(signal, site->signals.count) wsp_print("%" PRIu32, m->info->numbers[site->signals.first + signal]);
+    for EACH(signal, site->signals.count)
+        wsp_print("\"%s\"", m->info->channels[m->info->numbers[site->signals.first + signal]].name);
     wsp_print("],\"dependents\":[");
     for EACH(place, task->dependents.count) wsp_print(NUMBER, ((Task *)wsp_pointer(&task->dependents, place))->number);
     wsp_print("],\"watchers\":[");
     for EACH(place, task->watchers.count)
-        wsp_print("%" PRIu32, ((Process *)wsp_pointer(&task->watchers, place))->index);
+        wsp_print("\"%s\"", ((Process *)wsp_pointer(&task->watchers, place))->info->name);
     wsp_print("]}");
 }
 
-/* A process or worker that there is not is -1. */
+/* The task of an idle worker is -1. */
 static void print_waiting(const Machine *m) {
-    wsp_print("\"waiting\":{\"time\":" NUMBER ",\"spinning\":%" PRId64, m->now,
-              m->spinning == NULL ? -1 : (int64_t)m->spinning->index);
+    wsp_print("\"waiting\":{\"time\":" NUMBER, m->now);
+    if (m->spinning == NULL)
+        wsp_print("\"spinning\":null");
+    else
+        wsp_print("\"spinning\":\"%s\"", m->spinning->info->name);
     print_resources("\"sizes\":", m->sizes, RESOURCES);
-    wsp_print("\"processes\":[");
+    wsp_print("\"processes\":{");
     for EACH(process, m->info->process_count) print_process(m, &m->processes[process]);
-    wsp_print("],\"channels\":[");
+    wsp_print("},\"channels\":{");
     for EACH(channel, m->info->channel_count) print_channel(&m->channels[channel]);
-    wsp_print("],\"tasks\":[");
+    wsp_print("},\"tasks\":[");
     for (const Task *task = m->tasks.after; task != &m->tasks; task = task->after) print_task(m, task);
     wsp_print("],\"workers\":[");
     for EACH(w, m->info->workers) wsp_print("%" PRId64, m->workers[w].task ? (int64_t)m->workers[w].task->number : -1);
