@@ -30,13 +30,8 @@ def derived(name: str, description: str, plans_of: Callable[[Any], Plans]) -> Vi
     return changed("RT-08.1-10", name, description, (images, "plans_of", plans_of))
 
 
-def without(member: str) -> Violation:
-    """A member is lost."""
-    return carried(
-        f"no_{member}",
-        f"loses {member}",
-        lambda plans: [{name: value for name, value in plan.items() if name != member} for plan in plans],
-    )
+def without_subgroup(plan: Said) -> Said:
+    return {name: value for name, value in plan.items() if name != "subgroup"}
 
 
 def of_all(member: str) -> Violation:
@@ -63,16 +58,12 @@ def by_message(collective: str, size: int | None) -> str:
 
 
 BY_SIZE = collective_plans._by_size
-MEMBERS = ("chunk_bytes", "path", "scope", "priority", "overlap", "qos", "wire", "subgroup")
 
 PLANS = [
-    carried("no_plans", "carries no plans", lambda plans: []),
-    carried("plans_of_rings", "carries rings only", lambda plans: [plan | {"algorithm": "ring"} for plan in plans]),
     carried("plans_along_dp", "has every plan along dp", lambda plans: [plan | {"axis": "dp"} for plan in plans]),
     carried("first_plan", "carries the first plan alone", lambda plans: plans[:1]),
-    *map(without, MEMBERS),
-    *map(of_all, MEMBERS[:-1]),
-    of_all("algorithm"),
+    carried("no_subgroup", "loses subgroup", lambda plans: [*map(without_subgroup, plans)]),
+    *map(of_all, ("algorithm", "chunk_bytes", "path", "scope", "priority", "overlap", "qos", "wire")),
     derived("kernels_alone", "has plans of kernels only", kernels_alone),
     derived("phantom", "has a plan for a program without collectives", phantom),
     changed(

@@ -23,28 +23,16 @@ TAKEN = [
     taken_for(f"RT-19.B-{DTYPES[dtype].abi_id:02}", dtype, other)
     for dtype, other in {
         "fp8_e4m3": "fp8_e5m2",
-        "fp8_e5m2": "int8",
-        "fp16": "bf16",
-        "bf16": "fp16",
-        "fp32": "int32",
-        "fp64": "int64",
-        "int8": "fp8_e4m3",
-        "int16": "fp16",
-        "int32": "fp32",
-        "int64": "fp64",
-        "complex64": "fp64",
-        "complex128": "complex64",
-    }.items()
-]
-
-WIDER = [
-    taken_for(f"RT-19.B-{DTYPES[dtype].abi_id:02}", dtype, other)
-    for dtype, other in {
         "fp8_e5m2": "fp16",
+        "fp16": "bf16",
         "bf16": "fp32",
         "fp32": "fp64",
+        "fp64": "int64",
         "int8": "int16",
+        "int16": "fp16",
         "int32": "int64",
+        "int64": "fp64",
         "complex64": "complex128",
+        "complex128": "complex64",
     }.items()
 ]

@@ -29,12 +29,6 @@ NUMBERS = [
         "has numbers for contexts",
         ("typedef struct tessContext* tessContext_t;", "typedef unsigned long tessContext_t;"),
     ),
-    written(
-        "RT-04.3-02",
-        "event_by_value",
-        "has events by value",
-        ("typedef struct tessEvent* tessEvent_t;", "typedef struct tessEvent tessEvent_t;"),
-    ),
 ]
 
 ENUMERATIONS = [
@@ -53,7 +47,6 @@ ENUMERATIONS = [
             "  TESS_ERR_ABI_VERSION_MISMATCH,\n  TESS_ERR_TIMEOUT,",
         ),
     ),
-    written("RT-04.1-15", "negative_statuses", "counts statuses from -11", ("TESS_OK = 0", "TESS_OK = -11")),
     written(
         "RT-04.4-12",
         "memory_kind_is_int",
@@ -65,12 +58,6 @@ ENUMERATIONS = [
         "third_memory_kind",
         "has a third kind of memory",
         ("PINNED_HOST }", "PINNED_HOST, TESS_MEM_MANAGED }"),
-    ),
-    written(
-        "RT-04.4-13",
-        "copy_kind_elsewhere",
-        "calls the copy kind otherwise",
-        ("} tessCopyKind;", "} tessMemcpyKind;\ntypedef int tessCopyKind;"),
     ),
     written("RT-04.4-13", "copies_from_one", "counts copies from 1", ("{ TESS_COPY_H2D,", "{ TESS_COPY_H2D = 1,")),
     written(
@@ -90,8 +77,6 @@ ENUMERATIONS = [
 STRUCTURES = [
     written("RT-04.2-01", "dp_before_pp", "exchanges pp and dp", ("int tp, pp, dp, ep;", "int tp, dp, pp, ep;")),
     written("RT-04.2-01", "unsigned_axes", "has unsigned axes", ("int tp, pp, dp, ep;", "unsigned tp, pp, dp, ep;")),
-    written("RT-04.2-01", "fifth_axis", "has a fifth axis", ("int tp, pp, dp, ep;", "int tp, pp, dp, ep, sp;")),
-    written("RT-04.5-07", "flat_grid", "has a grid of two", ("int grid[3];", "int grid[2];")),
     written("RT-04.5-07", "unsigned_grid", "has an unsigned grid", ("int grid[3];", "unsigned grid[3];")),
     written("RT-04.5-08", "pointed_block", "points to the block", ("int block[3];", "int* block;")),
     written(
@@ -111,7 +96,6 @@ STRUCTURES = [
     written(
         "RT-04.5-12", "reserved_field", "has a field more", ("unsigned flags;", "unsigned flags; unsigned reserved;")
     ),
-    written("RT-04.7-01", "no_fast_math", "has no fast math switch", ("  int allowFastMath;", " ")),
     written(
         "RT-04.7-01", "byte_switches", "has switches of a byte", ("int stableReductions;", "char stableReductions;")
     ),

@@ -66,7 +66,6 @@ def with_hidden(entry: Said) -> Said:
 KERNELS = [
     kernels("RT-02-01", "first_kernel", "holds one kernel only", lambda every: every[:1]),
     kernels("RT-02-01", "kernels_twice", "lists kernels twice", lambda every: every * 2),
-    kernels("RT-08.1-07", "no_table", "has no kernel table", lambda every: []),
     kernels(
         "RT-08.1-07",
         "names_shifted",
@@ -83,7 +82,6 @@ KERNELS = [
 ]
 
 HEADERS = [
-    said("RT-08.1-02", "always_1_0", "says version 1.0 always", lambda *_: {"abi_version": [1, 0]}),
     said(
         "RT-08.1-02",
         "no_minor",
@@ -98,8 +96,6 @@ HEADERS = [
     said("RT-08.1-03", "no_targets", "names no targets", lambda *_: {"targets": []}),
     said("RT-08.1-03", "targets_of_the_machine", "names sm_90 always", lambda *_: {"targets": ["sm_90"]}),
     said("RT-02-03", "every_target", "names every target", lambda *_: {"targets": ["gfx942", "sm_80", "sm_90"]}),
-    said("RT-08.1-04", "no_hash", "has no hash", lambda *_: {"ir_hash": ""}),
-    said("RT-08.1-04", "zero_hash", "has a hash of zeros", lambda *_: {"ir_hash": "00" * 32}),
     said("RT-08.1-04", "short_hash", "has a hash of 4 bytes", lambda meta, _: {"ir_hash": meta["ir_hash"][:8]}),
     said(
         "RT-08.1-04",
@@ -126,12 +122,6 @@ SECTIONS = [
         "empty_ptx",
         "has empty PTX",
         lambda every: [section | {"bytes": 0} if section["kind"] == "ptx" else section for section in every],
-    ),
-    sections(
-        "RT-08.1-06",
-        "no_rocdl",
-        "holds no ROCDL",
-        lambda every: [section for section in every if section["kind"] != "rocdl"],
     ),
     sections(
         "RT-08.1-06",

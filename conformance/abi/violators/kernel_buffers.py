@@ -104,7 +104,6 @@ PLACES = [
     reading(
         "RT-10.1-01", "read_over_each_other", "reads the last of many over the one before", last_over_the_one_before
     ),
-    reading("RT-10.1-03", "read_packed", "looks for arguments without padding", aligned(lambda slot: 1)),
     reading("RT-10.1-03", "read_as_words", "looks for every argument at a multiple of 8", aligned(lambda slot: 8)),
     reading(
         "RT-10.1-03", "read_at_four", "looks for 8 bytes at multiples of 4", aligned(lambda slot: min(slot.size, 4))

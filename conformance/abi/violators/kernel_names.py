@@ -36,10 +36,8 @@ TABLES = [
 ]  # fmt: skip
 
 SEARCHED = [
-    compared("first_31", "compares 31 characters of a name", lambda name: name[:31]),
     compared("first_62", "compares 62 characters of a name", lambda name: name[:62]),
     compared("ends", "compares the length of a name and its ends", lambda name: (len(name), name[:1], name[-2:])),
-    compared("characters", "compares which characters a name has", sorted),
 ]
 
 

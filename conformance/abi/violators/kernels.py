@@ -37,7 +37,6 @@ TABLES = [
     renamed("RT-10.3-01", "of_31_characters", "keeps 31 characters of a name", lambda name: name[:31]),
     renamed("RT-10.3-02", "symbols", "gives the internal symbols", lambda name: f"tss_kernel_{name}"),
     renamed("RT-10.3-02", "lower_case", "writes names in lower case", str.lower),
-    table("RT-10.2-01", "status", "has kernels return an int", lambda kernel: kernel | {"returns": ["int32"]}),
     table(
         "RT-10.2-01",
         "result_of_copies",

@@ -79,7 +79,6 @@ def arguments(self: LaunchWork, executable: Any, rank: int) -> dict[str, Array]:
 READ = [
     reading("truth_of_a_word", "reads a bool as a word of four bytes", truth_by(any)),
     reading("lowest_bit", "reads the lowest bit of a bool", truth_by(lambda word: bool(word[0] & 1))),
-    reading("one_alone", "reads a byte of 1 alone as true", truth_by(lambda word: word[0] == 1)),
     reading("required_zeros", "launches only with zeros between arguments", required_zeros),
     reading("words_before_pointers", "lets padding behind a number count", words_before_pointers),
     replaced("RT-19.B-11", "reads a byte of 1 alone as true in tensors", BuildsOnce,

@@ -47,7 +47,7 @@ ELSEWHERE = [
 
 MISSING = [
     constant(name, f"no_{name.lower()}", f"leaves {name} out", **{name: None})
-    for name in ("TESS_ERR_CACHE_CORRUPT", "TESS_COPY_D2D", "TESS_LAUNCH_LOW_LATENCY")
+    for name in ("TESS_COPY_D2D", "TESS_LAUNCH_LOW_LATENCY")
 ]
 
 SAME = [
@@ -92,12 +92,8 @@ def in_backend(clause: str, purpose: str, backend: str, number: int) -> Violatio
 SPACES = [
     renumbered("RT-09-01", "generic", 2),
     renumbered("RT-09-02", "global", 2),
-    renumbered("RT-09-03", "shared", 2),
     renumbered("RT-09-04", "constant", 6),
     renumbered("RT-09-05", "local", 6),
     in_backend("RT-09-03", "shared", "rocdl", 2),
     in_backend("RT-09-09", "constant", "nvvm", 2),
-    in_backend("RT-09-09", "local", "llvm", 0),
-    spaces("RT-09-05", "no_local", "leaves local memory out", lambda rows: rows[:-1]),
-    spaces("RT-09-01", "generic_twice", "lists generic memory twice", lambda rows: [rows[0], *rows]),
 ]

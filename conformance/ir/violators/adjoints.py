@@ -61,8 +61,6 @@ OPERATORS = [
                (dy * a, dy * b)),
     pulls_back("multiply_left_only", "forgets the right factor", elementwise.Multiply, lambda dy, y, a, b:
                (dy * b, dy * a * 0)),
-    pulls_back("divide_sign", "loses the sign of a divisor's gradient", elementwise.Divide, lambda dy, y, a, b:
-               (dy / b, dy / b * y)),
     pulls_back("divide_once", "divides a divisor's gradient once", elementwise.Divide, lambda dy, y, a, b:
                (dy / b, -(dy * a / b))),
     pulls_back("add_right_only", "forgets the left summand", elementwise.Add, lambda dy, y, a, b: (dy * 0, dy)),
@@ -80,17 +78,9 @@ def averaged(self: Term, like: Term) -> Term:
     return total
 
 
-def first_of_all(self: Term, like: Term) -> Term:
-    lost = len(self.shape) - len(like.shape)
-    kept = [":" if extent == self.shape[lost + axis] else "0:1" for axis, extent in enumerate(like.shape)]
-    return self.slice(spec=(*["0"] * lost, *kept)) if self.shape else self
-
-
 STRETCHED = [
     changed(GRADIENTS, "mean_for_sum", "averages what was stretched",
             (term.Term, "summed_to", averaged), only=["grad"]),
-    changed(GRADIENTS, "first_for_sum", "takes the first of what was stretched",
-            (term.Term, "summed_to", first_of_all), only=["grad"]),
 ]  # fmt: skip
 
 
@@ -112,12 +102,8 @@ PRODUCTS = [
           (dy.matmul(last_two(b)), None)),
     gives("right_only", "gives the left operand nothing", MatMul, lambda op, dy, y, a, b:
           (None, last_two(a).matmul(dy))),
-    gives("product_sign", "turns the sign of a product's gradient", MatMul, lambda op, dy, y, a, b:
-          (-dy.matmul(last_two(b)), last_two(a).matmul(dy))),
     gives("permuted_again", "permutes the gradient as the operand was", Transpose, lambda op, dy, y, x:
           (dy.transpose(perm=op.perm).shaped(x.shape),)),
-    gives("softmax_diagonal", "takes softmax for a function of each element", Softmax, lambda op, dy, y, x:
-          (dy * (y * (1 - y)),)),
     gives("softmax_uncentred", "forgets the sum in softmax", Softmax, lambda op, dy, y, x: (dy * y,)),
     gives("softmax_last_axis", "sums softmax along the last axis", Softmax, lambda op, dy, y, x:
           (y * (dy - (dy * y).sum(axis=-1, keepdims=True)),)),

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from tessera_conformance.strength import Violation, replaced, without_refusals
 from tessera_reference.adapter import make
 from tessera_reference.graph import control, grad, interpreter
@@ -15,8 +13,7 @@ from tessera_reference.graph import grad as grad_module
 from tessera_reference.graph.grad import Executed, Grad, Tape
 from tessera_reference.levels import texts
 from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.formats import dtype
-from tessera_reference.numerics.rounding import cast, round_to
+from tessera_reference.numerics.rounding import cast
 
 from .changes import changed
 from .language_syntax import refuses
@@ -53,15 +50,10 @@ def averaging(like: Array, number: int) -> Array:
     return Array(like.dtype, filled.values / max(like.values.size, 1)) if like.dtype.kind == "float" else filled
 
 
-def rounded(change: Callable[[Any], Any]) -> Callable[..., Any]:
-    """Gradients whose values are changed at the end."""
-
-    def gradients(tape: Tape, run: Any, y: Array, wrt: tuple[Array, ...], location: Any) -> Any:
-        found = yield from USUAL(tape, run, y, wrt, location)
-        changed_ = (Array(array.dtype, np.asarray(change(array.values), array.values.dtype)) for array in found)
-        return tuple(cast(array, array.dtype) for array in changed_)
-
-    return gradients
+def too_large(tape: Tape, run: Any, y: Array, wrt: tuple[Array, ...], location: Any) -> Any:
+    found = yield from USUAL(tape, run, y, wrt, location)
+    scaled = (Array(array.dtype, array.values * array.values.dtype.type(1 + 2.0**-15)) for array in found)
+    return tuple(cast(array, array.dtype) for array in scaled)
 
 
 SEEDS = [
@@ -70,12 +62,7 @@ SEEDS = [
     differentiates("ones_for_independent", "has ones where nothing depends", ones_for_independent),
     changed(GRADIENTS, "seed_of_the_mean", "differentiates the mean of the elements",
             (grad, "_filled", averaging), only=["grad"]),
-    changed(GRADIENTS, "seed_of_two", "starts from 2", (grad, "_filled", lambda like, number:
-            FILLED(like, 2 * number)), only=["grad"]),
-    differentiates("gradients_in_bf16", "rounds gradients to bf16", rounded(lambda values:
-                   round_to(np.asarray(values), dtype("bf16")))),
-    differentiates("gradients_a_little_off", "has gradients that are too large by 2**-15", rounded(lambda values:
-                   values * (1 + 2.0**-15))),
+    differentiates("gradients_a_little_off", "has gradients that are too large by 2**-15", too_large),
 ]  # fmt: skip
 
 
@@ -105,9 +92,7 @@ SINCE_THE_LAST = changed(
 )
 CONTRIBUTIONS = [
     totals("last_use_only", "keeps the contribution of the last use", lambda found: found[:1]),
-    totals("first_use_only", "keeps the contribution of the first use", lambda found: found[-1:]),
     totals("two_uses_only", "keeps the contributions of two uses", lambda found: found[:2]),
-    totals("last_use_first", "adds contributions from the last use", lambda found: found[::-1]),
     totals("many_from_the_last", "adds four contributions or more from the last use", lambda found:
            found[::-1] if len(found) > 3 else found),
     totals("first_and_last", "adds the last contribution before those between", lambda found:
@@ -130,15 +115,10 @@ def on_tape(name: str, description: str, keep: Callable[[list[Executed]], list[E
     return differentiates(name, description, gradients)
 
 
-def once(tape: list[Executed], last: bool) -> list[Executed]:
-    """Only the last, or the first, of several executions of one instruction."""
-    kept: dict[Any, Executed] = {}
-    for entry in tape:
-        key = (entry.location, entry.operation.name)
-        if last or key not in kept:
-            kept[key] = entry
-    last = {id(entry) for entry in kept.values()}
-    return [entry for entry in tape if id(entry) in last]
+def last_of_each(tape: list[Executed]) -> list[Executed]:
+    """The last execution of each instruction."""
+    last = {(entry.location, entry.operation.name): id(entry) for entry in tape}
+    return [entry for entry in tape if id(entry) in last.values()]
 
 
 def off_tape(usual: Callable[..., Any]) -> Callable[..., Any]:
@@ -165,8 +145,7 @@ def without_trace(tape: Tape, run: Any, y: Array, wrt: tuple[Array, ...], locati
 
 
 THE_WAY = [
-    on_tape("last_turn_only", "differentiates the last turn of a loop only", lambda tape: once(tape, True)),
-    on_tape("first_turn_only", "differentiates the first turn of a loop only", lambda tape: once(tape, False)),
+    on_tape("last_turn_only", "differentiates the last turn of a loop only", last_of_each),
     on_tape("three_steps", "forgets all but the last three steps", lambda tape: tape[-3:]),
     forgetful("no_way_through_branches", "has no gradient of what a branch computes", control.If),
     forgetful("no_way_through_loops", "has no gradient of what a for computes", control.For),

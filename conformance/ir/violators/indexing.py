@@ -103,6 +103,5 @@ ASSIGNING = [
         (movement, "updated", _as_a_whole),
         name="as_a_whole",
     ),
-    refuses("no_slice_targets", "LANG-02.3-20", "assigns to single elements only", r"\w\[[^\]]*:[^\]]*\] = "),
     refuses("one_slice", "LANG-02.3-20", "takes one index in an assignment", r"\w\[[^\]]*,[^\]]*\] = "),
 ]

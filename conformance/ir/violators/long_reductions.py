@@ -80,26 +80,15 @@ def where_all_are_past(extent: int, compute: Product) -> Product:
 
 
 PRODUCTS: list[Violation] = [
-    *(
-        multiplied(f"blocks_of_{size}", f"adds blocks of {size} terms for themselves", over(in_blocks(size)))
-        for size in (64, 128, 256, 512)
-    ),
+    multiplied("blocks_of_512", "adds blocks of 512 terms for themselves", over(in_blocks(512))),
     multiplied("tf32_past_32", "rounds operands to tf32 where all extents are past 32", where_all_are_past(
         32, operands_as(to("tf32", "fp32"))
     )),
 ]  # fmt: skip
 
 SUMS: list[Violation] = [
-    *(
-        ordered(f"tiles_of_{size}", f"adds tiles of {size} elements from left to right", in_tiles(size), "LANG-10-06")
-        for size in (32, 64)
-    ),
-    *(
-        ordered(f"{width}_lanes", f"adds every {width}th element in a lane of its own", strided(width), "LANG-10-06")
-        for width in (64, 128, 256)
-    ),
+    ordered("tiles_of_64", "adds tiles of 64 elements from left to right", in_tiles(64), "LANG-10-06"),
     ordered("lanes_past_512", "adds more than 512 elements in 512 lanes", past(512, strided(512)), "LANG-10-06"),
-    ordered("tiles_deterministic", "adds tiles of 64, and declares pairs", in_tiles(64), "LANG-10-05"),
     ordered("lanes_deterministic", "adds in 256 lanes, and declares pairs", strided(256), "LANG-10-05"),
 ]
 

@@ -61,13 +61,6 @@ def each_repeated(x: Values, shape: Sequence[int]) -> Values:
     return np.repeat(x, int(np.prod(shape)) // x.size).reshape(shape) if x.size else np.zeros(tuple(shape), x.dtype)
 
 
-def once(x: Values, shape: Sequence[int]) -> Values:
-    found = np.zeros(tuple(shape), x.dtype)
-    padded = x.reshape((1,) * (len(shape) - x.ndim) + x.shape)
-    found[tuple(slice(0, extent) for extent in padded.shape)] = padded
-    return found
-
-
 def inverse(perm: Sequence[int]) -> tuple[int, ...]:
     return tuple(list(perm).index(axis) for axis in range(len(perm)))
 
@@ -85,19 +78,10 @@ def transposing(name: str, description: str, order: Callable[[Sequence[int]], Se
 
 SHAPES = [
     moves("column_major_reshape", "reshape", "reshaped", "reshapes in column-major order", of_values(column_major)),
-    moves(
-        "reversed_reshape",
-        "reshape",
-        "reshaped",
-        "reshapes from the last element",
-        of_values(lambda x, shape: x.reshape(-1)[::-1].reshape(known(shape, x.size))),
-    ),
     moves("axes_behind", "broadcast", "broadcast", "broadcasts to axes behind", of_values(spread_behind), BROADCASTING),
     moves("tiled_broadcast", "broadcast", "broadcast", "broadcasts by tiling", of_values(tiled), BROADCASTING),
     moves("element_repeated", "broadcast", "broadcast", "repeats elements", of_values(each_repeated), BROADCASTING),
-    moves("not_repeated", "broadcast", "broadcast", "fills up with zeros", of_values(once), BROADCASTING),
     transposing("inverse_permutation", "permutes axes the other way round", inverse),
-    transposing("untransposed", "keeps elements where they are", lambda perm: range(len(perm))),
     transposing(
         "last_axes_only",
         "swaps the last two axes only",
@@ -127,12 +111,6 @@ def filled(x: Array, indices: Array, axis: int) -> Array:
     at = axis % x.rank
     shape = (1,) * at + outside.shape + (1,) * (x.rank - at - 1)
     return Array(x.dtype, np.where(outside.reshape(shape), found.dtype.type(0), found))
-
-
-def next_one(x: Array, indices: Array, axis: int) -> Array:
-    GATHERED(x, indices, axis)
-    extent = max(x.shape[axis], 1)
-    return GATHERED(x, Array(indices.dtype, np.asarray((indices.values + 1) % extent, indices.values.dtype)), axis)
 
 
 def in_ascending_order(x: Array, indices: Array, axis: int) -> Array:
@@ -188,7 +166,6 @@ PARTS = [
     moves("gather_clamps", "gather", "gathered", "clamps indices", clamped, CALLS),
     moves("gather_counts_from_the_end", "gather", "gathered", "counts indices from the end", from_the_end, CALLS),
     moves("gather_fills", "gather", "gathered", "gathers zeros from outside", filled, CALLS),
-    moves("gather_next", "gather", "gathered", "gathers the next slice", next_one),
     moves("gather_sorted", "gather", "gathered", "gathers in ascending order", in_ascending_order),
     moves("gather_in_front", "gather", "gathered", "puts the dimensions of indices in front", indices_in_front),
     moves("slice_shifted", "slice", "sliced", "includes the stop of a slice", including_the_stop),
@@ -198,10 +175,6 @@ PARTS = [
 
 
 # Joining
-
-
-def joined_backwards(parts: Sequence[Array], axis: int) -> Array:
-    return Array(parts[0].dtype, np.concatenate([part.values for part in reversed(parts)], axis))
 
 
 def joined_flat(parts: Sequence[Array], axis: int) -> Array:
@@ -278,7 +251,6 @@ FAMILIES = [
     moves("whole_third_axis", "update", "updated", "assigns to all of a third axis", whole_third_axis, "LANG-02.3-20"),
 ]  # fmt: skip
 JOINING = [
-    moves("concat_backwards", "concat", "concatenated", "joins the last part first", joined_backwards),
     moves("concat_flat", "concat", "concatenated", "joins along the first axis always", joined_flat),
     moves("concat_of_two", "concat", "concatenated", "joins two parts only", two_parts),
     moves("fifth_before_fourth", "concat", "concatenated", "exchanges the last two of five parts or more",
@@ -287,8 +259,6 @@ JOINING = [
     moves("pad_ends_swapped", "pad", "padded", "pads the other end", framed(
         lambda low, high, value: (high, low, value))),
     moves("pad_with_zero", "pad", "padded", "pads with 0", framed(lambda low, high, value: (low, high, 0))),
-    moves("pad_all_before", "pad", "padded", "pads before only", framed(
-        lambda low, high, value: ([a + b for a, b in zip(low, high, strict=True)], [0] * len(low), value))),
     moves("pad_by_the_edge", "pad", "padded", "pads with the outermost elements", by_the_edge),
     moves("pad_last_axis_first", "pad", "padded", "reads widths from the last axis", last_axis_first),
 ]  # fmt: skip

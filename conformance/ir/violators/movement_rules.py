@@ -174,14 +174,12 @@ def stored_transposed(self: LayoutCast, x: Array, env: Any) -> Array:
 
 
 OUT_OF_NOTHING = [
-    counting("iota_from_one", "counts from 1", lambda shape, axis, kind: held(along(shape, axis, 1), kind)),
     counting("iota_along_the_last", "counts along the last axis", lambda shape, axis, kind:
              held(along(shape, len(shape) - 1), kind)),
     counting("iota_along_the_first", "counts along the first axis", lambda shape, axis, kind:
              held(along(shape, 0), kind)),
     counting("iota_truncated", "rounds positions towards zero", truncated_positions),
     constants("constants_of_zeros", "forgets the value of a constant", np.zeros_like),
-    constants("constants_of_the_first", "fills a constant with its first number", lambda x: x.reshape(-1)[0] + 0 * x),
     constants("constants_positive", "loses the sign of a constant", np.abs),
     constants("whole_constants", "loses the fraction of a constant", np.trunc, "LANG-02.3-57"),
     changed("LANG-03.3-01", "cast_moves_elements", "moves elements when a layout is cast",
@@ -227,8 +225,6 @@ LENIENT = [
     lenient("any_joint", "joins and frames whatever dtype", "nothing is cast", "a value of", clause="LANG-03.1-05"),
     lenient("any_index", "gathers at indices of any dtype", "the indices are", clause="LANG-11-01"),
     lenient("any_update", "adds updates of any dtype", "updates.dtype ==", clause="LANG-03.1-05"),
-    lenient("any_count", "takes constants of too many and too few numbers", "'shapes'",
-            clause="LANG-05.2-01", module=constant),
     replaced("LANG-02.3-39", "takes any word for a layout", make,
              (constant, "read_layout", any_layout), name="any_layout"),
     replaced("LANG-03.2-01", "takes axes out of range", make,

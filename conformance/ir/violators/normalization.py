@@ -207,21 +207,21 @@ def naive(self: Any, build: Any, *operands: Any) -> Any:
     return finished(self, powers / powers.sum(axis=-1, keepdims=True), v)
 
 
-def masked_where(relation: str) -> Callable[[Any, Term], Term]:
-    """-inf where a key stands so to its query."""
-
-    def masked(self: Any, scores: Term) -> Term:
-        build, square = scores.build, self.q.shape[-2:-1] * 2
-        query, key = (Term(build(Iota, shape=square, axis=axis), build) for axis in (0, 1))
-        nothing = Term(build(Constant, value=-inf, dtype=scores.dtype), build)
-        return getattr(key, relation)(query).select(nothing, scores)  # type: ignore[no-any-return]
-
-    return masked
+def own_key_masked(self: Any, scores: Term) -> Term:
+    build, square = scores.build, self.q.shape[-2:-1] * 2
+    query, key = (Term(build(Iota, shape=square, axis=axis), build) for axis in (0, 1))
+    nothing = Term(build(Constant, value=-inf, dtype=scores.dtype), build)
+    return key.greater_equal(query).select(nothing, scores)
 
 
 def scaled(name: str, description: str, scale: Callable[[Any, Term], Term]) -> Violation:
     """Another factor of the scores."""
     return changed("LANG-02-04", name, description, (FlashAttention, "_scale", scale), only=["flash_attention"])
+
+
+def masked(name: str, description: str, mask: Callable[[Any, Term], Term]) -> Violation:
+    """Another mask of the scores."""
+    return changed("LANG-02-04", name, description, (FlashAttention, "_masked", mask), only=["flash_attention"])
 
 
 ATTENTION = [
@@ -232,33 +232,8 @@ ATTENTION = [
     attended("naive", "LANG-10-03", "does not subtract the maximum of the scores", naive),
     scaled("unscaled", "scales by 1", lambda self, scores: scores.beside(1)),
     scaled("by_the_width", "scales by 1 over the width", lambda self, scores: scores.beside(1) / self.q.shape[-1]),
-    *(
-        changed(
-            "LANG-02-04",
-            name,
-            description,
-            (FlashAttention, "_masked", masked_where(relation)),
-            only=["flash_attention"],
-        )
-        for name, description, relation in (
-            ("own_key_masked", "masks the key at the query's own place", "greater_equal"),
-            ("past_masked", "masks the keys before the query", "less"),
-        )
-    ),
-    changed(
-        "LANG-02-04",
-        "unmasked_heads",
-        "forgets the mask of heads with a scale of their own",
-        (FlashAttention, "_masked", unmasked_heads),
-        only=["flash_attention"],
-    ),
-    changed(
-        "LANG-02-04",
-        "unmasked",
-        "forgets the mask",
-        (FlashAttention, "_masked", lambda self, scores: scores),
-        only=["flash_attention"],
-    ),
+    masked("own_key_masked", "masks the key at the query's own place", own_key_masked),
+    masked("unmasked_heads", "forgets the mask of heads with a scale of their own", unmasked_heads),
     changed(
         "LANG-11-03",
         "any_attention",

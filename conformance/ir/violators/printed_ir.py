@@ -77,7 +77,6 @@ def subtraction(found: re.Match[str]) -> str:
 CONSTANTS = [
     printing("large_attributes", "LANG-01-07", "prints nine digits of large attributes",
              r"(?<=high = \[0\], value = )-?\d+\.\d+(?:e-?\+?\d+)?", large_rounded),
-    printing("six_digits", "LANG-01-03", "prints constants with six digits", FLOAT, digits(6)),
     printing("nine_digits", "LANG-01-03", "prints constants of every type with nine digits", FLOAT, digits(9)),
     printing("sixteen_digits", "LANG-01-03", "prints constants with sixteen digits", FLOAT, digits(16)),
     printing("unsigned_zero", "LANG-01-03", "prints -0.0 as 0.0", r"(?<=value = )-0\.0(?![\d])", lambda found: "0.0"),

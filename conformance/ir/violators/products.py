@@ -17,7 +17,7 @@ from tessera_reference.numerics.formats import DTYPES, DType, dtype
 from tessera_reference.numerics.matmul import matmul
 from tessera_reference.numerics.node_arithmetic import NodeArithmetic
 from tessera_reference.numerics.rounding import cast, round_to
-from tessera_reference.numerics.trees import PAIRWISE, Tree
+from tessera_reference.numerics.trees import Tree
 
 from .changes import changed
 from .misrounding import flushed, half_away, through, toward_zero
@@ -89,12 +89,8 @@ SPLIT = over(lambda n: folded([*range(0, n, 2), *range(1, n, 2)]))
 
 ORDERS = [
     multiplied("by_heart", "adds in the right order for the numbers of the golden vectors alone", by_heart),
-    multiplied("ring_product", "begins at the second term", over(lambda n: {"ring": 1})),
-    multiplied("backward_product", "adds from the last term on", over(lambda n: folded([*range(n)][::-1]))),
     multiplied("blocked_product", "adds blocks of eight terms for themselves", over(in_blocks(8))),
-    multiplied("split_product", "adds the even terms, then the odd ones", SPLIT),
     multiplied("tensor_core", "adds four exact products at once", tensor_core),
-    multiplied("paired_product", "adds products along the tree of sums", over(lambda n: PAIRWISE.to_json())),
 ]  # fmt: skip
 
 
@@ -148,9 +144,6 @@ ARITHMETICS = [
     multiplied("fused_fp64", "does not round products of fp64 either", computing(
         lambda kind: NodeArithmetic(kind, product="fused")
     ), "LANG-10-01"),
-    multiplied("truncated_sums", "truncates partial sums", computing(
-        lambda kind: NodeArithmetic(kind, rounding="toward_zero")
-    ), "LANG-10-01"),
     multiplied("half_away_sums", "rounds ties of partial sums away from zero", computing(
         lambda kind: NodeArithmetic(kind, rounding="nearest_away")
     ), "LANG-10-01"),
@@ -158,7 +151,6 @@ ARITHMETICS = [
         lambda kind: NodeArithmetic(kind, subnormals="flushed")
     ), "LANG-05.2-02"),
     multiplied("tf32_for_fp32", "takes tf32 products for fp32", operands_as(to("tf32", "fp32")), "LANG-05.2-02"),
-    multiplied("bf16_for_fp32", "takes bf16 products for fp32", operands_as(to("bf16", "fp32")), "LANG-05.2-02"),
     multiplied("fp32_for_fp64", "multiplies fp64 in fp32",
                lambda a, b, out: matmul(a, b, out) if a.dtype.bits != 64 else cast(
                    matmul(cast(a, DTYPES["fp32"]), cast(b, DTYPES["fp32"])), out or a.dtype
@@ -187,8 +179,5 @@ ROUNDED = [
     rounded("flushed_results", "flushes subnormal narrow results to zero", flushed),
     rounded("fp16_between", "rounds to fp16 before fp8", lambda values, kind: (
         through("fp16")(values, kind) if kind.bits == 8 else round_to(values, kind)
-    )),
-    rounded("bf16_between", "rounds to bf16 before fp8", lambda values, kind: (
-        through("bf16")(values, kind) if kind.bits == 8 else round_to(values, kind)
     )),
 ]  # fmt: skip

@@ -99,7 +99,6 @@ EFFECTS = [
         (Dropout, "effects", frozenset()),
         name="pure_draws",
     ),
-    streams("stream_0", "draws everything from stream 0", lambda self: 0),
     streams("every_other_stream", "leaves a stream out", lambda self: 2 * _next_stream(self)),
     streams("for_ever", "goes on in the next run where it stopped", lambda self: next(_ever)),
     replaced(
@@ -162,7 +161,6 @@ def multiplied(self: Any, x: Term, keeps: Term) -> Term:
 
 
 DROPOUT = [
-    dropped("unscaled", "leaves what is kept as it is", lambda self, x, keeps: x.where(keeps)),
     dropped("times_zero", "multiplies what is dropped by zero", multiplied),
     dropped(
         "by_reciprocal", "multiplies by 1 / (1 - rate)", lambda self, x, keeps: (x * (1 / share(self))).where(keeps)

@@ -89,7 +89,6 @@ GIVEN = [
     given("root_only", "LANG-05.2-05", "gives the result to the first rank alone", AllReduce, root_only),
     given("max_for_min", "LANG-05.2-05", "takes the largest for the smallest", AllReduce, largest_for_smallest),
     given("lost_rank", "LANG-08.3-03", "leaves out the last of three ranks or more", AllReduce, without_last),
-    given("no_wait", "LANG-08.3-03", "goes on with what the rank brought", AllReduce, lambda self, brought, _: brought),
     given("last_bit", "LANG-09-05", "gives the last rank one other bit", AllReduce, other_bit),
     given(
         "parts_backwards",

@@ -44,9 +44,9 @@ def _k_goes(position: int, size: int, extent: Any, pad: Any) -> None:
 
 
 TILES = [
-    covering("any_size", "takes tiles of any size", lambda *ignored: None),
     covering("larger_tiles", "takes tiles larger than their extents without padding", _larger_go),
     covering("any_padding", "takes any padding for enough", _any_padding_goes),
+    covering("any_size", "takes tiles of any size", lambda *ignored: None),
     covering("no_padding", "does not take padding for cover", _no_padding_goes),
     covering("any_k", "does not compare k with what is summed over", _k_goes),
     overlooks("empty_tiles", "LANG-06.3-01", "that a tile has no extent", r"\b[mnk] is (0|-\d+)"),
@@ -126,13 +126,6 @@ RESOURCES = [
         lambda nest: shared_bytes(nest) - 16,
     ),
     measuring("one_less", "LANG-06.2-03", "leaves a byte free", "shared_bytes", lambda nest: shared_bytes(nest) + 1),
-    measuring(
-        "products_alone",
-        "LANG-06.2-03",
-        "counts shared memory of products alone",
-        "shared_bytes",
-        lambda nest: shared_bytes(nest) * (nest.lead.operation.short_name == "matmul"),
-    ),
     measuring(
         "first_operand",
         "LANG-06.2-03",

@@ -46,26 +46,13 @@ def by_comparison(a: Values, b: Values) -> Values:
     return np.where(a > b, a, b)
 
 
-def by_other_comparison(a: Values, b: Values) -> Values:
-    return np.where(a < b, b, a)
-
-
 def ignoring_zero_signs(a: Values, b: Values) -> Values:
     return np.where(np.isnan(b) | (b > a), b, a)
 
 
-def by_magnitude(a: Values, b: Values) -> Values:
-    return np.where(np.isnan(a) | (np.abs(a) > np.abs(b)), a, b)
-
-
 EXTREMES = [
-    extremes("numbers_before_nan", "lets numbers win over NaN", np.fmax),
     extremes("c_maximum", "takes NaN from the right only", by_comparison),
-    extremes("c_maximum_turned", "takes NaN from the left only", by_other_comparison),
     extremes("zeros_alike", "takes -0 and +0 for equal", ignoring_zero_signs),
-    extremes("by_magnitude", "compares magnitudes", by_magnitude),
-    changed(BROADCASTING, "minimum_for_maximum", "takes the minimum for the maximum",
-            (Maximum, "compute", staticmethod(arithmetic.minimum)), only=["maximum"]),
     changed(BROADCASTING, "extremes_flush", "flushes subnormal extremes", (Maximum, "compute", staticmethod(
         lambda a, b: flushed(arithmetic.maximum(a, b)))), only=["maximum"]),
 ]  # fmt: skip
@@ -100,10 +87,6 @@ def nan_to_lower_bound(self: Clamp, x: Array, low: Array, high: Array, env: Any)
     return Array(x.dtype, np.where(lost, bound, found))
 
 
-def upper_bound_forgotten(self: Clamp, x: Array, low: Array, high: Array, env: Any) -> Array:
-    return Array(x.dtype, np.maximum(arithmetic.maximum(x, low).values, np.full_like(high.values, low.values.min())))
-
-
 def negated_below_zero(self: Abs, x: Array, env: Any) -> Array:
     with np.errstate(all="ignore"):
         return Array(x.dtype, np.where(x.values < 0, -x.values, x.values))
@@ -121,10 +104,6 @@ def by_product(self: Select, condition: Array, a: Array, b: Array, env: Any) -> 
     with np.errstate(all="ignore"):
         chosen = condition.values.astype(a.values.dtype)
         return Array(a.dtype, chosen * a.values + (1 - chosen) * b.values)
-
-
-def turned(self: Select, condition: Array, a: Array, b: Array, env: Any) -> Array:
-    return USUAL_SELECT(self, Array(condition.dtype, ~condition.values), a, b, env)
 
 
 def wholly(self: Select, condition: Array, a: Array, b: Array, env: Any) -> Array:
@@ -145,11 +124,9 @@ CHOICE = [
     executes("clamp_upper_first", BROADCASTING, "lets the lower bound win", Clamp, upper_bound_first),
     executes("clamp_by_comparison", BROADCASTING, "takes a bound that is NaN for none", Clamp, into_bounds),
     executes("clamp_nan_to_bound", BROADCASTING, "clamps NaN to the lower bound", Clamp, nan_to_lower_bound),
-    executes("clamp_from_below_only", BROADCASTING, "forgets the upper bound", Clamp, upper_bound_forgotten),
     executes("abs_of_negative_zero", CALLS, "leaves -0 its sign", Abs, negated_below_zero),
     executes("abs_saturates", CALLS, "saturates the magnitude of the least integer", Abs, saturating),
     executes("select_by_product", BROADCASTING, "chooses by products", Select, by_product),
-    executes("select_turned", BROADCASTING, "chooses the other operand", Select, turned),
     executes("select_wholly", BROADCASTING, "chooses for all elements at once", Select, wholly),
     executes("select_loses_signs", BROADCASTING, "loses the sign of chosen zeros", Select, canonical_zeros),
 ]

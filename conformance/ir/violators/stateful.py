@@ -135,10 +135,6 @@ def always_moving(self: Any, results: tuple[Any, ...], given: tuple[Any, ...]) -
     return results[0], *(value.cast_to(kind).value for value, kind in zip(moved, kinds, strict=True))
 
 
-def never_moving(self: Any, results: tuple[Any, ...], given: tuple[Any, ...]) -> tuple[Any, ...]:
-    return results[0], *given[4:]
-
-
 NORMS = [
     batch_normed(
         "by_difference", "LANG-02-04", "moves statistics by a share of the difference", "_moved", by_difference
@@ -149,7 +145,6 @@ NORMS = [
     batch_normed("channel_order", "LANG-10-01", "adds a channel up last axis first", "_of_channels", in_another_order),
     batch_normed("unbiased", NORM, "keeps the variance over one less than the count", "compute", computed(unbiased)),
     batch_normed("always_moving", NORM, "moves statistics without training", "compute", computed(always_moving)),
-    batch_normed("never_moving", NORM, "never moves statistics", "compute", computed(never_moving)),
 ]
 
 
@@ -189,10 +184,6 @@ def rate_in_velocity(self: Any, p: Term, g: Term, u: Term) -> tuple[Term, Term]:
     return p - moved, moved
 
 
-def velocity_before(self: Any, p: Term, g: Term, u: Term) -> tuple[Term, Term]:
-    return p - u * number(self.rate), u * number(self.momentum) + g
-
-
 def velocity_rounded(self: Any, p: Term, g: Term, u: Term) -> tuple[Term, Term]:
     moved = u * number(self.momentum) + g
     return p - moved.cast_to(self.velocity.dtype).cast_to(moved.dtype) * number(self.rate), moved
@@ -224,13 +215,11 @@ STEPS = [
     stepped("nesterov", OPTIMIZER, "steps ahead", Sgd, sgd(nesterov)),
     stepped("dampened", OPTIMIZER, "dampens the gradient", Sgd, sgd(dampened)),
     stepped("rate_in_velocity", OPTIMIZER, "keeps the rate in the velocity", Sgd, sgd(rate_in_velocity)),
-    stepped("velocity_before", OPTIMIZER, "takes the velocity of the step before", Sgd, sgd(velocity_before)),
     stepped("velocity_rounded", "LANG-02-04", "takes the velocity as it is stored", Sgd, sgd(velocity_rounded)),
     stepped("uncorrected", "LANG-02-04", "does not make up for what averages lack", AdamW, adamw(bias=False)),
     stepped("eps_inside", "LANG-02-04", "adds eps under the root", AdamW, adamw(inside=True)),
     stepped("decay_in_gradient", "LANG-02-04", "adds the decay to the gradient", AdamW, adamw(decay="gradient")),
     stepped("decay_before", "LANG-02-04", "takes the decay off before the step", AdamW, adamw(decay="before")),
-    stepped("no_decay", "LANG-02-04", "forgets the decay", AdamW, adamw(decay="none")),
     stepped("step_0", "LANG-02-04", "takes step 0", AdamW, adamw()),
 ]
 

@@ -11,7 +11,6 @@ from typing import Any
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import ReferenceAdapter
 
-TEXTS = ("llvm", "ptx", "amdgcn")
 Change = Callable[[dict[str, Any]], None]
 
 _ANSWERS: dict[str, dict[str, Any]] = {}
@@ -130,8 +129,6 @@ INSTRUCTIONS = [
     reads("no_lds_writes", "LANG-08.2-11", "writes the LDS by flat stores", "amdgcn",
           r"ds_write_?\w*", "flat_store_dword"),
     reads("no_swizzles", "LANG-08.2-12", "exchanges without DS swizzles", "amdgcn", r"ds_bpermute_b32", "v_mov_b32"),
-    reads("scalar_sample", "LANG-13.1-07", "multiplies the sample in scalars", "llvm",
-          r"@llvm\.nvvm\.mma\.\S*?\(", "@llvm.fmuladd.f32("),
     reads("half_sample", "LANG-13.1-07", "multiplies the sample in fp16", "llvm", r"(nvvm\.mma\.\S*)\.bf16", r"\1.f16"),
 ]  # fmt: skip
 

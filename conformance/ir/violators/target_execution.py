@@ -63,7 +63,6 @@ def lanes(of: Any) -> Any:
 
 PLACES = [
     holding("a_columns", MMA, "takes the halves of A along k for each other", "nvidia", "a", reordered(None, halves)),
-    holding("b_rows", MMA, "swaps the rows of B's fragment", "nvidia", "b", reordered(halves)),
     holding("b_columns", MMA, "swaps the columns of B's fragment", "nvidia", "b", reordered(None, lanes)),
     holding("amd_a_rows", MFMA, "swaps the rows of A's share", "amd", "a", reordered(lanes)),
 ]
@@ -96,16 +95,16 @@ MATRICES = [
 # Barriers, copies, memory
 
 
-def no_barrier(self: Any, block: BlockState) -> tuple[()]:
-    """Copies are finished, but threads are not synchronized."""
-    block.copies.barrier()
-    return ()
-
-
 def any_barrier(self: Any, block: BlockState) -> tuple[()]:
     """A barrier needs no full set of threads."""
     block.copies.barrier()
     block.clock.tick()
+    return ()
+
+
+def no_barrier(self: Any, block: BlockState) -> tuple[()]:
+    """Copies are finished, but threads are not synchronized."""
+    block.copies.barrier()
     return ()
 
 
@@ -144,8 +143,6 @@ MEETING = [
              name="missing_s_barrier"),
     replaced(LDS, "lets part of a block pass s_barrier", make, (vendors.RocdlBarrier, "run", any_barrier),
              name="partial_s_barrier"),
-    replaced(LDS, "reads the LDS from any address space", make, (vendors, "require_space", lambda *ignored: None),
-             name="flat_lds"),
     replaced(COPY, "copies four bytes always", make, (vendors.CopyAsync, "run", four_bytes), name="four_bytes"),
     replaced(COPY, "copies at once", make, (vendors.CopyAsync, "run", synchronous), name="synchronous"),
     replaced(COPY, "does not wait", make, (vendors.CopyWait, "run", no_wait), name="no_wait"),
@@ -306,8 +303,6 @@ def merging(name: str, description: str, merged: Callable[..., Any]) -> Violatio
 
 _merged = addresses.Address.merged
 POINTERS = [
-    merging("pointers_exchanged", "exchanges what sides of a branch point to",
-            lambda one, condition, other: _merged(one, ~condition, other)),
     merging("pointers_of_one_side", "has the pointers of the first side in all lanes",
             lambda one, condition, other: _merged(one, condition | True, other)),
 ]  # fmt: skip
@@ -315,7 +310,7 @@ POINTERS = [
 
 # Comparisons and vectors
 
-COMPARE, REARRANGE = llvm.Comparison.run, pointers.ShuffleVector.run
+COMPARE = llvm.Comparison.run
 
 
 def ordered_only(self: llvm.Comparison, block: BlockState, a: Array, b: Array) -> Array:

@@ -17,12 +17,9 @@ from tessera_reference.numerics.formats import DType, dtype
 from tessera_reference.numerics.matmul import matmul
 from tessera_reference.numerics.node_arithmetic import NodeArithmetic
 from tessera_reference.numerics.rounding import cast
-from tessera_reference.numerics.trees import PAIRWISE
 from tessera_reference.tile import fragments
 from tessera_reference.tile import fragments as matrices
 from tessera_reference.tile.fragments import LoadMatrix, MmaSync
-
-from .changes import nothing
 
 MMA, LOADING, FRAGMENTS, ALIGNED = "LANG-07.2-03", "LANG-07.2-02", "LANG-07.1-01", "LANG-07.3-01"
 
@@ -44,16 +41,6 @@ def multiplies(name: str, description: str, product: Product, clause: str = MMA)
 def canonical(a: Array, b: Array, accum: DType, c: Array) -> Array:
     """The product that is right."""
     return matmul(a, b, accum, addend=c, accumulator=accum)
-
-
-def turned(a: Array, b: Array, accum: DType, c: Array) -> Array:
-    backwards = Array(a.dtype, a.values[..., ::-1]), Array(b.dtype, b.values[..., ::-1, :])
-    return canonical(*backwards, accum, c)
-
-
-def in_pairs(a: Array, b: Array, accum: DType, c: Array) -> Array:
-    total = matmul(a, b, accum, accumulator=accum, tree=PAIRWISE)
-    return arithmetic.add(c, total)
 
 
 def accumulated_last(a: Array, b: Array, accum: DType, c: Array) -> Array:
@@ -91,14 +78,6 @@ def doubly_wide(a: Array, b: Array, accum: DType, c: Array) -> Array:
     return cast(matmul(a, b, full, addend=cast(c, full), accumulator=full), accum)
 
 
-def not_added(a: Array, b: Array, accum: DType, c: Array) -> Array:
-    return matmul(a, b, accum, accumulator=accum)
-
-
-def one_less(a: Array, b: Array, accum: DType, c: Array) -> Array:
-    return canonical(Array(a.dtype, a.values[..., :-1]), Array(b.dtype, b.values[..., :-1, :]), accum, c)
-
-
 def unrounded(a: Array, b: Array, accum: DType, c: Array) -> Array:
     if a.dtype.name != "tf32":
         return canonical(a, b, accum, c)
@@ -111,25 +90,15 @@ def short_integers(a: Array, b: Array, accum: DType, c: Array) -> Array:
     return found if accum.kind != "int" else Array(accum, found.values.astype(np.int16).astype(found.values.dtype))
 
 
-def of_the_first_warp(a: Array, b: Array, accum: DType, c: Array) -> Array:
-    found = canonical(a, b, accum, c)
-    return Array(accum, np.broadcast_to(found.values[:1], found.values.shape))
-
-
 PRODUCTS = [
-    multiplies("wrong_k_order", "adds from the last k to the first", turned),
-    multiplies("in_pairs", "adds pairwise", in_pairs),
     multiplies("accumulated_last", "adds what was accumulated last", accumulated_last),
     multiplies("second_half_first", "adds the second half of a k of 32 first", second_half_first),
     multiplies("fused", "fuses product and sum", fused),
     multiplies("rounded_between", "rounds an accumulator between steps", rounded_between),
     multiplies("wide", "accumulates wider than it is asked to", wide),
     multiplies("doubly_wide", "rounds to fp32 once for an instruction", doubly_wide),
-    multiplies("not_added", "forgets what was accumulated", not_added),
-    multiplies("one_less", "leaves out the last k", one_less),
     multiplies("unrounded", "does not round operands of tf32", unrounded),
     multiplies("short_integers", "accumulates integers in 16 bits", short_integers),
-    multiplies("of_the_first_warp", "gives every warp the first one's product", of_the_first_warp, FRAGMENTS),
 ]
 
 # Fragments in memory
@@ -158,10 +127,6 @@ def otherwise(**fields: Any) -> Any:
 
 def whole_transposed(self: LoadMatrix, block: BlockState, memory: Any, *indices: Array) -> Array:
     return LOAD(self, block, memory, *(indices[::-1] if self.transpose else indices))
-
-
-def at_the_corner(self: LoadMatrix, block: BlockState, memory: Any, *indices: Array) -> Array:
-    return LOAD(self, block, memory, *(Array(index.dtype, np.zeros_like(index.values)) for index in indices))
 
 
 def without_column(self: LoadMatrix, block: BlockState, memory: Any, *indices: Array) -> Array:
@@ -224,7 +189,6 @@ READING = [
     loads("no_stride", LOADING, "takes rows to be as long as those in memory", otherwise(
         stride=lambda self: self.memory.shape[-1])),
     loads("dense", LOADING, "takes rows to lie one behind the other", otherwise(stride=lambda self: 16)),
-    loads("at_the_corner", LOADING, "loads from the first element on", at_the_corner),
     loads("without_column", LOADING, "takes no notice of the column of the corner", without_column),
     replaced(FRAGMENTS, "has one corner for all warps", make, (fragments, "by_warp", corner_of_lane_0),
              name="one_corner"),
@@ -233,7 +197,6 @@ READING = [
     replaced(SPACES, "lets a matrix go on in the next row", make, (matrices, "_elements", within_the_memory),
              name="next_row"),
     replaced(SPACES, "repeats the last element beyond the end", make, (matrices, "_elements", clamped), name="clamped"),
-    replaced(ALIGNED, "loads matrices from any place", make, (fragments, "require_aligned", nothing), name="anywhere"),
     replaced(ALIGNED, "aligns matrices to 8 bytes", make, (fragments, "require_aligned", of_eight), name="of_eight"),
     replaced("LANG-16-05", "lays allocations without gaps", make, (fragments, "require_aligned", packed),
              name="packed"),

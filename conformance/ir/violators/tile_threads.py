@@ -81,14 +81,6 @@ def read_first(self: Storage, fault: Any) -> bool:
     return not (fault.access == "writes" and fault.before == "reads")
 
 
-def claimed(self: Storage, at: Any, who: Any, base: int) -> None:
-    try:
-        CLAIM(self, at, who, base)
-    except Race as race:
-        if race.access != "writes" or race.before != "writes":
-            raise
-
-
 def claimed_by_few(self: Storage, at: Any, who: Any, base: int) -> None:
     try:
         CLAIM(self, at, who, base)
@@ -105,13 +97,11 @@ BARRIERS, CLAIM, UNDER = BlockState.barrier, Storage._claim, BlockState.under
 
 MEETING = [
     replaced(BARRIER, "drops barriers", make, (BlockState, "barrier", orders_nothing), name="dropped_barrier"),
-    replaced(SCOPE, "lets part of a block pass a barrier", make, (BlockState, "barrier", partial), name="partial"),
     replaced(SCOPE, "lets some warps pass a barrier", make, (BlockState, "barrier", by_warps), name="by_warps"),
     replaced(SCOPE, "waits for all blocks at a barrier", make, (BlockState, "barrier", of_the_grid), name="grid_wide"),
     replaced(SCOPE, "does not see races", make, *unseen(Race), name="races_unseen"),
     replaced(SCOPE, "takes lanes of a warp to be in step", make, *unseen(Race, unless=in_two_warps), name="in_step"),
     replaced(SCOPE, "sees no write after a read", make, *unseen(Race, unless=read_first), name="write_after_read"),
-    replaced(SCOPE, "sees no race of two writes", make, (Storage, "_claim", claimed), name="two_writes"),
     replaced(SCOPE, "sees no race of two writes of a block of one warp", make, (Storage, "_claim", claimed_by_few),
              name="two_writes_of_a_warp"),
     replaced(SCOPE, "lets a block write what another has read", make,
@@ -175,10 +165,6 @@ def inactive_too(block: BlockState, values: Any, sources: Any, mask: int | None 
     return values[places]
 
 
-def without_mask(block: BlockState, values: Any, sources: Any, mask: int | None = None) -> Any:
-    return EXCHANGED(block, values, sources)
-
-
 def low_mask(block: BlockState, values: Any, sources: Any, mask: int | None = None) -> Any:
     low = None if mask is None else (mask & 0xFFFFFFFF) * (1 + (1 << 32))
     return EXCHANGED(block, values, sources, low)
@@ -193,7 +179,6 @@ def shuffles(name: str, description: str, *changes: tuple[Any, str, Any]) -> Vio
 
 
 SHUFFLING = [
-    shuffles("upwards", "reads the lane delta before", shuffling(lambda i, d, w: np.where(i >= d, i - d, i))),
     shuffles("round", "reads round the end of a warp", shuffling(lambda i, d, w: (i + d) % w)),
     shuffles("crossed", "reads the lane whose number is combined by xor", shuffling(lambda i, d, w: (i ^ d) % w)),
     shuffles("narrow", "shuffles in warps of 32", shuffling(
@@ -202,15 +187,10 @@ SHUFFLING = [
     shuffles("zero", "gives 0 beyond the end", (ShuffleSync, "run", zero_beyond)),
     shuffles("through_the_block", "shuffles through the block", (ShuffleSync, "run", through_the_block)),
     shuffles("inactive", "reads lanes that are not active", (blocks, "exchanged", inactive_too)),
-    shuffles("no_mask", "takes no notice of the mask", (blocks, "exchanged", without_mask)),
     shuffles("low_mask", "reads 32 bits of a mask", (blocks, "exchanged", low_mask)),
 ]  # fmt: skip
 
 # Copies
-
-
-def visible_at_once(self: Storage, at: Any, who: Any, values: Any) -> None:
-    self.write(at, who, values)
 
 
 def to_everybody(self: Storage, at: Any, lanes: Any) -> None:
@@ -221,11 +201,8 @@ def all_groups(self: PendingCopies) -> None:
     self._finish(lambda copy: copy.groups >= 0)
 
 
-def waiting(change: Any) -> Any:
-    def wait(self: PendingCopies, block: BlockState, pending: int) -> None:
-        WAIT(self, block, change(pending))
-
-    return (PendingCopies, "wait", wait)
+def for_one_less(self: PendingCopies, block: BlockState, pending: int) -> None:
+    WAIT(self, block, pending + 1)
 
 
 def all_but_the_oldest(self: PendingCopies, block: BlockState, pending: int) -> None:
@@ -247,10 +224,6 @@ def elements(self: BlockState, source: Any, begin: Any, destination: Any, end: A
     COPYING(self, source, begin, destination, end, source.dtype.storage_bytes)
 
 
-def by_all_lanes(self: BlockState, source: Any, begin: Any, destination: Any, end: Any, size: int) -> None:
-    COPYING(self, source, np.zeros_like(begin), destination, end, size)
-
-
 def within_one_less(self: BlockState, memory: Any, offsets: Any, count: int = 1) -> None:
     WITHIN(self, memory, offsets, max(count - 1, 1))
     if count > 1:
@@ -266,17 +239,15 @@ def copies(name: str, description: str, *changes: tuple[Any, str, Any]) -> Viola
 
 
 COPYING_OTHERWISE = [
-    copies("early", "shows what is copied at once", (Storage, "begin_copy", visible_at_once)),
     copies("early_unseen", "does not see that copied bytes are touched early", *unseen(EarlyRead)),
     copies("wait_for_all", "shows what is waited for to other lanes", (Storage, "finish_copy", to_everybody)),
     copies("barrier_finishes", "finishes groups by a barrier", (PendingCopies, "barrier", all_groups)),
     copies("barrier_finishes_nothing", "needs a wait without any group", (PendingCopies, "barrier", nothing)),
-    copies("waits_for_less", "leaves one group more under way", waiting(lambda pending: pending + 1)),
+    copies("waits_for_less", "leaves one group more under way", (PendingCopies, "wait", for_one_less)),
     copies("oldest_pending", "leaves the first of three groups under way", (PendingCopies, "wait", all_but_the_oldest)),
     copies("waits_for_none", "finishes what no group holds by a wait", (PendingCopies, "wait", anything)),
     copies("destination_first", "takes the indices of the destination first", (CopyAsync, "run", destination_first)),
     copies("single_elements", "copies one element a lane", (BlockState, "copy", elements)),
-    copies("first_piece", "copies the first piece in every lane", (BlockState, "copy", by_all_lanes)),
     copies("misaligned", "copies from and to any place", (BlockState, "require_aligned", nothing)),
     replaced("LANG-11-14", "does not see that a copy is misaligned", make, (BlockState, "require_aligned", nothing),
              name="copy_alignment"),

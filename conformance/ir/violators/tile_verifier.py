@@ -147,7 +147,6 @@ TARGET = [
              (verifier, "_verify_shared_size", nvidia_room), name="of_one_target"),
     replaced("LANG-07.3-03", "does not look at what is declared", make, (verifier, "_verify_shared_size", nothing),
              name="undeclared"),
-    bounded("largest_only", "counts the largest allocation", lambda function: max(allocations(function), default=0)),
     bounded("elements", "counts elements of allocations", elements),
     bounded("off_by_one_bound", "counts a byte less", lambda function: max(BOUND(function) - 1, 0)),
     bounded("packed", "counts allocations without the gaps between", lambda function: sum(allocations(function))),

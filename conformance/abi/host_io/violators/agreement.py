@@ -67,18 +67,11 @@ WRITES = [
 ]
 
 
-def buffered(name: str, description: str, buffer: Callable[[Endpoint, tuple[str, str], int], bytes]) -> Violation:
-    """Another buffer of the host is written."""
-    return changed("HIO-D5-30", name, description, (Endpoint, "_buffer", buffer))
+def filled_up(self: Endpoint, pair: tuple[str, str], nbytes: int) -> bytes:
+    return self._buffers[pair].ljust(nbytes, b"\0") if pair in self._buffers else _buffer(self, pair, nbytes)
 
 
-BUFFERS = [
-    buffered("filled_up", "fills short buffers up", lambda self, pair, n: _buffer_of(self, pair, n).ljust(n, b"\0")),
-]
-
-
-def _buffer_of(endpoint: Endpoint, pair: tuple[str, str], nbytes: int) -> bytes:
-    return endpoint._buffers[pair] if pair in endpoint._buffers else _buffer(endpoint, pair, nbytes)
+FILLED_UP = changed("HIO-D5-30", "filled_up", "fills short buffers up", (Endpoint, "_buffer", filled_up))
 
 
 def one_behind(message: Message) -> None:
@@ -109,55 +102,11 @@ def one_more(prefix: str) -> Callable[..., tuple[Any, int, int, str]]:
     return change
 
 
-def wrapping(prefix: str, name: str) -> Callable[..., tuple[Any, int, int, str]]:
-    """A place that does not exist is another that does."""
-
-    def change(machine: Machine, place: Any, pa: int, nbytes: int, kind: str, field: str) -> tuple[Any, int, int, str]:
-        most = getattr(machine.size, f"{name}s")
-        return (
-            place._replace(**{name: getattr(place, name) % most}) if field.startswith(prefix) else place,
-            pa,
-            nbytes,
-            kind,
-        )
-
-    return change
-
-
-def whichever(expected: str) -> Callable[..., tuple[Any, int, int, str]]:
-    """One kind of memory that is named is not compared with the address."""
-
-    def change(machine: Machine, place: Any, pa: int, nbytes: int, kind: str, field: str) -> tuple[Any, int, int, str]:
-        return place, pa, nbytes, "AUTO" if kind == expected else kind
-
-    return change
-
-
 PLACES = [
-    *(
-        placed(
-            f"HIO-{section}-{number:02}",
-            f"{name}s_around_{prefix[:3]}",
-            f"counts {name}s modulo their number",
-            wrapping(prefix, name),
-        )
-        for section, first, prefix in (("D5", 3, "dst"), ("D6", 3, "src"), ("D7", 19, "args"))
-        for number, name in enumerate(("sip", "cube", "pe"), first)
-    ),
-    placed("HIO-D5-06", "write_one_behind", "writes a byte behind memory", one_more("dst")),
-    placed("HIO-D6-06", "read_one_behind", "reads a byte behind memory", one_more("src")),
     placed("HIO-D6-07", "read_more", "reads a byte more than memory has", one_more("src")),
     placed("HIO-D7-22", "shard_one_behind", "takes a shard that ends behind memory", one_more("args")),
     placed("HIO-D7-23", "shard_of_more", "takes a shard that is larger than memory", one_more("args")),
-    placed("HIO-D5-27", "hbm_anywhere", "takes HBM at any address", whichever("HBM")),
-    placed("HIO-D5-28", "tcm_anywhere", "takes TCM at any address", whichever("TCM")),
-    placed("HIO-D5-22", "kinds_without_meaning", "takes HBM at an address of TCM", whichever("HBM")),
 ]
-
-
-def default_hbm(message: Message) -> None:
-    if message.get("msg_type") == "MemoryWrite" and message.get("dst_mem_kind") is None:
-        message["dst_mem_kind"] = "HBM"
 
 
 def null_is_hbm(message: Message) -> None:
@@ -176,12 +125,6 @@ def stripped_names(message: Message) -> None:
     kernel = message.get("kernel_ref")
     if isinstance(kernel, dict) and isinstance(kernel.get("name"), str):
         kernel["name"] = kernel["name"].strip() or "x"
-
-
-def unknown_is_nop(message: Message) -> None:
-    kernel = message.get("kernel_ref")
-    if isinstance(kernel, dict) and kernel.get("name") == "unknown kernel":
-        kernel["name"] = "nop"
 
 
 def scalar_value(change: Callable[[Message], Any]) -> Callable[[Message], None]:
@@ -209,9 +152,7 @@ LAUNCHES = [
     read_as("HIO-D7-08", "code_at_zero", "takes the usual address for a missing one", deployed_at_zero),
     read_as("HIO-D7-07", "null_is_an_address", "takes null for an address", deployed_at_zero),
     read_as("HIO-D7-05", "stripped_names", "strips names of kernels", stripped_names),
-    read_as("HIO-D7-05", "unknown_is_nop", "takes unknown kernels for nop", unknown_is_nop),
     read_as("HIO-D7-27", "text_is_true", "takes texts for booleans", scalar_value(booleans_of_texts)),
     read_as("HIO-D7-46", "scalars_by_reference", "takes scalars by reference", scalar_value(dereferenced)),
-    read_as("HIO-D5-23", "hbm_by_default", "writes to HBM by default", default_hbm),
     read_as("HIO-D5-23", "null_is_hbm", "takes null for HBM", null_is_hbm),
 ]

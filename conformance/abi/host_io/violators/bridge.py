@@ -23,12 +23,10 @@ Brought = Mapping[Pair, bytes]
 
 _send = Bridge._send
 _load = Bridge.load
-_launch = Bridge.launch
 _tensor = Bridge._tensor
 _write = Bridge._write
 _memory_write = Bridge._memory_write
 _value_of = bridge.value_of
-_pattern_of = bridge.pattern_of
 _envelope = Bridge._envelope
 
 
@@ -115,7 +113,6 @@ def with_member(msg_type: str, name: str, member: Any) -> Callable[[Message], No
 
 
 FORM = [
-    sending("HIO-D7-14", "source_in_meta", "tells the source of a kernel in meta", launches_with(meta={"k": KERNEL})),
     sending("HIO-D7-14", "source_by_lines", "tells the source by pieces", launches_with(meta={"k": pieces(KERNEL)})),
     sending("HIO-D7-14", "source_in_a_label", "labels a launch with its source", launches_with(debug_label=KERNEL)),
     telling("HIO-D7-14", "source_as_name", "calls a kernel by its source", named(KERNEL)),
@@ -123,7 +120,6 @@ FORM = [
     sending("HIO-D7-15", "ir_in_grid", "tells IR in grid", launches_with(grid={"x": 1, "ir": IR})),
     sending("HIO-D7-15", "ir_as_a_name", "tells IR in a name of meta", launches_with(meta={IR: 1})),
     telling("HIO-D7-15", "ir_member", "adds a member of IR", with_member("KernelLaunch", "ir", "%0 = add")),
-    sending("HIO-D7-33", "bytes_in_meta", "tells a tensor in meta", launches_with(meta={"q": [*range(200)]})),
     sending("HIO-D7-33", "bytes_as_a_number", "tells a tensor as a number", launches_with(meta={"q": int(DATA, 16)})),
     sending("HIO-D7-33", "bytes_in_a_tag", "tells a tensor in timestamp_tag", launches_with(timestamp_tag=DATA)),
     sending("HIO-D5-25", "bytes_in_a_label", "labels a write with its bytes", writes_with(debug_label=DATA)),
@@ -153,27 +149,6 @@ def without_operations(self: Bridge, operation: str) -> None:
     self._operation, self._requests = "runtime", 0
 
 
-def without_correlation(self: Bridge, place: Place) -> Message:
-    return _envelope(self, place) | {"correlation_id": "auto"}
-
-
-def later(self: Bridge, image: bytes) -> Code:
-    held = self._reserved(len(image))
-    self._images.append(held)
-    self.late = held, image  # type: ignore[attr-defined]
-    return Code(self.places([0])[0], held.pa, held.nbytes)
-
-
-def deployed_after(
-    self: Bridge, code: Code, kernel: KernelEntry, places: Sequence[Place], given: LaunchArguments
-) -> None:
-    try:
-        _launch(self, code, kernel, places, given)
-    finally:
-        held, image = self.late  # type: ignore[attr-defined]
-        self._write([code.place], held.pa, image)
-
-
 def deployed_last_in_the_frames(host: Bridge, requests: Sequence[Request], buffers: Any = None) -> Brought:
     brought = _send(host, requests, buffers)
     host.exchanges.sort(key=lambda exchange: '"msg_type":"KernelLaunch"' not in exchange.frame)
@@ -193,19 +168,9 @@ ORDER = [
     writing(
         "HIO-D2-01", "copy_message", "sends MemoryCopy for a copy on a device", as_type("MemoryRead", "MemoryCopy")
     ),
-    telling("HIO-D2-01", "tensor_copy", "sends a fourth type for reads", as_type("MemoryRead", "TensorCopy")),
     telling("HIO-D2-01", "other_spelling", "spells types otherwise", as_type("MemoryWrite", "memory_write")),
     bridging("HIO-D3-06", "one_request_id", "repeats the request id", "_envelope", without_request_ids),
     bridging("HIO-D3-06", "one_correlation_id", "counts again under one correlation id", "_begin", without_operations),
-    bridging("HIO-D3-06", "one_correlation_id_for_all", "has one correlation id", "_envelope", without_correlation),
-    replaced(
-        "HIO-D7-13",
-        "deploys a kernel after its launch",
-        ReferenceAdapter,
-        (Bridge, "load", later),
-        (Bridge, "launch", deployed_after),
-        name="deployed_after",
-    ),
     bridging("HIO-D7-13", "launch_first", "sends launches before writes", "_send", deployed_last_in_the_frames),
     bridging("HIO-D7-13", "half_deployed", "launches more than was deployed", "load", short_image),
     bridging("HIO-D7-13", "deployed_elsewhere", "launches from another PE", "load", beside_the_image),
@@ -218,18 +183,6 @@ ORDER = [
 def no_write(host: Bridge, places: Sequence[Place], pa: int, data: bytes) -> None:
     if any(data):
         _write(host, places, pa, data)
-
-
-def first_rank_only(host: Bridge, places: Sequence[Place], pa: int, data: bytes) -> None:
-    _write(host, places[:1], pa, data)
-
-
-def big_endian(data: bytes) -> Any:
-    pattern = _pattern_of(data)
-    if pattern is None or pattern.value is None:
-        return pattern
-    size = bridge.FILLS[pattern.pattern_kind]
-    return replace(pattern, value=int.from_bytes(int(pattern.value).to_bytes(size, "little"), "big"))
 
 
 def short_fill(self: Bridge, place: Place, pa: int, nbytes: int, pattern: Any) -> MemoryWrite:
@@ -248,12 +201,6 @@ def on_the_next(self: Bridge, ranks: Sequence[tuple[int, Place]], pointer: int, 
 
 def one_tensor_elsewhere(self: Bridge, ranks: Sequence[tuple[int, Place]], pointer: int, nbytes: int) -> TensorArgument:
     return (on_the_next if pointer == max(self._held) else _tensor)(self, ranks, pointer, nbytes)
-
-
-def first_rank_launched(
-    self: Bridge, code: Code, kernel: KernelEntry, places: Sequence[Place], given: LaunchArguments
-) -> None:
-    _launch(self, code, kernel, places[:1], given)
 
 
 def one_launch_for_all(
@@ -288,13 +235,9 @@ def past_the_endpoint(
 
 MEMORY = [
     bridging("HIO-D2-06", "zeros_assumed", "does not write zeros", "_write", no_write),
-    bridging("HIO-D2-06", "first_rank", "initializes the first rank alone", "_write", first_rank_only),
     bridging("HIO-D2-06", "short_fill", "leaves out the last element of a fill", "_memory_write", short_fill),
     bridging("HIO-D2-06", "no_copy", "sends nothing for a copy on the devices", "copy", nothing_copied),
-    replaced("HIO-D2-06", "fills big-endian", ReferenceAdapter, (bridge, "pattern_of", big_endian), name="big_endian"),
-    bridging("HIO-D2-08", "shards_on_the_next_pe", "launches on the wrong PEs", "_tensor", on_the_next),
     bridging("HIO-D2-08", "one_tensor_elsewhere", "has one tensor on other PEs", "_tensor", one_tensor_elsewhere),
-    bridging("HIO-D2-08", "launched_once", "launches on the first rank alone", "launch", first_rank_launched),
     bridging("HIO-D2-08", "one_launch_for_all", "launches on every SIP by one message", "launch", one_launch_for_all),
     bridging("HIO-D3-12", "all_at_once", "sends more requests than the queue takes", "_send", all_at_once),
     bridging("HIO-D7-34", "launched_past_io_cpu", "brings launches to the PEs itself", "launch", past_the_endpoint),

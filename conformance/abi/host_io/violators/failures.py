@@ -16,7 +16,6 @@ from tessera_reference.host_io.messages import KernelLaunch, TensorArgument
 from .message_changes import Message, changed, read_as
 
 _launch = launches.launch
-_kernel_of = launches._kernel_of
 _tasks = launches._tasks
 _run = launches._run
 
@@ -225,12 +224,6 @@ _require_room = Endpoint._require_room
 _submit = Endpoint.submit
 _exchange = Endpoint.exchange
 QUEUES = [
-    changed(
-        "HIO-D4-06",
-        "no_bound",
-        "keeps any number of requests",
-        (Endpoint, "_require_room", room_for(lambda depth: 2**30)),
-    ),
     changed(
         "HIO-D3-12",
         "one_too_many",

@@ -114,11 +114,6 @@ def unknown_is_nop(machine: Machine, reference: KernelRef) -> Kernel:
     return ANY if unknown else _kernel_of(machine, reference)
 
 
-def strict_place(machine: Machine, reference: KernelRef) -> Kernel:
-    machine.require(Place(reference.deploy_sip, reference.deploy_cube, reference.deploy_pe), 0, 1)
-    return _kernel_of(machine, reference)
-
-
 def strict_tag(clause: str, member: str) -> Violation:
     """A tag of a built-in kernel has to exist."""
 
@@ -162,12 +157,6 @@ KERNELS = [
         "unknown_is_nop",
         "a built-in kernel that does not exist computes nothing",
         (launches, "_kernel_of", unknown_is_nop),
-    ),
-    changed(
-        "HIO-D7-37",
-        "place_looked_at",
-        "the place of a built-in kernel has to exist",
-        (launches, "_kernel_of", strict_place),
     ),
     strict_tag("HIO-D7-09", "sip"),
     strict_tag("HIO-D7-10", "cube"),

@@ -50,12 +50,6 @@ def reading(clause: str, name: str, description: str, change: Callable[[MemoryRe
     return changed(clause, name, description, (Endpoint, "_read", lambda self, read: _read(self, change(read))))
 
 
-def to_the_first(clause: str, member: str) -> Violation:
-    """Reads ignore a tag."""
-    description = f"reads go to {member} 0"
-    return reading(clause, f"read_{member}_ignored", description, lambda read: replace(read, **{f"src_{member}": 0}))
-
-
 def decoded(self: Endpoint, write: MemoryWrite, pair: Any) -> Any:
     places = list(self.machine.places())
     place = places[(write.dst_pa >> 12) % len(places)]
@@ -66,7 +60,6 @@ ROUTES = [
     changed(
         "HIO-Context-06", "decoded_address", "writes go to the PE that the address names", (Endpoint, "_write", decoded)
     ),
-    *(to_the_first(f"HIO-D6-0{number}", member) for number, member in enumerate(("sip", "cube", "pe"), 3)),
 ]
 
 
@@ -149,7 +142,6 @@ MEMORIES = [
     ),
     requiring("HIO-D6-06", "last_byte_not_read", "the last byte is not read", lambda pa, n, kind: (pa, n + 1, kind)),
     changed("HIO-D5-07", "any_range", "any bytes are accepted", (Machine, "require", any_range)),
-    changed("HIO-D6-07", "any_range_read", "any bytes can be read", (Machine, "require", any_range)),
     changed("HIO-D7-22", "any_shard", "any bytes may be a shard", (Machine, "require", any_range)),
 ]
 
@@ -233,13 +225,8 @@ def any_buffer(self: Endpoint, pair: Any, nbytes: int) -> bytes:
     )
 
 
-def cut_to_size(self: Endpoint, pair: Any, nbytes: int) -> bytes:
-    return self._buffers.get(pair, b"")[:nbytes].ljust(nbytes, b"\0")
-
-
 BUFFERS = [
     changed("HIO-D5-30", "any_buffer", "takes the first buffer of the right size", (Endpoint, "_buffer", any_buffer)),
-    changed("HIO-D5-30", "cut_to_size", "takes buffers of any size", (Endpoint, "_buffer", cut_to_size)),
     changed(
         "HIO-D5-30",
         "first_kilobyte",

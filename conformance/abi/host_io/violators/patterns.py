@@ -48,11 +48,8 @@ def whole(pattern: Pattern) -> int:
 
 
 ELEMENTS = [
-    *(
-        other_element(
-            kind, f"{kind}_big_endian", f"{kind} writes the highest byte first", lambda pattern, right: right[::-1]
-        )
-        for kind in ("fill_u16", "fill_u32", "fill_fp16", "fill_fp32")
+    other_element(
+        "fill_u16", "fill_u16_big_endian", "fill_u16 writes the highest byte first", lambda pattern, right: right[::-1]
     ),
     other_element("fill_u8", "u8_of_seven_bits", "fill_u8 writes seven bits", lambda p, right: bytes([right[0] & 127])),
     other_element(
@@ -96,17 +93,6 @@ def rounding(dtype: str, name: str, description: str, change: Callable[[Any], fl
     return changed(CLAUSES[f"fill_{dtype}"], f"{dtype}_{name}", f"{dtype} {description}", (numbers, "rounded", rounded))
 
 
-def towards_zero(dtype: str) -> Callable[[Any], float]:
-    of = {"fp16": np.float16, "fp32": np.float32}[dtype]
-
-    def change(value: Any) -> float:
-        found = _rounded(value, dtype)
-        away = math.isfinite(found) and abs(Decimal(found)) > abs(Decimal(value))
-        return float(np.nextafter(of(found), of(0))) if away else found
-
-    return change
-
-
 def half_away(dtype: str) -> Callable[[Any], float]:
     def change(value: Any) -> float:
         away = Decimal(value) * (Decimal(1) + Decimal("1e-20"))
@@ -130,7 +116,6 @@ ROUNDING = [
         violation
         for dtype in ("fp16", "fp32")
         for violation in (
-            rounding(dtype, "towards_zero", "is rounded towards zero", towards_zero(dtype)),
             rounding(dtype, "half_away", "rounds halves away from zero", half_away(dtype)),
             rounding(dtype, "flushed", "has no subnormals", flushed(dtype)),
             rounding(

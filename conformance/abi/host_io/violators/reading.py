@@ -110,12 +110,6 @@ READING = [
         "refuses correlation ids beyond ASCII",
         lambda message: not message["correlation_id"].isascii(),
     ),
-    refusing(
-        "HIO-D3-05",
-        "numeric_request_ids",
-        "refuses request ids that do not begin with r",
-        lambda message: message["request_id"][0] != "r",
-    ),
 ]
 
 
