@@ -70,7 +70,7 @@ def timeline(machine: Machine, answered: Iterable[Answered]) -> str:
     """The text of the trace."""
     devices = {place: number for number, place in enumerate(machine.places())}
     names = Names(
-        {number: f"sip {place.sip} cube {place.cube} pe {place.pe}" for place, number in devices.items()},
+        {number: str(place) for place, number in devices.items()},
         dict(enumerate(components())),
     )
     rows = {name: number for number, name in enumerate(components())}

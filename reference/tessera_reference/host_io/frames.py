@@ -32,30 +32,19 @@ from .messages import (
 
 
 class ErrorCode(StrEnum):
-    """The causes; a cause has the same code each time."""
+    """The causes, each of which docs/host_io.md explains; a cause has the same code each time."""
 
     INVALID_MESSAGE = "INVALID_MESSAGE"
-    """A member is missing, mistyped, out of range or unknown, or does not agree with another."""
     DUPLICATE_REQUEST = "DUPLICATE_REQUEST"
-    """A request with the same ids is not answered yet."""
     QUEUE_FULL = "QUEUE_FULL"
-    """The endpoint's queue of unanswered requests is full."""
     UNKNOWN_DEVICE = "UNKNOWN_DEVICE"
-    """The endpoint has no such target device."""
     UNKNOWN_PLACE = "UNKNOWN_PLACE"
-    """No device has such a SIP, cube and PE."""
     ADDRESS_OUT_OF_RANGE = "ADDRESS_OUT_OF_RANGE"
-    """The bytes are not within one memory of the PE, or not within the one that was named."""
     UNKNOWN_KERNEL = "UNKNOWN_KERNEL"
-    """No kernel of that name is built in, or in the binary."""
     KERNEL_NOT_DEPLOYED = "KERNEL_NOT_DEPLOYED"
-    """Nothing was written where the binary should be."""
     ARGUMENT_MISMATCH = "ARGUMENT_MISMATCH"
-    """The arguments are not those that the kernel takes."""
     UNSUPPORTED = "UNSUPPORTED"
-    """The message is sound, but the endpoint has not what it asks for."""
     PE_FAULT = "PE_FAULT"
-    """A PE failed while it worked."""
 
 
 LONGEST_REASON = 300

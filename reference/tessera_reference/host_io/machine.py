@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -218,6 +219,9 @@ class Place(NamedTuple):
     cube: int
     pe: int
 
+    def __str__(self) -> str:
+        return f"sip {self.sip} cube {self.cube} pe {self.pe}"
+
     def members(self, side: str) -> dict[str, Any]:
         """The members of a message that say where it is, such as `dst_sip`."""
         return {f"{side}_{name}": number for name, number in self._asdict().items()}
@@ -256,7 +260,7 @@ class Machine:
         self.memories = tuple(MemoryRange(**row) for row in described()["memory"])
         self.failing: frozenset[Place] = frozenset()
         """The PEs that fail every request."""
-        self._spaces: dict[Place, SparseMemory] = {}
+        self._spaces: defaultdict[Place, SparseMemory] = defaultdict(SparseMemory)
 
     def devices(self) -> Mapping[str, int]:
         """The SIP of each device, by the name that `target_device` takes."""
@@ -272,10 +276,7 @@ class Machine:
 
     def space(self, place: Place) -> SparseMemory:
         """The memory of a PE that exists, by physical address."""
-        space = self._spaces.get(place)
-        if space is None:
-            space = self._spaces[place] = SparseMemory()
-        return space
+        return self._spaces[place]
 
     def require(self, place: Place, pa: int, nbytes: int, kind: str = "AUTO", field: str = "") -> None:
         """The bytes are within one memory of a PE that exists, of the kind named (AMB-HIO-44, AMB-HIO-46).
@@ -284,21 +285,17 @@ class Machine:
         """
         if not self.has(place):
             size = f"{self.size.sips} SIPs of {self.size.cubes} cubes of {self.size.pes} PEs"
-            raise RequestFailed(ErrorCode.UNKNOWN_PLACE, f"no PE {_name_of(place)} among {size}", field)
+            raise RequestFailed(ErrorCode.UNKNOWN_PLACE, f"no PE {place} among {size}", field)
         for memory in self.memories:
             if memory.base <= pa and pa + nbytes <= memory.base + memory.bytes and kind in ("AUTO", memory.kind):
                 return
         within = "one memory" if kind == "AUTO" else kind
-        reason = f"{nbytes} bytes from {pa:#x} are not within {within} of PE {_name_of(place)}"
+        reason = f"{nbytes} bytes from {pa:#x} are not within {within} of PE {place}"
         raise RequestFailed(ErrorCode.ADDRESS_OUT_OF_RANGE, reason, field)
 
     def failure_of(self, place: Place) -> RequestFailed | None:
         """The failure of a PE that fails every request."""
-        return RequestFailed(ErrorCode.PE_FAULT, f"PE {_name_of(place)} failed") if place in self.failing else None
-
-
-def _name_of(place: Place) -> str:
-    return f"sip {place.sip} cube {place.cube} pe {place.pe}"
+        return RequestFailed(ErrorCode.PE_FAULT, f"PE {place} failed") if place in self.failing else None
 
 
 # What a request passes on its way and back, and when: all latency is made of these hops (D5, D7; AMB-HIO-28, -54).
