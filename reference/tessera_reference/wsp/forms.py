@@ -190,9 +190,6 @@ TensorId: TypeAlias = Annotated[int, _reference("tensor")]
 
 # The form of a class.
 
-OPS: dict[type, str] = {}
-"""The `op` in the form of a class, beside its members."""
-
 
 def form(value: Any) -> Any:
     """The form of a member: of a class without the members that have the default None or ()."""
@@ -204,7 +201,7 @@ def form(value: Any) -> Any:
         return value.hex()
     if not is_dataclass(value):
         return value
-    stated = {"op": OPS[type(value)]} if type(value) in OPS else {}
+    stated = {"op": value.op} if hasattr(value, "op") else {}
     for field in fields(value):
         item = getattr(value, field.name)
         if item not in (None, ()) or field.default is MISSING:

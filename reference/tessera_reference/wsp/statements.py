@@ -5,10 +5,10 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, get_args
 
 from .errors import ProgramRefused, RunError
-from .forms import OPS, U64, ChannelId, KernelId, Reader, SlotId, SymbolId, TensorId, Word, member, objects
+from .forms import U64, ChannelId, KernelId, Reader, SlotId, SymbolId, TensorId, Word, member, objects
 
 DEEPEST = 64
 """The most levels of bodies and expressions inside one another."""
@@ -180,6 +180,7 @@ def _read_argument(reader: Reader, value: Any, path: str) -> Argument:
 class RunKernel:
     """Execute a kernel in the time of the process."""
 
+    op: ClassVar[str] = "run"
     kernel: KernelId
     arguments: tuple[Argument, ...]
 
@@ -188,6 +189,7 @@ class RunKernel:
 class Task:
     """Issue a kernel to the worker that the policy chooses; `key` is what policies place by, 0 where left out."""
 
+    op: ClassVar[str] = "task"
     kernel: KernelId
     arguments: tuple[Argument, ...]
     key: Expression | None = None
@@ -199,6 +201,7 @@ class Task:
 class Send:
     """Publish a token."""
 
+    op: ClassVar[str] = "send"
     channel: ChannelId
     value: Expression
 
@@ -207,6 +210,7 @@ class Send:
 class Receive:
     """Take one token."""
 
+    op: ClassVar[str] = "receive"
     channel: ChannelId
     into: SlotId
 
@@ -215,6 +219,7 @@ class Receive:
 class Consume:
     """Run the body for each token until the channel is closed and empty."""
 
+    op: ClassVar[str] = "consume"
     channel: ChannelId
     into: SlotId
     body: Body
@@ -224,6 +229,7 @@ class Consume:
 class Close:
     """The last act of the process on a channel."""
 
+    op: ClassVar[str] = "close"
     channel: ChannelId
 
 
@@ -231,6 +237,7 @@ class Close:
 class Scope:
     """Outputs of tasks issued in the body stay alive until its end."""
 
+    op: ClassVar[str] = "scope"
     body: Body
 
 
@@ -238,6 +245,7 @@ class Scope:
 class Cond:
     """One of two bodies."""
 
+    op: ClassVar[str] = "cond"
     when: Expression
     then: Body
     otherwise: Body = ()
@@ -247,6 +255,7 @@ class Cond:
 class Repeat:
     """The body as often as `count` says when it begins; `index` counts from 0."""
 
+    op: ClassVar[str] = "repeat"
     count: Expression
     body: Body
     index: SlotId | None = None
@@ -256,6 +265,7 @@ class Repeat:
 class Load:
     """Load an element of a tensor into a slot."""
 
+    op: ClassVar[str] = "load"
     slot: SlotId
     tensor: TensorId
     element: Expression
@@ -265,25 +275,14 @@ class Load:
 class Wait:
     """Until all tasks that the process issued are complete."""
 
+    op: ClassVar[str] = "wait"
+
 
 Statement: TypeAlias = RunKernel | Task | Send | Receive | Consume | Close | Scope | Cond | Repeat | Load | Wait
 Body: TypeAlias = Annotated[tuple[Statement, ...], lambda reader, value, path: _read_body(reader, value, path)]
 
-STATEMENTS: dict[str, type[Statement]] = {
-    "run": RunKernel,
-    "task": Task,
-    "send": Send,
-    "receive": Receive,
-    "consume": Consume,
-    "close": Close,
-    "scope": Scope,
-    "cond": Cond,
-    "repeat": Repeat,
-    "load": Load,
-    "wait": Wait,
-}
+STATEMENTS: Mapping[str, type[Statement]] = {kind.op: kind for kind in get_args(Statement)}
 """The statements by their `op`."""
-OPS.update({kind: op for op, kind in STATEMENTS.items()})
 
 
 def _read_body(reader: Reader, value: Any, path: str) -> Body:
