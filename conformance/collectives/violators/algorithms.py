@@ -21,7 +21,7 @@ from tessera_reference.numerics.trees import FOLD, Tree
 
 from ...ir.violators.changes import changed
 
-AFTERWARDS, SENT, GROUPS, COMBINED = operations.afterwards, operations._sent, operations._groups, operations.combined
+AFTERWARDS, SENT, GROUPS, COMBINED = operations.group_results, operations._sent, operations._groups, operations.combined
 
 OF_ALGORITHM = {
     "ring": "RT-13-03",
@@ -32,7 +32,7 @@ OF_ALGORITHM = {
 }
 
 
-def afterwards(clause: str, name: str, description: str, change: Callable[..., Any]) -> Violation:
+def resulting(clause: str, name: str, description: str, change: Callable[..., Any]) -> Violation:
     """Another result: `change` gets the usual results and all that they were made from."""
 
     def others(operation: str, brought: Sequence[Array], root: int, **named: Any) -> Sequence[Array]:
@@ -40,7 +40,7 @@ def afterwards(clause: str, name: str, description: str, change: Callable[..., A
         changed_to: Sequence[Array] = change(usual, operation, brought, root)
         return changed_to
 
-    return changed(clause, name, description, (operations, "afterwards", others))
+    return changed(clause, name, description, (operations, "group_results", others))
 
 
 def sent(clause: str, name: str, description: str, change: Callable[[list[Sent]], list[Sent]]) -> Violation:
@@ -186,14 +186,14 @@ def lost_tail(usual: list[Array], brought: Sequence[Array], root: int) -> list[A
 
 
 VIOLATIONS: list[Violation] = [
-    afterwards("RT-13-01", "lost_tail", "does not combine the last element on rank 0", only("all_reduce", lost_tail)),
-    afterwards("RT-13-01", "shares_of_neighbours", "gives shares to ranks before", only("reduce_scatter", neighbours)),
-    afterwards("COLL-07.2-02", "blocks_stay", "leaves blocks with their senders", only("all_to_all", transposed)),
+    resulting("RT-13-01", "lost_tail", "does not combine the last element on rank 0", only("all_reduce", lost_tail)),
+    resulting("RT-13-01", "shares_of_neighbours", "gives shares to ranks before", only("reduce_scatter", neighbours)),
+    resulting("COLL-07.2-02", "blocks_stay", "leaves blocks with their senders", only("all_to_all", transposed)),
     changed("COLL-07.2-02", "any_all_to_all", "takes any algorithm for all_to_all",
             (operations, "ALL_TO_ALL_ALGORITHMS", tuple(schedules.ALGORITHMS))),
-    afterwards("RT-13-03", "wrong_root", "broadcasts from the rank after the root", only("broadcast", wrong_root)),
-    afterwards("RT-13-04", "stale_broadcast", "leaves the last rank without it", only("broadcast", stale_last)),
-    afterwards("RT-13-05", "gathered_backwards", "gathers in the order of the last rank", only("all_gather", reverse)),
+    resulting("RT-13-03", "wrong_root", "broadcasts from the rank after the root", only("broadcast", wrong_root)),
+    resulting("RT-13-04", "stale_broadcast", "leaves the last rank without it", only("broadcast", stale_last)),
+    resulting("RT-13-05", "gathered_backwards", "gathers in the order of the last rank", only("all_gather", reverse)),
     *(
         changed(clause, f"{name}_{wrong.__name__}", f"{name}: {wrong.__doc__}", of(name, wrong))
         for name, clause in OF_ALGORITHM.items()

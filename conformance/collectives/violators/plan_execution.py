@@ -21,7 +21,7 @@ from .plans import Emitter, more_buffers, with_options
 
 START, EXCHANGE, COMPUTE = Run._start, Run._exchange, Run._compute
 SLOT, FOLDED, CHUNK = plan_execution._slot, plan_execution._folded, plan_execution._chunk
-BRING, UNITS = Exchange.bring, Emitter.units
+RESULTS, UNITS = Exchange.results, Emitter.units
 GROUPS, RUN_PLAN, SIMULATE = collectives.groups_of, collectives.run_plan, plan_execution.simulate
 
 
@@ -120,25 +120,25 @@ def no_tail(self: Run, unit: Any, step: Any, group: Any) -> None:
 def landing(places: Callable[[Any, int], Any]) -> Callable[..., Any]:
     """Land a chunk at other places; `places` gets the usual ones and the first element of the chunk."""
 
-    def bring(self: Exchange, type_: Any, first: int, chunk: Any) -> Any:
+    def results(self: Exchange, type_: Any, first: int, chunk: Any) -> Any:
         brought = []
-        for marks, given in BRING(self, type_, first, chunk):
+        for marks, given in RESULTS(self, type_, first, chunk):
             others = np.zeros(marks.size, bool)
             others[places(np.flatnonzero(marks), first)] = True
             kept = np.count_nonzero(others)
             brought.append((others.reshape(marks.shape), replace(given, values=given.values[:kept])))
         return brought
 
-    return bring
+    return results
 
 
 def in_rows(self: Exchange, type_: Any, first: int, chunk: Any) -> Any:
-    return [(marks.T.reshape(marks.shape), given) for marks, given in BRING(self, type_, first, chunk)]
+    return [(marks.T.reshape(marks.shape), given) for marks, given in RESULTS(self, type_, first, chunk)]
 
 
 def as_they_come(self: Exchange, type_: Any, first: int, chunk: Sequence[Any]) -> Any:
     turned = [*chunk[1:], *chunk[:1]] if first and isinstance(self.plain, AllReduce) else chunk
-    return BRING(self, type_, first, turned)
+    return RESULTS(self, type_, first, turned)
 
 
 def every_rank(plan: Any, module: Any, function: Any, mesh: str) -> Any:
@@ -154,14 +154,14 @@ def sorted_ranks(plan: Any, module: Any, function: Any, mesh: str) -> Any:
 CHUNKS = [
     running("COLL-08-09", "run_lost_tail", "loses a short last chunk", "_exchange", no_tail),
     changed("COLL-02.3-01", "run_short_tail", "loses the last element of a chunk", (
-        Exchange, "bring", landing(lambda places, first: places[: -1 if first else None])
+        Exchange, "results", landing(lambda places, first: places[: -1 if first else None])
     )),
     changed("COLL-08-09", "from_the_start", "lands chunks at the beginning", (
-        Exchange, "bring", landing(lambda places, first: places - places[:1])
+        Exchange, "results", landing(lambda places, first: places - places[:1])
     )),
-    changed("COLL-02.3-01", "in_rows", "lands columns as rows", (Exchange, "bring", in_rows)),
+    changed("COLL-02.3-01", "in_rows", "lands columns as rows", (Exchange, "results", in_rows)),
     changed("COLL-08-09", "another_order", "adds ranks in another order from the second chunk on",
-            (Exchange, "bring", as_they_come)),
+            (Exchange, "results", as_they_come)),
     changed("COLL-02.2-03", "run_every_rank", "lets all ranks meet for a collective of groups",
             (collectives, "groups_of", every_rank)),
     changed("COLL-02.2-03", "run_sorted_ranks", "sorts the ranks of a group",

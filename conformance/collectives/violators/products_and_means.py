@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tessera_conformance.strength import Violation
+from tessera_reference.collectives import programs
 from tessera_reference.graph.collectives import Reducing
 from tessera_reference.numerics import collectives, reductions
 from tessera_reference.numerics.array import Array
-from tessera_reference.numerics.collectives import Reduction
+from tessera_reference.numerics.collectives import Reduction, reduced
 from tessera_reference.numerics.rounding import cast
 from tessera_reference.numerics.trees import FOLD, Tree
 
@@ -22,7 +23,7 @@ USUAL: dict[str, Reduce] = {
     "prod": lambda x, tree: reductions.prod(x, 0, tree=tree),
     "mean": lambda x, tree: reductions.mean(x, 0, tree=tree),
 }
-MEAN, PROD = USUAL["mean"], USUAL["prod"]
+MEAN, PROD, COMBINED = USUAL["mean"], USUAL["prod"], programs.combined
 
 
 def of_sum(x: Array, tree: Tree | None) -> Array:
@@ -136,6 +137,10 @@ def combining(op: str, reduce: Reduce, kinds: tuple[str, ...] | None = None) -> 
     return collectives, "REDUCTIONS", {**collectives.REDUCTIONS, op: other}
 
 
+def folding_products(used: Any, op: str, level: str, partials: Any, inputs: Sequence[Array]) -> Array:
+    return reduced(op, inputs, FOLD) if op == "prod" else COMBINED(used, op, level, partials, inputs)
+
+
 WRONG: dict[str, tuple[str, Reduce]] = {
     "mean_rounds_sum": ("mean", rounds_the_sum),
     "mean_by_reciprocal": ("mean", by_reciprocal),
@@ -155,7 +160,7 @@ ANY = ("float", "complex", "int", "bool")
 
 
 def infers_any(self: Any) -> Any:
-    return self.given() if self.op in self.operators else INFER(self)
+    return self.result_type() if self.op in self.operators else INFER(self)
 
 
 VIOLATIONS: list[Violation] = [
@@ -167,7 +172,12 @@ VIOLATIONS: list[Violation] = [
         changed("COLL-02.1-05", f"{name}_in_programs", str(reduce.__doc__), combining(op, reduce))
         for name, (op, reduce) in WRONG.items()
     ),
-    changed("LANG-09-05", "prod_folds_whatever", "multiplies in the order of ranks", combining("prod", in_a_fold)),
+    changed(
+        "LANG-09-05",
+        "prod_folds_whatever",
+        "multiplies in the order of ranks",
+        (programs, "combined", folding_products),
+    ),
     changed("RT-13-01", "mean_of_integers", "rounds means of integers", combining("mean", truncates, ANY)),
     changed("COLL-02.1-04", "any_operator", "takes every operator for every dtype", (Reducing, "infer", infers_any)),
 ]

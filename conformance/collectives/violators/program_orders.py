@@ -26,7 +26,7 @@ from .algorithms import over_shares
 
 ALGORITHM, COMBINED, BY_ALGORITHM = programs._algorithm, programs.combined, programs._by_algorithm
 READ_COMPRESSION, AS_SENT, OVER_WIRE = programs.read_compression, programs.as_sent, programs.over_wire
-AT, BRING, EXCHANGE = programs.combine_at, Exchange.bring, Run._exchange
+AT, RESULTS, EXCHANGE = programs.combine_at, Exchange.results, Run._exchange
 
 
 def orders(clause: str, name: str, description: str, member: str, change: Any) -> Violation:
@@ -78,7 +78,7 @@ def rows_first(operation: Any, contributions: Sequence[Any]) -> Any:
         return BY_ALGORITHM(operation, contributions)
     ranks = len(contributions)
     used = algorithm(ALGORITHM(operation, contributions[0].values.size, ranks), ranks)
-    return plain.dealt(COMBINED(used, plain.op, "deterministic", (1, 1), contributions), ranks)
+    return plain.distribute(COMBINED(used, plain.op, "deterministic", (1, 1), contributions), ranks)
 
 
 def folded(operation: Any, contributions: Sequence[Any]) -> Any:
@@ -88,7 +88,7 @@ def folded(operation: Any, contributions: Sequence[Any]) -> Any:
 
 
 def chunks_anew(self: Exchange, type_: Any, first: int, chunk: Sequence[Any]) -> Any:
-    usual = BRING(self, type_, first, chunk)
+    usual = RESULTS(self, type_, first, chunk)
     if not isinstance(self.plain, AllReduce) or first < 0 or not usual:
         return usual
     anew = self.combine(self.operation, chunk)
@@ -106,7 +106,7 @@ def as_one(self: Run, unit: Any, step: Any, group: Sequence[int]) -> None:
     whole = replace(step.types[0], shape=(sum(part.count for part in unit.parts),))
     slot = plan_execution._slot(unit, step)
     sent = [Array(step.operation.x.dtype, rank.buffers[slot][:count].copy()) for rank in members]
-    for rank, (marks, given) in zip(members, self.exchanges[step].bring(whole, first, sent), strict=True):
+    for rank, (marks, given) in zip(members, self.exchanges[step].results(whole, first, sent), strict=True):
         places = np.flatnonzero(marks)
         for place, part in enumerate(unit.parts):
             here = (places >= part.first) & (places < part.first + part.count)
@@ -153,7 +153,7 @@ VIOLATIONS: list[Violation] = [
     orders("COLL-02.1-04", "programs_sums_alone", "combines products canonically", "combined", sums_alone),
     orders("LANG-09-05", "programs_without_algorithm", "folds what names no algorithm", "_by_algorithm", folded),
     changed("COLL-02.3-01", "plan_chunks_anew", "lets shares begin anew in every chunk", (
-        Exchange, "bring", chunks_anew
+        Exchange, "results", chunks_anew
     )),
     changed("COLL-02.4-01", "plan_tensors_as_one", "gives fused tensors the order of one", (
         Run, "_exchange", as_one

@@ -63,14 +63,14 @@ def in_order(self: Any, units: Iterable[Any], now: int) -> None:
         waiting = (message for lane in self._lanes.values() for message in lane.waiting)
         before = any(waiter.sent.source == unit.sent.source and waiter < unit for waiter in waiting)
         if before or unit.sent.source in held:
-            self._hold(unit)
+            self._enqueue(unit)
             continue
-        LET_GO(self, [unit], now)
+        DISPATCH(self, [unit], now)
         if unit.waits:
             held.add(unit.sent.source)
 
 
-LET_GO = progress.Progress._let_go
+DISPATCH = progress.Progress._dispatch
 
 
 def whole_buffer(*arguments: Any, chunk: int | None = None, **options: Any) -> Any:
@@ -155,7 +155,7 @@ VIOLATIONS: list[Violation] = [
     credits("COLL-04.2-03", "no_limit", "issues chunks without credits", lambda count: 10**6),
     travelling("COLL-04.2-03", "leaked_credit", "loses the last chunk for want of a credit", lambda found: found[:-1]),
     changed("COLL-04.2-04", "head_of_line", "lets what waits hold up what comes after it", (
-        progress.Progress, "_let_go", in_order
+        progress.Progress, "_dispatch", in_order
     )),
     changed("COLL-04.3-01", "no_order", "sends before what is to be sent has come", (
         collectives, "travel", all_at_once

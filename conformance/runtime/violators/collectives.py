@@ -9,7 +9,7 @@ import numpy as np
 
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
-from tessera_reference.collectives.operations import afterwards
+from tessera_reference.collectives.operations import group_results
 from tessera_reference.mesh.topology import MeshAxes
 from tessera_reference.numerics import reductions
 from tessera_reference.numerics.array import Array
@@ -39,14 +39,14 @@ def combining(clause: str, name: str, description: str, change: Change, *only: s
 
     def made(collective: str, inputs: Buffers, ranks: int, root: int, whole: Any) -> Sequence[Array]:
         def right(those: Buffers) -> Made:
-            return list(afterwards(collective, those, ranks, root, whole))
+            return list(group_results(collective, those, ranks, root, whole))
 
         if (only and collective not in only) or (op is not None and whole.args[0] != op):
             return right(inputs)
         with np.errstate(all="ignore"):
             return change(right, inputs)
 
-    return broken(clause, name, description, collectives, "afterwards", made)
+    return broken(clause, name, description, collectives, "group_results", made)
 
 
 # What ranks hold

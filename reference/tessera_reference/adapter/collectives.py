@@ -261,7 +261,7 @@ class CollectivesMethods(SessionState):
             subject = f"algorithm {algorithm!r} for devices {used}"
             raise unsupported(operation, subject, f"one of {', '.join(possible)}")
         transfers = travel(machine, used, sent, element_bytes, chunk=chunk, path=path, cuts=failing)
-        extra = {"trace": chunk_trace(operation, transfers, used, element_bytes, chunk, machine.links)} if trace else {}
+        extra = {"trace": chunk_trace(operation, transfers, used, element_bytes, chunk)} if trace else {}
         duration = max((transfer.end for transfer in transfers), default=0)
         return {"transfers": [_delivered_message(transfer) for transfer in transfers], "duration": duration, **extra}
 
@@ -510,7 +510,7 @@ def _delivered_message(transfer: Transfer) -> dict[str, Any]:
     message = _message(transfer.sent)
     del message["combines"]
     lost = {"lost": True} if transfer.lost else {}
-    return {**message, "links": list(transfer.links), "start": transfer.start, "end": transfer.end, **lost}
+    return {**message, "links": list(transfer.way.names), "start": transfer.start, "end": transfer.end, **lost}
 
 
 def _used(machine: Topology, devices: Sequence[int] | None) -> Sequence[Any]:

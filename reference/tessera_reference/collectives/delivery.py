@@ -88,7 +88,7 @@ def _order(sent: tuple[Sent, ...]) -> dict[Event, list[Event]]:
                 leaves.append(Event(other, "combined"))
             if other < number and _combines_after(message, another):
                 combined.append(Event(other, "combined"))
-            if other != number and _spares(message, another):
+            if other != number and _overwrites(message, another):
                 combined.append(Event(other, "leaves"))
     return order
 
@@ -103,7 +103,7 @@ def _combines_after(message: Sent, earlier: Sent) -> bool:
     return earlier.target == message.target and _overlap(earlier, message)
 
 
-def _spares(message: Sent, leaving: Sent) -> bool:
+def _overwrites(message: Sent, leaving: Sent) -> bool:
     """True if a message would change places that another has yet to read, in this step or before."""
     return leaving.step <= message.step and leaving.source == message.target and _overlap(leaving, message)
 
@@ -128,9 +128,9 @@ def delivered(
     buffers: Values
     combine: Combine
     if op is None:
-        buffers, combine, result = flat, _kept, _as_is(first)
+        buffers, combine, result = flat, _replace, _as_is(first)
     elif level == "strict":
-        buffers, combine, result = _contributions(flat), _joined, _reduced(first, op)
+        buffers, combine, result = _contributions(flat), _union, _reduced(first, op)
     else:
         buffers, combine, result = accumulators(first, flat, op, ranks)
     deliver(sent, buffers, combine, seed)
@@ -173,7 +173,7 @@ def _contributions(flat: Values) -> Values:
     return buffers
 
 
-def _joined(own: Values, value: Values) -> Values:
+def _union(own: Values, value: Values) -> Values:
     """Return the union of the elements that two ranks know."""
     merged = own.copy()  # np.where works out the common type of records anew each time
     np.copyto(merged, value, where=value["known"])
@@ -185,7 +185,7 @@ def _reduced(first: Array, op: str) -> Result:
     return lambda known: reduced(op, [Array(first.dtype, row) for row in known["value"]])
 
 
-def _kept(own: Values, value: Values) -> Values:
+def _replace(own: Values, value: Values) -> Values:
     return value
 
 
@@ -199,7 +199,7 @@ def _gathered(contributions: Sequence[Array], sent: Sequence[Sent], seed: int) -
     buffers = np.zeros((len(contributions), total), dtype.carrier)
     for rank, share in enumerate(contributions):
         buffers[rank, share_of(total, rank, len(contributions))] = share.values.reshape(-1)
-    deliver(sent, buffers, _kept, seed)
+    deliver(sent, buffers, _replace, seed)
     return [Array(dtype, values) for values in buffers]
 
 
@@ -209,6 +209,6 @@ def _exchanged(first: Array, flat: Values, sent: Sequence[Sent], seed: int) -> l
     buffers = np.zeros((ranks, ranks, count), flat.dtype)
     buffers[range(ranks), range(ranks)] = flat
     moved = [message._replace(first=message.source * count + message.first) for message in sent]
-    deliver(moved, buffers.reshape(ranks, ranks * count), _kept, seed)
+    deliver(moved, buffers.reshape(ranks, ranks * count), _replace, seed)
     blocks = buffers.reshape(ranks, ranks, ranks, count // ranks)
     return [Array(first.dtype, blocks[rank, :, rank].reshape(first.shape)) for rank in range(ranks)]

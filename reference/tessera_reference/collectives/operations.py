@@ -115,24 +115,26 @@ ROTATED_FROM = 32
 """Ranks of a ring from which on a step of all of them is one operation; of fewer, one for each message."""
 
 
-def totals(used: Algorithm, held: Values, starts: Sequence[int], combine: Callable[[Values, Values], Values]) -> Values:
-    """Return the combination of every place that ranks hold, as the owners of its share have it; changes `held`.
+def totals(
+    used: Algorithm, buffers: Values, starts: Sequence[int], combine: Callable[[Values, Values], Values]
+) -> Values:
+    """Return the combination of every place of the ranks' buffers, as the owners of its share have it.
 
-    `held` is (ranks, places); `starts` are the first places of the shares, and behind them the number of places.
+    `buffers` is (ranks, places) and changes; `starts` are the first places of the shares, and the number of places.
     """
     if used.name == "ring" and used.ranks >= ROTATED_FROM:
         every = np.arange(starts[-1])
         owners = np.repeat(np.arange(used.ranks), [last - first for first, last in pairwise(starts)])
-        total = held[(owners + 1) % used.ranks, every]
+        total = buffers[(owners + 1) % used.ranks, every]
         for ahead in range(2, used.ranks + 1):
-            total = combine(held[(owners + ahead) % used.ranks, every], total)
+            total = combine(buffers[(owners + ahead) % used.ranks, every], total)
         return total
     for step in used.combining:
         ranges = [slice(starts[message.first], starts[message.last]) for message in step]
-        sent = [held[message.source, places].copy() for message, places in zip(step, ranges, strict=True)]
-        for message, places, values in zip(step, ranges, sent, strict=True):
-            held[message.target, places] = combine(held[message.target, places], values)
-    return np.concatenate([held[owner, starts[s] : starts[s + 1]] for s, owner in enumerate(used.owners)])
+        sent = [buffers[message.source, places].copy() for message, places in zip(step, ranges, strict=True)]
+        for message, places, value in zip(step, ranges, sent, strict=True):
+            buffers[message.target, places] = combine(buffers[message.target, places], value)
+    return np.concatenate([buffers[owner, starts[s] : starts[s + 1]] for s, owner in enumerate(used.owners)])
 
 
 def order_of(
@@ -210,9 +212,9 @@ def partial_values(operation: str, buffers: Sequence[Array], partials: Sequence[
     return [Array(part.dtype, part.values[place]) for part in buffers for place in np.ndindex(*partials)]
 
 
-def by_device(held: Values, combine: Callable[[Values, Values], Values]) -> Values:
+def by_device(values: Values, combine: Callable[[Values, Values], Values]) -> Values:
     """Combine (devices, blocks, warps, places) to (devices, places): the warps of each block, then the blocks."""
-    return along_pairs(along_pairs(held, 2, combine), 1, combine)
+    return along_pairs(along_pairs(values, 2, combine), 1, combine)
 
 
 # Collectives whose data travel in another dtype than their own (COLL-02.4-03, -05, COLL-02.5-03, RT-13-09).
@@ -337,7 +339,7 @@ def run(
         collective: Callable[[Sequence[Array]], Sequence[Array]]
         if seed is None:
             whole = partial(combined, used, op or "", level, partials or ONE)
-            collective = partial(afterwards, operation, ranks=len(group), root=root or 0, whole=whole)
+            collective = partial(group_results, operation, ranks=len(group), root=root or 0, whole=whole)
         else:
             moved = _sent(operation, used, range(len(group)), root or 0, count, chunk)
             collective = partial(delivered, operation, sent=moved, op=op, level=level, seed=seed)
@@ -346,7 +348,7 @@ def run(
     return Result([outputs[rank] for rank in range(len(buffers))], lambda: [m for sent in travelled for m in sent()])
 
 
-def afterwards(
+def group_results(
     operation: str,
     inputs: Sequence[Array],
     ranks: int,
@@ -380,10 +382,10 @@ def combined(used: Algorithm, op: str, level: str, partials: Sequence[int], inpu
         return reduced(op, inputs)
     first = inputs[0]
     flat = np.stack([array.values.reshape(-1) for array in inputs])
-    held, node, result = accumulators(first, flat, op, len(inputs))
-    held = by_device(held.reshape(used.ranks, *partials, -1 if held.size else 0), node)
-    starts = [share_of(held.shape[1], share, used.ranks).start for share in range(used.ranks + 1)]
-    return Array(first.dtype, result(totals(used, held, starts, node)).values.reshape(first.shape))
+    values, node, result = accumulators(first, flat, op, len(inputs))
+    values = by_device(values.reshape(used.ranks, *partials, -1 if values.size else 0), node)
+    starts = [share_of(values.shape[1], share, used.ranks).start for share in range(used.ranks + 1)]
+    return Array(first.dtype, result(totals(used, values, starts, node)).values.reshape(first.shape))
 
 
 def messages(

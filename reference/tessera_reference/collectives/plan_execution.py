@@ -71,7 +71,7 @@ def _groups(step: Issue, module: Module, running: str) -> tuple[tuple[int, ...],
 
 Flat: TypeAlias = npt.NDArray[Any]
 
-Brought: TypeAlias = tuple[npt.NDArray[np.bool_], Array]
+Placed: TypeAlias = tuple[npt.NDArray[np.bool_], Array]
 """Marks of places of a result, and the elements for them."""
 
 
@@ -91,9 +91,9 @@ class Exchange:
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of what each rank is given, of a collective of one tensor."""
-        return _shape(self.plain.given())
+        return _shape(self.plain.result_type())
 
-    def bring(self, type_: Numeric, first: int, chunk: Sequence[Array]) -> list[Brought]:
+    def results(self, type_: Numeric, first: int, chunk: Sequence[Array]) -> list[Placed]:
         """Return every rank's part of what comes from `chunk`, whose elements have the places from `first` on.
 
         There is none where the tensor has none of these places. Raises `Failure` with TESS_ERR_UNSUPPORTED for a chunk
@@ -114,7 +114,7 @@ class Exchange:
         tensors = [Array(x.dtype, alone(x.values[begin - first : end - first])) for x in chunk]
         mark = Array(dtype("bool"), alone(np.ones(end - begin, np.bool_)))
         plain, ranks = self.plain, len(chunk)
-        marks = plain.dealt(mark, ranks) if isinstance(plain, Reducing) else plain.combine([mark] * ranks)
+        marks = plain.distribute(mark, ranks) if isinstance(plain, Reducing) else plain.combine([mark] * ranks)
         results = self.combine(self.operation, tensors)
         return [(m.values, Array(x.dtype, x.values[m.values])) for m, x in zip(marks, results, strict=True)]
 
@@ -215,7 +215,7 @@ class _Run:
     ) -> None:
         self.plan = plan
         self.groups = groups
-        self.ranks = [_Rank(module, function, given) for given in arguments]
+        self.ranks = [_Rank(module, function, own) for own in arguments]
         self.progress: list[Progress] = []
         self.exchanges = {step: Exchange(step, level) for step in groups}
         self.ready: list[Action] = []
@@ -279,8 +279,8 @@ class _Run:
             begin, end = max(part.first, first), min(part.first + part.count, first + count)
             if begin < end:
                 values = here.frame[source].values.reshape(-1)[begin - part.first : end - part.first]
-                given = _folded(unit.folds, "before", Array(here.frame[source].dtype, values), here.frame)
-                here.buffers[slot][begin - first : end - first] = given.values
+                sent = _folded(unit.folds, "before", Array(here.frame[source].dtype, values), here.frame)
+                here.buffers[slot][begin - first : end - first] = sent.values
         group = next(ranks for ranks in self.groups[step] if rank in ranks)
         started = self.started.setdefault((unit.id, group), set())
         started.add(rank)
@@ -294,9 +294,9 @@ class _Run:
         slot = _slot(unit, step)
         sent = [Array(step.operation.x.dtype, rank.buffers[slot][:count].copy()) for rank in members]
         for place, (part, type_) in enumerate(zip(unit.parts, step.types, strict=True)):
-            brought = self.exchanges[step].bring(type_, first - part.first, sent)
-            for rank, (marks, given) in zip(members, brought, strict=False):
-                values = _folded(unit.folds, "after", given, rank.frame).values
+            results = self.exchanges[step].results(type_, first - part.first, sent)
+            for rank, (marks, result) in zip(members, results, strict=False):
+                values = _folded(unit.folds, "after", result, rank.frame).values
                 self._landing(rank, step, place)[marks] = values
 
     def _landing(self, rank: _Rank, step: Issue, place: int) -> Flat:
@@ -325,12 +325,12 @@ def _slot(unit: Unit, step: Issue) -> tuple[Issue, int]:
     return step, unit.id if unit.buffer is None else unit.buffer
 
 
-def _folded(folds: Sequence[Fold], at: str, given: Array, frame: Frame) -> Array:
+def _folded(folds: Sequence[Fold], at: str, x: Array, frame: Frame) -> Array:
     """A chunk with what the collective does beside, on one side."""
     for fold in folds:
         if fold.at == at:
-            given = multiply(given, frame[fold.value]) if fold.value is not None else cast(given, dtype(fold.by))
-    return given
+            x = multiply(x, frame[fold.value]) if fold.value is not None else cast(x, dtype(fold.by))
+    return x
 
 
 # The times of a plan's units, as work of the two queues of every device (collectives spec 4.1; AMB-COLL-90).

@@ -158,14 +158,14 @@ def _require_plain(module: Module, function: Function, instruction: Instruction)
     if any(isinstance(value.type, Future) for value in instruction.operands):
         raise unsupported(f"{operation.name} takes a future at {instruction.location}", "futures that are awaited")
     if any(isinstance(inner.operation, Collective | Await) for inner in hidden):
-        given = f"{operation.name} at {instruction.location} holds collectives"
-        raise unsupported(given, f"collectives in the outermost block of @{function.name}")
+        actual = f"{operation.name} at {instruction.location} holds collectives"
+        raise unsupported(actual, f"collectives in the outermost block of @{function.name}")
     return hidden
 
 
-def unsupported(given: str, expected: str) -> Failure:
+def unsupported(actual: str, expected: str) -> Failure:
     """A program that cannot be planned."""
-    return unsupported_call(NAME, given, expected)
+    return unsupported_call(NAME, actual, expected)
 
 
 # The units of a plan: what stands in a queue, and which units must have ended before it starts (COLL-08-09, -10).
@@ -249,8 +249,8 @@ def chunk_elements(operation: Collective, tile: int | None) -> int | None:
     """
     size = operation.x.dtype.storage_bytes
     if tile is not None and tile % size:
-        given = f"a tile of {tile} bytes, elements of {size}"
-        raise invalid(NAME, given, f"a multiple of {size} bytes")
+        actual = f"a tile of {tile} bytes, elements of {size}"
+        raise invalid(NAME, actual, f"a multiple of {size} bytes")
     chunk = operation.chunk_size if isinstance(operation, FutureCollective) else None
     if chunk is None:
         return None
@@ -405,8 +405,8 @@ def _foldable(step: Compute, program: Program, narrowing: bool) -> tuple[Value, 
     operands = [program.known_as(value) for value in step.instruction.operands]
     types = [value.type for value in step.instruction.operands]
     if isinstance(operation, Cast) and operation.overflow == "saturate" and isinstance(types[0], Tensor):
-        held, cast_to = types[0].dtype, operation.dtype
-        if {held.kind, cast_to.kind} == {"float"} and not (narrowing and cast_to.bits >= held.bits):
+        cast_from, cast_to = types[0].dtype, operation.dtype
+        if {cast_from.kind, cast_to.kind} == {"float"} and not (narrowing and cast_to.bits >= cast_from.bits):
             return operands[0], Fold("cast", at, cast_to.name)
     if isinstance(operation, Multiply):
         for tensor, scalar in ((0, 1), (1, 0)):

@@ -55,8 +55,8 @@ def _by_algorithm(operation: Collective, contributions: Sequence[Array]) -> Sequ
     ranks, x = len(contributions), contributions[0]
     used = algorithm(_algorithm(operation, x.values.size, ranks), ranks)
     if isinstance(plain, AllReduce):
-        return plain.dealt(combined(used, plain.op, "deterministic", ONE, contributions), ranks)
-    parts = [[part.values for part in plain.dealt(contribution, ranks)] for contribution in contributions]
+        return plain.distribute(combined(used, plain.op, "deterministic", ONE, contributions), ranks)
+    parts = [[part.values for part in plain.distribute(contribution, ranks)] for contribution in contributions]
     total = combined(used, plain.op, "deterministic", ONE, [Array(x.dtype, np.stack(values)) for values in parts])
     return [Array(x.dtype, part) for part in total.values]
 

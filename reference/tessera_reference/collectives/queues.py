@@ -14,7 +14,7 @@ from ..abi.status import invalid, mismatch, unsupported
 from ..graph.futures import ALL_TO_ALL_ALGORITHMS
 from ..ir.diagnostics import did_you_mean
 from ..mesh.engine import Engine, Mailbox
-from ..mesh.topology import Link, Topology
+from ..mesh.topology import Topology
 from ..mesh.trace import LinkCounter, Names, Record, chrome_trace, trace_text
 from ..numerics.array import Array
 from ..numerics.formats import DTYPES, DType, shown
@@ -531,16 +531,11 @@ COMPUTE_QUEUE, COMM_QUEUE = 0, 1
 
 
 def chunk_trace(
-    operation: str,
-    transfers: Sequence[Transfer],
-    devices: Sequence[int],
-    element_bytes: int,
-    chunk: int | None,
-    links: Sequence[Link],
+    operation: str, transfers: Sequence[Transfer], devices: Sequence[int], element_bytes: int, chunk: int | None
 ) -> str:
     """The trace in the Chrome format: what leaves a device, what it gets, and a flow between.
 
-    A message that was lost is one that left alone. `links` are those of the machine.
+    A message that was lost is one that left alone.
     """
     records = []
     for number, transfer in enumerate(transfers):
@@ -550,30 +545,25 @@ def chunk_trace(
         name = f"{operation} {sent.source} to {sent.target}, step {sent.step}{part}, {elements}"
         size, device = sent.elements * element_bytes, devices[sent.source]
         send = Record("collective", f"send {name}", 0, sent.source, device, start, start, end, size)
-        send = replace(send, link=transfer.links[0], flow_out=number)
+        send = replace(send, link=transfer.way.names[0], flow_out=number)
         if transfer.lost:
             records.append(replace(send, name=f"lost send {name}", flow_out=None))
         else:
             receive = replace(send, name=f"receive {name}", rank=sent.target, device=devices[sent.target])
             records += [send, replace(receive, link=None, flow_out=None, flow_in=number)]
-    return trace_text(chrome_trace(records, counters=_counters(transfers, devices, element_bytes, links)))
+    return trace_text(chrome_trace(records, counters=_counters(transfers, element_bytes)))
 
 
-def _counters(
-    transfers: Sequence[Transfer], devices: Sequence[int], element_bytes: int, links: Sequence[Link]
-) -> Iterator[LinkCounter]:
+def _counters(transfers: Sequence[Transfer], element_bytes: int) -> Iterator[LinkCounter]:
     """The credits in use and the bytes in flight on each link each way, at every time at which they change."""
-    by_name = {link.name: link for link in links}
     changes: dict[str, dict[int, tuple[int, int]]] = {}
     for transfer in transfers:
-        end, size = devices[transfer.sent.source], transfer.sent.elements * element_bytes
-        here: int | str = end
-        for link in transfer.links:
-            at = changes.setdefault(f"{link} from {here}", {})
+        size = transfer.sent.elements * element_bytes
+        for link, end in transfer.way.directions:
+            at = changes.setdefault(f"{link} from {end}", {})
             for time, sign in ((transfer.start, 1), (transfer.end, -1)):
                 credits, in_flight = at.get(time, (0, 0))
                 at[time] = (credits + sign, in_flight + sign * size)
-            here = by_name[link].other(here)
     for way in sorted(changes):
         credits = in_flight = 0
         for time, (more_credits, more_bytes) in sorted(changes[way].items()):

@@ -46,10 +46,10 @@ Part = Hashable
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A message that has travelled: what it was, its links, and when it left and arrived, or was lost on a link."""
+    """A message that has travelled: what it was, its way, and when it left and arrived, or was lost on a link."""
 
     sent: Sent
-    links: tuple[str, ...]
+    way: Route
     start: int
     end: int
     lost: bool = False
@@ -108,7 +108,7 @@ class _Unit:
 
     def travelled(self, arrival: int, end: int, lost: bool = False) -> Transfer:
         """Return the record of a message that arrives, or would have arrived, at a time, and ends at one."""
-        return Transfer(self.sent, self.way.names, arrival - self.lasts - self.way.delay, end, lost)
+        return Transfer(self.sent, self.way, arrival - self.lasts - self.way.delay, end, lost)
 
 
 class _Due(NamedTuple):
@@ -146,7 +146,7 @@ class _Needs:
         return ready
 
 
-def _taken_out(units: list[_Unit], failed: Set[str]) -> list[_Unit]:
+def _remove(units: list[_Unit], failed: Set[str]) -> list[_Unit]:
     """Take those messages out of a list that have a failed link on their way."""
     affected = [unit for unit in units if not failed.isdisjoint(unit.way.names)]
     units[:] = [unit for unit in units if failed.isdisjoint(unit.way.names)]
@@ -180,7 +180,7 @@ def travel(
 class Progress:
     """The progress engine (COLL-04.3-01, -02): messages that leave and arrive as events of the virtual-time engine.
 
-    Messages of any number of collectives are added, at any time, before `start`, which lets go those of them that wait
+    Messages of any number of collectives are added, at any time, before `start`, which sends those of them that wait
     for nothing. `arrived` takes each message that has arrived; `lost` are those that were lost on links that failed.
     """
 
@@ -233,13 +233,13 @@ class Progress:
         return all(lane.credits > len(lane.waiting) for lane in lanes)
 
     def start(self) -> None:
-        """Let go of what was added all that waits for nothing."""
+        """Send those of the added messages that wait for nothing."""
         ready = [unit for part in self._added for needs in self._needs[part].values() for unit in needs.ready()]
         self._added.clear()
-        self._let_go(sorted(ready), self._engine.now)
+        self._dispatch(sorted(ready), self._engine.now)
 
-    def _happen(self) -> None:
-        """Let happen what is due now: links are left free, messages arrive, links fail, and others leave."""
+    def _process_due(self) -> None:
+        """Carry out the events of now: links are left free, messages arrive, links fail, and others leave."""
         now = self._engine.now
         due = self._due.pop(now)
         ready: list[_Unit] = []
@@ -260,7 +260,7 @@ class Progress:
         if self._cuts and self._cuts[0].at == now:
             ready += self._cut(now, ready)
         opened = [lane.while_open() for lane in changed if lane.waiting]
-        self._let_go(merge(sorted(ready), *opened), now)
+        self._dispatch(merge(sorted(ready), *opened), now)
 
     def _cut(self, now: int, leaving: Sequence[_Unit]) -> list[_Unit]:
         """Let the links fail that fail now. Returns what may be able to leave: what was lost, and what waits.
@@ -284,10 +284,10 @@ class Progress:
         """Take back the messages in flight on links that fail: their links are free, and have their credits again."""
         lost = []
         for arrival, due in self._due.items():
-            for unit in _taken_out(due.sent, failed):
+            for unit in _remove(due.sent, failed):
                 for lane in unit.lanes:
                     lane.free = True
-            for unit in _taken_out(due.arrived, failed):
+            for unit in _remove(due.arrived, failed):
                 for lane in unit.lanes:
                     lane.credits += 1
                 unit.in_flight = False
@@ -301,7 +301,7 @@ class Progress:
         unit.way, unit.lanes = self._way(*unit.devices)
         unit.lasts = unit.way.time(unit.bytes)
 
-    def _let_go(self, units: Iterable[_Unit], now: int) -> None:
+    def _dispatch(self, units: Iterable[_Unit], now: int) -> None:
         """Start each message whose links are free and have credits; the others wait at their links.
 
         A message that waits at several links may be named by each.
@@ -311,7 +311,7 @@ class Progress:
                 continue
             for lane in unit.lanes:
                 if not (lane.free and lane.credits):
-                    self._hold(unit)
+                    self._enqueue(unit)
                     break
             else:
                 unit.stop_waiting()
@@ -322,7 +322,7 @@ class Progress:
                 self._at(now + unit.lasts).sent.append(unit)
                 self._at(now + unit.lasts + unit.way.delay).arrived.append(unit)
 
-    def _hold(self, unit: _Unit) -> None:
+    def _enqueue(self, unit: _Unit) -> None:
         """Let a message wait at all of its links."""
         for lane in unit.lanes if not unit.waits else ():
             insort(lane.waiting, unit)
@@ -333,7 +333,7 @@ class Progress:
         due = self._due.get(time)
         if due is None:
             due = self._due[time] = _Due([], [])
-            self._engine.call_at(time, self._happen)
+            self._engine.call_at(time, self._process_due)
         return due
 
     def _way(self, source: int, target: int) -> tuple[Route, tuple[_Lane, ...]]:

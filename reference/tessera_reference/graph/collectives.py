@@ -118,15 +118,15 @@ class Collective(Stepwise):
         """The type of each rank's result; the axis has been found in a mesh."""
         if self.group <= 0:
             raise _refusal(f"axis {self.axis} is of no mesh", "an axis of the mesh in force")
-        return self.given()
+        return self.result_type()
 
     def steps(self, x: Array, env: StepEnvironment) -> Steps:
-        """Wait for the group; what this rank is given."""
+        """Wait for the group, and return the result of this rank."""
         return (yield Arrival(self, (x,), env.location))
 
     @abstractmethod
-    def given(self) -> Numeric:
-        """The type of what a rank is given."""
+    def result_type(self) -> Numeric:
+        """The type of a rank's result."""
 
     @abstractmethod
     def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
@@ -170,11 +170,11 @@ class Reducing(Collective):
         return super().infer()
 
     def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
-        """The combination over the canonical tree, dealt out (LANG-09-05, LANG-09-06)."""
-        return self.dealt(reduced(self.op, contributions), len(contributions))
+        """The combination over the canonical tree, distributed (LANG-09-05, LANG-09-06)."""
+        return self.distribute(reduced(self.op, contributions), len(contributions))
 
     @abstractmethod
-    def dealt(self, whole: Array, ranks: int) -> Sequence[Array]:
+    def distribute(self, whole: Array, ranks: int) -> Sequence[Array]:
         """Return the part of the combination that each of so many ranks gets."""
 
     def shared(self, dy: Value, x: Value, y: Value, build: Builder) -> Value:
@@ -194,10 +194,10 @@ class AllReduce(Reducing):
 
     orders = ("pairwise",)
 
-    def given(self) -> Numeric:
+    def result_type(self) -> Numeric:
         return self.x
 
-    def dealt(self, whole: Array, ranks: int) -> Sequence[Array]:
+    def distribute(self, whole: Array, ranks: int) -> Sequence[Array]:
         return (whole,) * ranks
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
@@ -219,10 +219,10 @@ class ReduceScatter(Reducing):
 
     orders = ("pairwise",)
 
-    def given(self) -> Tensor:
+    def result_type(self) -> Tensor:
         return _part(self.x, self.dim, self.group)
 
-    def dealt(self, whole: Array, ranks: int) -> Sequence[Array]:
+    def distribute(self, whole: Array, ranks: int) -> Sequence[Array]:
         return parts(whole, self.dim, ranks)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
@@ -241,7 +241,7 @@ class AllGather(Collective):
     x: Operand[Tensor]
     dim: Attribute[int] = 0
 
-    def given(self) -> Tensor:
+    def result_type(self) -> Tensor:
         return _whole(self.x, self.dim, self.group)
 
     def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
@@ -260,7 +260,7 @@ class AllToAll(Collective):
     split: Attribute[int] = 0
     concat: Attribute[int] = 0
 
-    def given(self) -> Tensor:
+    def result_type(self) -> Tensor:
         """Return the result's type: a part of one dimension, a multiple of the other."""
         require_axis(self.concat, self.x.rank)
         part = _part(self.x, self.split, self.group)
@@ -269,7 +269,7 @@ class AllToAll(Collective):
         return _whole(part, self.concat, self.group)
 
     def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
-        """Every rank's parts, dealt out (AMB-COLL-10)."""
+        """Every rank's parts, one for each rank (AMB-COLL-10)."""
         return all_to_all(contributions, self.split, self.concat)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
@@ -283,7 +283,7 @@ class RootBroadcast(Collective):
 
     root: Attribute[int] = 0
 
-    def given(self) -> Numeric:
+    def result_type(self) -> Numeric:
         _require_root(self.root, self)
         return self.x
 
@@ -303,7 +303,7 @@ class RootSum(Collective):
 
     orders = ("pairwise",)
 
-    def given(self) -> Numeric:
+    def result_type(self) -> Numeric:
         require_numeric(self.x.dtype)
         _require_root(self.root, self)
         return self.x

@@ -167,7 +167,7 @@ class FutureCollective(Collective):
         require_known("scope", self.scope, SCOPES, "COLL-02.2-01")
         require_chunk(self.chunk, self.chunk_bytes)
         require_wire(self.dtype, self.qscheme, self.x)
-        return Future(self.given())
+        return Future(self.result_type())
 
     def where(self) -> str:
         return f"along axis {self.met.axes[0]}" if len(self.met.axes) == 1 else f"in {self.met}"
@@ -186,7 +186,7 @@ class FutureCollective(Collective):
 class GroupCollective(FutureCollective):
     """A collective of a whole group, which a collective of Graph IR computes."""
 
-    def given(self) -> Numeric:
+    def result_type(self) -> Numeric:
         (result,) = self.plain().results()
         assert isinstance(result, Tensor | Scalar)
         return result
@@ -383,7 +383,7 @@ class PointToPoint(FutureCollective):
             raise Refusal("distributed", f"tag is {self.tag}", f"0 <= tag <= {LARGEST_TAG}", "AMB-COLL-59")
         return super().infer()
 
-    def given(self) -> Numeric:
+    def result_type(self) -> Numeric:
         return self.x
 
     def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:

@@ -14,7 +14,7 @@ from ..abi.cache import CacheKey
 from ..abi.policy import Descriptor, NumericsPolicy
 from ..abi.status import CollOp, Failure, Status, mismatch
 from ..collectives.links import preferred_route
-from ..collectives.operations import afterwards, require_operator
+from ..collectives.operations import group_results, require_operator
 from ..collectives.selection import Selection, choose, followed, require_followed
 from ..collectives.travel import collective_duration
 from ..mesh.memory import Region
@@ -278,7 +278,7 @@ class CollectiveWork(Work):
             mesh.read(own, rank, brings, self.function)  # what counts has to have been written
             inputs.append(Array.from_bits(call.dtype, (count,), mesh.peek(own, rank, size)))
         whole = partial(reduced, _name_of(call.op), tree=self.descriptor.reduction_order)
-        results = afterwards(call.collective, inputs, ranks, call.root or 0, whole)
+        results = group_results(call.collective, inputs, ranks, call.root or 0, whole)
         return dict(zip(group, results, strict=True))
 
     def _require_agreement(self, contributions: Mapping[int, CollectiveWork]) -> None:
