@@ -77,7 +77,6 @@ def stepped(clause: str, name: str, description: str, aligned: Callable[[int, in
 
 
 BOUNDARIES = [
-    stepped("COLL-02.3-03", "tile_ignored", "ends chunks off the tile", lambda amount, tile: max(amount, 1)),
     stepped("COLL-02.3-03", "less_than_a_tile", "sends less than a tile where so much was asked for", (
         lambda amount, tile: amount // tile * tile or max(amount, 1)
     )),

@@ -29,14 +29,9 @@ def costing(name: str, description: str, cost: Callable[[int, int, int, int], in
 COSTS = [
     costing("no_latency", "drops the latency", lambda a, h, n, b: -(-n * SECOND // b)),
     costing("no_hops", "counts one hop", lambda a, h, n, b: a + -(-n * SECOND // b)),
-    costing("one_hop_more", "counts a hop too many", lambda a, h, n, b: a * (h + 1) + -(-n * SECOND // b)),
-    costing("no_bytes", "drops the bytes", lambda a, h, n, b: a * h),
     costing("bytes_each_hop", "sends the bytes anew at each hop", lambda a, h, n, b: (a + -(-n * SECOND // b)) * h),
-    costing("rounded_down", "rounds down", lambda a, h, n, b: a * h + n * SECOND // b),
     costing("rounded", "rounds to the nearest", lambda a, h, n, b: a * h + (2 * n * SECOND + b) // (2 * b)),
     costing("in_floats", "computes in floating point", lambda a, h, n, b: a * h + int(-(-n * 1e12 // b))),
-    costing("nanoseconds", "computes in nanoseconds", lambda a, h, n, b: a * h + 1000 * -(-n * 10**9 // b)),
-    costing("bits", "takes bytes for bits", lambda a, h, n, b: a * h + -(-n * SECOND // (8 * b))),
     lenient("COLL-05.2-01", "no_bandwidth", "takes no bandwidth for one byte a second", "estimate", "bandwidth",
             lambda given: given | {"bandwidth": 1}),
     lenient("COLL-05.2-01", "negative", "takes negative numbers for 0", "estimate", "; expected 0",
@@ -58,16 +53,16 @@ def covered(queue: Queue) -> int:
     return total
 
 
-def scoring(
-    clause: str, name: str, description: str, score: Callable[[Fraction, int, int, int], Fraction | int]
-) -> Violation:
-    """Another score, from the usual one and the busy times of compute, of communication and of either."""
+def idle_free(clause: str, queue: str) -> Violation:
+    """The time that both queues are busy, as a share of the busy time of one of them."""
 
     def instead(compute: Queue, communication: Queue) -> Fraction:
-        usual = overlap_score(compute, communication)
-        return Fraction(score(usual, covered(compute), covered(communication), covered([*compute, *communication])))
+        overlap_score(compute, communication)
+        both = covered(compute) + covered(communication) - covered([*compute, *communication])
+        busy = covered(compute if queue == "compute" else communication)
+        return Fraction(both, busy) if busy else Fraction(1)
 
-    return changed(clause, name, description, (adapter, "overlap_score", instead))
+    return changed(clause, f"idle_{queue}_free", f"lets {queue} idle for nothing", (adapter, "overlap_score", instead))
 
 
 def touching(clause: str, name: str, description: str) -> Violation:
@@ -91,20 +86,11 @@ SCORES = [
         violation
         for clause, queue in (("COLL-05.2-02", "compute"), ("COLL-05.2-03", "communication"))
         for violation in (
-            scoring(clause, f"constant_{queue}", "is always 1", lambda usual, *times: 1),
-            scoring(clause, f"rewards_idle_{queue}", "rewards idle time", lambda usual, *times: 1 - usual),
+            idle_free(clause, queue),
             touching(clause, f"added_{queue}", "adds the times of overlapping intervals"),
             lenient(clause, f"turned_{queue}", "turns intervals round", "overlap_score", queue, turned),
             asked(clause, f"first_interval_{queue}", "looks at the first interval of each queue", "overlap_score",
                   lambda given: {name: values[:1] for name, values in given.items()}),
         )
     ),
-    scoring("COLL-05.2-02", "idle_compute_free", "lets compute idle for nothing",
-            lambda usual, compute, communication, either: (
-                Fraction(compute + communication - either, compute) if compute else 1
-            )),
-    scoring("COLL-05.2-03", "idle_communication_free", "lets communication idle for nothing",
-            lambda usual, compute, communication, either: (
-                Fraction(compute + communication - either, communication) if communication else 1
-            )),
 ]  # fmt: skip

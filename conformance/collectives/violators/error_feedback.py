@@ -11,7 +11,7 @@ from tessera_conformance.strength import Violation
 from tessera_reference.adapter import collectives as adapter
 from tessera_reference.collectives import compression
 from tessera_reference.collectives.compression import Compressed, Compression, Step, compress, feed_back
-from tessera_reference.numerics.arithmetic import add, negate, subtract
+from tessera_reference.numerics.arithmetic import add, subtract
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES
 from tessera_reference.numerics.rounding import cast
@@ -56,16 +56,6 @@ def of_the_gradient(g: Array, r: Array, q: Callable[[Array], Array]) -> tuple[Ar
     return sent, subtract(g, sent)
 
 
-def of_the_wrong_sign(g: Array, r: Array, q: Callable[[Array], Array]) -> tuple[Array, Array]:
-    whole = add(g, negate(r))
-    return q(whole), negate(subtract(whole, q(whole)))
-
-
-def added_behind(g: Array, r: Array, q: Callable[[Array], Array]) -> tuple[Array, Array]:
-    sent = add(q(g), r)
-    return sent, subtract(g, q(g))
-
-
 def uncompressed(g: Array, r: Array, q: Callable[[Array], Array]) -> tuple[Array, Array]:
     return add(g, r), _zeros(g)
 
@@ -95,10 +85,8 @@ def _zeros(like: Array) -> Array:
 STEPS = [
     stepping("COLL-06-07", "residual_forgotten", "keeps nothing", forgotten),
     stepping("COLL-06-07", "residual_of_the_gradient", "takes what was sent from the gradient alone", of_the_gradient),
-    stepping("COLL-06-07", "residual_of_the_wrong_sign", "keeps what was sent less the sum", of_the_wrong_sign),
     stepping("COLL-06-07", "residual_in_bf16", "keeps the residual in bf16", in_bf16),
     reported("COLL-06-07", "residual_late", "tells the residual before each step", one_step_late),
-    stepping("COLL-02.5-04", "residual_sent_uncompressed", "adds the residual behind compression", added_behind),
     stepping("COLL-02.5-04", "sent_uncompressed", "sends sums uncompressed", uncompressed),
     reported("COLL-02.5-04", "first_step_repeated", "sends the first step every time", first_repeated),
     reported("COLL-02.5-04", "last_step_lost", "leaves the last step out", lambda found: found[:-1] or found),

@@ -17,7 +17,7 @@ from tessera_reference.graph.collectives import AllReduce
 from tessera_reference.numerics.array import Array
 
 from ...ir.violators.changes import changed
-from .plans import Emitter, more_buffers, with_options
+from .plans import Emitter
 
 START, EXCHANGE, COMPUTE = Run._start, Run._exchange, Run._compute
 SLOT, FOLDED, CHUNK = plan_execution._slot, plan_execution._folded, plan_execution._chunk
@@ -47,10 +47,6 @@ def shared_by_ranks(self: Run, unit: Any, step: Any, rank: int) -> None:
 BUFFERS = [
     changed(clause, f"half_the_buffers_{clause[5:]}", "lays two buffers over each other",
             (plan_execution, "_slot", half_the_buffers))
-    for clause in ("COLL-02.3-04", "COLL-02.3-05")
-] + [
-    changed(clause, f"stale_buffer_{clause[5:]}", "puts a chunk into a buffer whose chunk is under way",
-            (Emitter, "_before", with_options(more_buffers)))
     for clause in ("COLL-02.3-04", "COLL-02.3-05")
 ] + [
     running("COLL-02.3-04", "shared_by_ranks", "has one buffer for all ranks", "_start", shared_by_ranks),
@@ -99,9 +95,7 @@ def undrawn(self: Any, *arguments: Any) -> Any:
 
 
 ORDER = [
-    running_after("COLL-02.1-02", "ignores_after", "starts units before what they wait for", lambda unit, units: ()),
     running_after("COLL-02.3-04", "tensors_alone", "starts chunks whatever lies in their buffer", tensors_alone),
-    running_after("COLL-02.3-05", "all_at_once", "starts chunks whatever lies in their buffer", tensors_alone),
     running_after("COLL-02.1-02", "last_chunk_missing", "waits for all chunks but the last", not_waited),
     running("COLL-08-10", "half_landed", "gives what had landed half way", "_compute", snapshot),
     changed("COLL-08-10", "draws_as_they_run", "numbers draws as they run", (Emitter, "units", undrawn)),

@@ -87,8 +87,6 @@ CHUNKS = [
     slicing("COLL-08-09", "short_by_one", "leaves an element out of each chunk", short_by_one),
     slicing("COLL-08-09", "backwards", "begins with the last chunk", lambda found: found[::-1]),
     slicing("COLL-02.3-03", "even_tail", "makes the last two chunks even", split_in_halves),
-    slicing("COLL-02.3-01", "one_chunk", "does not slice", lambda found: [(0, sum(count for _, count in found))]),
-    slicing("COLL-08-09", "not_sliced", "does not slice", lambda found: [(0, sum(count for _, count in found))]),
     chunking("COLL-02.3-03", "off_the_tile", "cuts chunks off the tile", plain),
     chunking("COLL-02.3-03", "tiles_of_all_reduce", "cuts an all-reduce alone at tiles", tiles_of_all_reduce),
     chunking("COLL-02.3-01", "bytes_as_elements", "takes bytes for elements", of_elements),
@@ -145,7 +143,6 @@ def waits(clause: str, name: str, description: str, method: str, change: Any) ->
 
 
 AWAITS = [
-    waits("COLL-08-10", "at_the_issue", "awaits where it issues", "_issue", at_the_issue),
     waits("COLL-02.1-02", "waits_where_it_issues", "awaits where it issues", "_issue", at_the_issue),
     waits("COLL-09.1-03", "before_the_next_tile", "awaits where it issues", "_issue", at_the_issue),
     waits("COLL-08-10", "all_at_once", "awaits everything at the first use", "_await", all_at_once),
@@ -154,7 +151,6 @@ AWAITS = [
     waits("COLL-02.1-02", "first_chunk", "waits for the first chunk", "_await", one_chunk),
     waits("COLL-02.1-02", "barrier", "waits for every chunk everywhere", "_after", barrier),
     waits("COLL-01-02", "no_overlap", "waits for every chunk everywhere", "_after", barrier),
-    waits("COLL-08-10", "no_awaits", "inserts no await", "_await", nothing),
 ]
 
 
@@ -202,7 +198,6 @@ BUFFERS = [
         for clause in ("COLL-02.3-04", "COLL-02.3-05")
         for name, description, change in (
             ("reused_too_early", "reuses a buffer before its chunk has ended", more_buffers),
-            ("never_reused", "waits for no buffer", lambda options: replace(options, depth=None)),
             ("one_at_a_time", "sends one chunk at a time", fewer_buffers),
             ("one_too_many", "has one chunk too many under way", more_in_flight),
         )
@@ -213,13 +208,7 @@ BUFFERS = [
 
 # Fusion
 
-USUAL_JOINED, USUAL_PARTS, USUAL_KEY, USUAL_FUSE = planner._joined, planner._parts, planner._key, planner.fuse
-
-
-def mixed(step: Issue) -> tuple[Part, ...]:
-    found = USUAL_PARTS(step)
-    turned = [replace(a, first=b.first, count=b.count) for a, b in zip(found, found[::-1], strict=True)]
-    return tuple(turned)
+USUAL_PARTS, USUAL_KEY, USUAL_FUSE = planner._parts, planner._key, planner.fuse
 
 
 def overlapping(step: Issue) -> tuple[Part, ...]:
@@ -246,7 +235,6 @@ def fuse_late(program: Program, tile: int | None) -> None:
 
 FUSION = [
     changed("COLL-02.4-01", "not_fused", "sends each tensor by itself", (planner, "fuse", nothing)),
-    changed("COLL-02.4-01", "mixed_parts", "mixes the tensors of a collective", (planner, "_parts", mixed)),
     changed("COLL-02.4-01", "overlapping_parts", "lays tensors over each other", (planner, "_parts", overlapping)),
     changed("COLL-02.4-01", "any_op", "joins sums and maxima", (planner, "_key", without_op)),
     changed("COLL-02.4-01", "large_ends", "joins nothing across a large tensor", (planner, "_key", of_any_size)),
@@ -299,11 +287,6 @@ def wide_wire(operation: Any) -> str:
     return "fp32"
 
 
-def lost_folds(unit: Any, *arguments: Any, **named: Any) -> Any:
-    """Forget folded operations."""
-    return replace(Unit(unit, *arguments, **named), folds=())
-
-
 FOLDING = [
     *(
         changed(
@@ -322,6 +305,4 @@ FOLDING = [
     only("_behind"),
     changed("COLL-02.4-03", "narrow_sum", "adds in the dtype that travels", (planner, "_accumulator", narrow)),
     changed("COLL-02.4-05", "wide_wire", "sends fp32 where a cast is folded", (planner, "_wire", wide_wire)),
-    changed("COLL-02.4-02", "lost_scale", "loses what is folded", (planner, "Unit", lost_folds)),
-    changed("COLL-02.4-04", "lost_cast", "loses what is folded", (planner, "Unit", lost_folds)),
 ]

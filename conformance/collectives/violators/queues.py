@@ -142,7 +142,6 @@ VIOLATIONS: list[Violation] = [
     )),
     queueing("COLL-04.1-03", "room_on_the_first", "looks for room on the first device alone", "_issue_one",
         room_on_the_first),
-    simulating("COLL-04.1-02", "in_one_piece", "puts a collective into the queue in one piece", units=whole),
     simulating("COLL-04.1-02", "on_one_device", "puts chunks into the queue of one device", slots=lambda slots: [
         slot for slot in slots if slot.queue == "compute" or slot.device == slots[0].device
     ]),
@@ -156,14 +155,10 @@ VIOLATIONS: list[Violation] = [
     queueing("COLL-04.2-04", "first_collective_alone", "issues nothing while the first that is ready lacks credits",
         "_ready_collectives", head_of_line),
     queueing("COLL-01-02", "nothing_beside", "computes nothing while chunks travel", "_compute_one", barrier),
-    queueing("COLL-02.1-03", "barrier_before_compute", "waits for all chunks before it computes", "_compute_one",
-        barrier),
     queueing("COLL-02.1-03", "barrier_between_devices", "waits until all devices have computed", "_is_there",
         everywhere),
     queueing("COLL-02.1-02", "waits_for_all", "waits for all collectives where one is used", "_is_there", after_all),
     queueing("COLL-02.1-02", "waits_too_little", "computes when what it uses has been issued", "_is_there", at_issue),
     simulating("COLL-08-06", "without_priority", "lets chunks go in the order of the list",
         units=lambda unit: replace(unit, priority=0)),
-    simulating("COLL-08-06", "lowest_first", "lets the lowest priority go first",
-        units=lambda unit: replace(unit, priority=-unit.priority)),
 ]  # fmt: skip

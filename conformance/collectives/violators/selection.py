@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tessera_conformance.adapter import Refusal
-from tessera_conformance.protocol import Rejected
 from tessera_conformance.strength import Violation
 from tessera_reference.collectives import links, selection
 from tessera_reference.collectives import selection as thresholds
@@ -85,28 +83,20 @@ def unended(text: str, where: str) -> tuple[Row, ...]:
     return parse_table(text if last.startswith(":") or ":" not in last else f"{text},:ring", where)
 
 
-def refused_as(code: str) -> Callable[[Rejected], Refusal]:
-    return lambda rejected: Refusal(code, rejected.phase, rejected.message)
-
-
 SIZES = [
-    by_table("COLL-01-03", "ring_always", "takes ring at every size", ":ring"),
     by_table("COLL-01-03", "backwards", "takes ring for tiny messages", "16KiB:ring,1MiB:tree,:direct"),
     asked("COLL-01-03", "no_topology", "ignores the topology", "select", left_out("topology")),
     asked("COLL-01-03", "no_autotuner", "ignores the autotuner", "select", left_out("tuned")),
     lenient("COLL-01-03", "any_ranks", "accepts more ranks than devices", "select", "ranks",
             lambda given: given | {"ranks": 2}),
-    by_table("COLL-03.1-01", "tree_for_large", "takes tree for large messages", "16KiB:direct,:tree"),
     by_table("COLL-03.1-01", "direct_for_largest", "sends the largest messages directly",
              "16KiB:direct,1MiB:tree,1GiB:ring,:direct"),
     asked("COLL-03.1-01", "ring_for_few", "takes ring for at most seven ranks", "select",
           lambda given: given | {"algorithm": "tree"} if given["ranks"] > 7 else given),
     by_table("COLL-03.1-02", "no_middle", "has no trees", "64KiB:direct,:ring"),
-    by_table("COLL-03.1-02", "tree_first", "takes tree before direct", "16KiB:tree,1MiB:direct,:ring"),
     by_table("COLL-03.1-04", "tree_for_tiny", "takes tree for tiny messages", "1MiB:tree,:ring"),
     by_table("COLL-03.1-04", "nothing_by_ring", "takes ring for no bytes", "0:ring,16KiB:direct,1MiB:tree,:ring"),
     by_table("COLL-03.1-04", "nothing_alone", "sends no bytes alone directly", "0:direct,1MiB:tree,:ring"),
-    changed("COLL-08-12", "size_excluded", "counts a row's size to the next row", (selection, "row_of", beyond)),
     answered("COLL-08-12", "first_row", "tells the first row alone", "select", first_row),
     answered("COLL-08-12", "never_default", "tells the table as a hint", "select", lambda answer: (
         answer | {"source": answer["source"].replace("default", "hint")}
@@ -127,7 +117,6 @@ NODES = [
 HINTS = [
     changed("COLL-03.2-04", "any_all_to_all", "selects any algorithm for all_to_all",
             (selection, "ALL_TO_ALL_ALGORITHMS", thresholds.ALGORITHMS)),
-    asked("COLL-03.2-04", "hint_ignored", "ignores the hint", "select", left_out("algorithm")),
     asked("COLL-03.2-04", "hint_for_large", "ignores the hint for small messages", "select", hint_for_large),
     asked("COLL-03.2-04", "autotuner_first", "lets the autotuner win over the hint", "select", lambda given: (
         left_out("algorithm")(given) if given.get("tuned") else given
@@ -135,13 +124,9 @@ HINTS = [
     asked("COLL-03.2-04", "auto_is_ring", "takes auto for ring", "select", lambda given: (
         given | {"algorithm": "ring"} if given.get("algorithm") == "auto" else given
     )),
-    lenient("COLL-03.2-04", "unknown_hint_ignored", "takes an unknown algorithm for auto", "select", "algorithm ",
-            left_out("algorithm")),
     refusing("COLL-03.2-04", "nearest_not_told", "does not tell the nearest name", "select", "did you mean", silent),
     lenient("COLL-03.2-04", "unfit_hint_ignored", "passes over a hint that the ranks cannot follow", "select",
             "algorithm hierarchical", left_out("algorithm")),
-    refusing("COLL-03.2-04", "unfit_hint_invalid", "tells such a hint as an invalid value", "select",
-             "algorithm hierarchical", refused_as("TESS_ERR_INVALID_VALUE")),
 ]  # fmt: skip
 
 
@@ -164,7 +149,6 @@ ENVIRONMENT = [
     refusing("COLL-03.2-06", "variable_not_told", "does not name the variable", "select", ALGO, silent),
     changed("COLL-03.2-06", "another_variable", "reads another variable",
             (selection, "ALGORITHM_VARIABLE", "COLL_ALGO")),
-    asked("COLL-08-17", "table_ignored", "ignores the table of the environment", "select", only(ALGO)),
     asked("COLL-08-17", "table_over_hints", "lets the table win over the hint", "select", over_hints),
     asked("COLL-08-17", "autotuner_before_table", "lets the autotuner win over the table", "select", tuned_first),
     asked("COLL-08-17", "table_first", "lets the table win over the algorithm of the environment", "select",

@@ -100,9 +100,6 @@ CHOSEN = [
         exact_sizes, backwards=True
     )),
     choosing("COLL-02.5-05", "largest_values", "keeps the largest values, not magnitudes", largest(lambda x: x)),
-    choosing("COLL-02.5-05", "smallest_magnitudes", "keeps the smallest magnitudes", largest(lambda x: (
-        -exact_sizes(x)
-    ))),
     choosing("COLL-02.5-05", "least_integer_lost", "takes the magnitude of the least integer for negative", largest(
         np.abs
     )),
@@ -110,7 +107,6 @@ CHOSEN = [
         lambda x: np.abs(x.astype(np.float32))
     )),
     choosing("COLL-02.5-05", "first_elements", "keeps the first elements", lambda x, k: np.arange(k)),
-    choosing("COLL-02.5-05", "one_too_few", "keeps k - 1 elements", lambda x, k: largest(exact_sizes)(x, k - 1)),
     sparse("COLL-02.5-05", "first_row", "looks at the first row alone", of_each_row),
     sparse("COLL-02.5-05", "negative_k", "sends nothing where k is negative", at_least_none),
     sparse("COLL-02.5-05", "nan_lost", "takes NaN for 0", without_nan),
@@ -118,25 +114,12 @@ CHOSEN = [
     told("COLL-02.5-05", "rest_kept_whole", "leaves what was sent behind as well", lambda x, sent: replace(
         sent, rest=x
     )),
-    told("COLL-02.5-05", "rest_lost", "leaves nothing behind", lambda x, sent: replace(
-        sent, rest=Array(x.dtype, np.zeros_like(x.values))
-    )),
     choosing("COLL-02.5-09", "by_size", "gives the largest element first", in_order_of_size),
-    told("COLL-02.5-09", "descending", "gives indices in descending order", lambda x, sent: replace(
-        sent, indices=Array(sent.indices.dtype, sent.indices.values[::-1].copy()),
-        values=Array(sent.values.dtype, sent.values.values[::-1].copy()),
-    )),
     told("COLL-02.5-09", "int32_indices", "gives indices as int32", lambda x, sent: replace(
         sent, indices=Array(DTYPES["int32"], sent.indices.values.astype(np.int32))
     )),
-    told("COLL-02.5-09", "indices_from_one", "counts indices from 1", lambda x, sent: replace(
-        sent, indices=Array(sent.indices.dtype, sent.indices.values + 1)
-    )),
     told("COLL-02.5-09", "magnitudes_sent", "sends magnitudes", lambda x, sent: replace(
         sent, values=Array(sent.values.dtype, np.abs(sent.values.values))
-    )),
-    told("COLL-02.5-09", "shifted_values", "gives each index the value of the next", lambda x, sent: replace(
-        sent, values=Array(sent.values.dtype, np.roll(sent.values.values, -1))
     )),
 ]  # fmt: skip
 

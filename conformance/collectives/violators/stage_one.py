@@ -34,12 +34,6 @@ def parts(chosen: Callable[[Array, Partials], np.ndarray[Any, Any]]) -> Callable
     return values
 
 
-def first_alone(array: Array, partials: Partials) -> Any:
-    values = np.zeros_like(array.values)
-    values[0, 0] = array.values[0, 0]
-    return values
-
-
 def first_warps(array: Array, partials: Partials) -> Any:
     values = array.values.copy()
     values[:, 1:] = 0
@@ -151,15 +145,6 @@ def by_devices(used: Any, op: str, level: str, partials: Partials, inputs: Seque
     return Array(usual.dtype, np.asarray(usual.values * prod(partials))) if op == "mean" else usual
 
 
-def keeps_axes(
-    operation: str, buffers: Sequence[Array], *, partials: Partials | None = None, **arguments: Any
-) -> Result:
-    usual = RUN(operation, buffers, partials=partials, **arguments)
-    if partials is None:
-        return usual
-    return Result([Array(output.dtype, output.values[None, None]) for output in usual.outputs], usual.travelled)
-
-
 def by_any(operation: str, name: str, partials: Partials, travels: bool) -> None:
     REQUIRE(operation, "hierarchical", partials, travels)
 
@@ -170,7 +155,6 @@ def of_stage_one(name: str, description: str, *substitutions: tuple[Any, str, An
 
 
 VIOLATIONS = [
-    of_stage_one("left_out", "takes the first partial value", (operations, "partial_values", parts(first_alone))),
     of_stage_one("one_warp", "takes the first warp of a block", (operations, "partial_values", parts(first_warps))),
     of_stage_one("by_warp", "reads warps before blocks", (operations, "partial_values", parts(by_warp))),
     of_stage_one("across", "combines blocks across devices first", declaring(leaves(across)), DECLARED),
@@ -180,6 +164,5 @@ VIOLATIONS = [
     of_stage_one("rounded", "rounds between stages", (collectives, "run", rounded)),
     of_stage_one("sent", "sends partial values", (collectives, "run", of_each_value)),
     of_stage_one("mean", "divides a mean by the number of devices", (operations, "combined", by_devices)),
-    of_stage_one("axes", "leaves the axes of blocks and warps", (collectives, "run", keeps_axes)),
     of_stage_one("lenient", "has a stage one for every algorithm", (operations, "require_stage_one", by_any)),
 ]

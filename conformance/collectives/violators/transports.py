@@ -41,10 +41,6 @@ def past_hosts(topology: Topology, path: str) -> Iterator[Link]:
             yield link
 
 
-def over_any(topology: Topology, source: int, target: int, down: frozenset[str]) -> Any:
-    return topology.route(source, target)
-
-
 def environment_first(path: str, environment: Mapping[str, str]) -> str:
     override = environment.get(VARIABLE) or "auto"
     WANTED(path, environment)
@@ -67,28 +63,21 @@ POLICY = [
     preferring("COLL-01-06", "rdma_everywhere", "takes RDMA within a node", "WITHIN_A_NODE", "rdma", "nvlink", "pcie"),
     preferring("COLL-01-06", "network_everywhere", "takes the network between nodes", "BETWEEN_NODES", "network"),
     changed("COLL-01-06", "cut_links_used", "uses links that are cut", (links, "_way", whole_machine)),
-    changed("COLL-01-06", "cut_off_connected", "connects what is cut off", (links, "_mixed", over_any)),
     refusing("COLL-01-06", "cut_off_unsupported", "tells what is cut off as unsupported", "route", "no way",
              unsupported),
-    preferring("COLL-03.2-01", "pcie_before_nvlink", "prefers PCIe", "WITHIN_A_NODE", "pcie", "nvlink", "rdma"),
     changed("COLL-03.2-01", "least_latency", "takes the quickest way of all", (links, "_way", by_latency)),
     asked("COLL-03.2-01", "cut_nvlink_used", "uses NVLink that is cut", "route",
           lambda given: given | {"down": [link for link in given.get("down", []) if not link.startswith("nv")]}),
     answered("COLL-03.2-01", "nvlink_as_fallback", "tells NVLink as a fallback", "route",
              lambda answer: answer | {"fallback": True}),
-    preferring("COLL-03.2-02", "no_pcie", "knows no PCIe", "WITHIN_A_NODE", "nvlink", "rdma"),
     answered("COLL-03.2-02", "fallback_not_told", "does not tell a fallback", "route",
              lambda answer: answer | {"fallback": False}),
     preferring("COLL-03.2-03", "network_before_rdma", "prefers the network", "BETWEEN_NODES", "network", "rdma"),
-    preferring("COLL-03.2-03", "no_network", "knows no network", "BETWEEN_NODES", "rdma", "nvlink"),
     changed("COLL-03.2-03", "past_hosts", "takes RDMA through hosts", (links, "_carrying", past_hosts)),
     changed("COLL-03.2-03", "cut_rdma_used", "uses RDMA that is cut", (links, "_way", first_cut_alone)),
-    answered("COLL-03.2-03", "first_link_lost", "leaves out the first link", "route",
-             lambda answer: answer | {"links": answer["links"][1:]}),
 ]  # fmt: skip
 
 ATTRIBUTE = [
-    asked("COLL-03.2-05", "path_ignored", "ignores the path", "route", left_out("path")),
     changed("COLL-03.2-05", "absent_path_falls_back", "falls back from a path that is not there",
             (links, "_require_present", nothing)),
     refusing("COLL-03.2-05", "what_is_there_not_told", "does not tell which paths are there", "route", "path ", silent),
@@ -102,14 +91,11 @@ ATTRIBUTE = [
 ]  # fmt: skip
 
 ENVIRONMENT = [
-    asked("COLL-03.2-07", "environment_ignored", "ignores the environment", "route", left_out("environment")),
     changed("COLL-03.2-07", "environment_first", "lets the environment win over the attribute",
             (links, "_wanted", environment_first)),
     changed("COLL-03.2-07", "another_variable", "reads a variable of another name",
             (links, "PATH_VARIABLE", "COLL_PATH")),
     asked("COLL-03.2-07", "absent_override_refused", "refuses an override that is not there", "route", lowered),
-    lenient("COLL-03.2-07", "unknown_override_ignored", "ignores an unknown override", "route", VARIABLE,
-            left_out("environment")),
     changed("COLL-03.2-07", "misspelled_ignored", "ignores a misspelled variable",
             (links, "require_variables", lambda *arguments: None)),
     refusing("COLL-03.2-07", "variable_not_told", "does not name the variable", "route", VARIABLE, silent),

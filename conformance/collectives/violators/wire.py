@@ -59,10 +59,6 @@ def first_alone(operation: str, brought: Sequence[Array], form: Compression, col
     return [over_wire(operation, brought, form, collective)[0], *others[1:]]
 
 
-def plain(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:
-    return over_wire(operation, brought, replace(form, block=None), collective)
-
-
 def result_plain(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:
     results = result_whole(operation, brought, form, collective)
     return [cast(cast(result, form.wire), result.dtype) for result in results] if operation in COMBINE else results
@@ -71,10 +67,6 @@ def result_plain(operation: str, brought: Sequence[Array], form: Compression, co
 def one_block(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:
     whole = form if form.block is None else replace(form, block=1 << 20)
     return over_wire(operation, brought, whole, collective)
-
-
-def anywhere(operation: str, buffers: Any, name: Any, qscheme: Any, block: Any, level: str) -> Any:
-    return read_wire(operation, buffers, name, qscheme, block, "fast")
 
 
 def silently_whole(operation: str, buffers: Any, name: Any, qscheme: Any, block: Any, level: str) -> Any:
@@ -101,15 +93,6 @@ def never(operation: str, buffers: Any, name: Any, qscheme: Any, block: Any, lev
     return found
 
 
-def other_status(operation: str, buffers: Any, name: Any, qscheme: Any, block: Any, level: str) -> Any:
-    try:
-        return read_wire(operation, buffers, name, qscheme, block, level)
-    except Failure as failure:
-        if failure.status != Status.TESS_ERR_DETERMINISM_VIOLATION:
-            raise
-        raise Failure(Status.TESS_ERR_UNSUPPORTED, operation, f"wire {name}", "level fast") from None
-
-
 def always(operation: str, buffers: Any, name: Any, qscheme: Any, block: Any, level: str) -> Any:
     found = read_wire(operation, buffers, name, qscheme, block, level)
     return found or (Compression(compression.WIRES[name]) if name is not None else None)
@@ -130,14 +113,11 @@ VIOLATIONS: list[Violation] = [
     )),
     with_wires("COLL-02.4-05", "e5m2_for_fp8", "sends fp8_e5m2 for fp8", fp8=DTYPES["fp8_e5m2"]),
     with_wires("COLL-02.5-01", "sends_fp32", "knows a wire fp32", fp32=DTYPES["fp32"]),
-    carried("COLL-02.5-02", "without_scales", "sends blocks without scales", plain),
     carried("COLL-02.5-02", "results_without_scales", "sends results without scales", result_plain),
     carried("COLL-02.5-02", "block_is_tensor", "takes a whole tensor for a block", one_block),
-    allowed("RT-13-09", "lossy_anywhere", "allows a lossy wire under every policy", anywhere),
     allowed("RT-13-09", "silently_whole", "ignores a lossy wire where none is allowed", silently_whole),
     allowed("RT-13-09", "gathers_lossily", "allows a lossy wire where data only move", sums_alone),
     allowed("RT-13-09", "lossy_deterministic", "allows a lossy wire under deterministic", under_strict_alone),
-    allowed("RT-13-09", "lossy_unsupported", "calls a lossy wire unsupported", other_status),
     allowed("COLL-02.5-01", "refuses_lossless", "refuses a wire that holds the data", never),
     allowed("COLL-02.5-01", "rounds_to_wider", "rounds results to a wire wider than the data first", always),
 ]  # fmt: skip

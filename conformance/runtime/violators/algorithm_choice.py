@@ -10,14 +10,15 @@ from dataclasses import replace
 from typing import Any
 
 from tessera_conformance.adapter import Refusal
-from tessera_conformance.strength import Violation, replaced, violates
-from tessera_reference.adapter import ReferenceAdapter, make
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.adapter import make
 from tessera_reference.collectives.selection import Overrides, Selection
 from tessera_reference.mesh import trace
 from tessera_reference.mesh.trace import Record
 from tessera_reference.runtime import collectives, contexts
 
 from .algorithms import planning_so
+from .changes import Call, Given, answering
 
 CHOOSE, PLAN, READ, SLICE = collectives.choose, collectives.plan, contexts.read_overrides, trace._slice
 
@@ -82,34 +83,28 @@ def default_traced(record: Record, row: Any) -> Any:
     return SLICE(replace(record, algorithm=record.algorithm and "ring"), row)
 
 
-@violates("RT-13-08", "answers the plan of the table where it runs by another")
-class PlansOtherwise(ReferenceAdapter):
-    def runtime_tessxCollectivePlan(self, *, mesh: Any, count: Any, **others: Any) -> dict[str, Any]:  # noqa: N802
-        return super().runtime_tessxCollectivePlan(mesh=mesh, count=2 * count, **others)
+def read_late(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    answer = call(**given)
+    for _, context in adapter.runtime.handles.live("context"):
+        context.environment = replace(context.environment, collectives=READ("tessInit", given["variables"]))
+    return answer
 
 
-@violates("COLL-03.2-06", "reads TESSERA_COLL_ALGO when a collective is planned")
-class ReadLate(ReferenceAdapter):
-    def runtime_tessxSetEnvironment(self, *, variables: Mapping[str, str]) -> dict[str, Any]:  # noqa: N802
-        answer = super().runtime_tessxSetEnvironment(variables=variables)
-        for _, context in self.runtime.handles.live("context"):
-            context.environment = replace(context.environment, collectives=READ("tessInit", variables))
-        return answer
-
-
-@violates("COLL-08-17", "refuses a malformed table without naming the variable")
-class TableNotNamed(ReferenceAdapter):
-    def runtime_tessInit(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
-        try:
-            return super().runtime_tessInit(**arguments)
-        except Refusal as refusal:
-            outcome = refusal.outcome
-            raise Refusal(
-                outcome.code, "call", outcome.message.replace("TESSERA_COLL_TABLE", "the environment")
-            ) from None
+def table_not_named(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    try:
+        return call(**given)
+    except Refusal as refusal:
+        message = refusal.outcome.message.replace("TESSERA_COLL_TABLE", "the environment")
+        raise Refusal(refusal.outcome.code, "call", message) from None
 
 
 ENVIRONMENT = [
+    answering("RT-13-08", "PlansOtherwise", "answers the plan of the table where it runs by another",
+              "tessxCollectivePlan", lambda adapter, call, given: call(**(given | {"count": 2 * given["count"]}))),
+    answering("COLL-03.2-06", "ReadLate", "reads TESSERA_COLL_ALGO when a collective is planned",
+              "tessxSetEnvironment", read_late),
+    answering("COLL-08-17", "TableNotNamed", "refuses a malformed table without naming the variable", "tessInit",
+              table_not_named),
     overriding("COLL-03.2-06", "no_COLL_ALGO", "does not read TESSERA_COLL_ALGO",
                lambda found: replace(found, algorithm=None)),
     overriding("COLL-08-17", "no_COLL_TABLE", "does not read TESSERA_COLL_TABLE",

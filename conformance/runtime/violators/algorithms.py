@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tessera_conformance.adapter import Refusal
-from tessera_conformance.strength import Violation, replaced, violates
-from tessera_reference.adapter import ReferenceAdapter, make
+from tessera_conformance.strength import Violation, replaced
+from tessera_reference.adapter import make
 from tessera_reference.collectives.selection import Selection
 from tessera_reference.numerics.array import Array
 from tessera_reference.runtime import collectives
 from tessera_reference.runtime.collectives import CollectiveWork
 
-from .changes import in_every_context
+from .changes import Call, Given, answering, in_every_context
 
 PLAN, HINT, COMBINED = collectives.plan, collectives._hint, CollectiveWork._combined
 
@@ -109,15 +109,13 @@ def default_by_turns(*of: Any) -> Selection:
     return Selection(("ring", "tree")[len(_asked) // 2 % 2], "default") if found.source == "default" else found
 
 
-@violates("RT-13-08", "keeps what was chosen once")
-class NeverTakenBack(ReferenceAdapter):
-    def runtime_tessxSetAlgorithm(self, *, algorithm: Any, **others: Any) -> dict[str, Any]:  # noqa: N802
-        return {} if algorithm is None else super().runtime_tessxSetAlgorithm(algorithm=algorithm, **others)
+def never_taken_back(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    return {} if given["algorithm"] is None else call(**given)
 
-
-HINTS_FOR_ALL = in_every_context("RT-13-06", "HintsForAll", "takes hints for every context", "tessxSetAlgorithm")
 
 CHOSEN = [
+    answering("RT-13-08", "NeverTakenBack", "keeps what was chosen once", "tessxSetAlgorithm", never_taken_back),
+    in_every_context("RT-13-06", "HintsForAll", "takes hints for every context", "tessxSetAlgorithm"),
     *(lacking(clause, algorithm) for clause, algorithm in (
         ("RT-13-03", "ring"), ("RT-13-04", "tree"), ("RT-13-05", "hierarchical")
     )),
@@ -178,30 +176,29 @@ def any_planned(mesh: Any, collective: str, axis: Any) -> str | None:
     return mesh.context.hints.get(collective) or (found[-1] if found else None)
 
 
-@violates("RT-08.1-11", "keeps the plans of modules that are unloaded")
-class PlansKept(ReferenceAdapter):
-    def runtime_tessModuleUnload(self, *, module: Any) -> dict[str, Any]:  # noqa: N802
-        of = self.runtime.module(module, "tessModuleUnload")
-        plans = of.context.plans[module]
-        answer = super().runtime_tessModuleUnload(module=module)
-        of.context.plans[-module] = plans
-        return answer
+def plans_kept(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    context = adapter.runtime.module(given["module"], "tessModuleUnload").context
+    plans = context.plans[given["module"]]
+    answer = call(**given)
+    context.plans[-given["module"]] = plans
+    return answer
 
 
-@violates("RT-08.1-11", "refuses modules with plans")
-class PlansRefused(ReferenceAdapter):
-    def runtime_tessModuleLoad(self, **others: Any) -> dict[str, Any]:  # noqa: N802
-        loaded = super().runtime_tessModuleLoad(**others)
-        if self.runtime.module(loaded["module"], "tessModuleLoad").fatbin.metadata.collective_plans:
-            raise Refusal("TESS_ERR_UNSUPPORTED", "call", "collective plans")
-        return loaded
+def plans_refused(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    loaded = call(**given)
+    if adapter.runtime.module(loaded["module"], "tessModuleLoad").fatbin.metadata.collective_plans:
+        raise Refusal("TESS_ERR_UNSUPPORTED", "call", "collective plans")
+    return loaded
 
 
 PLANNED = [
+    answering("RT-08.1-11", "PlansKept", "keeps the plans of modules that are unloaded", "tessModuleUnload",
+              plans_kept),
+    answering("RT-08.1-11", "PlansRefused", "refuses modules with plans", "tessModuleLoad", plans_refused),
     hinting("context_alone", "ignores the plans of modules", context_alone),
     hinting("module_first", "lets a module's plan win over the schedule's hint", module_first),
     hinting("any_axis", "takes a plan for every axis", any_axis),
     hinting("any_source", "takes a plan by size for a hint", any_source),
     hinting("any_subgroup", "takes a plan of a subgroup for one of the mesh", any_subgroup),
     hinting("any_planned", "takes a plan for every collective", any_planned),
-]
+]  # fmt: skip

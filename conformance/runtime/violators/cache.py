@@ -63,16 +63,6 @@ KEYS = [
 # What is kept
 
 
-def nothing_kept(self: CacheStore, kind: str, *of: Any, **named: Any) -> None:
-    if kind != "binary":
-        PUT(self, kind, *of, **named)
-
-
-def no_results_kept(self: CacheStore, kind: str, *of: Any, **named: Any) -> None:
-    if kind != "autotune":
-        PUT(self, kind, *of, **named)
-
-
 def never_found(self: CacheStore, kind: str, *of: Any, **named: Any) -> bytes | None:
     return None if kind == "binary" else GET(self, kind, *of, **named)
 
@@ -92,7 +82,6 @@ class InMemoryOnly(ReferenceAdapter):
 
 
 KEPT = [
-    storing("RT-08.2-01", "nothing_kept", "keeps no binaries", "put", nothing_kept),
     replaced(
         "RT-08.2-01",
         "spells directories in ASCII",
@@ -101,7 +90,6 @@ KEPT = [
         name="ascii_directories",
     ),
     storing("RT-08.2-01", "never_found", "finds no binaries", "get", never_found),
-    storing("RT-08.2-02", "no_results_kept", "keeps no autotune results", "put", no_results_kept),
     storing("RT-08.2-02", "results_never_found", "finds no autotune results", "get", results_never_found),
 ]
 
@@ -153,10 +141,6 @@ def without_policy(switch: str) -> Callable[..., bytes | None]:
     return get
 
 
-def any_policy(self: CacheStore, kind: str, key: CacheKey, tags: CacheTags, *, same_policy: bool) -> bytes | None:
-    return GET(self, kind, key, tags, same_policy=False)
-
-
 def context_policy(
     self: CodeCache, module: Any, entry: Any, target: str, extents: Any, policy: NumericsPolicy
 ) -> Executable:
@@ -194,31 +178,15 @@ def shared_among_policies(
     return module.executables[known]
 
 
-_everywhere: dict[Any, Any] = {}
-
-
-def shared_among_contexts(
-    self: CodeCache, module: Any, entry: Any, target: str, extents: Any, policy: NumericsPolicy
-) -> Any:
-    known = (id(self), entry.name, module.fatbin.ir_hash, target, tuple(sorted(extents.items())))
-    if known not in _everywhere:
-        made = EXECUTABLE(self, module, entry, target, extents, policy)
-        _everywhere[known] = (self, made if policy.deterministic else Rough(made))
-    return _everywhere[known][1]
-
-
 POLICIES = [
     *(
         storing("RT-08.2-06", f"any_{switch}", f"finds entries of another {switch}", "get", without_policy(switch))
         for switch in ("stableReductions", "deterministic", "rngStateless", "allowFastMath")
     ),
-    storing("RT-08.2-06", "any_policy", "finds entries of any policy", "get", any_policy),
     replaced("RT-08.2-06", "looks entries up under the policy of the context", make,
              (CodeCache, "executable", context_policy), name="context_policy"),
     replaced("RT-08.2-06", "shares what a module compiled among policies", make,
              (CodeCache, "executable", shared_among_policies), name="shared_among_policies"),
-    replaced("RT-08.2-06", "shares what it compiled among contexts", make,
-             (CodeCache, "executable", shared_among_contexts), name="shared_among_contexts"),
 ]  # fmt: skip
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from tessera_conformance.strength import Violation, replaced, violates
+from tessera_conformance.strength import Violation, replaced
 from tessera_reference.abi.policy import Descriptor
-from tessera_reference.adapter import ReferenceAdapter, make, runtime
+from tessera_reference.adapter import make, runtime
 from tessera_reference.compilation import executables
 from tessera_reference.graph import composites
 from tessera_reference.graph.interpreter import RandomSource
@@ -16,9 +16,10 @@ from tessera_reference.numerics.trees import PAIRWISE, Tree
 from tessera_reference.runtime import collectives, launches
 from tessera_reference.runtime.streams import Capture, Carried, GraphWork, Work
 
-from .changes import in_every_context
+from .changes import Call, Given, answering, in_every_context
 
 Shown = dict[str, Any]
+SET = "tessxSetDescriptor"
 SHOWN, REDUCED, CAPTURED = runtime._carried, collectives.reduced, Capture.add
 READ = runtime.read_descriptor
 
@@ -69,77 +70,45 @@ def when_captured(self: Capture, work: Work) -> None:
 
 
 KEPT = [
-    replaced("RT-11-01", "attaches nothing to the launches of a replay", make,
-             (GraphWork, "carries", lambda self: ()), name="replays_without"),
     replaced("RT-11-01", "takes a captured launch for one that was carried out", make,
              (Capture, "add", when_captured), (GraphWork, "carries", lambda self: ()), name="when_captured"),
     kept("RT-11-01", "without_flag", "does not see the flag of a launch", launches, without_flag),
-    kept("RT-11-01", "launches_by_default", "lets launches carry the default", launches,
-         lambda name, descriptor, policy: Carried(name, Descriptor(), policy)),
     kept("RT-11-03", "collectives_by_default", "lets collectives carry the default", collectives,
          lambda name, descriptor, policy: Carried(name, Descriptor(), policy)),
 ]  # fmt: skip
 
 
-@violates("RT-11-01", "attaches a descriptor to launches alone")
-class LaunchesAlone(ReferenceAdapter):
-    def runtime_tessxDescriptors(self, *, stream: Any) -> dict[str, Any]:  # noqa: N802
-        answer = super().runtime_tessxDescriptors(stream=stream)["descriptors"]
-        return {
-            "descriptors": [
-                descriptor
-                for descriptor in answer
-                if "_" not in descriptor["name"] and descriptor["name"] != "broadcast"
-            ]
-        }
+def launches_alone(adapter: Any, call: Call, given: Given) -> Shown:
+    carried = call(**given)["descriptors"]
+    return {"descriptors": [of for of in carried if "_" not in of["name"] and of["name"] != "broadcast"]}
 
 
-@violates("RT-11-01", "tells what all streams carry")
-class AllStreams(ReferenceAdapter):
-    def runtime_tessxDescriptors(self, *, stream: Any) -> dict[str, Any]:  # noqa: N802
-        mesh = self.runtime.stream(stream, "tessxDescriptors").mesh
-        usual = super().runtime_tessxDescriptors
-        return {
-            "descriptors": [
-                descriptor for one in sorted(mesh.streams) for descriptor in usual(stream=one)["descriptors"]
-            ]
-        }
+def all_streams(adapter: Any, call: Call, given: Given) -> Shown:
+    streams = adapter.runtime.stream(given["stream"], "tessxDescriptors").mesh.streams
+    return {"descriptors": [of for stream in sorted(streams) for of in call(stream=stream)["descriptors"]]}
 
 
-@violates("RT-11-01", "carries what is set now")
-class SetForAll(ReferenceAdapter):
-    def runtime_tessxSetDescriptor(self, *, context: Any, descriptor: Any) -> dict[str, Any]:  # noqa: N802
-        answer = super().runtime_tessxSetDescriptor(context=context, descriptor=descriptor)
-        of = self.runtime.context(context, "tessxSetDescriptor")
-        for _, stream in self.runtime.handles.live("stream"):
-            if stream.mesh.context is of:
-                stream.carried = [replace(work, descriptor=of.descriptor) for work in stream.carried]
-        return answer
-
-
-ALL_CONTEXTS = in_every_context("RT-11-01", "AllContexts", "sets the descriptor of every context", "tessxSetDescriptor")
+def set_for_all(adapter: Any, call: Call, given: Given) -> Shown:
+    answer = call(**given)
+    context = adapter.runtime.context(given["context"], SET)
+    for _, stream in adapter.runtime.handles.live("stream"):
+        if stream.mesh.context is context:
+            stream.carried = [replace(work, descriptor=context.descriptor) for work in stream.carried]
+    return answer
 
 
 def set_once(field: str, clause: str) -> Violation:
     """A field that is set the first time only."""
-    usual = ReferenceAdapter.runtime_tessxSetDescriptor
 
-    def set_descriptor(self: ReferenceAdapter, *, context: Any, descriptor: Any) -> dict[str, Any]:
-        of = self.runtime.context(context, "tessxSetDescriptor")
-        before = getattr(of.descriptor, field)
-        answer = usual(self, context=context, descriptor=descriptor)
+    def answer(adapter: Any, call: Call, given: Given) -> Shown:
+        context = adapter.runtime.context(given["context"], SET)
+        before = getattr(context.descriptor, field)
+        answer = call(**given)
         if before != getattr(Descriptor(), field):
-            of.descriptor = replace(of.descriptor, **{field: before})
+            context.descriptor = replace(context.descriptor, **{field: before})
         return answer
 
-    description = f"keeps the first {field} that is set"
-    return replaced(
-        clause,
-        description,
-        make,
-        (ReferenceAdapter, "runtime_tessxSetDescriptor", set_descriptor),
-        name=f"{field}_once",
-    )
+    return answering(clause, f"{field}_once", f"keeps the first {field} that is set", SET, answer)
 
 
 def combined(name: str, description: str, change: Callable[[Tree | None], Tree | None]) -> Violation:
@@ -152,6 +121,11 @@ def combined(name: str, description: str, change: Callable[[Tree | None], Tree |
 
 
 HEEDED = [
+    answering("RT-11-01", "LaunchesAlone", "attaches a descriptor to launches alone", "tessxDescriptors",
+              launches_alone),
+    answering("RT-11-01", "AllStreams", "tells what all streams carry", "tessxDescriptors", all_streams),
+    answering("RT-11-01", "SetForAll", "carries what is set now", SET, set_for_all),
+    in_every_context("RT-11-01", "AllContexts", "sets the descriptor of every context", SET),
     set_once("reduction_order", "RT-11-02"),
     set_once("seed", "RT-11-03"),
     set_once("stream", "RT-11-04"),
@@ -192,8 +166,6 @@ DRAWN = [
                  (runtime, "read_descriptor", wrapped(name)), name=f"{name}_wrapped")
         for clause, name in (("RT-11-03", "seed"), ("RT-11-04", "stream"))
     ),
-    begins("RT-11-03", "launch_from_seed_0", "launches programs with seed 0 whatever their descriptor says",
-           lambda work: RandomSource(0, work.descriptor.stream)),
     begins("RT-11-03", "launch_seed_low_word", "launches programs with the low word of the seed",
            lambda work: RandomSource(work.descriptor.seed % 2**32, work.descriptor.stream)),
     begins("RT-11-04", "launch_from_stream_0", "launches programs from stream 0 whatever their descriptor says",

@@ -9,95 +9,65 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.runtime.streams import CopyWork
 
-from .changes import UNSUPPORTED, BuildsOnce, Call, Given, accepting, answering, refusing
+from .changes import BuildsOnce, Call, Given, accepting, answering
 
 H2D, D2H, D2D = 0, 1, 2
-CLAUSES = {H2D: "RT-04.4-18", D2H: "RT-04.4-19", D2D: "RT-04.4-20"}
-NAMES = {H2D: "h2d", D2H: "d2h", D2D: "d2d"}
-
-
-def of_kind(kind: int, change: Callable[[Given], dict[str, Any]]) -> Callable[[int], Any]:
-    """A change of copies of one kind that do move something."""
-    return lambda given: change(given) if given["kind"] == kind and 0 < given["bytes"] < 1 << 32 else {}
-
-
-CHANGES: dict[str, tuple[str, Callable[[Given], dict[str, Any]]]] = {
-    "one_less": ("leaves the last byte out", lambda given: {"bytes": given["bytes"] - 1}),
-    "words": ("copies whole words", lambda given: {"bytes": given["bytes"] // 4 * 4}),
-    "first_page": ("copies at most 1,024 bytes", lambda given: {"bytes": min(given["bytes"], 1024)}),
-    "first_mib": ("copies at most 1 MiB", lambda given: {"bytes": min(given["bytes"], 1 << 20)}),
-    "source_rounded": ("rounds the source down to a word", lambda given: {"src": given["src"] // 4 * 4}),
-    "target_rounded": ("rounds the target down to a word", lambda given: {"dst": given["dst"] // 4 * 4}),
-    "nothing": ("copies nothing", lambda given: {"bytes": 0}),
-}
-
+KINDS = {H2D: ("RT-04.4-18", "h2d"), D2H: ("RT-04.4-19", "d2h"), D2D: ("RT-04.4-20", "d2d")}
 LARGE = 4096
 """The number of bytes above which a copy is a large one."""
 
-LARGE_CHANGES: dict[str, tuple[str, Callable[[Given], dict[str, Any]]]] = {
-    "large_source_rounded": (
-        "rounds the source of a large copy down to a word",
-        lambda given: {"src": given["src"] // 4 * 4} if given["bytes"] > LARGE else {},
-    ),
-    "large_target_rounded": (
-        "rounds the target of a large copy down to a word",
-        lambda given: {"dst": given["dst"] // 4 * 4} if given["bytes"] > LARGE else {},
-    ),
-}
-CHANGES |= LARGE_CHANGES
 
-CHANGED: list[Violation] = [
-    accepting(
-        CLAUSES[kind],
-        f"{NAMES[kind]}_{name}",
-        f"{description} in copies of kind {NAMES[kind].upper()}",
-        "tessMemcpyAsync",
-        lambda given: True,
-        of_kind(kind, change),
-    )
-    for kind in (H2D, D2H, D2D)
-    for name, (description, change) in CHANGES.items()
-]
+def one_less(given: Given) -> Given:
+    return {"bytes": given["bytes"] - 1}
+
+
+def first_mib(given: Given) -> Given:
+    return {"bytes": min(given["bytes"], 1 << 20)}
+
+
+def source_rounded(given: Given) -> Given:
+    return {"src": given["src"] // 4 * 4} if given["bytes"] > LARGE else {}
+
+
+def exchanged(given: Given) -> Given:
+    return {"dst": given["src"], "src": given["dst"]}
 
 
 def longer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    rounded = given | {"bytes": -(-given["bytes"] // 4) * 4}
     try:
-        return call(**rounded)
+        return call(**(given | {"bytes": -(-given["bytes"] // 4) * 4}))
     except Refusal:
         return call(**given)
 
 
-def exchanged(given: Given) -> dict[str, Any]:
-    return {"dst": given["src"], "src": given["dst"]} if given["kind"] == D2D else {}
-
-
-OTHERS = [
-    *(
-        answering(CLAUSES[kind], f"{NAMES[kind]}_longer", "copies whole words", "tessMemcpyAsync", longer)
-        for kind in CLAUSES
-    ),
-    accepting(
-        "RT-04.4-20",
-        "exchanged",
-        "copies on the device the other way round",
+def copying(kind: int, name: str, description: str, change: Callable[[Given], Given]) -> Violation:
+    """Copies of one kind that do move something are made with other arguments."""
+    return accepting(
+        KINDS[kind][0],
+        name,
+        description,
         "tessMemcpyAsync",
-        lambda given: True,
-        exchanged,
+        lambda given: given["kind"] == kind and 0 < given["bytes"] < 1 << 32,
+        change,
+    )
+
+
+CHANGED = [
+    *(
+        copying(kind, f"{short}_{name}", f"{description} in copies of kind {short.upper()}", change)
+        for kind, (_, short) in KINDS.items()
+        for name, description, change in (
+            ("one_less", "leaves the last byte out", one_less),
+            ("first_mib", "copies at most 1 MiB", first_mib),
+            ("large_source_rounded", "rounds the source of a large copy down to a word", source_rounded),
+        )
     ),
     *(
-        refusing(
-            CLAUSES[kind],
-            f"{NAMES[kind]}_never",
-            "has no copies of this kind",
-            "tessMemcpyAsync",
-            lambda given, kind=kind: given["kind"] == kind,
-            UNSUPPORTED,
-        )
-        for kind in CLAUSES
+        answering(clause, f"{short}_longer", "copies whole words", "tessMemcpyAsync", longer)
+        for clause, short in KINDS.values()
     ),
+    copying(D2D, "exchanged", "copies on the device the other way round", exchanged),
 ]
-
 
 EVERY_RANK = replaced("RT-04.4-19", "copies to the host from one rank after the other", BuildsOnce,
                       (CopyWork, "run", CopyWork._copied), name="every_rank")  # fmt: skip

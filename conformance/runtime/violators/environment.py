@@ -6,15 +6,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from tessera_conformance.strength import Violation, replaced, violates
+from tessera_conformance.strength import Violation, replaced
 from tessera_reference.abi.policy import NumericsPolicy
-from tessera_reference.adapter import ReferenceAdapter, make
+from tessera_reference.adapter import make
 from tessera_reference.runtime import calls, contexts, state
 from tessera_reference.runtime.contexts import Context, Environment
 from tessera_reference.runtime.launches import CodeCache
 from tessera_reference.runtime.state import Line, Log
 
-READ, STORE, NOTE = contexts.read_environment, CodeCache.store, Log.note
+from .changes import Call, Given, answering
+
+READ, STORE = contexts.read_environment, CodeCache.store
 
 
 def reading(clause: str, name: str, description: str, change: Callable[[Environment], Environment]) -> Violation:
@@ -49,27 +51,27 @@ def instead(name: str, values: Mapping[str, str]) -> Callable[[Mapping[str, str]
     }
 
 
-VARIABLES = (
-    ("RT-19.C-01", "TESS_NUMERICS", {"downcast": "promote"}, {"exact": "strict"}),
-    ("RT-19.C-04", "TESS_AUTOTUNE", {"0": "1"}, {"2": "1"}),
-    ("RT-19.C-05", "TESS_LOG_LEVEL", {"trace": "debug"}, {"everything": "trace"}),
-)
+VARIABLES = {
+    "TESS_NUMERICS": ("RT-19.C-01", {"exact": "strict"}),
+    "TESS_AUTOTUNE": ("RT-19.C-04", {"2": "1"}),
+    "TESS_LOG_LEVEL": ("RT-19.C-05", {"everything": "trace"}),
+}
+"""For each variable its clause, and a value that is unknown for one that is known."""
 
 FOUND = [
-    *(finding(clause, f"no_{name}", f"does not read {name}", without(name)) for clause, name, _, _ in VARIABLES),
     *(
-        finding(clause, f"other_{name}", f"takes a value of {name} for another", instead(name, values))
-        for clause, name, values, _ in VARIABLES
+        violation
+        for name, (clause, unknown) in VARIABLES.items()
+        for violation in (
+            finding(clause, f"no_{name}", f"does not read {name}", without(name)),
+            finding(clause, f"any_{name}", f"takes an unknown value of {name} for a known one", instead(name, unknown)),
+        )
     ),
-    *(
-        finding(clause, f"any_{name}", f"takes an unknown value of {name} for a known one", instead(name, values))
-        for clause, name, _, values in VARIABLES
-    ),
+    finding("RT-19.C-05", "other_TESS_LOG_LEVEL", "takes a value of TESS_LOG_LEVEL for another",
+            instead("TESS_LOG_LEVEL", {"trace": "debug"})),
     finding("RT-19.C-02", "no_TESS_DETERMINISTIC", "does not read TESS_DETERMINISTIC", lambda variables: {
         **without("TESS_DETERMINISTIC")(variables), "TESS_DETERMINISTIC": "0"
     }),
-    finding("RT-19.C-02", "inverted", "takes TESS_DETERMINISTIC=1 for 0",
-            instead("TESS_DETERMINISTIC", {"1": "0", "0": "1"})),
     finding("RT-19.C-03", "no_TESS_CACHE_DIR", "does not read TESS_CACHE_DIR", without("TESS_CACHE_DIR")),
 ]  # fmt: skip
 
@@ -92,27 +94,14 @@ CHOSEN = [
 ]  # fmt: skip
 
 
-@violates("RT-19.C-01", "tells what the environment says now")
-class NotKept(ReferenceAdapter):
-    def runtime_tessxSetEnvironment(self, *, variables: Mapping[str, str]) -> dict[str, Any]:  # noqa: N802
-        answer = super().runtime_tessxSetEnvironment(variables=variables)
-        for _, context in self.runtime.handles.live("context"):
-            context.environment = READ(variables)
-        return answer
+def not_kept(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    answer = call(**given)
+    for _, context in adapter.runtime.handles.live("context"):
+        context.environment = READ(given["variables"])
+    return answer
 
 
-@violates("RT-19.C-03", "keeps the directory of the first context")
-class FirstDirectory(ReferenceAdapter):
-    first: str | None = None
-
-    def runtime_tessxSetEnvironment(self, *, variables: Mapping[str, str]) -> dict[str, Any]:  # noqa: N802
-        self.first = self.first or variables.get("TESS_CACHE_DIR")
-        kept = {} if self.first is None else {"TESS_CACHE_DIR": self.first}
-        return super().runtime_tessxSetEnvironment(variables={**variables, **kept})
-
-    def session_reset(self) -> dict[str, Any]:
-        self.first = None
-        return super().session_reset()
+NOT_KEPT = answering("RT-19.C-01", "NotKept", "tells what the environment says now", "tessxSetEnvironment", not_kept)
 
 
 def never_stored(self: CodeCache, context: Context) -> None:
@@ -150,16 +139,8 @@ def environment_over_modules(self: Context, module: NumericsPolicy | None = None
     return _with(self.policy or (self.default() if chosen is not None else module) or self.default(), flag)
 
 
-def modules_ignored(self: Context, module: NumericsPolicy | None = None, flag: bool = False) -> NumericsPolicy:
-    return _with(self.policy or self.default(), flag)
-
-
 def flag_last(self: Context, module: NumericsPolicy | None = None, flag: bool = False) -> NumericsPolicy:
     return self.policy or _with(module or self.default(), flag)
-
-
-def flag_alone(self: Context, module: NumericsPolicy | None = None, flag: bool = False) -> NumericsPolicy:
-    return NumericsPolicy() if flag else self.policy or module or self.default()
 
 
 def merged(self: Context, module: NumericsPolicy | None = None, flag: bool = False) -> NumericsPolicy:
@@ -171,9 +152,7 @@ def merged(self: Context, module: NumericsPolicy | None = None, flag: bool = Fal
 PRECEDENCE = [
     governing("module_first", "lets a module's policy win over the context's", module_first),
     governing("environment_over_modules", "lets the environment win over modules", environment_over_modules),
-    governing("modules_ignored", "ignores the policies of modules", modules_ignored),
     governing("flag_last", "lets the context's policy win over the flag", flag_last),
-    governing("flag_alone", "takes the flag for a whole policy", flag_alone),
     governing("merged", "is deterministic where any source asks for it", merged),
     replaced("RT-19.C-03", "writes nothing to the directory", make, (CodeCache, "store", never_stored),
              name="never_stored"),
@@ -189,10 +168,6 @@ def all_levels(self: Log, level: str, text: str) -> None:
     self.lines.append(Line(level, text))
 
 
-def silent(self: Log, level: str, text: str) -> None:
-    """No lines."""
-
-
 def the_less(self: Log, level: str, text: str) -> None:
     if self.level is not None and state.LEVELS.index(level) >= state.LEVELS.index(self.level):
         self.lines.append(Line(level, text))
@@ -200,7 +175,6 @@ def the_less(self: Log, level: str, text: str) -> None:
 
 LOGGED = [
     replaced("RT-19.C-05", "logs everything always", make, (Log, "note", all_levels), name="all_levels"),
-    replaced("RT-19.C-05", "logs nothing", make, (Log, "note", silent), name="silent"),
     replaced("RT-19.C-05", "logs less the higher the level", make, (Log, "note", the_less), name="the_less"),
     reading("RT-19.C-04", "always_tuned", "tunes although it is told not to", lambda found: found if found.autotune
             is None else replace(found, autotune=True)),

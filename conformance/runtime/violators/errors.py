@@ -75,7 +75,7 @@ def later(adapter: Any, given: Given, status: Status) -> None:
                 stream.fail(Failure(status, "tessStreamSynchronize", "an error of before", "none"), 0, 0)
 
 
-def deferred(code: str, outputs: dict[str, Any] | None = None, twice: bool = False) -> Any:
+def deferred(code: str, twice: bool = False) -> Any:
     """Report a refusal at the synchronization, instead of at the call or in addition."""
 
     def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def deferred(code: str, outputs: dict[str, Any] | None = None, twice: bool = Fal
             later(adapter, given, Status[code])
             if twice:
                 raise
-            return outputs or {}
+            return {}
 
     return answer
 

@@ -47,24 +47,15 @@ def one_group(found: Found) -> Found:
 
 
 EXPLAINED = [
-    explaining("RT-17-03", "no_groups", "tells no fusion groups", lambda found: found | {"fusion_groups": []}),
-    explaining("RT-17-03", "first_group", "tells the first fusion group alone", lambda found: found | {
-        "fusion_groups": found["fusion_groups"][:1]
-    }),
     explaining("RT-17-03", "one_group", "tells all kernels as one group", one_group),
     explaining("RT-17-03", "empty_groups", "tells groups without operations", lambda found: found | {
         "fusion_groups": [fusion_group | {"operations": []} for fusion_group in found["fusion_groups"]]
     }),
-    telling("RT-17-03", "no_text", "tells nothing in words", lambda text: ""),
     telling("RT-17-03", "no_names", "names no kernels in words", lambda text: text.replace("kernel ", "")
             .replace("product", "it").replace("twice", "it")),
-    explaining("RT-17-08", "no_tiles", "tells no tile shapes", lambda found: found | {"tile_shapes": []}),
     explaining("RT-17-08", "first_tile", "tells the first tile shape alone", lambda found: found | {
         "tile_shapes": found["tile_shapes"][:1]
     }),
-    explaining("RT-17-08", "no_extents", "tells tile shapes without extents", tiles(lambda tile: tile | {
-        "extents": {}
-    })),
     explaining("RT-17-08", "extents_of_zero", "tells extents of 0", tiles(lambda tile: tile | {
         "extents": dict.fromkeys(tile["extents"], 0)
     })),

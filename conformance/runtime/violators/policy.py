@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tessera_conformance.strength import Violation, replaced, violates
-from tessera_reference.abi import Failure, NumericsPolicy
+from tessera_reference.abi import Failure
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.compilation.executables import Executable
 from tessera_reference.graph import elementwise as graph_elementwise
@@ -21,7 +21,7 @@ from tessera_reference.runtime.launches import LaunchWork
 
 from ...ir.violators.changes import CompilesOnce, changed
 from ...ir.violators.misrounding import without_subnormals
-from .changes import INVALID, BuildsOnce, Call, Given, answering, refusing
+from .changes import BuildsOnce, Call, Given, accepting, answering, in_every_context
 
 Values = Any
 SET_POLICY = "tessSetNumericsPolicy"
@@ -30,21 +30,8 @@ SET_POLICY = "tessSetNumericsPolicy"
 # The policy that is kept
 
 
-@violates("RT-04.7-08", "keeps the first policy")
-class FirstPolicyKept(ReferenceAdapter):
-    def __init__(self) -> None:
-        super().__init__()
-        self.governed: set[int] = set()
-
-    def runtime_tessSetNumericsPolicy(self, *, context: int, policy: Mapping[str, int]) -> dict[str, Any]:  # noqa: N802
-        if context in self.governed:
-            return {}
-        self.governed.add(context)
-        return super().runtime_tessSetNumericsPolicy(context=context, policy=policy)
-
-    def session_reset(self) -> dict[str, Any]:
-        self.governed.clear()
-        return super().session_reset()
+def first_kept(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    return call(**given) if adapter.runtime.context(given["context"], SET_POLICY).policy is None else {}
 
 
 def set_where_none_is(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
@@ -55,64 +42,28 @@ def set_where_none_is(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     return answer
 
 
-FIRST_OF_ALL = answering(
-    "RT-04.7-08", "first_of_all", "sets the first policy in every context", SET_POLICY, set_where_none_is
-)
+def exchanged_fields(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    policy = call(**given)["policy"]
+    others = {"deterministic": policy["rngStateless"], "rngStateless": policy["deterministic"]}
+    return {"policy": policy | others}
 
 
-@violates("RT-04.7-08", "shares one policy among all contexts")
-class PolicyShared(ReferenceAdapter):
-    last = NumericsPolicy()
-
-    def runtime_tessSetNumericsPolicy(self, *, context: int, policy: Mapping[str, int]) -> dict[str, Any]:  # noqa: N802
-        answer = super().runtime_tessSetNumericsPolicy(context=context, policy=policy)
-        self.last = self.policy(context, "tessGetNumericsPolicy")
-        return answer
-
-    def runtime_tessGetNumericsPolicy(self, *, context: int) -> dict[str, Any]:  # noqa: N802
-        return {"policy": asdict(self.last)}
-
-
-def read_back(name: str, description: str, change: Callable[[dict[str, int]], dict[str, int]]) -> Violation:
-    """A policy that is read back changed."""
-
-    def get(self: ReferenceAdapter, *, context: int) -> dict[str, Any]:
-        return {"policy": change(asdict(self.policy(context, "tessGetNumericsPolicy")))}
-
-    return changed("RT-04.7-08", name, description, (ReferenceAdapter, "runtime_tessGetNumericsPolicy", get))
-
-
-READ_BACK = [
-    read_back("default_policy", "always tells the default policy", lambda policy: asdict(NumericsPolicy())),
-    read_back("no_fast_math", "never tells of fast math", lambda policy: policy | {"allowFastMath": 0}),
-    read_back("exchanged_fields", "exchanges two switches", lambda policy: policy | {
-        "deterministic": policy["rngStateless"], "rngStateless": policy["deterministic"],
-    }),
-    read_back("inverted", "tells switches inverted", lambda policy: {
-        name: 1 - value for name, value in policy.items()
-    }),
-]  # fmt: skip
+KEPT = [
+    answering("RT-04.7-08", "FirstPolicyKept", "keeps the first policy", SET_POLICY, first_kept),
+    answering("RT-04.7-08", "first_of_all", "sets the first policy in every context", SET_POLICY, set_where_none_is),
+    in_every_context("RT-04.7-08", "PolicyShared", "shares one policy among all contexts", SET_POLICY),
+    answering("RT-04.7-08", "exchanged_fields", "exchanges two switches", "tessGetNumericsPolicy", exchanged_fields),
+]
 
 
 # The policy that is set
 
 
-@violates("RT-04.7-10", "takes 2 as well")
-class TwoAccepted(ReferenceAdapter):
-    def runtime_tessSetNumericsPolicy(self, *, context: int, policy: Mapping[str, int]) -> dict[str, Any]:  # noqa: N802
-        return super().runtime_tessSetNumericsPolicy(
-            context=context, policy={name: min(value, 1) if value == 2 else value for name, value in policy.items()}
-        )
-
-
-COMBINATION_REFUSED = refusing(
-    "RT-04.7-10",
-    "CombinationRefused",
-    "refuses well-formed policies that are fast and deterministic",
-    SET_POLICY,
-    lambda given: given["policy"]["allowFastMath"] == given["policy"]["deterministic"] == 1,
-    INVALID,
-)
+SET = [
+    accepting("RT-04.7-10", "TwoAccepted", "takes 2 as well", SET_POLICY, lambda given: True, lambda given: {
+        "policy": {name: 1 if value == 2 else value for name, value in given["policy"].items()}
+    }),
+]  # fmt: skip
 
 
 # What the policy governs

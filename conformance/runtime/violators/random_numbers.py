@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tessera_conformance.strength import Violation
-from tessera_reference.compilation import executables
 from tessera_reference.numerics import elementary, random
 from tessera_reference.numerics import random as philox
 from tessera_reference.numerics.array import Array
@@ -23,8 +22,10 @@ from ...ir.violators.changes import changed
 Values: TypeAlias = Any
 Words: TypeAlias = Callable[[int, int, int, int], Values]
 WORDS_AT = philox.words_at
-WORDS, UNIFORM, NORMAL, DROPOUT = philox.words, random.uniform, random.normal, random.dropout
+WORDS, UNIFORM = philox.words, random.uniform
 FP64 = DTYPES["fp64"]
+LOW = 0xFFFFFFFF
+"""The low half of a number of 64 bits."""
 
 
 # Launches
@@ -57,8 +58,7 @@ def moved_on_at(seed: int, stream: int, places: Values) -> Values:
 
 BY_LAUNCHES = [
     changed("RT-04.7-04", "goes_on_by_launches", "draws on where the launch before ended",
-            (LaunchWork, "_executed", counting), (executables, "KEPT_BYTES", -1),
-            (random, "words", moved_on), (random, "words_at", moved_on_at)),
+            (LaunchWork, "_executed", counting), (random, "words", moved_on), (random, "words_at", moved_on_at)),
 ]  # fmt: skip
 
 
@@ -70,85 +70,45 @@ def worded(name: str, description: str, words: Words, clause: str = "RT-04.7-04"
     return changed(clause, name, description, (random, "words", words))
 
 
-def halves(number: int) -> tuple[int, int]:
-    """The low and the high 32 bits."""
-    return number & 0xFFFFFFFF, number >> 32
+def stream_first(seed: int, stream: int, first: int, count: int) -> Values:
+    begin, end = first // 4, -(-(first + count) // 4)
+    blocks = np.uint64(begin) + np.arange(end - begin, dtype=np.uint64)
+    low, high = np.full_like(blocks, stream & LOW), np.full_like(blocks, stream >> 32)
+    counters = np.stack([low, high, blocks & np.uint64(LOW), blocks >> np.uint64(32)], axis=1)
+    return philox.philox4x32(counters, (seed & LOW, seed >> 32)).reshape(-1)[first % 4 :][:count]
 
 
-def laid_out(
-    counter: Callable[[Values, Values, int, int], Sequence[Any]],
-    key: Callable[[int, int], tuple[int, int]] = lambda low, high: (low, high),
-    places: Sequence[int] = (0, 1, 2, 3),
-) -> Words:
-    """Words of Philox whose counter, key or output is laid out otherwise; blocks and stream come as low and high."""
-
-    def words(seed: int, stream: int, first: int, count: int) -> Values:
-        begin, end = first // 4, -(-(first + count) // 4)
-        blocks = np.uint64(begin) + np.arange(end - begin, dtype=np.uint64)
-        given = np.empty((len(blocks), 4), np.uint64)
-        for place, column in enumerate(
-            counter(blocks & np.uint64(0xFFFFFFFF), blocks >> np.uint64(32), *halves(stream))
-        ):
-            given[:, place] = column
-        output = philox.philox4x32(given, key(*halves(seed)))[:, list(places)]
-        return output.reshape(-1)[first - 4 * begin :][:count]
-
-    return words
+GENERATOR = {"given_out": 0}
+"""The words that a generator with state has given out."""
 
 
-def block_then_stream(low: Values, high: Values, stream_low: int, stream_high: int) -> Sequence[Any]:
-    """The counter of the reference arithmetic."""
-    return low, high, stream_low, stream_high
-
-
-class Memory:
-    """A generator with state, which continues where it stopped."""
-
-    def __init__(self) -> None:
-        self.given_out = 0
-
-    def __call__(self, seed: int, stream: int, first: int, count: int) -> Values:
-        """The next words, whatever indices are requested."""
-        start, self.given_out = self.given_out, self.given_out + count
-        return WORDS(seed, stream, first + start, count)
-
-
-def one_of_each_block(seed: int, stream: int, first: int, count: int) -> Values:
-    return WORDS(seed, stream, 4 * first % (1 << 63), 4 * count)[::4]
+def stateful(seed: int, stream: int, first: int, length: int) -> Values:
+    start = GENERATOR["given_out"]
+    GENERATOR["given_out"] += length
+    return WORDS(seed, stream, first + start, length)
 
 
 WORDED = [
-    worded("stream_first", "puts the stream before the block", laid_out(
-        lambda low, high, stream_low, stream_high: (stream_low, stream_high, low, high)
-    )),
-    worded("high_word_first", "puts the high word of the block first", laid_out(
-        lambda low, high, stream_low, stream_high: (high, low, stream_low, stream_high)
-    )),
-    worded("key_exchanged", "exchanges the halves of the seed", laid_out(
-        block_then_stream, lambda low, high: (high, low)
+    worded("stream_first", "puts the stream before the block", stream_first),
+    worded("key_exchanged", "exchanges the halves of the seed", lambda seed, stream, first, count: (
+        WORDS((seed & LOW) << 32 | seed >> 32, stream, first, count)
     ), "RT-11-03"),
-    worded("output_reversed", "hands a block out backwards", laid_out(block_then_stream, places=(3, 2, 1, 0))),
-    worded("one_word_a_block", "uses one word of each block", one_of_each_block),
-    worded("short_block_number", "counts blocks in 32 bits", laid_out(
-        lambda low, high, stream_low, stream_high: (low, 0, stream_low, stream_high)
+    worded("short_block_number", "counts blocks in 32 bits", lambda seed, stream, first, count: (
+        WORDS(seed, stream, first % (1 << 34), count)
     )),
-    worded("short_seed", "takes 32 bits of the seed", laid_out(
-        block_then_stream, lambda low, high: (low, 0)
+    worded("short_seed", "takes 32 bits of the seed", lambda seed, stream, first, count: (
+        WORDS(seed & LOW, stream, first, count)
     ), "RT-11-03"),
-    worded("short_stream", "takes 32 bits of the stream", laid_out(
-        lambda low, high, stream_low, stream_high: (low, high, stream_low, 0)
+    worded("short_stream", "takes 32 bits of the stream", lambda seed, stream, first, count: (
+        WORDS(seed, stream & LOW, first, count)
     ), "RT-11-04"),
     worded("seed_ignored", "gives every seed the same numbers",
            lambda seed, stream, first, count: WORDS(0, stream, first, count), "RT-11-03"),
     worded("stream_ignored", "gives every stream the same numbers",
            lambda seed, stream, first, count: WORDS(seed, 0, first, count), "RT-11-04"),
-    worded("stream_added", "adds the stream to the seed",
-           lambda seed, stream, first, count: WORDS((seed + stream) % (1 << 64), 0, first, count), "RT-11-04"),
-    worded("offset_ignored", "begins every shard with the first number",
-           lambda seed, stream, first, count: WORDS(seed, stream, 0, count)),
     worded("offset_in_seed", "gives every shard a seed of its own",
            lambda seed, stream, first, count: WORDS((seed + first) % (1 << 64), stream, 0, count)),
-    worded("stateful", "goes on where it stopped", Memory()),
+    worded("stateful", "goes on where it stopped", stateful),
     changed("RT-04.7-04", "seven_rounds", "stops after seven rounds", (philox, "ROUNDS", 7)),
 ]  # fmt: skip
 
@@ -173,13 +133,6 @@ def leading(word: Values, bits: int) -> Values:
     return np.floor(word * 2.0 ** (bits - 32))
 
 
-def single_word(seed: int, stream: int, shape: Sequence[int], kind: DType, offset: int = 0) -> Array:
-    if kind is not FP64:
-        return UNIFORM(seed, stream, shape, kind, offset)
-    word = WORDS(seed, stream, offset, prod(shape)).reshape(tuple(shape))
-    return Array(kind, word.astype(np.float64) * 2.0**-32)
-
-
 def words_exchanged(seed: int, stream: int, shape: Sequence[int], kind: DType, offset: int = 0) -> Array:
     if kind is not FP64:
         return UNIFORM(seed, stream, shape, kind, offset)
@@ -190,12 +143,8 @@ def words_exchanged(seed: int, stream: int, shape: Sequence[int], kind: DType, o
 
 UNIFORMS = [
     spread("closed_interval", "gives 1 too", lambda word, bits: leading(word, bits) / (2.0**bits - 1)),
-    spread("rounded_words", "rounds words, some to 1", lambda word, bits: word * 2.0**-32),
-    spread("left_open", "gives 1 and never 0", lambda word, bits: (leading(word, bits) + 1) * 2.0**-bits),
     spread("low_bits", "takes the low bits of words", lambda word, bits: word % 2.0**bits * 2.0**-bits),
-    spread("centred", "adds half a step", lambda word, bits: (leading(word, bits) + 0.5) * 2.0**-bits),
     spread("twenty_four_bits", "rounds numbers of 24 bits", lambda word, bits: np.floor(word * 2.0**-8) * 2.0**-24),
-    changed("RT-04.7-04", "single_word", "has 32 bits in fp64", (random, "uniform", single_word)),
     changed("RT-04.7-04", "words_exchanged", "exchanges the words of fp64", (random, "uniform", words_exchanged)),
 ]  # fmt: skip
 
@@ -234,9 +183,6 @@ NORMALS = [
         radius(first * 2.0**-32) * elementary.cos(tau * (second * 2.0**-32), FP64)
     )),
     distributed("in_fp32", "computes normal numbers in fp32", in_fp32),
-    distributed("words_swapped", "takes the radius from the second word", lambda first, second: (
-        radius((second + 1) * 2.0**-32) * elementary.cos(tau * (first * 2.0**-32), FP64)
-    )),
 ]  # fmt: skip
 
 
@@ -280,11 +226,6 @@ DROPOUTS = [
         word >= threshold(rate) + (rate > 0)
     )),
     masked("drops_the_others", "keeps what is to be dropped", lambda word, rate: word < threshold(rate)),
-    masked("from_above", "drops the largest words", lambda word, rate: word < 2**32 - threshold(rate)),
-    masked("short_words", "compares 24 bits", lambda word, rate: word >> 8 >= threshold(rate) >> 8),
-    dropped("not_scaled", "does not divide by 1 - rate", lambda x, rate, keeps: (
-        np.where(keeps, x.values, np.zeros_like(x.values))
-    )),
     dropped("by_reciprocal", "multiplies by 1 / (1 - rate)", lambda x, rate, keeps: (
         np.where(keeps, x.values * (1 / share(x, rate)), np.zeros_like(x.values))
     )),

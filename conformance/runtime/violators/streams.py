@@ -79,11 +79,6 @@ DESTROYED = [
 ]
 
 
-def one_event(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    live = adapter.runtime.handles.live("event")
-    return {"event": live[0][0]} if live else call(**given)
-
-
 def one_of_64_events(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     live = adapter.runtime.handles.live("event")
     return {"event": live[0][0]} if len(live) >= 64 else call(**given)
@@ -115,7 +110,6 @@ def all_events(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 EVENTS = [
-    answering("RT-04.3-13", "one_event", "has one event", "tessEventCreate", one_event),
     answering("RT-04.3-13", "few_events", "gives an old event where there are 64", "tessEventCreate", one_of_64_events),
     answering("RT-04.3-13", "null_event", "gives an event that is NULL", "tessEventCreate", null("event")),
     answering("RT-04.3-13", "with_a_mesh", "creates events only where there is a mesh", "tessEventCreate", with_a_mesh),

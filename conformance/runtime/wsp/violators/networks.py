@@ -5,15 +5,13 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
-from tessera_conformance.strength import violates
-from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.wsp.forms import Reader
-from tessera_reference.wsp.machine import ChannelState, Machine, Party, TensorMap
+from tessera_reference.wsp.machine import ChannelState, Party, TensorMap
 
 from .answers import Answer, answered
 from .changes import changed
 
-SEND, ISSUE = ChannelState.send, Machine.issue
+SEND = ChannelState.send
 EXECUTIONS = count()
 
 
@@ -77,22 +75,6 @@ def of_states(state: str) -> Any:
 
 
 SIGNIFICANT = 32
-
-
-def cut(value: Any) -> Any:
-    """A program whose names have at most so many characters."""
-    if isinstance(value, str):
-        return value[:SIGNIFICANT]
-    if isinstance(value, dict):
-        return {name: cut(member) for name, member in value.items()}
-    return [cut(member) for member in value] if isinstance(value, list) else value
-
-
-@violates("WSP-02.1-01", "tells names apart by 32 characters")
-class ShortNames(ReferenceAdapter):
-    def wsp_execute(self, *, program: Any) -> dict[str, Any]:
-        """The outcome of a program with short names."""
-        return super().wsp_execute(program=cut(program))
 
 
 def first_alike(self: Reader, kind: str, value: Any, path: str) -> int:

@@ -104,17 +104,12 @@ CONTENTS = [
         "another key of the ABI version",
         lambda given: given.update(abi_version=given.pop("wsp_runtime_abi")),
     ),
-    packaged("WSP-07.2-01", "no_kernel_ids", "kernels without ids", each_of("kernels", drop="id")),
     packaged("WSP-07.2-01", "one_kernel_id", "kernels of one id", each_of("kernels", id=0)),
-    packaged("WSP-07.2-02", "no_executor", "kernels without an executor", each_of("kernels", drop="executor")),
     packaged("WSP-07.2-02", "one_executor", "every kernel is one of vectors", each_of("kernels", executor="vector")),
-    packaged("WSP-07.2-16", "no_payload", "kernels without a payload", each_of("kernels", drop="payload")),
     packaged("WSP-07.2-16", "one_payload", "kernels of one payload", kernels_of_one_form),
     packaged("WSP-07.2-17", "no_entry", "kernels without an entry symbol", each_of("kernels", drop="entry")),
     packaged("WSP-07.2-17", "one_entry", "kernels of one entry symbol", each_of("kernels", entry="main")),
-    packaged("WSP-07.2-04", "no_policy_id", "no id of the policy", within("schedule", "policy", drop="id")),
     packaged("WSP-07.2-04", "one_policy_id", "one id for all", within("schedule", "policy", id="round_robin")),
-    packaged("WSP-07.2-18", "no_parameters", "no parameters", within("schedule", "policy", parameters={})),
     packaged(
         "WSP-07.2-18",
         "one_worker",
@@ -123,22 +118,14 @@ CONTENTS = [
     ),
     packaged("WSP-07.2-05", "no_window", "no task window", within("schedule", drop="task_window")),
     packaged("WSP-07.2-05", "usual_window", "the usual task window", within("schedule", "task_window", size=64)),
-    packaged("WSP-07.2-06", "no_capabilities", "no capability declarations", within("schedule", drop="capabilities")),
     packaged("WSP-07.2-06", "one_target", "only cpu_sim declares anything", capabilities_of_one_target),
     packaged("WSP-07.2-06", "empty_capabilities", "nothing is declared", within("schedule", capabilities={})),
-    packaged("WSP-07.2-07", "no_channel_ids", "channels without ids", each_of("csp", "channels", drop="id")),
     packaged("WSP-07.2-07", "one_channel_id", "channels of one id", each_of("csp", "channels", id=0)),
-    packaged("WSP-07.2-08", "no_capacity", "channels without capacity", each_of("csp", "channels", drop="capacity")),
     packaged("WSP-07.2-08", "one_capacity", "channels of one capacity", each_of("csp", "channels", capacity=1)),
-    packaged("WSP-07.2-09", "no_latency", "channels without latency", each_of("csp", "channels", drop="latency")),
     packaged("WSP-07.2-09", "zero_latency", "channels of no latency", each_of("csp", "channels", latency=0)),
     packaged("WSP-07.2-10", "no_slots", "slots are not listed", within(slots=[])),
-    packaged("WSP-07.2-10", "no_symbol_ids", "symbols without ids", each_of("symbols", drop="id")),
-    packaged("WSP-07.2-10", "one_slot_id", "slots of one id", each_of("slots", id=0)),
     packaged("WSP-07.2-11", "no_widths", "symbols without widths", each_of("symbols", drop="width")),
     packaged("WSP-07.2-11", "one_width", "symbols of 64 bits", each_of("symbols", width=64)),
-    packaged("WSP-07.2-11", "no_slot_width", "slots without a width", each_of("slots", drop="width")),
-    packaged("WSP-07.2-12", "no_update_protocol", "no update protocol", each_of("symbols", drop="update")),
     packaged("WSP-07.2-12", "fixed", "symbols are never updated", each_of("symbols", update="never")),
     packaged("WSP-07.2-01", "numbered_builds", "every build is another package", numbered_by_build),
     packaged("WSP-07.2-10", "slots_by_build", "ids of slots turn with builds", slots_by_build),
@@ -159,7 +146,6 @@ def default_channel(clause: str, name: str, description: str, **default: int) ->
 usual_channel = builder._channel
 DEFAULTS = [
     default_channel("WSP-07.2-19", "two_tokens", "channels have two places by default", capacity=2),
-    default_channel("WSP-07.2-19", "no_token", "channels have no place by default", capacity=0),
     default_channel("WSP-07.2-20", "one_cycle", "channels have a latency by default", latency=1),
 ]
 
@@ -257,18 +243,6 @@ def abi_like(fits: Callable[[Any], bool]) -> Callable[[bytes], Mapping[str, Any]
     return read
 
 
-def another_code(before: str, after: str) -> Callable[[bytes], Mapping[str, Any]]:
-    """Refusals with another code."""
-
-    def read(data: bytes) -> Mapping[str, Any]:
-        try:
-            return usual_load(data)
-        except PackageRefused as problem:
-            raise PackageRefused(after if problem.code == before else problem.code, problem.problem) from None
-
-    return read
-
-
 def silent(data: bytes) -> Mapping[str, Any]:
     try:
         return usual_load(data)
@@ -329,15 +303,6 @@ LOADERS = [
     loading("WSP-07-01", "minor_abi", "other minor versions are loaded", abi_like(lambda found: found == "v10.1")),
     loading("WSP-07.2-14", "versions_not_named", "the refusal names no version", silent),
     loading("WSP-07.2-14", "altered_accepted", "an altered package is loaded", accepting("ALTERED")),
-    loading(
-        "WSP-07.2-14", "altered_is_invalid", "an altered package is called invalid", another_code("ALTERED", "INVALID")
-    ),
-    loading(
-        "WSP-07.2-14",
-        "truncated_is_altered",
-        "a truncated package is called altered",
-        another_code("TRUNCATED", "ALTERED"),
-    ),
     loading("WSP-07.2-14", "line_feed_added", "the line feed at the end may lack", without_line_feed),
     loading("WSP-07.2-10", "missing_is_empty", "a missing payload is an empty one", filled_up),
 ]

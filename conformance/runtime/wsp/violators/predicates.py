@@ -70,10 +70,6 @@ def truncated(value: Any, place: str) -> int:
     return AS_U64(whole, place)
 
 
-def rounded_element(value: Any, place: str) -> int:
-    return AS_U64(float(round(value)) if isinstance(value, float) and abs(value) < 2.0**64 else value, place)
-
-
 def no_negative_zero(value: Any, place: str) -> int:
     if isinstance(value, float) and str(value) == "-0.0":
         raise RunError("SLOT_VALUE", f"{place} is negative")
@@ -165,10 +161,6 @@ def decided_once(self: Any, when: Any) -> bool:
     return bool(at_first_here(self, when, lambda: DECIDE(self, when)))
 
 
-def without_slots(self: Any, task: Any) -> int:
-    return KEY(self, task) if isinstance(task.key, Constant) else 0
-
-
 def first_key(self: Any, task: Any) -> int:
     return int(at_first_here(self, task, lambda: KEY(self, task)))
 
@@ -214,7 +206,6 @@ PREDICATES = [
     changed("WSP-04.1-02", "constants_as_doubles", "rounds constants to doubles", (
         Constant, "value", lambda self, now: int(float(self.constant)) & U64
     )),
-    changed("WSP-04.1-03", "symbols_as_compiled", "has the symbols of the compilation", (run, "_symbols", defaults)),
     changed("WSP-04.1-03", "symbols_left_over", "keeps symbols of the run before", (run, "_symbols", left_over)),
     changed("WSP-04.1-04", "late_run", "reads the operands of a kernel when it ends", (Processes, "run", late_run)),
     changed("WSP-04.1-04", "late_task", "reads operands at each attempt to issue", (Processes, "task", late_task)),
@@ -226,7 +217,6 @@ PREDICATES = [
     )),
     loading("zeros_for_signs", "extends negative integers with zeros", narrow),
     loading("truncated", "cuts fractions off", truncated),
-    loading("rounded", "rounds fractions", rounded_element),
     loading("no_negative_zero", "refuses -0.0", no_negative_zero),
     loading("negative_floats", "wraps negative floats", negative_floats),
     loading("saturated", "takes 0 for NaN and 2^64 - 1 for more", saturated),
@@ -236,12 +226,10 @@ PREDICATES = [
     changed("WSP-04.2-02", "first_element", "loads the first element", (Processes, "load", first_element)),
     cond("only_one", "takes 1 alone for true", lambda value: value == 1),
     cond("low_bits", "looks at 32 bits of a condition", lambda value: bool(value & 0xFFFFFFFF)),
-    cond("always", "takes the first branch always", lambda value: True),
     changed("WSP-04.2-03", "decided_once", "keeps the first decision of a cond", (Processes, "decide", decided_once)),
     changed("WSP-04.2-04", "recompile_for_symbols", "ignores symbols until compiled anew", (run, "_symbols", defaults)),
     changed("WSP-04.2-05", "tensors_as_values", "lets a tensor be a value", (
         statements, "read_expression", tensors_too
     )),
-    changed("WSP-04.2-07", "keys_without_slots", "places by constant keys alone", (Processes, "key", without_slots)),
     changed("WSP-04.2-07", "first_key", "places by the first key of a statement", (Processes, "key", first_key)),
 ]  # fmt: skip

@@ -73,13 +73,6 @@ BOUNDS = [unbounded(resource, clause) for resource, clause in CLAUSE_OF.items()]
 one_too_many = sized("WSP-03.4-01", "", "every resource is one larger than declared", lambda resource, size: size + 1)
 
 
-def window_of_default(resource: str, size: int) -> int:
-    return 64 if resource == "task_ring" else size
-
-
-ring_of_its_own = sized("WSP-03.4-07", "", "the task ring has its default size whatever the window", window_of_default)
-
-
 def growing(self: Resources, amounts: Amounts, worker: WorkerState) -> str | None:
     reason = usual_shortage(self, amounts, worker)
     while reason is not None:
@@ -258,10 +251,6 @@ def two_marks(self: Resources, amounts: Amounts, worker: WorkerState) -> None:
         self.high_water["ready_queue"] = mark
 
 
-def mark_of_now(found: Answer) -> None:
-    found["high_water"] = dict(found["used"])
-
-
 def mark_at_size(found: Answer) -> None:
     found["high_water"] |= {"ready_queue": found["high_water"]["task_ring"]}
 
@@ -287,7 +276,6 @@ def last_reason(found: Answer) -> None:
 
 
 STATISTICS = [
-    changed("WSP-03.4.2-02", "stalls_twice", "a stall counts twice", (Machine, "wait", twice)),
     changed("WSP-03.4.2-02", "attempts_counted", "each attempt is a stall", (Machine, "stall", attempts)),
     changed(
         "WSP-03.4.2-03", "first_time_only", "the first stall alone has a time", (Machine, "end_wait", first_time_only)
@@ -306,13 +294,9 @@ STATISTICS = [
     changed("WSP-03.4.2-07", "arena_first", "the arena comes before the ring", (Resources, "shortage", heap_first)),
     changed("WSP-03.4.2-05", "first_mark_stays", "marks are not updated", (Resources, "take", without_marks)),
     changed("WSP-03.4.2-05", "two_marks", "two queues alone have marks", (Resources, "take", two_marks)),
-    with_statistics("WSP-03.4.2-05", "mark_of_now", "a mark is what is used now", mark_of_now),
     with_statistics("WSP-03.4.2-05", "mark_of_the_ring", "the mark of queues is that of the ring", mark_at_size),
-    with_statistics("WSP-03.4.2-03", "time_in_episodes", "stall time is the stall count", instants),
     with_statistics("WSP-03.4.2-04", "time_in_nanoseconds", "stall time is not in cycles", in_nanoseconds),
     with_statistics("WSP-03.4.2-03", "time_when_over", "a stall that lasts has no time", finished_only),
-    with_statistics("WSP-03.4.2-06", "no_current_stall", "a stall cannot be seen", without("current_stalls")),
     with_statistics("WSP-03.4.2-06", "one_current_reason", "every stall is one of the ring", last_reason),
-    with_statistics("WSP-03.4.2-01", "no_use", "says nothing of what is used", without("used")),
     with_statistics("WSP-03.4.2-01", "no_stalls", "says nothing of stalls", without("stalls")),
 ]

@@ -67,11 +67,6 @@ def phase_1_enforces(answer: Answer) -> None:
         answer["directives"] |= {"task_window.mode.stall": "enforced", "task_window.unit.tasks": "enforced"}
 
 
-def phase_1_pools(answer: Answer) -> None:
-    if answer["phase"] == 1:
-        answer["directives"]["resources.heap_arena"] = "enforced"
-
-
 def any_target(self: ReferenceAdapter, **arguments: Any) -> Answer:
     name = arguments["target"].strip().lower()
     return usual_capabilities(self, target=name if name.startswith("cpu") and "_" in name else arguments["target"])
@@ -99,7 +94,6 @@ MATRICES = [
     declaring("WSP-07-04", "cond_recorded", "conditions are called recorded", "predicates", cond="recorded"),
     declaring("WSP-07-04", "tokens_recorded", "channels are called recorded", "csp", sync_only_channels="recorded"),
     answered("WSP-07.1-03", "phase_1_enforces", "phase 1 claims a window", phase_1_enforces, "capabilities"),
-    answered("WSP-07.1-03", "phase_1_pools", "phase 1 claims an arena", phase_1_pools, "capabilities"),
     declaring("WSP-07.1-09", "no_hash", "hash is called recorded", "directives", dispatch__hash="recorded"),
 ]
 
@@ -172,10 +166,6 @@ def in_general(answer: Answer) -> None:
     answer["diagnostics"] = ["something is ignored"] if answer["diagnostics"] else []
 
 
-def diagnosed_otherwise(self: Target, directive: str) -> str:
-    return self.directives.get(directive, "diagnosed")
-
-
 def by_prefix(self: Target, directive: str) -> str:
     for name, state in self.directives.items():
         if directive.lower().startswith(name.lower()) or name.startswith(directive):
@@ -205,19 +195,10 @@ DIRECTIVES = [
         rescheduled("prefetch", policy={"id": "affinity", "parameters": {"workers": 3}}),
         "compile",
     ),
-    answered(
-        "WSP-01.3-03",
-        "not_kept",
-        "directives are not kept",
-        repackaged(lambda document: document["schedule"].update(directives=[])),
-        "compile",
-    ),
     answered("WSP-01.3-03", "last_kept", "of equal directives one is kept", repackaged(last_value), "compile"),
     changed("WSP-01.3-04", "each_time", "reported each time", (ReferenceAdapter, "wsp_compile", reported_each_time)),
     changed("WSP-01.3-04", "once_for_all", "reported once", (ReferenceAdapter, "wsp_compile", reported_once_for_all)),
-    answered("WSP-01.3-04", "silent", "not reported", silent, "compile"),
     answered("WSP-01.3-04", "in_general", "the report names nothing", in_general, "compile"),
-    changed("WSP-01.3-05", "unknown_ignored", "the unknown is diagnosed", (Target, "state", diagnosed_otherwise)),
     changed("WSP-01.3-05", "by_prefix", "directives are known by prefix", (Target, "state", by_prefix)),
     changed("WSP-01.3-05", "modes_accepted", "other modes are accepted", (Target, "state", modes_accepted)),
 ]

@@ -10,26 +10,7 @@ from tessera_reference.wsp.machine import Machine, Resources
 
 from .changes import changed
 
-SHORTAGE, TAKE, FREE, FREE_TASK, SCHEDULE = (
-    Resources.shortage,
-    Resources.take,
-    Resources.free,
-    Machine._free,
-    builder._schedule,
-)
-
-
-def ignored(self: Any, amounts: Any, worker: Any) -> str | None:
-    sizes, self.sizes = self.sizes, self.sizes | {"task_ring": 1 << 30}
-    reason = SHORTAGE(self, amounts, worker)
-    self.sizes = sizes
-    return reason
-
-
-def drained(self: Any, amounts: Any, worker: Any) -> str | None:
-    reason = SHORTAGE(self, amounts, worker)
-    self.draining = self.used["task_ring"] > 0 and (reason == "TASK_RING_FULL" or getattr(self, "draining", False))
-    return "TASK_RING_FULL" if self.draining else reason
+TAKE, FREE, FREE_TASK, SCHEDULE = Resources.take, Resources.free, Machine._free, builder._schedule
 
 
 def freed_at_issue(self: Any, amounts: Any, worker: Any) -> None:
@@ -79,16 +60,12 @@ def without_unit(value: Any) -> Any:
 
 
 WINDOWS = [
-    changed("WSP-03.2-01", "without_window", "ignores the window", (Resources, "shortage", ignored)),
     changed("WSP-03.2-01", "freed_at_issue", "frees a slot when its task is issued", (
         Resources, "take", freed_at_issue
     ), (Resources, "free", no_slots)),
     changed("WSP-03.2-03", "freed_at_once", "frees a slot when its task is issued", (
         Resources, "take", freed_at_issue
     ), (Resources, "free", no_slots)),
-    changed("WSP-03.2-03", "drained_first", "issues again when all tasks are complete", (
-        Resources, "shortage", drained
-    )),
     changed("WSP-03.2-03", "in_order_of_issue", "frees slots in the order of issue", (Machine, "_free", in_order)),
     changed("WSP-03.2-01", "freed_in_a_scope", "frees slots that a scope holds", (Machine, "_free", without_scopes)),
     changed("WSP-03.2-02", "a_window_of_none", "takes a window of no slot for one of one", reading(
