@@ -219,7 +219,7 @@ def _require_shallow(value: dict[str, Any] | list[Any], most: int = _DEEPEST) ->
 
 _DECODER = json.JSONDecoder(parse_int=_whole, parse_float=_number, parse_constant=_refused, object_pairs_hook=_members)
 
-# What the schema of the messages says about a value, with the member at fault and its clause (AMB-HIO-31).
+# A value judged by the schema of the messages, with the member at fault and its clause (AMB-HIO-31).
 #
 # Every reference of the schema is replaced by what it names, once. An argument of a launch is judged by the
 # definition of its kind, so that an error is one of that kind.

@@ -298,7 +298,7 @@ class Machine:
         return RequestFailed(ErrorCode.PE_FAULT, f"PE {place} failed") if place in self.failing else None
 
 
-# What a request passes on its way and back, and when: all latency is made of these hops (D5, D7; AMB-HIO-28, -54).
+# The hops of a request on its way and back, of which all latency is made (D5, D7; AMB-HIO-28, -54).
 #
 # A component takes its fixed time for each message and the time of the bytes at its bandwidth, rounded up to a
 # picosecond, and serves every request alone: no other request changes a latency.
@@ -423,7 +423,7 @@ def _homeward(journey: Journey, place: Place | None) -> Iterator[Step]:
     yield from ((name, None, journey.back) for name in reversed(INWARD))
 
 
-# What an endpoint has, as `host_io.describe` answers it and as files of `hostio:` describe it.
+# The description of an endpoint, as `host_io.describe` answers it and as files of `hostio:` have it.
 
 
 def description(machine: Machine) -> dict[str, Any]:

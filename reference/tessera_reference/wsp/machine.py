@@ -28,7 +28,7 @@ REASONS = (*RESOURCE_OF, "CHANNEL_EMPTY_WAIT", "CHANNEL_FULL_WAIT")
 """The reasons of stalls. A wait for tasks has the reason TASK_WAIT in reports, and is no stall (AMB-WSP-46)."""
 
 
-# What a run knows of its processes, tasks, workers and scopes.
+# The state of processes, tasks, workers and scopes in a run.
 
 
 class Waiting(NamedTuple):

@@ -357,7 +357,7 @@ def stream_graph(package: Package) -> dict[str, Any]:
     return {"nodes": [{"process": process, "level": depth} for process, depth in nodes], "edges": edges}
 
 
-# What a program uses of the three tables of a capability matrix (section 5.2).
+# The features of a capability matrix that a program uses (section 5.2).
 
 
 def uses(package: Package, resources: Sequence[str] = ()) -> Iterator[tuple[str, str, str]]:

@@ -23,7 +23,7 @@ typedef struct { int reason; u64 since; const char *subject, *statement; } Waiti
 /* The kinds of entries that wait at a channel; in this order those who came at one instant are served. */
 enum { OF_PROCESS, OF_TASK };
 
-/* What is taken from a channel. */
+/* The results of a take from a channel. */
 enum { NOTHING, TOKEN, CLOSED };
 
 typedef struct {
@@ -35,14 +35,14 @@ typedef struct {
     u64 sent, taken;
 } Channel;
 
-/* A scope, and what it holds of complete tasks; `serial` tells it from others of its depth. */
+/* A scope, and what it holds of complete tasks; `serial` counts from 1, and tells it from others. */
 typedef struct { u64 serial, held[READY_QUEUE]; } Scope;
 
 struct Process {
     const ProcessInfo *info;
     uint32_t index, pc;
     u64 time;
-    bool done, runnable, pending, without_scopes;
+    bool done, runnable, without_scopes;
     Waiting waiting;
     int delivered;
     u64 token;
@@ -68,7 +68,6 @@ struct Task {
     const char *statement;
     Process *process;
     Worker *worker;
-    size_t scope_depth; /* 0 is none */
     u64 scope_serial, holds[READY_QUEUE], missing, time_started;
     bool started;
     uint32_t sent;
@@ -188,21 +187,19 @@ static Entry wsp_pop(Vector *heap) {
 enum { FAILED = 1, LEFT, SPINS };
 enum { KERNEL_ENDS, TOKEN_SEEN, CLOSE_SEEN, PROCESS_GOES_ON };
 
-/* An error of the program ends its run. Without a process it is that of the process that is going on, if any. */
-static void wsp_fail(Machine *m, const char *code, const char *process, const char *statement, const char *format, ...) {
+/* An error of the program ends its run. It is that of the process that is going on, if any, unless one was named. */
+static void wsp_fail(Machine *m, const char *code, const char *format, ...) {
     va_list values;
     va_start(values, format);
     vsnprintf(m->failure.message, sizeof m->failure.message, format, values);
     va_end(values);
     m->failure.code = code;
-    m->failure.process = process;
-    m->failure.statement = statement;
     longjmp(m->failed, FAILED);
 }
 
 static void wsp_after(Machine *m, u64 cycles, int kind, u64 number, void *subject) {
     if (cycles > LAST_TIME - m->now)
-        wsp_fail(m, "TIME_OVERFLOW", NULL, NULL, "%" PRIu64 " cycles after %" PRIu64 " lie beyond %" PRIu64, cycles,
+        wsp_fail(m, "TIME_OVERFLOW", "%" PRIu64 " cycles after %" PRIu64 " lie beyond %" PRIu64, cycles,
                  m->now, LAST_TIME);
     wsp_push(m, &m->events, (Entry){m->now + cycles, number, 0, subject, kind});
 }
@@ -221,7 +218,7 @@ static u64 wsp_progress(const Machine *m) {
 static void wsp_count_step(Machine *m) {
     u64 spin = m->max_steps / 200 > 0 ? m->max_steps / 200 : 1;
     if (m->steps >= m->max_steps)
-        wsp_fail(m, "STEP_LIMIT", NULL, NULL, "the run has taken %" PRIu64 " steps", m->max_steps);
+        wsp_fail(m, "STEP_LIMIT", "the run has taken %" PRIu64 " steps", m->max_steps);
     if (m->turn_steps == spin) {
         u64 progress = wsp_progress(m);
         if (m->marked && progress == m->mark_of_progress) longjmp(m->failed, SPINS);
@@ -363,7 +360,7 @@ static Entry of_process(Process *p) { return (Entry){.kind = OF_PROCESS, .number
 
 static Entry of_task(Task *task) { return (Entry){.kind = OF_TASK, .number = task->number, .subject = task}; }
 
-/* Whether the send is done; else the party waits, and is released later. */
+/* True if the send is done; else the party waits, and is released later. */
 static bool wsp_channel_send(Machine *m, Channel *c, Entry party, u64 value) {
     u64 latency = c->info->latency;
     if (latency == 0 && c->takers.count > 0) {
@@ -392,7 +389,7 @@ static int wsp_channel_take(Machine *m, Channel *c, Entry party, u64 *value) {
     return NOTHING;
 }
 
-/* The channel is closed; whoever waits for a token learns it. */
+/* Close the channel, and resume what waits for a token. */
 static void wsp_close_seen(Machine *m, Channel *c) {
     c->seen_closed = true;
     while (c->takers.count > 0) wsp_deliver(m, wsp_pop(&c->takers), CLOSED, 0);
@@ -430,7 +427,7 @@ static void wsp_process_waits(Machine *m, Process *p, int reason, const char *su
     wsp_wait(m, &p->waiting, reason, subject, m->info->steps[p->pc].path);
 }
 
-/* What the process waited for is there. */
+/* Resume a process that need not wait any more. */
 static void wsp_wake(Machine *m, Process *p) {
     wsp_end_wait(m, &p->waiting);
     p->runnable = true;
@@ -443,7 +440,7 @@ static void wsp_stall(Machine *m, Process *p, int reason) {
     wsp_process_waits(m, p, reason, wsp_resource_names[reason]);
 }
 
-/* Something was freed: whoever could not issue a task tries again, in its turn. */
+/* Something was freed: processes that could not issue a task try again, in turn. */
 static void wsp_freed(Machine *m) {
     for EACH(each, m->info->process_count)
         if (m->processes[each].waiting.reason < RESOURCES) m->processes[each].runnable = true;
@@ -492,7 +489,7 @@ static int wsp_issue(Machine *m, Process *p, const Site *site) {
     Task *task = new_task(m);
     *task = (Task){
         .before = m->tasks.before, .after = &m->tasks, .number = number, .site = site,
-        .statement = m->info->steps[p->pc].path, .process = p, .worker = worker, .scope_depth = depth,
+        .statement = m->info->steps[p->pc].path, .process = p, .worker = worker,
         .scope_serial = depth > 0 ? ((Scope *)p->scopes.items)[depth - 1].serial : 0,
         .missing = nodes + site->waits.count + 1, .waiting = {.reason = NOT_WAITING},
         .dependents = task->dependents, .watchers = task->watchers, .scalars = task->scalars,
@@ -542,12 +539,14 @@ static void wsp_kernel_ends(Machine *m, Task *task) {
 /* The scope in which a task was issued; NULL where it has none, or the scope has ended. */
 static Scope *open_scope(const Task *task) {
     const Vector *scopes = &task->process->scopes;
-    if (task->scope_depth == 0 || task->scope_depth > scopes->count) return NULL;
-    Scope *scope = (Scope *)scopes->items + (task->scope_depth - 1);
-    return scope->serial == task->scope_serial ? scope : NULL;
+    for EACH(depth, scopes->count) {
+        Scope *scope = (Scope *)scopes->items + depth;
+        if (scope->serial == task->scope_serial) return scope;
+    }
+    return NULL;
 }
 
-/* What a complete task held; its scope keeps all but DepList nodes. */
+/* Free what a complete task holds; an open scope keeps all but DepList nodes. */
 static void free_held(Machine *m, Task *task) {
     Scope *scope = open_scope(task);
     m->used[DEPLIST_POOL] -= task->holds[DEPLIST_POOL];
@@ -601,9 +600,12 @@ static void wsp_deliver(Machine *m, Entry taker, int what, u64 value) {
         return;
     }
     Task *task = taker.subject;
-    if (what == CLOSED)
-        wsp_fail(m, "RECEIVE_AFTER_CLOSE", task->process->info->name, task->statement,
-                 "task %" PRIu64 " waits for a token of a channel that is closed and empty", task->number);
+    if (what == CLOSED) {
+        m->failure.process = task->process->info->name;
+        m->failure.statement = task->statement;
+        wsp_fail(m, "RECEIVE_AFTER_CLOSE", "task %" PRIu64 " waits for a token of a channel that is closed and empty",
+                 task->number);
+    }
     wsp_one_less(m, task);
 }
 

@@ -16,7 +16,7 @@ static u64 wsp_value(Machine *m, uint32_t expression) {
     if (e->op == NOT) return ~a;
     u64 b = wsp_value(m, e->operands[1]);
     if ((e->op == DIV || e->op == MOD) && b == 0)
-        wsp_fail(m, "DIVISION_BY_ZERO", NULL, NULL, "%" PRIu64 " is divided by zero", a);
+        wsp_fail(m, "DIVISION_BY_ZERO", "%" PRIu64 " is divided by zero", a);
     switch (e->op) {
     case ADD: return a + b;
     case SUB: return a - b;
@@ -45,8 +45,8 @@ static u64 wsp_worker(Machine *m, u64 task, u64 key) {
     m->key_input = key;
     u64 worker = wsp_value(m, m->info->worker);
     if (worker >= m->info->workers)
-        wsp_fail(m, "WORKER_OUT_OF_RANGE", NULL, NULL,
-                 "the policy places task %" PRIu64 " on worker %" PRIu64 " of %" PRIu32, task, worker, m->info->workers);
+        wsp_fail(m, "WORKER_OUT_OF_RANGE", "the policy places task %" PRIu64 " on worker %" PRIu64 " of %" PRIu32, task,
+                 worker, m->info->workers);
     return worker;
 }
 
@@ -103,7 +103,7 @@ static u64 bits_of_number(const Elements *e, double number) {
     return isnan(number) ? UINT64_C(0x7FF8000000000000) : bits;
 }
 
-/* A u64 as an element: integers wrap, floats round to nearest even, bool is whether it is not 0. */
+/* A u64 as an element: integers wrap, floats round to nearest even, bool is 1 where it is not 0. */
 static u64 element_bits(const Elements *e, u64 value) {
     if (e->info->dtype == BOOL) return value != 0;
     if (e->info->dtype == FP32) return bits_of_number(e, (float)value);
@@ -174,7 +174,7 @@ static void apply(Machine *m, const Site *site, const u64 *scalars, const Instru
         set_bits(&d, place, result(&d, instruction->op, place, bits_from(&a, place), bits_from(&b, place)));
 }
 
-/* What a kernel does to its tensors. */
+/* Execute the instructions of a kernel on its tensors. */
 static void wsp_apply(Machine *m, const Site *site, const u64 *scalars) {
     List instructions = m->info->kernels[site->kernel].instructions;
     for EACH(each, instructions.count)
@@ -190,7 +190,7 @@ static u64 as_u64(Machine *m, const Elements *e, u64 place) {
     if (!(value >= 0 && value < 18446744073709551616.0 && (double)(u64)value == value)) {
         char text[40] = "nan"; /* whose sign printf would show */
         if (!isnan(value)) snprintf(text, sizeof text, "%.17g", value);
-        wsp_fail(m, "SLOT_VALUE", NULL, NULL, "%s[%" PRIu64 "] is %s, expected a whole number from 0 below 2^64",
+        wsp_fail(m, "SLOT_VALUE", "%s[%" PRIu64 "] is %s, expected a whole number from 0 below 2^64",
                  e->info->name, place, text);
     }
     return (u64)value;
@@ -223,7 +223,7 @@ static int take(Machine *m, Process *p, uint32_t channel, uint32_t slot) {
 static bool send(Machine *m, Process *p, uint32_t channel, uint32_t value) {
     Channel *c = &m->channels[channel];
     if (p->closed[channel])
-        wsp_fail(m, "SEND_AFTER_CLOSE", NULL, NULL, "%s has closed %s", p->info->name, c->info->name);
+        wsp_fail(m, "SEND_AFTER_CLOSE", "%s has closed %s", p->info->name, c->info->name);
     if (wsp_channel_send(m, c, of_process(p), wsp_value(m, value))) return true;
     wsp_process_waits(m, p, CHANNEL_FULL_WAIT, c->info->name);
     return false;
@@ -236,18 +236,16 @@ static void evaluate(Machine *m, Process *p, List scalars) {
 
 /* Issue a task, when all that it needs is free; its operands are those of the first attempt. */
 static bool task(Machine *m, Process *p, const Site *site, uint32_t key) {
-    if (!p->pending) {
+    if (p->waiting.reason == NOT_WAITING) {
         wsp_count_step(m);
         for EACH(each, site->signals.count)
             if (p->closed[m->info->numbers[site->signals.first + each]])
-                wsp_fail(m, "SEND_AFTER_CLOSE", NULL, NULL, "a task of %s signals a channel that it has closed",
-                         p->info->name);
+                wsp_fail(m, "SEND_AFTER_CLOSE", "a task of %s signals a channel that it has closed", p->info->name);
         p->operands[0] = key == NONE ? 0 : wsp_value(m, key);
         evaluate(m, p, site->scalars);
     }
     int reason = wsp_issue(m, p, site);
-    p->pending = reason != NOT_WAITING;
-    if (p->pending) {
+    if (reason != NOT_WAITING) {
         wsp_stall(m, p, reason);
         return false;
     }
@@ -256,7 +254,7 @@ static bool task(Machine *m, Process *p, const Site *site, uint32_t key) {
     return true;
 }
 
-/* Whether the process need not wait for these tasks. */
+/* True if the process need not wait for these tasks. */
 static bool await(Machine *m, Process *p, size_t tasks) {
     p->awaited = tasks;
     if (tasks > 0) wsp_process_waits(m, p, TASK_WAIT, "tasks");
@@ -289,7 +287,7 @@ static void load(Machine *m, Process *p, uint32_t slot, uint32_t tensor) {
     Elements e = elements_of(m, tensor);
     u64 place = p->operands[1];
     if (place >= e.info->count)
-        wsp_fail(m, "ELEMENT_OUT_OF_RANGE", NULL, NULL, "%s has %" PRIu64 " elements, and no %" PRIu64, e.info->name,
+        wsp_fail(m, "ELEMENT_OUT_OF_RANGE", "%s has %" PRIu64 " elements, and no %" PRIu64, e.info->name,
                  e.info->count, place);
     m->slots[slot] = as_u64(m, &e, place);
 }
@@ -298,7 +296,7 @@ static void begin_scope(Machine *m, Process *p) {
     if (!p->without_scopes) *(Scope *)wsp_add(m, &p->scopes, sizeof(Scope)) = (Scope){.serial = ++m->scopes};
 }
 
-/* What complete tasks of the scope held is free; no barrier. */
+/* Free what complete tasks of the scope held; no barrier. */
 static void end_scope(Machine *m, Process *p) {
     if (p->without_scopes) return;
     Scope scope = ((Scope *)p->scopes.items)[--p->scopes.count];
@@ -315,7 +313,7 @@ static void end_process(Machine *m, Process *p) {
     p->done = true;
 }
 
-/* Execute a step, which moves `pc`; whether the process goes on. */
+/* Execute a step, which moves `pc`. True if the process goes on. */
 static bool execute(Machine *m, Process *p) {
     const Step *step = &m->info->steps[p->pc];
     const Site *site = step->kind >= RUN ? &m->info->sites[step->a] : NULL;
@@ -328,7 +326,7 @@ static bool execute(Machine *m, Process *p) {
         found = take(m, p, step->a, step->b);
         if (found == NOTHING) return false;
         if (found == CLOSED)
-            wsp_fail(m, "RECEIVE_AFTER_CLOSE", NULL, NULL, "%s is closed and empty", m->channels[step->a].info->name);
+            wsp_fail(m, "RECEIVE_AFTER_CLOSE", "%s is closed and empty", m->channels[step->a].info->name);
         break;
     case CONSUME:
         found = take(m, p, step->a, step->b);

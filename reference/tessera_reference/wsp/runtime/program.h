@@ -24,7 +24,7 @@ typedef uint64_t u64;
 /* The resources; those before READY_QUEUE are pools that all workers share. */
 enum { TASK_RING, TENSORMAP_POOL, DEPLIST_POOL, HEAP_ARENA, READY_QUEUE, RESOURCES };
 
-/* What a generated program says of itself: tables of numbers. A list is a part of `numbers`. */
+/* The tables of a generated program. A list is a part of `numbers`. */
 
 typedef struct { uint32_t first, count; } List;
 typedef struct { const char *name; u64 capacity, latency; } ChannelInfo;

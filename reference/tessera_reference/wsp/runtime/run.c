@@ -316,7 +316,7 @@ static int finish(Machine *m) {
     return COMPLETED;
 }
 
-/* Run a program, and print its result; whether it completed. */
+/* Run a program, and print its result. True if it completed. */
 static bool wsp_run(Machine *m) {
     wsp_print("{");
     if (m->observed) wsp_print("\"observed\":[");
