@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
@@ -16,13 +16,15 @@ from .machine import RESOURCE_OF
 from .package import Package, capacity_of, no_scopes_of
 
 Result = Mapping[str, Any]
+OF_THE_SEARCH = ("waiting", "steps", "progress", "observed")
+"""Members of a state that its result does not have."""
 Execute = Callable[[Mapping[str, int], int], Result]
 """Executes the package again with other settings, for some steps; returns the state in which it ended or was left."""
 
 
 def explained(package: Package, state: Result, execute: Execute) -> dict[str, Any]:
     """Return the result of a run (`schemas/wsp_result.schema.json`): its state, and the report of a deadlock."""
-    result = {name: value for name, value in state.items() if name not in ("waiting", "steps", "observed")}
+    result = {name: value for name, value in state.items() if name not in OF_THE_SEARCH}
     if state["outcome"] == "deadlock":
         deadlock = report(package, state)
         result["deadlock"] = deadlock | {"mitigations": mitigations(package, deadlock, state, execute)}
@@ -185,28 +187,22 @@ class Trial:
 
 def mitigations(package: Package, report: Result, state: Result, execute: Execute) -> list[dict[str, Any]]:
     """Return the settings that avoid a deadlock, found by executions with them."""
-    search = _Search(package, report, state, execute)
+    search = _Search(package, report, execute, state["progress"], LEAST_STEPS + 8 * state["progress"])
     settings = list(search.single_knobs()) or search.knobs_together()
     return [*settings, *search.scopes()] or [{"knob": "restructure", "why": search.why_restructure()}]
 
 
-def _progress(state: Result) -> int:
-    """Return the tasks issued, the kernels that ran, and the tokens sent and taken."""
-    statistics = state["statistics"]
-    tokens: int = sum(channel["sent"] + channel["taken"] for channel in statistics["channels"].values())
-    kernels: int = sum(kernel["runs"] for kernel in statistics["kernels"].values())
-    return len(statistics["assignments"]) + kernels + tokens
-
-
+@dataclass
 class _Search:
-    def __init__(self, package: Package, report: Result, state: Result, execute: Execute) -> None:
-        self.package = package
-        self.report = report
-        self.execute = execute
-        self.past = _progress(state)
-        self.left = LEAST_STEPS + 8 * self.past
-        self.errors: list[str] = []
-        self.spent = False
+    """A search for settings that bring a run past its deadlock, with the steps that are left for it."""
+
+    package: Package
+    report: Mapping[str, Any]
+    execute: Execute
+    past: int
+    left: int
+    errors: list[str] = field(default_factory=list)
+    spent: bool = False
 
     def single_knobs(self) -> Iterator[dict[str, Any]]:
         """Each exhausted resource and full channel, if raising it is enough."""
@@ -289,7 +285,7 @@ class _Search:
         self.left -= state["steps"]
         outcome, statistics = state["outcome"], state["statistics"]
         if outcome == "running":
-            outcome = "further" if _progress(state) > self.past else "unknown"
+            outcome = "further" if state["progress"] > self.past else "unknown"
         elif outcome == "error":
             self.errors.append(state["error"]["code"])
         self.spent |= outcome == "unknown"

@@ -412,9 +412,10 @@ class Run:
         return self.machine.observed
 
     def state(self) -> dict[str, Any]:
-        """Return outcome, statistics and steps; an error; what waits where the run has not ended or is a deadlock."""
+        """Return outcome, statistics, steps and progress; an error; what waits where it runs on or is a deadlock."""
         machine = self.machine
-        state: dict[str, Any] = {"outcome": self.outcome, "statistics": statistics(machine), "steps": self._steps.taken}
+        state: dict[str, Any] = {"outcome": self.outcome, "statistics": statistics(machine)}
+        state |= {"steps": self._steps.taken, "progress": machine.progress()}
         if self.error is not None:
             state["error"] = {
                 "code": self.error.code,

@@ -173,7 +173,7 @@ static void wsp_print_result(Machine *m, int outcome) {
     print_times(m);
     print_stalls(m);
     print_values(m);
-    wsp_print("},\"steps\":" NUMBER, m->steps);
+    wsp_print("},\"steps\":" NUMBER ",\"progress\":" NUMBER, m->steps, wsp_progress(m));
     if (failure->code != NULL)
         wsp_print("\"error\":{\"code\":\"%s\",\"process\":\"%s\",\"statement\":\"%s\",\"time\":" NUMBER
                   ",\"message\":\"%s\"}",
