@@ -32,6 +32,7 @@ CLAUSES = {
     "all_gather": "RT-04.6-12",
     "broadcast": "RT-04.6-13",
 }
+REDUCTIONS = {"sum": "RT-04.6-08", "max": "RT-04.6-09", "min": "RT-04.6-10"}
 
 
 def combining(clause: str, name: str, description: str, change: Change, *only: str, op: str | None = None) -> Violation:
@@ -126,7 +127,12 @@ def of_first(self: CollectiveWork, group: Any, contributions: Any, right: Any = 
     return dict(list(results.items())[:1]) if self.call.collective == "all_gather" else results
 
 
-def ties_by_magnitude(stacked: Any) -> Any:
+def reducing(op: str, name: str, description: str, change: Change) -> Violation:
+    """All-reduces of one operation with other results."""
+    return combining(REDUCTIONS[op], f"{op}_{name}", description, change, "all_reduce", op=op)
+
+
+def largest_magnitude(stacked: Any) -> Any:
     return np.take_along_axis(stacked, np.argmax(np.abs(stacked), axis=0)[None], axis=0)[0]
 
 
@@ -135,63 +141,20 @@ def least_magnitude(stacked: Any) -> Any:
 
 
 RESULTS = [
-    combining("RT-04.6-08", "sum_of_a_page", "sums 4,096 elements and no more", first_page, "all_reduce", op="sum"),
-    combining("RT-04.6-08", "sum_on_first", "leaves sums on the first rank", first_only, "all_reduce", op="sum"),
-    combining("RT-04.6-08", "sum_without_last", "sums all elements but one", without_last, "all_reduce", op="sum"),
-    combining(
-        "RT-04.6-08",
-        "sum_saturates",
-        "lets integers stop at their limits",
-        by_elements(saturated, "int"),
-        "all_reduce",
-        op="sum",
+    reducing("sum", "of_a_page", "sums 4,096 elements and no more", first_page),
+    reducing("sum", "without_last", "sums all elements but one", without_last),
+    reducing("sum", "saturates", "lets integers stop at their limits", by_elements(saturated, "int")),
+    reducing("sum", "narrow", "rounds after every rank", narrow),
+    reducing("max", "of_magnitude", "takes the largest magnitude", by_elements(largest_magnitude, "float")),
+    reducing("max", "of_bool", "takes and for the largest truth value", by_elements(lambda x: x.all(0), "bool")),
+    reducing("min", "of_magnitude", "takes the least magnitude", by_elements(least_magnitude, "float")),
+    reducing("min", "of_bool", "takes or for the least truth value", by_elements(lambda x: x.any(0), "bool")),
+    reducing("min", "without_nan", "passes NaN over", by_elements(np.fmin.reduce, "float")),
+    *(
+        reducing(op, "on_first", f"leaves {results} on the first rank", first_only)
+        for op, results in (("sum", "sums"), ("max", "maxima"), ("min", "minima"))
     ),
-    combining("RT-04.6-08", "sum_narrow", "rounds after every rank", narrow, "all_reduce", op="sum"),
-    combining("RT-04.6-08", "sum_lacks_one", "leaves the last rank out", without_last_rank, "all_reduce", op="sum"),
-    combining("RT-04.6-09", "max_on_first", "leaves maxima on the first rank", first_only, "all_reduce", op="max"),
-    combining(
-        "RT-04.6-09",
-        "max_of_magnitude",
-        "takes the largest magnitude",
-        by_elements(ties_by_magnitude, "float"),
-        "all_reduce",
-        op="max",
-    ),
-    combining(
-        "RT-04.6-09",
-        "max_of_bool",
-        "takes and for the largest truth value",
-        by_elements(lambda x: x.all(axis=0), "bool"),
-        "all_reduce",
-        op="max",
-    ),
-    combining("RT-04.6-09", "max_lacks_one", "leaves the last rank out", without_last_rank, "all_reduce", op="max"),
-    combining("RT-04.6-10", "min_on_first", "leaves minima on the first rank", first_only, "all_reduce", op="min"),
-    combining(
-        "RT-04.6-10",
-        "min_without_nan",
-        "passes NaN over",
-        by_elements(lambda x: np.fmin.reduce(x), "float"),
-        "all_reduce",
-        op="min",
-    ),
-    combining(
-        "RT-04.6-10",
-        "min_of_magnitude",
-        "takes the least magnitude",
-        by_elements(least_magnitude, "float"),
-        "all_reduce",
-        op="min",
-    ),
-    combining(
-        "RT-04.6-10",
-        "min_of_bool",
-        "takes or for the least truth value",
-        by_elements(lambda x: x.any(axis=0), "bool"),
-        "all_reduce",
-        op="min",
-    ),
-    combining("RT-04.6-10", "min_lacks_one", "leaves the last rank out", without_last_rank, "all_reduce", op="min"),
+    *(reducing(op, "lacks_one", "leaves the last rank out", without_last_rank) for op in REDUCTIONS),
     combining("RT-04.6-11", "shifted", "leaves the share of the next rank", shifted, "reduce_scatter"),
     broken(
         "RT-04.6-11", "at_the_beginning", "leaves shares at the beginning", CollectiveWork, "_part", at_the_beginning
@@ -273,9 +236,8 @@ def numpys(op: str, dtype: str, reduce: Callable[[Any], Any]) -> Violation:
             return Array(x.dtype, reduce(x.values))
         return EXTREME(operation, x)
 
-    clause = {"max": "RT-04.6-09", "min": "RT-04.6-10"}[op]
     description = f"lets numpy find the {op} of {dtype}"
-    return replaced(clause, description, make, (reductions, "extreme", extreme), name=f"{op}_of_{dtype}")
+    return replaced(REDUCTIONS[op], description, make, (reductions, "extreme", extreme), name=f"{op}_of_{dtype}")
 
 
 EXTREME = reductions.extreme

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tessera_conformance.strength import replaced, violates
+from tessera_conformance.strength import replaced
 from tessera_reference.abi.status import Failure
 from tessera_reference.runtime.launches import LaunchWork
 
@@ -15,26 +15,16 @@ LAUNCH_FAILED = "TESS_ERR_LAUNCH_FAILED"
 COLLECTIVES = ("tessAllReduce", "tessReduceScatter", "tessAllGather", "tessBroadcast")
 
 
+REFUSING = ("tessMeshCreate", "tessHostAlloc", "tessMemcpyAsync", "tessKernelGet", "tessLaunch", *COLLECTIVES,
+            "tessStreamWaitEvent", "tessProfilerStop")  # fmt: skip
+SUCCEEDING = ("tessEventRecord", "tessStreamWaitEvent", "tessGetNumericsPolicy", "tessAllGather", "tessFree",
+              "tessStreamSynchronize")  # fmt: skip
+
 RESTATED = [
     *(
-        restating(
-            "RT-19.A-01",
-            f"{function}_invalid",
-            f"{function} calls invalid values unsupported",
-            function,
-            INVALID,
-            UNSUPPORTED,
-        )
-        for function in (
-            "tessMeshCreate",
-            "tessHostAlloc",
-            "tessMemcpyAsync",
-            "tessKernelGet",
-            "tessLaunch",
-            *COLLECTIVES,
-            "tessStreamWaitEvent",
-            "tessProfilerStop",
-        )
+        restating("RT-19.A-01", f"{function}_invalid", f"{function} calls invalid values unsupported", function,
+                  INVALID, UNSUPPORTED)
+        for function in REFUSING
     ),
     *(
         restating("RT-19.A-12", f"{function}_always", f"{function} always succeeds", function, INVALID, "")
@@ -42,85 +32,43 @@ RESTATED = [
     ),
     *(
         refusing("RT-19.A-12", f"{function}_never", f"{function} never succeeds", function)
-        for function in (
-            "tessEventRecord",
-            "tessStreamWaitEvent",
-            "tessGetNumericsPolicy",
-            "tessAllGather",
-            "tessFree",
-            "tessStreamSynchronize",
-        )
-    ),
-    restating(
-        "RT-19.A-02",
-        "memory_invalid",
-        "calls it an invalid value that there is no memory",
-        "tessMalloc",
-        OUT_OF_MEMORY,
-        INVALID,
-    ),
-    restating(
-        "RT-19.A-02",
-        "host_memory_invalid",
-        "calls it invalid that the host has no memory",
-        "tessHostAlloc",
-        OUT_OF_MEMORY,
-        INVALID,
-    ),
-    restating(
-        "RT-19.A-04",
-        "failure_invalid",
-        "calls a failed launch an invalid value",
-        "tessStreamSynchronize",
-        LAUNCH_FAILED,
-        INVALID,
-    ),
-    restating(
-        "RT-19.A-04", "failure_silent", "does not tell of failed launches", "tessStreamSynchronize", LAUNCH_FAILED, ""
+        for function in SUCCEEDING
     ),
     *(
-        restating(
-            "RT-19.A-06",
-            f"{function}_unsupported",
-            "calls what it does not support invalid",
-            function,
-            UNSUPPORTED,
-            INVALID,
+        restating("RT-19.A-06", f"{function}_{name}", description, function, UNSUPPORTED, becomes)
+        for function in COLLECTIVES[:2]
+        for name, description, becomes in (
+            ("unsupported", "calls what it does not support invalid", INVALID),
+            ("anything", "does what is not defined", ""),
         )
-        for function in COLLECTIVES[:2]
     ),
-    *(
-        restating("RT-19.A-06", f"{function}_anything", "does what is not defined", function, UNSUPPORTED, "")
-        for function in COLLECTIVES[:2]
-    ),
-    refusing(
-        "RT-19.A-06",
-        "no_complex_sum",
-        "sums no complex numbers",
-        "tessAllReduce",
-        lambda given: given["dtype"] in (12, 13),
-    ),
-]
+    refusing("RT-19.A-06", "no_complex_sum", "sums no complex numbers", "tessAllReduce",
+             lambda given: given["dtype"] in (12, 13)),
+    restating("RT-19.A-02", "memory_invalid", "calls it an invalid value that there is no memory", "tessMalloc",
+              OUT_OF_MEMORY, INVALID),
+    restating("RT-19.A-02", "host_memory_invalid", "calls it invalid that the host has no memory", "tessHostAlloc",
+              OUT_OF_MEMORY, INVALID),
+    restating("RT-19.A-04", "failure_invalid", "calls a failed launch an invalid value", "tessStreamSynchronize",
+              LAUNCH_FAILED, INVALID),
+    restating("RT-19.A-04", "failure_silent", "does not tell of failed launches", "tessStreamSynchronize",
+              LAUNCH_FAILED, ""),
+]  # fmt: skip
 
 
 def wrapping(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Count bytes in 32 bits."""
     return call(**(given | {"bytes": given["bytes"] & 0xFFFFFFFF}))
+
+
+def one_more(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    whole = adapter.runtime_tessxDevices()["devices"][0]["memory_bytes"]
+    return call(**(given | {"bytes": whole} if given["bytes"] == whole + 1 else given))
 
 
 MEMORY = [
     answering("RT-19.A-02", "wrapping", "counts bytes in 32 bits", "tessMalloc", wrapping),
     answering("RT-19.A-02", "host_wrapping", "counts bytes of the host in 32 bits", "tessHostAlloc", wrapping),
+    answering("RT-19.A-02", "OneMore", "gives out one byte more than there is", "tessMalloc", one_more),
 ]
-
-
-@violates("RT-19.A-02", "gives out one byte more than there is")
-class OneMore(BuildsOnce):
-    def runtime_tessMalloc(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
-        whole = self.runtime_tessxDevices()["devices"][0]["memory_bytes"]
-        return super().runtime_tessMalloc(
-            **(arguments | {"bytes": min(arguments["bytes"], whole)} if arguments["bytes"] == whole + 1 else arguments)
-        )
 
 
 def unharmed(work: LaunchWork, *arguments: Any) -> Any:
@@ -132,12 +80,5 @@ def unharmed(work: LaunchWork, *arguments: Any) -> Any:
 
 RIGHT = LaunchWork._executed
 
-FAILURES = [
-    replaced(
-        "RT-19.A-04",
-        "ends a kernel quietly where it fails",
-        BuildsOnce,
-        (LaunchWork, "_executed", unharmed),
-        name="unharmed",
-    ),
-]
+UNHARMED = replaced("RT-19.A-04", "ends a kernel quietly where it fails", BuildsOnce,
+                    (LaunchWork, "_executed", unharmed), name="unharmed")  # fmt: skip
