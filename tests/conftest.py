@@ -10,8 +10,10 @@ import os
 import subprocess
 import sys
 import zlib
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FunctionType
 
@@ -43,6 +45,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: starts many processes or outside tools; runs with --slow")
+    config.addinivalue_line("markers", "sampled(n): one in n of its parameters runs, unless all are asked for")
     if not config.getoption("--slow") and selects_nothing(config):
         config.pluginmanager.register(QuickSelection(), "quick-selection")
 
@@ -64,15 +67,31 @@ class QuickSelection:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     slow = {item for item in items if item.get_closest_marker("slow")}
-    if config.getoption("--slow"):
-        items.sort(key=lambda item: item not in slow)  # first, so that processes that share the tests end together
-        return
-    kept = [item for item in items if item not in slow]
+    kept = items[:] if config.getoption("--slow") else [item for item in items if item not in slow]
     if selects_nothing(config):
-        kept = quick_selection(kept)
+        kept = without_repeats(config, kept) if config.getoption("--slow") else quick_selection(kept)
+    kept.sort(key=lambda item: item not in slow)  # first, so that processes that share the tests end together
     if len(kept) < len(items):
         config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
         items[:] = kept
+
+
+def without_repeats(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Item]:
+    """Return the items without those that the mark `sampled` of their function leaves out."""
+    functions: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        functions[item.nodeid.partition("[")[0]].append(item)
+    left_out: set[pytest.Item] = set()
+    for parameters in functions.values():
+        mark = parameters[0].get_closest_marker("sampled")
+        if mark is not None:
+            left_out |= {*parameters} - {*parameters[:: taken(config, *mark.args)]}
+    return [item for item in items if item not in left_out]
+
+
+def taken(config: pytest.Config, usual: int) -> int:
+    """Return of how many things a test tries one: of all, with `--whole` or TESSERA_EVERY=1."""
+    return 1 if config.getoption("--whole") else int(os.environ.get("TESSERA_EVERY", usual))
 
 
 def selects_nothing(config: pytest.Config) -> bool:
@@ -104,8 +123,7 @@ def drawn(request: pytest.FixtureRequest) -> Callable[[int], int]:
 @pytest.fixture(scope="session")
 def every(request: pytest.FixtureRequest) -> Callable[[int], int]:
     """A test tries one of this many things, or all with `--whole` or TESSERA_EVERY=1."""
-    whole = request.config.getoption("--whole")
-    return lambda usual: 1 if whole else int(os.environ.get("TESSERA_EVERY", usual))
+    return partial(taken, request.config)
 
 
 @dataclass(frozen=True)

@@ -194,6 +194,7 @@ def test_three_thousand_mutants_of_images(images: list[bytes], surgeon: Any) -> 
     assert len(outcomes) > 40, "the mutants do not reach enough of the reader"
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_two_hundred_thousand_mutants_of_images(

@@ -30,6 +30,7 @@ OWN = {"harness_error", "protocol_error", "hang", "not_run"}
 """Verdicts that say something of the adapter."""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_sixty_fourth_of_the_cases(engine: str, at_the_root: Path, tmp_path: Path) -> None:
     """Some pass, what the engine lacks is unsupported, and nothing goes wrong in the adapter."""
@@ -55,6 +56,7 @@ TABLES = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
 def test_a_part_is_judged(name: str) -> None:
@@ -100,6 +102,7 @@ def corpus(level: str, every: int) -> list[Any]:
     return list(importlib.import_module("conformance.adapters.texts").texts([level], every))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["mlir_opt", "xdsl", "ptxas", "llvm"])
 def test_texts_are_read_and_forgeries_refused(name: str, readers: Any, every: Callable[[int], int]) -> None:
     reader = readers.READERS[name]

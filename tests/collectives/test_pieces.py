@@ -26,6 +26,7 @@ def observed(implementation: str, folder: Path, *files: str) -> list[dict[str, A
     return list(read(folder / "report.jsonl").observed)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("piece", "prefix"), [("credit_limiter:Limiter", "credits"), ("wire_packer:Packer", "packing")]
 )

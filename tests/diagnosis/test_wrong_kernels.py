@@ -206,9 +206,9 @@ def diagnosed(
 def test_the_right_cause_is_named_of_nearly_all_and_a_wrong_one_of_none(
     diagnosed: Callable[..., list[Diagnosis]], every: Callable[[int], int]
 ) -> None:
-    """Every second of the forty; all of them with `--whole`."""
+    """Every fourth of the forty; all of them with `--whole`."""
     counted: Counter[str] = Counter()
-    for cause, operation, topic, *change in WRONG[:: every(2)]:
+    for cause, operation, topic, *change in WRONG[:: every(4)]:
         named = {diagnosis.hypothesis for diagnosis in diagnosed(operation, topic, *change)} - {""}
         assert named <= {cause}, f"{operation}: {change[-1]}"
         counted["right" if named else "none"] += 1
@@ -219,7 +219,7 @@ def test_the_right_cause_is_named_of_nearly_all_and_a_wrong_one_of_none(
 def test_nothing_is_named_of_what_the_catalogue_lacks(
     diagnosed: Callable[..., list[Diagnosis]], every: Callable[[int], int]
 ) -> None:
-    for operation, topic, *change in FOREIGN[:: every(2)]:
+    for operation, topic, *change in FOREIGN[:: every(4)]:
         actual = diagnosed(operation, topic, *change)
         assert actual, f"{operation}: {change[-1]}"
         assert not any(diagnosis.hypothesis for diagnosis in actual), f"{operation}: {change[-1]}"

@@ -73,6 +73,7 @@ def disabled_at(level: str, undisturbed: subprocess.CompletedProcess[str]) -> li
     return disabled
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("version", NUMPY_VERSIONS)
 def test_under_other_numpy_versions(version: str, peer_folder: Callable[..., Path]) -> None:
     target = peer_folder(f"numpy-{version}", f"numpy=={version}", "--no-deps")
@@ -91,7 +92,8 @@ print(f"{len(vectors)} vectors", *recompute(vectors))
 """
 
 
-@pytest.mark.parametrize("change", [*NUMPY_VERSIONS, *LEVELS][:: int(os.environ.get("TESSERA_EVERY", "5"))])
+@pytest.mark.sampled(5)
+@pytest.mark.parametrize("change", [*NUMPY_VERSIONS, *LEVELS])
 def test_the_answers_of_vectors_have_the_same_bits(
     change: str,
     every: Callable[[int], int],

@@ -371,6 +371,7 @@ def test_after_a_crash_the_earlier_calls_are_replayed(
 # A process that answers too much, or leaves others behind, costs the harness neither its time nor its machine.
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("kind", "detail"),
     [
@@ -622,6 +623,7 @@ LEFT_OUT = {("run in parallel", signal.SIGTERM), ("pytest in parallel", signal.S
 """The signals come alike to both front ends, and to both where they run in parallel."""
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells who started whom")
 @pytest.mark.parametrize(
     ("name", "number"),

@@ -77,6 +77,7 @@ def cases(done: CompletedRun) -> list[str]:
     return [line["case"].rpartition("/")[2] for line in done.report.observations]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "workers"])
 def test_what_failed_runs_again_until_nothing_fails(run: Run, tmp_path: Path, workers: list[str]) -> None:
@@ -148,6 +149,7 @@ def test_a_run_that_ends_with_the_first_failure_is_a_failure(run: Run, options: 
     assert len(cases(done)) == 12
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [[], ["-n", "2"]], ids=["alone", "workers"])
 @pytest.mark.parametrize(
@@ -214,6 +216,7 @@ def test_reports_below_the_usual_folder_are_not_written_over(tmp_path: Path, mon
 # A run that was cut off goes on: what was judged is kept, and the report is that of a run in one go.
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("share", [0.3, 0.6, 1.0])
 def test_a_resumed_run_has_the_report_of_a_run_in_one_go(run: Run, tmp_path: Path, share: float) -> None:
     whole = run("--report-dir=whole", folder="whole")
@@ -240,8 +243,8 @@ def test_the_report_of_another_run_is_not_resumed(run: Run) -> None:
 
 @pytest.mark.slow
 def test_hardships_change_no_verdict() -> None:
-    """The first hardships of `tests/soak.py`, over one file; all ten minutes with TESSERA_EVERY=1."""
-    sample = ["--hardships=9", "--seed=5", "--files=1", "conformance/ir/test_precedence.py"]
+    """Six hardships of `tests/soak.py`, over one file; all ten minutes with TESSERA_EVERY=1."""
+    sample = ["--hardships=6", "--seed=5", "--files=1", "conformance/ir/test_precedence.py"]
     amount = ["--minutes=10"] if os.environ.get("TESSERA_EVERY") == "1" else sample
     done = subprocess.run([sys.executable, str(SOAK), *amount], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

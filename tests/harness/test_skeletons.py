@@ -87,6 +87,7 @@ def quick(build: str) -> list[str]:
     return [word for word in shlex.split(build) if word not in ("-O", "-O2")]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("language", "kind"), [skeleton for skeleton in EVERY if skeleton not in ON_THE_PAGE])
 def test_it_builds_answers_and_passes(
     built: Callable[[str, str], Skeleton],

@@ -36,7 +36,7 @@ SERVED = f"rpc:{sys.executable} -m tessera_reference.cli serve"
 FAKES = Path(__file__).parent / "fakes"
 PUBLISHED = ROOT / "reports" / "kill-matrix.json"
 
-EVERY_FILE, EVERY_VIOLATION = 24, 48
+EVERY_FILE, EVERY_VIOLATION = 24, 96
 """One of this many files of a chapter, and of this many violators and variants, is tried."""
 
 CHAPTERS = [ROOT / "conformance" / name for name in ("abi", "collectives", "ir", "runtime")]
@@ -65,6 +65,7 @@ def test_direct_rpc_xdist_and_reversed_order_agree(
     assert observations("direct", "--impl=reference", "-n2", "-p", "reversed_order") == served
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("level", ["deterministic", "fast"])
 def test_products_are_judged_below_strict(run_suite: Callable[..., Any], level: str) -> None:
@@ -116,6 +117,7 @@ PART = ("-k", "fp32 or bf16", "conformance/ir/test_softmax.py")
 NOT_IMPLEMENTED = "claimed, but the implementation answered that it does not support language.execute"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("implementation", "verdicts"),
     [

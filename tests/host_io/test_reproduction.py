@@ -63,6 +63,7 @@ def run(*command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("defect", DEFECTS)
 def test_a_script_needs_the_standard_library_alone_and_tells_the_truth(

@@ -75,6 +75,7 @@ def verdicts(
     return judged
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LEVELS)
 def test_an_honest_implementation_passes_the_suite_at_its_level(

@@ -74,6 +74,7 @@ def test_random_and_structured_inputs(type_name, name, oracle, mpfr, rng):
 SIXTEEN_BITS = (pytest.param(name, marks=pytest.mark.slow) for name in ("fp16", "bf16"))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", UNARY)
 @pytest.mark.parametrize("type_name", ["fp8_e4m3", "fp8_e5m2", *SIXTEEN_BITS])
 def test_every_input(type_name, name, oracle, mpfr, drawn):

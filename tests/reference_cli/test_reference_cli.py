@@ -403,6 +403,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells the peak memory of a program")
 @pytest.mark.slow
 @pytest.mark.parametrize("content", HOSTILE)

@@ -497,6 +497,7 @@ def _wide(lines: list[bytes]) -> bytes:
     return _with_an_exchange([line for line in lines if b'"params":{' in line][:1], f"[{'[],' * 450_000}0]")
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells the peak of a process's memory")
 @pytest.mark.parametrize(
     ("kind", "packed"), [*((kind, False) for kind in HOSTILE), ("newlines", True), ("a header and lists", True)]

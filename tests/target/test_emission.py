@@ -229,6 +229,7 @@ def test_the_corpus_is_large_and_its_names_differ() -> None:
     assert len({program.name for program in PROGRAMS}) == len(PROGRAMS)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["sm_80", "sm_90", "gfx90a", "gfx942"])
 def test_every_program_is_assembled(tools: Any, tmp_path: Path, drawn: Callable[[int], int], name: str) -> None:

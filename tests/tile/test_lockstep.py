@@ -300,6 +300,7 @@ def test_fragments_run_in_lockstep(kernel, both):
     assert both.launches == [True]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("level", ["tile", "target"])
 def test_the_corpus_has_the_same_bits_in_lockstep(both, level):
     in_lockstep, target = 0, target_of(DEFAULT)

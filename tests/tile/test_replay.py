@@ -353,6 +353,7 @@ def test_products_that_continue_a_sum_share_rows_or_have_two_starts(kernel, repe
     assert repeated.plans == 6
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("level", ["tile", "target"])
 def test_the_corpus_has_the_same_bits_by_plans(repeated, level):
     target = target_of(DEFAULT)

@@ -29,6 +29,7 @@ def test_the_shipped_vectors_are_sound_and_in_step(project: Any) -> None:
     assert code == 0, said
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.slow
 @pytest.mark.parametrize("topic", TOPICS)
 def test_every_shipped_vector_is_confirmed_again(topic: str, drawn: Callable[[int], int]) -> None:

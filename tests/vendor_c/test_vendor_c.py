@@ -135,20 +135,17 @@ def test_defects_fall_into_at_most_twice_as_many_causes(
         assert any(words in sentence for sentence in actual), "\n".join([defect, *actual])
 
 
-EVERY_DEFECT = 36
-"""So many defects for one that is tried; TESSERA_EVERY=1 tries all."""
 AS_EXPECTED, UNDECIDED = 0, 3
 
 
-def reproduced_defects(every: int) -> list[tuple[str, str, str]]:
+def reproduced_defects() -> list[tuple[str, str, str]]:
     """Each defect that calls show, the delay of its work, and the case of the published matrix that catches it."""
     matrix = json.loads((ROOT / "reports" / "kill-matrix.json").read_text(encoding="utf-8"))
     caught = {row["name"].partition(".")[2]: row["killers"] for row in matrix["violators"] if "native" in row["name"]}
     table = tomllib.loads((SOURCES / "defects.toml").read_text(encoding="utf-8"))["defect"]
     known = case_index()
     cases = {name: next((case for case in killers if case in known), None) for name, killers in caught.items()}
-    shown = [(row["name"], str(row.get("delay", "")), case) for row in table if (case := cases.get(row["name"]))]
-    return shown[::every]
+    return [(row["name"], str(row.get("delay", "")), case) for row in table if (case := cases.get(row["name"]))]
 
 
 def run_in(command: list[str], folder: Path, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
@@ -159,14 +156,12 @@ def run_in(command: list[str], folder: Path, environment: Mapping[str, str]) -> 
 
 def test_a_case_is_known_for_every_defect_that_calls_show() -> None:
     shown = {row["name"] for row in ROWS if not {"sanitizer", "reading"} & row.keys()}
-    assert {name for name, _, _ in reproduced_defects(1)} == shown
+    assert {name for name, _, _ in reproduced_defects()} == shown
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("defect", "delay", "case"),
-    [pytest.param(*row, id=row[0]) for row in reproduced_defects(int(os.environ.get("TESSERA_EVERY", EVERY_DEFECT)))],
-)
+@pytest.mark.sampled(50)
+@pytest.mark.parametrize(("defect", "delay", "case"), [pytest.param(*row, id=row[0]) for row in reproduced_defects()])
 def test_a_defect_shows_while_it_is_on_and_no_longer(
     build: Callable[..., Path], tmp_path: Path, defect: str, delay: str, case: str
 ) -> None:
@@ -206,6 +201,7 @@ SAMPLE = {"thread": ("test_streams.py",), "address,undefined": ("test_events.py"
 """Files of the chapter runtime: arguments are read in one thread."""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("sanitizers", RUNTIMES)
 def test_sanitizers_find_nothing_but_what_is_switched_on(

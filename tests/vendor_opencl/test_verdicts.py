@@ -62,6 +62,7 @@ FILES = [
 """A sixteenth of what the report is of: `reports/implementations/pocl.md`."""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(("devices", "passes"), [(1, 90), (4, 200)])
 def test_nothing_of_the_files_counts_against_it(

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -232,13 +233,13 @@ class Place:
     path: Path
     test: str = ""
 
-    @property
+    @cached_property
     def in_suite(self) -> str:
         """The place from the folder of the suite on; nothing where it is, or holds, the whole suite."""
         suite = suite_directory()
         return "" if self.path in (suite, *suite.parents) else f"{self.path.relative_to(suite).as_posix()}{self.test}"
 
-    @property
+    @cached_property
     def outside(self) -> bool:
         """True if it has nothing of the suite."""
         suite = suite_directory()
@@ -249,7 +250,12 @@ class Place:
         if self.outside:
             return False
         name = self.in_suite
-        return not name or node == name or node.startswith((f"{name}/", f"{name}::", f"{name}["))
+        return not name or node == name or node.startswith(beginnings(name))
+
+
+def beginnings(name: str) -> tuple[str, str, str]:
+    """Return the beginnings of the node ids of what is in a folder, a file or a test function."""
+    return f"{name}/", f"{name}::", f"{name}["
 
 
 def places(arguments: Iterable[str], directory: Path) -> list[Place]:

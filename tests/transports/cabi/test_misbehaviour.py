@@ -21,6 +21,7 @@ ENDS = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("fresh", ["", ",fresh=1"])
 @pytest.mark.parametrize(("how", "said"), ENDS)
 def test_a_process_that_ends_is_a_crash_with_the_function_named(build, opened, monkeypatch, how, said, fresh):

@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -65,7 +66,7 @@ def case_index() -> CaseIndex:
 
 def current_index() -> CaseIndex | None:
     """The index that is there and has the cases of the sources as they are; None where there is none."""
-    index = read_index(cache_file("cases", locations.suite_directory()), _fingerprint())
+    index = _kept(_fingerprint())
     shipped = locations.suite_directory() / SHIPPED
     if index is None and shipped.is_file():
         index = read_index(shipped, digest_of_contents())
@@ -74,9 +75,16 @@ def current_index() -> CaseIndex | None:
     return index
 
 
+@lru_cache(maxsize=1)
+def _kept(fingerprint: str) -> CaseIndex | None:
+    """The index that an earlier process kept of sources with this fingerprint."""
+    return read_index(cache_file("cases", locations.suite_directory()), fingerprint)
+
+
 def _keep(index: CaseIndex) -> None:
     with contextlib.suppress(OSError):
         write_index(cache_file("cases", locations.suite_directory()), _fingerprint(), index)
+    _kept.cache_clear()
 
 
 def cases_by_clause(index: CaseIndex) -> Mapping[str, Sequence[str]]:

@@ -45,7 +45,7 @@ from tessera_conformance.reports.journal import (
 )
 from tessera_conformance.reports.lines import plain
 from tessera_conformance.reports.publish import deviations_toml
-from tessera_conformance.selection import Choice, NothingChosen
+from tessera_conformance.selection import Choice, NothingChosen, beginnings
 from tessera_conformance.session import Session
 from tessera_conformance.submissions.replay import FOREIGN_IMAGE, NotKept, Recomputation, Replay, Reported, unaccounted
 from tessera_conformance.suite_run import Case, SuiteRun, planned_line
@@ -317,12 +317,11 @@ def _candidates(report: Report, index: CaseIndex, registry: Registry) -> CaseInd
     choice = Choice(None, *(chosen.get(name, ()) for name in ("cases", "clauses", "features")))
     cases = choice.of(index, registry) if choice.narrows else index
     shard = parse_shard(selection["shard"]) if selection["shard"] else None
-    paths = [Path(name) for name in chosen.get("paths", ())]
+    paths = tuple(start for name in chosen.get("paths", ()) for start in beginnings(str(Path(name))))
     return {
         name: case
         for name, case in cases.items()
-        if (shard is None or in_shard(name, shard))
-        and (not paths or any(case.node.startswith((f"{path}/", f"{path}::", f"{path}[")) for path in paths))
+        if (shard is None or in_shard(name, shard)) and (not paths or case.node.startswith(paths))
     }
 
 
