@@ -36,6 +36,10 @@ def counted(start: Array, index: int) -> Array:
     return Array(start.dtype, start.values.dtype.type(index))
 
 
+def _always_then(self: If, condition: Array, env: Any) -> Any:
+    return env.region(0, ())
+
+
 def both_branches(self: If, condition: Array, env: Any) -> Any:
     then = yield from env.region(0, ())
     otherwise = yield from env.region(1, ())
@@ -55,6 +59,13 @@ def _upwards(self: For, start: Array, stop: Array, step: Array, *carried: Array,
 def _at_least_once(self: For, start: Array, stop: Array, step: Array, *carried: Array, env: Any) -> Any:
     numbers = range(int(start.values), int(stop.values), int(step.values))
     return _for(self, start, stop if numbers else counted(stop, int(start.values) + 1), step, *carried, env=env)
+
+
+def _forgetful(self: For, start: Array, stop: Array, step: Array, *carried: Array, env: Any) -> Any:
+    given = carried
+    for index in range(int(start.values), int(stop.values), int(step.values)):
+        carried = yield from env.region(0, (counted(start, index), *given))
+    return carried
 
 
 def _in_the_shorter(self: If, condition: Array, env: Any) -> Any:
@@ -105,6 +116,11 @@ def _body_first(self: While, *carried: Array, env: Any) -> Any:
     return carried
 
 
+def _once(self: While, *carried: Array, env: Any) -> Any:
+    (holds,) = yield from env.region(0, carried)
+    return (yield from env.region(1, carried)) if holds.values else carried
+
+
 def _as_before(self: While, *carried: Array, env: Any) -> Any:
     after = yield from _while(self, *carried, env=env)
     return (*after[:1], *carried[1:])
@@ -150,6 +166,7 @@ def _few_names(*arguments: Any, **hidden: Any) -> list[str]:
 
 IFS = [
     runs("shorter_row", "LANG-02-08", "keeps of a row what fits the row of the other branch", If, _in_the_shorter),
+    runs("always_then", "LANG-02-08", "takes the first block of an if, whatever the condition", If, _always_then),
     runs("both_branches", "LANG-02-08", "executes both blocks of an if", If, both_branches),
     runs("if_exchanged", "LANG-02.3-23", "exchanges the last two of several names that an if rebinds", If, _exchanged),
     refuses(
@@ -165,6 +182,7 @@ FORS = [
     runs("inclusive", "LANG-02-10", "counts its end in", For, _up_to_and_including),
     runs("upwards", "LANG-02-10", "counts up by a negative step", For, _upwards),
     runs("at_least_once", "LANG-02-10", "runs the body of an empty for once", For, _at_least_once),
+    runs("forgetful", "LANG-02-10", "starts every turn from the values before the loop", For, _forgetful),
     runs("one_value", "LANG-02-10", "carries only the first of several values from turn to turn", For, _first_only),
     runs("stuck", "LANG-02.3-24", "leaves the variable of a for at its start", For, _stuck),
     runs("for_few", "LANG-02-10", "runs a for a thousand turns at most", For, _for_of_few_turns),
@@ -194,6 +212,7 @@ FORS = [
 WHILES = [
     runs("body_first", "LANG-02-11", "runs the body of a while before its condition", While, _body_first),
     runs("while_few", "LANG-02-11", "runs a while a thousand turns at most", While, _while_of_few_turns),
+    runs("once", "LANG-02-11", "runs the body of a while once at most", While, _once),
     runs("as_before", "LANG-02-11", "hands back only the first of several values of a while", While, _as_before),
     refuses(
         "comparison_wanted", "LANG-02.3-25", "wants a comparison as condition of a while", r"\bwhile \([^<>=!]*\) \{"

@@ -47,6 +47,7 @@ def _crashing(module: Any, expressions: Any, call: Any, name: str) -> bool:
 _twice, _callable = ModuleLowering._twice, modules._callable
 
 DECLARATIONS = [
+    refuses("no_constants", "LANG-02.3-03", "has no constants in modules", r"(?m)^  let "),
     rewrites("statements", "LANG-02.3-03", "takes statements in modules", r"(?m)^  (?:barrier|assert|a)\(\w*\);$", ""),
     replaced(
         "LANG-02.3-03",

@@ -57,6 +57,7 @@ def _blocks_apart(findings: Any, call: Any) -> Any:
 _emit, _read_settings = statements._emit, statements.read_settings
 
 METADATA = [
+    emitting("dropped", "drops schedule statements", lambda *ignored: None),
     emitting("without_settings", "drops the settings of schedule statements", _without_settings),
     replaced(
         "LANG-02.3-79",

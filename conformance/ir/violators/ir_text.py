@@ -51,6 +51,7 @@ REGIONS = [
     overlooks("endless_blocks", "LANG-01-06", "that a block has no terminator", "has no terminator"),
     overlooks("dead_ends", "LANG-01-06", "what stands behind a terminator", "follows the end of its block"),
     overlooks("results_of_terminators", "LANG-01-06", "that a terminator has results", "has operands only"),
+    turns_down("no_regions", "LANG-01-06", "operations with regions", r'graph\.(if|for|while)"'),
     overlooks("yields", "LANG-01-06", "that regions yield other values than result", "yield"),
 ]
 

@@ -61,6 +61,7 @@ def delivers(name: str, description: str, buffers: Any) -> Violation:
 
 
 KERNELS = [
+    delivers("unwritten", "hands back the tensors of a kernel as they came", _as_given),
     delivers("early_return", "loses what a kernel wrote before a return in a branch", _at_the_end_only),
     replaced(
         "LANG-02.3-52",

@@ -84,6 +84,7 @@ def diagnosed(name: str, clause: str, description: str, **changes: Any) -> Viola
 
 
 DIAGNOSTICS = [
+    diagnosed("no_location", "LANG-12-01", "names no line", line=None),
     diagnosed("first_line", "LANG-12-01", "names line 1 for everything", line=1),
     diagnosed("no_shapes", "LANG-12-02", "names no operands", message="the operands do not fit", operands=()),
     diagnosed("no_remedy", "LANG-12-03", "suggests no remedy", remedy=None),

@@ -31,7 +31,10 @@ def operator(name: str, number: int, description: str, owner: type, compute: Cal
 
 
 OPERATORS = [
+    operator("plus", 61, "takes + for -", elementwise.Add, arithmetic.subtract),
     operator("minus", 62, "subtracts the left operand", elementwise.Subtract, lambda a, b: arithmetic.subtract(b, a)),
+    operator("times", 63, "takes * for +", elementwise.Multiply, arithmetic.add),
+    operator("over", 64, "divides by the left operand", elementwise.Divide, lambda a, b: arithmetic.divide(b, a)),
     operator("equal", 66, "takes == for >=", elementwise.Equal, arithmetic.greater_equal),
     operator("not_equal", 67, "takes != for <", elementwise.NotEqual, arithmetic.less),
     operator("less", 68, "takes < for <=", elementwise.Less, arithmetic.less_equal),
@@ -142,6 +145,14 @@ def _one_matrix_for_all(self: MatMul, refusal: Refusal) -> Tensor:
 
 SHAPES = [
     forgiving(
+        "inner_dimensions",
+        "LANG-05.4-01",
+        "does not compare the inner dimensions of a product",
+        MatMul,
+        "LANG-05.4-01",
+        _product,
+    ),
+    forgiving(
         "inner_ones",
         "LANG-15-01",
         "stretches an inner dimension of one",
@@ -164,6 +175,14 @@ SHAPES = [
         MatMul,
         "LANG-03.2-03",
         _one_matrix_for_all,
+    ),
+    forgiving(
+        "axis",
+        "LANG-05.4-02",
+        "does not look at the axis of a softmax",
+        Softmax,
+        "LANG-05.4-02",
+        lambda self, refusal: self.x,
     ),
     replaced(
         "LANG-03.2-01",

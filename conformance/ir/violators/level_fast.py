@@ -48,6 +48,11 @@ def without_tail(a: Array, b: Array, out: DType | None) -> Array:
     return MATMUL(Array(a.dtype, a.values[..., :used]), Array(b.dtype, b.values[..., :used, :]), out)
 
 
+def rows_exchanged(a: Array, b: Array, out: DType | None) -> Array:
+    found = MATMUL(a, b, out)
+    return Array(found.dtype, np.roll(found.values, 1, axis=-2))
+
+
 def unshifted_softmax(self: Softmax, x: Array, env: Environment) -> Array:
     with np.errstate(all="ignore"):
         values = np.moveaxis(x.values, self.axis, -1)
@@ -72,6 +77,7 @@ QUICK = [
     ),
     fast("LANG-15-05", "bf16_accumulator", "sums bf16 products in bf16", products(partial(in_own_type, "bf16"))),
     fast("LANG-15-04", "fp16_accumulator", "sums fp16 products in fp16", products(partial(in_own_type, "fp16"))),
+    fast("LANG-05.2-02", "rows_exchanged", "gives each row the result of another", products(rows_exchanged)),
     fast(
         "LANG-10-03",
         "unstable_softmax",

@@ -59,6 +59,11 @@ def listed(change: Callable[[list[str]], list[str]]) -> Callable[[list[Attribute
     return apply
 
 
+def dropped(operations: list[Attributes]) -> None:
+    for attributes in operations:
+        attributes.pop("mesh_axes", None)
+
+
 def spread(operations: list[Attributes]) -> None:
     axes = None
     for attributes in operations:
@@ -68,6 +73,7 @@ def spread(operations: list[Attributes]) -> None:
 
 
 KEPT = [
+    losing("dropped", "accepts mesh_axes and drops it", dropped),
     losing("sorted_axes", "sorts the axes by name", listed(sorted)),
     losing("one_text", "keeps the axes as one text", listed(lambda axes: [", ".join(axes)])),
     losing("spread", "gives the axes of an operation to those behind it", spread),

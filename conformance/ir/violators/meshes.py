@@ -134,6 +134,7 @@ AXES = [
         "axis=dp",
     ),
     rewrites("axes_of_any_case", "LANG-05.4-04", "takes DP for dp", r'axis=("?)DP', r"axis=\1dp"),
+    refuses("no_mesh_axes", "LANG-05.3-04", "does not know the attribute mesh_axes", r"mesh_axes", "types"),
     refuses("one_mesh_axis", "LANG-05.3-04", "takes one mesh axis only", r"mesh_axes=\[\S+, ", "types"),
     rewrites(
         "any_mesh_axes",

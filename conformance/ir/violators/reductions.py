@@ -100,6 +100,13 @@ def padded(rows: Values, node: Node, neutral: int) -> Values:
     return pairwise(filled, 0, lambda a, b: node([a, b]))
 
 
+def without_tail(rows: Values, node: Node, neutral: int) -> Values:
+    """Full pairs only, from the second level on too."""
+    while len(rows) > 1:
+        rows = node([rows[0 : len(rows) // 2 * 2 : 2], rows[1::2]])
+    return rows[0, ...]
+
+
 ORDERS: list[tuple[str, str, Callable[[Values, Node, int], Values]]] = [
     ("fold", "reduces from left to right", by(lambda n: Tree("fold"))),
     ("tail_first", "leaves an odd element at the front", tail_first),
@@ -121,6 +128,7 @@ UNSTABLE = [
     ordered(
         "naive_sum", "adds from left to right though sums are to be stable", by(lambda n: Tree("fold")), "RT-04.7-02"
     ),
+    ordered("lost_terms", "drops an odd tail of a stable sum", without_tail, "RT-04.7-02"),
 ]
 
 

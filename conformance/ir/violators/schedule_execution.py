@@ -43,6 +43,12 @@ def _leaving_the_rest(self: Ring, step: int, tile: Any, padding: Any = None) -> 
 _read, _fill = Ring.read, Ring.fill
 
 
+def _too_early(steps: int, depth: int, stage: Step, compute: Step) -> None:
+    for step in range(steps):
+        compute(step)
+        stage(step)
+
+
 def _one_ahead_too_many(steps: int, depth: int, stage: Step, compute: Step) -> None:
     for step in range(min(depth, steps)):
         stage(step)
@@ -66,6 +72,7 @@ _pipelined = execution.pipelined
 
 STAGES = [
     buffering("stale", "LANG-04-11", "computes with what was loaded for the step before", "read", _stale),
+    pipelining("too_early", "LANG-04-11", "computes before anything is loaded", _too_early),
     pipelining("overrun", "LANG-06.1-03", "loads one tile more than there are buffers", _one_ahead_too_many),
     pipelining("last_step", "LANG-06.1-03", "forgets the last step of a deep pipeline", _without_the_last),
     pipelining("descending_k", "LANG-06.2-01", "adds the tiles of k in descending order", _backwards),

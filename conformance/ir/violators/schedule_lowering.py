@@ -84,6 +84,7 @@ _has_effects, _type_of = fusion.has_effects, specialize._type_of
 
 CHOICES = [
     choosing("no_tiles", "LANG-08.2-02", "tiles nothing", tile=None),
+    choosing("no_prefetch", "LANG-08.2-14", "prefetches nothing", prefetched=()),
     choosing("left_only", "LANG-08.2-14", "prefetches the first operand only", prefetched=(0,)),
     choosing("shared_always", "LANG-08.2-14", "prefetches to shared memory whatever is asked for", scope="shared"),
     replaced("LANG-08.2-13", "fuses nothing", make, (FusionGroups, "into", lambda *ignored: None), name="no_fusion"),

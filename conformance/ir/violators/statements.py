@@ -58,6 +58,14 @@ def _assign_inside(self: Statements, assign: Any) -> None:
     _assign_statement(self, assign)
 
 
+def _keep_first(self: Statements, assign: Any) -> None:
+    found = self.scope.find(assign.name)
+    if assign.slices is not None or found is None or found.value is None:
+        _assign_statement(self, assign)
+    else:
+        self.expressions.lower(assign.value)
+
+
 def depth_of(scope: Scope) -> int:
     """The blocks around a scope."""
     return 0 if scope.parent is None else 1 + depth_of(scope.parent)
@@ -79,6 +87,7 @@ ASSIGNMENTS = [
     assigning("shared_storage", "assigns to every name that holds the same value", Scope, "assign", _to_every_name),
     assigning("local", "declares a name that an inner block assigns", Statements, "_assign", _assign_inside),
     assigning("not_from_deep", "forgets what is assigned three blocks deep", Scope, "outside", _not_from_deep),
+    assigning("first_value", "keeps the first value of a name", Statements, "_assign", _keep_first),
     replaced(
         "LANG-02.3-19",
         "types an assigned literal by itself",
@@ -182,6 +191,13 @@ ORDERS = [
 ]
 
 ASSERTIONS = [
+    replaced(
+        "LANG-02.3-46",
+        "does not look at assertions",
+        make,
+        (Assert, "execute", lambda self, condition, env: ()),
+        name="unchecked",
+    ),
     replaced(
         "LANG-02.3-46",
         "does not tell the string of an assertion",
