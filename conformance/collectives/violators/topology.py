@@ -10,8 +10,8 @@ from typing import Any
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.protocol import Rejected
 from tessera_reference.adapter import collectives as adapter
-from tessera_reference.collectives import compression
-from tessera_reference.collectives.compression import ChunkLimits
+from tessera_reference.collectives import selection
+from tessera_reference.collectives.selection import Limits
 from tessera_reference.mesh.topology import Topology, load, named
 
 from ...ir.violators.changes import changed
@@ -103,13 +103,13 @@ def checking(
 ) -> Any:
     """Other bounds."""
 
-    def check(topology: Topology, chunk_bytes: int, max_inflight: int) -> ChunkLimits:
-        require = compression.require_within
+    def check(topology: Topology, chunk_bytes: int, max_inflight: int) -> Limits:
+        require = selection.require_within
         most = inflight(topology)
         require("check_chunks", "max_inflight", max_inflight, least, most)
         limit = largest(topology, max(max_inflight, 1))
         require("check_chunks", "chunk_bytes", chunk_bytes, least, limit)
-        return ChunkLimits(limit, most)
+        return Limits((1, limit), (1, most))
 
     return changed(clause, name, description, (adapter, "check_chunks", check))
 

@@ -13,7 +13,6 @@ from ..collectives import all_reduce, run
 from ..collectives.compression import (
     Compression,
     TensorType,
-    check_chunks,
     chunks_of,
     compress,
     densify,
@@ -44,7 +43,7 @@ from ..collectives.queues import (
     simulate,
 )
 from ..collectives.schedules import require_known, require_within
-from ..collectives.selection import Knobs, Limits, Measurement, estimate, overlap_score, select, tune
+from ..collectives.selection import Knobs, Limits, Measurement, check_chunks, estimate, overlap_score, select, tune
 from ..collectives.travel import Cut, Transfer, algorithms, travel
 from ..graph.execution import bind_on_mesh, find_function
 from ..ir.targets import DEFAULT, target_of
@@ -192,8 +191,8 @@ class CollectivesMethods(SessionState):
     @checked
     def collectives_check_chunks(self, *, topology: str, chunk_bytes: int, max_inflight: int) -> dict[str, Any]:
         """Return the limits of chunks on a topology."""
-        most = check_chunks(topology_of(topology), chunk_bytes, max_inflight)
-        return {name: {"least": 1, "most": value} for name, value in asdict(most).items()}
+        limits = asdict(check_chunks(topology_of(topology), chunk_bytes, max_inflight))
+        return {name: {"least": least, "most": most} for name, (least, most) in limits.items()}
 
     @checked
     def collectives_estimate(self, *, alpha: int, hops: int, bytes: int, bandwidth: int) -> dict[str, Any]:

@@ -15,7 +15,6 @@ import numpy as np
 from ..abi.status import invalid, unsupported
 from ..graph import futures
 from ..ir.attributes import UNITS
-from ..mesh.topology import Topology
 from ..numerics import quantization
 from ..numerics.arithmetic import add, subtract
 from ..numerics.array import Array
@@ -23,7 +22,7 @@ from ..numerics.errors import NonFinite, TooLarge, require_room, require_shape
 from ..numerics.formats import DTYPES, DType, shown
 from ..numerics.quantization import top_k
 from ..numerics.rounding import cast
-from .schedules import require_known, require_within
+from .schedules import require_known
 
 # How large a chunk is: in bytes, as a number or as text with a unit, or in rows or columns (COLL-02.3-01, -02, -07).
 #
@@ -150,29 +149,6 @@ def bands(function: str, extent: int, step: int) -> Iterator[tuple[int, int]]:
     if count > MOST_CHUNKS:
         raise TooLarge(function, "chunks", count, MOST_CHUNKS)
     return ((first, min(step, extent - first)) for first in range(0, extent, step))
-
-
-# Which chunk sizes and how many chunks in flight a topology allows (collectives spec 3.3; COLL-03.3-04, -05).
-
-
-@dataclass(frozen=True)
-class ChunkLimits:
-    """The most bytes of a chunk, and the most chunks in flight; the least of each is 1."""
-
-    chunk_bytes: int
-    max_inflight: int
-
-
-def check_chunks(topology: Topology, chunk_bytes: int, max_inflight: int) -> ChunkLimits:
-    """Return the allowed limits: chunks in flight have a credit of every link, and fit together on every device.
-
-    Raises `Failure` with TESS_ERR_INVALID_VALUE, naming the allowed range (AMB-COLL-46).
-    """
-    inflight = min((link.credits for link in topology.links), default=1)
-    require_within("check_chunks", "max_inflight", max_inflight, 1, inflight)
-    largest = min(device.memory_bytes for device in topology.devices) // max_inflight
-    require_within("check_chunks", "chunk_bytes", chunk_bytes, 1, largest)
-    return ChunkLimits(largest, inflight)
 
 
 # Compressed tensors: a cast to the wire dtype, or blockwise quantization (COLL-02.5-01, -02, -05 to -08, COLL-06-06).

@@ -265,7 +265,7 @@ class Knobs:
 
 @dataclass(frozen=True)
 class Limits:
-    """The least and the most of the knobs that are adapted, for instance those of a topology (`check_chunks`)."""
+    """The least and the most of the knobs that are adapted."""
 
     chunk_bytes: tuple[int, int] = (4096, 16 << 20)
     max_inflight: tuple[int, int] = (1, 64)
@@ -276,6 +276,18 @@ class Limits:
             if not 1 <= least <= most:
                 expected = "a least of 1 or more, and a most not below it"
                 raise invalid("tune", f"limits {name} {shown([least, most])}", expected)
+
+
+def check_chunks(topology: Topology, chunk_bytes: int, max_inflight: int) -> Limits:
+    """Return the limits of a topology: chunks in flight have a credit of every link, and fit together on every device.
+
+    COLL-03.3-04, -05. Raises `Failure` with TESS_ERR_INVALID_VALUE, naming the allowed range (AMB-COLL-46).
+    """
+    inflight = min((link.credits for link in topology.links), default=1)
+    require_within("check_chunks", "max_inflight", max_inflight, 1, inflight)
+    largest = min(device.memory_bytes for device in topology.devices) // max_inflight
+    require_within("check_chunks", "chunk_bytes", chunk_bytes, 1, largest)
+    return Limits((1, largest), (1, inflight))
 
 
 @dataclass(frozen=True)

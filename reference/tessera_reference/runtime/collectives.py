@@ -66,10 +66,10 @@ def _hint(mesh: Mesh, collective: str, axis: str | None) -> str | None:
     """The algorithm that the context was given, or that the module loaded last hints at (AMB-RT-167, AMB-COLL-85)."""
     if collective in mesh.context.hints:
         return mesh.context.hints[collective]
-    plans = [hint for module in mesh.context.plans.values() for hint in module]
-    hints = [plan for plan in plans if plan.source == "hint" and plan.subgroup is None]
-    algorithms = [hint.algorithm for hint in hints if (hint.collective, hint.axis) == (collective, axis)]
-    return algorithms[-1] if algorithms else None
+    plans = [plan for module in mesh.context.plans.values() for plan in module]
+    wanted = ("hint", None, collective, axis)
+    hints = [plan for plan in plans if (plan.source, plan.subgroup, plan.collective, plan.axis) == wanted]
+    return hints[-1].algorithm if hints else None
 
 
 def _autotuned(
