@@ -9,6 +9,7 @@ import numpy as np
 
 from tessera_conformance.strength import Violation
 from tessera_reference.numerics import activations
+from tessera_reference.numerics.arithmetic import larger
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.elementary import erf, exp, tanh
 from tessera_reference.numerics.formats import DType
@@ -43,6 +44,10 @@ def by_quotient(x: Values, kind: DType) -> Values:
     return exp(x, kind) / (1 + exp(x, kind))
 
 
+def by_logistic(x: Values, kind: DType) -> Values:
+    return x * SIGMOID(kind.carrier.type(1.702) * x, kind)
+
+
 def halved_last(x: Values, kind: DType) -> Values:
     factor = activations._constants(kind)[0]
     return x * (1 + erf(x * factor, kind)) / 2
@@ -59,6 +64,7 @@ COMPOSITIONS = [
     composition("unstable_sigmoid", "divides exp(x) by 1 + exp(x)", "_sigmoid", by_quotient),
     composition("exact_for_tanh", "answers the tanh form of gelu with the exact one", "_gelu_by_tanh", GELU),
     composition("tanh_for_exact", "answers gelu with its tanh form", "_gelu", activations._gelu_by_tanh),
+    composition("quick_gelu", "answers gelu with x sigmoid(1.702 x)", "_gelu", by_logistic),
     composition("gelu_halved_last", "halves gelu last", "_gelu", halved_last),
     composition("distributed_gelu", "multiplies the tanh form of gelu out", "_gelu_by_tanh", distributed),
 ]
@@ -141,4 +147,7 @@ def unless_negative(x: Values) -> Values:
 RECTIFIERS = [
     rectifier("relu_without_nan", "takes relu(NaN) for 0", where_positive),
     rectifier("relu_of_negative_zero", "leaves relu(-0) at -0", unless_negative),
+    rectifier(
+        "leaky_relu", "lets a hundredth of negative numbers through", lambda x: larger(x, (x / 128).astype(x.dtype))
+    ),
 ]

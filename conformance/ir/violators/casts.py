@@ -14,7 +14,7 @@ from tessera_reference.numerics.formats import DTYPES, DType
 from tessera_reference.numerics.rounding import Overflow, cast, round_to
 
 from .changes import changed
-from .misrounding import as_tf32, flushed, half_away, through, unsaturated, without_subnormals
+from .misrounding import as_tf32, flushed, half_away, through, toward_zero, unsaturated, without_subnormals
 
 Values: TypeAlias = Any
 Cast: TypeAlias = Callable[[Array, DType, Overflow], Array]
@@ -71,6 +71,10 @@ def tiny_operands(x: Array, target: DType, overflow: Overflow) -> Array:
     return cast(Array(x.dtype, without_subnormals(x.values, x.dtype)), target, overflow)
 
 
+def always_saturated(x: Array, target: DType, overflow: Overflow) -> Array:
+    return cast(x, target, "saturate")
+
+
 def nan_saturated(x: Array, target: DType, overflow: Overflow) -> Array:
     if target.bits != 8:
         return cast(x, target, overflow)
@@ -106,6 +110,7 @@ FLOATS = [
     miscast("bf16_between", "rounds to bf16 before fp8", *fp8_through("bf16")),
     miscast("fp8_by_fp32", "rounds fp64 to fp32 before fp8", *fp8_through("fp32")),
     miscast("half_away", "rounds ties away from zero", rounding_by(half_away), floats),
+    miscast("truncation", "truncates", rounding_by(toward_zero), floats),
     miscast("flushed_results", "flushes subnormal results to zero", rounding_by(flushed), floats),
     miscast("flushed_operands", "takes subnormal operands for zero", tiny_operands, floats),
     miscast("tf32_for_fp32", "keeps ten fraction bits of fp32", rounding_by(as_tf32), floats),
@@ -113,6 +118,7 @@ FLOATS = [
         lambda values, kind, overflow: as_tf32(values, DTYPES["fp32"], overflow)
     ), lambda source, target: floats(source, target) and target.name == "tf32"),
     miscast("no_saturation", "lets fp8 overflow to infinity or NaN", rounding_by(unsaturated), floats),
+    miscast("always_saturated", "saturates though it is asked not to", always_saturated, floats),
     miscast("nan_saturated", "takes NaN for the largest fp8", nan_saturated, floats),
     miscast("infinity_kept", "does not saturate infinite operands", infinity_kept, floats),
     miscast("beyond_largest", "overflows from just beyond the largest number", beyond_largest, floats),
@@ -205,6 +211,7 @@ OTHERS = [
     miscast("bool_of_fraction", "takes fractions for false", *bool_by(lambda x, kind: np.trunc(x) != 0)),
     miscast("bool_of_negative", "takes negative numbers for false", *bool_by(lambda x, kind: x > 0)),
     miscast("true_is_minus_1", "takes true for -1", *bool_to(-1)),
+    miscast("conjugate", "conjugates", *complex_by(conjugate, "complex")),
     miscast("imaginary_zero", "loses the sign of a zero imaginary part", *complex_by(flush_imaginary, "complex")),
     miscast("negative_imaginary_zero", "gives real numbers an imaginary part of -0", *complex_by(conjugate, "real")),
 ]  # fmt: skip

@@ -193,6 +193,10 @@ def scaled_first(x: Array, norm: Norm = "ortho") -> Array:
     return FFT(scaled_, "backward")
 
 
+def unscaled(x: Array, norm: Norm = "ortho") -> Array:
+    return FFT(x, "backward" if norm == "ortho" else norm)
+
+
 def with_exchanged_norms(x: Array, norm: Norm = "ortho") -> Array:
     exchanged: dict[Norm, Norm] = {"forward": "backward", "backward": "forward"}
     return FFT(x, exchanged.get(norm, norm))
@@ -202,5 +206,6 @@ SCALES = [
     transform("rounded_root", "rounds sqrt(n) before inverting it", (fourier, "_scale", of_rounded_root)),
     transform("divided", "divides by sqrt(n)", (fourier, "fft", divided)),
     transform("scaled_first", "scales before it adds", (fourier, "fft", scaled_first)),
+    transform("backward_by_default", "does not scale", (fourier, "fft", unscaled)),
     transform("exchanged_norms", "takes forward for backward", (fourier, "fft", with_exchanged_norms)),
 ]

@@ -62,6 +62,8 @@ SEEDS = [
     differentiates("ones_for_independent", "has ones where nothing depends", ones_for_independent),
     changed(GRADIENTS, "seed_of_the_mean", "differentiates the mean of the elements",
             (grad, "_filled", averaging), only=["grad"]),
+    changed(GRADIENTS, "seed_of_two", "starts from 2", (grad, "_filled", lambda like, number:
+            FILLED(like, 2 * number)), only=["grad"]),
     differentiates("gradients_a_little_off", "has gradients that are too large by 2**-15", too_large),
 ]  # fmt: skip
 

@@ -83,6 +83,7 @@ def _is_deep(request: Mapping[str, Any]) -> bool:
 
 DIFFERENCES = [
     differing("unsigned_zeros", "loses the sign of zeros at Tile IR", ("tile",), _positive_zeros),
+    differing("flushed", "flushes subnormals at Target IR", ("target",), _flushed),
     differing(
         "one_vendor",
         "flushes subnormals for one vendor",

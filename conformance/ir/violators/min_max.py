@@ -79,4 +79,5 @@ PLACES = [
     place("last_nan", "gives the last NaN", last_nan),
     place("equal_zeros", "finds -0 as large as +0", lambda x: np.argmax(x, -1)),
     place("of_magnitude", "finds the largest magnitude", of_magnitude),
+    place("from_one", "counts from 1", lambda x: np.argmax(x, -1) + 1),
 ]

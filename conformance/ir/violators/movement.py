@@ -82,6 +82,7 @@ SHAPES = [
     moves("tiled_broadcast", "broadcast", "broadcast", "broadcasts by tiling", of_values(tiled), BROADCASTING),
     moves("element_repeated", "broadcast", "broadcast", "repeats elements", of_values(each_repeated), BROADCASTING),
     transposing("inverse_permutation", "permutes axes the other way round", inverse),
+    transposing("untransposed", "keeps elements where they are", lambda perm: range(len(perm))),
     transposing(
         "last_axes_only",
         "swaps the last two axes only",
@@ -111,6 +112,12 @@ def filled(x: Array, indices: Array, axis: int) -> Array:
     at = axis % x.rank
     shape = (1,) * at + outside.shape + (1,) * (x.rank - at - 1)
     return Array(x.dtype, np.where(outside.reshape(shape), found.dtype.type(0), found))
+
+
+def next_one(x: Array, indices: Array, axis: int) -> Array:
+    GATHERED(x, indices, axis)
+    extent = max(x.shape[axis], 1)
+    return GATHERED(x, Array(indices.dtype, np.asarray((indices.values + 1) % extent, indices.values.dtype)), axis)
 
 
 def in_ascending_order(x: Array, indices: Array, axis: int) -> Array:
@@ -166,6 +173,7 @@ PARTS = [
     moves("gather_clamps", "gather", "gathered", "clamps indices", clamped, CALLS),
     moves("gather_counts_from_the_end", "gather", "gathered", "counts indices from the end", from_the_end, CALLS),
     moves("gather_fills", "gather", "gathered", "gathers zeros from outside", filled, CALLS),
+    moves("gather_next", "gather", "gathered", "gathers the next slice", next_one),
     moves("gather_sorted", "gather", "gathered", "gathers in ascending order", in_ascending_order),
     moves("gather_in_front", "gather", "gathered", "puts the dimensions of indices in front", indices_in_front),
     moves("slice_shifted", "slice", "sliced", "includes the stop of a slice", including_the_stop),
@@ -175,6 +183,10 @@ PARTS = [
 
 
 # Joining
+
+
+def joined_backwards(parts: Sequence[Array], axis: int) -> Array:
+    return Array(parts[0].dtype, np.concatenate([part.values for part in reversed(parts)], axis))
 
 
 def joined_flat(parts: Sequence[Array], axis: int) -> Array:
@@ -251,6 +263,7 @@ FAMILIES = [
     moves("whole_third_axis", "update", "updated", "assigns to all of a third axis", whole_third_axis, "LANG-02.3-20"),
 ]  # fmt: skip
 JOINING = [
+    moves("concat_backwards", "concat", "concatenated", "joins the last part first", joined_backwards),
     moves("concat_flat", "concat", "concatenated", "joins along the first axis always", joined_flat),
     moves("concat_of_two", "concat", "concatenated", "joins two parts only", two_parts),
     moves("fifth_before_fourth", "concat", "concatenated", "exchanges the last two of five parts or more",

@@ -174,6 +174,7 @@ def stored_transposed(self: LayoutCast, x: Array, env: Any) -> Array:
 
 
 OUT_OF_NOTHING = [
+    counting("iota_from_one", "counts from 1", lambda shape, axis, kind: held(along(shape, axis, 1), kind)),
     counting("iota_along_the_last", "counts along the last axis", lambda shape, axis, kind:
              held(along(shape, len(shape) - 1), kind)),
     counting("iota_along_the_first", "counts along the first axis", lambda shape, axis, kind:

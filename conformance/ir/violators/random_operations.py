@@ -161,6 +161,7 @@ def multiplied(self: Any, x: Term, keeps: Term) -> Term:
 
 
 DROPOUT = [
+    dropped("unscaled", "leaves what is kept as it is", lambda self, x, keeps: x.where(keeps)),
     dropped("times_zero", "multiplies what is dropped by zero", multiplied),
     dropped(
         "by_reciprocal", "multiplies by 1 / (1 - rate)", lambda self, x, keeps: (x * (1 / share(self))).where(keeps)

@@ -100,6 +100,12 @@ def padded(rows: Values, node: Node, neutral: int) -> Values:
     return pairwise(filled, 0, lambda a, b: node([a, b]))
 
 
+def started(rows: Values, node: Node, neutral: int) -> Values:
+    """The canonical tree, its result combined with the neutral element."""
+    start = np.full(rows.shape[1:], neutral, rows.dtype)
+    return node([start, pairwise(rows, 0, lambda a, b: node([a, b]))])
+
+
 def without_tail(rows: Values, node: Node, neutral: int) -> Values:
     """Full pairs only, from the second level on too."""
     while len(rows) > 1:
@@ -119,6 +125,7 @@ ORDERS: list[tuple[str, str, Callable[[Values, Node, int], Values]]] = [
 STRICT = [ordered(name, description, order, "LANG-10-06") for name, description, order in ORDERS]
 ZEROS = [
     ordered("padded", "fills up to a power of two with the neutral element", padded, "LANG-10-01"),
+    ordered("started", "starts from +0", started, "LANG-10-01"),
 ]
 DETERMINISTIC = [
     ordered(f"{name}_deterministic", f"{description}, though the order is declared", order, "LANG-10-05")

@@ -197,6 +197,10 @@ def one_more(kernel: Any, shape: Any, tile: Any, matrices: int) -> Grid:
     return replace(found, extents=(x + 1, y, z))
 
 
+def no_tail(self: Contraction, row: Any, column: Any, room: Any) -> Any:
+    return True
+
+
 def tail_of_rows(self: Contraction, row: Any, column: Any, room: Any) -> Any:
     m, n, k = self.extents
     wide = replace(self, extents=(m, -(-n // self.tile[1]) * self.tile[1], k))
@@ -216,6 +220,7 @@ GRID, INSIDE, CLEAR, FILL = Grid.of, Contraction.inside, Stage._clear, Stage.fil
 NESTS = [
     replaced(BLOCKS, "leaves out the tiles at the ends", make, (Grid, "of", first_blocks), name="no_last_blocks"),
     replaced(BLOCKS, "has a block too many", make, (Grid, "of", one_more), name="one_more"),
+    replaced(BLOCKS, "writes tails as if they were whole", make, (Contraction, "inside", no_tail), name="wrong_tail"),
     replaced(BLOCKS, "bounds rows of a tail only", make, (Contraction, "inside", tail_of_rows), name="tail_of_rows"),
     replaced(STAGES, "fills tails of k with ones", make, (Stage, "_clear", filled_with_ones), name="wrong_filling"),
 ]
