@@ -105,8 +105,6 @@ ENVIRONMENT = [
               "tessxSetEnvironment", read_late),
     answering("COLL-08-17", "TableNotNamed", "refuses a malformed table without naming the variable", "tessInit",
               table_not_named),
-    overriding("COLL-03.2-06", "no_COLL_ALGO", "does not read TESSERA_COLL_ALGO",
-               lambda found: replace(found, algorithm=None)),
     overriding("COLL-08-17", "no_COLL_TABLE", "does not read TESSERA_COLL_TABLE",
                lambda found: replace(found, table=None)),
     overriding("COLL-08-17", "table_before_algorithm", "lets the table win over the algorithm",

@@ -60,17 +60,6 @@ def tuned_first(mesh: Any, collective: str, *of: Any) -> Selection:
     return Selection(found, "autotuner") if found else PLAN(mesh, collective, *of)
 
 
-def hints_ignored(mesh: Any, collective: str, *of: Any) -> Selection:
-    kept = dict(mesh.context.hints), dict(mesh.context.plans)
-    mesh.context.hints.clear()
-    mesh.context.plans.clear()
-    try:
-        return PLAN(mesh, collective, *of)
-    finally:
-        mesh.context.hints.update(kept[0])
-        mesh.context.plans.update(kept[1])
-
-
 def results_ignored(mesh: Any, collective: str, *of: Any) -> Selection:
     kept = dict(mesh.context.tuned)
     mesh.context.tuned.clear()
@@ -100,15 +89,6 @@ def no_default_for_odd(mesh: Any, collective: str, *of: Any) -> Selection:
     return Selection(found.algorithm, "autotuner") if len(mesh.devices) % 2 and found.source == "default" else found
 
 
-_asked: list[int] = []
-
-
-def default_by_turns(*of: Any) -> Selection:
-    found = PLAN(*of)
-    _asked.append(1)
-    return Selection(("ring", "tree")[len(_asked) // 2 % 2], "default") if found.source == "default" else found
-
-
 def never_taken_back(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     return {} if given["algorithm"] is None else call(**given)
 
@@ -125,12 +105,10 @@ CHOSEN = [
     rounding("RT-13-04", "tree"),
     rounding("RT-13-05", "hierarchical"),
     planning_so("RT-13-06", "tuned_first", "lets the autotuner decide before a hint", tuned_first),
-    planning_so("RT-13-06", "hints_ignored", "ignores hints", hints_ignored),
     planning_so("RT-13-06", "any_collective", "takes a hint for every collective", any_collective),
     planning_so("RT-13-07", "results_ignored", "ignores results of the autotuner", results_ignored),
     planning_so("RT-13-08", "default_as_tuned", "tells of the default as a result", sourced("default", "autotuner")),
     planning_so("RT-13-08", "no_default_for_odd", "has no default for odd numbers of ranks", no_default_for_odd),
-    planning_so("RT-13-08", "default_by_turns", "has another default each time", default_by_turns),
 ]  # fmt: skip
 
 
@@ -140,10 +118,6 @@ CHOSEN = [
 def hinting(name: str, description: str, hint: Callable[..., str | None]) -> Violation:
     """Another use of modules' plans."""
     return replaced("RT-08.1-11", description, make, (collectives, "_hint", hint), name=name)
-
-
-def context_alone(mesh: Any, collective: str, axis: Any) -> str | None:
-    return mesh.context.hints.get(collective)
 
 
 def _plans(mesh: Any) -> list[Any]:
@@ -195,7 +169,6 @@ PLANNED = [
     answering("RT-08.1-11", "PlansKept", "keeps the plans of modules that are unloaded", "tessModuleUnload",
               plans_kept),
     answering("RT-08.1-11", "PlansRefused", "refuses modules with plans", "tessModuleLoad", plans_refused),
-    hinting("context_alone", "ignores the plans of modules", context_alone),
     hinting("module_first", "lets a module's plan win over the schedule's hint", module_first),
     hinting("any_axis", "takes a plan for every axis", any_axis),
     hinting("any_source", "takes a plan by size for a hint", any_source),

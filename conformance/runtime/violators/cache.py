@@ -43,7 +43,6 @@ def tuned_under(clause: str, name: str, description: str, change: Callable[[Cach
 
 KEYS = [
     keyed("RT-08.2-01", "without_kernel", "keeps one binary for all kernels", lambda key: replace(key, kernel="k")),
-    keyed("RT-08.2-01", "without_shape", "keeps one binary for all shapes", lambda key: replace(key, shape=())),
     keyed("RT-08.2-01", "without_dtype", "keeps one binary for all dtypes", lambda key: replace(key, dtype=(), kernel=(
         key.kernel[0] if isinstance(key.kernel, tuple) else key.kernel
     ))),

@@ -56,9 +56,6 @@ def whatever_collective(kind: str, key: CacheKey) -> str:
 
 
 KEYS = [
-    keyed("RT-08.2-01", "elements", "keeps one binary for all shapes with as many elements", lambda key: replace(
-        key, shape=tuple((name, prod(shape)) for name, shape in extents(key))
-    )),
     keyed("RT-08.2-01", "sorted_extents", "does not tell 6x4 from 4x6", lambda key: replace(
         key, shape=tuple((name, tuple(sorted(shape))) for name, shape in extents(key))
     )),

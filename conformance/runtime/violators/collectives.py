@@ -142,7 +142,6 @@ def least_magnitude(stacked: Any) -> Any:
 
 RESULTS = [
     reducing("sum", "of_a_page", "sums 4,096 elements and no more", first_page),
-    reducing("sum", "without_last", "sums all elements but one", without_last),
     reducing("sum", "saturates", "lets integers stop at their limits", by_elements(saturated, "int")),
     reducing("sum", "narrow", "rounds after every rank", narrow),
     reducing("max", "of_magnitude", "takes the largest magnitude", by_elements(largest_magnitude, "float")),
@@ -150,10 +149,7 @@ RESULTS = [
     reducing("min", "of_magnitude", "takes the least magnitude", by_elements(least_magnitude, "float")),
     reducing("min", "of_bool", "takes or for the least truth value", by_elements(lambda x: x.any(0), "bool")),
     reducing("min", "without_nan", "passes NaN over", by_elements(np.fmin.reduce, "float")),
-    *(
-        reducing(op, "on_first", f"leaves {results} on the first rank", first_only)
-        for op, results in (("sum", "sums"), ("max", "maxima"), ("min", "minima"))
-    ),
+    reducing("sum", "on_first", "leaves sums on the first rank", first_only),
     *(reducing(op, "lacks_one", "leaves the last rank out", without_last_rank) for op in REDUCTIONS),
     combining("RT-04.6-11", "shifted", "leaves the share of the next rank", shifted, "reduce_scatter"),
     broken(

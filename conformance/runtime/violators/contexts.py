@@ -15,7 +15,6 @@ from .changes import (
     BuildsOnce,
     Call,
     Given,
-    accepting,
     answering,
     refusing,
     restating,
@@ -71,7 +70,6 @@ CONTEXTS = [
         )
         for kind in ("module", "kernel", "profiler")
     ),
-    answering("RT-04.1-19", "unknown_context", "gives a context that no call knows", "tessInit", unknown),
     *(
         refusing("RT-04.1-19", f"refused_by_{function}", f"{function} refuses a live context", function, status=INVALID)
         for function in ("tessProfilerStart", "tessModuleLoad", "tessMeshCreate", "tessSetNumericsPolicy")
@@ -123,18 +121,6 @@ class DefaultContext(BuildsOnce):
     def runtime_tessMeshCreate(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
         context = arguments["context"] or self.runtime.handles.live("context")[0][0]
         return super().runtime_tessMeshCreate(**(arguments | {"context": context}))
-
-
-PRIVATE = [
-    accepting(
-        "RT-04.1-19",
-        "policy_only",
-        "a new context has no profiler",
-        "tessProfilerStart",
-        lambda given: True,
-        lambda given: {"context": given["context"] + 1},
-    ),
-]
 
 
 def never_reused(adapter: Any, call: Call, given: Given) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from tessera_reference.abi.status import Failure, Status
 from .changes import INVALID, BuildsOnce, Call, Given, answering, at_once, refusing, restating
 
 OUT_OF_MEMORY = "TESS_ERR_OUT_OF_MEMORY"
-LAUNCH_FAILED = "TESS_ERR_LAUNCH_FAILED"
 GRID = {"grid": [1, 1, 1], "block": [0, 0, 0], "shmemBytes": 0, "flags": 0}
 
 # What was refused and done all the same
@@ -117,9 +116,6 @@ DEFERRED = [
         deferred(OUT_OF_MEMORY, twice=True),
     ),
     restating("RT-07-04", "memory_null", "gives NULL where there is no memory", "tessMalloc", OUT_OF_MEMORY, ""),
-    restating(
-        "RT-07-07", "failure_silent", "does not tell of failed launches", "tessStreamSynchronize", LAUNCH_FAILED, ""
-    ),
 ]
 
 

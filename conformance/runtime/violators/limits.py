@@ -57,7 +57,6 @@ def each_time(stream: Stream, work: Any) -> None:
 
 
 LIMITS = [
-    counting("unlimited", "ignores the limit", lambda stream, work: None),
     counting("launches_free", "does not count launches", unless(LaunchWork)),
     counting("collectives_free", "does not count collectives", unless(CollectiveWork)),
     counting("never_finished", "counts the memory of finished work", never_finished),

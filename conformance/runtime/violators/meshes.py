@@ -23,15 +23,6 @@ def renamed(**other: str) -> Any:
     return answer
 
 
-def flat(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    count = 1
-    for size in given["axes"].values():
-        count *= max(size, 1)
-    if any(size < 0 for size in given["axes"].values()):
-        return call(**given)
-    return call(**(given | {"axes": {"tp": 1, "pp": 1, "dp": count, "ep": 1}}))
-
-
 def transposed(axes: MeshAxes, axis: str, function: str = "mesh") -> tuple[tuple[int, ...], ...]:
     sizes, place = axes.sizes, AXES.index(axis)
     stride = 1
@@ -44,7 +35,6 @@ def transposed(axes: MeshAxes, axis: str, function: str = "mesh") -> tuple[tuple
 ARRANGED = [
     answering("RT-02-07", "exchanged", "exchanges tp and dp", "tessMeshCreate", renamed(tp="dp", dp="tp")),
     answering("RT-02-07", "turned", "exchanges pp and ep", "tessMeshCreate", renamed(pp="ep", ep="pp")),
-    answering("RT-02-07", "flat", "has all ranks along dp", "tessMeshCreate", flat),
     refusing("RT-02-07", "no_ep", "knows no axis ep", "tessMeshCreate", lambda given: given["axes"]["ep"] > 1),
     refusing("RT-02-07", "no_pp", "knows no axis pp", "tessMeshCreate", lambda given: given["axes"]["pp"] > 1),
     grouping("RT-02-07", "column_major", "counts tp fastest", transposed),

@@ -40,14 +40,11 @@ def loading_at_1_2(name: str, description: str, minors: tuple[int, ...]) -> Viol
 
 
 VERSIONS = [
-    loading("RT-16-02", "any_major", "loads every major", lambda module, own: module[1] <= own[1]),
     loading("RT-16-02", "older_majors", "loads older majors", lambda module, own: module <= own),
     loading(
         "RT-16-02", "newer_majors", "loads newer majors", lambda module, own: module[0] >= own[0] and module[1] == 0
     ),
-    loading_at_1_2("exact_minor", "loads only its own minor", (2,)),
     loading_at_1_2("last_minor", "loads its own minor and the one before", (1, 2)),
-    loading_at_1_2("not_the_first", "loads every older minor but the first", (1, 2)),
     loading_at_1_2("not_its_own", "loads older minors and not its own", (0, 1)),
     loading(
         "RT-16-04", "next_minor", "loads the next minor", lambda module, own: module in (own, (own[0], own[1] + 1))
@@ -68,9 +65,7 @@ def version_first(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     return call(**given)
 
 
-VERSIONS.append(
-    answering("RT-16-04", "version_first", "looks at versions of damaged images", "tessModuleLoad", version_first)
-)
+DAMAGED = answering("RT-16-04", "version_first", "looks at versions of damaged images", "tessModuleLoad", version_first)
 
 
 def first_target(adapter: Any, call: Call, given: Given) -> dict[str, Any]:

@@ -20,12 +20,6 @@ def just_loaded(adapter: Any, answer: dict[str, Any]) -> LoadedModule:
     return module
 
 
-def loaded_once(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    if any(module.context.handle == given["context"] for _, module in adapter.runtime.handles.live("module")):
-        raise Refusal(INVALID, "call", "tessModuleLoad: there is a module")
-    return call(**given)
-
-
 def one_module(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     live = adapter.runtime.handles.live("module")
     return {"module": live[-1][0]} if live else call(**given)
@@ -39,7 +33,6 @@ def with_parameters(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 LOADED = [
-    answering("RT-04.5-04", "loaded_once", "loads one module a context", "tessModuleLoad", loaded_once),
     answering("RT-04.5-04", "one_module", "gives the first module for every image", "tessModuleLoad", one_module),
     answering("RT-04.5-04", "with_parameters", "wants kernels with parameters", "tessModuleLoad", with_parameters),
     answering("RT-04.5-04", "null_module", "gives a module that is NULL", "tessModuleLoad", null("module")),
