@@ -226,6 +226,8 @@ LENIENT = [
     lenient("any_joint", "joins and frames whatever dtype", "nothing is cast", "a value of", clause="LANG-03.1-05"),
     lenient("any_index", "gathers at indices of any dtype", "the indices are", clause="LANG-11-01"),
     lenient("any_update", "adds updates of any dtype", "updates.dtype ==", clause="LANG-03.1-05"),
+    lenient("any_count", "takes constants of too many and too few numbers", "'shapes'",
+            clause="LANG-05.2-01", module=constant),
     replaced("LANG-02.3-39", "takes any word for a layout", make,
              (constant, "read_layout", any_layout), name="any_layout"),
     replaced("LANG-03.2-01", "takes axes out of range", make,
