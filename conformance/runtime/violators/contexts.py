@@ -11,6 +11,7 @@ from tessera_reference.mesh.memory import AddressSpaceMemory
 
 from .changes import (
     INVALID,
+    UNSUPPORTED,
     Answer,
     BuildsOnce,
     Call,
@@ -105,13 +106,24 @@ INITIALIZED = [
     *(
         restating(
             "RT-19.A-03",
+            f"{function}_unsupported",
+            f"{function} calls NULL unsupported",
+            function,
+            NOT_INITIALIZED,
+            UNSUPPORTED,
+        )
+        for function in ("tessShutdown", "tessMeshDestroy")
+    ),
+    *(
+        restating(
+            "RT-19.A-03",
             f"{function}_without",
             f"{function} succeeds without a context or mesh",
             function,
             NOT_INITIALIZED,
             "",
         )
-        for function in ("tessStreamCreate", "tessMalloc", "tessModuleLoad", "tessShutdown", "tessMeshDestroy")
+        for function in ("tessStreamCreate", "tessMalloc", "tessModuleLoad")
     ),
 ]
 
