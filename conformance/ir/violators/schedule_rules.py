@@ -171,7 +171,7 @@ DEPENDENCES = [
 
 CASTS = [
     overlooks("casts", "LANG-06.3-02", "that nobody supports a cast", "does not write"),
-    overlooks("layouts", "LANG-06.1-05", "that a layout is none", "is no layout"),
+    overlooks("layouts", "LANG-06.1-05", "that a layout is unknown", "unknown layout"),
     overlooks("cast_results", "LANG-06.1-05", "that a cast gives another layout than it says", "the result is"),
     turns_down("copies", "LANG-06.3-02", "materialized copies", "materialize = true"),
 ]
