@@ -31,7 +31,7 @@ def without(kind: str) -> Any:
 
 def told_once(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     answer = call(**given)
-    adapter.runtime.machine.memory.findings.clear()
+    adapter.runtime.machine.memory.findings._found.clear()
     return answer
 
 
