@@ -38,6 +38,7 @@ def test_nothing_counts_against_a_piece(piece, prefix, tmp_path):
     assert own == {line["case"] for line in lines if line["verdict"] == "pass"}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("piece", "clauses"),
     [

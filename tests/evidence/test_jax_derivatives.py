@@ -46,6 +46,7 @@ def compare(theirs: Callable[[Any], Any], model: Model, dtype: str) -> None:
         assert limit is not None and limit.holds(value), (finite(value), limit)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_elementary_functions(name: str, dtype: str) -> None:

@@ -122,6 +122,7 @@ BINARY = [
 SHAPES = [((3, 4), (3, 4)), ((3, 1), (1, 4)), ((), (3, 4)), ((2, 1, 4), (3, 1))]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
 @pytest.mark.parametrize(("expression", "function"), BINARY, ids=[case[0] for case in BINARY])
 def test_operators_and_their_broadcasting(

@@ -167,6 +167,7 @@ def test_the_harness_needs_no_hypothesis() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", [11, 12])
 def test_the_reference_is_without_findings(seed: int, capsys: pytest.CaptureFixture[str]) -> None:
     code = main(["fuzz", "--impl=reference", "--count=150", f"--seed={seed}"])

@@ -347,6 +347,7 @@ def test_a_keyword_of_no_case_names_one_that_is_near(expression: str, error: str
     assert error in str(raised.value)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "error"),

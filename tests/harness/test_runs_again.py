@@ -138,6 +138,7 @@ def test_a_list_that_nobody_reads_to_its_end_ends_quietly(twelve: Checkout, tmp_
     assert (done.returncode, done.stderr) == (141, "")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [["-x"], ["--maxfail=1"], ["-x", "-n", "2"]], ids=" ".join)
 def test_a_run_that_ends_with_the_first_failure_is_a_failure(run: Run, options: list[str]) -> None:
@@ -243,8 +244,8 @@ def test_the_report_of_another_run_is_not_resumed(run: Run) -> None:
 
 @pytest.mark.slow
 def test_hardships_change_no_verdict() -> None:
-    """Six hardships of `tests/soak.py`, over one file; all ten minutes with TESSERA_EVERY=1."""
-    sample = ["--hardships=6", "--seed=5", "--files=1", "conformance/ir/test_precedence.py"]
+    """Four hardships of `tests/soak.py`, over one file; all ten minutes with TESSERA_EVERY=1."""
+    sample = ["--hardships=4", "--seed=5", "--files=1", "conformance/ir/test_precedence.py"]
     amount = ["--minutes=10"] if os.environ.get("TESSERA_EVERY") == "1" else sample
     done = subprocess.run([sys.executable, str(SOAK), *amount], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -112,6 +112,7 @@ def run(checkout: Path, tmp_path: Path) -> Run:
     return run
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("options", "cases"),
     [
@@ -146,6 +147,7 @@ def test_a_choice_has_the_cases_that_meet_every_kind_of_it(choice: Choice, cases
     assert list(choice.of(INDEX, load_registry(clauses_directory()))) == cases
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("options", "cases"),
     [
@@ -249,6 +251,7 @@ def test_what_does_not_exist_is_an_error_of_one_line(choice: Choice, words: str)
     assert len(str(raised.value).splitlines()) == 1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("option", "words"),
     [

@@ -154,6 +154,7 @@ def test_another_level_runs_other_cases(shared_checkout):
     assert shared_checkout.run("--level=fast").verdicts()["judges-another-level"] == "fail"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("fake", "verdict"),
     [

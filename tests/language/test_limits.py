@@ -54,6 +54,7 @@ NESTINGS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("nesting", NESTINGS)
 @pytest.mark.parametrize("depth", [600, DEEP, 100_000])
 def test_what_is_nested_too_deep_is_refused(

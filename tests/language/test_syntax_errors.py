@@ -142,6 +142,7 @@ def line(place: int) -> int:
     return "".join(PIECES[: PLACES[place]]).count("\n") + 1
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("change", "usual", "whole"),
     [

@@ -131,6 +131,7 @@ def double_operands(rng: np.random.Generator) -> np.ndarray:
     )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", ["fp32", "fp64"])
 @pytest.mark.parametrize("name", [*DEFINITIONS, "pow"])
 def test_a_compiled_function_gives_the_same_bits_and_doubts_as_in_numpy(name, kind, rng, monkeypatch):

@@ -164,6 +164,7 @@ def test_a_session() -> None:
         client.close()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("encodings", "column"), [([], 22), (["utf-8"], 29), (["utf-32", "utf-16"], 19)])
 def test_columns_are_in_the_units_that_the_editor_asks_for(encodings: list[str], column: int) -> None:
     """Three characters outside the BMP, before an error of their line, are six units of UTF-16."""

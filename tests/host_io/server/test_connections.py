@@ -48,6 +48,7 @@ def test_many_requests_may_be_unanswered(served: Served, memory_write: Build) ->
     assert codes(answers) == [None] * 10_000
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("writes", [1, 2, 7, 100])
 def test_completions_do_not_depend_on_how_bytes_are_cut(
     serve: Callable[..., Served], memory_write: Build, writes: int

@@ -178,6 +178,7 @@ def verdicts(tmp_path: Path) -> Counter[str]:
     return Counter(line["verdict"] for line in read(tmp_path / "report.jsonl").observations)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("form", "files"), [pytest.param("unix", (), marks=pytest.mark.slow), ("tcp", QUICK)], ids=["unix", "tcp-part"]
 )
