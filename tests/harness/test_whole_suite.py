@@ -28,8 +28,6 @@ from tessera_conformance.strength.violation import load_violations
 from tessera_conformance.suite_run import SuiteRun, observation
 from tessera_conformance.transports.locate import locate
 
-# The real suite and the reference: the same verdicts and the same answers through every transport and order.
-
 ROOT = Path(__file__).resolve().parents[2]
 SERVED = f"rpc:{sys.executable} -m tessera_reference.cli serve"
 

@@ -15,8 +15,6 @@ import pytest
 from tessera_conformance import cases as locations
 from tessera_conformance.reports.journal import read
 
-# The metadata of the package: which Pythons install it, and which ones it is tested with.
-
 ROOT = Path(__file__).resolve().parents[2]
 TESTED = ["3.11", "3.12", "3.13"]
 
