@@ -307,6 +307,14 @@ def test_last_words_on_standard_output_are_kept(fake_session: OpenSession) -> No
     assert "BAD TERMINATION\nEXIT CODE: 9" in observation.stderr
 
 
+def test_an_end_between_two_calls_is_a_crash(fake_session: OpenSession) -> None:
+    session = fake_session("dies_between_calls")
+    assert isinstance(session.call(*PARSE), Unsupported)
+    fault = session.call(*PARSE)
+    assert isinstance(fault, Fault)
+    assert (fault.kind, "BAD TERMINATION\nEXIT CODE: 9" in fault.stderr) == ("crash", True)
+
+
 def test_a_hang_is_ended_at_its_deadline(fake_session: OpenSession) -> None:
     session = fake_session("hangs", deadline=0.3)
     for _ in range(2):

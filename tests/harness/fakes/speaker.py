@@ -129,6 +129,16 @@ def dies_with_last_words() -> None:
     converse(answer)
 
 
+def dies_between_calls() -> None:
+    """Answers a call, and then dies with a message on standard output."""
+
+    def answer(request: dict) -> None:
+        send(result(request, {"unsupported": {"feature": "life"}}) + "\nBAD TERMINATION\nEXIT CODE: 9")
+        sys.exit(9)
+
+    converse(answer)
+
+
 def floods_stderr() -> None:
     """Writes megabytes to standard error before each answer, which is fine."""
 

@@ -314,7 +314,10 @@ class _Process:
     def _refuse_unsolicited(self, method: str) -> None:
         self._read_available()
         if self._unread:
-            raise self._violation(f"an unsolicited message before {method}: {_excerpt(self._unread)}")
+            words = bytes(self._unread)
+            self._unread.clear()
+            self._refuse_last_words(method, words)
+            raise self._violation(f"an unsolicited message before {method}: {_excerpt(words)}")
 
     def _send(self, data: bytes, method: str, limit: float, deadline: float) -> None:
         view = memoryview(data)
