@@ -108,6 +108,14 @@ def test_the_published_matrix_has_every_violator(tmp_path: Path) -> None:
     }
 
 
+def test_every_violator_replaces_what_is_there() -> None:
+    """One that names an attribute which is gone would end a run of all."""
+    for violation in load_violations():
+        if not violation.missing and "native_vendor" not in violation.name:
+            with violation.broken():
+                pass
+
+
 # One verdict through every way: `pytest conformance` in a checkout and `tessera-conformance run` report the same.
 
 WAYS = {"pytest": ("pytest", "-q", "-p", "no:cacheprovider"), "run": ("tessera_conformance", "run")}

@@ -17,7 +17,7 @@ from tessera_reference.graph.reductions import MatMul, Softmax
 from tessera_reference.ir import attributes as ir_attributes
 from tessera_reference.ir import verifier
 from tessera_reference.ir import verifier as ir_profiles
-from tessera_reference.language import modules, scope, values
+from tessera_reference.language import modules, scope
 from tessera_reference.language.statements import Statements
 from tessera_reference.numerics import arithmetic
 from tessera_reference.numerics.array import Array
@@ -100,7 +100,7 @@ def profiles(name: str, clause: str, description: str, *arguments: str) -> Viola
         clause,
         description,
         make,
-        *((owner, "PROFILES", arguments) for owner in (ir_attributes, values, ir_profiles, modules)),
+        *((owner, "PROFILES", arguments) for owner in (ir_attributes, ir_profiles, modules)),
         name=name,
     )
 
