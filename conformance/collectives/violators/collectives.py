@@ -223,15 +223,6 @@ class OtherStatusForWire(CompilesOnce):
         return super().collectives_all_reduce(**call)
 
 
-@violates("RT-13-09", "refuses every wire under a deterministic policy, one that loses nothing too")
-class EveryWireRefused(CompilesOnce):
-    def collectives_all_reduce(self, *, wire: str | None = None, **call: Any) -> dict[str, Any]:
-        if wire is not None:
-            with statuses():
-                raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, "tessAllReduce", f"wire {wire}", "no wire")
-        return super().collectives_all_reduce(**call)
-
-
 @violates("RT-13-09", "compares wires by their bits")
 class WiresByWidth(CompilesOnce):
     def collectives_all_reduce(self, *, wire: str | None = None, **call: Any) -> dict[str, Any]:
