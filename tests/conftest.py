@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import zlib
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -69,24 +69,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     slow = {item for item in items if item.get_closest_marker("slow")}
     kept = items[:] if config.getoption("--slow") else [item for item in items if item not in slow]
     if selects_nothing(config):
-        kept = without_repeats(config, kept) if config.getoption("--slow") else quick_selection(kept)
+        kept = sampled_parameters(config, kept) if config.getoption("--slow") else quick_selection(kept)
     kept.sort(key=lambda item: item not in slow)  # first, so that processes that share the tests end together
-    if len(kept) < len(items):
-        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
-        items[:] = kept
+    if left_out := {*items} - {*kept}:
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+    items[:] = kept
 
 
-def without_repeats(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Item]:
-    """Return the items without those that the mark `sampled` of their function leaves out."""
-    functions: dict[str, list[pytest.Item]] = defaultdict(list)
+def sampled_parameters(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Item]:
+    """Return the items, of a function marked `sampled(n)` one in n."""
+    places: Counter[str] = Counter()
+    kept = []
     for item in items:
-        functions[item.nodeid.partition("[")[0]].append(item)
-    left_out: set[pytest.Item] = set()
-    for parameters in functions.values():
-        mark = parameters[0].get_closest_marker("sampled")
-        if mark is not None:
-            left_out |= {*parameters} - {*parameters[:: taken(config, *mark.args)]}
-    return [item for item in items if item not in left_out]
+        function, mark = item.nodeid.partition("[")[0], item.get_closest_marker("sampled")
+        if mark is None or places[function] % taken(config, *mark.args) == 0:
+            kept.append(item)
+        places[function] += 1
+    return kept
 
 
 def taken(config: pytest.Config, usual: int) -> int:

@@ -68,7 +68,7 @@ def test_deadlocks_are_reported_alike(name: str) -> None:
 
 @pytest.mark.parametrize("target", [SIMULATOR, HOST_GRAPH])
 def test_an_error_of_a_process_ends_a_run_on_the_device(target: str) -> None:
-    """Where the host builds the whole graph of tasks, no instant comes after it."""
+    """The host may build the whole graph of tasks at one instant, after which no other one comes."""
     program = Program("p")
     kernel, zero = program.kernel("k", cycles=3, by="scalar"), program.symbol("zero", 0)
     with program.process("p"):
