@@ -127,6 +127,13 @@ RESOURCES = [
     ),
     measuring("one_less", "LANG-06.2-03", "leaves a byte free", "shared_bytes", lambda nest: shared_bytes(nest) + 1),
     measuring(
+        "products_alone",
+        "LANG-06.2-03",
+        "counts shared memory of products alone",
+        "shared_bytes",
+        lambda nest: shared_bytes(nest) * (nest.lead.operation.short_name == "matmul"),
+    ),
+    measuring(
         "first_operand",
         "LANG-06.2-03",
         "counts shared memory of the first operand alone of other operations",
