@@ -2,9 +2,9 @@
 
     python -m conformance.adapters.survey reports/probes
 
-Each implementation whose library can be imported gets a folder with `README.md` and `findings.json`. Times, host and
-paths are left out, so that the same libraries on the same kind of processor give the same files. Without arguments
-after the folder all are probed; names choose some: `... reports/probes numpy jax`.
+Each implementation whose library can be imported gets a folder with `README.md`, `findings.json` and one drawing for
+each tree. Times, host and paths are left out, so that the same libraries on the same kind of processor give the same
+files. Without arguments after the folder all are probed; names choose some: `... reports/probes numpy jax`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from tessera_conformance.probe import CannotProbe, Subject, probe
-from tessera_conformance.probe.commands import Row, as_markdown, as_table, probe_algorithms
+from tessera_conformance.probe import CannotProbe, Finding, Subject, probe
+from tessera_conformance.probe.commands import Row, as_markdown, as_table, draw, name_of, probe_algorithms
 from tessera_conformance.reports.publish import write_text
 from tessera_conformance.session import Session
 from tessera_conformance.transports.locate import locate
@@ -46,6 +46,8 @@ INTERESTING_FLAGS = ("avx2", "fma", "f16c", "avx512f", "avx512_bf16", "avx512_fp
 def survey(implementation: str, directory: Path) -> None:
     """Probe one implementation and write what is found."""
     directory.mkdir(parents=True, exist_ok=True)
+    for old in directory.glob("*.svg"):
+        old.unlink()
     session = Session(locate(implementation), deadline=120.0)
     sections, findings, version = [], [], ""
     rows: list[Row] = []
@@ -59,7 +61,7 @@ def survey(implementation: str, directory: Path) -> None:
             print(f"  {subject}: {finding.pattern}", file=sys.stderr)
             version = finding.implementation
             findings.append(finding.to_json())
-            sections.append(as_markdown(finding))
+            sections.append(as_markdown(finding, _drawn(finding, directory)))
         rows = _algorithms(session)
     finally:
         session.close()
@@ -80,6 +82,14 @@ def _algorithms(session: Session) -> list[Row]:
     except CannotProbe as reason:
         print(f"  algorithms: {str(reason).splitlines()[0]}", file=sys.stderr)
         return []
+
+
+def _drawn(finding: Finding, directory: Path) -> str | None:
+    if finding.tree is None:
+        return None
+    name = f"{name_of(finding.subject)}.svg"
+    write_text(directory / name, draw(finding))
+    return name
 
 
 def _environment() -> dict[str, Any]:

@@ -109,12 +109,12 @@ def test_a_malformed_file_is_refused(tmp_path: Path, text: str) -> None:
         Declarations(path)
 
 
-def test_the_command_prints_the_table_and_writes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "algorithms.json"
-    assert main(["probe", "--algorithms", "--ranks=1,3", "--dtype=bf16", f"--json={file}"]) == 0
+def test_the_command_prints_the_table_and_writes_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["probe", "--algorithms", "--ranks=1,3", "--dtype=bf16", f"--report={tmp_path}"]) == 0
     told = capsys.readouterr().out
     assert "| 3 | `ring` | deterministic | 0 to 1 | `(0 (1 2))` | ring(1): `(0 (1 2))` | agrees |" in told
-    rows = json.loads(file.read_text())
+    assert (tmp_path / "algorithms.md").read_text() == told
+    rows = json.loads((tmp_path / "algorithms.json").read_text())
     assert {row["algorithm"] for row in rows} == set(ALGORITHMS)
     assert {row["verdict"] for row in rows} == {"agrees"}
 
@@ -184,11 +184,18 @@ def test_exit_codes(factory: str, code: int, fakes_directory: Path, capsys: pyte
     assert told.err == ""
 
 
-def test_the_finding_as_json(fakes_directory: Path, tmp_path: Path) -> None:
-    assert run("--impl=py:known_orders:make_liar", f"--json={tmp_path / 'f.json'}") == 1
+def test_files(fakes_directory: Path, tmp_path: Path) -> None:
+    options = [f"--json={tmp_path / 'f.json'}", f"--svg={tmp_path / 'f.svg'}", f"--report={tmp_path / 'all'}"]
+    assert run("--impl=py:known_orders:make_liar", *options) == 1
     actual = json.loads((tmp_path / "f.json").read_text())
     assert (actual["verdict"], actual["departures"][0]["aspect"]) == ("differs", "order")
     assert actual["tree"].startswith("((((")
+    assert (tmp_path / "f.svg").read_text().startswith("<svg")
+    assert sorted(path.name for path in (tmp_path / "all").iterdir()) == [
+        "sum-24-fp32.json",
+        "sum-24-fp32.md",
+        "sum-24-fp32.svg",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from tessera_conformance.arithmetic import FOLD, PAIRWISE, NodeArithmetic, Tree
 from tessera_conformance.probe import Finding, Subject
+from tessera_conformance.probe.commands import drawing
 
 
 def subject(terms: int, dtype: str = "fp32") -> Subject:
@@ -148,3 +150,17 @@ def test_arithmetics_of_a_fold(
         assert actual.arithmetic.alike == ()
     assert actual.seen is not None
     assert actual.seen.start == ("+0" if name != "wide_products" else "none")
+
+
+@pytest.mark.parametrize("tree", [FOLD.over(2), PAIRWISE.over(64), FOLD.over(64), PAIRWISE.over(1000), FOLD.over(4096)])
+def test_drawings_are_well_formed_and_bounded(tree: Tree) -> None:
+    text = drawing(tree, "a < b & c")
+    root = ElementTree.fromstring(text)
+    shapes = [element.tag.rpartition("}")[2] for element in root.iter()]
+    assert len(text) < 60_000
+    if tree.leaves <= 64:
+        assert shapes.count("polygon") == 0
+        assert shapes.count("circle") == tree.leaves - 1
+    else:
+        assert shapes.count("polygon") > 0
+    assert shapes.count("line") <= 144

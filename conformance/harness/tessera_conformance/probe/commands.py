@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from html import escape
 from itertools import groupby
 from math import prod
 from pathlib import Path
@@ -40,7 +41,167 @@ from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import FORMS, locate
 from tessera_conformance.vectors import load
 
-# What a probe found, as text, Markdown and JSON.
+# A tree as SVG: leaves in a row, nodes above their children by depth, large subtrees as triangles.
+#
+# The drawing scales with the page, carries its own colours for light and dark, and needs nothing from outside.
+
+
+MOST_DRAWN = 72
+"""Leaves and triangles in one drawing."""
+COLUMN, ROW, MARGIN, TITLE = 22.0, 26.0, 18.0, 44.0
+TALLEST = 900.0
+
+STYLE = (
+    "text{font:11px ui-monospace,monospace;fill:#222}.t{font-size:13px}line{stroke:#667;stroke-width:1.2}"
+    "circle{fill:#3566a8}.n{fill:#b3541e}polygon{fill:#3566a833;stroke:#3566a8}rect{fill:#fff}"
+    "@media(prefers-color-scheme:dark){text{fill:#ddd}line{stroke:#99a}rect{fill:#16181c}circle{fill:#7fb0f0}"
+    ".n{fill:#f0a060}polygon{fill:#7fb0f033;stroke:#7fb0f0}}"
+)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A subtree on its way into the drawing: its children, its leaves and its height."""
+
+    children: tuple[_Part, ...]
+    leaf: str
+    leaves: int
+    first: int
+    last: int
+    height: int
+
+
+def drawing(tree: Tree, title: str) -> str:
+    """The whole SVG document."""
+    root = _part(tree)
+    closed = _closed(root)
+    height = _height(root, closed)
+    row = min(ROW, TALLEST / max(height, 1))
+    shapes: list[str] = []
+    width = _drawn(root, closed, row, height, shapes)
+    wide, tall = max(2 * MARGIN + width, 8.0 * len(title) + 2 * MARGIN), TITLE + height * row + 3 * MARGIN
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide:.0f} {tall:.0f}" width="{wide:.0f}" '
+            f'height="{tall:.0f}" role="img">',
+            f"<title>{escape(title)}</title>",
+            f"<style>{STYLE}</style>",
+            f'<rect width="{wide:.0f}" height="{tall:.0f}"/>',
+            f'<text class="t" x="{MARGIN:.0f}" y="24">{escape(title)}</text>',
+            *shapes,
+            "</svg>",
+            "",
+        ]
+    )
+
+
+def _part(tree: Tree) -> _Part:
+    def leaf(step: int) -> _Part:
+        number = max(step, 0)
+        return _Part((), "c" if step < 0 else str(step), 1, number, number, 0)
+
+    def node(children: list[_Part]) -> _Part:
+        leaves = sum(child.leaves for child in children)
+        first, last = min(child.first for child in children), max(child.last for child in children)
+        return _Part(tuple(children), "", leaves, first, last, 1 + max(child.height for child in children))
+
+    return tree.folded(leaf, node)
+
+
+def _closed(root: _Part) -> set[int]:
+    """Return the subtrees that become triangles: the largest are opened first, until the drawing is full."""
+    count, closed = 1, {id(root)}
+    waiting = [root]
+    while waiting:
+        part = max(waiting, key=lambda candidate: candidate.leaves)
+        waiting.remove(part)
+        if not part.children:
+            closed.discard(id(part))
+        elif count + len(part.children) - 1 <= MOST_DRAWN:
+            count += len(part.children) - 1
+            closed.discard(id(part))
+            closed |= {id(child) for child in part.children}
+            waiting += part.children
+    return closed
+
+
+def _height(root: _Part, closed: set[int]) -> int:
+    heights: dict[int, int] = {}
+    for part in _postfix(root, closed):
+        heights[id(part)] = _level(part, closed, heights)
+    return heights[id(root)]
+
+
+def _level(part: _Part, closed: set[int], heights: dict[int, int]) -> int:
+    """Rows above the base line: a leaf is on it, a triangle is one row high."""
+    if id(part) in closed or not part.children:
+        return 1 if part.children else 0
+    return 1 + max(heights[id(child)] for child in part.children)
+
+
+def _drawn(root: _Part, closed: set[int], row: float, height: int, shapes: list[str]) -> float:
+    """Draw every part; the width that was needed."""
+    places: dict[int, tuple[float, float]] = {}
+    heights: dict[int, int] = {}
+    next_column = MARGIN
+    base = TITLE + height * row
+    column = max(COLUMN, 7.0 * len(str(root.last)) + 6)
+    for part in _postfix(root, closed):
+        heights[id(part)] = _level(part, closed, heights)
+        y = base - heights[id(part)] * row
+        if part.children and id(part) not in closed:
+            inside = [places[id(child)] for child in part.children]
+            place = (sum(x for x, _ in inside) / len(inside), y)
+            shapes += [_line(place, child) for child in inside]
+            shapes.append(_node(place, part))
+        else:
+            width = column * (2.6 if part.children else 1)
+            place = (next_column + width / 2, y)
+            shapes += _triangle(place, base, part) if part.children else _leaf(place, part)
+            next_column += width
+        places[id(part)] = place
+    return next_column - MARGIN
+
+
+def _postfix(root: _Part, closed: set[int]) -> list[_Part]:
+    """Return the drawn parts, children before parents, from left to right."""
+    order: list[_Part] = []
+    waiting: list[tuple[_Part, bool]] = [(root, False)]
+    while waiting:
+        part, done = waiting.pop()
+        if done or id(part) in closed or not part.children:
+            order.append(part)
+        else:
+            waiting.append((part, True))
+            waiting += [(child, False) for child in reversed(part.children)]
+    return order
+
+
+def _line(one: tuple[float, float], other: tuple[float, float]) -> str:
+    return f'<line x1="{one[0]:.1f}" y1="{one[1]:.1f}" x2="{other[0]:.1f}" y2="{other[1]:.1f}"/>'
+
+
+def _node(place: tuple[float, float], part: _Part) -> str:
+    fused = len(part.children) > 2
+    label = f"{len(part.children)} terms at once, {part.leaves} leaves" if fused else f"{part.leaves} leaves"
+    mark = ' class="n"' if fused else ""
+    x, y = place
+    return f'<circle{mark} cx="{x:.1f}" cy="{y:.1f}" r="{4.5 if fused else 3}"><title>{label}</title></circle>'
+
+
+def _leaf(place: tuple[float, float], part: _Part) -> list[str]:
+    return [f'<text x="{place[0]:.1f}" y="{place[1] + 14:.1f}" text-anchor="middle">{part.leaf}</text>']
+
+
+def _triangle(place: tuple[float, float], base: float, part: _Part) -> list[str]:
+    x, y = place
+    corners = f"{x:.1f},{y:.1f} {x - COLUMN * 0.9:.1f},{base:.1f} {x + COLUMN * 0.9:.1f},{base:.1f}"
+    whole = part.last - part.first + 1 == part.leaves
+    label = f"{part.first}-{part.last}" if whole else f"{part.leaves} leaves"
+    return [
+        f'<polygon points="{corners}"><title>{part.leaves} leaves, depth {part.height}</title></polygon>',
+        f'<text x="{x:.1f}" y="{base + 14:.1f}" text-anchor="middle">{label}</text>',
+    ]
 
 
 LONGEST_WITNESS = 400
@@ -55,10 +216,12 @@ def as_text(finding: Finding) -> str:
     return "\n".join(lines) + "\n"
 
 
-def as_markdown(finding: Finding) -> str:
-    """A section about one finding."""
+def as_markdown(finding: Finding, drawing: str | None) -> str:
+    """A section about one finding; `drawing` is the name of its SVG file."""
     lines = [f"### {finding.subject}", ""]
     lines += [f"- **{name}**: {_code(name, value)}" for name, value in _facts(finding) if name != "time"]
+    if drawing is not None:
+        lines += ["", f"![the order of {finding.subject}]({drawing})"]
     return "\n".join([*lines, ""])
 
 
@@ -464,6 +627,8 @@ def configure_probe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of pivots and random terms (default: 0)")
     parser.add_argument("--deadline", type=float, default=30.0, metavar="SECONDS", help="for each call (default: 30)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the finding as JSON")
+    parser.add_argument("--svg", type=Path, metavar="FILE", help="draw the tree")
+    parser.add_argument("--report", type=Path, metavar="DIR", help="write Markdown, JSON and drawing into a folder")
     parser.add_argument(
         "--write",
         type=Path,
@@ -482,7 +647,7 @@ def configure_probe(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Probe, print the finding, and write it as JSON where that is asked for."""
+    """Probe, print the finding, and write the files requested."""
     if arguments.algorithms:
         return _run_algorithms(arguments)
     if arguments.write:
@@ -497,6 +662,10 @@ def run(arguments: argparse.Namespace) -> int:
     sys.stdout.write(as_text(finding))
     if arguments.json:
         write_text(arguments.json, as_json(finding))
+    if arguments.svg:
+        write_text(arguments.svg, draw(finding))
+    if arguments.report:
+        write_finding(finding, arguments.report)
     return 1 if finding.verdict == "differs" else 0
 
 
@@ -523,7 +692,7 @@ def _write_declaration(arguments: argparse.Namespace) -> int:
 
 
 def _run_algorithms(arguments: argparse.Namespace) -> int:
-    """Probe the algorithms of all_reduce, print their table, and write it as JSON where that is asked for."""
+    """Probe the algorithms of all_reduce, print their table, and write the files requested."""
     session = Session(locate(arguments.impl), arguments.deadline)
     try:
         rows = probe_algorithms(session, arguments.dtype, arguments.ranks)
@@ -531,8 +700,42 @@ def _run_algorithms(arguments: argparse.Namespace) -> int:
         session.close()
     sys.stdout.write(as_table(rows))
     if arguments.json:
-        write_text(arguments.json, json.dumps([row.to_json() for row in rows], indent=1) + "\n")
+        write_text(arguments.json, algorithms_json(rows))
+    if arguments.report:
+        arguments.report.mkdir(parents=True, exist_ok=True)
+        write_text(arguments.report / "algorithms.json", algorithms_json(rows))
+        write_text(arguments.report / "algorithms.md", as_table(rows))
     return 1 if any(row.verdict == "differs" for row in rows) else 0
+
+
+def algorithms_json(rows: Sequence[Row]) -> str:
+    """The rows of the algorithms for machines."""
+    return json.dumps([row.to_json() for row in rows], indent=1) + "\n"
+
+
+def draw(finding: Finding) -> str:
+    """The tree as SVG. Raises `CannotProbe`: there is no tree to draw."""
+    if finding.tree is None:
+        raise CannotProbe(f"{finding.subject}: no tree to draw: {finding.evidence}")
+    return drawing(finding.tree, f"{finding.implementation}: {finding.subject}: {finding.pattern}")
+
+
+def write_finding(finding: Finding, directory: Path) -> str:
+    """Write JSON, Markdown and, where there is a tree, its drawing; the name they share."""
+    directory.mkdir(parents=True, exist_ok=True)
+    name = name_of(finding.subject)
+    write_text(directory / f"{name}.json", as_json(finding))
+    if finding.tree is not None:
+        write_text(directory / f"{name}.svg", draw(finding))
+    image = f"{name}.svg" if finding.tree is not None else None
+    write_text(directory / f"{name}.md", as_markdown(finding, image))
+    return name
+
+
+def name_of(subject: Subject) -> str:
+    """A file name for what is known of a subject."""
+    parts = [subject.operation.replace("_", "-"), "x".join(map(str, subject.shape)), subject.dtype]
+    return "-".join(parts)
 
 
 def extents(text: str) -> tuple[int, ...]:

@@ -62,8 +62,8 @@ def open_points(registry: Registry) -> list[OpenPoints]:
     for key, document in registry.documents.items():
         sections = [section for owner, section in {**rows, **untestable} if owner == key]
         for section in sorted(sections, key=_order_in(document, registry)):
-            place, title = (key, section), document.sections.get(section, "")
-            points.append(OpenPoints(*place, title, tuple(rows.get(place, ())), tuple(untestable.get(place, ()))))
+            found, undecided = (tuple(table.get((key, section), ())) for table in (rows, untestable))
+            points.append(OpenPoints(key, section, document.sections.get(section, ""), found, undecided))
     return points
 
 
