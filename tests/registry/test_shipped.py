@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import ast
 import collections
-import fnmatch
 import re
 from collections.abc import Iterator
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
 
 from tessera_conformance import cases
 from tessera_conformance.cases import clauses_directory, suite_directory
-from tessera_conformance.documents import read_file
 from tessera_conformance.interface import interface
 from tessera_conformance.plugin import CASE
 from tessera_conformance.registry import UnknownClause, load, load_registry
@@ -46,23 +43,6 @@ def test_the_testable_musts(registry):
     ]
     core = [clause for clause in testable if clause.profile == "core"]
     assert (len(testable), len(core)) == (768, 686)
-
-
-def test_every_core_must_has_a_case_without_a_feature_or_a_reason(registry):
-    """`featured.toml` has the reasons; a pattern of it that explains no clause is out of date."""
-    content = read_file(DIRECTORY / "featured.toml")
-    assert load.schema_violations("featured.toml", content) == []
-    needs: dict[str, list[set[str]]] = {}
-    for case in case_index().values():
-        features = {*case.features, *(registry.clauses[name].feature for name in case.clauses)} - {"core"}
-        for name in case.clauses:
-            needs.setdefault(name, []).append(features)
-    musts = [clause for clause in registry.clauses.values() if clause.active and clause.testable]
-    core = [clause.id for clause in musts if clause.level == "MUST" and clause.feature == "core"]
-    featured = [name for name in core if name in needs and all(needs[name])]
-    patterns = [pattern for row in content["featured"] for pattern in row["clauses"]]
-    assert [name for name in featured if not any(fnmatchcase(name, pattern) for pattern in patterns)] == []
-    assert [pattern for pattern in patterns if not fnmatch.filter(featured, pattern)] == []
 
 
 def test_it_has_no_problems():

@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from tessera_conformance import cases as locations
 from tessera_conformance.cases import SuiteNotCollected, clauses_directory, schemas_directory
+from tessera_conformance.documents import NoDocument
 from tessera_conformance.interface.declarations import Interface, interface, page_with_tables, schema_text
 from tessera_conformance.registry import load
+from tessera_conformance.registry.annotate import Knowledge, Run, annotated, document_page, feedback, first_page
 from tessera_conformance.registry.cases import (
     Coverage,
     Tally,
@@ -23,13 +25,14 @@ from tessera_conformance.registry.cases import (
     wrong_tags,
 )
 from tessera_conformance.registry.errors import RegistryError, UntestedClause
-from tessera_conformance.registry.feedback import feedback
 from tessera_conformance.registry.load import examine, load_registry
 from tessera_conformance.registry.model import AREAS, DOCUMENTS, LEVELS, VERIFICATIONS, Clause, Registry, features
-from tessera_conformance.reports.causes import clause_results
+from tessera_conformance.reports.causes import OUTCOME_WORDS, clause_results
 from tessera_conformance.reports.claim import JUDGED
-from tessera_conformance.reports.journal import UnreadableReport, read, report_in
+from tessera_conformance.reports.journal import Report, UnreadableReport, read, report_in
 from tessera_conformance.reports.publish import write_text
+from tessera_conformance.reports.weaknesses import FILE_NAME, RULES, Reasons, facts_of, facts_of_index, weaknesses
+from tessera_conformance.reports.wording import implementation_name
 from tessera_conformance.terminal import (
     UNANSWERABLE,
     Handler,
@@ -40,13 +43,14 @@ from tessera_conformance.terminal import (
     reporting_errors,
 )
 
-# The command line `tessera-conformance clauses`: list, show, check, lock, coverage, feedback.
+# The command line `tessera-conformance clauses`: list, show, check, lock, coverage, weaknesses, annotate, feedback.
 #
 # Exit codes: 0 on success, 1 if the registry or its tests have problems, 2 if the command cannot answer (an unknown
 # id, an unreadable directory). Every problem is printed with its place and its remedy.
 
 
 SOUND, PROBLEMS = 0, 1
+FEEDBACK = "spec-feedback.md"
 
 
 def configure_clauses(parser: argparse.ArgumentParser) -> None:
@@ -74,6 +78,17 @@ def configure_clauses(parser: argparse.ArgumentParser) -> None:
     counting.add_argument("--json", action="store_true", help="print a JSON object")
     report_help = "count beside them the clauses that this run has judged: a report.jsonl, packed or not, or its folder"
     counting.add_argument("--report", type=Path, metavar="PATH", help=report_help)
+    marking = _add(actions, "weaknesses", "mark clauses whose cases may let a wrong implementation pass", mark)
+    evidence_help = "a run with --evidence=all: report.jsonl or its folder; repeatable. Without one: features alone"
+    marking.add_argument("--report", type=Path, metavar="PATH", action="append", default=[], help=evidence_help)
+    marking.add_argument("--facts", action="store_true", help="print what the cases of each clause ask and judge")
+    annotating = _add(
+        actions, "annotate", "write the specifications as pages, with all that is known of them", annotate
+    )
+    annotating.add_argument("--specs", type=Path, metavar="DIR", required=True, help="the texts of the specifications")
+    verdicts_help = "show the verdicts of this run beside the clauses; may be given again"
+    annotating.add_argument("--report", type=Path, metavar="PATH", action="append", default=[], help=verdicts_help)
+    annotating.add_argument("--output", type=Path, metavar="DIR", required=True, help="the folder for the pages")
     telling = _add(actions, "feedback", "list what the specifications leave open, for their authors", print_feedback)
     telling.add_argument("--output", type=Path, metavar="FILE", help="write it to a file instead of printing it")
 
@@ -81,7 +96,8 @@ def configure_clauses(parser: argparse.ArgumentParser) -> None:
 def _add(actions: Subparsers, name: str, help_text: str, handler: Handler) -> argparse.ArgumentParser:
     parser = actions.add_parser(name, help=help_text, description=help_text)
     parser.add_argument("--registry", type=Path, metavar="DIR", help="the registry (default: this suite's own)")
-    parser.set_defaults(handler=reporting_errors(handler, RegistryError, SuiteNotCollected, UnreadableReport))
+    errors = (RegistryError, SuiteNotCollected, UnreadableReport, NoDocument)
+    parser.set_defaults(handler=reporting_errors(handler, *errors))
     return parser
 
 
@@ -217,11 +233,72 @@ def report(args: argparse.Namespace) -> int:
 
 
 def _judged(path: Path, registry: Registry) -> set[str]:
-    """The clauses that a run has judged. Raises `UnreadableReport`, also for a report that is not valid."""
+    """The clauses that a run has judged. Raises `UnreadableReport`."""
+    results = clause_results(_whole_report(path), registry)
+    return {name for name, found in results.items() if found.outcome in JUDGED}
+
+
+def _whole_report(path: Path) -> Report:
+    """The report of a path. Raises `UnreadableReport`, also for one that is not valid."""
     report = read(report_in(path))
     if report.problem is not None:
         raise UnreadableReport(f"{report.path}: {report.problem}")
-    return {name for name, found in clause_results(report, registry).items() if found.outcome in JUDGED}
+    return report
+
+
+def mark(args: argparse.Namespace) -> int:
+    """Print the marks of the rules without a reason, and entries of the list that explain none; fail on either."""
+    directory = _directory(args)
+    registry, reasons = load_registry(directory), Reasons.read(directory)
+    whole = bool(args.report)
+    facts = facts_of(registry, map(report_in, args.report)) if whole else facts_of_index(registry, case_index())
+    if args.facts:
+        for name, fact in facts.items():
+            print(f"{name:<19} {fact}")
+    marks = list(weaknesses(registry, facts, reasons))
+    unexplained = [weakness for weakness in marks if not weakness.reason]
+    for weakness in unexplained:
+        print(f"{weakness.clause:<19} {weakness.rule:<11} {weakness.what}")
+    idle = reasons.idle(marks, RULES if whole else ("feature",))
+    for entry in idle:
+        print(f"{FILE_NAME}: {entry}: explains no mark; take it out")
+    print(f"{len(marks)} marks, {len(unexplained)} without a reason; {len(idle)} entries explain none")
+    return PROBLEMS if unexplained or idle else SOUND
+
+
+def annotate(args: argparse.Namespace) -> int:
+    """Write the pages and the feedback; write nothing where the texts are not those that the registry was made from."""
+    registry = load_registry(_directory(args))
+    specifications, missing = load.read_specifications(registry.documents.values(), args.specs)
+    problems = [*missing, *load.changed_sources(registry, specifications)]
+    if problems:
+        print_problems(problems)
+        return PROBLEMS
+    runs = _runs(args.report, registry)
+    cases = coverage(registry, cases_by_clause(case_index())).cases
+    knowledge = Knowledge(registry, cases, naming_tests(locations.suite_directory()), runs)
+    documents = {key: annotated(registry.documents[key], text, knowledge) for key, text in specifications.items()}
+    args.output.mkdir(parents=True, exist_ok=True)
+    write_text(args.output / "index.html", first_page(documents, knowledge))
+    for key, passages in documents.items():
+        write_text(args.output / f"{key}.html", document_page(registry.documents[key], passages, knowledge))
+    write_text(args.output / FEEDBACK, feedback(registry, knowledge.tests))
+    print(f"{args.output}: index.html, a page for each of {len(documents)} documents, {FEEDBACK}")
+    return SOUND
+
+
+def _runs(paths: Sequence[Path], registry: Registry) -> list[Run]:
+    """Return each report's results under the name of its implementation, and its path where a name is there already."""
+    runs: list[Run] = []
+    for path in paths:
+        report = _whole_report(path)
+        name = implementation_name(report)
+        if name in {run.name for run in runs}:
+            name = f"{name} ({path})"
+        outcomes = {name: OUTCOME_WORDS[found.outcome] for name, found in clause_results(report, registry).items()}
+        verdicts = {line["case"]: line["verdict"] for line in report.observed}
+        runs.append(Run(name, outcomes, verdicts))
+    return runs
 
 
 def print_feedback(args: argparse.Namespace) -> int:

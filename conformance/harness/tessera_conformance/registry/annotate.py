@@ -1,0 +1,586 @@
+"""The specifications with all that the suite knows of them, as HTML, and feedback to their authors as Markdown."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from itertools import groupby
+from pathlib import Path
+from typing import Literal
+
+from tessera_conformance.registry.load import Specification
+from tessera_conformance.registry.model import (
+    INTERPRETATION_ID,
+    LEVELS,
+    Clause,
+    Document,
+    Gap,
+    Interpretation,
+    Level,
+    Registry,
+)
+
+# A sentence for the specification, proposed from the decision of an interpretation.
+#
+# `wording` of the row is the proposal. A row without it has its decision, where that speaks of the specification
+# alone: what it says of this suite, its extensions and the reference is no text for the authors.
+
+
+_CROSS_REFERENCE = re.compile(rf" \({INTERPRETATION_ID.pattern}\)")
+_OURS = re.compile(
+    r"\b(assert(s|ed)|suites?|harness|reference|extension|adapters?|feature|judged|tessx\w+|"
+    r"fault plan|claim(s|ed)|fixture|untestable|editorial)\b",
+    re.IGNORECASE,
+)
+
+
+def proposed_wording(row: Interpretation) -> str | None:
+    """The sentences that could be in the section; None where the decision has none for it."""
+    decision = _CROSS_REFERENCE.sub("", row.decision)
+    ours = _OURS.search(decision) or INTERPRETATION_ID.search(decision)
+    return row.wording or (None if ours else decision)
+
+
+# The specifications with all that the suite knows of them: clauses, interpretations, tests and verdicts by line.
+#
+# `annotated` joins the text of a document with the registry and gives its passages, each a run of lines of which the
+# same clauses speak. `sections_of` and `open_points` need no text: the feedback to the authors is made from them, and
+# quotes nothing. `annotated_page` and `feedback` show these values.
+
+
+Mark = Literal["contradiction", "example", "silence", "untestable"]
+MARKS: Mapping[Mark, str] = {
+    "contradiction": "contradictory",
+    "example": "sample against the text",
+    "silence": "silent",
+    "untestable": "not testable",
+}
+"""Each mark of a passage in words, the gravest first."""
+
+_HEADING = re.compile(r"#{1,6} ")
+_FENCE = re.compile(r"\s*```")
+_RANGE_OF_SECTIONS = re.compile(r"-.*")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One report: the outcome of each clause in words, and the verdict of each case."""
+
+    name: str
+    outcomes: Mapping[str, str]
+    verdicts: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """Facts beside the text: the registry, the cases of each clause, tests that name interpretations, runs."""
+
+    registry: Registry
+    cases: Mapping[str, Sequence[str]]
+    tests: Mapping[str, Sequence[str]]
+    runs: Sequence[Run] = ()
+
+    @cached_property
+    def of_clause(self) -> Mapping[str, tuple[Interpretation, ...]]:
+        """The active interpretations that each clause depends on."""
+        rows_of: dict[str, tuple[Interpretation, ...]] = {}
+        for row in self.registry.interpretations.values():
+            for clause in row.affects if row.active else ():
+                rows_of[clause] = (*rows_of.get(clause, ()), row)
+        return rows_of
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section that has clauses or interpretations; `first` is its first line with a clause, 0 where it has none."""
+
+    document: str
+    id: str
+    title: str
+    first: int
+
+    @property
+    def anchor(self) -> str:
+        """The name of its place on the page of its document."""
+        return f"section-{self.id}"
+
+
+@dataclass(frozen=True)
+class Passage:
+    """Lines with the same clauses, with the text beside them.
+
+    `clauses` are all clauses of the lines, `begins` those of them that are shown here, at their first line.
+    `gaps` are the interpretations shown here: at the first passage of a clause that depends on them, or at the head of
+    their section. `sections` begin here.
+    """
+
+    first: int
+    text: tuple[str, ...]
+    sections: tuple[Section, ...]
+    clauses: tuple[Clause, ...]
+    begins: tuple[Clause, ...]
+    gaps: tuple[Interpretation, ...]
+    marks: tuple[Mark, ...]
+
+    @property
+    def level(self) -> Level | None:
+        """The strongest level of the clauses of the lines."""
+        return min((clause.level for clause in self.clauses), key=LEVELS.index, default=None)
+
+
+def annotated(document: Document, text: Specification, knowledge: Knowledge) -> list[Passage]:
+    """The passages of a document, which are all of its lines, in order."""
+    clauses = [clause for clause in knowledge.registry.clauses_of(document.key) if clause.active]
+    heads = _heads(document, text, knowledge.registry)
+    speaking: dict[int, list[Clause]] = {}
+    for clause in clauses:
+        for line in range(clause.lines[0], clause.lines[1] + 1):
+            speaking.setdefault(line, []).append(clause)
+
+    def key(line: int) -> tuple[object, ...]:
+        return (
+            max((head for head in heads if head <= line), default=0),
+            *(clause.id for clause in speaking.get(line, ())),
+        )
+
+    places = _places_of_gaps(document, knowledge, heads)
+    passages: list[Passage] = []
+    shown: set[str] = set()
+    for lines in _runs(range(1, len(text.lines) + 1), key):
+        here = tuple(speaking.get(lines[0], ()))
+        begins = tuple(clause for clause in here if clause.id not in shown)
+        shown.update(clause.id for clause in begins)
+        gaps = tuple(row for row in places if lines[0] <= places[row] <= lines[-1])
+        marks = _marks(here, gaps, knowledge)
+        sections = tuple(heads[lines[0]]) if lines[0] in heads else ()
+        passages.append(Passage(lines[0], tuple(text.span(lines[0], lines[-1])), sections, here, begins, gaps, marks))
+    return passages
+
+
+def _runs(lines: range, key: Callable[[int], object]) -> Iterator[list[int]]:
+    for _, run in groupby(lines, key):
+        yield list(run)
+
+
+def _heads(document: Document, text: Specification, registry: Registry) -> dict[int, list[Section]]:
+    """The sections of a document by the line of their heading: the last heading before their first clause."""
+    headings, fenced = [1], False
+    for number, line in enumerate(text.lines, start=1):
+        fenced ^= bool(_FENCE.match(line))
+        if not fenced and _HEADING.match(line):
+            headings.append(number)
+    heads: dict[int, list[Section]] = {}
+    for section in sections_of(registry)[document.key]:
+        if section.first:
+            heads.setdefault(max(line for line in headings if line <= section.first), []).append(section)
+    return heads
+
+
+def _places_of_gaps(
+    document: Document, knowledge: Knowledge, heads: Mapping[int, Sequence[Section]]
+) -> dict[Interpretation, int]:
+    """The line beside which each interpretation that concerns a document is shown, in the order of lines.
+
+    It is that of the first clause that depends on it, in a section that it names where there is such a clause; of one
+    on which no clause depends, the head of its section.
+    """
+    lines_of_sections = {section.id: line for line, sections in heads.items() for section in sections}
+    places = {}
+    for row in knowledge.registry.interpretations.values():
+        affected = [knowledge.registry.clauses[name] for name in row.affects if name in knowledge.registry.clauses]
+        clauses = [clause for clause in affected if clause.document == document.key]
+        named = [clause for clause in clauses if _names_section_of(row, clause, knowledge.registry)]
+        sections = [section for key, section in places_of(row, knowledge.registry) if key == document.key]
+        if row.active and clauses:
+            places[row] = min(clause.lines[0] for clause in named or clauses)
+        elif row.active and sections:
+            places[row] = min(lines_of_sections.get(section, 1) for section in sections)
+    return dict(sorted(places.items(), key=lambda item: item[1]))
+
+
+def _names_section_of(row: Interpretation, clause: Clause, registry: Registry) -> bool:
+    """True if the clause is in a section that the interpretation names, by itself or as one of several."""
+    prefix = registry.documents[clause.document].prefix
+    for name in row.sections:
+        document, _, section = name.partition(" ")
+        first, _, last = section.partition("-")
+        if document == prefix and (
+            clause.within(first) or (last and _numbers(first) <= _numbers(clause.section) <= _numbers(last))
+        ):
+            return True
+    return False
+
+
+def _numbers(section: str) -> list[tuple[int, str]]:
+    """The parts of a section's name in the order of numbers, 4.10 after 4.9."""
+    return [(int(part), "") if part.isdigit() else (0, part) for part in section.split(".")]
+
+
+def _marks(clauses: Sequence[Clause], gaps: Sequence[Interpretation], knowledge: Knowledge) -> tuple[Mark, ...]:
+    """Return the marks of lines: of the interpretations shown here, and of those that name the section of a clause."""
+    kinds = {row.kind for row in gaps}
+    for clause in clauses:
+        rows = knowledge.of_clause.get(clause.id, ())
+        kinds |= {row.kind for row in rows if _names_section_of(row, clause, knowledge.registry)}
+    untestable = any(is_untestable(clause) for clause in clauses)
+    return tuple(mark for mark in MARKS if mark in kinds or (mark == "untestable" and untestable))
+
+
+def is_untestable(clause: Clause) -> bool:
+    """True if a clause demands, recommends or permits something that no case and no reader can decide."""
+    return clause.active and clause.verify == "untestable" and clause.level != "INFO"
+
+
+def sections_of(registry: Registry) -> Mapping[str, Sequence[Section]]:
+    """The sections of each document in its order, the parent before its parts."""
+    return {key: _sections(document, registry) for key, document in registry.documents.items()}
+
+
+def _sections(document: Document, registry: Registry) -> list[Section]:
+    clauses = [clause for clause in registry.clauses_of(document.key) if clause.active]
+    rows = [row for row in registry.interpretations.values() if row.active]
+    names = [clause.section for clause in clauses]
+    names += [section for row in rows for key, section in places_of(row, registry) if key == document.key]
+    sections = []
+    for name in dict.fromkeys(names):
+        lines = [clause.lines[0] for clause in clauses if clause.within(name)]
+        sections.append(Section(document.key, name, document.sections.get(name, ""), min(lines, default=0)))
+    return sorted(sections, key=lambda section: (section.first or document.lines, section.id.count("."), section.id))
+
+
+def places_of(row: Interpretation, registry: Registry) -> list[tuple[str, str]]:
+    """The document and the section of each place that an interpretation names; of several sections the first."""
+    keys = {document.prefix: key for key, document in registry.documents.items()}
+    places = []
+    for name in row.sections:
+        prefix, _, section = name.partition(" ")
+        places.append((keys[prefix], _RANGE_OF_SECTIONS.sub("", section)))
+    return places
+
+
+def home_of(row: Interpretation, registry: Registry) -> tuple[str, str]:
+    """The document and section under which an interpretation is listed: the first of its own document, if any."""
+    places = places_of(row, registry)
+    return next((place for place in places if place[0] == row.document), places[0])
+
+
+@dataclass(frozen=True)
+class OpenPoints:
+    """All that a section leaves open: its interpretations, by kind, and its clauses that nothing can decide."""
+
+    section: Section
+    rows: tuple[Interpretation, ...]
+    untestable: tuple[Clause, ...]
+
+    def of(self, kind: str) -> list[Interpretation]:
+        """The interpretations of a kind."""
+        return [row for row in self.rows if row.kind == kind]
+
+
+def open_points(registry: Registry) -> list[OpenPoints]:
+    """The sections that leave something open, in the order of the documents."""
+    rows: dict[tuple[str, str], list[Interpretation]] = {}
+    for row in registry.interpretations.values():
+        if row.active:
+            rows.setdefault(home_of(row, registry), []).append(row)
+    untestable: dict[tuple[str, str], list[Clause]] = {}
+    for clause in registry.clauses.values():
+        if is_untestable(clause) and clause.duplicate_of is None:
+            untestable.setdefault((clause.document, clause.section), []).append(clause)
+    points_by_document = []
+    for key, sections in sections_of(registry).items():
+        for section in sections:
+            place = (key, section.id)
+            points = OpenPoints(section, tuple(rows.get(place, ())), tuple(untestable.get(place, ())))
+            if points.rows or points.untestable:
+                points_by_document.append(points)
+    return points_by_document
+
+
+# The annotated specifications as HTML: a page for each document and a first page, static, without script or network.
+#
+# A content policy allows the one style by its hash. Notes that fold are `details`; the choice of passages is made by
+# the style alone. The first page counts clauses and open points; the page of a document has its lines on the left,
+# coloured by the strongest level of their clauses, and all that is known of them on the right.
+
+
+MOST_CASES = 12
+"""Cases and tests that a note lists; the rest are counted."""
+
+_STYLE = Path(__file__).with_name("annotated_page.css")
+
+
+def first_page(documents: Mapping[str, Sequence[Passage]], knowledge: Knowledge) -> str:
+    """The page that leads to the documents, with what each has."""
+    registry = knowledge.registry
+    heads = ["document", "lines", *LEVELS, "contradictions", "samples", "silences", "not testable"]
+    heads += [run.name for run in knowledge.runs]
+    rows = [_row_of_document(registry.documents[key], passages, knowledge) for key, passages in documents.items()]
+    table = _table(heads, rows)
+    return _page(
+        "The specifications, annotated",
+        f"<header><h1>The specifications, annotated</h1>{_legend()}</header><main>{table}"
+        '<p><a href="spec-feedback.md">Feedback to the authors</a>: contradictions, samples, silences with the '
+        "decision taken and a proposed wording, and clauses that nothing can decide, by section.</p></main>",
+    )
+
+
+def _row_of_document(document: Document, passages: Sequence[Passage], knowledge: Knowledge) -> list[str]:
+    clauses = [clause for passage in passages for clause in passage.begins]
+    levels = Counter(clause.level for clause in clauses)
+    kinds = Counter(row.kind for passage in passages for row in passage.gaps)
+    cells = [f'<a href="{document.key}.html">{escape(document.title)}</a>', str(document.lines)]
+    cells += [str(levels[level]) for level in LEVELS]
+    cells += [str(kinds[kind]) for kind in ("contradiction", "example", "silence")]
+    cells += [str(sum(is_untestable(clause) for clause in clauses))]
+    for run in knowledge.runs:
+        outcomes = Counter(run.outcomes.get(clause.id, "") for clause in clauses)
+        cells.append(", ".join(f"{count} {escape(word)}" for word, count in outcomes.most_common() if word))
+    return cells
+
+
+def document_page(document: Document, passages: Sequence[Passage], knowledge: Knowledge) -> Iterator[str]:
+    """The page of one document, piece by piece."""
+    sections = [section for passage in passages for section in passage.sections]
+    links = "".join(f"<li>{_link_to_section(section)}</li>" for section in sections)
+    yield _beginning(document.title)
+    yield (
+        f'<header><p><a href="index.html">All documents</a></p><h1>{escape(document.title)}</h1>{_legend()}'
+        f"<details><summary>{len(sections)} sections</summary><ul class=contents>{links}</ul></details>"
+        "<label><input type=checkbox id=open-only> only what is contradictory, silent or not testable</label>"
+        "</header><main>"
+    )
+    for passage in passages:
+        yield _passage(document, passage, knowledge)
+    yield "</main></body></html>\n"
+
+
+def _passage(document: Document, passage: Passage, knowledge: Knowledge) -> str:
+    names = " ".join(["passage", passage.level or "plain", *(f"has-{mark}" for mark in passage.marks)])
+    anchors = "".join(f'<a id="{escape(section.anchor)}"></a>' for section in passage.sections)
+    lines = "".join(
+        f"<span class=line id=L{number}><i>{number}</i><span>{escape(line)}</span></span>"
+        for number, line in enumerate(passage.text, start=passage.first)
+    )
+    marks = "".join(f"<li class={mark}>{MARKS[mark]}</li>" for mark in passage.marks)
+    begun = {clause.id for clause in passage.begins}
+    earlier = "".join(
+        f'<a class="chip {clause.level}" href="#{clause.id}">{clause.id}</a>'
+        for clause in passage.clauses
+        if clause.id not in begun
+    )
+    notes = [f"<ul class=marks>{marks}</ul>"] if marks else []
+    notes += [f"<p class=earlier>{earlier}</p>"] if earlier else []
+    notes += [_clause(clause, knowledge) for clause in passage.begins]
+    notes += [_gap(document, row, knowledge) for row in passage.gaps]
+    return f'<section class="{names}"><pre>{anchors}{lines}</pre><div class=notes>{"".join(notes)}</div></section>\n'
+
+
+def _clause(clause: Clause, knowledge: Knowledge) -> str:
+    badges = "".join(_badge(run, run.outcomes[clause.id]) for run in knowledge.runs if clause.id in run.outcomes)
+    facts = [clause.verify] + ([clause.feature] if clause.feature != "core" else [])
+    parts = [
+        f'<p><a class="chip {clause.level}" href="#{clause.id}">{clause.id}</a> <b>{clause.level}</b> '
+        f"<small>{escape(', '.join(facts))}</small> {badges}</p><p>{escape(clause.summary)}</p>"
+    ]
+    if clause.reason:
+        parts.append(f"<p><small>Not tested: {escape(clause.reason)}</small></p>")
+    if clause.duplicate_of:
+        parts.append(f"<p><small>Says what {_link_to_clause(clause.duplicate_of, knowledge.registry)} says</small></p>")
+    gaps = knowledge.of_clause.get(clause.id, ())
+    if gaps:
+        parts.append(
+            f"<p><small>Depends on {', '.join(_link_to_gap(row, clause.document) for row in gaps)}</small></p>"
+        )
+    parts.append(_cases(knowledge.cases.get(clause.id, ()), knowledge.runs))
+    return f'<article class="clause {clause.level}" id="{clause.id}">{"".join(parts)}</article>'
+
+
+def _badge(run: Run, outcome: str) -> str:
+    kind = outcome.partition(" ")[0]
+    return f'<span class="badge {escape(kind)}">{escape(run.name)}: {escape(outcome)}</span>'
+
+
+def _cases(cases: Sequence[str], runs: Sequence[Run]) -> str:
+    """The cases of a clause, those first that did not pass in some run."""
+    if not cases:
+        return ""
+    outcomes = {
+        case: [f"{run.name}: {run.verdicts[case]}" for run in runs if run.verdicts.get(case, "pass") != "pass"]
+        for case in cases
+    }
+    ordered = sorted(cases, key=lambda case: (not outcomes[case], case))
+    items = [f"<code>{escape(case)}</code> <small>{escape('; '.join(outcomes[case]))}</small>" for case in ordered]
+    return _folded(f"{len(cases)} case{'' if len(cases) == 1 else 's'}", items)
+
+
+def _folded(title: str, items: Sequence[str]) -> str:
+    shown = "".join(f"<li>{item}</li>" for item in items[:MOST_CASES])
+    more = f"<li>and {len(items) - MOST_CASES} more</li>" if len(items) > MOST_CASES else ""
+    return f"<details><summary>{title}</summary><ul>{shown}{more}</ul></details>"
+
+
+def _gap(document: Document, row: Interpretation, knowledge: Knowledge) -> str:
+    registry = knowledge.registry
+    fields = [
+        ("decision", escape(row.decision)),
+        ("why", escape(row.why)),
+        ("other readings", "; ".join(map(escape, row.alternatives))),
+        ("excluded readings", "; ".join(map(escape, row.excluded))),
+        ("the suite judges", escape(row.asserted)),
+        ("proposed wording", escape(proposed_wording(row) or "")),
+        ("places", ", ".join(_links_to_places(row, registry))),
+        ("clauses", ", ".join(_link_to_clause(name, registry) for name in row.affects)),
+    ]
+    rows = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in fields if value)
+    tests = [f"<code>{escape(test)}</code>" for test in knowledge.tests.get(row.id, ())]
+    named = _folded(f"named by {len(tests)} test{'' if len(tests) == 1 else 's'}", tests) if tests else ""
+    return (
+        f'<details class="gap {row.kind}" id="{row.id}"><summary><b>{MARKS[row.kind]}</b> {row.id}: '
+        f"{escape(row.issue)}</summary><dl>{rows}</dl>{named}</details>"
+    )
+
+
+def _links_to_places(row: Interpretation, registry: Registry) -> Iterator[str]:
+    for name, (key, section) in zip(row.sections, places_of(row, registry), strict=True):
+        yield f'<a href="{key}.html#{escape(Section(key, section, "", 0).anchor)}">{escape(name)}</a>'
+
+
+def _link_to_clause(name: str, registry: Registry) -> str:
+    return f'<a href="{registry.clause(name).document}.html#{name}">{name}</a>'
+
+
+def _link_to_gap(row: Interpretation, document: str) -> str:
+    return f'<a href="{document}.html#{row.id}">{row.id}</a>'
+
+
+def _link_to_section(section: Section) -> str:
+    return f'<a href="#{escape(section.anchor)}">{escape(f"{section.id} {section.title}".strip())}</a>'
+
+
+def _legend() -> str:
+    levels = "".join(f'<li class="chip {level}">{level}</li>' for level in LEVELS)
+    marks = "".join(f"<li class={mark}>{words}</li>" for mark, words in MARKS.items())
+    return f"<ul class=marks>{levels}{marks}</ul>"
+
+
+def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    head = "".join(f"<th>{escape(name)}</th>" for name in heads)
+    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<div class=wide><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+
+
+def _page(title: str, body: str) -> str:
+    return f"{_beginning(title)}{body}</body></html>\n"
+
+
+def _beginning(title: str) -> str:
+    style = _STYLE.read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    return (
+        '<!doctype html><html lang=en><head><meta charset=utf-8><meta name=viewport content="width=device-width">'
+        f'<meta http-equiv=Content-Security-Policy content="{policy}"><title>{escape(title)}</title>'
+        f"<style>{style}</style></head><body>"
+    )
+
+
+# Feedback to the authors of the specifications, as Markdown: what they leave open, by document and section.
+#
+# Nothing of their text is quoted: sections and lines are named, summaries are those of the registry.
+
+
+MOST_FILES = 4
+"""Files of tests that are named for an interpretation; the rest are counted."""
+
+_HEADINGS: Mapping[Gap, str] = {
+    "contradiction": "Contradictions",
+    "example": "Samples that do not follow the text",
+    "silence": "Silences",
+}
+_PREFACE = """\
+# Feedback on the specifications
+
+By document and section: contradictions, samples that do not follow the text, silences, and clauses that nothing can
+decide. Each interpretation has the decision that the reference follows, the other readings, what the suite judges,
+the files of tests that name it, the clauses that depend on it with their lines, and a proposed wording, unless the
+decision is of this suite alone. The documents are not quoted; summaries are ours.
+
+Made from the clause registry by `tessera-conformance clauses feedback --output reports/spec-feedback.md`.
+"""
+
+
+def feedback(registry: Registry, tests: Mapping[str, Sequence[str]]) -> str:
+    """The whole text; `tests` are those that name each interpretation."""
+    points = open_points(registry)
+    blocks = [_PREFACE, _issue_table(registry, points)]
+    for key, document in registry.documents.items():
+        of_document = [point for point in points if point.section.document == key]
+        if of_document:
+            blocks.append(f"## {document.title}\n")
+            blocks += ["\n".join(_section(point, registry, tests)) for point in of_document]
+    return "\n".join(blocks)
+
+
+def _issue_table(registry: Registry, points: Sequence[OpenPoints]) -> str:
+    lines = ["| document | contradictions | samples | silences | not testable |", "|---|---|---|---|---|"]
+    for key, document in registry.documents.items():
+        of_document = [point for point in points if point.section.document == key]
+        kinds = Counter(row.kind for point in of_document for row in point.rows)
+        untestable = sum(len(point.untestable) for point in of_document)
+        counts = [*(kinds[kind] for kind in _HEADINGS), untestable]
+        lines.append(f"| {document.title} | {' | '.join(map(str, counts))} |")
+    return "\n".join([*lines, ""])
+
+
+def _section(points: OpenPoints, registry: Registry, tests: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    section = points.section
+    prefix = registry.documents[section.document].prefix
+    yield f"### {prefix} {section.id} {section.title}".rstrip() + "\n"
+    for kind, heading in _HEADINGS.items():
+        rows = points.of(kind)
+        if rows:
+            yield f"**{heading}**\n"
+            for row in rows:
+                yield from _row(row, registry, tests.get(row.id, ()))
+            yield ""
+    if points.untestable:
+        yield "**Not testable**\n"
+        yield from map(_untestable, points.untestable)
+        yield ""
+
+
+def _row(row: Interpretation, registry: Registry, tests: Sequence[str]) -> Iterator[str]:
+    yield f"- **{row.id}** ({', '.join(row.sections)}): {row.issue}"
+    yield f"  - Decision: {row.decision} Why: {row.why}"
+    if row.alternatives:
+        yield f"  - Other readings: {'; '.join(row.alternatives)}."
+    if row.excluded:
+        yield f"  - Excluded readings: {'; '.join(row.excluded)}."
+    yield f"  - The suite judges: {row.asserted}."
+    proposed = proposed_wording(row)
+    yield "  - Proposed wording: " + (
+        "the decision." if proposed == row.decision else proposed or "none, the decision is of this suite."
+    )
+    if row.affects:
+        yield f"  - Clauses: {', '.join(_with_lines(registry.clause(name)) for name in row.affects)}."
+    files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
+    if files:
+        more = f" and {len(files) - MOST_FILES} more" if len(files) > MOST_FILES else ""
+        yield f"  - Tests that name it: {', '.join(f'`{file}`' for file in files[:MOST_FILES])}{more}."
+
+
+def _untestable(clause: Clause) -> str:
+    reason = f": {clause.reason}" if clause.reason else ""
+    return f"- **{_with_lines(clause)}** ({clause.level}) {clause.summary}{reason}."
+
+
+def _with_lines(clause: Clause) -> str:
+    first, last = clause.lines
+    return f"{clause.id} (line {first})" if first == last else f"{clause.id} (lines {first} to {last})"
