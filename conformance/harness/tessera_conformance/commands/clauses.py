@@ -186,7 +186,7 @@ def check(args: argparse.Namespace) -> int:
         changes = list(load.changed_sources(registry, specifications))
         problems = [*problems, *missing, *changes]
         if args.update_sources and changes:
-            load.write_registry(load.updated(registry, specifications), directory)
+            load.record_sources(registry, specifications, directory)
             print(f"the sources are recorded as they are now in {directory}; review the diff, then run `clauses lock`")
     print_problems(problems)
     if registry is not None:

@@ -1,4 +1,4 @@
-"""The registry read from its files, written in one form, and the lock that fixes published ids."""
+"""The registry read from its files and compared with the specifications, and the lock that fixes published ids."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -134,108 +134,27 @@ def _find(clause: Clause, specification: Specification) -> tuple[int, int] | Non
     return None
 
 
-def updated(registry: Registry, specifications: Mapping[str, Specification]) -> Registry:
-    """The registry with its digests, and the lines of texts that only moved, taken from the documents as they are."""
-    documents = {
-        key: replace(document, lines=len(specifications[key].lines), sha256=specifications[key].sha256)
-        if key in specifications
-        else document
-        for key, document in registry.documents.items()
-    }
-    clauses = {
-        clause.id: _updated(clause, specifications[clause.document])
-        if clause.active and clause.document in specifications
-        else clause
-        for clause in registry.clauses.values()
-    }
-    return replace(registry, documents=documents, clauses=clauses)
+def record_sources(registry: Registry, specifications: Mapping[str, Specification], directory: Path) -> None:
+    """Write into the files the digests of the texts as they are, and the lines of texts that only moved."""
+    for key, specification in specifications.items():
+        path = directory / f"{key}.toml"
+        header, *rows = path.read_text(encoding="utf-8").split(_ROW)
+        tables = [_with(header, lines=len(specification.lines), sha256=specification.sha256)]
+        for clause, row in zip(registry.clauses_of(key), rows, strict=True):
+            lines = _find(clause, specification) or clause.lines
+            source = digest(specification.span(*lines))
+            tables.append(_with(row, lines=list(lines), source=source) if clause.active else row)
+        path.write_text(_ROW.join(tables), encoding="utf-8", newline="\n")
 
 
-def _updated(clause: Clause, specification: Specification) -> Clause:
-    lines = _find(clause, specification) or clause.lines
-    return replace(clause, lines=lines, source=digest(specification.span(*lines)))
+_ROW = "\n[[clause]]\n"
 
 
-# Writing the registry's files, always in the same form, so that a change of one field is a diff of one line.
-#
-# `clauses check --update-sources` writes through here, and a test holds every committed file equal to what this
-# module makes of it.
-
-
-Value = str | int | tuple[str, ...] | tuple[int, int]
-
-WIDTH = 120
-
-CLAUSES_HEADING = """\
-# The clauses of one document, in its order. Summaries are ours; the text stays with its authors and is named by
-# section, lines and the digest of those lines (registry/load.py). Ids are final: a dropped clause keeps its row with
-# status "withdrawn". Form: schemas/registry/clauses.schema.json; check: tessera-conformance clauses check.
-"""
-
-INTERPRETATIONS_HEADING = """\
-# Where the documents are silent or contradict each other: what was decided, why, and how much of it a test may judge
-# (asserted). Form: schemas/registry/interpretations.schema.json; check: tessera-conformance clauses check.
-"""
-
-
-def clauses(document: Document, rows: Iterable[Clause]) -> str:
-    """The registry file of one document."""
-    tables = [_table("[document]", document, leave_out=("sections",))]
-    tables += [_titles(document)] if document.sections else []
-    tables += [_table("[[clause]]", row, leave_out=("document",)) for row in rows]
-    return "\n".join([f"{CLAUSES_HEADING}\nformat = 1\n", *tables])
-
-
-def interpretations(rows: Iterable[Interpretation]) -> str:
-    """The file of interpretations."""
-    tables = [_table("[[interpretation]]", row, first=("id", "document")) for row in rows]
-    return "\n".join([f"{INTERPRETATIONS_HEADING}\nformat = 1\n", *tables])
-
-
-def write_registry(registry: Registry, directory: Path) -> None:
-    """Write every file of clauses and the interpretations."""
-    for key, document in registry.documents.items():
-        (directory / f"{key}.toml").write_text(
-            clauses(document, registry.clauses_of(key)), encoding="utf-8", newline="\n"
-        )
-    text = interpretations(registry.interpretations.values())
-    (directory / INTERPRETATIONS).write_text(text, encoding="utf-8", newline="\n")
-
-
-def _table(
-    heading: str, row: Document | Clause | Interpretation, first: tuple[str, ...] = (), leave_out: tuple[str, ...] = ()
-) -> str:
-    names = [field.name for field in fields(row) if field.name not in (*first, *leave_out)]
-    return "\n".join([heading, *_assignments(row, [*first, *names]), ""])
-
-
-def _titles(document: Document) -> str:
-    lines = [f"{_scalar(section)} = {_scalar(title)}" for section, title in document.sections.items()]
-    return "\n".join(["[document.sections]", *lines, ""])
-
-
-def _assignments(row: Document | Clause | Interpretation, names: Iterable[str]) -> Iterator[str]:
-    """The fields of a row; one at its default is left out."""
-    defaults = {field.name: field.default for field in fields(row)}
-    for name in names:
-        value = getattr(row, name)
-        if value != defaults[name]:
-            yield f"{name} = {_value(value, WIDTH - len(name) - 3)}"
-
-
-def _value(value: Value, width: int) -> str:
-    if not isinstance(value, tuple):
-        return _scalar(value)
-    items = [_scalar(item) for item in value]
-    on_one_line = f"[{', '.join(items)}]"
-    if len(on_one_line) <= width:
-        return on_one_line
-    return "\n".join(["[", *(f"  {item}," for item in items), "]"])
-
-
-def _scalar(value: str | int) -> str:
-    """A TOML integer or basic string; JSON's escapes are TOML's, but for DEL, which has none in JSON."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+def _with(table: str, **values: Any) -> str:
+    """The text of a table with other values of fields that it has."""
+    for name, value in values.items():
+        table = re.sub(rf"^{name} = .*$", f"{name} = {json.dumps(value)}", table, count=1, flags=re.MULTILINE)
+    return table
 
 
 # The registry's files judged by their published JSON Schemas, with the row and the field of everything refused.
