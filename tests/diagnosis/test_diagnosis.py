@@ -11,8 +11,8 @@ import pytest
 
 from tessera_conformance.cases import clauses_directory
 from tessera_conformance.cli import main
-from tessera_conformance.commands import run as command
-from tessera_conformance.commands.run import catalogue_table
+from tessera_conformance.commands import diagnose as command
+from tessera_conformance.commands.diagnose import catalogue_table
 from tessera_conformance.diagnosis import diagnose, ordered_clauses, search
 from tessera_conformance.diagnosis.catalogue import catalogue
 from tessera_conformance.oracle import FUNCTIONS

@@ -24,9 +24,9 @@ from tessera_conformance.cli import TASKS, main
 from tessera_conformance.options import add_options
 from tessera_conformance.plugin import refusing
 from tessera_conformance.registry.cases import CaseIndex, IndexedCase
+from tessera_conformance.report_plugin import PYTEST, WIDEST, Progress, in_minutes
 from tessera_conformance.selection import NothingChosen, matching
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.terminal import PYTEST, WIDEST, Progress, in_minutes
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import locate
 from tessera_conformance.verdicts import Deviations, MalformedDeviations
@@ -71,6 +71,12 @@ def test_an_implementation_must_be_named(capsys: pytest.CaptureFixture[str], arg
 
 
 @pytest.mark.slow
+def test_the_process_that_starts_a_run_imports_nothing_that_judges() -> None:
+    program = "import sys, tessera_conformance.commands.run; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert {*done.stdout.split()}.isdisjoint({"pytest", "numpy", "tessera_conformance.diagnosis"})
+
+
 def test_a_selection_of_nothing_is_said(tmp_path: object) -> None:
     command = [sys.executable, "-m", "tessera_conformance", "run", "--impl=reference", "-k", "no_such_thing"]
     command.append("ir/test_softmax.py")  # to collect the suite takes seconds

@@ -20,11 +20,12 @@ from tessera_conformance.check import Check, CheckFailed
 from tessera_conformance.cli import main
 from tessera_conformance.documents import NoDocument, read_json, read_toml
 from tessera_conformance.protocol import METHOD_NOT_FOUND, Diagnostic, Fault, Rejected, Returned, Unsupported
+from tessera_conformance.report_plugin import WorkerInterruption
 from tessera_conformance.reports.journal import FORMAT, read
 from tessera_conformance.server import serve
 from tessera_conformance.session import Session
 from tessera_conformance.tensors import MalformedTensor, Tensor, from_wire
-from tessera_conformance.terminal import Interrupted, WorkerInterruption, visible
+from tessera_conformance.terminal import Interrupted, visible
 from tessera_conformance.transports.locate import DirectTransport
 from tessera_conformance.transports.rpc import RpcTransport
 from tessera_conformance.verdicts import Deviations, MalformedDeviations, after_running

@@ -32,7 +32,7 @@ from tessera_conformance.protocol import Fault
 from tessera_conformance.registry import Clause, Registry, RegistryError, WithdrawnClause, load_registry
 from tessera_conformance.registry.cases import current_index
 from tessera_conformance.registry.model import JUDGED, cited_interpretations
-from tessera_conformance.report_plugin import PLANNED, PROPERTY, ReportKeeper
+from tessera_conformance.report_plugin import PLANNED, PROPERTY, Progress, ReportKeeper, WorkerInterruption
 from tessera_conformance.reports.claim import Line
 from tessera_conformance.reports.expected_answers import Search, function_of
 from tessera_conformance.reports.journal import UnreadableReport, report_in
@@ -42,8 +42,6 @@ from tessera_conformance.selection import NothingFailed, earlier, judged_before,
 from tessera_conformance.session import Implementation
 from tessera_conformance.suite_run import Case, SuiteRun, observation, planned_line
 from tessera_conformance.terminal import (
-    Progress,
-    WorkerInterruption,
     either,
     error_text,
     interrupt_once,

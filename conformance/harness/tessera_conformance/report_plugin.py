@@ -1,12 +1,14 @@
-"""The pytest plugin that writes the report of a run: registered once, in the process that sees all results."""
+"""The pytest plugins of the process that sees all results: the report of a run, its progress, and its interruption."""
 
 from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
 import time
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -243,3 +245,105 @@ def _file_prefixes() -> list[str]:
     suite = suite_directory()
     files = [path for chapter in CHAPTERS for path in sorted((suite / chapter).rglob("test_*.py"))]
     return [str(case_id(f"{path.relative_to(suite).as_posix()}::test_")) for path in files]
+
+
+# An interruption of a run under xdist: its workers are interrupted too.
+#
+# A signal may come to the first process alone. xdist then asks the workers to end, which they do after the case that
+# they are at, and interrupts them 5 s later.
+
+
+class WorkerInterruption:
+    """A plugin of the process that shares out the cases: passes an interruption on to the workers it has started."""
+
+    def __init__(self) -> None:
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodeready(self, node: Any) -> None:
+        """Remember the process of a worker of this machine; xdist offers no other way to it."""
+        process = getattr(getattr(node.gateway, "_io", None), "popen", None)
+        if node.gateway.spec.popen and process is not None:
+            self._processes.append(process)
+
+    def pytest_keyboard_interrupt(self) -> None:
+        """Interrupt them; a worker ignores the second of two signals."""
+        for process in self._processes:
+            process.send_signal(signal.SIGINT)
+
+
+# Progress of a run by the seconds that its cases take, in the place of pytest's percentage of their number.
+
+
+LEAST = 1.0
+"""Seconds before a rate says anything."""
+WIDEST = len(" [100%, 9999/s, 59:59 left]")
+PYTEST = len(" [100%]")
+
+
+class Progress:
+    """A plugin that writes `[ 43%, 210/s, 1:10 left]` at the end of each line of dots.
+
+    `seconds` estimates the time of each case by the node ids of the run, or nothing where some test of the run is
+    no case. A case that turns out not to apply takes no time, and no longer counts.
+    """
+
+    def __init__(
+        self,
+        config: pytest.Config,
+        seconds: Callable[[list[str]], Mapping[str, float]],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._config, self._seconds_of, self._clock = config, seconds, clock
+        self._left: dict[str, float] = {}
+        self._done = 0.0
+        self._cases = 0
+        self._started: float | None = None
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Begin with the cases of this process."""
+        self._begin([item.nodeid for item in session.items])
+
+    @pytest.hookimpl(optionalhook=True, trylast=True)
+    def pytest_xdist_node_collection_finished(self, node: Any, ids: list[str]) -> None:
+        """Begin with what the first worker has collected."""
+        self._begin(list(ids))
+
+    def _begin(self, nodes: list[str]) -> None:
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        names = ("_get_progress_information_message", "_screen_width", "_show_progress_info")
+        if self._left or reporter is None or not all(hasattr(reporter, name) for name in names):
+            return
+        self._left = dict(self._seconds_of(nodes))
+        if self._left and reporter._show_progress_info == "progress":
+            reporter._get_progress_information_message = self.message
+            reporter._screen_width -= WIDEST - PYTEST
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Take note of a case that ended."""
+        if self._started is None:
+            self._started = self._clock()
+        if report.skipped and not hasattr(report, "wasxfail"):
+            self._left[report.nodeid] = 0.0
+        if report.when not in ("setup", "call"):
+            self._done += self._left.pop(report.nodeid, 0.0)
+            self._cases += 1
+
+    def message(self) -> str:
+        """Return the share of the cases' time that is done, cases a second, and the time left."""
+        left = sum(self._left.values())
+        whole = self._done + left
+        parts = [f"{int(100 * self._done / whole) if whole and self._left else 100:3d}%"]
+        elapsed = self._clock() - self._started if self._started is not None else 0.0
+        if elapsed >= LEAST and self._done:
+            parts.append(f"{self._cases / elapsed:.0f}/s")
+            parts.append(f"{in_minutes(elapsed * left / self._done)} left" if self._left else in_minutes(elapsed))
+        return f" [{', '.join(parts)}]"
+
+
+def in_minutes(seconds: float) -> str:
+    """`1:10`; `2 h` where it is hours."""
+    whole = round(seconds)
+    return f"{whole // 60}:{whole % 60:02d}" if whole < 6000 else f"{whole / 3600:.0f} h"

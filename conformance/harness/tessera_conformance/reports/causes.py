@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tessera_conformance.diagnosis import diagnose
 from tessera_conformance.registry import Clause, Registry
 from tessera_conformance.reports.claim import Line, Outcome, counts_against, outcome
 from tessera_conformance.reports.journal import Report
@@ -296,7 +295,11 @@ def _causes(report: Report) -> list[Cause]:
 def _diagnosed(forms: dict[Form, list[Line]], passed: Sequence[Line]) -> Iterator[_Group]:
     """Yield the groups of wrong values that a hypothesis explains, and take their cases out of the others."""
     left = {line["case"]: line for line in forms.get(WRONG_VALUE, ())}
-    for cause in diagnose([*left.values(), *passed]) if left else ():
+    if not left:
+        return
+    from tessera_conformance.diagnosis import diagnose  # with numpy, 100 ms, which most runs do without
+
+    for cause in diagnose([*left.values(), *passed]):
         lines = [left.pop(case) for case in cause.cases if case in left] if cause.hypothesis else []
         if lines:
             yield _Group(WRONG_VALUE, ("file", ""), lines, f"{cause.operation}: {cause.says}", cause.clauses[:1])
