@@ -46,6 +46,9 @@ def pytest_xdist_auto_num_workers() -> int:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: starts many processes or outside tools; runs with --slow")
     config.addinivalue_line("markers", "sampled(n): one in n of its parameters runs, unless all are asked for")
+    config.addinivalue_line(
+        "markers", "whole: takes long, and a faster test shows a part of it; runs if all are asked for"
+    )
     if not config.getoption("--slow") and selects_nothing(config):
         config.pluginmanager.register(QuickSelection(), "quick-selection")
 
@@ -77,12 +80,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def sampled_parameters(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Item]:
-    """Return the items, of a function marked `sampled(n)` one in n."""
+    """Return the items, of a function marked `sampled(n)` one in n, of one marked `whole` none."""
     places: Counter[str] = Counter()
     kept = []
     for item in items:
         function, mark = item.nodeid.partition("[")[0], item.get_closest_marker("sampled")
-        if mark is None or places[function] % taken(config, *mark.args) == 0:
+        of_all = item.get_closest_marker("whole") and taken(config, 2) > 1
+        if not of_all and (mark is None or places[function] % taken(config, *mark.args) == 0):
             kept.append(item)
         places[function] += 1
     return kept

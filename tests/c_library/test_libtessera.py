@@ -314,6 +314,7 @@ def test_a_library_that_was_moved_is_found_and_finds_its_python(
     assert output_of([str(build / "sample"), str(sample.image), str(sample.inputs)], env={}) == sample.output
 
 
+@pytest.mark.whole
 @pytest.mark.slow
 def test_memcheck_finds_no_error(compiled: Callable[..., Path], sum_sample: Sample) -> None:
     """The suppressions say why what they hide is no error of ours. No code here changes while it runs."""

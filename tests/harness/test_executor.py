@@ -451,6 +451,7 @@ class Survivor(Echo):
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells who started whom")
+@pytest.mark.whole
 @pytest.mark.slow
 def test_the_kill_matrix_is_that_of_one_process(cluster: Cluster, tmp_path: Path) -> None:
     (tmp_path / "violators").mkdir()
@@ -471,6 +472,7 @@ def test_the_kill_matrix_is_that_of_one_process(cluster: Cluster, tmp_path: Path
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells who started whom")
+@pytest.mark.whole
 @pytest.mark.slow
 def test_recomputed_vectors_have_the_problems_that_one_process_finds(cluster: Cluster, tmp_path: Path) -> None:
     vectors, sources = tmp_path / "vectors", tmp_path / "sources"

@@ -171,7 +171,7 @@ def name_of(block: str) -> str:
     return f"{match[1]}-{match[2]}{'-later' if 'bundle' in block else ''}" if match else "reference"
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("block", BLOCKS, ids=name_of)
 def test_a_block_runs_and_ends_in_a_report(block: str, tmp_path: Path) -> None:

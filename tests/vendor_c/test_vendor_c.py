@@ -160,7 +160,7 @@ def test_a_case_is_known_for_every_defect_that_calls_show() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled(50)
+@pytest.mark.sampled(100)
 @pytest.mark.parametrize(("defect", "delay", "case"), [pytest.param(*row, id=row[0]) for row in reproduced_defects()])
 def test_a_defect_shows_while_it_is_on_and_no_longer(
     build: Callable[..., Path], tmp_path: Path, defect: str, delay: str, case: str
