@@ -423,7 +423,7 @@ def pytest_runtest_makereport(
     if call.when == "setup" and hasattr(item.config, "workerinput"):  # a worker may die, and this process outlive it
         report.user_properties = [(PLANNED, json.dumps(planned_line(case)))]
     if call.when == "teardown":
-        report.user_properties = [(PROPERTY, observation(case, run.evidence).parts())]
+        report.user_properties = [(PROPERTY, observation(case, run.evidence).text)]
         if item.config.option.reproduce and case.judgement is not None:
             option, deadlines = item.config.option, (run.session.start_deadline, run.session.deadline)
             expected = _expected(run, case, item)

@@ -135,7 +135,7 @@ class ReportKeeper:
         ]  # pytest keeps it
         for name, line in properties:
             if name == PROPERTY:
-                self._write(ObservedLine(*line))
+                self._write(ObservedLine(line))
                 self._planned.pop(report.nodeid, None)
             elif name == PLANNED:
                 self._planned[report.nodeid] = line

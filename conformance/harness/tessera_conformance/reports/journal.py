@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from tessera_conformance.documents import read_json
 from tessera_conformance.reports.claim import (
@@ -27,7 +27,7 @@ from tessera_conformance.reports.claim import (
     settled,
     tallies,
 )
-from tessera_conformance.reports.lines import ObservedLine, ReadLine, short, whole, without_run
+from tessera_conformance.reports.lines import ObservedLine, short, whole, without_run
 from tessera_conformance.schemas import first_problem
 from tessera_conformance.terminal import error_text
 from tessera_conformance.verdicts import VERDICTS, Deviations
@@ -143,30 +143,13 @@ class JournalWriter:
         footer = seal(lines, problems) | {"run": run}
         sealed = self.path.with_suffix(".sealing")
         with sealed.open("wb") as file:
-            places = [_write(file, line) for line in [*lines, footer]]
+            file.writelines(f"{dump(line)}\n".encode() for line in [*lines, footer])
         os.replace(sealed, self.path)
-        _keep(lines, places, self.path)
         return Report(self.path, self._header, self._plan, observations, footer, None)
 
     def _append(self, line: Line) -> None:
-        place = _write(self._file, line)
+        self._file.write(f"{dump(line)}\n".encode())
         self._file.flush()
-        _keep([line], [place], self.path)
-
-
-def _write(file: BinaryIO, line: Line) -> tuple[int, int]:
-    """Write a line and its end; where it begins and ends in the file."""
-    start = file.tell()
-    end = start + file.write(dump(line).encode())
-    file.write(b"\n")
-    return start, end
-
-
-def _keep(lines: Iterable[Line], places: Iterable[tuple[int, int]], path: Path) -> None:
-    """Let the texts of observations be read from a file that holds them at these places."""
-    for line, (start, end) in zip(lines, places, strict=False):
-        if isinstance(line, ObservedLine):
-            line.keep_in(path, start, end)
 
 
 def seal(lines: Sequence[Line], problems: Sequence[str]) -> dict[str, Any]:
@@ -282,7 +265,7 @@ def _parsed(raw: bytes, number: int) -> tuple[Line | None, str | None]:
         wrong = first_problem("tessera:protocol/session", "open.result", line["implementation"]["hello"])
     if wrong is not None:
         return None, f"line {number}: {wrong}"
-    return ReadLine(text) if record == "observation" else whole(line), None
+    return ObservedLine(text) if record == "observation" else whole(line), None
 
 
 def _seal_problem(lines: Sequence[Line], footer: Line | None) -> str | None:

@@ -7,7 +7,6 @@ import hashlib
 import json
 import re
 import zlib
-from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -83,11 +82,10 @@ def _listed(folders: Mapping[str, Sequence[str]]) -> list[str]:
     return sorted(folder + last for folder, names in folders.items() for last in names)
 
 
-# An observation line as it is kept in a run: encoded once, as text, of which the long parts are parsed when asked
-# for.
+# An observation line as it is kept in a run: encoded once, as text, and parsed when asked for.
 #
-# Checks and exchanges are nearly all of a report. What is written to the file and sealed is this very text; once it
-# is in the file, it is read from there when asked for, so that a run does not hold its report in memory.
+# Checks and exchanges are nearly all of a report, so that the text is kept compressed. What is written to the file and
+# sealed is this very text.
 
 
 FOLDER = "<folder>"
@@ -95,65 +93,41 @@ FOLDER = "<folder>"
 
 
 class ObservedLine(Mapping[str, Any]):
-    """The line of one case.
+    """The line of one case."""
 
-    `runs` are the places in the text where a field named run begins and ends, in turn; `long` is where the checks and
-    exchanges begin and end, which are adjacent; of a line with `evidence` both are the same place.
-    """
-
-    __slots__ = ("_long", "_parsed", "_runs", "_text")
+    __slots__ = ("_packed", "_parsed")
     _parsed_last: ClassVar[tuple[ObservedLine, dict[str, Any]] | None] = None
     """The line whose long fields were asked for last, and these: the checks and the exchanges are asked for in turn."""
 
-    def __init__(self, text: str, runs: Sequence[int], long: Sequence[int]) -> None:
-        self._text: str | tuple[Path, int, int] = text
-        """The text, or the file that holds it and where in it the text begins and ends, in bytes."""
-        self._runs = array("Q", runs)
-        self._long = tuple(long)
+    def __init__(self, text: str) -> None:
+        self._packed = zlib.compress(text.encode(), 1)
         self._parsed: dict[str, Any] | None = None
 
     @property
     def text(self) -> str:
         """The whole line."""
-        if isinstance(self._text, str):
-            return self._text
-        path, start, end = self._text
-        with open(path, "rb", buffering=0) as file:
-            file.seek(start)
-            return file.read(end - start).decode()
-
-    def keep_in(self, path: Path, start: int, end: int) -> None:
-        """From now on the text is read from a file, of which it is the bytes from `start` up to `end`."""
-        self._text = (path, start, end)
-
-    def parts(self) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
-        """Return the parts that make this line again, in another process."""
-        return self.text, tuple(self._runs), self._long
+        return zlib.decompress(self._packed).decode()
 
     @property
     def text_without_run(self) -> str:
-        """The text without what differs between two runs of the same behaviour."""
-        text = self.text
-        places = [0, *self._runs, len(text)]
-        return "".join(text[start:end] for start, end in zip(places[::2], places[1::2], strict=True))
+        """The text without what differs between two runs of the same behaviour, in the canonical spelling."""
+        return _ENCODER.encode(short(without_run(whole(json.loads(self.text)))))
 
     @property
     def long_text(self) -> str:
         """The fields `checks` and `exchanges` as JSON, with a comma between."""
-        start, end = self._long
-        return self.text[start:end] or '"checks":[],"exchanges":[]'
+        return _ENCODER.encode(self.long_fields())[1:-1]
 
     def long_fields(self) -> dict[str, Any]:
         """Checks and exchanges, parsed together."""
-        fields: dict[str, Any] = json.loads(f"{{{self.long_text}}}")
-        return fields
+        line: dict[str, Any] = json.loads(self.text)
+        return {name: line.get(name, []) for name in LONG}
 
     @property
     def _short(self) -> dict[str, Any]:
         if self._parsed is None:
-            (start, end), text = self._long, self.text
-            line: dict[str, Any] = json.loads(text if start == end else text[:start] + text[end + 1 :])
-            self._parsed = {intern(key): _shared(value) for key, value in whole(line).items() if key not in LONG}
+            line = whole(json.loads(self.text))
+            self._parsed = {intern(key): _shared(value) for key, value in line.items() if key not in LONG}
         return self._parsed
 
     def __getitem__(self, key: str) -> Any:
@@ -170,36 +144,6 @@ class ObservedLine(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._short) + len(LONG)
-
-
-class ReadLine(ObservedLine):
-    """The line of one case as a report has it: the text is kept compressed, and parsed when asked for."""
-
-    __slots__ = ("_packed",)
-
-    def __init__(self, text: str) -> None:
-        super().__init__("", (), (0, 0))
-        self._packed = zlib.compress(text.encode(), 1)
-
-    @property
-    def text(self) -> str:
-        """The whole line."""
-        return zlib.decompress(self._packed).decode()
-
-    @property
-    def text_without_run(self) -> str:
-        """The text without what differs between two runs of the same behaviour, in the canonical spelling."""
-        return json.dumps(short(without_run(whole(json.loads(self.text)))), separators=(",", ":"), allow_nan=False)
-
-    @property
-    def long_text(self) -> str:
-        """The fields `checks` and `exchanges` as JSON, with a comma between."""
-        return json.dumps(self.long_fields(), separators=(",", ":"))[1:-1]
-
-    def long_fields(self) -> dict[str, Any]:
-        """Checks and exchanges, parsed together."""
-        line: dict[str, Any] = json.loads(self.text)
-        return {name: line.get(name, []) for name in LONG}
 
 
 def without_run(line: Mapping[str, Any]) -> dict[str, Any]:
@@ -220,36 +164,6 @@ def _shared(value: Any) -> Any:
 @cache
 def _list_of(*texts: str) -> list[str]:
     return [*map(intern, texts)]
-
-
-class LineBuilder:
-    """The text of a line as it grows; the folder of the case's files is `FOLDER` there."""
-
-    def __init__(self, folder: Path | None) -> None:
-        self._folder = "" if folder is None else json.dumps(str(folder))[1:-1]
-        self._parts: list[str] = []
-        self.length = 0
-        self.runs: list[int] = []
-
-    def add(self, text: str) -> None:
-        """More of the line."""
-        text = text.replace(self._folder, FOLDER) if self._folder else text
-        self._parts.append(text)
-        self.length += len(text)
-
-    def add_run(self, text: str) -> None:
-        """A field named run, after others of its object."""
-        self.runs.append(self.length)
-        self.add(f',"run":{text}')
-        self.runs.append(self.length)
-
-    def text(self) -> str:
-        """Return the text."""
-        return "".join(self._parts)
-
-    def line(self, long: Sequence[int]) -> ObservedLine:
-        """The whole line."""
-        return ObservedLine(self.text(), self.runs, long)
 
 
 # Traits: what the calls of a case have in common with those of others, in words, such as `tessMemcpyAsync
@@ -373,48 +287,36 @@ def observed_line(
     digest: bool = False,
     whole: bool = False,
 ) -> ObservedLine:
-    """The line that begins with the fields of the head and ends with those of the tail, the last of which is run.
+    """The line that begins with the fields of the head and ends with those of the tail.
 
     With `digest` it has `evidence` instead of checks and exchanges: how many there are, and what they are by digest.
     With `whole` no answer is shortened, so that the case can be replayed.
     """
-    line = LineBuilder(folder)
-    line.add(encoded(short({"record": "observation", **head}))[:-1])
+    parts = [encoded(short({"record": "observation", **head}))[:-1]]
     if digest:
-        evidence = _evidence(checks, exchanges, folder)
-        start = end = line.length
-        line.add(f',"evidence":{encoded(evidence)}')
+        parts.append(f'"evidence":{encoded(_evidence(checks, exchanges, folder))}')
     else:
-        line.add(",")
-        start = line.length
-        _add_long(line, checks, exchanges, whole)
-        end = line.length
-    for name, value in tail.items():
-        if name == "run":
-            line.add_run(encoded(value))
-        else:
-            line.add(f',"{name}":{encoded(value)}')
-    line.add("}")
-    return line.line((start, end))
+        told = (f'{_exchange(exchange, whole)},"run":{_run(exchange)}}}' for exchange in exchanges)
+        parts.append(_long(checks, told))
+    parts += [f'"{name}":{encoded(value)}' for name, value in tail.items()]
+    return ObservedLine(_without_folder(f"{','.join(parts)}}}", folder))
 
 
-def _add_long(line: LineBuilder, checks: Sequence[CheckRecord], exchanges: Sequence[Exchange], whole: bool) -> None:
-    """The fields `checks` and `exchanges`."""
-    line.add(f'"checks":[{",".join(encoded(_check(record)) for record in checks)}],"exchanges":[')
-    for position, exchange in enumerate(exchanges):
-        line.add(f"{',' if position else ''}{_whole(exchange) if whole else encoded(_exchange(exchange))[:-1]}")
-        line.add_run(_run(exchange))
-        line.add("}")
-    line.add("]")
+def _long(checks: Sequence[CheckRecord], exchanges: Iterable[str]) -> str:
+    """The fields `checks` and `exchanges`; the exchanges are JSON already."""
+    return f'"checks":[{",".join(encoded(_check(record)) for record in checks)}],"exchanges":[{",".join(exchanges)}]'
+
+
+def _without_folder(text: str, folder: Path | None) -> str:
+    """JSON with the placeholder of the folder of the case's files in its place."""
+    return text if folder is None else text.replace(json.dumps(str(folder))[1:-1], FOLDER)
 
 
 def _evidence(checks: Sequence[CheckRecord], exchanges: Sequence[Exchange], folder: Path | None) -> dict[str, Any]:
     """Checks by kind, the number of exchanges, and a digest of what the line would hold of both, without run."""
-    texts = ",".join(map(encoded, map(_exchange, exchanges)))  # one by one: in some is the image of a module
-    long = LineBuilder(folder)
-    long.add(f'"checks":{encoded(list(map(_check, checks)))},"exchanges":[{texts}]')
+    text = _long(checks, (f"{_exchange(exchange)}}}" for exchange in exchanges))
     kinds = Counter(record.kind for record in checks)
-    digest = hashlib.sha256(long.text().encode()).hexdigest()[:DIGEST_DIGITS]
+    digest = hashlib.sha256(_without_folder(text, folder).encode()).hexdigest()[:DIGEST_DIGITS]
     return {"checks": dict(sorted(kinds.items())), "exchanges": len(exchanges), "digest": digest}
 
 
@@ -423,18 +325,16 @@ def _check(record: CheckRecord) -> dict[str, Any]:
     return fields | {"difference": asdict(record.difference) if record.difference is not None else None}
 
 
-def _exchange(exchange: Exchange) -> dict[str, Any]:
-    outcome = _outcome(exchange.observation)
-    return {"method": exchange.method, "params": _brief(exchange.params), "observation": outcome}
+def _exchange(exchange: Exchange, whole: bool = False) -> str:
+    """An exchange as JSON without its end.
 
-
-def _whole(exchange: Exchange) -> str:
-    """An exchange as JSON without its end; long values are shortened in the request alone, which a test makes again."""
-    request = encoded({"method": exchange.method, "params": _brief(exchange.params)})
+    With `whole` the answer is not shortened; long values of the request are, since a test makes them again.
+    """
+    request = encoded({"method": exchange.method, "params": _brief(exchange.params)})[:-1]
     answer = exchange.observation
-    if not isinstance(answer, Returned):
-        return f'{request[:-1]},"observation":{encoded(_outcome(answer))}'
-    return f'{request[:-1]},"observation":{{"returned":{_ENCODER.encode(plain(answer.value, whole=True))}}}'
+    if whole and isinstance(answer, Returned):
+        return f'{request},"observation":{{"returned":{_ENCODER.encode(plain(answer.value, whole=True))}}}'
+    return f'{request},"observation":{encoded(_outcome(answer))}'
 
 
 def _outcome(observation: Observation) -> Mapping[str, Any]:
