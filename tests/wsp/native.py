@@ -12,14 +12,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Unpack
 
 from tessera_reference.wsp.builder import compile_program
 from tessera_reference.wsp.deadlock import explained
 from tessera_reference.wsp.errors import ProgramRefused
 from tessera_reference.wsp.native import COMPILERS, arguments, build, of_trial, states
 from tessera_reference.wsp.package import Package
-from tessera_reference.wsp.run import MOST_STEPS, Run
+from tessera_reference.wsp.run import Inputs, Run
 from tessera_reference.wsp.targets import target
 
 from .programs import program
@@ -46,24 +46,17 @@ def executed(package: Package, settings: Settings) -> dict[str, Any]:
     return Run(package, **settings).finish().result()
 
 
-def results(
-    packages: Sequence[Package],
-    program: Path,
-    symbols: Mapping[str, int] | None = None,
-    tensors: Mapping[str, bytes] | None = None,
-    resources: Mapping[str, int] | None = None,
-    max_steps: int = MOST_STEPS,
-) -> list[dict[str, Any]]:
+def results(packages: Sequence[Package], program: Path, **inputs: Unpack[Inputs]) -> list[dict[str, Any]]:
     """Return the results of the packages of a built program, all with the same inputs."""
     with TemporaryDirectory() as place:
-        inputs = arguments(symbols, tensors, resources, max_steps, Path(place))
+        options = arguments(inputs, Path(place))
 
         def explain(number: int, package: Package, state: Mapping[str, Any]) -> dict[str, Any]:
-            only = ("--only", str(number), *inputs)
+            only = ("--only", str(number), *options)
             return explained(package, state, lambda *trial: states(program, *only, *of_trial(*trial))[0])
 
         return [
-            explain(number, *pair) for number, pair in enumerate(zip(packages, states(program, *inputs), strict=True))
+            explain(number, *pair) for number, pair in enumerate(zip(packages, states(program, *options), strict=True))
         ]
 
 

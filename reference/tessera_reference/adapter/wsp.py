@@ -16,7 +16,7 @@ from ..wsp.errors import ArgumentRefused, DeviceNeeded, PackageRefused, ProgramR
 from ..wsp.native import NativeRun, prepared
 from ..wsp.networks import execute
 from ..wsp.package import Package, load, package_bytes
-from ..wsp.run import RUNS, Run
+from ..wsp.run import RUNS, Inputs, Run
 from ..wsp.targets import NAMES, Target, target
 from .messages import checked
 from .session_state import SessionState
@@ -124,14 +124,17 @@ class WspMethods(SessionState):
     def _prepared(
         self, method: str, package: str, symbols: Any, tensors: Any, resources: Any, seed: int | None
     ) -> Run | NativeRun:
-        values = {name: _number(method, name, text) for name, text in _by_name(method, "symbols", symbols)}
-        data = {name: _data(method, name, text) for name, text in _by_name(method, "tensors", tensors)}
-        sizes = {name: _size(method, name, size) for name, size in _by_name(method, "resources", resources)}
+        inputs: Inputs = {
+            "symbols": {name: _number(method, name, text) for name, text in _by_name(method, "symbols", symbols)},
+            "tensors": {name: _data(method, name, text) for name, text in _by_name(method, "tensors", tensors)},
+            "resources": {name: _size(method, name, size) for name, size in _by_name(method, "resources", resources)},
+            "seed": seed,
+        }
         with _refusals():
             loaded = self._load(_bytes(package))
             if self.native and loaded.target in RUNS and loaded.target != "cpu_sim":
                 raise NotSupported("backend-a2a3sim")
-            return prepared(loaded, values, data, sizes, seed, native=self.native)
+            return prepared(loaded, self.native, **inputs)
 
     def _run(self, method: str, number: int) -> Run | NativeRun:
         if number not in self._runs:

@@ -14,7 +14,7 @@ from ..wsp.deadlock import drawing, explanation
 from ..wsp.errors import WspFailure
 from ..wsp.native import NoCompiler, build, c_program, compiler, prepared
 from ..wsp.package import Package, load
-from ..wsp.run import MOST_STEPS
+from ..wsp.run import MOST_STEPS, Inputs
 from .program import BadInput, read_bytes, write_file
 from .tools import answer
 
@@ -144,14 +144,15 @@ def explain(options: argparse.Namespace) -> int:
 
 
 def _result(package: Package, options: argparse.Namespace) -> Mapping[str, Any]:
-    arguments = (
-        {name: _whole(name, value) for name, value in _pairs(options.symbol)},
-        {name: _bytes(name, value) for name, value in _pairs(options.tensor)},
-        {name: _whole(name, value) for name, value in _pairs(options.resource)},
-    )
+    inputs: Inputs = {
+        "symbols": {name: _whole(name, value) for name, value in _pairs(options.symbol)},
+        "tensors": {name: _bytes(name, value) for name, value in _pairs(options.tensor)},
+        "resources": {name: _whole(name, value) for name, value in _pairs(options.resource)},
+        "max_steps": options.max_steps,
+    }
     try:
         native = options.engine == "native" or (options.engine is None and compiler() is not None)
-        return prepared(package, *arguments, max_steps=options.max_steps, native=native).finish().result()
+        return prepared(package, native, **inputs).finish().result()
     except WspFailure as problem:
         raise BadInput(str(problem)) from None
 

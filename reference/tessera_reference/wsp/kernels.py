@@ -11,7 +11,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property, lru_cache, reduce
 from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
@@ -125,10 +125,26 @@ class Kernel:
         return {parameter.name: parameter.kind for parameter in self.payload.parameters}
 
     @cached_property
-    def written(self) -> tuple[str, ...]:
-        """The tensors that some instruction has as its destination, by parameter, in their order."""
-        destinations = {instruction.destination for instruction in self.payload.instructions}
-        return tuple(parameter for parameter in self.parameters if parameter in destinations)
+    def code(self) -> Sequence[tuple[str, int, Sequence[tuple[str, int]]]]:
+        """The instructions, with tensors and scalars by their places among the tensors and the scalars of a call.
+
+        An operand is `tensor` or `scalar` and its place, or `constant` and its value.
+        """
+        places: dict[str, tuple[str, int]] = {}
+        for kind in ("tensor", "scalar"):
+            names = [name for name, other in self.parameters.items() if other == kind]
+            places |= {name: (kind, place) for place, name in enumerate(names)}
+        return [
+            (
+                instruction.op,
+                places[instruction.destination][1],
+                [
+                    ("constant", operand.constant or 0) if operand.parameter is None else places[operand.parameter]
+                    for operand in instruction.operands
+                ],
+            )
+            for instruction in self.payload.instructions
+        ]
 
 
 def check_call(kernel: Kernel, tensors: Mapping[str, tuple[str, int]], path: str) -> None:
@@ -149,21 +165,20 @@ def check_call(kernel: Kernel, tensors: Mapping[str, tuple[str, int]], path: str
                 raise ProgramRefused(path, f"kernel {kernel.name}: {actual}, and {instruction.op} needs {expected}")
 
 
-def execute(kernel: Kernel, tensors: Mapping[str, Values], scalars: Sequence[int]) -> None:
-    """Execute a call on its tensors, by parameter; its scalar arguments have the order of their parameters."""
-    names = [parameter for parameter, kind in kernel.parameters.items() if kind == "scalar"]
-    values: dict[str, Values | int] = {**tensors, **dict(zip(names, scalars, strict=True))}
-    for instruction in kernel.payload.instructions:
-        destination = tensors[instruction.destination]
-        operands = [_value_of(operand, values, destination.dtype) for operand in instruction.operands]
-        INSTRUCTIONS[instruction.op].apply(destination, *operands)
+def execute(kernel: Kernel, tensors: Sequence[Values], scalars: Sequence[int]) -> None:
+    """Execute a call on its tensors and its scalars, both in the order of their parameters."""
+    for op, place, operands in kernel.code:
+        destination = tensors[place]
+        values = [
+            tensors[value]
+            if kind == "tensor"
+            else _element(scalars[value] if kind == "scalar" else value, destination.dtype)
+            for kind, value in operands
+        ]
+        INSTRUCTIONS[op].apply(destination, *values)
 
 
-def _value_of(operand: Operand, values: Mapping[str, Values | int], dtype: np.dtype[Any]) -> Any:
-    value = operand.constant if operand.parameter is None else values[operand.parameter]
-    return _element(value, dtype) if isinstance(value, int) else value
-
-
+@lru_cache(1024)
 def _element(value: int, dtype: np.dtype[Any]) -> Any:
     """A u64 as an element: integers wrap, floats round to nearest even, bool is whether it is not 0."""
     number = np.uint64(value)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from heapq import heappop, heappush
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from ..mesh.engine import Engine, FirstCome, Mailbox, Seeded
+from ..mesh.engine import Engine, FirstCome, Seeded
 from . import policies
 from .errors import RunError
 from .kernels import DTYPES, execute
@@ -76,7 +75,6 @@ class ProcessState:
     waiting: Waiting | None = None
     delivered: int | None = None
     awaited: int = 0
-    in_flight: int = 0
     scopes: list[ScopeState] = field(default_factory=list)
     signalling: dict[int, int] = field(default_factory=dict)
     closed: set[int] = field(default_factory=set)
@@ -98,7 +96,7 @@ class TaskState:
     scope: ScopeState | None
     holds: dict[str, int]
     missing: int
-    started: int = -1
+    started: int = 0
     sent: int = 0
     waiting: Waiting | None = None
     dependents: list[TaskState] = field(default_factory=list)
@@ -127,7 +125,7 @@ LAST_TIME = (1 << 63) - 1
 
 
 class Agenda:
-    """Events of the virtual-time engine; those of one instant are handled in the order of their kinds and numbers.
+    """The events that are due later, a heap of their times, kinds and numbers; the virtual-time engine passes time.
 
     A seed decides in which order the processes of the engine go on, which changes no result.
     """
@@ -135,44 +133,31 @@ class Agenda:
     def __init__(self, seed: int | None = None) -> None:
         self.engine = Engine(FirstCome() if seed is None else Seeded(seed))
         self.now = 0
-        self.outstanding = 0
-        self.arrived: list[tuple[int, int]] = []
-        """The kinds and numbers of the events of this instant that are not handled yet."""
-        self._events = Mailbox(self.engine, "the scheduler")
+        self.events: list[tuple[int, int, int]] = []
 
     def after(self, cycles: int, kind: int, number: int) -> None:
         """Set an event of a kind, for a task, channel or process, `cycles` from now. Raise `RunError`."""
         time = self.now + cycles
         if time > LAST_TIME:
             raise RunError("TIME_OVERFLOW", f"{cycles} cycles after {self.now} lie beyond {LAST_TIME}")
-        self.outstanding += 1
-        if cycles:
-            self.set_timer(time, kind, number)
-        else:
-            self.arrived.append((kind, number))
+        heappush(self.events, (time, kind, number))
 
-    def set_timer(self, time: int, kind: int, number: int) -> None:
-        """Let the scheduler have an event at a time."""
-        self.engine.call_at(time, partial(self.report, kind, number))
-
-    def report(self, kind: int, number: int) -> None:
-        """Tell the scheduler of an event."""
-        self._events.put((kind, number))
-
-    async def next_instant(self) -> None:
-        """Wait until an event has happened, and all others of its instant."""
-        first = await self._events
-        await self.engine.sleep(0)
-        self.now = self.engine.now
-        self.arrived = [first, *self._events.work]
-        self._events.work.clear()
+    def is_due(self) -> bool:
+        """True if an event happens now."""
+        return bool(self.events) and self.events[0][0] == self.now
 
     def due(self) -> Sequence[tuple[int, int]]:
-        """Return the kinds and numbers of the events that have arrived, in order."""
-        arrived = sorted(self.arrived)
-        self.arrived.clear()
-        self.outstanding -= len(arrived)
-        return arrived
+        """Remove the events that happen now. Return their kinds and numbers, in order."""
+        due = []
+        while self.is_due():
+            _, kind, number = heappop(self.events)
+            due.append((kind, number))
+        return due
+
+    async def next_instant(self) -> None:
+        """Wait until the first event is due."""
+        await self.engine.sleep_until(self.events[0][0])
+        self.now = self.engine.now
 
 
 # A channel (section 2.2): tokens from send to take, and who waits at both ends, first come, first served.
@@ -486,15 +471,12 @@ class Machine:
         self.tensor_map.add(task)
         for dependency in dependencies.values():
             dependency.dependents.append(task)
-        process.in_flight += 1
         for channel in site.signals:
             process.signalling[channel] = process.signalling.get(channel, 0) + 1
         for channel in site.waits:
             token = self.channels[channel].take((TASK, number))
-            if token == CLOSED:
-                raise _no_token(task)
             if token is not None:
-                task.missing -= 1
+                self._deliver((TASK, number), token)
         self._one_less(task)
         return None
 
@@ -536,8 +518,7 @@ class Machine:
 
     def apply(self, site: CallSite, scalars: Sequence[int]) -> None:
         """The effect of a kernel on its tensors."""
-        memory = {name: self.tensors[tensor] for name, tensor in site.tensors.items()}
-        execute(self.package.kernels[site.kernel], memory, scalars)
+        execute(self.package.kernels[site.kernel], [self.tensors[tensor] for tensor in site.tensors], scalars)
 
     def count_kernel(self, site: CallSite) -> None:
         """A kernel has run."""
@@ -575,7 +556,6 @@ class Machine:
             watcher.awaited -= 1
             if not watcher.awaited:
                 self.wake(watcher)
-        process.in_flight -= 1
         self._free(task)
         for channel in site.signals:
             process.signalling[channel] -= 1
@@ -602,7 +582,8 @@ class Machine:
             return
         task = self.tasks[number]
         if value == CLOSED:
-            raise _no_token(task)
+            problem = f"task {number} waits for a token of a channel that is closed and empty"
+            raise RunError("RECEIVE_AFTER_CLOSE", problem, task.process.name, path_of(task.place))
         self._one_less(task)
 
     def _release(self, party: Party) -> None:
@@ -614,8 +595,3 @@ class Machine:
         self.end_wait(task)
         task.sent += 1
         self._signal(task)
-
-
-def _no_token(task: TaskState) -> RunError:
-    problem = f"task {task.number} waits for a token of a channel that is closed and empty"
-    return RunError("RECEIVE_AFTER_CLOSE", problem, task.process.name, path_of(task.place))

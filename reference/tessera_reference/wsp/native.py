@@ -17,14 +17,13 @@ from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
-from typing import Any
+from typing import Any, Unpack
 
 from . import policies, statements
 from .deadlock import explained
 from .errors import DeviceNeeded, WspFailure
-from .kernels import Kernel, Operand
 from .package import Package, Process
-from .run import MOST_STEPS, RUNS, Run, inputs
+from .run import MOST_STEPS, RUNS, Inputs, Run, checked
 from .statements import Body, Expression, Statement
 
 HEADER, RUNTIME = "program.h", ("machine.c", "processes.c", "run.c", "main.c")
@@ -81,7 +80,9 @@ class Tables:
         kernels: list[str] = []
         for kernel in package.kernels:
             kernels.append(row(text(kernel.name), row(len(instructions), len(kernel.payload.instructions))))
-            instructions += list(_instructions(kernel))
+            for op, destination, operands in kernel.code:
+                sources = row(*(row(f"OF_{kind.upper()}", f"UINT64_C({value})") for kind, value in operands))
+                instructions.append(row(f"KERNEL_{op.upper()}", destination, sources))
         processes = [row(text(process.name), *self._process(process)) for process in package.processes]
         policy = package.schedule.policy
         worker = self._value(policies.worker(policy.id, policy.parameters))
@@ -148,7 +149,7 @@ class Tables:
         site = self.package.site(call)
         scalars = [self._value(scalar) for scalar in site.scalars]
         self.most_scalars = max(self.most_scalars, len(scalars))
-        lists = [*site.tensors.values()], scalars, site.reads, site.writes, site.waits, site.signals
+        lists = site.tensors, scalars, site.reads, site.writes, site.waits, site.signals
         numbers = f"UINT64_C({site.cycles})", f"UINT64_C({site.heap})"
         self.sites.append(row(site.kernel, *numbers, *map(self._list, lists)))
         return len(self.sites) - 1
@@ -213,22 +214,6 @@ class Tables:
             case statements.Task():
                 key = "NONE" if statement.key is None else self._value(statement.key)
                 self._step("TASK", path, self._site(statement), key)
-
-
-def _instructions(kernel: Kernel) -> Iterator[str]:
-    places: Mapping[str, dict[str, int]] = {"tensor": {}, "scalar": {}}
-    for name, kind in kernel.parameters.items():
-        places[kind][name] = len(places[kind])
-
-    def operand(stated: Operand) -> str:
-        for kind, names in places.items():
-            if stated.parameter is not None and stated.parameter in names:
-                return row(f"OF_{kind.upper()}", names[stated.parameter])
-        return row("OF_CONSTANT", f"UINT64_C({stated.constant})")
-
-    for instruction in kernel.payload.instructions:
-        operands = [*map(operand, instruction.operands), row("OF_CONSTANT", 0)][:2]
-        yield row(f"KERNEL_{instruction.op.upper()}", places["tensor"][instruction.destination], row(*operands))
 
 
 # Building and running the program.
@@ -342,20 +327,12 @@ class NativeRun:
     a host, and the program makes none. Raises `ArgumentRefused`, `NoCompiler` and `BuildFailed`.
     """
 
-    def __init__(
-        self,
-        package: Package,
-        symbols: Mapping[str, int] | None = None,
-        tensors: Mapping[str, bytes] | None = None,
-        resources: Mapping[str, int] | None = None,
-        seed: int | None = None,
-        max_steps: int = MOST_STEPS,
-    ) -> None:
-        inputs(package, symbols or {}, tensors or {}, resources or {}, max_steps)
+    def __init__(self, package: Package, **inputs: Unpack[Inputs]) -> None:
+        checked(package, inputs)
         self._package, self._program = package, _program(c_tables([package]))
         self._place = TemporaryDirectory()
         weakref.finalize(self, self._place.cleanup)
-        self._given = arguments(symbols, tensors, resources, max_steps, Path(self._place.name))
+        self._arguments = arguments(inputs, Path(self._place.name))
         self._instants = 0
         self._events: list[Any] | None = None
 
@@ -393,23 +370,18 @@ class NativeRun:
         return explained(self._package, self._state, lambda *trial: self._execute(*of_trial(*trial)))
 
     def _execute(self, *further: str) -> dict[str, Any]:
-        (state,) = states(self._program.path, *self._given, *further)
+        (state,) = states(self._program.path, *self._arguments, *further)
         return state
 
 
-def arguments(
-    symbols: Mapping[str, int] | None,
-    tensors: Mapping[str, bytes] | None,
-    knobs: Mapping[str, int] | None,
-    max_steps: int,
-    place: Path,
-) -> list[str]:
+def arguments(inputs: Inputs, place: Path) -> list[str]:
     """Return the arguments of a program for its inputs; the bytes of tensors go to files in a place."""
-    options = [part for name, value in (symbols or {}).items() for part in ("--symbol", f"{name}={value}")]
-    for number, (name, data) in enumerate((tensors or {}).items()):
+    options = [part for name, value in inputs.get("symbols", {}).items() for part in ("--symbol", f"{name}={value}")]
+    for number, (name, data) in enumerate(inputs.get("tensors", {}).items()):
         (place / str(number)).write_bytes(data)
         options += ["--tensor", f"{name}={place / str(number)}"]
-    return [*options, "--max-steps", str(max_steps), *of_trial(knobs or {})]
+    bound = str(inputs.get("max_steps", MOST_STEPS))
+    return [*options, "--max-steps", bound, *of_trial(inputs.get("resources", {}))]
 
 
 def of_trial(knobs: Mapping[str, int], enough: int | None = None) -> list[str]:
@@ -418,15 +390,7 @@ def of_trial(knobs: Mapping[str, int], enough: int | None = None) -> list[str]:
     return options if enough is None else [*options, "--enough", str(enough)]
 
 
-def prepared(
-    package: Package,
-    symbols: Mapping[str, int] | None = None,
-    tensors: Mapping[str, bytes] | None = None,
-    resources: Mapping[str, int] | None = None,
-    seed: int | None = None,
-    max_steps: int = MOST_STEPS,
-    native: bool = False,
-) -> Run | NativeRun:
+def prepared(package: Package, native: bool = False, **inputs: Unpack[Inputs]) -> Run | NativeRun:
     """A run that has not begun, of a package for cpu_sim by its native program where that is asked for.
 
     Raises `DeviceNeeded` for a target that is not simulated, `ArgumentRefused`, `NoCompiler` and `BuildFailed`.
@@ -434,5 +398,5 @@ def prepared(
     if package.target not in RUNS:
         raise DeviceNeeded(package.target)
     if native and package.target == "cpu_sim":
-        return NativeRun(package, symbols, tensors, resources, seed, max_steps)
-    return RUNS[package.target](package, symbols, tensors, resources, seed, max_steps=max_steps)
+        return NativeRun(package, **inputs)
+    return RUNS[package.target](package, **inputs)

@@ -216,14 +216,14 @@ class Tensor:
 
 @dataclass(slots=True, eq=False)
 class CallSite:
-    """A `run` or `task` statement as it is executed: its tensors by parameter, `reads` and `writes` each once.
+    """A `run` or `task` statement as it is executed: its arguments by kind; `reads` and `writes` have a tensor once.
 
     `heap` is the bytes of tensors written. Nothing changes a site; it is not frozen since that takes three times as
     long to make.
     """
 
     kernel: int
-    tensors: Mapping[str, int]
+    tensors: Sequence[int]
     scalars: Sequence[Expression]
     cycles: int
     reads: tuple[int, ...]
@@ -266,15 +266,14 @@ class Package:
         site = self._sites.get(id(call))
         if site is None:
             kernel = self.kernels[call.kernel]
-            arguments = zip(kernel.parameters, call.arguments, strict=True)
-            tensors = {name: argument.tensor for name, argument in arguments if isinstance(argument, TensorArgument)}
-            writes = tuple(dict.fromkeys(tensors[name] for name in kernel.written))
+            tensors = [argument.tensor for argument in call.arguments if isinstance(argument, TensorArgument)]
+            writes = tuple(dict.fromkeys(tensors[place] for place in sorted({place for _, place, _ in kernel.code})))
             site = self._sites[id(call)] = CallSite(
                 call.kernel,
                 tensors,
                 [argument for argument in call.arguments if not isinstance(argument, TensorArgument)],
-                kernel.cycles.of([self.tensors[tensor].count for tensor in tensors.values()]),
-                tuple(dict.fromkeys(tensor for tensor in tensors.values() if tensor not in writes)),
+                kernel.cycles.of([self.tensors[tensor].count for tensor in tensors]),
+                tuple(dict.fromkeys(tensor for tensor in tensors if tensor not in writes)),
                 writes,
                 sum(self.tensors[write].nbytes for write in writes),
                 *((call.waits, call.signals) if isinstance(call, statements.Task) else ()),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 
@@ -139,9 +139,8 @@ class Processes:
                     yield from self.await_tensors(process, (tensor,), ())
                     self.load(slot, tensor, place)
                 case statements.Wait():
-                    if process.in_flight:
-                        own = [task for task in machine.tasks.values() if task.process is process]
-                        yield from self.await_tasks(process, own)
+                    own = [task for task in machine.tasks.values() if task.process is process]
+                    yield from self.await_tasks(process, own)
                 case statements.RunKernel():
                     yield from self.run(process, machine.package.site(statement))
 
@@ -342,7 +341,7 @@ def waiting_state(machine: Machine) -> dict[str, Any]:
                 "statement": path_of(task.place),
                 "worker": task.worker.index,
                 "full": None if task.waiting is None else task.waiting.subject,
-                "holds": task.holds | {"ready_queue": int(task.started < 0)},
+                "holds": task.holds | {"ready_queue": int(task.worker.task is not task)},
                 "signals": [names[channel] for channel in task.site.signals],
                 "dependents": [other.number for other in task.dependents],
                 "watchers": [other.name for other in task.watchers],
@@ -359,30 +358,33 @@ MOST_STEPS = 100_000_000
 """The steps of statements that a run may take, where its caller names no other bound (AMB-WSP-80)."""
 
 
+class Inputs(TypedDict, total=False):
+    """The inputs of a run, by name; what is left out is as the package has it.
+
+    `resources` are settings as `package.py` names them, and `seed` is for the choices of a host. After `max_steps` a
+    run ends with STEP_LIMIT; a process that takes a 200th of them twice in a row without progress spins, which is a
+    deadlock (section 3.3).
+    """
+
+    symbols: Mapping[str, int]
+    tensors: Mapping[str, bytes]
+    resources: Mapping[str, int]
+    seed: int | None
+    max_steps: int
+
+
 class Run:
     """A run that has not begun; `outcome` is running, completed, error or deadlock.
 
-    `symbols`, `tensors` (bytes) and `resources` (sizes, as `package.py` names them) are by name; what is left out is
-    as the package has it. After `max_steps` a run ends with STEP_LIMIT, and after `enough` its caller leaves it; a
-    process that takes a 200th of `max_steps` twice in a row without progress spins, which is a deadlock (section 3.3).
-    Raises `ArgumentRefused` for what does not fit.
+    After `enough` steps its caller leaves it. Raises `ArgumentRefused` for inputs that do not fit.
     """
 
     agenda: type[Agenda] = Agenda
 
-    def __init__(
-        self,
-        package: Package,
-        symbols: Mapping[str, int] | None = None,
-        tensors: Mapping[str, bytes] | None = None,
-        resources: Mapping[str, int] | None = None,
-        seed: int | None = None,
-        max_steps: int = MOST_STEPS,
-        enough: int | None = None,
-    ) -> None:
-        values, data, settings = inputs(package, symbols or {}, tensors or {}, resources or {}, max_steps)
-        self._given = symbols, tensors, resources or {}, max_steps
-        self.machine = Machine(package, values, data, settings, self.agenda(seed))
+    def __init__(self, package: Package, enough: int | None = None, **inputs: Unpack[Inputs]) -> None:
+        symbols, tensors, settings, max_steps = checked(package, inputs)
+        self._inputs = inputs
+        self.machine = Machine(package, symbols, tensors, settings, self.agenda(inputs.get("seed")))
         self.outcome = "running"
         self.error: RunError | None = None
         self._instants = 0
@@ -394,16 +396,13 @@ class Run:
 
     def step(self) -> bool:
         """All that happens at the next instant; False when the run has ended."""
-        if self.outcome != "running":
-            return False
-        self._step()
+        self._execute(self._instants + 1)
         return self.outcome == "running"
 
     def finish(self) -> Run:
         """Run to the end, or until it is left."""
         with suppress(Left):
-            while self.outcome == "running":
-                self._step()
+            self._execute(None)
         return self
 
     def observe(self) -> list[list[Any]]:
@@ -438,19 +437,18 @@ class Run:
 
     def _trial(self, knobs: Mapping[str, int], enough: int) -> dict[str, Any]:
         """Return the state of another execution with other settings, which is left after some steps."""
-        symbols, tensors, resources, max_steps = self._given
-        settings = {**resources, **knobs}
-        trial = Run(self.machine.package, symbols, tensors, settings, max_steps=max_steps, enough=enough)
-        return trial.finish().state()
+        inputs: Inputs = {**self._inputs, "resources": {**self._inputs.get("resources", {}), **knobs}}
+        return Run(self.machine.package, enough, **inputs).finish().state()
 
-    def _step(self) -> None:
-        """All that happens at the next instant, by the engine."""
+    def _execute(self, instants: int | None) -> None:
+        """Execute so many instants from the beginning, or all, by the engine."""
         engine = self.machine.agenda.engine
+        if self.outcome != "running":
+            return
         if not self._instants:
             self._launch(engine)
-        before = self._instants
         with np.errstate(all="ignore"):
-            engine.run(until=lambda: self._instants > before or self.outcome != "running")
+            engine.run(until=lambda: self.outcome != "running" or self._instants == instants)
         if self.outcome != "running":
             engine.close()
 
@@ -458,19 +456,16 @@ class Run:
         engine.spawn("scheduler", self._schedule())
 
     async def _schedule(self) -> None:
-        """Handle instant after instant, until nothing is outstanding."""
+        """Handle instant after instant, until no event is due later."""
         agenda, processes = self.machine.agenda, self.machine.processes
         while self.outcome == "running":
-            self._attempt(self._pass)
-            if self.outcome == "running":
-                if agenda.arrived or any(process.runnable for process in processes):
-                    continue
-                if not agenda.outstanding:
-                    done = not self.machine.tasks and all(process.done for process in processes)
-                    self.outcome = "completed" if done else "deadlock"
+            self._attempt(self._instant)
             self._instants += 1
-            if self.outcome == "running":
+            if self.outcome == "running" and agenda.events:
                 await agenda.next_instant()
+            elif self.outcome == "running":
+                done = not self.machine.tasks and all(process.done for process in processes)
+                self.outcome = "completed" if done else "deadlock"
 
     def _attempt(self, action: Callable[[], None]) -> None:
         """Do something that may end the run."""
@@ -481,13 +476,15 @@ class Run:
         except Spinning:
             self.outcome = "deadlock"
 
-    def _pass(self) -> None:
-        """Do the next thing of this instant: events, then processes in their turn, then idle workers."""
-        machine = self.machine
-        for kind, number in machine.agenda.due():
-            machine.happen(kind, number)
-        self._expand()
-        machine.start_tasks()
+    def _instant(self) -> None:
+        """Let events happen, processes go on and idle workers start tasks, until nothing moves at this instant."""
+        machine, moves = self.machine, True
+        while moves:
+            for kind, number in machine.agenda.due():
+                machine.happen(kind, number)
+            self._expand()
+            machine.start_tasks()
+            moves = machine.agenda.is_due() or any(process.runnable for process in machine.processes)
 
     def _expand(self) -> None:
         """Each process that can go on does, in the order of their indices."""
@@ -514,18 +511,13 @@ class Run:
             raise
 
 
-def inputs(
-    package: Package,
-    symbols: Mapping[str, int],
-    tensors: Mapping[str, bytes],
-    resources: Mapping[str, int],
-    max_steps: int,
-) -> tuple[list[int], list[bytes], dict[str, int]]:
-    """Return the symbols and tensors of a run, and its settings by name. Raise `ArgumentRefused` for what is unfit."""
+def checked(package: Package, inputs: Inputs) -> tuple[list[int], list[bytes], dict[str, int], int]:
+    """Return the symbols, tensors and settings of a run, and its bound. Raise `ArgumentRefused` for what is unfit."""
+    max_steps = inputs.get("max_steps", MOST_STEPS)
     if max_steps < 1:
         raise ArgumentRefused("max_steps", f"is {max_steps}, expected 1 or more")
-    stated = settings(package, resources)
-    return _symbols(package, symbols), _tensors(package, tensors), stated
+    stated = settings(package, inputs.get("resources", {}))
+    return _symbols(package, inputs.get("symbols", {})), _tensors(package, inputs.get("tensors", {})), stated, max_steps
 
 
 def _symbols(package: Package, values: Mapping[str, int]) -> list[int]:
@@ -557,27 +549,33 @@ def _tensors(package: Package, data_of: Mapping[str, bytes]) -> list[bytes]:
 
 
 class DeviceAgenda(Agenda):
-    """Events of the device: its timers, and what the cores report, which run the kernels in virtual time."""
+    """Events of the AICPU; a kernel ends when its core, a process of the engine, reports it."""
 
     def add_cores(self, machine: Machine) -> None:
         """Add an AICore for each worker, which runs the kernels that it is given."""
         self._tasks = machine.tasks
+        self._reports = Mailbox(self.engine, "the AICPU")
         self._work = [Mailbox(self.engine, f"core {worker.index}") for worker in machine.workers]
         for mailbox in self._work:
             self.engine.spawn(mailbox.name, self._core(mailbox))
 
-    def set_timer(self, time: int, kind: int, number: int) -> None:
+    def after(self, cycles: int, kind: int, number: int) -> None:
         """Start a kernel on its core, or set a timer of the AICPU."""
-        if kind == KERNEL_ENDS:
-            self._work[self._tasks[number].worker.index].put((time, number))
-        else:
-            super().set_timer(time, kind, number)
+        super().after(cycles, kind, number)
+        if kind == KERNEL_ENDS and cycles:
+            self._work[self._tasks[number].worker.index].put(self.now + cycles)
+
+    async def next_instant(self) -> None:
+        """Wait until the first event is due, and until the cores have reported the kernels that end then."""
+        await super().next_instant()
+        for time, kind, _ in self.events:
+            if kind == KERNEL_ENDS and time == self.now:
+                await self._reports
 
     async def _core(self, work: Mailbox) -> None:
         while True:
-            time, task = await work
-            await self.engine.sleep_until(time)
-            self.report(KERNEL_ENDS, task)
+            await self.engine.sleep_until(await work)
+            self._reports.put(None)
 
 
 class DeviceRun(Run):
@@ -585,9 +583,9 @@ class DeviceRun(Run):
 
     agenda = DeviceAgenda
 
-    def __init__(self, *arguments: Any, **settings: Any) -> None:
-        super().__init__(*arguments, **settings)
-        if self.machine.package.phase == 1:
+    def __init__(self, package: Package, enough: int | None = None, **inputs: Unpack[Inputs]) -> None:
+        super().__init__(package, enough, **inputs)
+        if package.phase == 1:
             self.machine.resources.sizes = dict.fromkeys(self.machine.resources.sizes, AMPLE)
 
     def _launch(self, engine: Engine) -> None:

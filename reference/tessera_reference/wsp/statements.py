@@ -88,8 +88,12 @@ class Operation:
             return (chosen if condition.value(now) else other).value(now)
         if self.op == "not":
             return self.operands[0].value(now) ^ U64
-        a, b = self.operands
-        return BINARY[self.op](a.value(now), b.value(now))
+        first, second = self.operands
+        a, b = first.value(now), second.value(now)
+        try:
+            return BINARY[self.op](a, b)
+        except ZeroDivisionError:
+            raise RunError("DIVISION_BY_ZERO", f"{a} is divided by zero") from None
 
 
 Expression: TypeAlias = Annotated[
@@ -120,21 +124,12 @@ def read_expression(reader: Reader, value: Any, path: str) -> Expression:
     return Operation(op, tuple(read))
 
 
-def _divided(operation: Callable[[int, int], int]) -> Callable[[int, int], int]:
-    def apply(a: int, b: int) -> int:
-        if b == 0:
-            raise RunError("DIVISION_BY_ZERO", f"{a} is divided by zero")
-        return operation(a, b)
-
-    return apply
-
-
 BINARY: Mapping[str, Callable[[int, int], int]] = {
     "add": lambda a, b: (a + b) & U64,
     "sub": lambda a, b: (a - b) & U64,
     "mul": lambda a, b: (a * b) & U64,
-    "div": _divided(operator.floordiv),
-    "mod": _divided(operator.mod),
+    "div": operator.floordiv,
+    "mod": operator.mod,
     "and": operator.and_,
     "or": operator.or_,
     "xor": operator.xor,

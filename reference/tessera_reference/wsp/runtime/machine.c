@@ -47,7 +47,7 @@ struct Process {
     int delivered;
     u64 token;
     u64 *operands; /* the key of a task, then the scalars of a call */
-    u64 awaited, in_flight;
+    u64 awaited;
     u64 *rounds, *counts;
     Vector scopes;
     u64 *signalling;
@@ -69,7 +69,6 @@ struct Task {
     Process *process;
     Worker *worker;
     u64 scope_serial, holds[READY_QUEUE], missing, time_started;
-    bool started;
     uint32_t sent;
     Waiting waiting;
     Vector dependents, watchers; /* tasks that depend on this one, processes that wait for it */
@@ -86,7 +85,6 @@ struct Machine {
     bool observed;
     u64 steps;
     u64 turn_steps, mark_of_progress; /* of the process that goes on */
-    bool marked;
     const Process *spinning;
     u64 sizes[RESOURCES];
     Block *blocks;
@@ -221,8 +219,7 @@ static void wsp_count_step(Machine *m) {
         wsp_fail(m, "STEP_LIMIT", "the run has taken %" PRIu64 " steps", m->max_steps);
     if (m->turn_steps == spin) {
         u64 progress = wsp_progress(m);
-        if (m->marked && progress == m->mark_of_progress) longjmp(m->failed, SPINS);
-        m->marked = true;
+        if (progress == m->mark_of_progress) longjmp(m->failed, SPINS);
         m->mark_of_progress = progress;
         m->turn_steps = 0;
     }
@@ -286,40 +283,35 @@ static void find(Machine *m, Task *task) {
 
 /* In `found`, each once, the tasks that must be complete before these tensors are read and written. */
 static void wsp_find_dependencies(Machine *m, List reads, List writes) {
-    const uint32_t *read = m->info->numbers + reads.first, *written = m->info->numbers + writes.first;
     m->mark++;
     m->found.count = 0;
-    for EACH(place, reads.count) find(m, m->writers[read[place]]);
-    for EACH(place, writes.count) {
-        const Vector *readers = &m->readers[written[place]];
-        find(m, m->writers[written[place]]);
+    for EACH_OF(read, reads) find(m, m->writers[*read]);
+    for EACH_OF(written, writes) {
+        const Vector *readers = &m->readers[*written];
+        find(m, m->writers[*written]);
         for EACH(reader, readers->count) find(m, wsp_pointer(readers, reader));
     }
 }
 
 /* A task is issued. */
 static void wsp_map_add(Machine *m, Task *task) {
-    const Site *site = task->site;
-    const uint32_t *reads = m->info->numbers + site->reads.first, *writes = m->info->numbers + site->writes.first;
-    for EACH(place, site->reads.count) wsp_add_pointer(m, &m->readers[reads[place]], task);
-    for EACH(place, site->writes.count) {
-        m->readers[writes[place]].count = 0;
-        m->writers[writes[place]] = task;
+    for EACH_OF(read, task->site->reads) wsp_add_pointer(m, &m->readers[*read], task);
+    for EACH_OF(written, task->site->writes) {
+        m->readers[*written].count = 0;
+        m->writers[*written] = task;
     }
 }
 
 /* A task is complete. */
 static void wsp_map_remove(Machine *m, Task *task) {
-    const Site *site = task->site;
-    const uint32_t *reads = m->info->numbers + site->reads.first, *writes = m->info->numbers + site->writes.first;
-    for EACH(place, site->reads.count) {
-        Vector *readers = &m->readers[reads[place]];
+    for EACH_OF(read, task->site->reads) {
+        Vector *readers = &m->readers[*read];
         for EACH(reader, readers->count)
             if (wsp_pointer(readers, reader) == task)
                 ((void **)readers->items)[reader] = wsp_pointer(readers, --readers->count);
     }
-    for EACH(place, site->writes.count)
-        if (m->writers[writes[place]] == task) m->writers[writes[place]] = NULL;
+    for EACH_OF(written, task->site->writes)
+        if (m->writers[*written] == task) m->writers[*written] = NULL;
 }
 
 /* A channel (section 2.2): tokens from send to take, and who waits at both ends, first come, first served. */
@@ -460,16 +452,6 @@ static Task *new_task(Machine *m) {
     return task;
 }
 
-static void take_tokens(Machine *m, Task *task) {
-    u64 value;
-    for EACH(wait, task->site->waits.count) {
-        Channel *c = &m->channels[m->info->numbers[task->site->waits.first + wait]];
-        int taken = wsp_channel_take(m, c, of_task(task), &value);
-        if (taken == CLOSED) wsp_deliver(m, of_task(task), CLOSED, 0);
-        if (taken == TOKEN) task->missing--;
-    }
-}
-
 /* A task waits for one thing less: a token, a task, or the end of its issue. */
 static void wsp_one_less(Machine *m, Task *task) {
     if (--task->missing > 0) return;
@@ -501,10 +483,13 @@ static int wsp_issue(Machine *m, Process *p, const Site *site) {
     for (size_t place = 0; place < nodes; place++)
         wsp_add_pointer(m, &((Task *)wsp_pointer(&m->found, place))->dependents, task);
     wsp_map_add(m, task);
-    p->in_flight++;
-    for EACH(signal, site->signals.count) p->signalling[m->info->numbers[site->signals.first + signal]]++;
+    for EACH_OF(signal, site->signals) p->signalling[*signal]++;
     wsp_observe(m, "task", site->kernel, worker->index, site->cycles);
-    take_tokens(m, task);
+    for EACH_OF(wait, site->waits) {
+        u64 token = 0;
+        int taken = wsp_channel_take(m, &m->channels[*wait], of_task(task), &token);
+        if (taken != NOTHING) wsp_deliver(m, of_task(task), taken, token);
+    }
     wsp_one_less(m, task);
     return NOT_WAITING;
 }
@@ -518,8 +503,8 @@ static void wsp_start_tasks(Machine *m) {
         Task *task = wsp_pop(&worker->ready).subject;
         worker->task = task;
         worker->places--;
-        task->started = started = true;
         task->time_started = m->now;
+        started = true;
         wsp_after(m, task->site->cycles, KERNEL_ENDS, task->number, task);
     }
     if (started) wsp_freed(m);
@@ -561,7 +546,6 @@ static void free_held(Machine *m, Task *task) {
 static void wsp_complete(Machine *m, Task *task) {
     Worker *worker = task->worker;
     Process *p = task->process;
-    const Site *site = task->site;
     task->before->after = task->after;
     task->after->before = task->before;
     wsp_map_remove(m, task);
@@ -574,13 +558,10 @@ static void wsp_complete(Machine *m, Task *task) {
         Process *watcher = wsp_pointer(&task->watchers, --task->watchers.count);
         if (--watcher->awaited == 0) wsp_wake(m, watcher);
     }
-    p->in_flight--;
     free_held(m, task);
     wsp_add_pointer(m, &m->free_tasks, task);
-    for EACH(signal, site->signals.count) {
-        uint32_t channel = m->info->numbers[site->signals.first + signal];
-        if (--p->signalling[channel] == 0 && p->closed[channel]) wsp_producer_closes(m, &m->channels[channel]);
-    }
+    for EACH_OF(signal, task->site->signals)
+        if (--p->signalling[*signal] == 0 && p->closed[*signal]) wsp_producer_closes(m, &m->channels[*signal]);
 }
 
 /* The process closes a channel, once its tasks that signal it are complete. */

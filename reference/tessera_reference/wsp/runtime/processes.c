@@ -230,16 +230,16 @@ static bool send(Machine *m, Process *p, uint32_t channel, uint32_t value) {
 }
 
 static void evaluate(Machine *m, Process *p, List scalars) {
-    for EACH(each, scalars.count)
-        p->operands[1 + each] = wsp_value(m, m->info->numbers[scalars.first + each]);
+    u64 *operand = p->operands;
+    for EACH_OF(scalar, scalars) *++operand = wsp_value(m, *scalar);
 }
 
 /* Issue a task, when all that it needs is free; its operands are those of the first attempt. */
 static bool task(Machine *m, Process *p, const Site *site, uint32_t key) {
     if (p->waiting.reason == NOT_WAITING) {
         wsp_count_step(m);
-        for EACH(each, site->signals.count)
-            if (p->closed[m->info->numbers[site->signals.first + each]])
+        for EACH_OF(signal, site->signals)
+            if (p->closed[*signal])
                 wsp_fail(m, "SEND_AFTER_CLOSE", "a task of %s signals a channel that it has closed", p->info->name);
         p->operands[0] = key == NONE ? 0 : wsp_value(m, key);
         evaluate(m, p, site->scalars);
@@ -270,7 +270,7 @@ static bool await_tensors(Machine *m, Process *p, List reads, List writes) {
 
 static bool await_own(Machine *m, Process *p) {
     size_t own = 0;
-    for (Task *task = m->tasks.after; own < p->in_flight; task = task->after)
+    for (Task *task = m->tasks.after; task != &m->tasks; task = task->after)
         if (task->process == p) {
             wsp_add_pointer(m, &task->watchers, p);
             own++;
@@ -307,9 +307,7 @@ static void end_scope(Machine *m, Process *p) {
 
 /* The process ends, and closes what it produces. */
 static void end_process(Machine *m, Process *p) {
-    List produces = p->info->produces;
-    for EACH(each, produces.count)
-        wsp_close_channel(m, p, m->info->numbers[produces.first + each]);
+    for EACH_OF(channel, p->info->produces) wsp_close_channel(m, p, *channel);
     p->done = true;
 }
 

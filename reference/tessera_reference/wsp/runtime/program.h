@@ -20,6 +20,8 @@
 
 typedef uint64_t u64;
 #define EACH(each, count) (uint32_t each = 0; each < (count); each++) /* for EACH(place, count) ... */
+#define EACH_OF(each, list) (const uint32_t *each = m->info->numbers + (list).first; \
+                             each < m->info->numbers + (list).first + (list).count; each++)
 
 /* The resources; those before READY_QUEUE are pools that all workers share. */
 enum { TASK_RING, TENSORMAP_POOL, DEPLIST_POOL, HEAP_ARENA, READY_QUEUE, RESOURCES };
@@ -43,7 +45,7 @@ typedef struct { int op; u64 value; uint32_t operands[3]; } Expression;
 enum {
     KERNEL_FILL, KERNEL_IOTA, KERNEL_COPY, KERNEL_ADD, KERNEL_SUB, KERNEL_MUL, KERNEL_MIN, KERNEL_MAX, KERNEL_SUM
 };
-enum { OF_TENSOR, OF_SCALAR, OF_CONSTANT };
+enum { OF_CONSTANT, OF_TENSOR, OF_SCALAR };
 typedef struct { int kind; u64 value; } Operand;
 typedef struct { int op; uint32_t destination; Operand operands[2]; } Instruction;
 typedef struct { const char *name; List instructions; } KernelInfo; /* among `instructions` */

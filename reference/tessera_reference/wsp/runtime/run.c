@@ -125,8 +125,7 @@ static void print_channel(const Channel *c) {
 }
 
 static void print_task(const Machine *m, const Task *task) {
-    const Site *site = task->site;
-    u64 holds[RESOURCES] = {[READY_QUEUE] = !task->started};
+    u64 holds[RESOURCES] = {[READY_QUEUE] = task->worker->task != task};
     memcpy(holds, task->holds, sizeof task->holds);
     wsp_print("{\"task\":" NUMBER ",\"process\":\"%s\",\"statement\":\"%s\",\"worker\":%" PRIu32, task->number,
               task->process->info->name, task->statement, task->worker->index);
@@ -136,8 +135,7 @@ static void print_task(const Machine *m, const Task *task) {
         wsp_print("\"full\":\"%s\"", task->waiting.subject);
     print_resources("\"holds\":", holds, RESOURCES);
     wsp_print("\"signals\":[");
-    for EACH(signal, site->signals.count)
-        wsp_print("\"%s\"", m->info->channels[m->info->numbers[site->signals.first + signal]].name);
+    for EACH_OF(signal, task->site->signals) wsp_print("\"%s\"", m->info->channels[*signal].name);
     wsp_print("],\"dependents\":[");
     for EACH(place, task->dependents.count) wsp_print(NUMBER, ((Task *)wsp_pointer(&task->dependents, place))->number);
     wsp_print("],\"watchers\":[");
@@ -198,7 +196,7 @@ static void prepare_processes(Machine *m) {
         p->signalling = wsp_allocate(m, info->channel_count, sizeof(u64));
         p->closed = wsp_allocate(m, info->channel_count, sizeof(bool));
         p->pc = p->info->first_step;
-        for EACH(place, p->info->produces.count) m->channels[info->numbers[p->info->produces.first + place]].producers++;
+        for EACH_OF(channel, p->info->produces) m->channels[*channel].producers++;
         p->runnable = true;
     }
 }
@@ -262,7 +260,7 @@ static void go_on(Machine *m, Process *p) {
     if (p->waiting.reason == NOT_WAITING) p->time = m->now;
     m->current = p;
     m->turn_steps = 0;
-    m->marked = false;
+    m->mark_of_progress = UINT64_MAX;
     wsp_go_on(m, p);
     m->current = NULL;
 }

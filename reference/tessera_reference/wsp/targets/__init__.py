@@ -14,8 +14,6 @@ from .. import policies
 NAMES = ("cpu_sim", "pto_runtime_a2a3sim", "pto_runtime_a2a3sim_host_graph", "pto_runtime_a2a3", "aie")
 """The targets of the document; the host graph is phase 1 of a2a3sim, which has a matrix of its own (AMB-WSP-73)."""
 
-ANY_POLICY = "dispatch.*"
-
 
 @dataclass(frozen=True)
 class Target:
@@ -28,12 +26,6 @@ class Target:
     predicates: Mapping[str, str]
     architecture: Mapping[str, Any]
 
-    def __post_init__(self) -> None:
-        """Expand `dispatch.*` to every policy."""
-        states = dict(self.directives)
-        state = states.pop(ANY_POLICY)
-        object.__setattr__(self, "directives", states | {f"dispatch.{policy}": state for policy in policies.found()})
-
     def state(self, directive: str) -> str:
         """Return the state of a directive; `unsupported` if the matrix does not list it (AMB-WSP-29)."""
         return self.directives.get(directive, "unsupported")
@@ -45,8 +37,13 @@ class Target:
 
 @cache
 def target(name: str) -> Target | None:
-    """A target by name, or None for one that this reference does not have."""
-    return Target(name, **stated(name)) if name in NAMES else None
+    """A target by name, or None for one that this reference does not have; `dispatch.*` is every policy."""
+    if name not in NAMES:
+        return None
+    matrix = stated(name)
+    state = matrix["directives"].pop("dispatch.*")
+    matrix["directives"] |= {f"dispatch.{policy}": state for policy in policies.found()}
+    return Target(name, **matrix)
 
 
 def stated(name: str) -> dict[str, Any]:
