@@ -20,7 +20,7 @@ from ...ir.violators.changes import changed
 from .plans import Emitter
 
 START, EXCHANGE, COMPUTE = Run._start, Run._exchange, Run._compute
-SLOT, FOLDED, CHUNK = plan_execution._slot, plan_execution._folded, plan_execution._chunk
+SLOT, FOLDED = plan_execution._slot, plan_execution._folded
 RESULTS, UNITS = Exchange.results, Emitter.units
 GROUPS, RUN_PLAN, SIMULATE = collectives.groups_of, collectives.run_plan, plan_execution.simulate
 
@@ -106,7 +106,7 @@ ORDER = [
 
 
 def no_tail(self: Run, unit: Any, step: Any, group: Any) -> None:
-    first, count = CHUNK(unit)
+    first, count = unit.chunk
     if not first or count == self.largest[step]:
         EXCHANGE(self, unit, step, group)
 
@@ -167,10 +167,11 @@ CHUNKS = [
 
 
 def whole_each(self: Run, unit: Any, step: Any, group: Any) -> None:
-    if len(unit.parts) > 1:
-        early = replace(unit.parts[1], first=unit.parts[1].first - 1)
-        unit = replace(unit, parts=(unit.parts[0], early, *unit.parts[2:]))
+    usual = step.parts
+    if len(usual) > 1:
+        step.__dict__["parts"] = (usual[0], replace(usual[1], first=usual[1].first - 1), *usual[2:])
     EXCHANGE(self, unit, step, group)
+    step.__dict__["parts"] = usual
 
 
 def twice(folds: Any, at: str, given: Any, *more: Any) -> Any:

@@ -133,7 +133,7 @@ def one_chunk(self: Emitter, value: Value) -> None:
 
 def barrier(self: Emitter, values: Any) -> tuple[int, ...]:
     """Everything waits for the chunks before it."""
-    own = tuple(unit for value in values for unit in self.made.get(value, ()))
+    own = tuple(self.made[value] for value in values if value in self.made)
     return (*own, *self.sent)
 
 
@@ -208,7 +208,7 @@ BUFFERS = [
 
 # Fusion
 
-USUAL_PARTS, USUAL_KEY, USUAL_FUSE = planner._parts, planner._key, planner.fuse
+USUAL_PARTS, USUAL_KEY, USUAL_FUSE = Issue.parts.func, planner._key, planner.fuse
 
 
 def overlapping(step: Issue) -> tuple[Part, ...]:
@@ -235,7 +235,9 @@ def fuse_late(program: Program, tile: int | None) -> None:
 
 FUSION = [
     changed("COLL-02.4-01", "not_fused", "sends each tensor by itself", (planner, "fuse", nothing)),
-    changed("COLL-02.4-01", "overlapping_parts", "lays tensors over each other", (planner, "_parts", overlapping)),
+    changed(
+        "COLL-02.4-01", "overlapping_parts", "lays tensors over each other", (Issue, "parts", property(overlapping))
+    ),
     changed("COLL-02.4-01", "any_op", "joins sums and maxima", (planner, "_key", without_op)),
     changed("COLL-02.4-01", "large_ends", "joins nothing across a large tensor", (planner, "_key", of_any_size)),
     changed("COLL-02.4-01", "any_size", "joins more than a chunk", (planner, "_fits", lambda *arguments: True)),
@@ -279,11 +281,11 @@ def only(side: str) -> Violation:
     return changed(clause, f"none{side}", f"folds nothing {side[1:]} a collective", (planner, side, nothing))
 
 
-def narrow(operation: Any) -> str | None:
-    return str(operation.x.dtype.name) if "op" in operation.attributes else None
+def narrow(step: Issue) -> str | None:
+    return str(step.operation.x.dtype.name) if "op" in step.operation.attributes else None
 
 
-def wide_wire(operation: Any) -> str:
+def wide_wire(step: Issue) -> str:
     return "fp32"
 
 
@@ -303,6 +305,6 @@ FOLDING = [
     changed("COLL-02.4-02", "used_twice", "folds what is used elsewhere", (planner, "_uses", used_once)),
     only("_before"),
     only("_behind"),
-    changed("COLL-02.4-03", "narrow_sum", "adds in the dtype that travels", (planner, "_accumulator", narrow)),
-    changed("COLL-02.4-05", "wide_wire", "sends fp32 where a cast is folded", (planner, "_wire", wide_wire)),
+    changed("COLL-02.4-03", "narrow_sum", "adds in the dtype that travels", (Issue, "reduces_in", property(narrow))),
+    changed("COLL-02.4-05", "wide_wire", "sends fp32 where a cast is folded", (Issue, "wire", property(wide_wire))),
 ]

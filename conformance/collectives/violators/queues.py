@@ -49,18 +49,18 @@ def queueing(clause: str, name: str, description: str, method: str, other: Calla
     return changed(clause, name, description, (QUEUES, method, other))
 
 
-def never_busy(self: Any, unit: Any, rank: int, now: int) -> None:
-    COMPUTE(self, unit, rank, now)
+def never_busy(self: Any, unit: Any, rank: int) -> None:
+    COMPUTE(self, unit, rank)
     self._busy.discard(rank)
 
 
-def in_turns(self: Any, now: int) -> bool:
-    return not self._busy and bool(COMPUTE_ONE(self, now))
+def in_turns(self: Any) -> bool:
+    return not self._busy and bool(COMPUTE_ONE(self))
 
 
-def barrier(self: Any, now: int) -> bool:
+def barrier(self: Any) -> bool:
     """No computation starts while chunks are in flight."""
-    return not any(self._inflight) and bool(COMPUTE_ONE(self, now))
+    return not any(self._inflight) and bool(COMPUTE_ONE(self))
 
 
 def after_all(self: Any, name: str, unit: Unit, rank: int) -> bool:
@@ -100,7 +100,8 @@ def whole(unit: Unit) -> Unit:
 
 
 def of_first_device(run: Run, queue: str) -> int:
-    return IDLE(replace(run, devices=run.devices[:1]), queue)
+    slots = tuple(slot for slot in run.slots if slot.device == run.devices[0])
+    return IDLE(replace(run, devices=run.devices[:1], slots=slots), queue)
 
 
 def since_the_last_end(run: Run, queue: str) -> int:
@@ -113,15 +114,15 @@ def since_the_last_end(run: Run, queue: str) -> int:
     return total + sum(run.duration - end for end in gaps.values())
 
 
-def room_on_the_first(self: Any, now: int) -> bool:
+def room_on_the_first(self: Any) -> bool:
     for unit in self._ready_collectives():
         devices = [self._devices[rank] for rank in unit.ranks]
         sent = [*self._chunks[unit.id], []][self._states[unit.id].issued]
         first = [message for message in sent if message.step == sent[0].step]
         if sent and self._inflight[unit.ranks[0]] < self._max_inflight and self._progress.has_credits(devices, first):
-            self._issue(unit, sent, devices, now)
+            self._issue(unit, sent, devices)
             return True
-    return bool(ISSUE_ONE(self, now))
+    return bool(ISSUE_ONE(self))
 
 
 IDLE = queues.idle

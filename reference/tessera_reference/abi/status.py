@@ -59,6 +59,11 @@ def mismatch(function: str, actual: str, allowed: str) -> Failure:
     return Failure(Status.TESS_ERR_COLLECTIVE_MISMATCH, function, actual, allowed)
 
 
+def violation(function: str, actual: str, allowed: str) -> Failure:
+    """A failure with TESS_ERR_DETERMINISM_VIOLATION."""
+    return Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, function, actual, allowed)
+
+
 def within(failure: Failure, function: str) -> Failure:
     """A failure of something that has no name in the API, as one of the function that came upon it."""
     if failure.function.startswith("tess"):

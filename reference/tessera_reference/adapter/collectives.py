@@ -27,7 +27,7 @@ from ..collectives.delivery import Sent
 from ..collectives.links import PATHS, CreditLimiter, ReadyChunk, route, topology_of
 from ..collectives.operations import OPERATIONS, messages, send_recv
 from ..collectives.plan_execution import groups_of, run_plan, time_plan
-from ..collectives.planner import Options, Unit, plan_function
+from ..collectives.planner import Issue, Options, Unit, plan_function
 from ..collectives.programs import require_runnable, run_program
 from ..collectives.queues import (
     INFLIGHT,
@@ -541,15 +541,17 @@ def _slot(slot: Slot) -> dict[str, Any]:
 
 def _unit(unit: Unit) -> dict[str, Any]:
     """A unit with the members that it has."""
-    names = ("id", "queue", "op", "operands", "results", "after", "buffer", "wire", "reduces_in")
-    members = {name: getattr(unit, name) for name in names if getattr(unit, name) is not None}
-    if unit.chunk is not None:
-        members["chunk"] = {"first": unit.chunk[0], "count": unit.chunk[1]}
-    if unit.joined:
-        members["parts"] = [asdict(part) for part in unit.joined]
-    if unit.folds:
-        members["folds"] = [{"kind": fold.kind, "at": fold.at, "by": fold.by} for fold in unit.folds]
-    return members
+    members: dict[str, Any] = {name: getattr(unit, name) for name in ("id", "queue", "op", "operands", "results")}
+    members["after"] = unit.after
+    if not isinstance(unit.step, Issue):
+        return members
+    members |= {"buffer": unit.buffer, "wire": unit.step.wire, "reduces_in": unit.step.reduces_in}
+    members["chunk"] = {"first": unit.chunk[0], "count": unit.chunk[1]}
+    if len(unit.step.parts) > 1:
+        members["parts"] = [asdict(part) for part in unit.step.parts]
+    if unit.step.folds:
+        members["folds"] = [{"kind": fold.kind, "at": fold.at, "by": fold.by} for fold in unit.step.folds]
+    return {name: value for name, value in members.items() if value is not None}
 
 
 def _compression(function: str, dtype: Any, qscheme: Any, block: Any) -> Compression | None:

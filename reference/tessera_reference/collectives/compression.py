@@ -32,7 +32,7 @@ from .schedules import require_known
 
 Measure: TypeAlias = Literal["bytes", "rows", "columns"]
 
-MOST = (1 << 63) - 1
+MOST = futures.LARGEST_CHUNK
 """The largest number of bytes, rows or columns."""
 
 RANGE = f"a whole number from 1 to {MOST}"

@@ -8,11 +8,11 @@ canonical tree when it has all of them (LANG-09-06).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from graphlib import TopologicalSorter
 from random import Random
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from ..numerics.rounding import cast
 Values: TypeAlias = npt.NDArray[Any]
 Combine: TypeAlias = Callable[[Values, Values], Values]
 Result: TypeAlias = Callable[[Values], Array]
+Node = TypeVar("Node", bound=Hashable)
 
 
 class Sent(NamedTuple):
@@ -40,9 +41,6 @@ class Sent(NamedTuple):
     combines: bool
 
 
-# Delivery: every message leaves, and is combined with what its target holds.
-
-
 class Event(NamedTuple):
     """A message, by its number, leaves its sender, or is combined with what its target holds."""
 
@@ -52,18 +50,28 @@ class Event(NamedTuple):
 
 def deliver(sent: Sequence[Sent], buffers: Values, combine: Combine, seed: int) -> None:
     """Carry out messages, listed by step, on what ranks hold, (ranks, ..., places), in an order of a seed's choice."""
-    random, events, under_way = Random(seed), TopologicalSorter(_order(tuple(sent))), dict[int, Values]()
-    events.prepare()
-    ready = list(events.get_ready())
-    while ready:
-        event = ready.pop(random.randrange(len(ready)))
-        message = sent[event.number]
-        if event.kind == "leaves":
-            under_way[event.number] = buffers[message.source, ..., _places(message)].copy()
+    under_way: dict[int, Values] = {}
+    for number, kind in in_turn(_order(tuple(sent)), Random(seed)):
+        message = sent[number]
+        if kind == "leaves":
+            under_way[number] = buffers[message.source, ..., _places(message)].copy()
         else:
-            _finish(message, under_way.pop(event.number), buffers, combine)
-        events.done(event)
-        ready += events.get_ready()
+            _finish(message, under_way.pop(number), buffers, combine)
+
+
+def in_turn(order: Mapping[Node, Iterable[Node]], random: Random | None) -> Iterator[Node]:
+    """Yield events in the order in which they become possible, or in one of random choice.
+
+    `order` has the events for which each event waits.
+    """
+    sorter = TopologicalSorter(order)
+    sorter.prepare()
+    ready = list(sorter.get_ready())
+    while ready:
+        event = ready.pop(0 if random is None else random.randrange(len(ready)))
+        yield event
+        sorter.done(event)
+        ready += sorter.get_ready()
 
 
 def _places(message: Sent) -> slice:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from ..abi.status import Failure, Status, invalid, unsupported
+from ..graph.futures import LARGEST_CHUNK
 from ..mesh.topology import End, Link, Topology, carrying, load, named
 from ..numerics.formats import shown
 from .schedules import require_known, require_within
@@ -133,7 +134,12 @@ def preferred_route(topology: Topology, source: int, target: int, path: str, dow
         links = _way(topology, source, target, transport, down)
         if links is not None:
             return Route(source, transport, links, transport != order[0])
-    return Route(source, "mixed", _mixed(topology, source, target, down), True)
+    mixed = topology.route(source, target, down)
+    if mixed is None:
+        cut = f" while {', '.join(sorted(down))} are down" if down else ""
+        actual = f"no way between devices {source} and {target}{cut}"
+        raise Failure(Status.TESS_ERR_LAUNCH_FAILED, "route", actual, "links that are not down")
+    return Route(source, "mixed", mixed, True)
 
 
 def path_override(function: str, environment: Mapping[str, str]) -> str:
@@ -184,16 +190,6 @@ def _carrying(topology: Topology, path: str) -> Iterator[Link]:
             yield link
 
 
-def _mixed(topology: Topology, source: int, target: int, down: frozenset[str]) -> tuple[Link, ...]:
-    """The shortest way over links of any kind. Raises `Failure`."""
-    links = topology.route(source, target, down)
-    if links is None:
-        cut = f" while {', '.join(sorted(down))} are down" if down else ""
-        actual = f"no way between devices {source} and {target}{cut}"
-        raise Failure(Status.TESS_ERR_LAUNCH_FAILED, "route", actual, "links that are not down")
-    return links
-
-
 def like_links(topology: Topology, devices: Sequence[int]) -> Link | None:
     """Return a link that is like those of all devices of a node, or None where one switch does not join them alike.
 
@@ -217,9 +213,6 @@ def like_links(topology: Topology, devices: Sequence[int]) -> Link | None:
 # `CreditLimiter` is the rule alone, asked chunk by chunk; in `travel.py` messages follow it in time.
 
 
-_MOST = (1 << 63) - 1
-
-
 @dataclass(frozen=True, slots=True)
 class ReadyChunk:
     """A chunk that could be issued, and the links on its way."""
@@ -233,7 +226,7 @@ class CreditLimiter:
 
     def __init__(self, credits: Mapping[str, int]) -> None:
         for link, count in credits.items():
-            require_within("collectives.limiter", f"credits of {link}", count, 1, _MOST)
+            require_within("collectives.limiter", f"credits of {link}", count, 1, LARGEST_CHUNK)
         self._left = dict(credits)
         self._in_flight: dict[str, tuple[str, ...]] = {}
 

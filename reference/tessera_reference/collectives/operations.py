@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..abi.fatbin.metadata import PLANNED_COLLECTIVES
 from ..abi.policy import Descriptor, NumericsPolicy
-from ..abi.status import Failure, Status, invalid, mismatch, unsupported
+from ..abi.status import invalid, mismatch, unsupported, violation
 from ..graph.collectives import OPERATORS
 from ..graph.futures import ALL_TO_ALL_ALGORITHMS, holds
 from ..numerics.array import Array
@@ -27,7 +27,7 @@ from ..numerics.rounding import cast
 from ..numerics.trees import Tree
 from ..numerics.trees import pairwise as along_pairs
 from .compression import Compression, compress, read_compression, require_fp32
-from .delivery import Sent, accumulators, delivered
+from .delivery import Combine, Sent, Values, accumulators, delivered
 from .schedules import Algorithm, Maker, algorithm, maker, require_known, steps
 
 # All-reduce: every rank contributes a buffer, and every rank gets their combination, with the same bits.
@@ -63,7 +63,7 @@ def all_reduce(
     dtype = buffers[0].dtype
     if wire is not None and not holds(DTYPES[wire], dtype) and (policy or NumericsPolicy()).deterministic:
         allowed = f"no wire, one that holds every {dtype}, or deterministic = 0"
-        raise _violation(_ALL_REDUCE, f"wire {wire} of {dtype} under a deterministic policy", allowed)
+        raise violation(_ALL_REDUCE, f"wire {wire} of {dtype} under a deterministic policy", allowed)
     require_operator(op, dtype, _ALL_REDUCE)
     tree = descriptors[0].reduction_order if descriptors else None
     if tree is not None:
@@ -91,11 +91,7 @@ def _require_agreement(buffers: Sequence[Array], op: str, descriptors: Sequence[
     for rank, descriptor in enumerate(descriptors or ()):
         if descriptors and descriptor != descriptors[0]:
             actual = f"rank {rank} has another determinism descriptor than rank 0"
-            raise _violation(_ALL_REDUCE, actual, "the same descriptor on every rank")
-
-
-def _violation(function: str, actual: str, allowed: str) -> Failure:
-    return Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, function, actual, allowed)
+            raise violation(_ALL_REDUCE, actual, "the same descriptor on every rank")
 
 
 def _type(array: Array) -> str:
@@ -109,15 +105,11 @@ def _type(array: Array) -> str:
 # the place of an element in its own tensor alone, not on chunks or on tensors that travel with it (AMB-COLL-29).
 
 
-Values: TypeAlias = npt.NDArray[Any]
-
 ROTATED_FROM = 32
 """Ranks of a ring from which on a step of all of them is one operation; of fewer, one for each message."""
 
 
-def totals(
-    used: Algorithm, buffers: Values, starts: Sequence[int], combine: Callable[[Values, Values], Values]
-) -> Values:
+def totals(used: Algorithm, buffers: Values, starts: Sequence[int], combine: Combine) -> Values:
     """Return the combination of every place of the ranks' buffers, as the owners of its share have it.
 
     `buffers` is (ranks, places) and changes; `starts` are the first places of the shares, and the number of places.
@@ -212,7 +204,7 @@ def partial_values(operation: str, buffers: Sequence[Array], partials: Sequence[
     return [Array(part.dtype, part.values[place]) for part in buffers for place in np.ndindex(*partials)]
 
 
-def by_device(values: Values, combine: Callable[[Values, Values], Values]) -> Values:
+def by_device(values: Values, combine: Combine) -> Values:
     """Combine (devices, blocks, warps, places) to (devices, places): the warps of each block, then the blocks."""
     return along_pairs(along_pairs(values, 2, combine), 1, combine)
 
@@ -246,7 +238,7 @@ def read_wire(
         return None
     if level != "fast":
         allowed = f"level fast, no wire, or one that holds every {buffers[0].dtype}"
-        raise _violation(operation, f"wire {wire} under {level}", allowed)
+        raise violation(operation, f"wire {wire} under {level}", allowed)
     return read
 
 
@@ -277,7 +269,7 @@ def over_wire(
 # rounded once. How a collective travels changes no more than the order of a combination (AMB-COLL-04, AMB-COLL-29).
 
 
-OPERATIONS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all")
+OPERATIONS = PLANNED_COLLECTIVES
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from graphlib import TopologicalSorter
 from random import Random
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from ..abi.status import Failure, Status
+from ..abi.status import unsupported
 from ..graph.collectives import Reducing, RootSum, resolve_axis
 from ..graph.execution import Group
 from ..graph.futures import FutureCollective, GroupCollective, PointToPoint
@@ -26,7 +25,8 @@ from ..numerics.array import Array
 from ..numerics.formats import DType, dtype
 from ..numerics.rounding import cast
 from . import queues
-from .planner import NAME, Compute, Fold, Issue, Plan, Unit, elements, unsupported
+from .delivery import in_turn
+from .planner import NAME, Compute, Fold, Issue, Plan, Unit, elements
 from .programs import combine_at
 from .queues import simulate
 from .schedules import require_within
@@ -83,15 +83,10 @@ class Exchange:
         self.operation = step.operation
         self.plain = self.operation.plain() if isinstance(self.operation, GroupCollective) else self.operation
         if isinstance(self.plain, RootSum | PointToPoint):
-            raise Failure(Status.TESS_ERR_UNSUPPORTED, NAME, self.operation.name, "a collective of a whole group")
+            raise unsupported(NAME, self.operation.name, "a collective of a whole group")
         scheme = self.operation.qscheme if isinstance(self.operation, FutureCollective) else None
         self._whole = level == "fast" and scheme is not None
         self.combine = combine_at(level)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of what each rank is given, of a collective of one tensor."""
-        return _shape(self.plain.result_type())
 
     def results(self, type_: Numeric, first: int, chunk: Sequence[Array]) -> list[Placed]:
         """Return every rank's part of what comes from `chunk`, whose elements have the places from `first` on.
@@ -102,7 +97,7 @@ class Exchange:
         size = elements(type_)
         begin, end = max(first, 0), min(first + chunk[0].values.size, size)
         if self._whole and end - begin != size:
-            raise unsupported("a chunk of blocks that have scales", "a collective of one chunk")
+            raise unsupported(NAME, "a chunk of blocks that have scales", "a collective of one chunk")
         if begin >= end:
             return []
 
@@ -161,18 +156,18 @@ def run_plan(
     """
     _require_plain(module, function)
     run = _Run(module, function, plan, arguments, groups, level)
-    run.run(None if seed is None else Random(seed))
+    progress = run.run(None if seed is None else Random(seed))
     results = [tuple(rank.frame[value] for value in function.body.results) for rank in run.ranks]
-    return results, run.progress
+    return results, progress
 
 
 def _require_plain(module: Module, function: Function) -> None:
     if any(isinstance(callee.operation, Grad) for callee in reachable(module, function)):
-        raise unsupported(f"@{function.name} takes derivatives", "a program that is differentiated already")
+        raise unsupported(NAME, f"@{function.name} takes derivatives", "a program that is differentiated already")
     for instruction in function.body.walk():
         if any(block.exit == "return" for block in instruction.regions):
             actual = f"@{function.name} returns within {instruction.operation.name}"
-            raise unsupported(actual, "a return at the end")
+            raise unsupported(NAME, actual, "a return at the end")
 
 
 class _Rank:
@@ -197,12 +192,37 @@ class _Rank:
         raise AssertionError("a collective within an instruction")  # which the planner has ruled out
 
 
-Action: TypeAlias = tuple[Unit, tuple[int, ...], Literal["start", "end"]]
-"""A unit, the ranks on which something happens to it, and what."""
+class _Event(NamedTuple):
+    """A unit, by its number, starts on a rank, or ends for the ranks of a group; a computation does both at once."""
+
+    unit: int
+    ranks: tuple[int, ...]
+    kind: Literal["start", "end"]
+
+
+def _order(plan: Plan, groups: Groups, ranks: int) -> Mapping[_Event, Sequence[_Event]]:
+    """Return the events for which each event waits."""
+    meets: dict[tuple[int, int], tuple[int, ...]] = {}
+    """The group of a rank for a chunk."""
+    for unit in plan.units:
+        for group in groups[unit.step] if isinstance(unit.step, Issue) else ():
+            meets |= dict.fromkeys(((unit.id, rank) for rank in group), group)
+
+    def end(unit: int, rank: int) -> _Event:
+        return _Event(unit, meets[unit, rank], "end") if (unit, rank) in meets else _Event(unit, (rank,), "start")
+
+    order = {
+        _Event(unit.id, (rank,), "start"): [end(earlier, rank) for earlier in unit.after]
+        for rank in range(ranks)
+        for unit in plan.units
+    }
+    for (number, rank), group in meets.items():
+        order.setdefault(_Event(number, group, "end"), []).append(_Event(number, (rank,), "start"))
+    return order
 
 
 class _Run:
-    """The ranks of one run, and what can happen next."""
+    """The ranks of one run."""
 
     def __init__(
         self,
@@ -216,46 +236,24 @@ class _Run:
         self.plan = plan
         self.groups = groups
         self.ranks = [_Rank(module, function, own) for own in arguments]
-        self.progress: list[Progress] = []
         self.exchanges = {step: Exchange(step, level) for step in groups}
-        self.ready: list[Action] = []
-        self.started: dict[tuple[int, tuple[int, ...]], set[int]] = {}
-        self.orders = [TopologicalSorter({unit.id: unit.after for unit in plan.units}) for _ in arguments]
-        """The units of each rank that cannot start yet, or have not ended."""
-        self.largest: dict[Issue, int] = {}
+        self.largest = {step: max(unit.chunk[1] for unit in plan.units if unit.step is step) for step in groups}
         """The elements of the largest chunk of each collective."""
-        for unit in plan.units:
-            if isinstance(unit.step, Issue):
-                self.largest[unit.step] = max(_chunk(unit)[1], self.largest.get(unit.step, 0))
 
-    def run(self, random: Random | None) -> None:
-        """Let happen what can happen, until nothing can."""
-        for rank, order in enumerate(self.orders):
-            order.prepare()
-            self._release(rank)
-        while self.ready:
-            unit, ranks, event = self.ready.pop(0 if random is None else random.randrange(len(self.ready)))
-            self.progress += [Progress(unit.id, rank, event) for rank in ranks]
-            step = unit.step
-            if not isinstance(step, Issue):
-                (rank,) = ranks
-                self._compute(step, self.ranks[rank])
-                self.progress.append(Progress(unit.id, rank, "end"))
-                self._end(unit, ranks)
-            elif event == "start":
-                self._start(unit, step, ranks[0])
+    def run(self, random: Random | None) -> list[Progress]:
+        """Let happen what can happen, until nothing can; returns what happened."""
+        progress: list[Progress] = []
+        for number, ranks, kind in in_turn(_order(self.plan, self.groups, len(self.ranks)), random):
+            unit = self.plan.units[number]
+            progress += [Progress(number, rank, kind) for rank in ranks]
+            if not isinstance(unit.step, Issue):
+                self._compute(unit.step, self.ranks[ranks[0]])
+                progress.append(Progress(number, ranks[0], "end"))
+            elif kind == "start":
+                self._start(unit, unit.step, ranks[0])
             else:
-                self._exchange(unit, step, ranks)
-                self._end(unit, ranks)
-
-    def _release(self, rank: int) -> None:
-        """Let a rank start the units whose last predecessor has ended there."""
-        self.ready += [(self.plan.units[number], (rank,), "start") for number in self.orders[rank].get_ready()]
-
-    def _end(self, unit: Unit, ranks: Sequence[int]) -> None:
-        for rank in ranks:
-            self.orders[rank].done(unit.id)
-            self._release(rank)
+                self._exchange(unit, unit.step, ranks)
+        return progress
 
     def _compute(self, step: Compute | Value, rank: _Rank) -> None:
         """An instruction, or a wait: the value of a future under all its names."""
@@ -271,32 +269,27 @@ class _Run:
     def _start(self, unit: Unit, step: Issue, rank: int) -> None:
         """A rank puts its elements into the buffer of the chunk."""
         here = self.ranks[rank]
-        first, count = _chunk(unit)
+        first, count = unit.chunk
         slot = _slot(unit, step)
         if slot not in here.buffers:
             here.buffers[slot] = np.zeros(self.largest[step], step.operation.x.dtype.carrier)
-        for part, source in zip(unit.parts, step.sources, strict=True):
+        for part, source in zip(step.parts, step.sources, strict=True):
             begin, end = max(part.first, first), min(part.first + part.count, first + count)
             if begin < end:
                 values = here.frame[source].values.reshape(-1)[begin - part.first : end - part.first]
-                sent = _folded(unit.folds, "before", Array(here.frame[source].dtype, values), here.frame)
+                sent = _folded(step.folds, "before", Array(here.frame[source].dtype, values), here.frame)
                 here.buffers[slot][begin - first : end - first] = sent.values
-        group = next(ranks for ranks in self.groups[step] if rank in ranks)
-        started = self.started.setdefault((unit.id, group), set())
-        started.add(rank)
-        if len(started) == len(group):
-            self.ready.append((unit, group, "end"))
 
     def _exchange(self, unit: Unit, step: Issue, group: Sequence[int]) -> None:
         """Combine the buffers of a group, and write the result to its futures."""
-        first, count = _chunk(unit)
+        first, count = unit.chunk
         members = [self.ranks[rank] for rank in group]
         slot = _slot(unit, step)
         sent = [Array(step.operation.x.dtype, rank.buffers[slot][:count].copy()) for rank in members]
-        for place, (part, type_) in enumerate(zip(unit.parts, step.types, strict=True)):
+        for place, (part, type_) in enumerate(zip(step.parts, step.types, strict=True)):
             results = self.exchanges[step].results(type_, first - part.first, sent)
             for rank, (marks, result) in zip(members, results, strict=False):
-                values = _folded(unit.folds, "after", result, rank.frame).values
+                values = _folded(step.folds, "after", result, rank.frame).values
                 self._landing(rank, step, place)[marks] = values
 
     def _landing(self, rank: _Rank, step: Issue, place: int) -> Flat:
@@ -304,8 +297,8 @@ class _Run:
         future = step.futures[place]
         if future not in rank.landed:
             joined = len(step.types) > 1  # what is joined keeps its shape
-            shape = _shape(step.types[place]) if joined else self.exchanges[step].shape
-            rank.landed[future] = np.zeros(shape, _type_landed(step).carrier)
+            type_ = step.types[place] if joined else self.exchanges[step].plain.result_type()
+            rank.landed[future] = np.zeros(_shape(type_), _type_landed(step).carrier)
         return rank.landed[future]
 
 
@@ -313,11 +306,6 @@ def _type_landed(step: Issue) -> DType:
     """Return the dtype of a rank's result: that of the data, or of the last cast behind it."""
     casts = [fold.by for fold in step.folds if (fold.kind, fold.at) == ("cast", "after")]
     return dtype(casts[-1]) if casts else step.operation.x.dtype
-
-
-def _chunk(unit: Unit) -> tuple[int, int]:
-    assert unit.chunk is not None, "a unit of the communication queue"
-    return unit.chunk
 
 
 def _slot(unit: Unit, step: Issue) -> tuple[Issue, int]:
@@ -365,8 +353,7 @@ def time_plan(
             awaited = [(other, some) for other in unit.after for some in meeting[other] if set(some) & set(members)]
             name, after = _name(unit.id, members), tuple(_name(*other) for other in awaited)
             if isinstance(step, Issue):
-                count, element = _chunk(unit)[1], dtype(unit.wire or step.operation.x.dtype.name)
-                size = count * element.storage_bytes * _times_larger(step)
+                size = unit.chunk[1] * dtype(step.wire).storage_bytes * _times_larger(step)
                 root = int(str(step.operation.attributes.get("root", 0)))
                 algorithm = chosen[step]
                 work.append(queues.Collective(name, _short(step), algorithm, size, max(size, 1), members, root, after))

@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import accumulate
 from math import prod
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
-from ..abi.status import Failure, invalid
-from ..abi.status import unsupported as unsupported_call
+from ..abi.status import invalid, unsupported
 from ..graph.collectives import AllGather, AllReduce, AllToAll, Collective, ReduceScatter, Reducing, RootBroadcast
 from ..graph.elementwise import Cast, Multiply
 from ..graph.futures import WIRES, Await, FutureCollective, IssueAllReduce, IssueBroadcast, PointToPoint
 from ..graph.interpreter import reachable
-from ..ir.operation import Block, Function, Instruction, Module
+from ..ir.operation import Function, Instruction, Module
 from ..ir.types import Future, Numeric, Scalar, Tensor, Value
 from .compression import aligned, bands
 
@@ -61,6 +61,15 @@ class Fold:
     value: Value | None = None
 
 
+@dataclass(frozen=True)
+class Part:
+    """The place of a tensor in a collective: its elements, row-major."""
+
+    value: str
+    first: int
+    count: int
+
+
 @dataclass(frozen=True, eq=False)
 class Issue:
     """A collective of some tensors, each of which has a future; several where they were fused."""
@@ -81,6 +90,26 @@ class Issue:
     def uses(self) -> tuple[Value, ...]:
         """The values that have to be there before it is issued."""
         return (*self.sources, *(fold.value for fold in self.folds if fold.value is not None))
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """The places of its tensors, one after the other."""
+        counts = list(map(elements, self.types))
+        firsts = accumulate(counts, initial=0)
+        places = zip(self.futures, firsts, counts, strict=False)
+        return tuple(Part(f"%{future.name}", first, count) for future, first, count in places)
+
+    @property
+    def wire(self) -> str:
+        """The dtype on the wire: the one asked for, or that of the data."""
+        asked = self.operation.dtype if isinstance(self.operation, FutureCollective) else None
+        return WIRES[asked] if asked else self.operation.x.dtype.name
+
+    @property
+    def reduces_in(self) -> str | None:
+        """The dtype in which a reduction adds: fp32 or wider (AMB-COLL-06)."""
+        reduces = isinstance(self.operation, Reducing) or "op" in self.operation.attributes
+        return self.operation.x.dtype.accumulator.name if reduces else None
 
 
 Step: TypeAlias = Compute | Issue
@@ -126,26 +155,20 @@ def steps_of(module: Module, function: Function) -> Program:
             program.steps.append(Compute(operation.name, uses, instruction.results, instruction, draws))
     last = tuple(dict.fromkeys(map(program.known_as, function.body.results)))
     if any(isinstance(type_, Future) for type_ in function.results):
-        raise unsupported(f"@{function.name} returns a future", "functions that return tensors and scalars")
+        raise unsupported(NAME, f"@{function.name} returns a future", "functions that return tensors and scalars")
     program.steps.append(Compute("tessera.graph.return", last, ()))
     return program
 
 
-def _used(instruction: Instruction) -> Iterator[Value]:
-    """Yield the operands of an instruction and of its regions."""
-    yield from instruction.operands
-    pending: list[Block] = list(instruction.regions)
-    inside: set[Value] = set()
-    used: list[Value] = []
-    while pending:
-        block = pending.pop()
-        inside.update(block.arguments)
-        used += block.results
-        for member in block.instructions:
-            inside.update(member.results)
-            used += member.operands
-            pending += member.regions
-    yield from (value for value in used if value not in inside)
+def _used(instruction: Instruction) -> list[Value]:
+    """The operands of an instruction, and what its regions use from outside."""
+    blocks = [block for region in instruction.regions for block in region.blocks()]
+    members = [member for block in blocks for member in block.instructions]
+    inside = {value for block in blocks for value in block.arguments}
+    inside |= {value for member in members for value in member.results}
+    used = [value for block in blocks for value in block.results]
+    used += [value for member in members for value in member.operands]
+    return [*instruction.operands, *(value for value in used if value not in inside)]
 
 
 def _require_plain(module: Module, function: Function, instruction: Instruction) -> list[Instruction]:
@@ -156,16 +179,12 @@ def _require_plain(module: Module, function: Function, instruction: Instruction)
         callee = module.functions.get(str(operation.attributes[operation.calls]))
         hidden += reachable(module, callee) if callee is not None else []
     if any(isinstance(value.type, Future) for value in instruction.operands):
-        raise unsupported(f"{operation.name} takes a future at {instruction.location}", "futures that are awaited")
+        actual = f"{operation.name} takes a future at {instruction.location}"
+        raise unsupported(NAME, actual, "futures that are awaited")
     if any(isinstance(inner.operation, Collective | Await) for inner in hidden):
         actual = f"{operation.name} at {instruction.location} holds collectives"
-        raise unsupported(actual, f"collectives in the outermost block of @{function.name}")
+        raise unsupported(NAME, actual, f"collectives in the outermost block of @{function.name}")
     return hidden
-
-
-def unsupported(actual: str, expected: str) -> Failure:
-    """A program that cannot be planned."""
-    return unsupported_call(NAME, actual, expected)
 
 
 # The units of a plan: what stands in a queue, and which units must have ended before it starts (COLL-08-09, -10).
@@ -184,48 +203,40 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Part:
-    """The place of a tensor in a collective: its elements, row-major."""
-
-    value: str
-    first: int
-    count: int
-
-
-@dataclass(frozen=True)
 class Unit:
     """A tile's worth of compute, a wait, or one chunk of a collective; `step` is what it does, or waits for."""
 
     id: int
-    queue: Literal["compute", "comm"]
     step: Step | Value
-    op: str
     operands: tuple[str, ...]
     results: tuple[str, ...]
     after: tuple[int, ...]
-    chunk: tuple[int, int] | None = None
+    chunk: tuple[int, int] = (0, 0)
+    """The first element of a chunk, and the number of its elements."""
     buffer: int | None = None
-    wire: str | None = None
-    reduces_in: str | None = None
-    parts: tuple[Part, ...] = ()
-    folds: tuple[Fold, ...] = ()
+
+    @property
+    def queue(self) -> str:
+        """The queue of a device in which it stands."""
+        return "comm" if isinstance(self.step, Issue) else "compute"
+
+    @property
+    def op(self) -> str:
+        """The name of the operation."""
+        return AWAIT if isinstance(self.step, Value) else self.step.name
 
     def __str__(self) -> str:
         left = f"{', '.join(self.results)} = " if self.results else ""
         text = f"{self.id} {self.queue}: {left}{self.op}({', '.join(self.operands)})"
-        if self.chunk is not None:
+        if isinstance(self.step, Issue):
             text += f" [{self.chunk[0]}:{sum(self.chunk)}]"
-        text += "" if self.buffer is None else f" buffer {self.buffer}"
-        text += "" if self.wire is None else f" over {self.wire}"
-        text += "" if self.reduces_in is None else f" in {self.reduces_in}"
-        text += "".join(f" {part.value}[{part.first}:{part.first + part.count}]" for part in self.joined)
-        text += "".join(f" {fold.kind} {fold.at} by {fold.by}" for fold in self.folds)
+            text += "" if self.buffer is None else f" buffer {self.buffer}"
+            text += f" over {self.step.wire}"
+            text += "" if self.step.reduces_in is None else f" in {self.step.reduces_in}"
+            parts = self.step.parts if len(self.step.parts) > 1 else ()
+            text += "".join(f" {part.value}[{part.first}:{part.first + part.count}]" for part in parts)
+            text += "".join(f" {fold.kind} {fold.at} by {fold.by}" for fold in self.step.folds)
         return text + (f" after {', '.join(map(str, self.after))}" if self.after else "")
-
-    @property
-    def joined(self) -> tuple[Part, ...]:
-        """The parts of a fused collective; none of one tensor."""
-        return self.parts if len(self.parts) > 1 else ()
 
 
 # Slicing in plans: a collective's chunks are those of bytes of `collectives.chunks` (COLL-02.3-01, COLL-08-09).
@@ -238,7 +249,7 @@ def elements(type_: Numeric) -> int:
     """Return the number of a tensor's elements. Raises `Failure` with TESS_ERR_UNSUPPORTED where that is not known."""
     known = [extent for extent in type_.shape if isinstance(extent, int)]
     if len(known) != len(type_.shape):
-        raise unsupported(f"a collective of {type_}", "extents that are numbers, for which a plan is made")
+        raise unsupported(NAME, f"a collective of {type_}", "extents that are numbers, for which a plan is made")
     return prod(known)
 
 
@@ -271,7 +282,7 @@ def ranges(count: int, chunk: int | None) -> Iterator[tuple[int, int]]:
 # no larger than a chunk. One is issued with the last of them, so none of their values may be used before that.
 
 
-ELEMENTWISE = (IssueAllReduce, IssueBroadcast, AllReduce, RootBroadcast)
+ELEMENTWISE = (IssueAllReduce, IssueBroadcast)
 
 
 def fuse(program: Program, tile: int | None) -> None:
@@ -287,7 +298,12 @@ def fuse(program: Program, tile: int | None) -> None:
             before = open_.get(key)
             if before is not None and _fits(before, step, tile):
                 kept.remove(before)
-                step = _joined(before, step)
+                step = replace(
+                    step,
+                    sources=(*before.sources, *step.sources),
+                    futures=(*before.futures, *step.futures),
+                    types=(*before.types, *step.types),
+                )
             open_[key] = step
             futures |= dict.fromkeys(step.futures, key)
         kept.append(step)
@@ -300,9 +316,7 @@ def _key(step: Issue, tile: int | None) -> Hashable:
     What travels in blocks stays alone, since a block is one of a single tensor (AMB-COLL-63).
     """
     operation = step.operation
-    if not isinstance(operation, ELEMENTWISE) or step.folds or not isinstance(operation, FutureCollective):
-        return None
-    if operation.qscheme:
+    if not isinstance(operation, ELEMENTWISE) or step.folds or operation.qscheme:
         return None
     limit = chunk_elements(operation, tile)
     if limit is None or elements(operation.x) >= limit:
@@ -317,15 +331,6 @@ def _fits(before: Issue, step: Issue, tile: int | None) -> bool:
     """True if a chunk holds both."""
     limit = chunk_elements(step.operation, tile)
     return limit is not None and sum(map(elements, (*before.types, *step.types))) <= limit
-
-
-def _joined(before: Issue, step: Issue) -> Issue:
-    return replace(
-        step,
-        sources=(*before.sources, *step.sources),
-        futures=(*before.futures, *step.futures),
-        types=(*before.types, *step.types),
-    )
 
 
 # Folding: a scaling or a cast next to a collective becomes part of it (COLL-02.4-02, COLL-02.4-04; AMB-COLL-57).
@@ -361,7 +366,9 @@ def _before(program: Program) -> None:
 
 def _behind(program: Program) -> None:
     uses = _uses(program)
-    place = {value: index for index, step in enumerate(program.steps) for value in _made(step)}
+    place: dict[Value, int] = {}
+    for index, step in enumerate(program.steps):
+        place |= dict.fromkeys(step.results if isinstance(step, Compute) else step.futures, index)
     gone: set[int] = set()
     for index, step in enumerate(program.steps):
         folded = _foldable(step, program, narrowing=False) if isinstance(step, Compute) else None
@@ -372,7 +379,7 @@ def _behind(program: Program) -> None:
         issue = program.steps[at]
         if not isinstance(issue, Issue) or isinstance(issue.operation, PointToPoint):
             continue
-        if uses[future] > 1 or _later(fold.value, place, at):
+        if uses[future] > 1 or (fold.value is not None and place.get(fold.value, -1) >= at):  # is made too late
             continue
         gone.add(index)
         program.steps[at] = replace(issue, folds=(*issue.folds, fold))
@@ -381,11 +388,6 @@ def _behind(program: Program) -> None:
         program.names[future] = result.name
         uses[future] = uses[result]
     program.steps = [_renamed(step, program) for index, step in enumerate(program.steps) if index not in gone]
-
-
-def _later(value: Value | None, place: Mapping[Value, int], at: int) -> bool:
-    """True if a value is made only after a collective is issued."""
-    return value is not None and place.get(value, -1) >= at
 
 
 def _renamed(step: Step, program: Program) -> Step:
@@ -414,10 +416,6 @@ def _foldable(step: Compute, program: Program, narrowing: bool) -> tuple[Value, 
                 value = operands[scalar]
                 return operands[tensor], Fold("scale", at, f"%{value.name}", value)
     return None
-
-
-def _made(step: Step) -> tuple[Value, ...]:
-    return step.results if isinstance(step, Compute) else step.futures
 
 
 def _uses(program: Program) -> Counter[Value]:
@@ -453,61 +451,47 @@ def plan_function(module: Module, function: Function, options: Options) -> Plan:
 
 
 class _Emitter:
-    """Emits units; `made` has the units after which a value is there."""
+    """Emits units; `made` has the unit after which a value is there."""
 
     def __init__(self, program: Program, options: Options) -> None:
         self.program = program
         self.options = options
         self.emitted: list[Unit] = []
-        self.made: dict[Value, tuple[int, ...]] = {}
+        self.made: dict[Value, int] = {}
         self.pending: dict[Value, tuple[int, ...]] = {}
         """Futures that were issued and not awaited yet, with their chunks."""
         self.sent: list[int] = []
         """The chunks of all collectives, in order."""
-        self.drawn: tuple[int, ...] = ()
-        """The last unit that drew random numbers, which are numbered in the order of the program."""
 
     def units(self) -> list[Unit]:
-        """All of them."""
+        """All of them. Units that draw random numbers, which are numbered in program order, follow one another."""
+        drawn: tuple[int, ...] = ()
         for step in self.program.steps:
             for value in step.uses:
                 self._await(value)
-            if isinstance(step, Compute):
-                after = (*self._after(step.uses), *(self.drawn if step.draws else ()))
-                unit = self._emit(step, step.name, self._names(step.uses), step.results, after)
-                self.drawn = (unit,) if step.draws else self.drawn
-            else:
+            if isinstance(step, Issue):
                 self._issue(step)
+                continue
+            after = (*self._after(step.uses), *(drawn if step.draws else ()))
+            unit = self._compute(step, self._names(step.uses), step.results, after)
+            drawn = (unit,) if step.draws else drawn
         return self.emitted
 
     def _await(self, value: Value) -> None:
         """The wait for a future, before its first use."""
         chunks = self.pending.pop(value, None)
         if chunks is not None:
-            self._emit(value, AWAIT, (f"%{value.name}",), (value,), chunks)
+            self._compute(value, (f"%{value.name}",), (value,), chunks)
 
     def _issue(self, step: Issue) -> None:
         """The chunks of a collective."""
-        operation = step.operation
-        total = sum(map(elements, step.types))
-        ready, names = self._after(step.uses), self._names(step.sources)
+        ready, operands, depth = self._after(step.uses), self._names(step.sources), self.options.depth
+        futures = tuple(f"%{future.name}" for future in step.futures)
+        total, most = sum(map(elements, step.types)), chunk_elements(step.operation, self.options.tile)
         own: list[int] = []
-        for place, chunk in enumerate(ranges(total, chunk_elements(operation, self.options.tile))):
-            unit = Unit(
-                len(self.emitted),
-                "comm",
-                step,
-                step.name,
-                names,
-                tuple(f"%{future.name}" for future in step.futures),
-                _ordered((*ready, *self._before(own))),
-                chunk,
-                None if self.options.depth is None else place % self.options.depth,
-                _wire(operation),
-                _accumulator(operation),
-                _parts(step),
-                step.folds,
-            )
+        for place, chunk in enumerate(ranges(total, most)):
+            after, buffer = (*ready, *self._before(own)), None if depth is None else place % depth
+            unit = Unit(len(self.emitted), step, operands, futures, _ordered(after), chunk, buffer)
             self.emitted.append(unit)
             own.append(unit.id)
             self.sent.append(unit.id)
@@ -516,20 +500,20 @@ class _Emitter:
     def _before(self, own: list[int]) -> list[int]:
         """Return the chunks that must have ended: the last in the same buffer, and one that bounds those in flight."""
         depth, most = self.options.depth, self.options.max_inflight
-        found = [own[-depth]] if depth is not None and len(own) >= depth else []
-        return found + ([self.sent[-most]] if most is not None and len(self.sent) >= most else [])
+        same = [own[-depth]] if depth is not None and len(own) >= depth else []
+        return same + ([self.sent[-most]] if most is not None and len(self.sent) >= most else [])
 
-    def _emit(
-        self, step: Compute | Value, op: str, operands: tuple[str, ...], made: Sequence[Value], after: Iterable[int]
+    def _compute(
+        self, step: Compute | Value, operands: tuple[str, ...], made: Sequence[Value], after: Iterable[int]
     ) -> int:
         """Emit a unit of the compute queue, which makes some values."""
-        unit = Unit(len(self.emitted), "compute", step, op, operands, self._names(made), _ordered(after))
+        unit = Unit(len(self.emitted), step, operands, self._names(made), _ordered(after))
         self.emitted.append(unit)
-        self.made |= dict.fromkeys(made, (unit.id,))
+        self.made |= dict.fromkeys(made, unit.id)
         return unit.id
 
     def _after(self, values: Iterable[Value]) -> tuple[int, ...]:
-        return tuple(unit for value in values for unit in self.made.get(value, ()))
+        return tuple(self.made[value] for value in values if value in self.made)
 
     def _names(self, values: Iterable[Value]) -> tuple[str, ...]:
         """Values by name; of a future that of its value."""
@@ -538,23 +522,3 @@ class _Emitter:
 
 def _ordered(units: Iterable[int]) -> tuple[int, ...]:
     return tuple(sorted(set(units)))
-
-
-def _wire(operation: Collective) -> str:
-    """Return the dtype on the wire: the one asked for, or that of the data."""
-    asked = operation.dtype if isinstance(operation, FutureCollective) else None
-    return WIRES[asked] if asked else operation.x.dtype.name
-
-
-def _accumulator(operation: Collective) -> str | None:
-    """In what a reduction adds: fp32 or wider (AMB-COLL-06)."""
-    reduces = isinstance(operation, Reducing) or "op" in operation.attributes
-    return operation.x.dtype.accumulator.name if reduces else None
-
-
-def _parts(step: Issue) -> tuple[Part, ...]:
-    """Return the places of the tensors of a collective."""
-    counts = list(map(elements, step.types))
-    firsts = accumulate(counts, initial=0)
-    places = zip(step.futures, firsts, counts, strict=False)
-    return tuple(Part(f"%{future.name}", first, count) for future, first, count in places)

@@ -1,6 +1,4 @@
-"""Programs of the dialect of collectives (collectives spec 2, 8).
-
-The order of their combinations, reading and running them."""
+"""Programs of the dialect of collectives: the order of their combinations, and their run (collectives spec 2, 8)."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from ..abi.status import Failure, Status, mismatch
+from ..abi.status import mismatch, violation
 from ..graph.collectives import AllReduce, Collective, Reducing
 from ..graph.execution import Combine, Disagreement, canonically, execute_on_mesh
 from ..graph.futures import WIRES, FutureCollective, GroupCollective, loses
@@ -68,9 +66,9 @@ def _algorithm(operation: GroupCollective, size: int, ranks: int) -> str:
     return select(operation.short_name, size * operation.x.dtype.storage_bytes, ranks).algorithm
 
 
-# Programs of the dialect of collectives: reading them, and running them on every rank of a mesh (collectives spec 2).
+# Running a program on every rank of a mesh. What a wire may lose is decided before, for the whole program.
 #
-# What a wire may lose is decided before anything runs, for the whole program (AMB-COLL-05, AMB-COLL-53).
+# Collectives spec 2; AMB-COLL-05, AMB-COLL-53.
 
 
 _NAME = "collectives.execute"
@@ -121,4 +119,4 @@ def _require_lossless(module: Module, function: Function) -> None:
             actual = f"{operation.name} of {operation.x.dtype} over {wire} at {instruction.location}"
             wires = [name for name in WIRES if not loses(name, operation.x.dtype)]
             expected = f"one of {', '.join(wires)}, no dtype, or level fast" if wires else "no dtype, or level fast"
-            raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, _NAME, actual, expected)
+            raise violation(_NAME, actual, expected)

@@ -13,7 +13,8 @@ import numpy as np
 from ..abi.status import invalid, mismatch, unsupported
 from ..graph.futures import ALL_TO_ALL_ALGORITHMS
 from ..ir.diagnostics import did_you_mean
-from ..mesh.engine import Engine, Mailbox
+from ..mesh.engine import Engine
+from ..mesh.memory import Intervals
 from ..mesh.topology import Topology
 from ..mesh.trace import LinkCounter, Names, Record, chrome_trace, trace_text
 from ..numerics.array import Array
@@ -30,6 +31,7 @@ from .travel import Part, Progress, Transfer, algorithms
 # -03).
 
 
+NAME = "simulate"
 MOST_UNITS = 1024
 _LONGEST = 10**18
 """Picoseconds, and bytes, of one unit."""
@@ -76,45 +78,45 @@ class Collective:
 Unit: TypeAlias = Compute | Collective
 
 
-def require_work(function: str, units: Sequence[Unit], ranks: int) -> None:
+def require_work(units: Sequence[Unit], ranks: int) -> None:
     """Raises `Failure` with TESS_ERR_INVALID_VALUE for work that can never be done, naming the unit and why."""
-    require_within(function, "number of units", len(units), 0, MOST_UNITS)
+    require_within(NAME, "number of units", len(units), 0, MOST_UNITS)
     names = [unit.id for unit in units]
     for name in names:
         if names.count(name) > 1:
-            raise invalid(function, f"two units {shown(name)}", "each id once")
+            raise invalid(NAME, f"two units {shown(name)}", "each id once")
     for unit in units:
-        _require_unit_fits(function, unit, ranks)
+        _require_unit_fits(unit, ranks)
         for earlier in unit.after:
             if earlier not in names:
                 hint = did_you_mean(earlier, names)
                 expected = "ids of units" + (f": {hint}" if hint else "")
-                raise invalid(function, f"unit {shown(unit.id)} after {shown(earlier)}", expected)
-    _require_order(function, units)
+                raise invalid(NAME, f"unit {shown(unit.id)} after {shown(earlier)}", expected)
+    _require_order(units)
 
 
-def _require_unit_fits(function: str, unit: Unit, ranks: int) -> None:
+def _require_unit_fits(unit: Unit, ranks: int) -> None:
     name = f"unit {shown(unit.id)}"
     if not unit.ranks or len(set(unit.ranks)) != len(unit.ranks) or not all(0 <= rank < ranks for rank in unit.ranks):
-        raise invalid(function, f"{name} with ranks {list(unit.ranks)}", f"some of 0 to {ranks - 1}, each once")
+        raise invalid(NAME, f"{name} with ranks {list(unit.ranks)}", f"some of 0 to {ranks - 1}, each once")
     if isinstance(unit, Compute):
-        require_within(function, f"picoseconds of {name}:", unit.picoseconds, 0, _LONGEST)
+        require_within(NAME, f"picoseconds of {name}:", unit.picoseconds, 0, _LONGEST)
         return
-    require_known(function, f"operation of {name}:", unit.operation, OPERATIONS)
-    require_known(function, f"algorithm of {name}:", unit.algorithm, tuple(ALGORITHMS))
+    require_known(NAME, f"operation of {name}:", unit.operation, OPERATIONS)
+    require_known(NAME, f"algorithm of {name}:", unit.algorithm, tuple(ALGORITHMS))
     if unit.operation == "all_to_all" and unit.algorithm not in ALL_TO_ALL_ALGORITHMS:
-        raise unsupported(function, f"{name}: all_to_all by {unit.algorithm!r}", "ring or direct (AMB-COLL-34)")
-    require_within(function, f"bytes of {name}:", unit.bytes, 0, _LONGEST)
-    require_within(function, f"chunk_bytes of {name}:", unit.chunk_bytes, 1, _LONGEST)
-    require_within(function, f"root of {name}:", unit.root, 0, len(unit.ranks) - 1)
+        raise unsupported(NAME, f"{name}: all_to_all by {unit.algorithm!r}", "ring or direct (AMB-COLL-34)")
+    require_within(NAME, f"bytes of {name}:", unit.bytes, 0, _LONGEST)
+    require_within(NAME, f"chunk_bytes of {name}:", unit.chunk_bytes, 1, _LONGEST)
+    require_within(NAME, f"root of {name}:", unit.root, 0, len(unit.ranks) - 1)
 
 
-def _require_order(function: str, units: Sequence[Unit]) -> None:
+def _require_order(units: Sequence[Unit]) -> None:
     try:
         TopologicalSorter({unit.id: unit.after for unit in units}).prepare()
     except CycleError as problem:
         cycle = " after ".join(shown(argument) for argument in problem.args[1])
-        raise invalid(function, f"units that wait for one another: {cycle}", "an order") from None
+        raise invalid(NAME, f"units that wait for one another: {cycle}", "an order") from None
 
 
 # The two queues of every device in virtual time: computations beside the chunks of collectives.
@@ -167,29 +169,24 @@ def simulate(
     """
     used = [device.id for device in topology.devices] if devices is None else list(devices)
     if not used or len(set(used)) != len(used):
-        raise invalid("simulate", f"devices {used}", "one at least, each once")
+        raise invalid(NAME, f"devices {used}", "one at least, each once")
     together = tuple(device for node in topology.by_node(used) for device in node)
-    require_within("simulate", "max_inflight", max_inflight, 1, 1 << 16)
-    require_work("simulate", units, len(together))
+    require_within(NAME, "max_inflight", max_inflight, 1, 1 << 16)
+    require_work(units, len(together))
     chunks = {unit.id: _chunks(topology, together, unit) for unit in units if isinstance(unit, Collective)}
     total = sum(len(sent) for chunk in chunks.values() for sent in chunk)
     if total > MOST_MESSAGES:
-        raise unsupported("simulate", f"{total} messages", f"at most {MOST_MESSAGES}")
+        raise unsupported(NAME, f"{total} messages", f"at most {MOST_MESSAGES}")
     return _Queues(units, chunks, topology, together, max_inflight).run()
 
 
 def idle(run: Run, queue: str) -> int:
     """Picoseconds, summed over the devices, in which a queue works at nothing before the last unit has ended."""
-    total = 0
-    for device in run.devices:
-        reached = 0
-        for slot in run.slots:
-            if (slot.device, slot.queue) != (device, queue):
-                continue
-            total += max(slot.start - reached, 0)
-            reached = max(reached, slot.end)
-        total += run.duration - reached
-    return total
+    busy = {device: Intervals() for device in run.devices}
+    for slot in run.slots:
+        if slot.queue == queue:
+            busy[slot.device].add(slot.start, slot.end)
+    return sum(run.duration - intervals.total for intervals in busy.values())
 
 
 def _chunks(topology: Topology, devices: Sequence[int], unit: Collective) -> list[list[Sent]]:
@@ -199,7 +196,7 @@ def _chunks(topology: Topology, devices: Sequence[int], unit: Collective) -> lis
     possible = algorithms(topology, used)
     if unit.algorithm not in possible:
         actual = f"unit {unit.id!r} by {unit.algorithm!r} on devices {used}"
-        raise unsupported("simulate", actual, f"one of {', '.join(possible)}")
+        raise unsupported(NAME, actual, f"one of {', '.join(possible)}")
 
     @cache
     def sent(size: int) -> list[Sent]:
@@ -207,9 +204,7 @@ def _chunks(topology: Topology, devices: Sequence[int], unit: Collective) -> lis
 
     most = MOST_MESSAGES // max(len(sent(unit.chunk_bytes)), 1)
     if unit.bytes // unit.chunk_bytes > most:
-        raise unsupported(
-            "simulate", f"unit {unit.id!r} in chunks of {unit.chunk_bytes} bytes", f"at most {most} chunks"
-        )
+        raise unsupported(NAME, f"unit {unit.id!r} in chunks of {unit.chunk_bytes} bytes", f"at most {most} chunks")
     return [sent(size) for size in unit.chunks]
 
 
@@ -249,7 +244,8 @@ class _Queues:
         self._max_inflight = max_inflight
         self._engine = Engine()
         self._progress = Progress(self._engine, topology, self._receive)
-        self._events = Mailbox(self._engine, "events of the queues")
+        self._woken = False
+        """True if `_start_ready` is to be called once all that is due now has happened."""
         self._states = {unit.id: _State() for unit in units}
         order = sorted(units, key=lambda unit: -unit.priority)
         self._computations = [(unit, rank) for unit in order if isinstance(unit, Compute) for rank in unit.ranks]
@@ -260,34 +256,32 @@ class _Queues:
 
     def run(self) -> Run:
         """Run until nothing is left to do."""
-        self._engine.spawn("queues", self._start_ready())
+        self._start_ready()
         self._engine.run()
-        self._engine.close()
         slots = tuple(sorted(self._slots, key=lambda slot: (slot.start, slot.end)))
         return Run(tuple(self._devices), slots, max((slot.end for slot in slots), default=0))
 
-    async def _start_ready(self) -> None:
-        """Start what can start, at first and whenever a computation or a chunk has ended."""
-        while True:
-            now = self._engine.now
-            while self._issue_one(now) or self._compute_one(now):
-                pass  # what takes no time may let others start at once
-            await self._events
+    def _start_ready(self) -> None:
+        """Start what can start, at first and whenever computations or chunks have ended."""
+        self._woken = False
+        while self._issue_one() or self._compute_one():
+            pass  # what takes no time may let others start at once
+
+    def _wake(self) -> None:
+        if not self._woken:
+            self._woken = True
+            self._engine.call_at(self._engine.now, self._start_ready)
 
     def _receive(self, part: Part, transfer: Transfer) -> None:
         """A message has arrived, and with the last one its chunk."""
         assert isinstance(part, _Flight), "the part that `_issue` gave"
         part.missing -= 1
         if not part.missing:
-            self._end_chunk(part, self._engine.now)
+            self._end_chunk(part)
         self._wake()
 
-    def _wake(self) -> None:
-        if not self._events.work:
-            self._events.put(None)
-
-    def _end_chunk(self, flight: _Flight, now: int) -> None:
-        unit, state = flight.unit, self._states[flight.unit.id]
+    def _end_chunk(self, flight: _Flight) -> None:
+        unit, state, now = flight.unit, self._states[flight.unit.id], self._engine.now
         for rank in unit.ranks:
             self._inflight[rank] -= 1
             self._slots.append(Slot(unit.id, "comm", self._devices[rank], flight.number, flight.start, now))
@@ -295,7 +289,7 @@ class _Queues:
         if state.arrived == len(self._chunks[unit.id]):
             state.ended.update(unit.ranks)
 
-    def _issue_one(self, now: int) -> bool:
+    def _issue_one(self) -> bool:
         """Issue the first chunk that can be: of a collective whose values are there, if it fits and has credits."""
         for unit in self._ready_collectives():
             state, chunks = self._states[unit.id], self._chunks[unit.id]
@@ -306,10 +300,9 @@ class _Queues:
             sent = chunks[state.issued]
             devices = [self._devices[rank] for rank in unit.ranks]
             first = [message for message in sent if message.step == sent[0].step]
-            if all(self._inflight[rank] < self._max_inflight for rank in unit.ranks) and self._progress.has_credits(
-                devices, first
-            ):
-                self._issue(unit, sent, devices, now)
+            fits = all(self._inflight[rank] < self._max_inflight for rank in unit.ranks)
+            if fits and self._progress.has_credits(devices, first):
+                self._issue(unit, sent, devices)
                 return True
         return False
 
@@ -318,33 +311,33 @@ class _Queues:
             if all(self._is_there(earlier, unit, rank) for earlier in unit.after for rank in unit.ranks):
                 yield unit
 
-    def _issue(self, unit: Collective, sent: Sequence[Sent], devices: Sequence[int], now: int) -> None:
+    def _issue(self, unit: Collective, sent: Sequence[Sent], devices: Sequence[int]) -> None:
         """A chunk takes its place in the queues of all its ranks."""
         state = self._states[unit.id]
-        flight = _Flight(unit, state.issued, now, len(sent))
+        flight = _Flight(unit, state.issued, self._engine.now, len(sent))
         state.issued += 1
         if state.issued == len(self._chunks[unit.id]):
             self._collectives.remove(unit)
         for rank in unit.ranks:
             self._inflight[rank] += 1
         if not sent:
-            self._end_chunk(flight, now)
+            self._end_chunk(flight)
             return
         self._progress.add(flight, devices, sent, 1, unit.priority)
         self._progress.start()
 
-    def _compute_one(self, now: int) -> bool:
+    def _compute_one(self) -> bool:
         """Start the first computation whose device is free and whose values are there."""
         for place, (unit, rank) in enumerate(self._computations):
             if rank not in self._busy and all(self._is_there(earlier, unit, rank) for earlier in unit.after):
                 del self._computations[place]
-                self._compute(unit, rank, now)
+                self._compute(unit, rank)
                 return True
         return False
 
-    def _compute(self, unit: Compute, rank: int, now: int) -> None:
+    def _compute(self, unit: Compute, rank: int) -> None:
         self._busy.add(rank)
-        end = now + unit.picoseconds
+        now, end = self._engine.now, self._engine.now + unit.picoseconds
         self._engine.call_at(end, partial(self._end, unit.id, rank))
         self._slots.append(Slot(unit.id, "compute", self._devices[rank], None, now, end))
 

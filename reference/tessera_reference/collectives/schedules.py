@@ -1,6 +1,10 @@
-"""The algorithms of collectives as messages between ranks, and checks of names and numbers.
+"""The algorithms of collectives as messages between ranks (collectives spec 3.1, 4.4; runtime spec 13).
 
-Collectives spec 3.1, 4.4; runtime spec 13."""
+A buffer is cut into as many shares as there are ranks. An algorithm says which rank owns each share, in which steps
+contributions are combined there, and in which steps shares go from their owners to every rank. All messages of a
+step read what their senders hold when it begins; a rank combines those that it gets in the order in which they are
+listed. Every algorithm takes any number of ranks; hierarchical takes as many ranks on each node.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +35,7 @@ def require_within(function: str, what: str, actual: int, least: int, most: int)
         raise invalid(function, f"{what} {shown(actual)}", f"{least} to {most}")
 
 
-# The algorithms of collectives as messages between ranks (collectives spec 3.1, 4.4; runtime spec 13).
-#
-# A buffer is cut into as many shares as there are ranks. An algorithm says which rank owns each share, in which steps
-# contributions are combined there, and in which steps shares go from their owners to every rank. All messages of a
-# step read what their senders hold when it begins; a rank combines those that it gets in the order in which they are
-# listed. Every algorithm takes any number of ranks; hierarchical takes as many ranks on each node.
+# The messages of each algorithm.
 
 
 class Message(NamedTuple):

@@ -18,7 +18,7 @@ from ..abi.status import Failure, invalid, unsupported
 from ..graph.futures import ALL_TO_ALL_ALGORITHMS
 from ..ir.attributes import UNITS
 from ..mesh.memory import Intervals
-from ..mesh.topology import Topology, carrying
+from ..mesh.topology import PICOSECONDS, Topology, carrying
 from ..numerics.formats import shown
 from . import schedules
 from .links import ALGORITHM_VARIABLE, PATHS, TABLE_VARIABLE, path_override, require_variables
@@ -228,8 +228,6 @@ STEADY = 4
 COMPRESSIONS = ("none", "bf16", "fp16", "fp8", "blockwise", "topk")
 DEPTHS = (1, 8)
 
-_SECOND = 10**12
-
 
 @dataclass(frozen=True)
 class Measurement:
@@ -248,7 +246,7 @@ class Measurement:
     @property
     def bandwidth(self) -> int:
         """Bytes a second once they flow."""
-        return self.bytes * _SECOND // (self.picoseconds - self.latency)
+        return self.bytes * PICOSECONDS // (self.picoseconds - self.latency)
 
 
 @dataclass(frozen=True)
@@ -332,11 +330,11 @@ class Autotuner:
         """
         latencies, bandwidths = self._measured()
         bandwidth = percentile(bandwidths, 50)
-        filling = SHARE * (bandwidth * percentile(latencies, 50) // _SECOND)
+        filling = SHARE * (bandwidth * percentile(latencies, 50) // PICOSECONDS)
         least_power = 1 << max(0, filling - 1).bit_length()
         chunk = _step(self.knobs.chunk_bytes, least_power, self.limits.chunk_bytes)
         slow = bandwidth * percentile(latencies, 90)
-        inflight = _step(self.knobs.max_inflight, 1 + -(-slow // (_SECOND * chunk)), self.limits.max_inflight)
+        inflight = _step(self.knobs.max_inflight, 1 + -(-slow // (PICOSECONDS * chunk)), self.limits.max_inflight)
         self.knobs = replace(self.knobs, chunk_bytes=chunk, max_inflight=inflight)
 
     def _stable(self) -> bool:
@@ -393,5 +391,5 @@ def overlap_score(compute: Iterable[Sequence[int]], communication: Iterable[Sequ
                 raise invalid("overlap_score", f"{name}[{at}] is {shown([start, end])}", "an end not before the start")
             busy[queue].add(start, end)
             busy[2].add(start, end)
-    one, other, either = (sum(stop - start for start, stop in intervals) for intervals in busy)
+    one, other, either = (intervals.total for intervals in busy)
     return Fraction(one + other - either, either) if either else Fraction(1)

@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ..abi.fatbin.metadata import COLLECTIVES
 from ..abi.status import Failure, Status, invalid, unsupported
 from ..mesh.engine import Engine
 from ..mesh.topology import Topology, carrying
@@ -359,8 +360,6 @@ VECTORS = True
 
 _LONGEST = 1 << 61
 """Picoseconds, a month; sums of two of them are exact."""
-
-COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
 
 Devices: TypeAlias = tuple[int, ...]
 

@@ -104,8 +104,6 @@ class Collective(Stepwise):
     effects = frozenset({"communication"})
     layouts = frozenset(LAYOUTS)
     transparent = False
-    nonblocking: ClassVar[bool] = False
-    """True if a rank goes on before its group is complete, and waits where it needs the result."""
 
     @classmethod
     def hidden(cls, shown: Shown) -> dict[str, Any]:
@@ -158,6 +156,7 @@ class Reducing(Collective):
     op: Attribute[str]
 
     operators: ClassVar[tuple[str, ...]] = OPERATORS
+    orders = ("pairwise",)
 
     def infer(self) -> Numeric:
         """`op` is one of those that there are and defined on the operand's dtype."""
@@ -192,8 +191,6 @@ class Reducing(Collective):
 class AllReduce(Reducing):
     """Every rank of the group gets the combination of all operands, with the same bits."""
 
-    orders = ("pairwise",)
-
     def result_type(self) -> Numeric:
         return self.x
 
@@ -216,8 +213,6 @@ class ReduceScatter(Reducing):
 
     x: Operand[Tensor]
     dim: Attribute[int] = 0
-
-    orders = ("pairwise",)
 
     def result_type(self) -> Tensor:
         return _part(self.x, self.dim, self.group)

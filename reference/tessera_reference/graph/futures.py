@@ -143,7 +143,6 @@ class FutureCollective(Collective):
     met: Hidden[Shard] = field(default=NOTHING, kw_only=True)
     """The ranks that take part."""
 
-    nonblocking = True
     lone_type = "operand"
 
     @classmethod

@@ -44,6 +44,11 @@ class Intervals:
         self._starts[first:last] = [start]
         self._stops[first:last] = [stop]
 
+    @property
+    def total(self) -> int:
+        """The number of positions."""
+        return sum(self._stops) - sum(self._starts)
+
     def covers(self, start: int, stop: int) -> bool:
         """True if every position from start to before stop is in the set."""
         if start >= stop:
@@ -123,6 +128,10 @@ class Allocation:
     def __str__(self) -> str:
         where = counted(len(self.devices), "device") if self.space == "device" else "the host"
         return f"allocation {self.number} ({self.bytes} bytes at {self.address:#x} on {where})"
+
+    def includes(self, address: int) -> bool:
+        """True if an address is one of its bytes, or its start."""
+        return self.address <= address < self.stop or address == self.address
 
     def copy_of(self, rank: int) -> int:
         """Return the number of the storage that a rank uses."""
@@ -340,7 +349,7 @@ def diagnose(address: object, size: object, access: Wanted, ranges: tuple[Addres
 
 def _in_range(address: int, size: int, access: Wanted, area: AddressRange) -> Diagnosis | None:
     at = area.at(address)
-    if at is not None and (address < at.stop or address == at.address):
+    if at is not None and at.includes(address):
         return _inside(address, size, access, at)
     return _beside(address, at, area.after(address))
 
@@ -389,14 +398,7 @@ def _holding(address: object, ranges: tuple[AddressRange, ...]) -> Allocation | 
     if type(address) is not int:
         return None
     allocations = (area.at(address) for area in ranges)
-    return next(
-        (
-            candidate
-            for candidate in allocations
-            if candidate and (address < candidate.stop or address == candidate.address)
-        ),
-        None,
-    )
+    return next((candidate for candidate in allocations if candidate and candidate.includes(address)), None)
 
 
 # How much memory each device and the host have, and how much of it is in use (runtime spec 4.4, 9).
@@ -414,11 +416,12 @@ class Account:
         self.in_use = 0
         self.owners = 0
 
-    def lacks(self, size: int) -> str:
-        """Return why so many bytes do not fit, or nothing."""
-        if self.in_use + size <= self.total:
-            return ""
-        return f"{self.total} bytes, of which {self.in_use} are in use by {counted(self.owners, 'allocation')}"
+    def require(self, size: int, place: str, function: str, allowed: str) -> None:
+        """Raise `Failure` with TESS_ERR_OUT_OF_MEMORY, naming the memory, unless so many bytes fit."""
+        if self.in_use + size > self.total:
+            used = f"of which {self.in_use} are in use by {counted(self.owners, 'allocation')}"
+            subject = f"{size} bytes {place}, which has {self.total} bytes, {used}"
+            raise Failure(Status.TESS_ERR_OUT_OF_MEMORY, function, subject, allowed)
 
 
 class Capacity:
@@ -432,18 +435,12 @@ class Capacity:
     def require_on_devices(self, numbers: Sequence[int], size: int) -> None:
         """Raise `Failure` with TESS_ERR_OUT_OF_MEMORY, naming the first device without space for so many bytes."""
         for number in numbers:
-            device = self._topology.device(number, "tessMalloc")
-            lacking = self.devices[number].lacks(size)
-            if lacking:
-                subject = f"{size} bytes on device {number} ({device.target}), which has {lacking}"
-                raise Failure(Status.TESS_ERR_OUT_OF_MEMORY, "tessMalloc", subject, "what is free on every device")
+            place = f"on device {number} ({self._topology.device(number, 'tessMalloc').target})"
+            self.devices[number].require(size, place, "tessMalloc", "what is free on every device")
 
     def require_on_host(self, size: int) -> None:
         """Raise `Failure` with TESS_ERR_OUT_OF_MEMORY unless the host has space for so many bytes."""
-        lacking = self.host.lacks(size)
-        if lacking:
-            subject = f"{size} bytes of {self._topology.host.name}, which has {lacking}"
-            raise Failure(Status.TESS_ERR_OUT_OF_MEMORY, "tessHostAlloc", subject, "what is free on the host")
+        self.host.require(size, f"of {self._topology.host.name}", "tessHostAlloc", "what is free on the host")
 
     def take(self, allocation: Allocation) -> None:
         """Count an allocation in."""
