@@ -17,7 +17,7 @@ from tessera_reference.runtime.machine import Handles
 
 def status_of_handle(handles: Handles, kind: str, handle: Any) -> Status:
     with pytest.raises(Failure) as caught:
-        handles.find(kind, object, handle, "tessTest")
+        handles.find(kind, object, handle)
     return caught.value.status
 
 

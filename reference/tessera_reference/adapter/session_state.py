@@ -62,4 +62,7 @@ class SessionState:
 
     def policy(self, context: int, function: str) -> NumericsPolicy:
         """The policy that governs the work of a context. Raises `Failure`."""
-        return self.runtime.context(context, function).governing()
+        from ..runtime.machine import reported_by
+
+        with reported_by(function):
+            return self.runtime.context(context).governing()

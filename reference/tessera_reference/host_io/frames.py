@@ -68,6 +68,11 @@ class RequestFailed(Exception):
         return f"{field}{self.reason:.{LONGEST_REASON}}{clause}"
 
 
+def argument_mismatch(reason: str, field: str = "") -> RequestFailed:
+    """A failure with ARGUMENT_MISMATCH."""
+    return RequestFailed(ErrorCode.ARGUMENT_MISMATCH, reason, field)
+
+
 class InvalidFrame(Exception):
     """A frame in which no ids can be read, so that no response can answer it (AMB-HIO-19)."""
 

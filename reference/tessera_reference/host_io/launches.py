@@ -14,7 +14,7 @@ from ..compilation.extents import named_dimensions, shapes_of
 from ..ir.diagnostics import Rejection, UnsupportedConstruct
 from ..numerics.array import Array
 from ..numerics.formats import NumericsFailure, dtype
-from .frames import ErrorCode, RequestFailed, bytes_of
+from .frames import ErrorCode, RequestFailed, argument_mismatch, bytes_of
 from .machine import ANY, BUILTINS, MAGIC, Branch, Buffer, Given, Journey, Kernel, Machine, Place, require_bearable
 from .messages import KernelLaunch, KernelRef, ScalarArgument, TensorArgument, TensorShard
 
@@ -72,8 +72,7 @@ def _check_sizes(entry: KernelEntry, counts: Sequence[int]) -> None:
             continue
         expected = prod(shapes[parameter.name]) * dtype(parameter.dtype).storage_bytes
         if count != expected:
-            reason = f"a shard of {count} bytes for {parameter.name}, expected {expected}"
-            raise RequestFailed(ErrorCode.ARGUMENT_MISMATCH, reason)
+            raise argument_mismatch(f"a shard of {count} bytes for {parameter.name}, expected {expected}")
 
 
 def _run_image(fatbin: Fatbin, entry: KernelEntry, arguments: Sequence[Given]) -> None:
@@ -202,14 +201,12 @@ def _tasks(kernel: Kernel, request: KernelLaunch, tensors: Sequence[Sequence[Sha
     _require_kinds(kernel.parameters, request)
     counts = [len(shards) for shards in tensors]
     if len(set(counts)) > 1:
-        reason = f"tensors of {', '.join(map(str, counts))} shards, expected equal counts"
-        raise RequestFailed(ErrorCode.ARGUMENT_MISMATCH, reason, "args")
+        raise argument_mismatch(f"tensors of {', '.join(map(str, counts))} shards, expected equal counts", "args")
     tasks = list(zip(*tensors, strict=True))
     for task in tasks:
         for shard in task[1:]:
             if shard.place != task[0].place:
-                reason = f"is on another PE than {task[0].field}"
-                raise RequestFailed(ErrorCode.ARGUMENT_MISMATCH, reason, shard.field)
+                raise argument_mismatch(f"is on another PE than {task[0].field}", shard.field)
         kernel.check([part.shard.nbytes for part in task])
     return tasks
 
@@ -219,7 +216,7 @@ def _require_kinds(parameters: Sequence[str], request: KernelLaunch) -> None:
     kinds = [argument.dtype if isinstance(argument, ScalarArgument) else "tensor" for argument in request.args]
     if kinds != list(parameters):
         reason = f"are ({', '.join(kinds)}), kernel {request.kernel_ref.name} takes ({', '.join(parameters)})"
-        raise RequestFailed(ErrorCode.ARGUMENT_MISMATCH, reason, "args")
+        raise argument_mismatch(reason, "args")
 
 
 def _run(machine: Machine, kernel: Kernel, request: KernelLaunch, task: Task) -> RequestFailed | None:

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..mesh.memory import Intervals
-from .frames import ErrorCode, RequestFailed, bytes_of, rounded
+from ..mesh.topology import carrying
+from .frames import ErrorCode, RequestFailed, argument_mismatch, bytes_of, rounded
 
 # Bytes by address, of which only those that were written take room.
 
@@ -154,12 +155,9 @@ def _elements(size: int, reads: bool = True) -> Callable[[Sequence[int]], None]:
     def check(counts: Sequence[int]) -> None:
         require_bearable(sum(counts) if reads else 0)
         if len(set(counts)) > 1:
-            raise RequestFailed(
-                ErrorCode.ARGUMENT_MISMATCH, f"shards of {', '.join(map(str, counts))} bytes, expected equal sizes"
-            )
+            raise argument_mismatch(f"shards of {', '.join(map(str, counts))} bytes, expected equal sizes")
         if counts and counts[0] % size:
-            expected = f"expected a multiple of {size}"
-            raise RequestFailed(ErrorCode.ARGUMENT_MISMATCH, f"a shard of {counts[0]} bytes, {expected}")
+            raise argument_mismatch(f"a shard of {counts[0]} bytes, expected a multiple of {size}")
 
     return check
 
@@ -310,7 +308,6 @@ INWARD = ("host", "pcie_ep", "io_cpu")
 """From the host to the endpoint."""
 TO_PE = ("noc", "m_cpu", "pe_cpu")
 """From the endpoint to a PE."""
-PICOSECONDS = 1_000_000_000_000
 
 
 @dataclass(frozen=True)
@@ -323,7 +320,7 @@ class Component:
 
     def takes(self, count: int) -> int:
         """Picoseconds that so many bytes take."""
-        return self.fixed + (0 if self.bandwidth is None else -(-count * PICOSECONDS // self.bandwidth))
+        return self.fixed + (0 if self.bandwidth is None else carrying(count, self.bandwidth))
 
 
 class Branch(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from heapq import heappop, heappush
@@ -125,7 +125,6 @@ class InvalidDocument(Failure):
         super().__init__(Status.TESS_ERR_INVALID_VALUE, file, f"{path} {problem}", expected)
         self.file = file
         self.path = path
-        self.found = problem
         self.expected = expected
 
 
@@ -147,15 +146,6 @@ def parse(text: str, file: str) -> Any:
         return read_json(text, object_pairs_hook=members_once, parse_constant=no_constant)
     except ValueError as error:
         raise InvalidDocument(file, "$", f"is not JSON ({error})", "a JSON document") from None
-
-
-def require_form(document: object, schema: Mapping[str, Any], file: str) -> None:
-    """A document has the form that a schema describes. Raises `InvalidDocument`."""
-    from jsonschema import Draft202012Validator  # slow to import, and the topologies of the package do not need it
-
-    error = next(Draft202012Validator(schema).iter_errors(document), None)
-    if error is not None:
-        raise InvalidDocument(file, error.json_path, *_described(error))
 
 
 def _described(error: Any) -> tuple[str, str]:
@@ -191,9 +181,6 @@ def _described(error: Any) -> tuple[str, str]:
 End = int | str
 """The end of a link: the id of a device, or the name of a node (its host), of a switch or of a NIC."""
 
-KINDS = ("nvlink", "pcie", "rdma", "network")
-"""The transports of links (collectives spec 3.2)."""
-
 _MOST_KEPT = 65536
 
 
@@ -228,8 +215,8 @@ class Routes:
             self._at.setdefault(link.b, []).append(link)
             self._joining.setdefault((link.a, link.b), []).append(link)
             self._joining.setdefault((link.b, link.a), []).append(link)
-        for device in self._at.values():
-            device.sort(key=lambda link: link.latency)
+        for joined in self._at.values():
+            joined.sort(key=lambda link: link.latency)
         self._found: dict[tuple[End, End, frozenset[str]], tuple[Link, ...] | None] = {}
 
     def between(self, a: End, b: End, down: frozenset[str]) -> tuple[Link, ...] | None:
@@ -391,39 +378,25 @@ class Topology:
 def read(document: Any, file: str = "topology") -> Topology:
     """The topology in a JSON document. Raises `InvalidDocument`."""
     _require_form(document, file)
-    return _with_meaning(document, file)
-
-
-def _require_form(document: Any, file: str) -> None:
-    schema = json.loads(files(__package__).joinpath("topology.schema.json").read_text(encoding="utf-8"))
-    try:
-        require_form(document, schema, file)
-    except InvalidDocument as problem:
-        raise _naming_the_link(problem, document) from None
-
-
-def _with_meaning(document: Any, file: str) -> Topology:
     _require_meaning(document, file)
     return _made(document)
 
 
 @lru_cache(maxsize=64)
-def _of_form(text: str, file: str) -> Any:
-    """The document of a text, which is not changed: a validator takes milliseconds, and callers name few machines."""
-    document = parse(text, file)
-    _require_form(document, file)
-    return document
+def _read_text(text: str, file: str) -> Topology:
+    """The topology of a text: a validator takes milliseconds, and callers name few machines."""
+    return read(parse(text, file), file)
 
 
 def load(source: str | Path) -> Topology:
     """The topology of a JSON text, or of a file. Raises `InvalidDocument` naming the file and the place in it."""
     if isinstance(source, str):
-        return _with_meaning(_of_form(source, "topology"), "topology")
+        return _read_text(source, "topology")
     try:
         text = source.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:  # no such file, no UTF-8
         raise InvalidDocument(str(source), "$", f"cannot be read ({error})", "a readable file in UTF-8") from None
-    return _with_meaning(_of_form(text, str(source)), str(source))
+    return _read_text(text, str(source))
 
 
 @cache
@@ -465,20 +438,26 @@ def _usual_kind(link: dict[str, Any], places: dict[End, str | None]) -> str:
     return "pcie" if places[link["a"]] == places[link["b"]] is not None else "network"
 
 
-def _naming_the_link(problem: InvalidDocument, document: Any) -> InvalidDocument:
-    """The same problem, which says besides its path which link it is about and between which ends."""
-    place = LINK_PATH.match(problem.path)
-    link = document["links"][int(place[1])] if place else None
-    if not isinstance(link, dict):
-        return problem
-    name, a, b = (shown(link.get(member)) for member in ("name", "a", "b"))
-    message = f"{problem.found} (link {name} between {a} and {b})"
-    return InvalidDocument(problem.file, problem.path, message, problem.expected)
-
-
 def _whole(members: dict[str, Any]) -> dict[str, Any]:
     """The members of an object, with 2.0, a whole number of JSON Schema, as 2."""
     return {name: int(value) if isinstance(value, float) else value for name, value in members.items()}
+
+
+def _require_form(document: Any, file: str) -> None:
+    """Check the document by the schema; of a link that does not fit, the name and ends are said beside its path."""
+    from jsonschema import Draft202012Validator  # slow to import, and the topologies of the package do not need it
+
+    schema = json.loads(files(__package__).joinpath("topology.schema.json").read_text(encoding="utf-8"))
+    error = next(Draft202012Validator(schema).iter_errors(document), None)
+    if error is None:
+        return
+    problem, expected = _described(error)
+    place = LINK_PATH.match(error.json_path)
+    link = document["links"][int(place[1])] if place else None
+    if isinstance(link, dict):
+        name, a, b = (shown(link.get(member)) for member in ("name", "a", "b"))
+        problem += f" (link {name} between {a} and {b})"
+    raise InvalidDocument(file, error.json_path, problem, expected)
 
 
 def _require_meaning(document: Any, file: str) -> None:
@@ -609,11 +588,8 @@ def copy_duration(topology: Topology, device: Device, kind: CopyKind, size: int,
     if way is None:
         subject = f"no way between {topology.host.name} and device {device.id}"
         raise Failure(Status.TESS_ERR_LAUNCH_FAILED, "tessMemcpyAsync", subject, "links that are not down")
-    return COPY + _over(way, size if pinned else 2 * size)
-
-
-def _over(way: Sequence[Link], size: int) -> int:
-    return sum(link.latency for link in way) + carrying(size, min(link.bandwidth for link in way))
+    moved, narrowest = size if pinned else 2 * size, min(link.bandwidth for link in way)
+    return COPY + sum(link.latency for link in way) + carrying(moved, narrowest)
 
 
 def carrying(size: int, bandwidth: int) -> int:

@@ -12,14 +12,13 @@ from typing import Any, Literal, TypeAlias
 from ..abi.cache import path_named
 from ..abi.status import invalid
 from ..numerics.formats import shown
+from .topology import PICOSECONDS
 
 # The records of a profiler: one for each piece of work that ran on a rank (runtime spec 4.8, 17).
 #
 # Times are those of the simulated machine, in whole picoseconds. `trace` makes a trace of the records; work adds
 # them.
 
-
-PICOSECONDS_PER_SECOND = 1_000_000_000_000
 
 RecordKind: TypeAlias = Literal["kernel", "copy", "collective", "event", "wait", "host"]
 
@@ -54,7 +53,7 @@ class Record:
         """Bytes a second; None for what moved nothing, or took no time."""
         if not self.bytes or self.stop <= self.start:
             return None
-        return self.bytes * PICOSECONDS_PER_SECOND / (self.stop - self.start)
+        return self.bytes * PICOSECONDS / (self.stop - self.start)
 
 
 class Profiler:
@@ -103,34 +102,24 @@ class Row:
     thread: int
 
 
-class _Lanes:
-    """The lanes of one stream or link: which are taken, and until when."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._taken: list[tuple[int, int]] = []  # (until, lane)
-        self._free: list[int] = []
-
-    def place(self, start: int, stop: int) -> int:
-        """The first lane that is free from `start` on. Slices come in order of their start."""
-        while self._taken and self._taken[0][0] <= start:
-            heapq.heappush(self._free, heapq.heappop(self._taken)[1])
-        if self._free:
-            lane = heapq.heappop(self._free)
-        else:
-            lane, self.count = self.count, self.count + 1
-        heapq.heappush(self._taken, (stop, lane))
-        return lane
-
-
 @dataclass
 class _Group:
-    """A stream on a device, a link, or a stream of the host: its title, its lanes, and their threads."""
+    """A stream on a device, a link, or a stream of the host: its title, and the threads of its lanes."""
 
     title: str
     process: int
-    lanes: _Lanes = field(default_factory=_Lanes)
     threads: list[int] = field(default_factory=list)
+    _taken: list[tuple[int, int]] = field(default_factory=list)
+    """Until when each lane that is in use is taken, and which it is."""
+    _free: list[int] = field(default_factory=list)
+
+    def lane(self, start: int, stop: int) -> int:
+        """The first lane that is free from `start` on, or a new one. Slices come in order of their start."""
+        while self._taken and self._taken[0][0] <= start:
+            heapq.heappush(self._free, heapq.heappop(self._taken)[1])
+        lane = heapq.heappop(self._free) if self._free else len(self.threads)
+        heapq.heappush(self._taken, (stop, lane))
+        return lane
 
 
 class Rows:
@@ -179,7 +168,7 @@ class Rows:
         self._groups[process, key] = _Group(title, process)
 
     def _place(self, group: _Group, record: Record) -> Row:
-        lane = group.lanes.place(record.start, record.stop)
+        lane = group.lane(record.start, record.stop)
         if lane == len(group.threads):
             group.threads.append(self._thread(group, lane, record.stream))
         return Row(group.process, group.threads[lane])

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..abi.cache import CacheKey
 from ..abi.policy import Descriptor, NumericsPolicy
-from ..abi.status import CollOp, Failure, Status, mismatch
+from ..abi.status import CollOp, Failure, Status, mismatch, violation
 from ..collectives.links import preferred_route
 from ..collectives.operations import group_results, require_operator
 from ..collectives.selection import Selection, choose, followed, require_followed
@@ -289,7 +289,7 @@ class CollectiveWork(Work):
             for name in ("descriptor", "policy"):
                 if getattr(contribution, name) != getattr(first, name):
                     subject, expected = f"rank {rank} has another {name} than rank {lowest}", "the same on every rank"
-                    raise Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, self.function, subject, expected)
+                    raise violation(self.function, subject, expected)
 
 
 def _name_of(op: CollOp | None) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 from ..abi.fatbin import CollectivePlan
 from ..abi.policy import Descriptor, NumericsPolicy
-from ..abi.status import Failure, Status
+from ..abi.status import Failure, Status, violation
 from ..collectives.schedules import require_known
 from ..collectives.selection import Overrides, read_overrides
 from ..collectives.travel import Cut
@@ -221,21 +221,17 @@ class Context:
     def require_policy(self, function: str, policy: NumericsPolicy) -> None:
         """Work under this policy is allowed in the context (AMB-RT-88). Raises `Failure`."""
         if self.module_policy.enforce_determinism and not policy.deterministic:
-            raise _violation(function, "work without determinism", "deterministic work, as the context demands")
+            raise violation(function, "work without determinism", "deterministic work, as the context demands")
         if self.module_policy.forbid_fast_math and policy.allowFastMath:
-            raise _violation(function, "work with fast math", "work without, as the context demands")
+            raise violation(function, "work with fast math", "work without, as the context demands")
 
     def require_no_fast_math(self, subject: str, allowed: str, policy: NumericsPolicy | None) -> None:
         """A policy does not allow fast math where the context forbids it (AMB-RT-88). Raises `Failure`."""
         if self.module_policy.forbid_fast_math and policy is not None and policy.allowFastMath:
-            raise _violation("", subject, allowed)
+            raise violation("", subject, allowed)
 
     def default(self) -> NumericsPolicy:
         """The policy of the environment, or else the strict one."""
         policy = POLICIES[self.environment.numerics]
         deterministic = self.environment.deterministic
         return policy if deterministic is None else replace(policy, deterministic=int(deterministic))
-
-
-def _violation(function: str, subject: str, allowed: str) -> Failure:
-    return Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, function, subject, allowed)

@@ -87,54 +87,47 @@ WITHOUT = frozenset({"context", "mesh"})
 
 
 class Handles:
-    """The live objects, by handle, and the kinds of the dead handles."""
+    """The live objects, by kind and handle, and the kind of every handle that was given."""
 
     def __init__(self) -> None:
-        self._live: dict[int, tuple[str, Any]] = {}
-        self._of_kind: dict[str, dict[int, Any]] = {}
-        self._dead: dict[int, str] = {}
-        self._last = 0
+        self._live: dict[str, dict[int, Any]] = {}
+        self._kinds: dict[int, str] = {}
 
     def give(self, kind: str, value: Any) -> int:
         """Give an object a handle."""
-        self._last += 1
-        self._live[self._last] = (kind, value)
-        self._of_kind.setdefault(kind, {})[self._last] = value
-        return self._last
+        handle = len(self._kinds) + 1
+        self._kinds[handle] = kind
+        self._live.setdefault(kind, {})[handle] = value
+        return handle
 
     def end(self, handle: int) -> None:
         """Let a live handle die."""
-        kind, _ = self._live.pop(handle)
-        del self._of_kind[kind][handle]
-        self._dead[handle] = kind
+        del self._live[self._kinds[handle]][handle]
 
-    def find(self, kind: str, of: type[Held], handle: Any, function: str = "") -> Held:
+    def find(self, kind: str, of: type[Held], handle: Any) -> Held:
         """The object of a handle.
 
         Raises `Failure`: TESS_ERR_NOT_INITIALIZED for a context or mesh that is NULL or dead, else
         TESS_ERR_INVALID_VALUE.
         """
-        entry = self._live.get(handle) if type(handle) is int else None
-        if entry is None:
-            raise self._refused(kind, handle, function)
-        live, value = entry
-        if live != kind:
-            subject = f"{kind} is {handle}, the handle of a {live}"
-            raise Failure(Status.TESS_ERR_INVALID_VALUE, function, subject, f"the handle of a {kind}")
-        return value  # type: ignore[no-any-return]  # of the kind, hence of the type
+        live = self._live.get(kind, {})
+        if type(handle) is not int or handle not in live:
+            raise self._refusal(kind, handle)
+        return live[handle]  # type: ignore[no-any-return]  # of the kind, hence of the type
 
-    def _refused(self, kind: str, handle: Any, function: str) -> Failure:
-        is_dead = type(handle) is int and handle in self._dead
-        status = Status.TESS_ERR_NOT_INITIALIZED if kind in WITHOUT else Status.TESS_ERR_INVALID_VALUE
-        if is_dead and self._dead[handle] != kind:
-            status = Status.TESS_ERR_INVALID_VALUE
+    def _refusal(self, kind: str, handle: Any) -> Failure:
+        actual = self._kinds.get(handle) if type(handle) is int else None
+        if actual is not None and handle in self._live[actual]:
+            return invalid(f"{kind} is {handle}, the handle of a {actual}", f"the handle of a {kind}")
+        without = kind in WITHOUT and actual in (None, kind)
+        status = Status.TESS_ERR_NOT_INITIALIZED if without else Status.TESS_ERR_INVALID_VALUE
         what = "NULL" if handle == 0 or handle is None else shown(handle)
-        was = f", the handle of a {self._dead[handle]} that is no more" if is_dead else ""
-        return Failure(status, function, f"{kind} is {what}{was}", f"the handle of a live {kind}")
+        was = "" if actual is None else f", the handle of a {actual} that is no more"
+        return Failure(status, "", f"{kind} is {what}{was}", f"the handle of a live {kind}")
 
     def live(self, kind: str) -> list[tuple[int, Any]]:
         """The live objects of a kind with their handles, in the order in which they were made."""
-        return list(self._of_kind.get(kind, {}).items())
+        return list(self._live.get(kind, {}).items())
 
 
 # Finds accesses to memory that neither a stream, nor an event, nor the host orders (runtime spec 12; AMB-RT-83).

@@ -83,21 +83,21 @@ class State:
         self.last_error = ""
         """The message of the last call that failed."""
 
-    def context(self, handle: Any, function: str = "") -> Context:
+    def context(self, handle: Any) -> Context:
         """A live context. Raises `Failure`, as all of these."""
-        return self.handles.find("context", Context, handle, function)
+        return self.handles.find("context", Context, handle)
 
-    def mesh(self, handle: Any, function: str = "") -> Mesh:
+    def mesh(self, handle: Any) -> Mesh:
         """A live mesh."""
-        return self.handles.find("mesh", Mesh, handle, function)
+        return self.handles.find("mesh", Mesh, handle)
 
-    def stream(self, handle: Any, function: str = "") -> Stream:
+    def stream(self, handle: Any) -> Stream:
         """A live stream."""
-        return self.handles.find("stream", Stream, handle, function)
+        return self.handles.find("stream", Stream, handle)
 
-    def module(self, handle: Any, function: str = "") -> LoadedModule:
+    def module(self, handle: Any) -> LoadedModule:
         """A live module."""
-        return self.handles.find("module", LoadedModule, handle, function)
+        return self.handles.find("module", LoadedModule, handle)
 
     def require_initialized(self) -> None:
         """There is a live context (AMB-RT-07). Raises `Failure`."""
