@@ -37,6 +37,7 @@ def explained(package: Package, state: Result, execute: Execute) -> dict[str, An
 def report(package: Package, state: Result) -> dict[str, Any]:
     """Return the report (`schemas/wsp_report.schema.json`) without mitigations."""
     waiting, statistics = state["waiting"], state["statistics"]
+    waits = list(_waiting(waiting))
     resources = {
         name: {"size": size, "used": statistics["used"][name], "high_water": statistics["high_water"][name]}
         for name, size in waiting["sizes"].items()
@@ -57,14 +58,18 @@ def report(package: Package, state: Result) -> dict[str, Any]:
             for name, at in waiting["channels"].items()
             if at["takers"] or at["senders"]
         ],
-        "waiting": list(_waiting(waiting)),
+        "waiting": waits,
         "cycle": first_cycle(_wait_graph(package, waiting)),
         "scopes": [
             {"process": name, "depth": len(scopes), "held": sum(held["task_ring"] for held in scopes)}
             for name, at in waiting["processes"].items()
             if (scopes := at["scopes"])
         ],
-        "held_by_scopes": _wants_what_scopes_hold(waiting),
+        "held_by_scopes": any(
+            _held_by_scopes(process, resource)
+            for process in waiting["processes"].values()
+            for resource in _lacking(waits)
+        ),
     }
 
 
@@ -92,12 +97,10 @@ def _awaited_channels(waiting: Result) -> Mapping[int, Sequence[str]]:
     return channels
 
 
-def _wants_what_scopes_hold(waiting: Result) -> bool:
-    """True if a process waits for a resource of which some scope holds a part."""
-    processes = waiting["processes"].values()
-    reasons = {process["waiting"]["reason"] for process in processes if process["waiting"] is not None}
-    resources = [resource for reason, resource in RESOURCE_OF.items() if reason in reasons]
-    return any(_held_by_scopes(process, resource) for process in processes for resource in resources)
+def _lacking(waits: Sequence[Result]) -> list[str]:
+    """The resources that somebody waits for."""
+    reasons = {wait["reason"] for wait in waits}
+    return [resource for reason, resource in RESOURCE_OF.items() if reason in reasons]
 
 
 def _held_by_scopes(process: Result, resource: str) -> bool:
@@ -121,29 +124,25 @@ def _wait_graph(package: Package, waiting: Result) -> dict[str, list[str]]:
             for process in package.processes
             if not processes[process.name]["done"] and place in (process.consumes if full else process.produces)
             if full or name not in processes[process.name]["closed"]
-        ] + [_of_task(task) for task in tasks if name in task["signals"] and not full]
+        ] + [_who(task) for task in tasks if name in task["signals"] and not full]
     graph |= {f"scope of {name}": [f"process {name}"] for name, at in processes.items() if at["scopes"]}
     for resource in RESOURCE_OF.values():
         scopes = [f"scope of {name}" for name, at in processes.items() if _held_by_scopes(at, resource)]
-        graph[f"resource {resource}"] = scopes + [_of_task(task) for task in _holders(waiting, resource)]
+        graph[f"resource {resource}"] = scopes + [_who(task) for task in _holders(waiting, resource)]
     empty = _awaited_channels(waiting)
     for task in tasks:
         current = waiting["workers"][task["worker"]]
-        graph[_of_task(task)] = [
+        graph[_who(task)] = [
             *([] if task["full"] is None else [f"channel {task['full']}"]),
             *(f"channel {name}" for name in empty.get(task["task"], ())),
             *([] if current in (-1, task["task"]) else [f"task {current}"]),
         ]
     for task in tasks:
         for number in task["dependents"]:
-            graph[f"task {number}"].append(_of_task(task))
+            graph[f"task {number}"].append(_who(task))
         for name in task["watchers"]:
-            graph[f"process {name}"].append(_of_task(task))
+            graph[f"process {name}"].append(_who(task))
     return graph
-
-
-def _of_task(task: Result) -> str:
-    return f"task {task['task']}"
 
 
 def _holders(waiting: Result, resource: str) -> Iterator[Result]:
@@ -298,15 +297,12 @@ class _Search:
 
 def _exhausted(report: Mapping[str, Any]) -> dict[str, int]:
     """The sizes of the knobs whose shortage somebody waits for."""
-    reasons = {wait["reason"] for wait in report["waiting"]}
-    resources = {
-        _knob_of(name): report["resources"][name]["size"] for reason, name in RESOURCE_OF.items() if reason in reasons
-    }
     full = {wait["for"] for wait in report["waiting"] if wait["reason"] == "CHANNEL_FULL_WAIT"}
-    resources |= {
-        capacity_of(channel["name"]): channel["capacity"] for channel in report["channels"] if channel["name"] in full
+    channels = [channel for channel in report["channels"] if channel["name"] in full]
+    return {
+        **{_knob_of(name): report["resources"][name]["size"] for name in _lacking(report["waiting"])},
+        **{capacity_of(channel["name"]): channel["capacity"] for channel in channels},
     }
-    return resources
 
 
 def _knob_of(resource: str) -> str:

@@ -31,12 +31,11 @@ REASONS = (*RESOURCE_OF, "CHANNEL_EMPTY_WAIT", "CHANNEL_FULL_WAIT")
 
 
 class Waiting(NamedTuple):
-    """A wait of a process or task: its reason, since when, for which channel or resource, and at which statement."""
+    """A wait of a process or task at its statement: its reason, since when, and for which channel or resource."""
 
     reason: str
     since: int
     subject: str
-    statement: str
 
 
 @dataclass(slots=True, eq=False)
@@ -162,8 +161,7 @@ class Agenda:
 
 # A channel (section 2.2): tokens from send to take, and who waits at both ends, first come, first served.
 #
-# At most `capacity` tokens are between send and take; each is visible `latency` cycles after its send. With capacity
-# 0 a send ends when its token is taken (AMB-WSP-38). Who waits is told through `deliver` and `release`.
+# With capacity 0 a send ends when its token is taken (AMB-WSP-38). Who waits is told through `deliver` and `release`.
 
 
 PROCESS, TASK = 0, 1
@@ -416,7 +414,7 @@ class Machine:
 
     def wait(self, who: ProcessState | TaskState, reason: str, subject: str) -> None:
         """A process, until `wake`, or a task waits at its statement."""
-        who.waiting = Waiting(reason, self.agenda.now, subject, path_of(who.place))
+        who.waiting = Waiting(reason, self.agenda.now, subject)
         self.stall_count[reason] += 1
 
     def wake(self, process: ProcessState) -> None:

@@ -323,8 +323,8 @@ def states(program: Path, *arguments: str) -> list[dict[str, Any]]:
 class NativeRun:
     """A run of a native program, which is built for it; it offers what `Run` offers.
 
-    The program executes from its beginning whenever it is asked, up to the same instant. A seed is for the choices of
-    a host, and the program makes none. Raises `ArgumentRefused`, `NoCompiler` and `BuildFailed`.
+    The program executes from its beginning whenever it is asked, up to the same instant. It makes no choices, and
+    ignores a seed. Raises `ArgumentRefused`, `NoCompiler` and `BuildFailed`.
     """
 
     def __init__(self, package: Package, **inputs: Unpack[Inputs]) -> None:

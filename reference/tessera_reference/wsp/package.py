@@ -34,9 +34,6 @@ def content_hash(document: Mapping[str, Any]) -> str:
 
 
 # A package (section 7.2): kernel registry, schedule and CSP payload, slots, symbols and tensors, with its version.
-#
-# `Package` is the typed program that the executor runs; `document` and `package_bytes` are its published form
-# (`schemas/wsp_package.schema.json`).
 
 
 ABI = "v10.0"
@@ -288,7 +285,7 @@ def package_bytes(package: Package) -> bytes:
 
 
 def document(package: Package) -> dict[str, Any]:
-    """The published form of a package without its hash."""
+    """The published form of a package (`schemas/wsp_package.schema.json`) without its hash."""
     streams = {} if package.stream_graph is None else {"stream_graph": package.stream_graph}
     return streams | {
         "wsp_runtime_abi": ABI,
@@ -321,10 +318,8 @@ def walk(body: Body, path: str) -> Iterator[tuple[str, Statement]]:
             yield from walk(statement.otherwise, f"{at}/otherwise")
 
 
-# The streams of a program for aie (section 6.4): processes, and an edge for each channel between two of them.
-#
-# The graph has to be free of cycles: a process comes after all that send to it. A channel without a producer or
-# consumer has an edge with an open end.
+# The streams of a program for aie (section 6.4): processes, and an edge for each channel between two of them. A channel
+# without a producer or consumer has an edge with an open end.
 
 
 def stream_graph(package: Package) -> dict[str, Any]:

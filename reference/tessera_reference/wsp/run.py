@@ -317,7 +317,7 @@ def waiting_state(machine: Machine) -> dict[str, Any]:
                 "done": process.done,
                 "waiting": None
                 if (waiting := process.waiting) is None
-                else {"reason": waiting.reason, "for": waiting.subject, "statement": waiting.statement},
+                else {"reason": waiting.reason, "for": waiting.subject, "statement": path_of(process.place)},
                 "closed": [names[channel] for channel in process.closed],
                 "scopes": [{pool: scope.held[pool] for pool in POOLS} for scope in process.scopes],
             }

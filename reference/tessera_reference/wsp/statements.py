@@ -110,6 +110,8 @@ def read_expression(reader: Reader, value: Any, path: str) -> Expression:
     if isinstance(value, dict) and len(value) == 1 and (kind := VALUES.get(*value)) is not None:
         if kind is Input and not reader.of_policy:
             raise ProgramRefused(path, "is an input, which the expressions of a dispatch policy have alone")
+        if kind is SlotValue and reader.of_policy:
+            raise ProgramRefused(path, "reads a slot, which belongs to processes")
         leaf: Expression = reader.record(kind, value, path)
         return leaf
     if not isinstance(value, dict) or set(value) != {"op", "operands"}:
@@ -148,9 +150,6 @@ ARITY: Mapping[str, int] = {"not": 1, **dict.fromkeys(BINARY, 2), "select": 3}
 
 
 # The statements of a process body (sections 2, 3 and 4), as a package has them: what they name, they name by id.
-#
-# `run` executes a kernel in the process's own time; `task` issues one to a worker; `wait` lasts until all tasks that
-# the process issued are complete.
 
 
 @dataclass(frozen=True, slots=True)

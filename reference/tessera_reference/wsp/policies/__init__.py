@@ -15,7 +15,7 @@ from pkgutil import iter_modules
 from typing import Any, TypeAlias
 
 from ..errors import ProgramRefused, RunError
-from ..statements import Constant, Expression, Input, Operation, SymbolValue, Values
+from ..statements import Constant, Expression, Values
 
 MOST_WORKERS = 1 << 16
 Place: TypeAlias = Callable[[int, int], int]
@@ -41,8 +41,6 @@ def check(policy_id: str, parameters: Mapping[str, Parameter], path: str) -> Non
         value = parameters[parameter]
         if (kind == "number") != isinstance(value, int):
             raise ProgramRefused(f"{path}/parameters/{parameter}", f"is no {kind}")
-        if not isinstance(value, int) and not _placeable(value):
-            raise ProgramRefused(f"{path}/parameters/{parameter}", "reads a slot, which belongs to processes")
     workers = parameters["workers"]
     if not isinstance(workers, int) or not 1 <= workers <= MOST_WORKERS:
         raise ProgramRefused(f"{path}/parameters/workers", f"is {workers}, expected 1 to {MOST_WORKERS}")
@@ -69,9 +67,3 @@ def placement(policy_id: str, parameters: Mapping[str, Parameter], symbols: list
         return chosen
 
     return place
-
-
-def _placeable(expression: Expression) -> bool:
-    if isinstance(expression, Operation):
-        return all(map(_placeable, expression.operands))
-    return isinstance(expression, Constant | SymbolValue | Input)
