@@ -145,21 +145,16 @@ def _members(kind: Any) -> Mapping[str, tuple[Read, Any]]:
 
 
 def _reader(hint: Any) -> Read:
-    read: Read
     if get_origin(hint) is Annotated:
-        read = hint.__metadata__[0]
-    elif get_origin(hint) is Literal:
-        read = plain(member, allowed=get_args(hint))
-    elif get_origin(hint) is tuple:
-        read = partial(_listed, _reader(get_args(hint)[0]))
-    elif NoneType in get_args(hint):
-        read = _reader(get_args(hint)[0])
-    else:
-
-        def read(reader: Reader, value: Any, path: str) -> Any:
-            return reader.record(hint, value, path)
-
-    return read
+        read: Read = hint.__metadata__[0]
+        return read
+    if get_origin(hint) is Literal:
+        return plain(member, allowed=get_args(hint))
+    if get_origin(hint) is tuple:
+        return partial(_listed, _reader(get_args(hint)[0]))
+    if NoneType in get_args(hint):
+        return _reader(get_args(hint)[0])
+    return lambda reader, value, path: reader.record(hint, value, path)
 
 
 def _listed(read: Read, reader: Reader, value: Any, path: str) -> tuple[Any, ...]:

@@ -50,10 +50,8 @@ Place: TypeAlias = tuple[Any, int | str]
 """The place of a statement: that of the body around it, and its number or the name of the body."""
 
 
-def path_of(place: Place | None) -> str:
+def path_of(place: Place) -> str:
     """Return the path of a place, such as `body/3/then/0`."""
-    if place is None:
-        return ""
     outer, part = place
     return str(part) if outer is None else f"{path_of(outer)}/{part}"
 
@@ -67,12 +65,12 @@ class ProcessState:
     produces: tuple[int, ...]
     without_scopes: bool = False
     execution: Iterator[None] = field(default_factory=lambda: iter(()))
-    place: Place | None = None
+    place: Place = (None, "body")
     time: int = 0
     done: bool = False
     runnable: bool = True
     waiting: Waiting | None = None
-    delivered: int | None = None
+    delivered: int = 0
     awaited: int = 0
     scopes: list[ScopeState] = field(default_factory=list)
     signalling: dict[int, int] = field(default_factory=dict)
@@ -461,7 +459,6 @@ class Machine:
         self.resources.take(amounts, worker)
         scope = process.scopes[-1] if process.scopes else None
         missing = len(dependencies) + len(site.waits) + 1
-        assert process.place is not None
         task = TaskState(number, site, process.place, scalars, process, worker, scope, amounts, missing)
         self.assignments.append(worker.index)
         self.observe("task", site.kernel, worker.index, site.cycles)

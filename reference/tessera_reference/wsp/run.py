@@ -164,7 +164,6 @@ class Processes:
             token = process.delivered
         if token == CLOSED:
             return False
-        assert token is not None
         machine.slots[into] = token
         machine.observe("arrival", process.index, channel, token)
         return True
