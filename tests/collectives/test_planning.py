@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from tessera_reference.abi import Failure, Status
-from tessera_reference.collectives.plan_execution import groups_of, run_plan
+from tessera_reference.collectives.links import topology_of
+from tessera_reference.collectives.plan_execution import groups_of, run_plan, time_plan
 from tessera_reference.collectives.planner import Options, plan_function
 from tessera_reference.ir.operation import Module
 from tessera_reference.ir.targets import DEFAULT, target_of
@@ -155,6 +156,12 @@ def test_what_a_plan_cannot_run_is_refused(body: str, said: str) -> None:
         ran(mesh_module(body))
     assert caught.value.status is Status.TESS_ERR_UNSUPPORTED
     assert said in str(caught.value)
+
+
+def test_a_bound_beyond_all_chunks_is_no_bound() -> None:
+    plan, groups, _, _ = ran(mesh_module(SUM.format(axis="tp")))
+    times = [time_plan(plan, groups, 6, topology_of("eight-sm90"), 1000, bound) for bound in (None, 1 << 62)]
+    assert times[0] == times[1]
 
 
 def test_two_thousand_chunks_run_in_five_seconds() -> None:

@@ -250,8 +250,8 @@ class CollectivesMethods(SessionState):
         for failure in failing:
             require_known("collective", "link", failure.link, links)
         used = [device.id for device in machine.devices] if devices is None else list(devices)
-        if len(set(used)) != len(used):
-            raise invalid("collective", f"devices {used}", "each once")
+        if not used or len(set(used)) != len(used):
+            raise invalid("collective", f"devices {used}", "one at least, each once")
         nodes = machine.by_node(used)
         used = [transfer for node in nodes for transfer in node]
         require_within("collective", "root", root, 0, len(used) - 1)

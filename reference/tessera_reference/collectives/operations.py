@@ -420,6 +420,8 @@ def _pieces(whole: Sent, chunk: int) -> Iterator[Sent]:
 
 def _groups(groups: Sequence[Sequence[int]] | None, ranks: int) -> Sequence[Sequence[int]]:
     """The groups, in which every rank must occur once (AMB-COLL-32)."""
+    if not ranks:
+        raise invalid("collective", "no rank takes part", "one buffer of each rank")
     if groups is None:
         return [range(ranks)]
     if sorted(rank for group in groups for rank in group) != list(range(ranks)) or not all(groups):

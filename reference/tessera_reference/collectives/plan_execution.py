@@ -328,7 +328,7 @@ def _folded(folds: Sequence[Fold], at: str, x: Array, frame: Frame) -> Array:
 
 
 MOST = 1 << 16
-"""Chunks in flight where a plan sets no bound itself."""
+"""Chunks in flight where a plan sets no bound itself, or a larger one: more there are not in any run."""
 
 
 def time_plan(
@@ -361,7 +361,7 @@ def time_plan(
                 takes = picoseconds if isinstance(step, Compute) and step.instruction is not None else 0
                 work.append(queues.Compute(name, takes, members, after))
     devices = [device.id for device in topology.devices[:ranks]]
-    return simulate(work, topology, devices, max_inflight or MOST)
+    return simulate(work, topology, devices, min(max_inflight or MOST, MOST))
 
 
 def _algorithm(step: Issue, group: Sequence[int], topology: Topology) -> str:

@@ -496,6 +496,8 @@ def _packed(tokens: Array, blocks: Sequence[Sequence[int]], rows: int, wire: DTy
 
 
 def _require_buckets_fit(inputs: Sequence[Array], experts: Sequence[Sequence[int]], count: int) -> None:
+    if not inputs:
+        raise invalid("dispatch", "no rank takes part", "the tokens of each rank")
     ranks, first = len(inputs), inputs[0]
     if not 1 <= count <= 1 << 12 or count % ranks:
         raise invalid("dispatch", f"{shown(count)} experts for {ranks} ranks", f"a multiple of {ranks}, at most 4096")
