@@ -122,9 +122,9 @@ class Collective(Stepwise):
         """Wait for the group, and return the result of this rank."""
         return (yield Arrival(self, (x,), env.location))
 
-    @abstractmethod
     def result_type(self) -> Numeric:
-        """The type of a rank's result."""
+        """The type of a rank's result: that of its operand, unless a collective says otherwise."""
+        return self.x
 
     @abstractmethod
     def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
@@ -190,9 +190,6 @@ class Reducing(Collective):
 )
 class AllReduce(Reducing):
     """Every rank of the group gets the combination of all operands, with the same bits."""
-
-    def result_type(self) -> Numeric:
-        return self.x
 
     def distribute(self, whole: Array, ranks: int) -> Sequence[Array]:
         return (whole,) * ranks

@@ -382,9 +382,6 @@ class PointToPoint(FutureCollective):
             raise Refusal("distributed", f"tag is {self.tag}", f"0 <= tag <= {LARGEST_TAG}", "AMB-COLL-59")
         return super().infer()
 
-    def result_type(self) -> Numeric:
-        return self.x
-
     def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
         """Return the sender's data at both ends; the receiver's operand is a buffer, whose values are not read."""
         sent, _ = contributions

@@ -189,6 +189,7 @@ class Engine:
         self.choose_by(choices or FirstCome())
         self._instants: list[int] = []
         self._due: dict[int, list[tuple[Any, Any]]] = {}
+        """What is due at each instant: a process, with nothing to send, or a function without one."""
         self._ready: deque[tuple[Process, Any]] = deque()
 
     def choose_by(self, choices: Choices) -> None:
@@ -237,8 +238,13 @@ class Engine:
         return Turn(self)
 
     def call_at(self, time: int, function: Callable[[], None]) -> None:
-        """Call a function at a time."""
-        self._at(max(time, self.now), (None, function))
+        """Call a function at a time, or now where it has passed."""
+        time, entry = max(time, self.now), (None, function)
+        if time in self._due:
+            self._due[time].append(entry)
+        else:
+            self._due[time] = [entry]
+            heappush(self._instants, time)
 
     def wake(self, process: Process, value: Any = None) -> None:
         """Make a waiting process ready."""
@@ -262,15 +268,6 @@ class Engine:
                 if waiting or until is not None:
                     raise Deadlock(report(self.now, waiting))
                 return
-
-    def _at(self, time: int, entry: tuple[Process | None, Any]) -> None:
-        """Note what is due at a time: a process, with nothing to send, or a function without one."""
-        entries = self._due.get(time)
-        if entries is None:
-            self._due[time] = [entry]
-            heappush(self._instants, time)
-        else:
-            entries.append(entry)
 
     def _advance(self, to_the_end: bool) -> None:
         """Resume a ready process until it waits for a time, a number, or for a `Wait`; where none is ready, pass time.
@@ -311,7 +308,7 @@ class Engine:
                 if type(wait) is not int:
                     process.waits_for = wait
                     wait.suspend(process)
-                else:  # as `_at`, without a call for each event, and with the same entry again
+                else:  # as `call_at` does, without a call for each event, and with the same entry again
                     if value is not None:
                         entry = (process, None)
                     if wait in due:
@@ -571,22 +568,12 @@ class AccessLog:
         if start >= stop:
             return None
         access = Access(start, stop, write, stream, clock.get(stream, 0), name)
-        ranks = self._logs.get(allocation)
-        if ranks is None:
-            ranks = self._logs[allocation] = {}
-        segments = ranks.get(rank)
-        if segments is None:
-            segments = ranks[rank] = []
+        segments = self._logs.setdefault(allocation, {}).setdefault(rank, [])
         first, last = _cut(segments, start, stop)
-        conflict = None
-        for segment in segments[first:last]:
-            conflict = segment.unordered_with(access, clock)
-            if conflict is not None:
-                break
-        if write:
-            segments[first:last] = [_Segment(start, stop, access, {})]
-        else:
-            _read(segments, first, last, access)
+        within = segments[first:last]
+        conflicts = (segment.unordered_with(access, clock) for segment in within)
+        conflict = next((earlier for earlier in conflicts if earlier is not None), None)
+        segments[first:last] = [_Segment(start, stop, access, {})] if write else _read(within, access)
         return conflict
 
     def forget(self, allocation: int) -> None:
@@ -617,15 +604,8 @@ def _split(segments: list[_Segment], at: int) -> None:
         whole.stop = at
 
 
-def _read(segments: list[_Segment], first: int, last: int, access: Access) -> None:
+def _read(within: list[_Segment], access: Access) -> Iterator[_Segment]:
     """Add a reader to the segments, and to the bytes between them that nobody accessed before."""
-    if last - first == 1 and segments[first].start == access.start and segments[first].stop == access.stop:
-        segments[first].readers[access.stream] = access
-        return
-    segments[first:last] = list(_read_segments(segments[first:last], access))
-
-
-def _read_segments(within: list[_Segment], access: Access) -> Iterator[_Segment]:
     reached = access.start
     for segment in within:
         if reached < segment.start:

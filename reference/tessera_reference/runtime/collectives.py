@@ -52,13 +52,8 @@ def plan(
         require_followed("", algorithm, possible, f"devices {', '.join(map(str, groups[0]))}")
         return Selection(algorithm, "hint")
 
-    def tuned(possible: tuple[str, ...]) -> str | None:
-        algorithm = mesh.context.tuned.get(collective)
-        if algorithm is None and environment.autotune:
-            return _autotuned(mesh, collective, count, dtype, groups[0], possible, cache)
-        return algorithm
-
     size, hint = count * dtype.storage_bytes, _hint(mesh, collective, axis)
+    tuned = partial(_tuned, mesh, collective, count, dtype, groups[0], cache)
     return choose(collective, size, topology, groups, hint, environment.collectives, tuned)
 
 
@@ -72,16 +67,22 @@ def _hint(mesh: Mesh, collective: str, axis: str | None) -> str | None:
     return hints[-1].algorithm if hints else None
 
 
-def _autotuned(
+def _tuned(
     mesh: Mesh,
     collective: str,
     count: int,
     dtype: DType,
     group: tuple[int, ...],
-    possible: tuple[str, ...],
     cache: CodeCache,
-) -> str:
-    """The algorithm that is done first; kept in the cache (RT-08.2-02)."""
+    possible: tuple[str, ...],
+) -> str | None:
+    """The autotuner's result that the context was given, or the algorithm that is done first (RT-08.2-02).
+
+    Nothing where the environment asks for none. What is done first is kept in the cache.
+    """
+    result = mesh.context.tuned.get(collective)
+    if result is not None or not mesh.context.environment.autotune:
+        return result
     store, tags = cache.store(mesh.context), cache.tags(mesh.context.governing())
     path = mesh.context.environment.collectives.path
     machine = (mesh.machine.topology.name, group, *(() if path == "auto" else (path,)))
