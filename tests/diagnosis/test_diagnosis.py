@@ -13,7 +13,7 @@ from tessera_conformance.cases import clauses_directory
 from tessera_conformance.cli import main
 from tessera_conformance.commands import diagnose as command
 from tessera_conformance.commands.diagnose import catalogue_table
-from tessera_conformance.diagnosis import diagnose, ordered_clauses, search
+from tessera_conformance.diagnosis import diagnose, search
 from tessera_conformance.diagnosis.catalogue import catalogue
 from tessera_conformance.oracle import FUNCTIONS
 from tessera_conformance.registry import load_registry
@@ -39,8 +39,6 @@ def test_a_left_fold_of_softmax_is_named_with_the_clause_that_it_breaks(
         f"{len(failing)} of {len(failing)} softmax cases: bits equal a left fold of the sum in fp32; add pairwise, or "
         "claim the level deterministic and declare this order (LANG-10-06)"
     )
-    line = next(line for line in lines if line["verdict"] == "fail")
-    assert ordered_clauses(line["clauses"], actual) == ["LANG-10-06", *line["clauses"]]
 
 
 def test_what_is_right_has_no_diagnosis(vendor: Vendor, chosen: Chosen, judged: Judged) -> None:

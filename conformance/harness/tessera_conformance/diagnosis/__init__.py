@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tessera_conformance.diagnosis.search import Diagnosis, diagnose, ordered_clauses
+from tessera_conformance.diagnosis.search import Diagnosis, diagnose
 
-__all__ = ["Diagnosis", "diagnose", "ordered_clauses"]
+__all__ = ["Diagnosis", "diagnose"]

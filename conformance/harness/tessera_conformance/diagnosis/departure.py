@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
@@ -285,14 +286,24 @@ class GaveUp(Exception):
 
 
 class Budget:
-    """A count of steps that a diagnosis may take: the same on every machine. `spend` raises `GaveUp` at the end."""
+    """The steps that a diagnosis may take, the same on every machine; and as a guard the time of the processor."""
 
-    def __init__(self, steps: int) -> None:
-        self.left = steps
+    def __init__(self, steps: int, seconds: float) -> None:
+        self.left = self._steps = self._look = steps
+        self._end = time.process_time() + seconds
+
+    @property
+    def taken(self) -> int:
+        """The steps that were taken."""
+        return min(self._steps - self.left, self._steps)
 
     def spend(self, steps: int = 1) -> None:
-        """Take steps off. Raises `GaveUp` where there are none left."""
+        """Take steps off. Raises `GaveUp` where there are none left, or the time is over."""
         self.left -= steps
+        if self.left < self._look - 256:
+            self._look = self.left
+            if time.process_time() > self._end:
+                self.left = -1
         if self.left < 0:
             raise GaveUp
 

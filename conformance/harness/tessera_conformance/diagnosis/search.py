@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -101,44 +100,17 @@ def diagnose(lines: Sequence[Line], vectors: Vectors = golden_vector) -> list[Di
     left = MOST_STEPS_OF_ALL
     ordered = sorted(causes.items(), key=lambda cause: (len(cause[1]), cause[0]))
     for number, (operation, cases) in enumerate(ordered):
-        budget = _Clock(min(MOST_STEPS, left // (len(ordered) - number)))
+        budget = Budget(min(MOST_STEPS, left // (len(ordered) - number)), MOST_SECONDS)
         diagnoses += _Cause(operation, cases, lines, vectors, budget).diagnoses()
         left -= budget.taken
     return sorted(diagnoses, key=lambda one: (-len(one.cases), one.operation, one.hypothesis))
-
-
-def ordered_clauses(clauses: Sequence[str], diagnosis: Diagnosis) -> list[str]:
-    """The clauses of a case, that of the diagnosis first."""
-    return list(dict.fromkeys([*diagnosis.clauses[:1], *clauses]))
-
-
-class _Clock(Budget):
-    """The budget of a cause: steps, and as a guard the time of the processor."""
-
-    def __init__(self, steps: int) -> None:
-        super().__init__(steps)
-        self._steps = self._look = steps
-        self._end = time.process_time() + MOST_SECONDS
-
-    @property
-    def taken(self) -> int:
-        """The steps that were taken."""
-        return min(self._steps - self.left, self._steps)
-
-    def spend(self, steps: int = 1) -> None:
-        super().spend(steps)
-        if self.left < self._look - 256:
-            self._look = self.left
-            if time.process_time() > self._end:
-                self.left = 0
-                raise GaveUp
 
 
 class _Cause:
     """The failing cases that asked for one operation."""
 
     def __init__(
-        self, operation: str, cases: Sequence[Asked], lines: Sequence[Line], vectors: Vectors, budget: _Clock
+        self, operation: str, cases: Sequence[Asked], lines: Sequence[Line], vectors: Vectors, budget: Budget
     ) -> None:
         self.operation, self.cases = operation, cases
         self.lines, self.vectors = lines, vectors

@@ -73,13 +73,8 @@ class _Part:
 
 def drawing(tree: Tree, title: str) -> str:
     """The whole SVG document."""
-    root = _part(tree)
-    closed = _closed(root)
-    height = _height(root, closed)
-    row = min(ROW, TALLEST / max(height, 1))
-    shapes: list[str] = []
-    width = _drawn(root, closed, row, height, shapes)
-    wide, tall = max(2 * MARGIN + width, 8.0 * len(title) + 2 * MARGIN), TITLE + height * row + 3 * MARGIN
+    canvas = _Canvas(_part(tree))
+    wide, tall = max(2 * MARGIN + canvas.width, 8.0 * len(title) + 2 * MARGIN), canvas.base + 3 * MARGIN
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide:.0f} {tall:.0f}" width="{wide:.0f}" '
@@ -88,7 +83,7 @@ def drawing(tree: Tree, title: str) -> str:
             f"<style>{STYLE}</style>",
             f'<rect width="{wide:.0f}" height="{tall:.0f}"/>',
             f'<text class="t" x="{MARGIN:.0f}" y="24">{escape(title)}</text>',
-            *shapes,
+            *canvas.shapes,
             "</svg>",
             "",
         ]
@@ -108,100 +103,72 @@ def _part(tree: Tree) -> _Part:
     return tree.folded(leaf, node)
 
 
-def _closed(root: _Part) -> set[int]:
-    """Return the subtrees that become triangles: the largest are opened first, until the drawing is full."""
-    count, closed = 1, {id(root)}
-    waiting = [root]
+def _opened(root: _Part) -> set[int]:
+    """Return the nodes that are drawn with their children: the largest first, until the drawing is full."""
+    count, opened, waiting = 1, set[int](), [root]
     while waiting:
         part = max(waiting, key=lambda candidate: candidate.leaves)
         waiting.remove(part)
-        if not part.children:
-            closed.discard(id(part))
-        elif count + len(part.children) - 1 <= MOST_DRAWN:
+        if part.children and count + len(part.children) - 1 <= MOST_DRAWN:
             count += len(part.children) - 1
-            closed.discard(id(part))
-            closed |= {id(child) for child in part.children}
+            opened.add(id(part))
             waiting += part.children
-    return closed
+    return opened
 
 
-def _height(root: _Part, closed: set[int]) -> int:
-    heights: dict[int, int] = {}
-    for part in _postfix(root, closed):
-        heights[id(part)] = _level(part, closed, heights)
-    return heights[id(root)]
+class _Canvas:
+    """The shapes of a tree, children before their parents, from left to right."""
 
+    def __init__(self, root: _Part) -> None:
+        self.shapes: list[str] = []
+        self._opened = _opened(root)
+        rows = self._rows(root)
+        self._row = min(ROW, TALLEST / max(rows, 1))
+        self.base = TITLE + rows * self._row
+        """The height of the leaves."""
+        self._column = max(COLUMN, 7.0 * len(str(root.last)) + 6)
+        self.width = 0.0
+        self._draw(root)
 
-def _level(part: _Part, closed: set[int], heights: dict[int, int]) -> int:
-    """Rows above the base line: a leaf is on it, a triangle is one row high."""
-    if id(part) in closed or not part.children:
+    def _rows(self, part: _Part) -> int:
+        """Rows above the base line: a leaf is on it, a triangle is one row high."""
+        if id(part) in self._opened:
+            return 1 + max(map(self._rows, part.children))
         return 1 if part.children else 0
-    return 1 + max(heights[id(child)] for child in part.children)
+
+    def _draw(self, part: _Part) -> tuple[float, float]:
+        """Draw a part with all below it; its place."""
+        y = self.base - self._rows(part) * self._row
+        if id(part) in self._opened:
+            inside = [self._draw(child) for child in part.children]
+            x = sum(place for place, _ in inside) / len(inside)
+            lines = (f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{left:.1f}" y2="{below:.1f}"/>' for left, below in inside)
+            self.shapes += [*lines, _node(x, y, part)]
+            return x, y
+        width = self._column * (2.6 if part.children else 1)
+        x = MARGIN + self.width + width / 2
+        self.width += width
+        self.shapes += self._triangle(x, y, part) if part.children else [_label(x, y, part.leaf)]
+        return x, y
+
+    def _triangle(self, x: float, y: float, part: _Part) -> list[str]:
+        corners = f"{x:.1f},{y:.1f} {x - COLUMN * 0.9:.1f},{self.base:.1f} {x + COLUMN * 0.9:.1f},{self.base:.1f}"
+        whole = part.last - part.first + 1 == part.leaves
+        return [
+            f'<polygon points="{corners}"><title>{part.leaves} leaves, depth {part.height}</title></polygon>',
+            _label(x, self.base, f"{part.first}-{part.last}" if whole else f"{part.leaves} leaves"),
+        ]
 
 
-def _drawn(root: _Part, closed: set[int], row: float, height: int, shapes: list[str]) -> float:
-    """Draw every part; the width that was needed."""
-    places: dict[int, tuple[float, float]] = {}
-    heights: dict[int, int] = {}
-    next_column = MARGIN
-    base = TITLE + height * row
-    column = max(COLUMN, 7.0 * len(str(root.last)) + 6)
-    for part in _postfix(root, closed):
-        heights[id(part)] = _level(part, closed, heights)
-        y = base - heights[id(part)] * row
-        if part.children and id(part) not in closed:
-            inside = [places[id(child)] for child in part.children]
-            place = (sum(x for x, _ in inside) / len(inside), y)
-            shapes += [_line(place, child) for child in inside]
-            shapes.append(_node(place, part))
-        else:
-            width = column * (2.6 if part.children else 1)
-            place = (next_column + width / 2, y)
-            shapes += _triangle(place, base, part) if part.children else _leaf(place, part)
-            next_column += width
-        places[id(part)] = place
-    return next_column - MARGIN
-
-
-def _postfix(root: _Part, closed: set[int]) -> list[_Part]:
-    """Return the drawn parts, children before parents, from left to right."""
-    order: list[_Part] = []
-    waiting: list[tuple[_Part, bool]] = [(root, False)]
-    while waiting:
-        part, done = waiting.pop()
-        if done or id(part) in closed or not part.children:
-            order.append(part)
-        else:
-            waiting.append((part, True))
-            waiting += [(child, False) for child in reversed(part.children)]
-    return order
-
-
-def _line(one: tuple[float, float], other: tuple[float, float]) -> str:
-    return f'<line x1="{one[0]:.1f}" y1="{one[1]:.1f}" x2="{other[0]:.1f}" y2="{other[1]:.1f}"/>'
-
-
-def _node(place: tuple[float, float], part: _Part) -> str:
+def _node(x: float, y: float, part: _Part) -> str:
     fused = len(part.children) > 2
     label = f"{len(part.children)} terms at once, {part.leaves} leaves" if fused else f"{part.leaves} leaves"
     mark = ' class="n"' if fused else ""
-    x, y = place
     return f'<circle{mark} cx="{x:.1f}" cy="{y:.1f}" r="{4.5 if fused else 3}"><title>{label}</title></circle>'
 
 
-def _leaf(place: tuple[float, float], part: _Part) -> list[str]:
-    return [f'<text x="{place[0]:.1f}" y="{place[1] + 14:.1f}" text-anchor="middle">{part.leaf}</text>']
-
-
-def _triangle(place: tuple[float, float], base: float, part: _Part) -> list[str]:
-    x, y = place
-    corners = f"{x:.1f},{y:.1f} {x - COLUMN * 0.9:.1f},{base:.1f} {x + COLUMN * 0.9:.1f},{base:.1f}"
-    whole = part.last - part.first + 1 == part.leaves
-    label = f"{part.first}-{part.last}" if whole else f"{part.leaves} leaves"
-    return [
-        f'<polygon points="{corners}"><title>{part.leaves} leaves, depth {part.height}</title></polygon>',
-        f'<text x="{x:.1f}" y="{base + 14:.1f}" text-anchor="middle">{label}</text>',
-    ]
+def _label(x: float, y: float, text: str) -> str:
+    return f'<text x="{x:.1f}" y="{y + 14:.1f}" text-anchor="middle">{text}</text>'
 
 
 LONGEST_WITNESS = 400

@@ -9,6 +9,7 @@ import json
 import re
 import sys
 import xml.etree.ElementTree as ElementTree
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -34,8 +35,8 @@ from tessera_conformance.verdicts import BAD_VERDICTS, Deviation
 # each problem of the run, is an error of its own in the suite `report`.
 
 
-COUNTED = ("tests", "failures", "errors", "skipped")
-"""The counts of the whole and of each suite."""
+RESULTS = {"failures": "failure", "errors": "error", "skipped": "skipped"}
+"""The counts of the whole and of each suite beside that of its tests, and the elements that they count."""
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -48,46 +49,36 @@ def junit(report: Report, registry: Registry) -> Iterator[str]:
     chapters: dict[str, list[Line]] = {}
     for line in report.observed:
         chapters.setdefault(line["case"].partition("/")[0], []).append(line)
-    suites = [_Suite(chapter, (_case(report, line, groups) for line in lines)) for chapter, lines in chapters.items()]
+    suites = [_suite(chapter, (_case(report, line, groups) for line in lines)) for chapter, lines in chapters.items()]
     problems = [report.problem] if report.problem is not None else []
     problems += wording.problems_of(report, registry)
     if problems:
-        suites.append(_Suite("report", (_problem(number, text) for number, text in enumerate(problems, start=1))))
-    root = ElementTree.Element("testsuites", name=_legal(wording.implementation_name(report)))
-    for attribute in COUNTED:
-        root.set(attribute, str(sum(suite.counts[attribute] for suite in suites)))
+        suites.append(_suite("report", (_problem(number, text) for number, text in enumerate(problems, start=1))))
+    root = _counted("testsuites", wording.implementation_name(report), sum((counts for counts, _ in suites), Counter()))
     yield f'<?xml version="1.0" encoding="UTF-8"?>\n{_opening(root)}\n'
-    for suite in suites:
-        yield from suite.pieces()
+    yield from (text for _, text in suites)
     yield "</testsuites>\n"
 
 
-class _Suite:
-    """The cases of a chapter, which are text as soon as they are counted."""
-
-    def __init__(self, name: str, cases: Iterable[ElementTree.Element]) -> None:
-        self.name = name
-        self.counts = dict.fromkeys(COUNTED, 0)
-        self._seconds = 0.0
-        self._cases = [self._counted(case) for case in cases]
-
-    def _counted(self, case: ElementTree.Element) -> str:
-        self.counts["tests"] += 1
-        self._seconds += float(case.get("time", "0"))
-        for attribute, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
-            self.counts[attribute] += case.find(tag) is not None
+def _suite(name: str, cases: Iterable[ElementTree.Element]) -> tuple[Counter[str], str]:
+    """The counts and the text of a chapter, whose cases are text as soon as they are counted."""
+    counts: Counter[str] = Counter()
+    seconds, texts = 0.0, []
+    for case in cases:
+        counts.update(["tests", *(result for result, tag in RESULTS.items() if case.find(tag) is not None)])
+        seconds += float(case.get("time", "0"))
         ElementTree.indent(case, level=2)
-        return f"    {ElementTree.tostring(case, encoding='unicode')}\n"
+        texts.append(f"    {ElementTree.tostring(case, encoding='unicode')}\n")
+    suite = _counted("testsuite", name, counts)
+    suite.set("time", f"{seconds:.3f}")
+    return counts, f"  {_opening(suite)}\n{''.join(texts)}  </testsuite>\n"
 
-    def pieces(self) -> Iterator[str]:
-        """The element with all its cases."""
-        suite = ElementTree.Element("testsuite", name=_legal(self.name))
-        for attribute in COUNTED:
-            suite.set(attribute, str(self.counts[attribute]))
-        suite.set("time", f"{self._seconds:.3f}")
-        yield f"  {_opening(suite)}\n"
-        yield from self._cases
-        yield "  </testsuite>\n"
+
+def _counted(tag: str, name: str, counts: Counter[str]) -> ElementTree.Element:
+    element = ElementTree.Element(tag, name=_legal(name))
+    for attribute in ("tests", *RESULTS):
+        element.set(attribute, str(counts[attribute]))
+    return element
 
 
 def _opening(element: ElementTree.Element) -> str:

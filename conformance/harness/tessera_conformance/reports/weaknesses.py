@@ -28,13 +28,11 @@ SMALL = 1000
 NUMERIC = ("matmul", "numerics-policy", "determinism", "profiles", "copies", "allreduce", "softmax")
 """Topics of clauses about numbers or bytes whose count may matter."""
 
-FAMILIES = {
+_COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all")
+FAMILIES: Mapping[str, Mapping[str, str]] = {
     "collective": {
-        **dict.fromkeys(("all_reduce", "tessAllReduce"), "all_reduce"),
-        **dict.fromkeys(("reduce_scatter", "tessReduceScatter"), "reduce_scatter"),
-        **dict.fromkeys(("all_gather", "tessAllGather"), "all_gather"),
-        **dict.fromkeys(("broadcast", "tessBroadcast"), "broadcast"),
-        **dict.fromkeys(("all_to_all", "tessAllToAll"), "all_to_all"),
+        **{name: name for name in _COLLECTIVES},
+        **{f"tess{name.title().replace('_', '')}": name for name in _COLLECTIVES},
     },
     "message": {name: name for name in ("MemoryWrite", "MemoryRead", "KernelLaunch")},
 }
