@@ -187,8 +187,7 @@ def only(small_registry: SmallRegistry) -> Callable[[type[RegistryError]], Regis
     def the_only(expected: type[RegistryError]) -> RegistryError:
         (problem,) = small_registry.problems()
         assert type(problem) is expected, str(problem)
-        explanation = problem.explain()
-        assert all((explanation.what, explanation.where, explanation.expected, explanation.remedy))
+        assert all(problem.explain().values())
         return problem
 
     return the_only

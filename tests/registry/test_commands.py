@@ -194,7 +194,7 @@ def test_a_tag_with_an_unknown_id_is_an_error_that_suggests(small_registry):
     assert type(error) is UnknownClause
     assert error.suggestions[0] == "LANG-02-01"
     assert error.cited_by == ("ir/words/if",)
-    assert "ir/words/if" in error.explain().where
+    assert "ir/words/if" in error.explain()["where"]
 
 
 def test_a_tag_with_a_withdrawn_id_is_an_error(small_registry):

@@ -22,6 +22,12 @@ Verdict = Literal[
 ]
 Disposition = Literal["none", "known_deviation", "waived", "unexpected_pass", "other_reading"]
 Cause = Literal["", "document", "profile", "level", "feature", "presumption", "blocked", "question"]
+"""The causes of an unsupported or inapplicable case; "" for every other verdict.
+
+`document`, `profile` and `level` follow from the selection, `feature` from the claims. `presumption`: the machine lacks
+what the case presumes. `blocked`: a construct that the case leans on fails its control case. `question`: the answer
+would say nothing of this implementation.
+"""
 Level = Literal["fast", "deterministic", "strict"]
 Way = Literal["programs", "operations"]
 
@@ -30,13 +36,6 @@ FAULTY: frozenset[str] = frozenset({"fail", "crash", "hang", "protocol_error"})
 """The verdicts that are the fault of the implementation."""
 BAD_VERDICTS: frozenset[str] = FAULTY | {"harness_error", "not_run"}
 LEVELS: tuple[Level, ...] = get_args(Level)
-CAUSES: tuple[Cause, ...] = get_args(Cause)
-"""The causes of an unsupported or inapplicable case; "" for every other verdict.
-
-`document`, `profile` and `level` follow from the selection, `feature` from the claims. `presumption`: the machine lacks
-what the case presumes. `blocked`: a construct that the case leans on fails its control case. `question`: the answer
-would say nothing of this implementation.
-"""
 WAYS: tuple[Way, ...] = get_args(Way)
 """The ways to ask for arithmetic: in programs of the language, or operation by operation."""
 

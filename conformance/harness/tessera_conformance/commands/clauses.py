@@ -321,7 +321,7 @@ def _as_json(tallies: Coverage, errors: Iterable[RegistryError]) -> dict[str, ob
         "sections": sections,
         "levels": {level: _numbers(tally) for level, tally in tallies.by_level.items()},
         "untested": [warning.id for warning in tallies.warnings],
-        "errors": [asdict(error.explain()) for error in errors],
+        "errors": [error.explain() for error in errors],
     }
 
 

@@ -6,7 +6,6 @@
 
 from tessera_conformance.registry.cases import Coverage, Tally, coverage
 from tessera_conformance.registry.errors import (
-    Explanation,
     InvalidRegistry,
     RegistryError,
     UnknownClause,
@@ -22,7 +21,6 @@ __all__ = [
     "Construct",
     "Coverage",
     "Document",
-    "Explanation",
     "Interpretation",
     "InvalidRegistry",
     "Registry",

@@ -14,19 +14,6 @@ from tessera_conformance.terminal import error_text
 COMMAND = "tessera-conformance clauses"
 
 
-@dataclass(frozen=True)
-class Explanation:
-    """An error in words."""
-
-    what: str
-    where: str
-    expected: str
-    remedy: str
-
-    def __str__(self) -> str:
-        return error_text(self.where, self.what, self.expected, self.remedy)
-
-
 class RegistryError(Exception):
     """Something is wrong with the registry, or with a question put to it."""
 
@@ -39,14 +26,14 @@ class RegistryError(Exception):
         """The fields as text, by their names in the templates."""
         return {name: _in_words(name, value) for name, value in vars(self).items()}
 
-    def explain(self) -> Explanation:
-        """The error in words."""
+    def explain(self) -> dict[str, str]:
+        """The error in words: what is wrong, where, what was expected, and the remedy."""
         words = self.words()
-        texts = (self.what, self.where, self.expected, self.remedy)
-        return Explanation(*(text.format_map(words) for text in texts))
+        return {name: getattr(self, name).format_map(words) for name in ("what", "where", "expected", "remedy")}
 
     def __str__(self) -> str:
-        return str(self.explain())
+        text = self.explain()
+        return error_text(text["where"], text["what"], text["expected"], text["remedy"])
 
 
 @dataclass(eq=False)
@@ -56,15 +43,15 @@ class InvalidRegistry(RegistryError):
     directory: str
     problems: tuple[RegistryError, ...]
 
-    def explain(self) -> Explanation:
+    def explain(self) -> dict[str, str]:
         """The first problem, and how many more there are."""
         first = self.problems[0].explain()
-        return Explanation(
-            f"the clause registry has {len(self.problems)} problem(s); the first: {first.what}",
-            f"{self.directory}: {first.where}",
-            first.expected,
-            f"{first.remedy}; `{COMMAND} check` lists every problem",
-        )
+        return {
+            "what": f"the clause registry has {len(self.problems)} problem(s); the first: {first['what']}",
+            "where": f"{self.directory}: {first['where']}",
+            "expected": first["expected"],
+            "remedy": f"{first['remedy']}; `{COMMAND} check` lists every problem",
+        }
 
 
 @dataclass(eq=False)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from tessera_conformance.documents import table_of
 from tessera_conformance.interface import interface
@@ -191,11 +191,8 @@ class Interpretation:
     sample or listing does not follow the text. All else, slips of notation included, is a silence."""
     wording: str | None = None
     """A proposed sentence for the specification, where the decision does not read as one."""
-
-    @property
-    def file(self) -> str:
-        """The registry's file that holds the row."""
-        return INTERPRETATIONS
+    file: ClassVar[str] = INTERPRETATIONS
+    """The registry's file that holds the row."""
 
     @property
     def active(self) -> bool:
@@ -233,11 +230,8 @@ class NamedProfile:
     summary: str
     features: tuple[str, ...]
     clauses: tuple[str, ...]
-
-    @property
-    def file(self) -> str:
-        """The registry's file that holds the row."""
-        return PROFILES
+    file: ClassVar[str] = PROFILES
+    """The registry's file that holds the row."""
 
 
 @dataclass(frozen=True)
@@ -258,11 +252,6 @@ class Product:
     without: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
     single_device: bool = False
-
-    @property
-    def file(self) -> str:
-        """The registry's file that holds the row."""
-        return PROFILES
 
 
 @dataclass(frozen=True)

@@ -114,16 +114,6 @@ class ObservedLine(Mapping[str, Any]):
         return _ENCODER.encode(short(without_run(whole(json.loads(self.text)))))
 
     @property
-    def long_text(self) -> str:
-        """The fields `checks` and `exchanges` as JSON, with a comma between."""
-        return _ENCODER.encode(self.long_fields())[1:-1]
-
-    def long_fields(self) -> dict[str, Any]:
-        """Checks and exchanges, parsed together."""
-        line: dict[str, Any] = json.loads(self.text)
-        return {name: line.get(name, []) for name in LONG}
-
-    @property
     def _short(self) -> dict[str, Any]:
         if self._parsed is None:
             line = whole(json.loads(self.text))
@@ -136,7 +126,8 @@ class ObservedLine(Mapping[str, Any]):
             return short[key]
         last = ObservedLine._parsed_last
         if last is None or last[0] is not self:
-            ObservedLine._parsed_last = last = (self, self.long_fields())
+            line = json.loads(self.text)
+            ObservedLine._parsed_last = last = (self, {name: line.get(name, []) for name in LONG})
         return last[1][key]
 
     def __iter__(self) -> Iterator[str]:

@@ -26,7 +26,7 @@ from tessera_conformance.reports.causes import (
 )
 from tessera_conformance.reports.claim import OUTCOMES, Line, counts_against
 from tessera_conformance.reports.journal import Report
-from tessera_conformance.reports.lines import LONG, ObservedLine
+from tessera_conformance.reports.lines import LONG
 from tessera_conformance.reports.summary import rooflines
 from tessera_conformance.terminal import visible
 from tessera_conformance.verdicts import VERDICTS
@@ -224,12 +224,11 @@ def _details(report: Report, observation: Line) -> str:
 
 def _long_fields(observation: Line, longest: int) -> str:
     """Checks and exchanges: as the line has them, where no text between two quotation marks is too long."""
-    if isinstance(observation, ObservedLine):
-        text = observation.long_text
-        if len(text) <= longest or max(map(len, text.replace('\\"', "__").split('"'))) <= longest:
-            return text
-        return script_json(_trimmed(observation.long_fields(), longest))[1:-1]
-    return script_json({key: _trimmed(observation[key], longest) for key in LONG})[1:-1]
+    fields = {key: observation[key] for key in LONG}
+    text = script_json(fields)[1:-1]
+    if len(text) <= longest or max(map(len, text.replace('\\"', "__").split('"'))) <= longest:
+        return text
+    return script_json(_trimmed(fields, longest))[1:-1]
 
 
 def _trimmed(value: Any, longest: int) -> Any:

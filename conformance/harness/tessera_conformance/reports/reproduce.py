@@ -147,16 +147,22 @@ def _is_given_out(name: Any, value: int | str) -> bool:
     return isinstance(value, int) and (name in MEMORY or value >= LEAST_HANDLE)
 
 
-def _leaves(value: Any, path: FieldPath = ()) -> Iterator[tuple[FieldPath, Any]]:
+def _leaves(value: Any) -> Iterator[tuple[FieldPath, Any]]:
     """Yield the numbers and texts inside a result with their paths."""
+    for path, item in _parts(value):
+        if isinstance(item, int | str) and not isinstance(item, bool):
+            yield path, item
+
+
+def _parts(value: Any, path: FieldPath = ()) -> Iterator[tuple[FieldPath, Any]]:
+    """Yield a value and all that it has inside, with their paths."""
+    yield path, value
     if isinstance(value, Mapping):
         for key, item in value.items():
-            yield from _leaves(item, (*path, key))
+            yield from _parts(item, (*path, key))
     elif isinstance(value, list | tuple):
         for number, item in enumerate(value):
-            yield from _leaves(item, (*path, number))
-    elif isinstance(value, int | str) and not isinstance(value, bool):
-        yield path, value
+            yield from _parts(item, (*path, number))
 
 
 # A standalone script that asks an implementation again what one case asked it, and judges the answers.
@@ -368,7 +374,8 @@ def _tied(record: CheckRecord, exchanges: Sequence[Exchange]) -> dict[str, Any] 
         (number, ["returned", *path])
         for number, exchange in enumerate(exchanges[: record.after])
         if isinstance(exchange.observation, Returned)
-        for path in _places(exchange.observation.value, record.actual)
+        for path, value in _parts(exchange.observation.value)
+        if type(value) is type(record.actual) and value == record.actual
     ]
     if not places:
         return _tied_to_bytes(record, exchanges)
@@ -436,18 +443,6 @@ def _encodings(actual: Any, expected: Any) -> Iterator[tuple[str, str]]:
             with contextlib.suppress(struct.error, TypeError):
                 form = f"<{len(actual)}{code}"
                 yield struct.pack(form, *actual).hex(), struct.pack(form, *expected).hex()
-
-
-def _places(value: Any, expected: Any) -> Iterator[list[Any]]:
-    """The paths of the expected value inside a nested value."""
-    if type(value) is type(expected) and value == expected:
-        yield []
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from ([key, *path] for path in _places(item, expected))
-    elif isinstance(value, list | tuple):
-        for number, item in enumerate(value):
-            yield from ([number, *path] for path in _places(item, expected))
 
 
 def _exchange_of(record: CheckRecord, exchanges: Sequence[Exchange]) -> int | None:
