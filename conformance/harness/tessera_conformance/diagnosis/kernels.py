@@ -285,17 +285,10 @@ def dot(work: Steps, left: Sequence[Value], right: Sequence[Value], start: Value
     if work.departure.start == "none" and terms:
         return work.total(terms, "fold")
     if work.departure.order in ("", "fold") or work.departure.order.startswith("tensor_core"):
-        return work.total([start, *terms], "fold") if not _is_cut(work) else _from(work, start, terms)
+        if work.departure.tail is not None and work.departure.tail[0] == "terms":
+            return work.round(reduce(work.add, terms, start))  # the start value is no term, and is not cut off
+        return work.total([start, *terms], "fold")
     return work.add(work.total(terms, "fold"), start)
-
-
-def _is_cut(work: Steps) -> bool:
-    return work.departure.tail is not None and work.departure.tail[0] == "terms"
-
-
-def _from(work: Steps, start: Value, terms: Sequence[Any]) -> Value:
-    """A left fold of what is left of the terms."""
-    return work.round(reduce(work.add, terms, start))
 
 
 def _flash_attention(work: Work) -> Codes:

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -152,7 +152,7 @@ def annotated(document: Document, text: Specification, knowledge: Knowledge) -> 
     places = _places_of_gaps(document, knowledge, heads)
     passages: list[Passage] = []
     shown: set[str] = set()
-    for lines in _runs(range(1, len(text.lines) + 1), key):
+    for lines in ([*run] for _, run in groupby(range(1, len(text.lines) + 1), key)):
         here = tuple(speaking.get(lines[0], ()))
         begins = tuple(clause for clause in here if clause.id not in shown)
         shown.update(clause.id for clause in begins)
@@ -161,11 +161,6 @@ def annotated(document: Document, text: Specification, knowledge: Knowledge) -> 
         sections = tuple(heads[lines[0]]) if lines[0] in heads else ()
         passages.append(Passage(lines[0], tuple(text.span(lines[0], lines[-1])), sections, here, begins, gaps, marks))
     return passages
-
-
-def _runs(lines: range, key: Callable[[int], object]) -> Iterator[list[int]]:
-    for _, run in groupby(lines, key):
-        yield list(run)
 
 
 def _heads(document: Document, text: Specification, registry: Registry) -> dict[int, list[Section]]:
@@ -323,11 +318,12 @@ def first_page(documents: Mapping[str, Sequence[Passage]], knowledge: Knowledge)
     heads += [run.name for run in knowledge.runs]
     rows = [_row_of_document(registry.documents[key], passages, knowledge) for key, passages in documents.items()]
     table = _table(heads, rows)
-    return _page(
-        "The specifications, annotated",
-        f"<header><h1>The specifications, annotated</h1>{_legend()}</header><main>{table}"
+    title = "The specifications, annotated"
+    return (
+        f"{_beginning(title)}<header><h1>{title}</h1>{_legend()}</header><main>{table}"
         '<p><a href="spec-feedback.md">Feedback to the authors</a>: contradictions, samples, silences with the '
-        "decision taken and a proposed wording, and clauses that nothing can decide, by section.</p></main>",
+        "decision taken and a proposed wording, and clauses that nothing can decide, by section.</p></main></body>"
+        "</html>\n"
     )
 
 
@@ -348,7 +344,8 @@ def _row_of_document(document: Document, passages: Sequence[Passage], knowledge:
 def document_page(document: Document, passages: Sequence[Passage], knowledge: Knowledge) -> Iterator[str]:
     """The page of one document, piece by piece."""
     sections = [section for passage in passages for section in passage.sections]
-    links = "".join(f"<li>{_link_to_section(section)}</li>" for section in sections)
+    names = [(section.anchor, f"{section.id} {section.title}".strip()) for section in sections]
+    links = "".join(f'<li><a href="#{escape(anchor)}">{escape(name)}</a></li>' for anchor, name in names)
     yield _beginning(document.title)
     yield (
         f'<header><p><a href="index.html">All documents</a></p><h1>{escape(document.title)}</h1>{_legend()}'
@@ -395,9 +392,8 @@ def _clause(clause: Clause, knowledge: Knowledge) -> str:
         parts.append(f"<p><small>Says what {_link_to_clause(clause.duplicate_of, knowledge.registry)} says</small></p>")
     gaps = knowledge.of_clause.get(clause.id, ())
     if gaps:
-        parts.append(
-            f"<p><small>Depends on {', '.join(_link_to_gap(row, clause.document) for row in gaps)}</small></p>"
-        )
+        links = ", ".join(f'<a href="{clause.document}.html#{row.id}">{row.id}</a>' for row in gaps)
+        parts.append(f"<p><small>Depends on {links}</small></p>")
     parts.append(_cases(knowledge.cases.get(clause.id, ()), knowledge.runs))
     return f'<article class="clause {clause.level}" id="{clause.id}">{"".join(parts)}</article>'
 
@@ -456,14 +452,6 @@ def _link_to_clause(name: str, registry: Registry) -> str:
     return f'<a href="{registry.clause(name).document}.html#{name}">{name}</a>'
 
 
-def _link_to_gap(row: Interpretation, document: str) -> str:
-    return f'<a href="{document}.html#{row.id}">{row.id}</a>'
-
-
-def _link_to_section(section: Section) -> str:
-    return f'<a href="#{escape(section.anchor)}">{escape(f"{section.id} {section.title}".strip())}</a>'
-
-
 def _legend() -> str:
     levels = "".join(f'<li class="chip {level}">{level}</li>' for level in LEVELS)
     marks = "".join(f"<li class={mark}>{words}</li>" for mark, words in MARKS.items())
@@ -474,10 +462,6 @@ def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     head = "".join(f"<th>{escape(name)}</th>" for name in heads)
     body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
     return f"<div class=wide><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-
-
-def _page(title: str, body: str) -> str:
-    return f"{_beginning(title)}{body}</body></html>\n"
 
 
 def _beginning(title: str) -> str:

@@ -12,8 +12,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -82,17 +81,12 @@ class Recorded:
         return {"returned": exchange.observation.value}
 
 
-@dataclass(frozen=True)
-class Trial:
-    """The progress of a case: the checks that passed, and the distance of the one that failed."""
+class Trial(NamedTuple):
+    """The progress of a case: the checks that passed, and how near the one that failed came; more is better."""
 
     done: bool
     passed: int = 0
-    distance: int = 0
-
-    def better_than(self, other: Trial) -> bool:
-        """True where this one came further."""
-        return (self.done, self.passed, -self.distance) > (other.done, other.passed, -other.distance)
+    nearness: int = 0
 
 
 class Search:
@@ -112,7 +106,7 @@ class Search:
         while not best.done:
             for changed, at in self._changes(history, place):
                 trial = self._judge(changed)
-                if trial.better_than(best):
+                if trial > best:
                     history, best, place = changed, trial, at
                     break
             else:
@@ -153,7 +147,7 @@ class Search:
         passed = sum(record.passed and record.what != FORM for record in check.records)
         last = check.records[-1] if check.records else None
         distance = _distance(last.actual, last.expected) if isinstance(error, CheckFailed) and last else 0
-        return Trial(error is None and bool(check.records), passed, distance)
+        return Trial(error is None and bool(check.records), passed, -distance)
 
     def _changes(self, history: History, place: int) -> Iterator[tuple[History, int]]:
         """Yield histories with one change, and its place; the last exchange comes first, changes of many answers too.
@@ -164,7 +158,7 @@ class Search:
             answers = history[number]
             if answers is None:
                 continue
-            for change in (_form_mended, _without_other_members, self._only_and_all(number), _without_repetitions):
+            for change in (_of_right_form, _without_other_members, self._only_and_all(number), _without_repetitions):
                 if (changed := change(deepcopy(answers))) != answers:
                     yield [*history[:number], changed, *history[number + 1 :]], place
             for at in sorted(range(len(answers)), key=lambda at: (at < place, at)):
@@ -256,15 +250,15 @@ def _failures(history: History) -> Iterator[Any]:
                 yield answer
 
 
-def _form_mended(answers: Answers) -> Answers:
+def _of_right_form(answers: Answers) -> Answers:
     """Each response with the members that it has to have, which agree with each other."""
-    return [_mended(answer) if is_response(answer) and wrong_members(answer) else answer for answer in answers]
-
-
-def _mended(response: Any) -> Any:
-    completion = response.get("completion")
-    ok, code = (completion.get(name) if isinstance(completion, dict) else None for name in ("ok", "error_code"))
-    return _response(pair_of(response), bool(ok), code if isinstance(code, str) and code else "REFUSED")
+    mended = list(answers)
+    for place, answer in enumerate(answers):
+        if is_response(answer) and wrong_members(answer):
+            completion = answer.get("completion")
+            ok, code = (completion.get(name) if isinstance(completion, dict) else None for name in ("ok", "error_code"))
+            mended[place] = _response(pair_of(answer), bool(ok), code if isinstance(code, str) and code else "REFUSED")
+    return mended
 
 
 def _without_other_members(answers: Answers) -> Answers:
