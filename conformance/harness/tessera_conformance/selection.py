@@ -323,26 +323,17 @@ def matching(expression: str, index: CaseIndex) -> CaseIndex | None:
         compiled = Expression.compile(expression)
     except SyntaxError:
         return None  # pytest says what is wrong
-    matches = {identifier: case for identifier, case in index.items() if compiled.evaluate(_Names(names_of(case.node)))}
+    matches = {identifier: case for identifier, case in index.items() if compiled.evaluate(_named(case.node))}
     if not matches:
         raise NothingChosen(nothing(expression, [case.node for case in index.values()]))
     return matches
 
 
-class _Names:
-    """The names of a case, of which `-k` gives parts."""
-
-    def __init__(self, names: Iterable[str]) -> None:
-        self._text = "\n".join(names).lower()
-
-    def __call__(self, part: str, /, **arguments: str | int | bool | None) -> bool:
-        return part.lower() in self._text
-
-
-def names_of(node: str) -> list[str]:
-    """Return pytest's names of the folders, the file, the class and the test of a node id, parameters and all."""
+def _named(node: str) -> Callable[..., bool]:
+    """Return a test for parts of pytest's names of the folders, the file, the class and the test of a node id."""
     path, *inside = node.split("::")
-    return [*PurePosixPath(path).parts, *inside]
+    names = "\n".join([*PurePosixPath(path).parts, *inside]).lower()
+    return lambda part, /, **_: part.lower() in names
 
 
 def _words(expression: str) -> list[str]:

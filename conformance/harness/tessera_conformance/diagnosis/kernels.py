@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, lru_cache, reduce
+from functools import cache, lru_cache, partial, reduce
 from math import prod
 from typing import Any, TypeAlias
 
@@ -327,14 +327,6 @@ def _attention_rows(work: Work, rounding: Callable[[Value], Value], scale: Value
 # Normalization
 
 
-def _layer_norm(work: Work) -> Codes:
-    return _normalized(work, centre=True)
-
-
-def _rms_norm(work: Work) -> Codes:
-    return _normalized(work, centre=False)
-
-
 def _normalized(work: Work, *, centre: bool) -> Codes:
     values, gamma = work.values(), work.values(1)
     beta = work.values(2) if centre else None
@@ -642,8 +634,8 @@ KERNELS: Mapping[str, Kernel] = {
     "matmul": _matmul,
     "flash_attention": _flash_attention,
     "attention": _attention,
-    "layer_norm": _layer_norm,
-    "rms_norm": _rms_norm,
+    "layer_norm": partial(_normalized, centre=True),
+    "rms_norm": partial(_normalized, centre=False),
     "add": _binary(exact.add),
     "subtract": _binary(exact.subtract),
     "multiply": _binary(exact.multiply),

@@ -53,10 +53,7 @@ def carries(judged: Collection[str], main: str) -> bool:
     return main in judged or (main == "acceptance" and "effect" in judged)
 
 
-# The values of the clause registry: documents, clauses, interpretations, enforced chapters.
-#
-# Every value is frozen and equal by content. Reading them is `load`'s business, judging them `consistency`'s and
-# `lock`'s; this module knows only what a clause is and how to find one.
+# The values of the clause registry, frozen and equal by content: documents, clauses, interpretations, chapters.
 
 
 Level = Literal["MUST", "SHOULD", "MAY", "INFO"]

@@ -28,7 +28,8 @@ from tessera_conformance.reports.page import clause_data, cut, document, packed,
 GROUPS = ("broken", "removed", "fixed", "changed", "added")
 TOLD_ONE_BY_ONE = 3
 """Cases that changed in the same way; more of them are shown together."""
-NOTHING_BROKE, BROKEN, UNUSABLE = 0, 1, 2
+HOLDS, FAILS, UNUSABLE = 0, 1, 2
+"""Exit codes."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Comparison:
         """0 where nothing broke, 1 where a case broke or disappeared, 2 where a file supports no comparison."""
         if self.invalid:
             return UNUSABLE
-        return BROKEN if self.groups["broken"] or self.groups["removed"] else NOTHING_BROKE
+        return FAILS if self.groups["broken"] or self.groups["removed"] else HOLDS
 
 
 def compare(before: Report, after: Report) -> Comparison:

@@ -1,4 +1,8 @@
-"""The report file: written line by line as cases end, sealed by a footer; and the shards of one run joined."""
+"""The report file: written line by line as cases end, sealed by a footer; and the shards of one run joined.
+
+A run that is killed leaves a file without a footer: readable, and invalid. `schemas/report/lines.schema.json` describes
+the lines.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +35,6 @@ from tessera_conformance.reports.lines import ObservedLine, short, whole, withou
 from tessera_conformance.schemas import first_problem
 from tessera_conformance.terminal import error_text
 from tessera_conformance.verdicts import VERDICTS, Deviations
-
-# The report file: written line by line as cases end, put in order and sealed with a footer when the run ends.
-#
-# A run that is killed leaves a file without a footer: readable, and invalid. `schemas/report/lines.schema.json`
-# describes the lines.
-
 
 FORMAT = 5
 FILE_NAME = "report.jsonl"
@@ -154,7 +152,8 @@ class JournalWriter:
 
 def seal(lines: Sequence[Line], problems: Sequence[str]) -> dict[str, Any]:
     """The footer, without its run field, that belongs below these lines."""
-    observations = [_as_read(line) for line in lines if line["record"] == "observation"]
+    observed = (line for line in lines if line["record"] == "observation")
+    observations = [line if isinstance(line, ObservedLine) else whole(line) for line in observed]
     verdicts = Counter(line["verdict"] for line in observations)
     dispositions = Counter(line["disposition"] for line in observations)
     plan = next((line for line in lines if line["record"] == "plan"), NO_PLAN)
@@ -285,10 +284,6 @@ def dump(line: Line) -> str:
     if isinstance(line, ObservedLine):
         return line.text
     return json.dumps(short(line), separators=(",", ":"), allow_nan=False)
-
-
-def _as_read(line: Line) -> Line:
-    return line if isinstance(line, ObservedLine) else whole(line)
 
 
 def _not_run(case: str) -> Line:

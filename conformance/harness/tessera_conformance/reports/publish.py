@@ -19,7 +19,7 @@ from tessera_conformance.registry.cases import case_index
 from tessera_conformance.reports import wording
 from tessera_conformance.reports.causes import causes
 from tessera_conformance.reports.claim import Line, counts_against
-from tessera_conformance.reports.compare import as_json, as_text, badge, compare, compared_page
+from tessera_conformance.reports.compare import FAILS, HOLDS, UNUSABLE, as_json, as_text, badge, compare, compared_page
 from tessera_conformance.reports.journal import FILE_NAME, CannotMerge, Report, UnreadableReport, merge, read, report_in
 from tessera_conformance.reports.page import page
 from tessera_conformance.reports.summary import markdown, terminal_summary
@@ -203,7 +203,6 @@ def schema_text(kind: str) -> str:
 # case broke or disappeared, 2 where one of the files is unreadable or invalid.
 
 
-HOLDS, FAILS, UNUSABLE = 0, 1, 2
 EXIT_CODES = {"success": HOLDS, "partial": HOLDS, "failure": FAILS, "invalid": UNUSABLE}
 RENDERS = "Render a report file; with --format html, several of them side by side in one page."
 MERGES = "Join the reports of all shards K/N of one run into the report of the whole run, and make its pages."
