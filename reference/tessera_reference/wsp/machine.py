@@ -183,17 +183,20 @@ class ChannelState:
     tokens: deque[tuple[int, int]] = field(default_factory=deque)
     takers: list[tuple[int, int, int]] = field(default_factory=list)
     senders: list[tuple[int, int, int, int]] = field(default_factory=list)
-    sent: int = 0
     taken: int = 0
 
     def __post_init__(self) -> None:
         """A channel without producers is closed from the start."""
         self.seen_closed = self.producers == 0
 
+    @property
+    def sent(self) -> int:
+        """The tokens that were sent."""
+        return self.taken + len(self.tokens)
+
     def send(self, party: Party, value: int) -> bool:
         """True if the send is done; else the party waits, and is released later."""
         if not self.latency and self.takers:
-            self.sent += 1
             self.taken += 1
             self.deliver(heappop(self.takers)[1:], value)
             return True
@@ -253,7 +256,6 @@ class ChannelState:
             return value
         if self.capacity == 0 and self.senders and self.senders[0][0] + self.latency <= now:
             _, kind, number, value = heappop(self.senders)
-            self.sent += 1
             self.taken += 1
             self.release((kind, number))
             return value
@@ -261,7 +263,6 @@ class ChannelState:
 
     def _enter(self, value: int) -> None:
         """A token is sent; it fits, and nobody takes it at once."""
-        self.sent += 1
         self.tokens.append((self.agenda.now + self.latency, value))
         if self.latency:
             self.agenda.after(self.latency, TOKEN_SEEN, self.index)

@@ -198,8 +198,6 @@ static u64 as_u64(Machine *m, const Elements *e, u64 place) {
 
 /* The steps of a process. One that has blocked is executed again, unless it has moved `pc` past itself. */
 
-static List list_of(const Step *step) { return (List){step->b, 1}; }
-
 /* The process has a token or its end, or waits. */
 static int take(Machine *m, Process *p, uint32_t channel, uint32_t slot) {
     Channel *c = &m->channels[channel];
@@ -278,11 +276,6 @@ static bool await_own(Machine *m, Process *p) {
     return await(m, p, own);
 }
 
-static bool elapse(Machine *m, Process *p, u64 cycles) {
-    if (cycles > 0) wsp_after(m, cycles, PROCESS_GOES_ON, p->index, p);
-    return cycles == 0;
-}
-
 static void load(Machine *m, Process *p, uint32_t slot, uint32_t tensor) {
     Elements e = elements_of(m, tensor);
     u64 place = p->operands[1];
@@ -321,14 +314,11 @@ static bool execute(Machine *m, Process *p) {
     if (step->kind >= SEND && step->kind <= RUN) wsp_count_step(m);
     switch (step->kind) {
     case RECEIVE:
-        found = take(m, p, step->a, step->b);
-        if (found == NOTHING) return false;
-        if (found == CLOSED)
-            wsp_fail(m, "RECEIVE_AFTER_CLOSE", "%s is closed and empty", m->channels[step->a].info->name);
-        break;
     case CONSUME:
         found = take(m, p, step->a, step->b);
         if (found == NOTHING) return false;
+        if (found == CLOSED && step->kind == RECEIVE)
+            wsp_fail(m, "RECEIVE_AFTER_CLOSE", "%s is closed and empty", m->channels[step->a].info->name);
         if (found == CLOSED) next = step->c;
         break;
     case TASK:
@@ -356,7 +346,7 @@ static bool execute(Machine *m, Process *p) {
         break;
     case LOAD:
         p->operands[1] = wsp_value(m, step->c);
-        goes_on = await_tensors(m, p, list_of(step), (List){0, 0});
+        goes_on = await_tensors(m, p, (List){step->b, 1}, (List){0, 0});
         break;
     case LOADED: load(m, p, step->a, step->b); break;
     case WAIT: goes_on = await_own(m, p); break;
@@ -364,7 +354,10 @@ static bool execute(Machine *m, Process *p) {
         evaluate(m, p, site->scalars);
         goes_on = await_tensors(m, p, site->reads, site->writes);
         break;
-    case ELAPSE: goes_on = elapse(m, p, site->cycles); break;
+    case ELAPSE:
+        goes_on = site->cycles == 0;
+        if (!goes_on) wsp_after(m, site->cycles, PROCESS_GOES_ON, p->index, p);
+        break;
     case APPLY:
         wsp_apply(m, site, p->operands + 1);
         wsp_count_kernel(m, site);
