@@ -63,22 +63,22 @@ def barrier(self: Any) -> bool:
     return not any(self._inflight) and bool(COMPUTE_ONE(self))
 
 
-def after_all(self: Any, name: str, unit: Unit, rank: int) -> bool:
+def after_all(self: Any, name: str, rank: int) -> bool:
     awaited = self._units.values() if isinstance(self._units[name], Collective) else [self._units[name]]
     return all(
-        IS_THERE(self, instruction.id, unit, rank) for instruction in awaited if isinstance(instruction, Collective)
-    ) and bool(IS_THERE(self, name, unit, rank))
+        IS_THERE(self, instruction.id, rank) for instruction in awaited if isinstance(instruction, Collective)
+    ) and bool(IS_THERE(self, name, rank))
 
 
-def everywhere(self: Any, name: str, unit: Unit, rank: int) -> bool:
+def everywhere(self: Any, name: str, rank: int) -> bool:
     return len(self._states[name].ended) == len(self._units[name].ranks)
 
 
-def at_issue(self: Any, name: str, unit: Unit, rank: int) -> bool:
+def at_issue(self: Any, name: str, rank: int) -> bool:
     awaited = self._units[name]
     if isinstance(awaited, Collective):
         return self._states[name].issued == len(self._chunks[name])
-    return bool(IS_THERE(self, name, unit, rank))
+    return bool(IS_THERE(self, name, rank))
 
 
 def one_collective(self: Any) -> Iterator[Collective]:

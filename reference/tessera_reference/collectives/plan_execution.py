@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -78,7 +78,7 @@ Placed: TypeAlias = tuple[npt.NDArray[np.bool_], Array]
 class Exchange:
     """A collective of a group of ranks, chunk by chunk."""
 
-    def __init__(self, step: Issue, level: str = "strict") -> None:
+    def __init__(self, step: Issue, level: str) -> None:
         """Raises `Failure` with TESS_ERR_UNSUPPORTED for a collective that the dialect does not have."""
         self.operation = step.operation
         self.plain = self.operation.plain() if isinstance(self.operation, GroupCollective) else self.operation
@@ -192,32 +192,24 @@ class _Rank:
         raise AssertionError("a collective within an instruction")  # which the planner has ruled out
 
 
-class _Event(NamedTuple):
-    """A unit, by its number, starts on a rank, or ends for the ranks of a group; a computation does both at once."""
-
-    unit: int
-    ranks: tuple[int, ...]
-    kind: Literal["start", "end"]
-
-
-def _order(plan: Plan, groups: Groups, ranks: int) -> Mapping[_Event, Sequence[_Event]]:
-    """Return the events for which each event waits."""
-    meets: dict[tuple[int, int], tuple[int, ...]] = {}
-    """The group of a rank for a chunk."""
+def _order(plan: Plan, groups: Groups, ranks: int) -> Mapping[Progress, Sequence[Progress]]:
+    """Return the events for which each event waits; the end of a group's chunk is that on its first rank."""
+    ends: dict[tuple[int, int], Progress] = {}
+    """By unit and rank; a computation is done as it starts."""
     for unit in plan.units:
-        for group in groups[unit.step] if isinstance(unit.step, Issue) else ():
-            meets |= dict.fromkeys(((unit.id, rank) for rank in group), group)
-
-    def end(unit: int, rank: int) -> _Event:
-        return _Event(unit, meets[unit, rank], "end") if (unit, rank) in meets else _Event(unit, (rank,), "start")
-
+        if isinstance(unit.step, Issue):
+            for group in groups[unit.step]:
+                ends |= dict.fromkeys(((unit.id, rank) for rank in group), Progress(unit.id, group[0], "end"))
+        else:
+            ends |= {(unit.id, rank): Progress(unit.id, rank, "start") for rank in range(ranks)}
     order = {
-        _Event(unit.id, (rank,), "start"): [end(earlier, rank) for earlier in unit.after]
+        Progress(unit.id, rank, "start"): [ends[earlier, rank] for earlier in unit.after]
         for rank in range(ranks)
         for unit in plan.units
     }
-    for (number, rank), group in meets.items():
-        order.setdefault(_Event(number, group, "end"), []).append(_Event(number, (rank,), "start"))
+    for (number, rank), end in ends.items():
+        if end.event == "end":
+            order.setdefault(end, []).append(Progress(number, rank, "start"))
     return order
 
 
@@ -243,16 +235,18 @@ class _Run:
     def run(self, random: Random | None) -> list[Progress]:
         """Let happen what can happen, until nothing can; returns what happened."""
         progress: list[Progress] = []
-        for number, ranks, kind in in_turn(_order(self.plan, self.groups, len(self.ranks)), random):
-            unit = self.plan.units[number]
-            progress += [Progress(number, rank, kind) for rank in ranks]
+        for event in in_turn(_order(self.plan, self.groups, len(self.ranks)), random):
+            unit = self.plan.units[event.unit]
             if not isinstance(unit.step, Issue):
-                self._compute(unit.step, self.ranks[ranks[0]])
-                progress.append(Progress(number, ranks[0], "end"))
-            elif kind == "start":
-                self._start(unit, unit.step, ranks[0])
+                progress += [event, replace(event, event="end")]
+                self._compute(unit.step, self.ranks[event.rank])
+            elif event.event == "start":
+                progress.append(event)
+                self._start(unit, unit.step, event.rank)
             else:
-                self._exchange(unit, unit.step, ranks)
+                group = next(ranks for ranks in self.groups[unit.step] if ranks[0] == event.rank)
+                progress += [replace(event, rank=rank) for rank in group]
+                self._exchange(unit, unit.step, group)
         return progress
 
     def _compute(self, step: Compute | Value, rank: _Rank) -> None:

@@ -293,8 +293,7 @@ def fuse(program: Program, tile: int | None) -> None:
     for step in program.steps:
         for value in step.uses:
             open_.pop(futures.pop(value, None), None)
-        key = _key(step, tile) if isinstance(step, Issue) else None
-        if isinstance(step, Issue) and key is not None:
+        if isinstance(step, Issue) and (key := _key(step, tile)) is not None:
             before = open_.get(key)
             if before is not None and _fits(before, step, tile):
                 kept.remove(before)

@@ -308,7 +308,7 @@ class _Queues:
 
     def _ready_collectives(self) -> Iterator[Collective]:
         for unit in self._collectives:
-            if all(self._is_there(earlier, unit, rank) for earlier in unit.after for rank in unit.ranks):
+            if all(self._is_there(earlier, rank) for earlier in unit.after for rank in unit.ranks):
                 yield unit
 
     def _issue(self, unit: Collective, sent: Sequence[Sent], devices: Sequence[int]) -> None:
@@ -329,7 +329,7 @@ class _Queues:
     def _compute_one(self) -> bool:
         """Start the first computation whose device is free and whose values are there."""
         for place, (unit, rank) in enumerate(self._computations):
-            if rank not in self._busy and all(self._is_there(earlier, unit, rank) for earlier in unit.after):
+            if rank not in self._busy and all(self._is_there(earlier, rank) for earlier in unit.after):
                 del self._computations[place]
                 self._compute(unit, rank)
                 return True
@@ -347,7 +347,7 @@ class _Queues:
         self._states[name].ended.add(rank)
         self._wake()
 
-    def _is_there(self, name: str, unit: Unit, rank: int) -> bool:
+    def _is_there(self, name: str, rank: int) -> bool:
         """True if what a unit awaits has ended: where it runs itself, or, where it does not run there, everywhere."""
         awaited, ended = self._units[name], self._states[name].ended
         return rank in ended if rank in awaited.ranks else len(ended) == len(awaited.ranks)

@@ -384,8 +384,8 @@ def require_agreement(request: MemoryWrite | MemoryRead | KernelLaunch) -> None:
             _require_deployment(request.kernel_ref)
             for place, argument in enumerate(request.args):
                 _require_argument(f"args[{place}]", argument)
-            _require_small("grid", request.grid, "HIO-D7-33")
-            _require_small("meta", request.meta, "HIO-D7-33")
+            _require_small("grid", request.grid)
+            _require_small("meta", request.meta)
 
 
 def _require_source(write: MemoryWrite) -> None:
@@ -458,9 +458,9 @@ def _require_range(field: str, first: int, count: int, clause: str) -> None:
         _refuse(field, f"is {first}, from where {count} bytes pass 2^64", clause)
 
 
-def _require_small(field: str, members: Mapping[str, Any] | None, clause: str) -> None:
+def _require_small(field: str, members: Mapping[str, Any] | None) -> None:
     if members is not None and len(write_frame(members)) > MOST_FREE_FORM:
-        _refuse(field, f"holds more than {MOST_FREE_FORM} characters, which counts as bulk data", clause)
+        _refuse(field, f"holds more than {MOST_FREE_FORM} characters, which counts as bulk data", "HIO-D7-33")
 
 
 def _refuse(field: str, reason: str, clause: str) -> NoReturn:

@@ -379,13 +379,16 @@ def components() -> Mapping[str, Component]:
 
 def traced(journey: Journey) -> Trace:
     """Return the begin and end of each hop of a request; of branches that end together, the first is on the path."""
-    inward = list(_timed(_inward(journey), 0))
-    begin = inward[-1].end
-    ways = [list(_timed(_outward(journey, branch), begin)) for branch in journey.branches]
+    steps: list[Step] = [(name, None, journey.there) for name in INWARD]
+    if journey.code is not None:  # the endpoint fetches the address of a binary and has it read there
+        steps += [("noc", journey.code.place, CONTROL), ("memory", journey.code.place, journey.code.memory or 0)]
+    inward = list(_timed(steps, 0))
+    ways = [list(_timed(_outward(journey, branch), inward[-1].end)) for branch in journey.branches]
     last = max(ways, key=lambda way: way[-1].end, default=[])
-    place = last[-1].place if last else None
     ahead = inward + last
-    path = (*ahead, *_timed(_homeward(journey, place), ahead[-1].end))
+    back: list[Step] = [(name, last[-1].place, journey.back) for name in reversed(TO_PE)] if last else []
+    back += [(name, None, journey.back) for name in reversed(INWARD)]
+    path = (*ahead, *_timed(back, ahead[-1].end))
     return Trace(path, tuple(hop for way in ways if way is not last for hop in way))
 
 
@@ -397,14 +400,6 @@ def _timed(steps: Iterable[Step], start: int) -> Iterator[Hop]:
         start = end
 
 
-def _inward(journey: Journey) -> Iterator[Step]:
-    """To the endpoint, which fetches the address of a binary and has it read there."""
-    yield from ((name, None, journey.there) for name in INWARD)
-    if journey.code is not None:
-        yield "noc", journey.code.place, CONTROL
-        yield "memory", journey.code.place, journey.code.memory or 0
-
-
 def _outward(journey: Journey, branch: Branch) -> Iterator[Step]:
     """From the endpoint to a PE and its memory; the binary passes the network with it."""
     code = 0 if journey.code is None else journey.code.memory or 0
@@ -412,12 +407,6 @@ def _outward(journey: Journey, branch: Branch) -> Iterator[Step]:
         yield name, branch.place, journey.there + (code if name == "noc" else 0)
     if branch.memory is not None:
         yield "memory", branch.place, branch.memory
-
-
-def _homeward(journey: Journey, place: Place | None) -> Iterator[Step]:
-    if place is not None:
-        yield from ((name, place, journey.back) for name in reversed(TO_PE))
-    yield from ((name, None, journey.back) for name in reversed(INWARD))
 
 
 # The description of an endpoint, as `host_io.describe` answers it and as files of `hostio:` have it.

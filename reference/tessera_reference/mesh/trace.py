@@ -127,7 +127,6 @@ class Rows:
 
     def __init__(self, records: Iterable[Record], names: Names) -> None:
         records = list(records)
-        self._names = names
         devices = sorted({record.device for record in records if record.kind != "host"} | set(names.devices))
         self.host = max([FIRST_SPECIAL_PROCESS, *(device + 1 for device in devices)])
         self.links = self.host + 1
@@ -135,9 +134,9 @@ class Rows:
         self._groups: dict[tuple[int, int | str], _Group] = {}
         self._last_thread = max((record.stream for record in records), default=0)
         for process, stream in sorted({(self._process(record), record.stream) for record in records}):
-            self._open(process, stream, names.stream(stream))
+            self._groups[process, stream] = _Group(names.stream(stream), process)
         for link in sorted({record.link for record in records if record.link is not None}):
-            self._open(self.links, link, link)
+            self._groups[self.links, link] = _Group(link, self.links)
 
     def stream_row(self, record: Record) -> Row:
         """The row of the stream that ran a record."""
@@ -163,9 +162,6 @@ class Rows:
 
     def _process(self, record: Record) -> int:
         return self.host if record.kind == "host" else record.device
-
-    def _open(self, process: int, key: int | str, title: str) -> None:
-        self._groups[process, key] = _Group(title, process)
 
     def _place(self, group: _Group, record: Record) -> Row:
         lane = group.lane(record.start, record.stop)
