@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tessera_conformance.arithmetic import FOLD, PAIRWISE, Tree
+from tessera_conformance.oracle.trees import FOLD, PAIRWISE, Tree
 from tessera_conformance.probe.commands import drawing
 
 TREES = {

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.chapters.abi.kit.parameter_buffers import signature
+from tessera_conformance.chapters.abi.kit.parameter_buffers import buffer, layout, signature
 from tessera_conformance.fuzz.drawn import chooser_of, judge_question
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle.parameter_buffers import SIZES
-from tessera_conformance.vectors.building import buffer, layout
 
 pytestmark = feature("parameter-layout")
 

@@ -15,7 +15,8 @@ from typing import Any
 from conformance.adapters.collective_requests import kind_of
 
 from tessera_conformance.adapter import NotSupported
-from tessera_conformance.arithmetic import Tree, canonical
+from tessera_conformance.arithmetic import canonical
+from tessera_conformance.oracle.trees import Tree
 
 FILE = Path(__file__).with_name("orders.json")
 

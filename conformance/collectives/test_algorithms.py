@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.arithmetic import Tree, canonical, replay
+from tessera_conformance.arithmetic import canonical, replay
 from tessera_conformance.chapters.collectives.kit.exchanges import (
     ALGORITHMS,
     RANKS,
@@ -16,6 +16,7 @@ from tessera_conformance.chapters.collectives.kit.exchanges import (
 from tessera_conformance.chapters.collectives.kit.readings import recognize_chunk_orders, refuses_remainders
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature, level
+from tessera_conformance.oracle.trees import Tree
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import counted
 from tessera_conformance.vectors.judging import Question, golden, judge, judge_declared

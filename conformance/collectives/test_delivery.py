@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.arithmetic import Tree, canonical, replay
+from tessera_conformance.arithmetic import canonical, replay
 from tessera_conformance.chapters.collectives.kit.exchanges import ALGORITHMS, RANKS, afterwards, share
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
+from tessera_conformance.oracle.trees import Tree
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import counted
 from tessera_conformance.vectors.judging import Question, judge_declared

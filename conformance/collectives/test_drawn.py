@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tessera_conformance.chapters.collectives.kit.questions import all_reduce, collective
 from tessera_conformance.fuzz.drawn import chooser_of, judge_question, numbers
 from tessera_conformance.marks import clause, feature
-from tessera_conformance.vectors.building import all_reduce, collective
 
 DRAWS = 4
 

@@ -9,9 +9,9 @@ from fractions import Fraction
 
 import pytest
 
+from tessera_conformance.chapters.collectives.kit import quantization
 from tessera_conformance.chapters.collectives.kit.wires import SINGLE, UNIT, WIRES, half_steps, of_values
 from tessera_conformance.marks import clause, feature, level
-from tessera_conformance.oracle import collectives
 from tessera_conformance.oracle.exact import INFINITY, NAN, finite, float_format, values_of
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import counted, counter_bits
@@ -115,12 +115,12 @@ def test_each_step_sends_what_compression_restores(impl, check, wire, block):
 @feature("operation-access", "error-feedback")
 @clause("COLL-02.5-04")
 @pytest.mark.parametrize("block", [4, 100])
-@pytest.mark.parametrize("wire", collectives.WIRES)
+@pytest.mark.parametrize("wire", quantization.WIRES)
 def test_a_single_step_by_name_is_the_defined_one(impl, check, wire, block):
     """A step sends a part of a gradient and a residual and leaves the rest; the next step takes the rest."""
     gradient, residual = counted("fp32", SHAPE, seed=471, exponents=(-12, 6)), counted("fp32", SHAPE, seed=472)
     for _ in range(2):
-        expected = collectives.error_feedback(gradient, residual, wire=wire, block=block)
+        expected = quantization.error_feedback(gradient, residual, wire=wire, block=block)
         actual = check.returns(
             impl.numerics.evaluate(
                 operation="error_feedback", inputs=[gradient, residual], attributes={"wire": wire, "block": block}

@@ -7,7 +7,6 @@ from math import inf, nan
 
 import pytest
 
-from tessera_conformance.arithmetic import Tree
 from tessera_conformance.chapters.collectives.kit.exchanges import ALGORITHMS
 from tessera_conformance.chapters.collectives.kit.programs import (
     FIRST_LINE,
@@ -23,6 +22,7 @@ from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle.collectives import all_reduce, reduce_scatter
 from tessera_conformance.oracle.exact import float_format
+from tessera_conformance.oracle.trees import Tree
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import COMPLEX, complex_of, counted
 

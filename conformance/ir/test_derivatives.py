@@ -13,10 +13,10 @@ from functools import reduce
 
 import pytest
 
+from tessera_conformance.chapters.ir.kit.derivatives import enclosed, function, gradient, sigmoid, total
 from tessera_conformance.chapters.ir.kit.programs import value_of
 from tessera_conformance.dsl import program, tensor_of, type_of
 from tessera_conformance.marks import clause, feature
-from tessera_conformance.oracle.bounds.derivatives import enclosed, function, gradient, sigmoid, total
 from tessera_conformance.oracle.bounds.intervals import FUNCTION_ULPS
 from tessera_conformance.vectors.building import counted
 

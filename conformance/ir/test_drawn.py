@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tessera_conformance.chapters.ir.kit import questions
 from tessera_conformance.fuzz.drawn import chooser_of, judge_question, numbers
 from tessera_conformance.marks import clause, feature
-from tessera_conformance.vectors import building
 
 DRAWS = 6
 FLOATS = ("fp16", "bf16", "fp32", "fp64")
@@ -16,32 +16,32 @@ def product(choose):
     """A matrix product of up to 9 x 24 x 9."""
     dtype = choose.pick((*FLOATS, "int32"))
     m, k, n = choose.between(1, 9), choose.between(1, 24), choose.between(1, 9)
-    return building.matmul(numbers(choose, dtype, m, k), numbers(choose, dtype, k, n))
+    return questions.matmul(numbers(choose, dtype, m, k), numbers(choose, dtype, k, n))
 
 
 def elementwise(choose):
     """A sum, a difference or a product of two tensors."""
     dtype, shape = choose.pick((*FLOATS, "int64")), (choose.between(1, 5), choose.between(1, 12))
     operator = choose.pick(("add", "subtract", "multiply"))
-    return building.binary(operator, numbers(choose, dtype, *shape), numbers(choose, dtype, *shape))
+    return questions.binary(operator, numbers(choose, dtype, *shape), numbers(choose, dtype, *shape))
 
 
 def softmax(choose):
     """Probabilities along rows of up to 40 elements."""
     rows = numbers(choose, choose.pick(FLOATS), choose.between(1, 4), choose.between(2, 40), exponents=(-3, 2))
-    return building.softmax(rows)
+    return questions.softmax(rows)
 
 
 def reduction(choose):
     """A sum or a mean along either axis."""
     x = numbers(choose, choose.pick(FLOATS), choose.between(2, 20), choose.between(2, 20))
-    return building.reduction(choose.pick(("sum", "mean")), x, choose.below(2))
+    return questions.reduction(choose.pick(("sum", "mean")), x, choose.below(2))
 
 
 def cast(choose):
     """Elements of one float type in another."""
     first, second = choose.pick(FLOATS), choose.pick(FLOATS)
-    return building.cast(numbers(choose, first, choose.between(1, 60), exponents=(-14, 14)), second)
+    return questions.cast(numbers(choose, first, choose.between(1, 60), exponents=(-14, 14)), second)
 
 
 FAMILIES = [

@@ -12,8 +12,9 @@ from tessera_conformance.chapters.ir.kit.programs import declaring, outputs_in
 from tessera_conformance.dsl import returning, type_of
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle import bounds
+from tessera_conformance.oracle.elementwise import UNARY
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.building import ELEMENTARY, counted
+from tessera_conformance.vectors.building import counted
 
 LENGTHS = [1, 2, 3, 7, 8, 9, 31, 33]
 LONG = 75
@@ -21,7 +22,7 @@ FIRST = 5
 """The first elements of the short tensors in the long one: at no multiple of a vector's width."""
 
 FUNCTIONS = [
-    *(pytest.param(name, marks=feature("elementary-functions")) for name in ELEMENTARY),
+    *(pytest.param(name, marks=feature("elementary-functions")) for name in UNARY),
     *(pytest.param(name, marks=feature("activations")) for name in ("sigmoid", "silu", "gelu")),
 ]
 DTYPES = ["fp64", "fp32", "fp16", "bf16"]
@@ -102,7 +103,7 @@ def test_a_row_has_the_same_probabilities_alone_and_among_others(impl, check, dt
 @level("deterministic", "fast")
 @feature("elementary-functions")
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", ELEMENTARY)
+@pytest.mark.parametrize("name", UNARY)
 def test_functions_keep_to_the_accuracy_that_is_declared(impl, check, name, dtype):
     """No result is further off than the Hello says, nor than 4 units in the last place (AMB-LANG-136)."""
     x = arguments(dtype, 200)

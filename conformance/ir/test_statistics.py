@@ -12,9 +12,9 @@ from __future__ import annotations
 import pytest
 
 from tessera_conformance.chapters.ir.kit.programs import value_of
+from tessera_conformance.chapters.ir.kit.statistics import rules_of_products
 from tessera_conformance.dsl import returning, tensor_of
 from tessera_conformance.marks import clause, feature, level
-from tessera_conformance.oracle.bounds.operations import judge_products
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import counted
 from tessera_conformance.vectors.judging import Question, judge_declared
@@ -40,8 +40,10 @@ def judge(impl, check, question, actual, factors, unbiased):
     if impl.level == "deterministic":
         judge_declared(impl, check, question, actual)
         return
-    for rule in judge_products(*factors, actual, unbiased=unbiased).rules:
-        what = f"{impl.level}: the {rule.rule} of the errors in units of roundoff is at most {float(rule.limit):.4g}"
+    shape = (factors[0].shape[0], factors[1].shape[1])
+    check.equal((actual.dtype, actual.shape), (factors[0].dtype, shape), "dtype and shape")
+    for rule in rules_of_products(*factors, actual, unbiased=unbiased):
+        what = f"{impl.level}: the {rule.name} of the errors in units of roundoff is at most {float(rule.limit):.4g}"
         check.true(rule.accepted, what, float(rule.found))
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.arithmetic import Tree, canonical, replay
+from tessera_conformance.arithmetic import canonical, replay
 from tessera_conformance.chapters.runtime.kit.algorithms import NAMES, choose, planned
 from tessera_conformance.chapters.runtime.kit.mesh_session import DTYPE_IDS, SUM, opened, two_contexts
 from tessera_conformance.chapters.runtime.kit.planned_modules import load_hinting, module_text
 from tessera_conformance.chapters.runtime.kit.policies import STRICT
 from tessera_conformance.marks import clause, feature, level
+from tessera_conformance.oracle.trees import Tree
 from tessera_conformance.vectors.building import counted
 
 ALGORITHMS = [

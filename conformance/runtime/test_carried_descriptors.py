@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.arithmetic import Tree, canonical, replay
+from tessera_conformance.arithmetic import canonical, replay
 from tessera_conformance.chapters.runtime.kit.encoding import packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import (
     BYTES,
@@ -22,6 +22,7 @@ from tessera_conformance.chapters.runtime.kit.mesh_session import (
 from tessera_conformance.chapters.runtime.kit.policies import FAST, REDUCTION_ORDERS, STRICT
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle.compositions import uniform
+from tessera_conformance.oracle.trees import Tree
 from tessera_conformance.protocol import Returned
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import counted

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tessera_conformance.arithmetic import Tree, canonical, replay
+from tessera_conformance.arithmetic import canonical, replay
 from tessera_conformance.chapters.runtime.kit.collectives import filled, held
 from tessera_conformance.chapters.runtime.kit.encoding import packed
 from tessera_conformance.chapters.runtime.kit.mesh_session import opened
@@ -15,6 +15,7 @@ from tessera_conformance.chapters.runtime.kit.policies import LEVELS, REDUCTION_
 from tessera_conformance.dsl import type_of
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle import bounds
+from tessera_conformance.oracle.trees import Tree
 from tessera_conformance.protocol import Rejected
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors import load

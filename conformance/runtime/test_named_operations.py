@@ -17,7 +17,8 @@ from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle import reductions
 from tessera_conformance.oracle.exact import float_format
-from tessera_conformance.oracle.reductions import Tree, matmul
+from tessera_conformance.oracle.reductions import matmul
+from tessera_conformance.oracle.trees import Order
 from tessera_conformance.protocol import Rejected, Unsupported
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import counted
@@ -27,7 +28,7 @@ SPREAD = (-7, 7)
 
 SMALL = (-3, 1)
 
-ORDERS: Mapping[str, Tree] = {
+ORDERS: Mapping[str, Order] = {
     "fused": [[0, 1, 2], [3, 4]],
     "one node": [0, 1, 2, 3, 4],
     "fused text": "((4 3 2 1) 0)",
@@ -210,7 +211,7 @@ def test_a_compensated_sum_is_the_one_of_kahan(impl, check, dtype, operation):
     exact = reductions.sum_ if operation == "sum" else reductions.mean
     for x, axis in ((rows(dtype), 1), (counted(dtype, (33, 3), seed=838, exponents=SPREAD), 0)):
         actual = check.returns(evaluate(impl, operation, [x], {"axis": axis, "order": "kahan"}))["outputs"][0]
-        check.bits(actual, exact(x, axis, order="kahan"), "Kahan's sum")
+        check.bits(actual, exact(x, axis, tree="kahan"), "Kahan's sum")
 
 
 @level("strict")
@@ -220,7 +221,7 @@ def test_a_compensated_sum_of_complex_numbers_and_of_nothing(impl, check):
     """The parts of complex numbers are summed for themselves; the sum of nothing is +0."""
     for x in (counted_complex(), Tensor("fp32", (2, 0), b"")):
         actual = check.returns(evaluate(impl, "sum", [x], {"axis": 1, "order": "kahan"}))["outputs"][0]
-        check.bits(actual, reductions.sum_(x, 1, order="kahan"), "Kahan's sum")
+        check.bits(actual, reductions.sum_(x, 1, tree="kahan"), "Kahan's sum")
 
 
 def counted_complex() -> Tensor:

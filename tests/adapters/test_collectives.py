@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 
 from tessera_conformance.adapter import NotSupported
-from tessera_conformance.arithmetic import NodeArithmetic, Tree
+from tessera_conformance.arithmetic import NodeArithmetic
 from tessera_conformance.dsl import tensor_of
+from tessera_conformance.oracle.trees import Tree
 from tessera_conformance.probe import Subject, probe
 from tessera_conformance.protocol import Fault, Hello, Observation, Returned, Unsupported
 from tessera_conformance.session import Session

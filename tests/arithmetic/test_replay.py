@@ -12,19 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tessera_conformance.arithmetic import (
-    FOLD,
-    PAIRWISE,
-    LeafCountError,
-    NodeArithmetic,
-    Tree,
-    canonical,
-    fast_sums,
-    replay,
-    ring,
-)
+from tessera_conformance.arithmetic import NodeArithmetic, canonical, fast_sums, replay
+from tessera_conformance.arithmetic.nodes import Rounding
 from tessera_conformance.arithmetic.replay import flushed, result_of, rounded
-from tessera_conformance.arithmetic.tree import Rounding
 from tessera_conformance.oracle.exact import (
     FORMATS,
     INFINITY,
@@ -38,6 +28,7 @@ from tessera_conformance.oracle.exact import (
     float_format,
 )
 from tessera_conformance.oracle.reductions import matmul, sum_
+from tessera_conformance.oracle.trees import FOLD, PAIRWISE, LeafCountError, Tree, ring
 from tessera_conformance.tensors import Tensor
 
 FP32 = NodeArithmetic("fp32")
@@ -399,7 +390,7 @@ def test_the_oracle_compensates_parts_of_complex_numbers_for_themselves() -> Non
     """An infinity in the imaginary part leaves the compensation of the real part alone."""
     tiny = 2.0**-24
     x = of("complex64", [1, complex(tiny, np.inf), tiny, tiny], np.complex64)
-    actual = np.frombuffer(sum_(x, 0, order="kahan").data, np.float32)
+    actual = np.frombuffer(sum_(x, 0, tree="kahan").data, np.float32)
     assert actual[0] == np.float32(1 + 2.0**-22)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tessera_conformance.oracle.bounds.derivatives import SLOPES, Model, Number, enclosed, function, sigmoid
+from tessera_conformance.chapters.ir.kit.derivatives import SLOPES, Model, Number, enclosed, function, sigmoid
 from tessera_conformance.oracle.exact import finite, values_of
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import tensor

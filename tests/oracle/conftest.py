@@ -56,11 +56,9 @@ class Fast:
         return _shortened(array, 13)
 
     @staticmethod
-    def within(
-        name: str, inputs: Sequence[Tensor], result: Any, arguments: Mapping[str, Any] | None = None, **options: Any
-    ) -> bool:
+    def within(name: str, inputs: Sequence[Tensor], result: Any, arguments: Mapping[str, Any] | None = None) -> bool:
         found = result if isinstance(result, Tensor) else Fast.tensor(result, inputs[0].dtype if inputs else None)
-        limits = bounds.enclose(name, inputs, arguments or {}, **options)
+        limits = bounds.enclose(name, inputs, arguments or {})
         return all(limit is not None and limit.holds(x) for limit, x in zip(limits, values_of(found), strict=True))
 
 

@@ -14,8 +14,9 @@ import pytest
 from mpmath import mp, mpf
 
 from tessera_conformance import oracle
+from tessera_conformance.chapters.ir.kit import derivatives
+from tessera_conformance.chapters.ir.kit.derivatives import SLOPES, Model, Number, enclosed, function, sigmoid, total
 from tessera_conformance.oracle import bounds
-from tessera_conformance.oracle.bounds.derivatives import SLOPES, Model, Number, enclosed, function, sigmoid, total
 from tessera_conformance.oracle.bounds.intervals import Enclosure, Interval
 from tessera_conformance.oracle.elementwise import fraction
 from tessera_conformance.oracle.exact import FORMATS, BadArgument, FloatFormat, values_of
@@ -87,36 +88,22 @@ def test_the_canon_lies_within_of_compositions(dtype: str) -> None:
     check("multiply_add", [c, c, c])
     check("gelu", [a], {"approximate": "tanh"})
     check("cast", [a], {"dtype": "bf16"})
-    check("dropout", [a], {"rate": 0.3, "seed": 5})
     check("attention", [a, counted(dtype, (4, 6), 4), counted(dtype, (4, 2), 5)], {"factor": "0.5"})
-
-
-@pytest.mark.parametrize("dtype", FLOATS)
-def test_the_canon_lies_within_of_what_is_drawn(dtype: str) -> None:
-    for name in ("uniform", "normal"):
-        check(name, [], {"seed": 11, "stream": 3, "shape": (50,), "dtype": dtype})
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_the_canon_lies_within_of_complex_numbers(dtype: str) -> None:
-    x, y = complexes(dtype, (2, 6), 1), complexes(dtype, (2, 6), 2)
-    for name in ("add", "subtract", "multiply"):
-        check(name, [x, y])
+    x = complexes(dtype, (2, 6), 1)
     for name in ("sum", "mean", "prod"):
         check(name, [x], {"axis": 1})
-    check("matmul", [x, complexes(dtype, (6, 2), 3)])
     for n in (1, 2, 6, 8, 17):
         for norm in ("ortho", "backward", "forward"):
             check("fft", [complexes(dtype, (n,), 4)], {"norm": norm})
             check("ifft", [complexes(dtype, (n,), 4)], {"norm": norm})
 
 
-@pytest.mark.parametrize("wire", ["fp8_e4m3", "fp8_e5m2", "bf16"])
-def test_the_canon_lies_within_of_what_is_sent(wire: str) -> None:
+def test_the_canon_lies_within_over_ranks() -> None:
     x, y = counted("fp32", (3, 10), 1, (-9, 9)), counted("fp32", (3, 10), 2, (-9, 9))
-    check("quantize", [x], {"wire": wire, "block": 4})
-    check("error_feedback", [x, y], {"wire": wire, "block": 4})
-    check("dequantize", list(oracle.quantize(x, wire=wire, block=4)), {"block": 4})
     check("all_reduce", [x, y, x], {"op": "sum"})
     check("all_reduce", [x, y], {"op": "max"})
     check("top_k", [counted("fp32", (10,), 1)], {"k": 4})
@@ -124,9 +111,10 @@ def test_the_canon_lies_within_of_what_is_sent(wire: str) -> None:
 
 def test_every_function_that_yields_floats_has_an_enclosure() -> None:
     comparisons = {"equal", "not_equal", "less", "less_or_equal", "greater", "greater_or_equal"}
-    integers = comparisons | {"argmax", "philox", "parameter_buffer", "parameter_layout"}
+    integers = comparisons | {"argmax", "parameter_buffer", "parameter_layout"}
     strict_only = {"batch_norm", "sgd", "adamw"}  # several results: AMB-LANG-174, AMB-LANG-175
     strict_only |= {"all_gather", "all_to_all", "reduce_scatter"}  # several results: one of each rank
+    strict_only |= {"uniform", "normal", "dropout"}  # random numbers, which have no meaning but their bits
     functions = {name.removeprefix("oracle.") for name in oracle.FUNCTIONS}
     assert bounds.ENCLOSED.keys() == functions - integers - strict_only
 
@@ -137,17 +125,16 @@ def test_other_functions_have_none(name: str) -> None:
         bounds.enclose(name, [], {})
 
 
-@pytest.mark.parametrize("known", [{"order": "kahan"}, {"tree": "fold"}, {"tree": "pairwise"}, {"tree": "ring(3)"}])
-def test_known_orders_lie_within_bounds_of_their_own(known: dict[str, str]) -> None:
+@pytest.mark.parametrize("tree", ["fold", "pairwise", "ring(3)"])
+def test_known_orders_lie_within_bounds_of_their_own(tree: str) -> None:
     x = counted("fp32", (6, 41), 9, (-12, 12))
-    limits = bounds.enclose("sum", [x], known, known_order=True)
-    result = values_of(oracle.FUNCTIONS["oracle.sum"](x, **known))
+    limits = bounds.sums(x, -1, tree)
+    result = values_of(oracle.sum_(x, tree=tree))
     assert all(limit is not None and limit.holds(value) for limit, value in zip(limits, result, strict=True))
-    anything = bounds.enclose("sum", [x], known)
     assert all(
         one is not None and other is not None and one.error < other.error
-        for one, other in zip(limits, anything, strict=True)
-        if known != {"tree": "fold"} and known != {"tree": "ring(3)"}
+        for one, other in zip(limits, bounds.sums(x, -1), strict=True)
+        if tree == "pairwise"
     )
 
 
@@ -260,7 +247,7 @@ def test_a_slope_of_another_sign_or_a_hundred_units_off_does_not() -> None:
 
 
 FOLDER = Path(oracle.__file__).parent
-FILES = sorted(FOLDER.rglob("*.py"))
+FILES = [*sorted(FOLDER.rglob("*.py")), Path(derivatives.__file__)]
 STANDARD = {
     "__future__",
     "collections.abc",
@@ -275,13 +262,15 @@ STANDARD = {
     "typing",
 }
 FROM_MATH = {"ceil", "isqrt", "prod"}
-INDEX_FUNCTIONS = {"arange", "broadcast_shapes", "broadcast_to", "moveaxis"}
+INDEX_FUNCTIONS = set("arange array broadcast_shapes broadcast_to concatenate frombuffer indices moveaxis".split())
+INDEX_FUNCTIONS |= {"ndindex", "where", "dtype", "int64", "ndarray", "void"}
+"""Functions that number elements, and move them as bytes."""
 INTEGER_FUNCTIONS = {"abs", "dtype", "int64", "maximum", "moveaxis", "ndarray", "unique", "where"}
 """Functions that exact sums consist of: their arrays hold integers only."""
 
 
 def name(path: Path) -> str:
-    return path.relative_to(FOLDER).with_suffix("").as_posix()
+    return path.relative_to(FOLDER).with_suffix("").as_posix() if path.is_relative_to(FOLDER) else path.stem
 
 
 @pytest.mark.parametrize("path", FILES, ids=name)
@@ -307,4 +296,4 @@ def test_imports_and_numpy(path: Path) -> None:
 
 
 def test_there_are_files_to_look_at() -> None:
-    assert {"bounds/__init__", "exact_sum", "exact"} <= {name(path) for path in FILES}
+    assert {"bounds/__init__", "derivatives", "exact", "exact_sum"} <= {name(path) for path in FILES}

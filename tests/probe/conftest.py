@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.arithmetic import Tree
+from tessera_conformance.oracle.trees import Tree
 from tessera_conformance.probe import Finding, Subject, probe
 from tessera_conformance.session import Session
 from tessera_conformance.transports.locate import DirectTransport

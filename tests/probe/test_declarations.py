@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from tessera_conformance.adapter import NotSupported
-from tessera_conformance.arithmetic import FOLD
 from tessera_conformance.cli import main
 from tessera_conformance.documents import NoDocument
 from tessera_conformance.operations.table_adapter import Declarations
+from tessera_conformance.oracle.trees import FOLD
 from tessera_conformance.probe import Finding, probe
 from tessera_conformance.probe.calls import Subject
 from tessera_conformance.probe.commands import ALGORITHMS, as_toml, orders

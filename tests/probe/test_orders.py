@@ -13,7 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tessera_conformance.arithmetic import FOLD, PAIRWISE, NodeArithmetic, Tree
+from tessera_conformance.arithmetic import NodeArithmetic
+from tessera_conformance.oracle.trees import FOLD, PAIRWISE, Tree
 from tessera_conformance.probe import Finding, Subject
 from tessera_conformance.probe.commands import drawing
 

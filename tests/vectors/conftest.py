@@ -14,7 +14,8 @@ from tessera_conformance.vectors.check import configure_vectors
 SOURCE = '''"""Sums of fp32."""
 
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.building import Topic, binary, tensor
+from tessera_conformance.vectors.building import Topic, tensor
+from tessera_conformance.chapters.ir.kit.questions import binary
 from tessera_conformance.vectors.building import counted
 
 topic = Topic(__doc__)

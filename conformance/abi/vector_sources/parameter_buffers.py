@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tessera_conformance.chapters.abi.kit.parameter_buffers import SAMPLE
-from tessera_conformance.vectors.building import Question, Topic, buffer
+from tessera_conformance.chapters.abi.kit.parameter_buffers import SAMPLE, buffer
+from tessera_conformance.vectors.building import Question, Topic
 
 topic = Topic(__doc__)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tessera_conformance.chapters.abi.kit.parameter_buffers import SAMPLE, signature
+from tessera_conformance.chapters.abi.kit.parameter_buffers import SAMPLE, layout, signature
 from tessera_conformance.oracle.parameter_buffers import SIZES
-from tessera_conformance.vectors.building import Question, Topic, layout
+from tessera_conformance.vectors.building import Question, Topic
 
 topic = Topic(__doc__)
 

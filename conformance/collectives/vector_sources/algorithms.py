@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tessera_conformance.vectors.building import Question, Topic, collective, counted
+from tessera_conformance.chapters.collectives.kit.questions import collective
+from tessera_conformance.vectors.building import Question, Topic, counted
 
 topic = Topic(__doc__)
 

@@ -4,18 +4,9 @@ from __future__ import annotations
 
 from math import inf, nan
 
+from tessera_conformance.chapters.collectives.kit.questions import all_reduce
 from tessera_conformance.oracle.exact import float_format
-from tessera_conformance.vectors.building import (
-    COMPLEX,
-    FLOATS,
-    INTEGERS,
-    Question,
-    Topic,
-    all_reduce,
-    complex_of,
-    counted,
-    tensor,
-)
+from tessera_conformance.vectors.building import COMPLEX, FLOATS, INTEGERS, Question, Topic, complex_of, counted, tensor
 
 topic = Topic(__doc__)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from math import inf, nan
 
+from tessera_conformance.chapters.collectives.kit.questions import collective
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.building import COMPLEX, Question, Topic, collective, complex_of, counted, tensor
+from tessera_conformance.vectors.building import COMPLEX, Question, Topic, complex_of, counted, tensor
 
 topic = Topic(__doc__)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from math import inf, nan
 
-from tessera_conformance.vectors.building import Question, Topic, codes, compress, counted, sparsify, tensor
+from tessera_conformance.chapters.collectives.kit.questions import compress, sparsify
+from tessera_conformance.vectors.building import Question, Topic, codes, counted, tensor
 
 topic = Topic(__doc__)
 

@@ -10,13 +10,14 @@ from operator import mul
 
 import pytest
 
+from tessera_conformance.arithmetic.nodes import NodeArithmetic
 from tessera_conformance.arithmetic.replay import matmul
-from tessera_conformance.arithmetic.tree import NodeArithmetic, Tree
 from tessera_conformance.chapters.ir.kit.kernel_texts import KernelText, buffer, fragment
 from tessera_conformance.chapters.ir.kit.level_programs import BOTH_VENDORS, WARPS, buffers_after, fails
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle.exact import ACCUMULATORS
+from tessera_conformance.oracle.trees import Tree
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 
 pytestmark = [feature("tile-ir-text"), clause("LANG-07.2-03")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tessera_conformance.vectors import building
+from tessera_conformance.chapters.ir.kit import questions
 from tessera_conformance.vectors.building import (
     FLOATS,
     Question,
@@ -24,40 +24,40 @@ TAILS = [-88.8, -103.3, -17.4, 17.4, -9.1, 9.1, -5.6, 5.6, -13.2, -709.5, -745.2
 @topic.vector("{dtype}/{activation}/edges", dtype=FLOATS, activation=ACTIVATIONS)
 def edges(dtype: str, activation: str) -> Question:
     """Zeros, subnormals, limits, infinities, NaN, and the tails, where one factor vanishes or overflows first."""
-    return building.activation(activation, joined(float_edges(dtype), nearest(dtype, *TAILS)))
+    return questions.activation(activation, joined(float_edges(dtype), nearest(dtype, *TAILS)))
 
 
 @topic.vector("{dtype}/{activation}/all", dtype=["fp8_e4m3", "fp8_e5m2", "fp16", "bf16"], activation=ACTIVATIONS)
 def every_value(dtype: str, activation: str) -> Question:
     """Every code of the type."""
-    return building.activation(activation, every_code(dtype))
+    return questions.activation(activation, every_code(dtype))
 
 
 @topic.vector("{dtype}/{activation}/counted", dtype=["fp16", "bf16", "fp32", "fp64"], activation=ACTIVATIONS)
 def counted_values(dtype: str, activation: str) -> Question:
     """Numbers of both signs with full significands."""
-    return building.activation(activation, counted(dtype, (256,), seed=211, exponents=(-8, 4)))
+    return questions.activation(activation, counted(dtype, (256,), seed=211, exponents=(-8, 4)))
 
 
 @topic.vector("{dtype}/gelu-tanh/edges", dtype=FLOATS)
 def tanh_form_edges(dtype: str) -> Question:
     """The tanh form of gelu at the edges of the type and in its tails."""
-    return building.activation("gelu", joined(float_edges(dtype), nearest(dtype, *TAILS)), "tanh")
+    return questions.activation("gelu", joined(float_edges(dtype), nearest(dtype, *TAILS)), "tanh")
 
 
 @topic.vector("{dtype}/gelu-tanh/counted", dtype=FLOATS)
 def tanh_form(dtype: str) -> Question:
     """The tanh form of gelu, which differs from the exact one in its third digit."""
-    return building.activation("gelu", counted(dtype, (256,), seed=212, exponents=(-6, 3)), "tanh")
+    return questions.activation("gelu", counted(dtype, (256,), seed=212, exponents=(-6, 3)), "tanh")
 
 
 @topic.vector("{dtype}/relu/edges", dtype=FLOATS)
 def rectified(dtype: str) -> Question:
     """The maximum of each edge value and +0: -0 becomes +0, NaN stays."""
-    return building.relu(float_edges(dtype))
+    return questions.relu(float_edges(dtype))
 
 
 @topic.vector("{dtype}/relu/edges", dtype=["int8", "int64"])
 def rectified_integers(dtype: str) -> Question:
     """The maximum of each edge value and 0."""
-    return building.relu(integer_edges(dtype))
+    return questions.relu(integer_edges(dtype))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import inf, nan
 
-from tessera_conformance.vectors import building
+from tessera_conformance.chapters.ir.kit import questions
 from tessera_conformance.vectors.building import COMPLEX, Question, Topic, complex_of, counted, tensor
 
 topic = Topic(__doc__)
@@ -19,7 +19,7 @@ topic = Topic(__doc__)
 def lengths(dtype: str, transform: str, n: str) -> Question:
     """Any length, prime ones too."""
     real, imaginary = (counted(COMPLEX[dtype], (2, int(n)), seed) for seed in (241, 242))
-    return building.fourier(transform, complex_of(dtype, real, imaginary))
+    return questions.fourier(transform, complex_of(dtype, real, imaginary))
 
 
 @topic.vector(
@@ -28,7 +28,7 @@ def lengths(dtype: str, transform: str, n: str) -> Question:
 def norms(dtype: str, transform: str, norm: str) -> Question:
     """The three ways to scale a transform of seven."""
     real, imaginary = (counted(COMPLEX[dtype], (7,), seed) for seed in (243, 244))
-    return building.fourier(transform, complex_of(dtype, real, imaginary), norm)
+    return questions.fourier(transform, complex_of(dtype, real, imaginary), norm)
 
 
 @topic.vector(
@@ -39,20 +39,20 @@ def norms(dtype: str, transform: str, norm: str) -> Question:
 )
 def floats(dtype: str, transform: str, n: str) -> Question:
     """A float is a complex number of imaginary part +0: complex128 of fp64, complex64 of others (AMB-LANG-116)."""
-    return building.fourier(transform, counted(dtype, (2, int(n)), 245))
+    return questions.fourier(transform, counted(dtype, (2, int(n)), 245))
 
 
 @topic.vector("{dtype}/fft/real-{norm}", dtype=["fp64", "fp32"], norm=["ortho", "backward", "forward"])
 def norms_of_floats(dtype: str, norm: str) -> Question:
     """The three ways to scale a transform of six floats."""
-    return building.fourier("fft", counted(dtype, (6,), 246), norm)
+    return questions.fourier("fft", counted(dtype, (6,), 246), norm)
 
 
 @topic.vector("{dtype}/fft/real-special", dtype=["fp64", "fp32", "bf16"])
 def special_floats(dtype: str) -> Question:
     """Rows of signed zeros, of one impulse, with an infinity and with a NaN."""
     rows = [[0, -0.0, 0, -0.0], [-0.0, -0.0, -0.0, -0.0], [0, 1, 0, 0], [1, inf, 2, 3], [nan, 1, 2, 3]]
-    return building.fourier("fft", tensor(dtype, rows))
+    return questions.fourier("fft", tensor(dtype, rows))
 
 
 @topic.vector("{dtype}/fft/special", dtype=list(COMPLEX))
@@ -61,4 +61,4 @@ def special(dtype: str) -> Question:
     part = COMPLEX[dtype]
     real = tensor(part, [[0, -0.0, 0, -0.0], [1, 0, 0, 0], [0, 1, 0, 0], [1, inf, 2, 3], [nan, 1, 2, 3]])
     imaginary = tensor(part, [[-0.0, -0.0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]])
-    return building.fourier("fft", complex_of(dtype, real, imaginary))
+    return questions.fourier("fft", complex_of(dtype, real, imaginary))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 from math import inf, nan
 
+from tessera_conformance.chapters.ir.kit import questions
 from tessera_conformance.oracle.exact import float_format
-from tessera_conformance.vectors import building
 from tessera_conformance.vectors.building import (
     FLOATS,
     Question,
@@ -114,22 +114,22 @@ HALFWAY: dict[str, str] = {
 some millions; and for exp such with subnormal results, within 2**-53. What is right to 2**-64 rounds some wrongly."""
 
 
-@topic.vector("{dtype}/{function}/edges", dtype=FLOATS, function=building.ELEMENTARY)
+@topic.vector("{dtype}/{function}/edges", dtype=FLOATS, function=questions.ELEMENTARY)
 def edges(dtype: str, function: str) -> Question:
     """Signed zeros, subnormals, the neighbours of one and of the limits, infinities, NaN, and what is special to it."""
-    return building.function(function, joined(float_edges(dtype), nearest(dtype, *THRESHOLDS[function])))
+    return questions.function(function, joined(float_edges(dtype), nearest(dtype, *THRESHOLDS[function])))
 
 
-@topic.vector("{dtype}/{function}/all", dtype=["fp8_e4m3", "fp8_e5m2", "fp16", "bf16"], function=building.ELEMENTARY)
+@topic.vector("{dtype}/{function}/all", dtype=["fp8_e4m3", "fp8_e5m2", "fp16", "bf16"], function=questions.ELEMENTARY)
 def every_value(dtype: str, function: str) -> Question:
     """Every code of the type."""
-    return building.function(function, every_code(dtype))
+    return questions.function(function, every_code(dtype))
 
 
-@topic.vector("{dtype}/{function}/counted", dtype=["fp16", "bf16", *WIDE], function=building.ELEMENTARY)
+@topic.vector("{dtype}/{function}/counted", dtype=["fp16", "bf16", *WIDE], function=questions.ELEMENTARY)
 def counted_values(dtype: str, function: str) -> Question:
     """Numbers of both signs between 2**-12 and 2**8 with full significands."""
-    return building.function(function, counted(dtype, (512,), seed=201, exponents=(-12, 7)))
+    return questions.function(function, counted(dtype, (512,), seed=201, exponents=(-12, 7)))
 
 
 @topic.vector(
@@ -138,20 +138,20 @@ def counted_values(dtype: str, function: str) -> Question:
 def far_values(dtype: str, function: str) -> Question:
     """Numbers from all over the range: subnormal results, arguments of many turns."""
     reach = 1000 if dtype == "fp64" else 120
-    return building.function(function, counted(dtype, (256,), seed=202, exponents=(-reach, reach)))
+    return questions.function(function, counted(dtype, (256,), seed=202, exponents=(-reach, reach)))
 
 
 @topic.vector("{dtype}/{function}/tiny", dtype=WIDE, function=["expm1", "log1p", "sin", "tan", "sinh", "tanh", "erf"])
 def tiny_values(dtype: str, function: str) -> Question:
     """Arguments so small that the result is the argument, or its neighbour, or 2/sqrt(pi) of it."""
     reach = -1020 if dtype == "fp64" else -120
-    return building.function(function, counted(dtype, (128,), seed=203, exponents=(reach, -13)))
+    return questions.function(function, counted(dtype, (128,), seed=203, exponents=(reach, -13)))
 
 
 @topic.vector("fp64/{function}/halfway", function=list(HALFWAY))
 def nearly_halfway(function: str) -> Question:
     """Arguments whose results lie next to the midpoint of two numbers, which tell what is correctly rounded."""
-    return building.function(function, tensor("fp64", [float.fromhex(word) for word in HALFWAY[function].split()]))
+    return questions.function(function, tensor("fp64", [float.fromhex(word) for word in HALFWAY[function].split()]))
 
 
 @topic.vector("{dtype}/pow/edges", dtype=FLOATS)
@@ -160,7 +160,7 @@ def power_edges(dtype: str) -> Question:
     infinities = [] if dtype == "fp8_e4m3" else [inf, -inf]
     finite = [0, -0.0, 1, -1, 2, -2, Fraction(1, 2), Fraction(-1, 2), 3, -3, Fraction(3, 2)]
     values = tensor(dtype, [*finite, *infinities, nan])
-    return building.power(*pairs(values, values))
+    return questions.power(*pairs(values, values))
 
 
 @topic.vector("{dtype}/pow/exact", dtype=FLOATS)
@@ -169,7 +169,7 @@ def exact_powers(dtype: str) -> Question:
     fine = [] if dtype == "fp8_e5m2" else [9, 13, Fraction(9, 4)]
     bases = [2, 3, 5, 7, 4, *fine, Fraction(3, 2), Fraction(5, 4), Fraction(1, 4), -3, -5]
     exponents = tensor(dtype, [2, 3, -1, Fraction(1, 2), Fraction(-1, 2), Fraction(3, 2)])
-    return building.power(*pairs(tensor(dtype, bases), exponents))
+    return questions.power(*pairs(tensor(dtype, bases), exponents))
 
 
 @topic.vector("{dtype}/pow/counted", dtype=FLOATS)
@@ -177,7 +177,7 @@ def counted_powers(dtype: str) -> Question:
     """Positive bases and exponents of both signs with full significands."""
     near, far = ((-3, 2), (-2, 2)) if dtype.startswith("fp8") else ((-6, 6), (-4, 4))
     bases = magnitudes(counted(dtype, (256,), seed=204, exponents=near))
-    return building.power(bases, counted(dtype, (256,), seed=205, exponents=far))
+    return questions.power(bases, counted(dtype, (256,), seed=205, exponents=far))
 
 
 @topic.vector("{dtype}/pow/halfway", dtype=["fp32", "fp64"])
@@ -186,7 +186,7 @@ def halfway_powers(dtype: str) -> Question:
     half = float_format(dtype).epsilon / 2
     powers = [(1 + 2 * half, n) for n in (0.5, 1.5, 2.5, -0.5, -1.5)] + [(1 - half, n) for n in (0.5, 1.5, -1, -3, -5)]
     powers += [(half - 1, n) for n in (-1, -3, -5)]
-    return building.power(tensor(dtype, [x for x, _ in powers]), tensor(dtype, [y for _, y in powers]))
+    return questions.power(tensor(dtype, [x for x, _ in powers]), tensor(dtype, [y for _, y in powers]))
 
 
 @topic.vector("{dtype}/pow/large-whole", dtype=["fp32", "fp64"])
@@ -194,4 +194,4 @@ def large_whole_powers(dtype: str) -> Question:
     """Negative bases to the largest odd number, its even neighbours and half of them: the last bit decides the sign."""
     last = int(2 / float_format(dtype).epsilon) - 1
     exponents = tensor(dtype, [*(side * n for n in (last, last - 1, last + 1, last // 2 + 2) for side in (1, -1))])
-    return building.power(*pairs(tensor(dtype, [-1, -2, -0.0, -inf]), exponents))
+    return questions.power(*pairs(tensor(dtype, [-1, -2, -0.0, -inf]), exponents))

@@ -7,10 +7,9 @@ for themselves, and lanes that take every so many elements.
 from __future__ import annotations
 
 from tessera_conformance import oracle
-from tessera_conformance.oracle.reductions import Tree
+from tessera_conformance.chapters.ir.kit import questions
+from tessera_conformance.oracle.trees import Order
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors import building
-from tessera_conformance.vectors import building as compound
 from tessera_conformance.vectors.building import Question, Topic, complex_of, counted, require_different, tensor
 
 topic = Topic(__doc__)
@@ -22,22 +21,22 @@ SPREAD = (-8, 8)
 LONG = ["67", "129", "257", "300"]
 
 
-def blocks(size: int, count: int) -> Tree:
+def blocks(size: int, count: int) -> Order:
     """A left fold of left folds over `size` leaves each, from the start value."""
-    total: Tree = "c"
+    total: Order = "c"
     for first in range(0, count, size):
-        inner: Tree = first
+        inner: Order = first
         for leaf in range(first + 1, min(first + size, count)):
             inner = [inner, leaf]
         total = [total, inner]
     return total
 
 
-def lanes(width: int, count: int) -> Tree:
+def lanes(width: int, count: int) -> Order:
     """Lane i adds every width-th element from i on; then the lanes in adjacent pairs."""
-    row: list[Tree] = []
+    row: list[Order] = []
     for lane in range(min(width, count)):
-        total: Tree = lane
+        total: Order = lane
         for leaf in range(lane + width, count, width):
             total = [total, leaf]
         row.append(total)
@@ -56,7 +55,7 @@ def products(dtype: str, k: str) -> Question:
     found = [oracle.matmul(a, b, out=out)]
     found += [oracle.matmul(a, b, out=out, tree=blocks(size, count)) for size in (32, 64, 128, 256) if size < count - 1]
     require_different(found, "one left fold, and blocks of each size")
-    return building.matmul(a, b, out)
+    return questions.matmul(a, b, out)
 
 
 @topic.vector(
@@ -70,7 +69,7 @@ def sums(dtype: str, reduction: str, n: str) -> Question:
         found = [oracle.sum_(x, axis=1)]
         found += [oracle.sum_(x, axis=1, tree=lanes(width, count)) for width in (32, 64, 128, 256) if width < count]
         require_different(found, "adjacent pairs, and lanes of each width")
-    return building.reduction(reduction, x, 1)
+    return questions.reduction(reduction, x, 1)
 
 
 @topic.vector("{dtype}/{reduction}/n-{n}", "LANG-10-06", dtype=["fp32"], reduction=["sum", "mean"], n=["1000", "4097"])
@@ -81,7 +80,7 @@ def longer_sums(dtype: str, reduction: str, n: str) -> Question:
     found = [oracle.sum_(x, axis=1)]
     found += [oracle.sum_(x, axis=1, tree=lanes(width, count)) for width in (32, 256, 512)]
     require_different(found, "adjacent pairs, and lanes of each width")
-    return building.reduction(reduction, x, 1)
+    return questions.reduction(reduction, x, 1)
 
 
 @topic.vector("fp32/matmul/k-{k}", "LANG-10-06", "LANG-10-01", k=["700", "1025"])
@@ -92,7 +91,7 @@ def longer_products(k: str) -> Question:
     found = [oracle.matmul(a, b)]
     found += [oracle.matmul(a, b, tree=blocks(size, count)) for size in (256, 512, (count + 1) // 2)]
     require_different(found, "one left fold, and blocks of each size")
-    return building.matmul(a, b)
+    return questions.matmul(a, b)
 
 
 @topic.vector(
@@ -105,31 +104,31 @@ def farther_extremes(dtype: str, reduction: str, n: str) -> Question:
     for row, places in enumerate([[last], [511, 512, last], [last - 1, last]]):
         for place in places:
             rows[row][place] = -3 if reduction == "min" else 3
-    return building.reduction(reduction, tensor(dtype, rows), 1)
+    return questions.reduction(reduction, tensor(dtype, rows), 1)
 
 
 @topic.vector("fp32/softmax/n-{n}", "LANG-15-08", "LANG-15-09", n=["1000"])
 def longer_softmax(n: str) -> Question:
     """A row past every block."""
-    return building.softmax(counted("fp32", (2, int(n)), 499, (-3, 2)))
+    return questions.softmax(counted("fp32", (2, int(n)), 499, (-3, 2)))
 
 
 @topic.vector("{dtype}/sum/along-axis-0-n-{n}", "LANG-10-06", dtype=WIDE, n=["129", "300"])
 def columns(dtype: str, n: str) -> Question:
     """The elements of a sum stand a row apart."""
-    return building.reduction("sum", counted(dtype, (int(n), 4), 484, SPREAD), 0)
+    return questions.reduction("sum", counted(dtype, (int(n), 4), 484, SPREAD), 0)
 
 
 @topic.vector("{dtype}/prod/n-{n}", dtype=WIDE, n=["67", "257"])
 def factors(dtype: str, n: str) -> Question:
     """Factors from 1/2 to 2, rounded at every node."""
-    return building.reduction("prod", counted(dtype, (4, int(n)), 485, (-1, 0)), 1)
+    return questions.reduction("prod", counted(dtype, (4, int(n)), 485, (-1, 0)), 1)
 
 
 @topic.vector("{dtype}/logsumexp/n-{n}", dtype=WIDE, n=["129", "300"])
 def log_sum_exp(dtype: str, n: str) -> Question:
     """Exponentials of numbers around zero, all of which count."""
-    return building.reduction("logsumexp", counted(dtype, (4, int(n)), 486, (-3, 2)), 1)
+    return questions.reduction("logsumexp", counted(dtype, (4, int(n)), 486, (-3, 2)), 1)
 
 
 @topic.vector(
@@ -142,20 +141,20 @@ def extremes(dtype: str, reduction: str, n: str) -> Question:
     for row, places in enumerate([[last], [40, 100, last], [100, last], [64, 65]]):
         for place in places:
             rows[row][place] = -3 if reduction == "min" else 3
-    return building.reduction(reduction, tensor(dtype, rows), 1)
+    return questions.reduction(reduction, tensor(dtype, rows), 1)
 
 
 @topic.vector("{dtype}/softmax/n-{n}", "LANG-15-08", "LANG-15-09", dtype=["bf16", *WIDE], n=["67", "129", "257"])
 def softmax(dtype: str, n: str) -> Question:
     """The sum of a long row is one tree, its maximum that of the whole row."""
-    return building.softmax(counted(dtype, (3, int(n)), 487, (-3, 2)))
+    return questions.softmax(counted(dtype, (3, int(n)), 487, (-3, 2)))
 
 
 @topic.vector("{dtype}/{norm}/n-{n}", dtype=WIDE, norm=["layer_norm", "rms_norm"], n=["67", "257"])
 def norms(dtype: str, norm: str, n: str) -> Question:
     """Means over a long row."""
     x, gamma, beta = (counted(dtype, shape, seed) for shape, seed in _norm_operands(int(n)))
-    return compound.rms_norm(x, gamma) if norm == "rms_norm" else compound.layer_norm(x, gamma, beta)
+    return questions.rms_norm(x, gamma) if norm == "rms_norm" else questions.layer_norm(x, gamma, beta)
 
 
 def _norm_operands(n: int) -> list[tuple[tuple[int, ...], int]]:
@@ -166,11 +165,11 @@ def _norm_operands(n: int) -> list[tuple[tuple[int, ...], int]]:
 def attention(dtype: str, length: str) -> Question:
     """Three queries and many keys: their weights are one softmax, whatever the block."""
     q, k, v = (counted(dtype, (rows, 4), seed) for rows, seed in ((3, 491), (int(length), 492), (int(length), 493)))
-    return compound.flash_attention(q, k, v)
+    return questions.flash_attention(q, k, v)
 
 
 @topic.vector("complex64/fft/n-{n}", dtype=["complex64"], n=["67"])
 def transforms(dtype: str, n: str) -> Question:
     """A prime length, whose products are added along the tree of sums."""
     x: Tensor = complex_of(dtype, *(counted("fp32", (1, int(n)), seed) for seed in (494, 495)))
-    return building.fourier("fft", x)
+    return questions.fourier("fft", x)

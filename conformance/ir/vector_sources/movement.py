@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from tessera_conformance import oracle
+from tessera_conformance.chapters.ir.kit.questions import moved
 from tessera_conformance.oracle.exact import float_format
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import (
@@ -16,7 +17,6 @@ from tessera_conformance.vectors.building import (
     codes,
     counted,
     every_element,
-    moved,
     require_different,
     tensor,
 )

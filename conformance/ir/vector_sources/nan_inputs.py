@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from math import inf
 
+from tessera_conformance.chapters.ir.kit import questions
+from tessera_conformance.chapters.ir.kit.questions import moved
 from tessera_conformance.oracle.exact import float_format
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors import building
-from tessera_conformance.vectors.building import FLOATS, Question, Topic, codes, joined, moved, pairs, tensor
+from tessera_conformance.vectors.building import FLOATS, Question, Topic, codes, joined, pairs, tensor
 
 topic = Topic(__doc__)
 
@@ -37,20 +38,20 @@ def among_numbers(dtype: str) -> Tensor:
 @topic.vector("{source}-to-{target}", source=SOURCES, target=FLOATS)
 def between_floats(source: str, target: str) -> Question:
     """NaN stays NaN: no infinity, zero or largest number comes of what is left of a fraction."""
-    return building.cast(among_numbers(source), target)
+    return questions.cast(among_numbers(source), target)
 
 
 @topic.vector("{source}-to-bool", source=SOURCES)
 def to_bool(source: str) -> Question:
     """Every NaN is true."""
-    return building.cast(among_numbers(source), "bool")
+    return questions.cast(among_numbers(source), "bool")
 
 
-@topic.vector("{dtype}/{operator}", dtype=WIDE, operator=[*building.COMPARISONS, *building.ARITHMETIC])
+@topic.vector("{dtype}/{operator}", dtype=WIDE, operator=[*questions.COMPARISONS, *questions.ARITHMETIC])
 def operators(dtype: str, operator: str) -> Question:
     """A NaN of any code, on either side, equals nothing, not even itself, has no order, and makes results NaN."""
     values = joined(nans(dtype), tensor(dtype, [0, -1, inf, -inf]))
-    return building.binary(operator, *pairs(values, values))
+    return questions.binary(operator, *pairs(values, values))
 
 
 @topic.vector("{dtype}/{extreme}", dtype=WIDE, extreme=["maximum", "minimum"])
@@ -65,7 +66,7 @@ def rows(dtype: str, reduction: str) -> Question:
     """A NaN of any code in the middle of a row."""
     one, two = tensor(dtype, [1, -inf]).words().tolist()
     words = [word for nan in nans(dtype).words().tolist() for word in (one, nan, two)]
-    return building.reduction(reduction, codes(dtype, (12, 3), words), 1)
+    return questions.reduction(reduction, codes(dtype, (12, 3), words), 1)
 
 
 @topic.vector("{dtype}/softmax/rows", dtype=WIDE)
@@ -73,10 +74,10 @@ def softmax(dtype: str) -> Question:
     """A NaN of any code spoils its row."""
     one = tensor(dtype, [1]).words().tolist()
     words = [word for nan in nans(dtype).words().tolist() for word in (*one, nan)]
-    return building.softmax(codes(dtype, (12, 2), words))
+    return questions.softmax(codes(dtype, (12, 2), words))
 
 
 @topic.vector("{dtype}/relu", dtype=WIDE)
 def relu(dtype: str) -> Question:
     """NaN stays, negative or not."""
-    return building.relu(among_numbers(dtype))
+    return questions.relu(among_numbers(dtype))

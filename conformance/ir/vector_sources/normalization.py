@@ -5,10 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 from math import inf, nan
 
+from tessera_conformance.chapters.ir.kit import questions
 from tessera_conformance.oracle.exact import float_format
 from tessera_conformance.oracle.reductions import mean
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors import building
 from tessera_conformance.vectors.building import FLOATS, Question, Topic, counted, require_different, tensor
 
 topic = Topic(__doc__)
@@ -24,8 +24,8 @@ def normed(norm: str, x: Tensor, axis: int | None = None, **settings: float) -> 
     vectors = [counted(x.dtype, (extent,), seed) for seed in (402, 403)]
     along = {} if axis is None else {"axis": axis}
     if norm == "rms_norm":
-        return building.rms_norm(x, vectors[0], **along, **settings)
-    return building.layer_norm(x, *vectors, **along, **settings)
+        return questions.rms_norm(x, vectors[0], **along, **settings)
+    return questions.layer_norm(x, *vectors, **along, **settings)
 
 
 @topic.vector("{dtype}/{norm}/small", dtype=FLOATS, norm=NORMS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import inf, nan
 
+from tessera_conformance.chapters.ir.kit.questions import moved
 from tessera_conformance.oracle.exact import float_format
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import (
@@ -17,7 +18,6 @@ from tessera_conformance.vectors.building import (
     every_element,
     float_edges,
     integer_edges,
-    moved,
     pairs,
     tensor,
 )

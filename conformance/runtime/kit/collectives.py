@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.arithmetic import Tree
 from tessera_conformance.arithmetic import canonical as arithmetic_of
 from tessera_conformance.check import Check, first_difference
 from tessera_conformance.oracle import bounds
 from tessera_conformance.oracle.collectives import all_reduce
+from tessera_conformance.oracle.trees import Tree
 from tessera_conformance.protocol import Observation, Returned
 from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor

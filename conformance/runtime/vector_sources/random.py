@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from typing import Any
 
 from tessera_conformance.oracle.compositions import word
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.building import FLOATS, Question, Topic, counted, float_edges, operation
+from tessera_conformance.vectors.building import FLOATS, Question, Topic, counted, float_edges
+from tessera_conformance.vectors.files import Call, Check
 
 topic = Topic(__doc__)
 
 LARGE = (1 << 64) - 1
 
 
+CLAUSES = ("RT-04.7-04", "RT-11-03", "RT-11-04")
+FEATURES = ("operation-access", "descriptor-access", "philox", "random-numbers")
+
+
+def operation(name: str, inputs: Sequence[Tensor], attributes: Mapping[str, Any]) -> Question:
+    """`numerics.evaluate` (AMB-RT-73); the oracle function of that name takes the same attributes."""
+    call = Call("numerics.evaluate", {"operation": name, "inputs": list(inputs), "attributes": dict(attributes)})
+    check = Check(f"oracle.{name}", tuple(map(str, range(len(inputs)))), dict(attributes))
+    return Question(call, check, CLAUSES, FEATURES)
+
+
 def drawn(distribution: str, dtype: str, seed: int, stream: int, shape: list[int], offset: int = 0) -> Question:
     """Numbers of a distribution."""
     attributes = {"dtype": dtype, "shape": shape, "seed": seed, "stream": stream, "offset": offset}
-    clauses = ("RT-04.7-04", "RT-11-03", "RT-11-04")
-    return operation(distribution, [], attributes, *clauses, features=("descriptor-access", "philox", "random-numbers"))
+    return operation(distribution, [], attributes)
 
 
 def dropped(x: Tensor, rate: float) -> Question:
     """Dropout of a tensor that begins at element 3 of its stream."""
-    attributes = {"rate": rate, "seed": 11, "stream": 2, "offset": 3}
-    clauses = ("RT-04.7-04", "RT-11-03", "RT-11-04")
-    features = ("descriptor-access", "philox", "random-numbers")
-    return operation("dropout", [x], attributes, *clauses, features=features)
+    return operation("dropout", [x], {"rate": rate, "seed": 11, "stream": 2, "offset": 3})
 
 
 @topic.vector("{dtype}/{distribution}/first", dtype=FLOATS, distribution=["uniform", "normal"])

@@ -9,11 +9,11 @@ from fractions import Fraction
 from functools import reduce
 from typing import Any, TypeAlias
 
+import gmpy2
 import numpy as np
 
-from tessera_conformance.arithmetic.tree import START, NodeArithmetic, Tree
+from tessera_conformance.arithmetic.nodes import NodeArithmetic
 from tessera_conformance.oracle.exact import (
-    FORMATS,
     INFINITY,
     NAN,
     NEGATIVE_INFINITY,
@@ -22,15 +22,15 @@ from tessera_conformance.oracle.exact import (
     float_format,
     value_of,
 )
+from tessera_conformance.oracle.trees import START, Tree
 from tessera_conformance.tensors import Tensor
 
 # The same sums on whole numpy arrays, for the arithmetics that numpy computes exactly or can be made to.
 #
 # Only IEEE-exact operations are used: + - * on float64 and float32, casts between them, comparisons and bit
 # operations. A fused sum for fp32 is computed in float64 and rounded to odd there, which a second rounding cannot
-# spoil (Boldo and Melquiond, Emulation of a FMA and correctly rounded sums, 2008); for fp64 the same with pairs of
-# float64, and numbers near the ends of the exponent range go to the exact path. Tests hold all of it against
-# `exact_sums`.
+# spoil (Boldo and Melquiond, Emulation of a FMA and correctly rounded sums, 2008); for fp64 MPFR computes it. Tests
+# hold all of it against the exact path.
 
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -198,29 +198,16 @@ class _Fp64Nodes(_Nodes):
         return self.flushed(np.asarray(left, np.float64) + np.asarray(right, np.float64))
 
     def fused(self, product: PendingArray, addend: Array) -> Array:
-        left, right, third = np.broadcast_arrays(product.left, product.right, np.asarray(addend, np.float64))
-        if left.dtype == right.dtype == np.float32:
-            return self.flushed(left.astype(np.float64) * right.astype(np.float64) + third)
-        return self.flushed(_fused64(np.asarray(left, np.float64), np.asarray(right, np.float64), third))
+        left, right = np.asarray(product.left, np.float64), np.asarray(product.right, np.float64)
+        if product.left.dtype == product.right.dtype == np.float32:
+            return self.flushed(left * right + addend)
+        return self.flushed(np.asarray(_fused64(left, right, addend), np.float64))
 
 
 def _two_sum(x: Array, y: Array) -> tuple[Array, Array]:
     total = x + y
     part = total - x
     return total, (x - (total - part)) + (y - part)
-
-
-def _two_product(x: Array, y: Array) -> tuple[Array, Array]:
-    x_high, x_low = _split(x)
-    y_high, y_low = _split(y)
-    product = x * y
-    return product, ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
-
-
-def _split(x: Array) -> tuple[Array, Array]:
-    scaled = x * 134217729.0  # 2^27 + 1
-    high = scaled - (scaled - x)
-    return high, x - high
 
 
 def _odd_sum(x: Array, y: Array) -> Array:
@@ -232,38 +219,9 @@ def _odd_sum(x: Array, y: Array) -> Array:
     return np.where(moves, word + step, word).view(np.float64).reshape(np.shape(total))
 
 
-def _fused64(left: Array, right: Array, third: Array) -> Array:
-    high, low = _two_product(left, right)
-    sum_high, sum_low = _two_sum(third, low)
-    head, tail = _two_sum(high, sum_high)
-    result = np.array(head + _odd_sum(tail, sum_low), np.float64, ndmin=1)
-    ends = np.atleast_1d(~(_comfortable(left, right, third)))
-    for place in np.argwhere(ends):
-        where = tuple(place)
-        result[where] = _exactly_fused(*(float(np.atleast_1d(part)[where]) for part in (left, right, third)))
-    return result.reshape(np.shape(third))
-
-
-def _comfortable(left: Array, right: Array, third: Array) -> Array:
-    """Return a mask of elements where no step overflows, loses a subnormal bit, or gives a zero of the wrong sign."""
-    sizes = [np.abs(left), np.abs(right), np.abs(left * right)]
-    inside = [(size > 2.0**-480) & (size < 2.0**480) for size in sizes]
-    addend = (third == 0) | ((np.abs(third) > 2.0**-480) & (np.abs(third) < 2.0**480))
-    cancels = left * right + third == 0
-    return np.asarray(inside[0] & inside[1] & inside[2] & addend & ~cancels)
-
-
-def _exactly_fused(left: float, right: float, third: float) -> float:
-    if np.isinf(third) and np.isfinite(left) and np.isfinite(right):
-        return third  # the product is finite, however far beyond the range of float64
-    if not all(np.isfinite([left, right, third])):
-        return float(np.float64(left) * np.float64(right) + np.float64(third))
-    number = Fraction(left) * Fraction(right) + Fraction(third)
-    if number == 0:
-        return float(np.float64(left) * np.float64(right) + np.float64(third)) if left * right == 0 else 0.0
-    format_ = FORMATS["fp64"]
-    code = format_.encode(number)
-    return float(np.array([code], np.uint64).view(np.float64)[0])
+_IEEE_DOUBLE = gmpy2.ieee(64)
+_fused64 = np.frompyfunc(lambda x, y, z: float(_IEEE_DOUBLE.fma(x, y, z)), 3, 1)
+"""x * y + z of float64 numbers, rounded once by MPFR."""
 
 
 # Tensors as numpy arrays that hold the same numbers, and back with one rounding.

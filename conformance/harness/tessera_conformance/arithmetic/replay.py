@@ -21,7 +21,7 @@ from tessera_conformance.arithmetic.fast_sums import (
     flushed_operands,
     tf32_operands,
 )
-from tessera_conformance.arithmetic.tree import START, NodeArithmetic, Rounding, Tree
+from tessera_conformance.arithmetic.nodes import NodeArithmetic, Rounding
 from tessera_conformance.oracle.exact import (
     FORMATS,
     NAN,
@@ -42,6 +42,7 @@ from tessera_conformance.oracle.exact import (
     values_of,
     zero,
 )
+from tessera_conformance.oracle.trees import START, Tree
 from tessera_conformance.tensors import Tensor
 
 # `reduce` and `product` compute one sum on exact values; `sum`, `matmul`, `inner` and `all_reduce` whole tensors.

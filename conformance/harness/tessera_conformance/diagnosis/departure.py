@@ -10,8 +10,8 @@ from fractions import Fraction
 from functools import lru_cache, reduce
 from typing import Any, Protocol, TypeAlias
 
+from tessera_conformance.arithmetic.nodes import Rounding
 from tessera_conformance.arithmetic.replay import flushed, rounded
-from tessera_conformance.arithmetic.tree import Rounding
 from tessera_conformance.oracle import exact
 from tessera_conformance.oracle.elementwise import evaluate
 from tessera_conformance.oracle.exact import (

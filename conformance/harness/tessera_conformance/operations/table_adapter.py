@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from tessera_conformance.adapter import NotSupported, Refusal
-from tessera_conformance.arithmetic import ModelError, NodeArithmetic, Tree, TreeError, canonical
+from tessera_conformance.arithmetic import ModelError, NodeArithmetic, canonical
 from tessera_conformance.documents import NoDocument
 from tessera_conformance.operations import DTYPES, OPERATIONS, Operation, nearest
+from tessera_conformance.oracle.trees import Tree, TreeError
 from tessera_conformance.schemas import read_valid
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 

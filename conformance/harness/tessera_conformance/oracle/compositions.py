@@ -32,7 +32,8 @@ from tessera_conformance.oracle.exact import (
     values_of,
 )
 from tessera_conformance.oracle.movement import transpose
-from tessera_conformance.oracle.reductions import Node, grown, matmul, pairwise_sum, reduced, softmax
+from tessera_conformance.oracle.reductions import matmul, pairwise_sum, softmax
+from tessera_conformance.oracle.trees import PAIRWISE, Tree
 from tessera_conformance.tensors import Tensor
 
 # Short programs of several operators, each operator rounding for itself, and attention as one operation.
@@ -320,20 +321,19 @@ def _transform(x: Tensor, norm: str, *, inverse: bool) -> Tensor:
     field = ComplexField(format_)
     factor = scale_factor(n, norm, inverse, format_)
     roots = [root(m, n, inverse, format_) for m in range(n)]
-    node = grown("pairwise", n, start=False)
+    tree = PAIRWISE.over(n)
     elements = elements_of(x)
     results: list[Complex] = []
     for places in rows:
         row = [elements[place] for place in places]
-        sums = [_frequency(row, roots, k, node, field) for k in range(n)]
+        sums = [_frequency(row, roots, k, tree, field) for k in range(n)]
         results.extend(sums if factor is None else [_scaled(value, factor, format_) for value in sums])
     return tensor_from(x.dtype, x.shape, results)
 
 
-def _frequency(row: list[Complex], roots: list[Complex], k: int, node: Node, field: ComplexField) -> Complex:
+def _frequency(row: list[Complex], roots: list[Complex], k: int, tree: Tree, field: ComplexField) -> Complex:
     n = len(row)
-    total: Complex = reduced(node, lambda j: field.multiply(row[j], roots[j * k % n]), (ZERO, ZERO), field.total)
-    return total
+    return tree.folded(lambda j: field.multiply(row[j], roots[j * k % n]), field.total)
 
 
 def _scaled(element: Complex, factor: Value, format_: FloatFormat) -> Complex:
@@ -373,13 +373,6 @@ def word(seed: int, stream: int, index: int) -> int:
     block, place = divmod(index, 4)
     counter = (block & WORD, block >> 32, stream & WORD, stream >> 32)
     return philox4x32(counter, (seed & WORD, seed >> 32))[place]
-
-
-def philox(*, seed: int, stream: int = 0, shape: tuple[int, ...] | list[int], offset: int = 0) -> Tensor:
-    """The words themselves, as the bits of int32."""
-    _check(seed, stream, offset)
-    words = [word(seed, stream, offset + place) for place in range(prod(shape))]
-    return Tensor.from_words("int32", shape, words)
 
 
 def uniform(

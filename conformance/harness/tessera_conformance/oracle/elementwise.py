@@ -20,14 +20,11 @@ from tessera_conformance.oracle.exact import (
     NEGATIVE_ZERO,
     ZERO,
     BadArgument,
-    Complex,
-    ComplexField,
     FloatFormat,
     IntegerFormat,
     Special,
     Value,
     accumulator_format,
-    component_format,
     elements_of,
     finite,
     float_format,
@@ -35,7 +32,6 @@ from tessera_conformance.oracle.exact import (
     is_infinite,
     is_negative,
     is_zero,
-    tensor_from,
     tensor_of,
     values_of,
     zero,
@@ -310,29 +306,21 @@ def _elementwise(function: _Function, x: Tensor) -> Tensor:
 
 def add(a: Tensor, b: Tensor) -> Tensor:
     """a + b (LANG-02.3-61)."""
-    if a.dtype in COMPONENTS:
-        return _complex(lambda field, x, y: field.total([x, y]), a, b)
     return _arithmetic(exact.add, a, b)
 
 
 def subtract(a: Tensor, b: Tensor) -> Tensor:
     """a - b (LANG-02.3-62)."""
-    if a.dtype in COMPONENTS:
-        return _complex(lambda field, x, y: field.total([x, field.negate(y)]), a, b)
     return _arithmetic(exact.subtract, a, b)
 
 
 def multiply(a: Tensor, b: Tensor) -> Tensor:
-    """a * b (LANG-02.3-63); complex numbers as (ac - bd, ad + bc), every step rounded."""
-    if a.dtype in COMPONENTS:
-        return _complex(lambda field, x, y: field.multiply(x, y), a, b)
+    """a * b (LANG-02.3-63)."""
     return _arithmetic(exact.multiply, a, b)
 
 
 def divide(a: Tensor, b: Tensor) -> Tensor:
     """a / b (LANG-02.3-64); an integer divided by zero is an error, not a value."""
-    if a.dtype in COMPONENTS:
-        raise BadArgument("dtype", a.dtype, "a real dtype: the reference arithmetic does not divide complex numbers")
     return _arithmetic(_truncated if isinstance(FORMATS[a.dtype], IntegerFormat) else exact.divide, a, b)
 
 
@@ -345,12 +333,6 @@ def negate(a: Tensor) -> Tensor:
 def _arithmetic(function: Callable[[Value, Value], Value], a: Tensor, b: Tensor) -> Tensor:
     shape, pairs = paired(a, b)
     return tensor_of(a.dtype, shape, [function(x, y) for x, y in pairs])
-
-
-def _complex(function: Callable[[ComplexField, Complex, Complex], Complex], a: Tensor, b: Tensor) -> Tensor:
-    shape, pairs = paired(a, b)
-    field = ComplexField(component_format(a.dtype))
-    return tensor_from(a.dtype, shape, [function(field, x, y) for x, y in pairs])
 
 
 def _comparison(orders: Collection[int | None], a: Tensor, b: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from enum import Enum
 from fractions import Fraction
 from functools import cached_property, reduce
 from math import prod
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -186,37 +186,6 @@ def value_of(number: float) -> Value:
 
 
 Complex: TypeAlias = tuple[Value, Value]
-E = TypeVar("E")
-
-
-class Field(Protocol[E]):
-    """Numbers of one kind, rounded to one format."""
-
-    @property
-    def zero(self) -> E:
-        """+0."""
-
-    @property
-    def one(self) -> E:
-        """1."""
-
-    def round(self, x: E) -> E:
-        """Rounded."""
-
-    def total(self, terms: Sequence[E]) -> E:
-        """The exact sum, rounded once."""
-
-    def negate(self, x: E) -> E:
-        """-x."""
-
-    def multiply(self, x: E, y: E) -> E:
-        """The product as the reference arithmetic rounds it."""
-
-    def divide(self, x: E, divisor: Value) -> E:
-        """Divided by a real number and rounded."""
-
-    def is_finite(self, x: E) -> bool:
-        """True if no part is infinite or NaN."""
 
 
 @dataclass(frozen=True)
@@ -294,7 +263,10 @@ class ComplexField:
         return self.part.is_finite(x[0]) and self.part.is_finite(x[1])
 
 
-def accumulating(dtype: str, accumulator: str | None = None) -> Field[Any]:
+Field: TypeAlias = RealField | ComplexField
+
+
+def accumulating(dtype: str, accumulator: str | None = None) -> Field:
     """The numbers that operands of a dtype are accumulated in, by default those of the reference arithmetic.
 
     Raises `BadArgument`: the dtype has no accumulator.

@@ -1,7 +1,7 @@
 """Data movement: transposes, slices, padding, gathers, selection.
 
-The operations of section 2 that move elements (AMB-LANG-106, AMB-LANG-165). A moved element is copied byte for byte;
-only operations that compare or add decode values.
+The operations of section 2 that move elements (AMB-LANG-106, AMB-LANG-165). A moved element is copied byte for byte, by
+numpy; only operations that compare or add decode values.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import reduce
-from itertools import product
 from math import prod
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from tessera_conformance.oracle import exact
 from tessera_conformance.oracle.exact import (
@@ -26,9 +27,10 @@ from tessera_conformance.oracle.exact import (
 )
 from tessera_conformance.tensors import Tensor, shape_of
 
-Index: TypeAlias = tuple[int, ...]
 Number: TypeAlias = int | float | str
 """A number of an attribute, as it is, or as the decimal text of a literal."""
+Elements: TypeAlias = np.ndarray[Any, np.dtype[np.void]]
+"""The elements of a tensor as bytes, for which numpy has no arithmetic."""
 
 
 # Elements moved
@@ -36,57 +38,34 @@ Number: TypeAlias = int | float | str
 
 def transpose(a: Tensor, *, perm: Sequence[int] | None = None) -> Tensor:
     """Axis k of the result is axis perm[k] of the operand; without `perm` the axes are reversed."""
-    axes = list(reversed(range(len(a.shape)))) if perm is None else list(perm)
-    shape = tuple(a.shape[axis] for axis in axes)
-    return _drawn(a, shape, lambda index: tuple(index[axes.index(axis)] for axis in range(len(axes))))
+    return _tensor(a.dtype, _elements(a).transpose(perm))
 
 
 def reshape(x: Tensor, *, shape: Sequence[int]) -> Tensor:
     """The elements in row-major order; an extent of -1 follows from the others."""
-    size = prod(extent for extent in shape if extent != -1)
-    whole = tuple(x.size // size if extent == -1 else extent for extent in shape)
-    return Tensor(x.dtype, whole, x.data)
+    return _tensor(x.dtype, _elements(x).reshape(shape))
 
 
 def broadcast(x: Tensor, *, shape: Sequence[int]) -> Tensor:
     """New axes in front, and every axis of extent 1 as often as is requested.
 
-    Raises `BadArgument`: an axis has another extent, and that is not 1.
+    Raises `ValueError`: an axis has another extent, and that is not 1.
     """
-    missing = len(shape) - len(x.shape)
-    if missing < 0 or any(have not in (1, want) for have, want in zip(x.shape, shape[missing:], strict=True)):
-        raise BadArgument("shape", list(shape), f"one that {list(x.shape)} broadcasts to")
-
-    def origin(index: Index) -> Index:
-        return tuple(0 if have == 1 else at for have, at in zip(x.shape, index[missing:], strict=True))
-
-    return _drawn(x, tuple(shape), origin)
+    return _tensor(x.dtype, np.broadcast_to(_elements(x), shape))
 
 
 def slice_(x: Tensor, *, starts: Sequence[int], stops: Sequence[int], steps: Sequence[int] | None = None) -> Tensor:
     """x[start:stop:step] in each dimension, the stop excluded; dimensions without a start are taken whole."""
-    bounds_of = zip(starts, stops, steps or [1] * len(starts), strict=True)
-    ranges = [range(*bounds) for bounds in bounds_of] + [range(extent) for extent in x.shape[len(starts) :]]
-    if any(
-        position not in range(extent)
-        for positions, extent in zip(ranges, x.shape, strict=True)
-        for position in positions
-    ):
-        raise BadArgument("starts", list(starts), f"positions of {list(x.shape)}")
-    shape = tuple(map(len, ranges))
-    return _drawn(x, shape, lambda index: tuple(positions[at] for positions, at in zip(ranges, index, strict=True)))
+    elements = _elements(x)
+    for axis, bounds in enumerate(zip(starts, stops, steps or [1] * len(starts), strict=True)):
+        elements = elements.take(_positions(list(range(*bounds)), x.shape[axis]), axis)
+    return _tensor(x.dtype, elements)
 
 
 def gather(x: Tensor, indices: Tensor, *, axis: int) -> Tensor:
     """result[a, i, b] = x[a, indices[i], b]: the dimensions of the indices replace the axis."""
-    axis, depth = _axis(x, axis), len(indices.shape)
-    chosen = _positions(indices, x.shape[axis])
-
-    def origin(index: Index) -> Index:
-        at = chosen[_place(index[axis : axis + depth], indices.shape)]
-        return (*index[:axis], at, *index[axis + depth :])
-
-    return _drawn(x, (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), origin)
+    chosen = _positions(_integers(indices), x.shape[axis])
+    return _tensor(x.dtype, _elements(x).take(chosen.reshape(indices.shape), axis))
 
 
 def layout_cast(x: Tensor, *, to: str) -> Tensor:
@@ -99,27 +78,15 @@ def layout_cast(x: Tensor, *, to: str) -> Tensor:
 
 def concat(*parts: Tensor, axis: int) -> Tensor:
     """The parts one after another along an axis."""
-    axis = _axis(parts[0], axis)
-    elements = [_elements(part) for part in parts]
-    origins = [(number, at) for number, part in enumerate(parts) for at in range(part.shape[axis])]
-    shape = (*parts[0].shape[:axis], len(origins), *parts[0].shape[axis + 1 :])
-    chunks = []
-    for index in _indices(shape):
-        part, at = origins[index[axis]]
-        chunks.append(elements[part][_place((*index[:axis], at, *index[axis + 1 :]), parts[part].shape)])
-    return Tensor(parts[0].dtype, shape, b"".join(chunks))
+    return _tensor(parts[0].dtype, np.concatenate(list(map(_elements, parts)), axis))
 
 
 def pad(x: Tensor, *, low: Sequence[int], high: Sequence[int], value: Number = 0) -> Tensor:
     """So many elements of a value before and after those of x in each dimension."""
-    shape = tuple(before + extent + after for before, extent, after in zip(low, x.shape, high, strict=True))
-    elements, filling = _elements(x), tensor_of(x.dtype, (), _leaves(x.dtype, value)).data
-    chunks = []
-    for index in _indices(shape):
-        within = tuple(at - before for at, before in zip(index, low, strict=True))
-        is_inside = all(at in range(extent) for at, extent in zip(within, x.shape, strict=True))
-        chunks.append(elements[_place(within, x.shape)] if is_inside else filling)
-    return Tensor(x.dtype, shape, b"".join(chunks))
+    extents = list(zip(low, x.shape, high, strict=True))
+    padded = _elements(const_tensor(shape=[sum(parts) for parts in extents], dtype=x.dtype, value=value)).copy()
+    padded[tuple(slice(before, before + extent) for before, extent, _ in extents)] = _elements(x)
+    return _tensor(x.dtype, padded)
 
 
 # Elements generated
@@ -127,8 +94,7 @@ def pad(x: Tensor, *, low: Sequence[int], high: Sequence[int], value: Number = 0
 
 def iota(*, shape: Sequence[int], axis: int = 0, dtype: str = "int32") -> Tensor:
     """Every element is its position along an axis, rounded once."""
-    axis %= len(shape)
-    return tensor_of(dtype, tuple(shape), [Fraction(index[axis]) for index in _indices(tuple(shape))])
+    return tensor_of(dtype, tuple(shape), [Fraction(place) for place in np.indices(shape)[axis].ravel().tolist()])
 
 
 def const_tensor(*, shape: Sequence[int], dtype: str, value: Number | Sequence[object] = 0) -> Tensor:
@@ -145,10 +111,8 @@ def const_tensor(*, shape: Sequence[int], dtype: str, value: Number | Sequence[o
 
 def select(condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """The element of a where the condition holds, that of b elsewhere; all three broadcast."""
-    shape = _common_shape(condition, a, b)
-    conditions, lefts, rights = (_elements(broadcast(operand, shape=shape)) for operand in (condition, a, b))
-    chunks = [left if any(holds) else right for holds, left, right in zip(conditions, lefts, rights, strict=True)]
-    return Tensor(a.dtype, shape, b"".join(chunks))
+    holds = condition.words().reshape(condition.shape) != 0
+    return _tensor(a.dtype, np.where(holds, _elements(a), _elements(b)))
 
 
 def maximum(a: Tensor, b: Tensor) -> Tensor:
@@ -181,66 +145,42 @@ def scatter_add(x: Tensor, indices: Tensor, updates: Tensor, *, axis: int) -> Te
 
 def scattered(x: Tensor, indices: Tensor, updates: Tensor, axis: int) -> list[list[Value]]:
     """For each element of x what is added up there: itself, then its updates in ascending order of their index."""
-    axis = _axis(x, axis)
-    chosen, terms = _positions(indices, x.shape[axis]), values_of(updates)
-    rows_of_terms = []
-    for index, value in zip(_indices(x.shape), values_of(x), strict=True):
-        places = (place for place, at in zip(_indices(indices.shape), chosen, strict=True) if at == index[axis])
-        origins = (_place((*index[:axis], *place, *index[axis + 1 :]), updates.shape) for place in places)
-        rows_of_terms.append([value, *(terms[origin] for origin in origins)])
-    return rows_of_terms
+    axis %= len(x.shape)
+    chosen = _positions(_integers(indices), x.shape[axis])
+    rows, terms = [[value] for value in values_of(x)], values_of(updates)
+    targets, sources = (np.arange(tensor.size).reshape(tensor.shape) for tensor in (x, updates))
+    for place, position in zip(np.ndindex(*indices.shape), chosen.tolist(), strict=True):
+        added = sources[(slice(None),) * axis + place]
+        for target, source in zip(targets.take(position, axis).ravel(), added.ravel(), strict=True):
+            rows[target].append(terms[source])
+    return rows
 
 
-# Places
+# What they share
 
 
-def _elements(x: Tensor) -> list[bytes]:
-    width = x.format.word_bytes * x.format.words
-    return [x.data[start : start + width] for start in range(0, len(x.data), width)]
+def _elements(x: Tensor) -> Elements:
+    return np.frombuffer(x.data, np.dtype((np.void, x.format.word_bytes * x.format.words))).reshape(x.shape)
 
 
-def _indices(shape: Sequence[int]) -> list[Index]:
-    """Every index, row-major."""
-    return list(product(*map(range, shape)))
+def _tensor(dtype: str, elements: Elements) -> Tensor:
+    return Tensor(dtype, elements.shape, elements.tobytes())
 
 
-def _place(index: Index, shape: Sequence[int]) -> int:
-    """The number of an element, row-major."""
-    place = 0
-    for at, extent in zip(index, shape, strict=True):
-        place = place * extent + at
-    return place
+def _integers(indices: Tensor) -> list[int]:
+    return [int(exact.finite(value)) for value in values_of(indices)]
 
 
-def _drawn(x: Tensor, shape: tuple[int, ...], origin: Callable[[Index], Index]) -> Tensor:
-    """A tensor whose element at an index is that of x at its origin."""
-    elements = _elements(x)
-    return Tensor(x.dtype, shape, b"".join(elements[_place(origin(index), x.shape)] for index in _indices(shape)))
-
-
-def _axis(x: Tensor, axis: int) -> int:
-    if not -len(x.shape) <= axis < len(x.shape):
-        raise BadArgument("axis", axis, f"an axis of {list(x.shape)}")
-    return axis % len(x.shape)
-
-
-def _positions(indices: Tensor, extent: int) -> list[int]:
-    positions = [int(exact.finite(value)) for value in values_of(indices)]
-    if any(position not in range(extent) for position in positions):
-        raise BadArgument("indices", positions, f"positions from 0 to {extent - 1}")
-    return positions
-
-
-def _common_shape(*operands: Tensor) -> tuple[int, ...]:
-    """The shape that operands broadcast to."""
-    rank = max(len(operand.shape) for operand in operands)
-    columns = zip(*((1,) * (rank - len(operand.shape)) + operand.shape for operand in operands), strict=True)
-    return tuple(next((extent for extent in column if extent != 1), 1) for column in columns)
+def _positions(places: list[int], extent: int) -> Any:
+    """The places as an array. Raises `BadArgument`: one is outside the extent, where numpy counts from the end."""
+    if any(place not in range(extent) for place in places):
+        raise BadArgument("indices", places, f"positions from 0 to {extent - 1}")
+    return np.array(places, np.int64)
 
 
 def _elementwise(function: Callable[..., Value], *operands: Tensor) -> Tensor:
     """An elementwise function that does not round."""
-    shape = _common_shape(*operands)
+    shape = np.broadcast_shapes(*(operand.shape for operand in operands))
     columns = [values_of(broadcast(operand, shape=shape)) for operand in operands]
     results = [function(*values) for values in zip(*columns, strict=True)]
     return tensor_of(operands[0].dtype, shape, results, nonfinite=True)

@@ -12,24 +12,9 @@ from fractions import Fraction
 from typing import Any
 
 from tessera_conformance.oracle.exact import FORMATS, BadArgument, value_of
-from tessera_conformance.tensors import Tensor
+from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 
-SIZES = {
-    "ptr": 8,
-    "fp8_e4m3": 1,
-    "fp8_e5m2": 1,
-    "fp16": 2,
-    "bf16": 2,
-    "fp32": 4,
-    "fp64": 8,
-    "int8": 1,
-    "int16": 2,
-    "int32": 4,
-    "int64": 8,
-    "bool": 1,
-    "complex64": 8,
-    "complex128": 16,
-}
+SIZES = {"ptr": 8} | {name: entry.word_bytes * entry.words for name, entry in ELEMENT_FORMATS.items() if name != "tf32"}
 """The types of arguments and their sizes."""
 
 SPELLINGS = {"int": "int32", "float": "fp32", "double": "fp64"}

@@ -1,14 +1,13 @@
-"""Reduction trees, reductions along an axis, and matrix products: deliberately a second, independent implementation."""
+"""Reductions along an axis, and matrix products."""
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import reduce
 from itertools import product
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from tessera_conformance.oracle import exact
 from tessera_conformance.oracle.elementwise import evaluate
@@ -32,127 +31,8 @@ from tessera_conformance.oracle.exact import (
     tensor_of,
     values_of,
 )
+from tessera_conformance.oracle.trees import START, Order, Tree
 from tessera_conformance.tensors import Tensor
-
-# Reduction trees, and reductions along them: deliberately a second, independent implementation.
-#
-# `arithmetic/tree.py` reads trees for the probe and the replay. The oracle, which judges those, shares no code with
-# them (`tests/oracle/test_enclosures.py`); that both read every tree alike is tested in
-# `tests/oracle/test_reductions.py`.
-#
-# A tree is `fold`, `pairwise` or `ring(S)`, or explicit: a leaf is its index, a node lists its children, `c` is the
-# start value. Explicit trees come as text, `((c 0 1) 2)`, or nested arrays, `[["c", 0, 1], 2]`. A node of three or
-# more children adds them exactly and rounds once.
-
-
-Tree: TypeAlias = str | int | Sequence[Any] | Mapping[str, Any]
-"""A tree in words, as text or as JSON."""
-Node: TypeAlias = Any
-"""An index, `c`, or a list of nodes."""
-START = "c"
-
-_FORMS = "fold, pairwise, ring(S), or a nesting that names each leaf once"
-
-
-def grown(tree: Tree, count: int, *, start: bool) -> Node:
-    """The nodes of a tree over `count` leaves, at least one, with a place for the start value where there is one.
-
-    Where the tree does not name the start value, a fold takes it first and every other tree adds it last.
-
-    Raises `BadArgument`: no such tree, or an explicit one that does not fit the leaves.
-    """
-    if tree == "pairwise":
-        return [_pairwise(count), START] if start else _pairwise(count)
-    order = _order(tree, count)
-    if order is not None:
-        leaves = ([START] if start and tree == "fold" else []) + order
-        node: Node = leaves[0]
-        for leaf in leaves[1:]:
-            node = [node, leaf]
-        return [node, START] if start and tree != "fold" else node
-    node = _parsed(tree) if isinstance(tree, str) else tree
-    named = sorted(map(str, _leaves(node)))
-    expected = sorted(map(str, range(count)))
-    if named not in (expected, sorted([*expected, START])):
-        raise BadArgument("tree", tree, f"{_FORMS}; it names other leaves than 0 to {count - 1}")
-    return [node, START] if start and START not in named else node
-
-
-def reduced(node: Node, leaf: Callable[[int], Any], start: Any, combine: Callable[[list[Any]], Any]) -> Any:
-    """Return the value of the tree: `combine` of the children at every node, from the leaves up."""
-    results: list[Any] = []
-    work: list[tuple[Node, bool]] = [(node, False)]
-    while work:
-        item, ready = work.pop()
-        if isinstance(item, str):
-            results.append(start)
-        elif isinstance(item, int):
-            results.append(leaf(item))
-        elif ready:
-            children = results[-len(item) :]
-            del results[-len(item) :]
-            results.append(combine(children))
-        else:
-            work.append((item, True))
-            work += [(child, False) for child in reversed(item)]
-    return results[0]
-
-
-def _order(tree: Tree, count: int) -> list[int] | None:
-    """The order of the leaves of a fold or a ring; None for other trees."""
-    if tree == "fold":
-        return list(range(count))
-    ring = re.fullmatch(r"ring\((\d+)\)", tree) if isinstance(tree, str) else None
-    if isinstance(tree, Mapping):
-        if set(tree) != {"ring"} or type(tree["ring"]) is not int:
-            raise BadArgument("tree", tree, _FORMS)
-        first = tree["ring"]
-    elif ring:
-        first = int(ring[1])
-    else:
-        return None
-    return [(first + place) % count for place in range(count)]
-
-
-def _pairwise(count: int) -> Node:
-    nodes: list[Node] = list(range(count))
-    while len(nodes) > 1:
-        tail = nodes[len(nodes) & ~1 :]
-        nodes = [list(pair) for pair in zip(nodes[::2], nodes[1::2], strict=False)] + tail
-    return nodes[0]
-
-
-def _parsed(text: str) -> Node:
-    """The nesting that a text spells."""
-    stack: list[list[Node]] = [[]]
-    for token in re.findall(r"[()]|[^()\s]+", text):
-        if token == "(":
-            stack.append([])
-        elif token == ")" and len(stack) > 1:
-            node = stack.pop()
-            stack[-1].append(node)
-        elif token == START or token.isdecimal():
-            stack[-1].append(START if token == START else int(token))
-        else:
-            raise BadArgument("tree", text, _FORMS)
-    if len(stack) != 1 or len(stack[0]) != 1:
-        raise BadArgument("tree", text, _FORMS)
-    return stack[0][0]
-
-
-def _leaves(node: Node) -> Iterator[Any]:
-    work = [node]
-    while work:
-        item = work.pop()
-        if isinstance(item, list | tuple):
-            if len(item) < 2:
-                raise BadArgument("tree", item, f"{_FORMS}; a node has two or more children")
-            work.extend(item)
-        elif item == START or (type(item) is int and item >= 0):
-            yield item
-        else:
-            raise BadArgument("tree", item, _FORMS)
-
 
 # Reductions along an axis: sums, products and means along a tree, Kahan's sum, extremes, softmax.
 #
@@ -167,37 +47,32 @@ def _leaves(node: Node) -> Iterator[Any]:
 KAHAN = "kahan"
 
 
-def sum_(
-    x: Tensor, axis: int = -1, *, keepdims: bool = False, tree: Tree = "pairwise", order: str | None = None
-) -> Tensor:
-    """The sum along an axis; `order="kahan"` compensates, another `order` is a tree."""
+def sum_(x: Tensor, axis: int = -1, *, keepdims: bool = False, tree: Order = "pairwise") -> Tensor:
+    """The sum along an axis; the tree `kahan` compensates."""
     field = accumulating(x.dtype)
-    return _reduced(x, axis, keepdims, lambda terms: _sum(terms, field, tree if order is None else order))
+    return _reduced(x, axis, keepdims, lambda terms: _sum(terms, field, tree))
 
 
-def mean(
-    x: Tensor, axis: int = -1, *, keepdims: bool = False, tree: Tree = "pairwise", order: str | None = None
-) -> Tensor:
+def mean(x: Tensor, axis: int = -1, *, keepdims: bool = False, tree: Order = "pairwise") -> Tensor:
     """The sum divided by the number of terms, both rounded to the accumulator type; floats and complex numbers."""
     field = accumulating(x.dtype)
     format_ = _floating_format(field, x.dtype)
 
     def average(terms: list[Any]) -> Any:
         count = format_.round(Fraction(len(terms)))
-        return field.divide(_sum(terms, field, tree if order is None else order), count)
+        return field.divide(_sum(terms, field, tree), count)
 
     return _reduced(x, axis, keepdims, average)
 
 
-def prod(x: Tensor, axis: int = -1, *, keepdims: bool = False, tree: Tree = "pairwise") -> Tensor:
+def prod(x: Tensor, axis: int = -1, *, keepdims: bool = False, tree: Order = "pairwise") -> Tensor:
     """The product along an axis."""
     field = accumulating(x.dtype)
 
     def product(terms: list[Any]) -> Any:
         if not terms:
             return field.one
-        node = grown(tree, len(terms), start=False)
-        return reduced(node, lambda index: terms[index], field.one, lambda children: _product(children, field))
+        return _along(tree, terms, field.one, lambda children: _product(children, field))
 
     return _reduced(x, axis, keepdims, product)
 
@@ -222,7 +97,7 @@ def argmax(x: Tensor, axis: int = -1, *, keepdims: bool = False) -> Tensor:
     return Tensor.from_words("int32", lines.shape(keepdims), positions)
 
 
-def softmax(x: Tensor, axis: int = -1, *, tree: Tree = "pairwise") -> Tensor:
+def softmax(x: Tensor, axis: int = -1, *, tree: Order = "pairwise") -> Tensor:
     """Softmax along `axis`; another `tree` departs from the reference arithmetic."""
     format_ = accumulator_format(x.dtype)
     values = values_of(x)
@@ -235,7 +110,7 @@ def softmax(x: Tensor, axis: int = -1, *, tree: Tree = "pairwise") -> Tensor:
     return tensor_of(x.dtype, x.shape, results)
 
 
-def logsumexp(x: Tensor, axis: int = -1, *, keepdims: bool = False, tree: Tree = "pairwise") -> Tensor:
+def logsumexp(x: Tensor, axis: int = -1, *, keepdims: bool = False, tree: Order = "pairwise") -> Tensor:
     """log(sum(exp(x - m))) + m along `axis`, where m is the maximum, or +0 where that is not finite."""
     format_ = accumulator_format(x.dtype)
     values, lines = values_of(x), along(x.shape, axis)
@@ -253,10 +128,10 @@ def logsumexp(x: Tensor, axis: int = -1, *, keepdims: bool = False, tree: Tree =
 
 def pairwise_sum(values: list[Value], format_: Format) -> Value:
     """The canonical tree: y[i] = x[2i] + x[2i+1], an odd tail carried unchanged, repeated; the empty sum is +0."""
-    return _sum(values, RealField(format_), "pairwise")  # type: ignore[no-any-return]
+    return tree_sum(values, format_, "pairwise")
 
 
-def tree_sum(values: list[Value], format_: Format, tree: Tree) -> Value:
+def tree_sum(values: list[Value], format_: Format, tree: Order) -> Value:
     """Along any tree, or by Kahan's method."""
     return _sum(values, RealField(format_), tree)  # type: ignore[no-any-return]
 
@@ -273,16 +148,20 @@ def _powers(row: list[Value], format_: FloatFormat) -> list[Value]:
     return [evaluate("exp", format_, format_.round(exact.subtract(value, largest))) for value in row]
 
 
-def _sum(terms: list[Any], field: Field[Any], tree: Tree) -> Any:
+def _sum(terms: list[Any], field: Field, tree: Order) -> Any:
     if not terms:
         return field.zero
     if tree == KAHAN:
         return _compensated(terms, field)
-    node = grown(tree, len(terms), start=False)
-    return reduced(node, lambda index: terms[index], field.zero, field.total)
+    return _along(tree, terms, field.zero, field.total)
 
 
-def _compensated(terms: list[Any], field: Field[Any]) -> Any:
+def _along(tree: Order, terms: Sequence[Any], start: Any, combine: Callable[[list[Any]], Any]) -> Any:
+    """The terms combined along a tree, which may name a start value."""
+    return Tree.of(tree).over(len(terms)).folded(lambda leaf: start if leaf == START else terms[leaf], combine)
+
+
+def _compensated(terms: list[Any], field: Field) -> Any:
     """Kahan's sum: the part that each addition loses is taken off the next term; an infinite sum loses none.
 
     The parts of complex numbers are summed for themselves.
@@ -299,7 +178,7 @@ def _compensated(terms: list[Any], field: Field[Any]) -> Any:
     return total
 
 
-def _product(factors: list[Any], field: Field[Any]) -> Any:
+def _product(factors: list[Any], field: Field) -> Any:
     """Return the product of a node: exact over all its factors and rounded once."""
     if isinstance(field, RealField):
         return field.round(reduce(exact.multiply, factors))
@@ -330,7 +209,7 @@ def _first_largest(values: list[Value]) -> int:
     return values.index(greatest(values))
 
 
-def _floating_format(field: Field[Any], dtype: str) -> FloatFormat:
+def _floating_format(field: Field, dtype: str) -> FloatFormat:
     if isinstance(field, ComplexField):
         return field.format
     if isinstance(field, RealField) and isinstance(field.format, FloatFormat):
@@ -356,24 +235,19 @@ def _require_terms(x: Tensor, axis: int) -> None:
 # distinguish them.
 
 
-Order: TypeAlias = Literal["fold", "backward", "pairwise"]
-
-
 def matmul(
     a: Tensor,
     b: Tensor,
     addend: Tensor | None = None,
     out: str | None = None,
     *,
-    order: Order = "fold",
-    tree: Tree | None = None,
-    fused: bool = False,
+    tree: Order = "fold",
     accumulator: str | None = None,
 ) -> Tensor:
     """(..., M, K) x (..., K, N) -> (..., M, N) in dtype `out`, by default that of the operands.
 
-    `addend`, of the result's shape, is the start value instead of +0. `order` or `tree`, `fused` (a product enters its
-    node unrounded; of two that are added, the first is rounded) and `accumulator` depart from the reference on request.
+    `addend`, of the result's shape, is the start value instead of +0. `tree` (`backward` is the fold over descending k)
+    and `accumulator` depart from the reference on request.
     """
     *batch, rows, inner = a.shape
     *other, inner_too, columns = b.shape
@@ -386,15 +260,16 @@ def matmul(
     starts = (
         [field.zero] * math.prod(shape) if addend is None else [field.round(element) for element in elements_of(addend)]
     )
-    accumulate = _accumulation(field, inner, order if tree is None else tree, fused)
-    multiply = _multiplication(field, fused)
+    combine: Callable[[list[Any]], Any] = field.total
+    order = Tree.of("fold" if tree == "backward" else tree).with_start(inner)
     lefts, rights = operands(a), operands(b)
     results: list[Any] = []
     for which, row, column in product(range(math.prod(batch)), range(rows), range(columns)):
         left = (which * rows + row) * inner
         right = which * inner * columns + column
-        products = [multiply(lefts[left + k], rights[right + k * columns]) for k in range(inner)]
-        results.append(accumulate(products, starts[len(results)]))
+        terms = [field.multiply(lefts[left + k], rights[right + k * columns]) for k in range(inner)]
+        terms = [*(terms[::-1] if tree == "backward" else terms), starts[len(results)]]
+        results.append(order.folded(terms.__getitem__, combine))
     return tensor_from(out or a.dtype, shape, results)
 
 
@@ -402,33 +277,3 @@ def operands(tensor: Tensor) -> list[Any]:
     """The exact values of the factors, tf32 rounded as matmul does."""
     values = elements_of(tensor)
     return [TF32_OPERAND.round(value) for value in values] if tensor.dtype == "tf32" else values
-
-
-def _multiplication(field: Field[Any], fused: bool) -> Callable[[Any, Any], Any]:
-    """Rounded products, or exact ones that wait to be rounded in their node."""
-    if not fused:
-        return field.multiply
-    if not isinstance(field, RealField):
-        raise BadArgument("fused", fused, "false for complex numbers, whose products are not single ones")
-    return exact.multiply
-
-
-def _accumulation(field: Field[Any], count: int, tree: Tree, fused: bool) -> Callable[[list[Any], Any], Any]:
-    """Return the function that adds up one inner product, from its products and its start value."""
-    if count == 0:
-        return lambda products, start: field.round(start)
-    backward = tree == "backward"
-    node = grown("fold" if backward else tree, count, start=True)
-
-    def combine(terms: list[tuple[Any, bool]]) -> tuple[Any, bool]:
-        (first, unrounded), (_, both) = terms[0], terms[1]
-        if len(terms) == 2 and unrounded and both:
-            terms = [(field.round(first), False), terms[1]]
-        return field.total([term for term, _ in terms]), False
-
-    def accumulate(products: list[Any], start: Any) -> Any:
-        terms = products[::-1] if backward else products
-        total, _ = reduced(node, lambda index: (terms[index], fused), (start, False), combine)
-        return field.round(total)
-
-    return accumulate

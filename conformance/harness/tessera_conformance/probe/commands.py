@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from tessera_conformance.arithmetic.tree import NodeArithmetic, Tree, TreeError
+from tessera_conformance.arithmetic.nodes import NodeArithmetic
 from tessera_conformance.cases import vectors_directory
+from tessera_conformance.oracle.trees import Tree, TreeError
 from tessera_conformance.probe.calls import (
     DTYPES,
     MOST_TERMS,

@@ -11,9 +11,10 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from tessera_conformance.arithmetic import replay
-from tessera_conformance.arithmetic.tree import START, NodeArithmetic, Rounding, Tree
+from tessera_conformance.arithmetic.nodes import NodeArithmetic, Rounding
 from tessera_conformance.check import values_of
 from tessera_conformance.oracle.exact import ACCUMULATORS, NAN, ZERO, Value, finite, float_format, is_negative, is_zero
+from tessera_conformance.oracle.trees import START, Tree
 from tessera_conformance.probe.calls import Box, CannotProbe, Sample, Words, samples, stacked, words_of
 from tessera_conformance.probe.reveal import NotATree, abbreviated, pattern, reveal
 from tessera_conformance.tensors import Tensor

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations, groupby
 from typing import Any, Literal, Protocol, TypeAlias
 
-from tessera_conformance.arithmetic.tree import FOLD, PAIRWISE, Tree
+from tessera_conformance.oracle.trees import FOLD, PAIRWISE, Tree
 
 # Why an order of summation is no fixed tree, and the inputs that prove it.
 

@@ -12,9 +12,10 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from tessera_conformance.arithmetic import replay
-from tessera_conformance.arithmetic.tree import LeafCountError, ModelError, NodeArithmetic, Tree, TreeError, canonical
+from tessera_conformance.arithmetic.nodes import ModelError, NodeArithmetic, canonical
 from tessera_conformance.check import are_nan
 from tessera_conformance.oracle.exact import float_format
+from tessera_conformance.oracle.trees import LeafCountError, Tree, TreeError
 from tessera_conformance.probe.calls import Box, CannotProbe, EvaluatedBox, Subject, box_for, samples
 from tessera_conformance.probe.node_arithmetic import (
     Arithmetic,

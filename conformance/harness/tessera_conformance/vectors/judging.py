@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tessera_conformance.arithmetic import NodeArithmetic, Tree, TreeError, canonical, replay
-from tessera_conformance.arithmetic.tree import ModelError
+from tessera_conformance.arithmetic import NodeArithmetic, canonical, replay
+from tessera_conformance.arithmetic.nodes import ModelError
 from tessera_conformance.check import Check, are_nan
 from tessera_conformance.oracle import FUNCTIONS, bounds, elementwise
 from tessera_conformance.oracle import reductions as products
@@ -37,6 +37,7 @@ from tessera_conformance.oracle.exact import (
 )
 from tessera_conformance.oracle.parameter_buffers import without_padding
 from tessera_conformance.oracle.reductions import greatest
+from tessera_conformance.oracle.trees import Tree, TreeError
 from tessera_conformance.protocol import Unsupported
 from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import Tensor
@@ -561,9 +562,6 @@ def _literal(factor: str, dtype: str) -> Tensor:
 # accepted or refused.
 
 
-STRICT_ONLY = frozenset({"uniform", "normal", "dropout"})
-"""Random numbers have no meaning but their bits; the other levels judge their properties elsewhere."""
-
 ROUNDED_ONCE = frozenset({"add", "subtract", "multiply", "divide", "scale", "cast"})
 """Operators that round every result once, but for products of complex numbers."""
 
@@ -588,8 +586,8 @@ def levels(vector: Vector) -> tuple[str, ...]:
     if not _is_float(vector):
         return LEVELS
     name = _name(vector)
-    if name in STRICT_ONLY or name not in bounds.ENCLOSED:
-        return ("strict",)
+    if name not in bounds.ENCLOSED:
+        return ("strict",)  # such as random numbers, which have no meaning but their bits
     if vector.expected[0].size > MOST_ENCLOSED:
         return ("deterministic", "strict") if _has_one_answer(vector) else ("strict",)
     return LEVELS

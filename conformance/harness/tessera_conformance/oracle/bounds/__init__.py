@@ -22,32 +22,24 @@ from tessera_conformance.oracle.bounds.intervals import FUNCTION_ULPS, Enclosure
 from tessera_conformance.oracle.exact import BadArgument
 from tessera_conformance.tensors import Tensor
 
-__all__ = ["ENCLOSED", "FUNCTION_ULPS", "Enclosure", "enclose", "function", "matmul"]
+__all__ = ["ENCLOSED", "FUNCTION_ULPS", "Enclosure", "enclose", "function", "sums"]
 
 ENCLOSED: Mapping[str, Callable[..., Enclosures]] = {**compositions.RULES, **operations.RULES, **reductions.RULES}
 """The rule of each function, by its name in the oracle."""
 
-ORDERED = ("matmul", "sum", "mean", "prod", "softmax", "logsumexp")
-"""The functions that take an order."""
-
-matmul = operations.matmul
 function = operations.function
+sums = reductions.sums
 
 
-def enclose(
-    function_name: str, inputs: Sequence[Tensor], arguments: Mapping[str, Any], *, known_order: bool = False
-) -> Enclosures:
+def enclose(function_name: str, inputs: Sequence[Tensor], arguments: Mapping[str, Any]) -> Enclosures:
     """An enclosure for each element of the function's first result, row-major; two for a complex element.
 
     `function_name` is a name of `oracle.FUNCTIONS`, with or without `oracle.`; inputs and arguments are those that the
-    function itself takes. With `known_order` the bound is that of the order or tree among the arguments; without it, of
-    any order.
+    function itself takes. A sum or a product may be taken in any order, whatever tree is among them.
 
     Raises `BadArgument`: the function yields no floats.
     """
     name = function_name.removeprefix("oracle.")
     if name not in ENCLOSED:
         raise BadArgument("function_name", function_name, f"one of {', '.join(ENCLOSED)}")
-    if name in ORDERED:
-        return ENCLOSED[name](*inputs, **arguments, known_order=known_order)
     return ENCLOSED[name](*inputs, **arguments)

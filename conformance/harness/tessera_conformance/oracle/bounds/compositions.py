@@ -1,14 +1,13 @@
-"""Enclosures of compositions: softmax, normalization, attention, random numbers and Fourier transforms."""
+"""Enclosures of compositions: softmax, normalization, attention and Fourier transforms."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
-from math import isqrt, prod
+from math import isqrt
 from typing import TypeAlias
 
-from tessera_conformance.oracle import compositions
 from tessera_conformance.oracle.bounds import intervals
 from tessera_conformance.oracle.bounds.intervals import (
     DOWN,
@@ -20,7 +19,6 @@ from tessera_conformance.oracle.bounds.intervals import (
     QUOTIENT,
     UP,
     ZERO,
-    Enclosure,
     Enclosures,
     Interval,
     Steps,
@@ -33,18 +31,15 @@ from tessera_conformance.oracle.bounds.intervals import (
     underflow,
 )
 from tessera_conformance.oracle.bounds.operations import (
-    SINGLE_ONE,
     composed,
     composed_along,
     inner_products,
     point,
     points,
-    unchanged,
 )
 from tessera_conformance.oracle.compositions import matrices, rows_of, scale_factor
 from tessera_conformance.oracle.elementwise import Context, Number, cast
 from tessera_conformance.oracle.exact import (
-    ACCUMULATORS,
     TF32_OPERAND,
     Complex,
     FloatFormat,
@@ -54,10 +49,10 @@ from tessera_conformance.oracle.exact import (
     elements_of,
     finite,
     float_format,
-    values_of,
 )
 from tessera_conformance.oracle.movement import transpose
-from tessera_conformance.oracle.reductions import Tree, operands
+from tessera_conformance.oracle.reductions import operands
+from tessera_conformance.oracle.trees import Order
 from tessera_conformance.tensors import Tensor
 
 # Enclosures of softmax and of the logarithm of a sum of exponentials, in steps or in one pass.
@@ -71,7 +66,7 @@ WEIGHT_UNITS = 2 * FUNCTION_ULPS + 1
 """Units of roundoff that one rescaling of a weight costs, an exponential and a product."""
 
 
-def _softmax(x: Tensor, axis: int = -1, *, tree: Tree = "pairwise", known_order: bool = False) -> Enclosures:
+def _softmax(x: Tensor, axis: int = -1, *, tree: Order = "pairwise") -> Enclosures:
     count = x.shape[axis]
     rule = f"softmax of {count}: differences, exponentials within {FUNCTION_ULPS} ulp, any order"
     return composed_along(softmax, x, axis, rule)
@@ -99,9 +94,7 @@ def _weight(steps: Steps, difference: Interval, count: int, inner: FloatFormat) 
     return steps.relative(power, WEIGHT_UNITS * (count - 1), inner).clipped(ZERO, INFINITE)
 
 
-def _logsumexp(
-    x: Tensor, axis: int = -1, *, keepdims: bool = False, tree: Tree = "pairwise", known_order: bool = False
-) -> Enclosures:
+def _logsumexp(x: Tensor, axis: int = -1, *, keepdims: bool = False, tree: Order = "pairwise") -> Enclosures:
     inner, result = accumulator_of(x.dtype), float_format(x.dtype)
 
     def composition(steps: Steps, format_: FloatFormat, *row: Interval) -> Interval:
@@ -230,54 +223,6 @@ def _attended(
     return enclosures
 
 
-# Enclosures of random numbers and dropout: the generator's words are exact, what is computed from them is not.
-
-
-MINUS_TWO = Interval.around(-2)
-TWO_PI = Interval(DOWN.mul(2, DOWN.const_pi()), UP.mul(2, UP.const_pi()))
-
-
-def _uniform(**arguments: object) -> Enclosures:
-    tensor = compositions.uniform(**arguments)  # type: ignore[arg-type]
-    return unchanged(values_of(tensor), float_format(tensor.dtype))
-
-
-def _normal(*, seed: int, stream: int = 0, shape: tuple[int, ...], dtype: str = "fp32", offset: int = 0) -> Enclosures:
-    """In the accumulator type or wider; the smaller -2 log(u1), the more the rounding of u1 shows."""
-    inner, result = float_format(ACCUMULATORS[dtype]), float_format(dtype)
-    rule = f"normal: logarithm, root and cosine within {FUNCTION_ULPS} ulp"
-    enclosures: Enclosures = []
-    for place in range(prod(shape)):
-        sources = [Interval.around(part) for part in compositions.normal_sources(seed, stream, offset + place)]
-        enclosures.append(composed(_box_muller, sources, inner, inner, result, rule))
-    return enclosures
-
-
-def _box_muller(steps: Steps, format_: FloatFormat, first: Interval, second: Interval) -> Interval:
-    radius = steps.function("log", format_, steps.rounded(first, format_).clipped(ZERO, SINGLE_ONE.high))
-    doubled = steps.rounded(MINUS_TWO * radius, format_).clipped(ZERO, INFINITE)
-    angle = steps.rounded(steps.rounded(TWO_PI, format_) * steps.rounded(second, format_), format_)
-    root = steps.function("sqrt", format_, doubled)
-    return steps.rounded(root * steps.cosine(angle, format_), format_)
-
-
-def _dropout(x: Tensor, *, rate: float, seed: int, stream: int = 0, offset: int = 0) -> Enclosures:
-    """Dropped elements are zero; 1 - rate may be taken from a rounded rate."""
-    inner, result = float_format(ACCUMULATORS[x.dtype]), float_format(x.dtype)
-    chance = Interval.around(compositions.exact_rate(rate))
-
-    def kept(steps: Steps, format_: FloatFormat, value: Interval) -> Interval:
-        remaining = steps.rounded(SINGLE_ONE - steps.rounded(chance, format_), format_)
-        return steps.quotient(value, remaining, format_)
-
-    rule = "dropout: a difference and a quotient"
-    keeps = compositions.keeps(rate, seed, stream, offset, x.size)
-    return [
-        composed(kept, [value], result, inner, result, rule) if keep else Enclosure(Fraction(0), Fraction(0), "dropped")
-        for value, keep in zip(points(x), keeps, strict=True)
-    ]
-
-
 # Enclosures of Fourier transforms, by any common algorithm.
 #
 # Let G be the factor by which the sum of the moduli of a row bounds the error of an element, in units of roundoff. A
@@ -390,9 +335,6 @@ RULES: Mapping[str, Callable[..., Enclosures]] = {
     "rms_norm": _rms_norm,
     "attention": _attention,
     "flash_attention": _flash_attention,
-    "uniform": _uniform,
-    "normal": _normal,
-    "dropout": _dropout,
     "fft": partial(_transform, False),
     "ifft": partial(_transform, True),
 }

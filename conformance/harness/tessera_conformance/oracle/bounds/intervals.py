@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -12,7 +12,7 @@ import gmpy2
 
 from tessera_conformance.oracle.elementwise import OPERATIONS, Context, Number, contexts, fraction
 from tessera_conformance.oracle.exact import ACCUMULATORS, FloatFormat, Value, component_format, finite, is_zero
-from tessera_conformance.oracle.reductions import Node, Tree, grown
+from tessera_conformance.oracle.trees import START, Order, Tree
 
 # Intervals whose ends are rounded outward, and enclosures of results made from them.
 
@@ -166,11 +166,6 @@ class Steps:
         """An elementary function that is monotonic over its operands: the hull of the values at the corners."""
         return image(name, *operands)
 
-    def cosine(self, angle: Interval, format_: FloatFormat) -> Interval:
-        """The cosine over a short interval: it changes no faster than its argument."""
-        width = UP.sub(angle.high, angle.low)
-        return image("cos", Interval(angle.low, angle.low)).widened(width)
-
     def sum(self, terms: Sequence[Interval], format_: FloatFormat, roundings: int = 0) -> Interval:
         """A sum in any order, of terms each of which has had `roundings` roundings that its interval leaves out."""
         return total(terms)
@@ -209,11 +204,6 @@ class Fast(Steps):
         result = image(name, *operands)
         off = result.widened(UP.mul(self.ulps, _ulp(result.magnitude, format_)))
         return _in_range(_possible(name, flushed(off, format_) if self.flushes else off), format_)
-
-    def cosine(self, angle: Interval, format_: FloatFormat) -> Interval:
-        """Off by units in the last place of 1, since the interval may hold an extreme."""
-        result = super().cosine(angle, format_)
-        return flushed(result.widened(UP.mul(FUNCTION_ULPS, _ulp(result.magnitude, format_))), format_)
 
     def sum(self, terms: Sequence[Interval], format_: FloatFormat, roundings: int = 0) -> Interval:
         """Higham, 4.2: any order of n terms errs by at most gamma(n-1) times the sum of the magnitudes."""
@@ -345,14 +335,14 @@ def _ulp(magnitude: Number, format_: FloatFormat) -> Number:
 #
 # Higham, Accuracy and Stability of Numerical Algorithms, 3.1 and 4.2 to 4.3, for roundings to nearest with unit
 # roundoff u: in any order n terms err by at most gamma(n-1) times the sum of their magnitudes, where gamma(n) = nu /
-# (1 - nu); along a known tree each term errs by (1 + u)**d - 1 with d the number of nodes above it; with the computed
-# nodes at hand, by u times the sum of their magnitudes. Products add one rounding each, unless fused, and half the
-# smallest positive value where they underflow, or all of the smallest normal one where they may be flushed.
+# (1 - nu); along a known tree each term errs by (1 + u)**d - 1 with d the number of nodes above it. Products add one
+# rounding each, unless fused, and half the smallest positive value where they underflow, or all of the smallest normal
+# one where they may be flushed.
 
 
-def accumulator_of(dtype: str, accumulator: str | None = None) -> FloatFormat:
+def accumulator_of(dtype: str) -> FloatFormat:
     """The format that floats, or the parts of complex numbers, are accumulated in."""
-    return component_format(accumulator or ACCUMULATORS.get(dtype, dtype))
+    return component_format(ACCUMULATORS.get(dtype, dtype))
 
 
 @dataclass(frozen=True)
@@ -382,58 +372,23 @@ def any_order(terms: Terms, format_: FloatFormat, *, products: bool = False) -> 
     )
 
 
-def pairwise(terms: Terms, format_: FloatFormat) -> Fraction:
-    """The error along the canonical tree: gamma(ceil(log2 n))."""
-    return gamma(max(terms.count - 1, 0).bit_length(), format_) * terms.magnitude
+def along_tree(tree: Order, values: Sequence[Fraction], format_: FloatFormat) -> Fraction:
+    """The error along a known tree: each term grows by one rounding for every node above it."""
 
+    def leaf(index: int) -> list[tuple[int, int]]:
+        return [(index, 0)] if index != START else []
 
-def kahan(terms: Terms, format_: FloatFormat) -> Fraction:
-    """The error of Kahan's sum (Higham, 4.8): (2u + 8nu**2), and two roundings where the terms are products."""
-    unit = Fraction(1, 2 << format_.fraction_bits)
-    if 8 * terms.count * unit >= 1:
-        raise Unpromised(f"{terms.count} terms, compensated")
-    return (2 * unit + 8 * terms.count * unit * unit) * terms.magnitude
+    def node(children: list[list[tuple[int, int]]]) -> list[tuple[int, int]]:
+        return [(index, depth + 1) for child in children for index, depth in child]
 
-
-def along_tree(
-    tree: Tree,
-    values: Sequence[Fraction],
-    format_: FloatFormat,
-    *,
-    products: bool = False,
-    start: Fraction | None = None,
-) -> Fraction:
-    """The error along a known tree: each term grows by one rounding for every node above it, products by one more."""
-    if not values:
-        return Fraction(0)
-    error, lost = Fraction(0), fraction(underflow(format_)) if products else Fraction(0)
-    for leaf, depth in depths(grown(tree, len(values), start=start is not None)):
-        value = (start or Fraction(0)) if isinstance(leaf, str) else values[leaf]
-        roundings = depth if isinstance(leaf, str) else depth + products
-        error += _growth(roundings, format_) * abs(value) + (1 + _growth(depth, format_)) * lost
-    return error
+    leaves = Tree.of(tree).over(len(values)).folded(leaf, node)
+    return sum((_growth(depth, format_) * abs(values[index]) for index, depth in leaves), Fraction(0))
 
 
 @cache
 def _growth(roundings: int, format_: FloatFormat) -> Fraction:
     """(1 + u)**roundings - 1, rounded up."""
     return fraction(UP.sub(UP.pow(UP.add(1, unit(format_)), roundings), 1))
-
-
-def running(nodes: Iterable[Fraction], format_: FloatFormat) -> Fraction:
-    """The error of a sum whose computed nodes are known: each errs by at most u times what it came out as."""
-    return sum((abs(node) for node in nodes), Fraction(0)) / (2 << format_.fraction_bits)
-
-
-def depths(node: Node) -> Iterable[tuple[int | str, int]]:
-    """Every leaf and the number of nodes above it."""
-    work: list[tuple[Node, int]] = [(node, 0)]
-    while work:
-        item, depth = work.pop()
-        if isinstance(item, int | str):
-            yield item, depth
-        else:
-            work.extend((child, depth + 1) for child in item)
 
 
 def finished(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, partial
 from itertools import product
@@ -36,7 +35,6 @@ from tessera_conformance.oracle.exact import (
     ACCUMULATORS,
     COMPONENTS,
     BadArgument,
-    Complex,
     FloatFormat,
     Value,
     along,
@@ -45,10 +43,9 @@ from tessera_conformance.oracle.exact import (
     finite,
     float_format,
     is_zero,
-    negate,
     values_of,
 )
-from tessera_conformance.oracle.reductions import Tree, operands
+from tessera_conformance.oracle.reductions import operands
 from tessera_conformance.tensors import Tensor
 
 # Enclosures of what is computed element by element.
@@ -197,34 +194,9 @@ def function(
 
 
 def _binary(operation: Callable[[Interval, Interval], Interval], a: Tensor, b: Tensor) -> Enclosures:
-    if a.dtype in COMPONENTS:
-        return _complex(operation, a, b)
     format_, evaluate = float_format(a.dtype), rounded_once(operation)
     pairs = paired(a, b)[1]
     return [composed(evaluate, [point(x), point(y)], format_, format_, format_, ONE_ROUNDING) for x, y in pairs]
-
-
-def _complex(operation: Callable[[Interval, Interval], Interval], a: Tensor, b: Tensor) -> Enclosures:
-    """Sums part by part; the product's parts take three roundings each, or two where one is fused."""
-    format_ = component_format(a.dtype)
-
-    def part(steps: Steps, format_: FloatFormat, w: Interval, x: Interval, y: Interval, z: Interval) -> Interval:
-        left, right = steps.rounded(w * x, format_), steps.rounded(y * z, format_)
-        return steps.rounded(left + right, format_)
-
-    single = rounded_once(operation)
-    enclosures: Enclosures = []
-    for x, y in paired(a, b)[1]:
-        (p, q), (r, s) = map(point, x), map(point, y)
-        if operation is not Interval.__mul__:
-            enclosures += [composed(single, pair, format_, format_, format_, ONE_ROUNDING) for pair in ((p, r), (q, s))]
-            continue
-        minus_q = -q if q is not None else None
-        for factors in ((p, r, minus_q, s), (p, s, q, r)):
-            enclosures.append(
-                composed(part, factors, format_, format_, format_, "a complex product, every step rounded")
-            )
-    return enclosures
 
 
 def _scale(a: Tensor, *, factor: str) -> Enclosures:
@@ -338,28 +310,17 @@ def _is_settled(name: str, group: Sequence[Value], format_: FloatFormat, ulps: f
 
 
 def inner_products(a: Tensor, b: Tensor) -> list[Terms | None]:
-    """The terms of each element of a product; a complex one has two, of twice as many terms. None: not all finite."""
+    """The terms of each element of a product of real numbers; None where not all are finite."""
     *batch, rows, inner = a.shape
     columns = b.shape[-1]
-    format_ = component_format(a.dtype)
+    format_ = float_format(a.dtype)
     lefts, rights = operands(a), operands(b)
     products: list[Terms | None] = []
     for which, row, column in product(range(prod(batch)), range(rows), range(columns)):
         left = lefts[(which * rows + row) * inner :][:inner]
         right = rights[which * inner * columns + column : (which + 1) * inner * columns : columns]
-        if a.dtype in COMPONENTS:
-            products.extend(_terms(*pair, format_) for pair in _parts(left, right))
-        else:
-            products.append(_terms(left, right, format_))
+        products.append(_terms(left, right, format_))
     return products
-
-
-def _parts(left: Sequence[Complex], right: Sequence[Complex]) -> list[tuple[list[Value], list[Value]]]:
-    """The real inner products that are the two parts of a complex one."""
-    flat = [part for x in left for part in x]
-    real = [part for x in right for part in (x[0], negate(x[1]))]
-    imaginary = [part for x in right for part in (x[1], x[0])]
-    return [(flat, real), (flat, imaginary)]
 
 
 def _terms(left: Sequence[Value], right: Sequence[Value], format_: FloatFormat) -> Terms | None:
@@ -385,73 +346,31 @@ def _integers(values: Sequence[Value]) -> tuple[list[int], Fraction]:
     return [number.numerator * (denominator // number.denominator) for number in numbers], Fraction(1, denominator)
 
 
-# Enclosures of matrix products: any order of the products, or the one that was followed.
+# Enclosures of matrix products, the products added in any order.
 
 
-def matmul(
-    a: Tensor,
-    b: Tensor,
-    addend: Tensor | None = None,
-    out: str | None = None,
-    *,
-    order: str = "fold",
-    tree: Tree | None = None,
-    fused: bool = False,
-    accumulator: str | None = None,
-    known_order: bool = False,
-) -> Enclosures:
-    """An enclosure for each element of a product, row-major.
-
-    None where nothing is promised: an operand is not finite, or some order may overflow.
-    """
-    inner, result = accumulator_of(a.dtype, accumulator), component_format(out or a.dtype)
-    starts: list[Value] | None = None if addend is None else values_of(addend)
-    if known_order and a.dtype not in COMPONENTS:
-        return _matmul_along(order if tree is None else tree, a, b, starts, inner, result)
-    enclosures: Enclosures = []
-    for place, terms in enumerate(inner_products(a, b)):
-        start = None if starts is None else starts[place]
-        enclosures.append(_inner_product(terms, start, inner, result))
-    return enclosures
+def _matmul(a: Tensor, b: Tensor, addend: Tensor | None = None, out: str | None = None) -> Enclosures:
+    """None where nothing is promised: an operand is not finite, or some order may overflow."""
+    inner, result = accumulator_of(a.dtype), float_format(out or a.dtype)
+    products = inner_products(a, b)
+    starts = [None] * len(products) if addend is None else values_of(addend)
+    return [_inner_product(terms, start, inner, result) for terms, start in zip(products, starts, strict=True)]
 
 
 def _inner_product(
-    terms: intervals.Terms | None, start: Value | None, inner: FloatFormat, result: FloatFormat
+    terms: Terms | None, start: Value | None, inner: FloatFormat, result: FloatFormat
 ) -> Enclosure | None:
     if terms is None or (start is not None and point(start) is None):
         return None
     if start is not None:
         number = finite(start)
-        terms = intervals.Terms(terms.exact + number, terms.magnitude + abs(number), terms.count + 1, terms.flushed)
+        terms = Terms(terms.exact + number, terms.magnitude + abs(number), terms.count + 1, terms.flushed)
     rule = f"any order of {terms.count} products, gamma({terms.count})"
     try:
         error = intervals.any_order(terms, inner, products=True) if terms.count else Fraction(0)
     except Unpromised:
         return None
     return intervals.finished(terms, error, inner, result, rule)
-
-
-def _matmul_along(
-    tree: Tree, a: Tensor, b: Tensor, starts: Sequence[Value] | None, inner: FloatFormat, result: FloatFormat
-) -> Enclosures:
-    """Return the bounds of real products along a known tree."""
-    *batch, rows, depth = a.shape
-    columns = b.shape[-1]
-    lefts, rights = operands(a), operands(b)
-    enclosures: Enclosures = []
-    for which, row, column in product(range(prod(batch)), range(rows), range(columns)):
-        left = lefts[(which * rows + row) * depth :][:depth]
-        right = rights[which * depth * columns + column : (which + 1) * depth * columns : columns]
-        factors = [(point(x), point(y)) for x, y in zip(left, right, strict=True)]
-        start = Fraction(0) if starts is None else starts[len(enclosures)]
-        if any(None in pair for pair in factors) or point(start) is None:
-            enclosures.append(None)
-            continue
-        products = [finite(x) * finite(y) for x, y in zip(left, right, strict=True)]
-        terms = intervals.terms_of([*products, finite(start)], inner)
-        error = intervals.along_tree(tree, products, inner, products=True, start=finite(start)) + terms.flushed
-        enclosures.append(intervals.finished(terms, error, inner, result, "a known tree of products, depth-weighted"))
-    return enclosures
 
 
 def _add_to_product(a: Tensor, b: Tensor, c: Tensor) -> Enclosures:
@@ -473,124 +392,5 @@ def _add_to_product(a: Tensor, b: Tensor, c: Tensor) -> Enclosures:
     return enclosures
 
 
-RULES: Mapping[str, Callable[..., Enclosures]] = {**ELEMENTWISE, "matmul": matmul, "add_to_product": _add_to_product}
+RULES: Mapping[str, Callable[..., Enclosures]] = {**ELEMENTWISE, "matmul": _matmul, "add_to_product": _add_to_product}
 """The rule of each function."""
-
-
-# A test that the errors of many inner products are those of roundings: bound, bias and variance, as TOSA has them.
-#
-# TOSA specification, "Dot product accuracy requirements", with the limits of its reference model of 2025. The error
-# of each result is measured in units of u times the sum of the magnitudes of its products. Here u is the unit
-# roundoff of the result type, or of the smallest normal number where that is more. With KS products, a start value
-# counting as one more, and KSB = KS / 2**(difference of the fraction bits of accumulator and result), rounded up:
-#
-# - bound: no error is beyond 2 KSB;
-# - variance: the mean of the squared errors is at most 1.6 KSB;
-# - bias: the sum of T errors is at most sqrt(16 KSB T), for data whose products are not biased to one sign.
-#
-# The bound grows like the number of terms, and real errors only like its root. At KS = 512, operands that were
-# rounded to tf32 still lie within it, and only the variance test refuses them.
-
-
-BOUND = Fraction(2)
-VARIANCE = Fraction(8, 5)
-SQUARED_BIAS = 10 * VARIANCE
-
-
-@dataclass(frozen=True)
-class RuleResult:
-    """One rule: the number that was found and its limit."""
-
-    rule: str
-    found: Fraction
-    limit: Fraction
-
-    @property
-    def accepted(self) -> bool:
-        """True if the limit is kept."""
-        return self.found <= self.limit
-
-
-@dataclass(frozen=True)
-class StatisticalVerdict:
-    """The verdict of each rule on the results."""
-
-    rules: tuple[RuleResult, ...]
-
-    @property
-    def accepted(self) -> bool:
-        """True if every rule accepts."""
-        return all(rule.accepted for rule in self.rules)
-
-    @property
-    def refused_by(self) -> tuple[str, ...]:
-        """The names of the rules that refuse."""
-        return tuple(rule.rule for rule in self.rules if not rule.accepted)
-
-    def sentence(self) -> str:
-        """In words."""
-        return "; ".join(
-            f"{rule.rule} {'accepts' if rule.accepted else 'refuses'}: {float(rule.found):.4g} of at most "
-            f"{float(rule.limit):.4g}"
-            for rule in self.rules
-        )
-
-
-def judge_products(
-    a: Tensor, b: Tensor, result: Tensor, *, addend: Tensor | None = None, unbiased: bool = False
-) -> StatisticalVerdict:
-    """Judge the matrix product of real floats (..., M, K) and (..., K, N).
-
-    `unbiased` says that the products of the data are as often positive as negative, and adds the bias test.
-
-    Raises `BadArgument`: the operands are not real floats, or the result has another shape.
-    """
-    if a.dtype in COMPONENTS or not a.format.is_float:
-        raise BadArgument("a", a.dtype, "a real floating-point dtype")
-    shape = (*a.shape[:-1], b.shape[-1])
-    if result.shape != shape:
-        raise BadArgument("result", list(result.shape), f"the shape {list(shape)}")
-    target, accumulator = float_format(result.dtype), float_format(ACCUMULATORS[a.dtype])
-    starts: list[Value] = [Fraction(0)] * result.size if addend is None else values_of(addend)
-    units = _kernel_bound(a.shape[-1], any(not is_zero(start) for start in starts), accumulator, target)
-    errors, worst = [], Fraction(0)
-    for terms, start, value in zip(inner_products(a, b), starts, values_of(result), strict=True):
-        error = _error(terms, start, value, units, target)
-        if error is None:
-            return StatisticalVerdict((RuleResult("bound", BOUND * units + 1, BOUND * units),))
-        errors.append(error)
-        worst = max(worst, abs(error))
-    return _verdict(errors, worst, units, unbiased)
-
-
-def _verdict(errors: list[Fraction], worst: Fraction, units: int, unbiased: bool) -> StatisticalVerdict:
-    count = max(len(errors), 1)
-    squares = sum((error * error for error in errors), Fraction(0))
-    rules = [RuleResult("bound", worst, BOUND * units), RuleResult("variance", squares / count, VARIANCE * units)]
-    if unbiased:
-        total = sum(errors, Fraction(0))
-        rules.append(RuleResult("bias, squared", total * total / count, SQUARED_BIAS * units))
-    return StatisticalVerdict(tuple(rules))
-
-
-def _kernel_bound(count: int, started: bool, accumulator: FloatFormat, target: FloatFormat) -> int:
-    """KSB: a wide accumulator adds less than one rounding of the result for many products."""
-    spare = max(accumulator.fraction_bits - target.fraction_bits, 0)
-    return -(-count // (1 << spare)) + started
-
-
-def _error(terms: Terms | None, start: Value, value: Value, units: int, target: FloatFormat) -> Fraction | None:
-    """In units; zero where nothing is promised, None where a number is wanted and there is none."""
-    if terms is None or not (isinstance(start, Fraction) or is_zero(start)):
-        return Fraction(0)
-    exact, magnitude = terms.exact + finite(start), terms.magnitude + abs(finite(start))
-    unit_roundoff = Fraction(1, 2 << target.fraction_bits)
-    if magnitude * (1 + BOUND * units * unit_roundoff) > target.largest:
-        return Fraction(0)
-    if not (isinstance(value, Fraction) or is_zero(value)):
-        return None
-    if magnitude == 0:
-        return Fraction(0) if is_zero(value) else None
-    # To 64 bits: the squares of errors with exact denominators would grow with every result.
-    error = (finite(value) - exact) / max(magnitude * unit_roundoff, target.smallest_normal)
-    return Fraction(round(error * (1 << 64)), 1 << 64)

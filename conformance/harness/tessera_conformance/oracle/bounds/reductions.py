@@ -1,4 +1,4 @@
-"""Enclosures of reductions along an axis, of collectives' payloads, and of data movement."""
+"""Enclosures of reductions along an axis and over ranks, and of data movement."""
 
 from __future__ import annotations
 
@@ -8,27 +8,21 @@ from functools import partial
 from math import prod as product_of
 from typing import Any
 
-import gmpy2
-
 from tessera_conformance.oracle import collectives, functions_of, movement, reductions
 from tessera_conformance.oracle.bounds import intervals
 from tessera_conformance.oracle.bounds.intervals import (
-    DOWN,
-    EXACT,
     FAST,
-    ZERO,
     Enclosure,
     Enclosures,
     Interval,
-    Steps,
     Unpromised,
     accumulator_of,
     enclosure,
     gamma,
     underflow,
 )
-from tessera_conformance.oracle.bounds.operations import ONE_ROUNDING, composed, point, points, rounded_once, unchanged
-from tessera_conformance.oracle.collectives import SINGLE, all_reduce
+from tessera_conformance.oracle.bounds.operations import point, unchanged
+from tessera_conformance.oracle.collectives import all_reduce
 from tessera_conformance.oracle.elementwise import fraction
 from tessera_conformance.oracle.exact import (
     COMPONENTS,
@@ -43,7 +37,7 @@ from tessera_conformance.oracle.exact import (
     values_of,
 )
 from tessera_conformance.oracle.exact_sum import exact_sum
-from tessera_conformance.oracle.reductions import Tree
+from tessera_conformance.oracle.trees import Order
 from tessera_conformance.tensors import Tensor
 
 # Enclosures of sums, means, products and extremes along an axis.
@@ -53,79 +47,62 @@ MANY_TERMS = 512
 """From so many terms on, exact sums are taken in windows of integers."""
 
 
-def _sum(
-    x: Tensor,
-    axis: int = -1,
-    *,
-    keepdims: bool = False,
-    tree: Tree = "pairwise",
-    order: str | None = None,
-    known_order: bool = False,
-) -> Enclosures:
-    inner, result = accumulator_of(x.dtype), component_format(x.dtype)
-    chosen = (tree if order is None else order) if known_order else None
-    if chosen is None and x.dtype not in COMPONENTS and x.shape[axis] >= MANY_TERMS:
-        return _large_sums(x, axis, inner, result)
-    return [sum_of(row, inner, result, chosen) for row in _rows(x, axis)]
+def sums(x: Tensor, axis: int, tree: Order | None = None) -> Enclosures:
+    """Enclosures of the sums along an axis, in the order of a tree or, without one, in any order."""
+    return _sums(x, axis, accumulator_of(x.dtype), tree)
 
 
-def sums_along(x: Tensor, axis: int, inner: FloatFormat) -> Enclosures:
-    """Sums in any order, every node rounded to a format."""
-    return [sum_of(row, inner, component_format(x.dtype), None) for row in _rows(x, axis)]
+def _sum(x: Tensor, axis: int = -1, *, keepdims: bool = False, tree: Order = "pairwise") -> Enclosures:
+    return sums(x, axis)
 
 
-def _large_sums(x: Tensor, axis: int, inner: FloatFormat, result: FloatFormat) -> Enclosures:
-    """Any order of many terms, each of which may be subnormal and flushed."""
-    count = x.shape[axis]
-    flushed = count * fraction(underflow(inner))
-    totals, sizes = exact_sum(x, axis).fractions(), exact_sum(x, axis, magnitudes=True).fractions()
-    enclosures: Enclosures = []
-    for total, size in zip(totals, sizes, strict=True):
-        if total is None or size is None:
-            enclosures.append(None)
-            continue
-        terms = intervals.Terms(total, size, count, flushed)
-        rule = f"any order of {count} terms, gamma({count - 1})"
-        try:
-            enclosures.append(intervals.finished(terms, intervals.any_order(terms, inner), inner, result, rule))
-        except Unpromised:
-            enclosures.append(None)
-    return enclosures
+def _sums(x: Tensor, axis: int, inner: FloatFormat, tree: Order | None = None) -> Enclosures:
+    """The sums along an axis, every node rounded to a format."""
+    result = component_format(x.dtype)
+    if tree is None and x.dtype not in COMPONENTS and x.shape[axis] >= MANY_TERMS:
+        return [_in_any_order(terms, inner, result) for terms in _many_terms(x, axis, inner)]
+    return [sum_of(row, inner, result, tree) for row in _rows(x, axis)]
 
 
-def sum_of(row: list[Value], inner: FloatFormat, result: FloatFormat, order: Tree | None = None) -> Enclosure | None:
+def sum_of(row: list[Value], inner: FloatFormat, result: FloatFormat, tree: Order | None = None) -> Enclosure | None:
     """A sum in a known order, or in any; none where a term is no number."""
     if any(point(value) is None for value in row):
         return None
     values = [finite(value) for value in row]
     terms = intervals.terms_of(values, inner)
+    if tree is None:
+        return _in_any_order(terms, inner, result)
+    error = intervals.along_tree(tree, values, inner) + terms.flushed + terms.count * fraction(underflow(inner))
+    return intervals.finished(terms, error, inner, result, f"a known tree of {terms.count} terms, depth-weighted")
+
+
+def _in_any_order(terms: intervals.Terms | None, inner: FloatFormat, result: FloatFormat) -> Enclosure | None:
+    if terms is None:
+        return None
     try:
-        error, rule = _sum_error(values, terms, inner, order)
+        error = intervals.any_order(terms, inner)
     except Unpromised:
         return None
+    rule = f"any order of {terms.count} terms, gamma({max(terms.count - 1, 0)})"
     return intervals.finished(terms, error, inner, result, rule)
 
 
-def _sum_error(
-    values: list[Fraction], terms: intervals.Terms, inner: FloatFormat, order: Tree | None
-) -> tuple[Fraction, str]:
-    if order is None:
-        return intervals.any_order(terms, inner), f"any order of {terms.count} terms, gamma({max(terms.count - 1, 0)})"
-    flushed = terms.flushed + terms.count * fraction(underflow(inner))
-    if order == reductions.KAHAN:
-        return intervals.kahan(terms, inner) + flushed, f"Kahan's sum of {terms.count} terms, 2u + 8nu^2"
-    if order == "pairwise":
-        depth = max(terms.count - 1, 0).bit_length()
-        return intervals.pairwise(terms, inner) + flushed, f"pairwise over {terms.count} terms, gamma({depth})"
-    return intervals.along_tree(order, values, inner) + flushed, f"a known tree of {terms.count} terms, depth-weighted"
+def _many_terms(x: Tensor, axis: int, inner: FloatFormat) -> list[intervals.Terms | None]:
+    """The terms of the sums along an axis, each of which may be subnormal and flushed."""
+    count = x.shape[axis]
+    lost = count * fraction(underflow(inner))
+    totals, sizes = (exact_sum(x, axis, magnitudes=magnitudes).fractions() for magnitudes in (False, True))
+    return [
+        None if total is None or size is None else intervals.Terms(total, size, count, lost)
+        for total, size in zip(totals, sizes, strict=True)
+    ]
 
 
-def _mean(x: Tensor, axis: int = -1, *, keepdims: bool = False, known_order: bool = False, **order: Any) -> Enclosures:
+def _mean(x: Tensor, axis: int = -1, *, keepdims: bool = False, tree: Order = "pairwise") -> Enclosures:
     inner, result = accumulator_of(x.dtype), component_format(x.dtype)
-    chosen = order.get("order", order.get("tree", "pairwise")) if known_order else None
     enclosures: Enclosures = []
     for row in _rows(x, axis):
-        terms = sum_of(row, inner, inner, chosen) if row else None
+        terms = sum_of(row, inner, inner) if row else None
         if terms is None:
             enclosures.append(None)
             continue
@@ -137,7 +114,7 @@ def _mean(x: Tensor, axis: int = -1, *, keepdims: bool = False, known_order: boo
     return enclosures
 
 
-def _prod(x: Tensor, axis: int = -1, *, keepdims: bool = False, known_order: bool = False, **tree: Any) -> Enclosures:
+def _prod(x: Tensor, axis: int = -1, *, keepdims: bool = False, tree: Order = "pairwise") -> Enclosures:
     """In any order, provided that no order can leave the range of normal numbers."""
     if x.dtype in COMPONENTS:
         return _complex_prod(x, axis)
@@ -209,89 +186,10 @@ def _rows(x: Tensor, axis: int) -> list[list[Value]]:
     return [[element[part] for element in line] for line in lines for part in (0, 1)]
 
 
-# Enclosures of the results of all-reduce and of the payloads of compressed collectives.
+# Enclosures of the results of all-reduce.
 
 
-def _quantize(x: Tensor, *, wire: str, block: int) -> Enclosures:
-    return _blockwise(
-        [x], wire, block, lambda steps, code, scale: code, f"a scale, a quotient and a rounding to {wire}"
-    )
-
-
-def _error_feedback(g: Tensor, residual: Tensor, *, wire: str, block: int) -> Enclosures:
-    def sent(steps: Steps, code: Interval, scale: Interval) -> Interval:
-        return steps.rounded(code * scale, SINGLE)
-
-    return _blockwise([g, residual], wire, block, sent, f"a sum sent as {wire}, every step rounded")
-
-
-def _blockwise(
-    inputs: list[Tensor], wire: str, block: int, finish: Callable[[Steps, Interval, Interval], Interval], rule: str
-) -> Enclosures:
-    """Enclosures of what `finish` makes of the codes and scales of the sum of the inputs."""
-    collectives.quantize(inputs[0], wire=wire, block=block)
-    terms = [points(x) for x in inputs]
-    enclosures: Enclosures = [None] * inputs[0].size
-    for places in collectives.blocks(inputs[0].shape, block):
-        rows = [[term[place] for place in places] for term in terms]
-        try:
-            ideal, actual = (_codes(steps, rows, wire, finish) for steps in (EXACT, FAST))
-        except Unpromised:
-            continue
-        for place, exact, sent in zip(places, ideal, actual, strict=True):
-            enclosures[place] = enclosure(exact, sent, rule)
-    return enclosures
-
-
-def _codes(
-    steps: Steps, rows: list[list[Interval | None]], wire: str, finish: Callable[[Steps, Interval, Interval], Interval]
-) -> list[Interval]:
-    target = float_format(wire)
-    whole = [_payloads_sum(steps, parts) for parts in zip(*rows, strict=True)]
-    scale = _scale(steps, whole, wire, target)
-    largest = gmpy2.mpfr(gmpy2.mpq(target.largest))
-    codes = []
-    for value in whole:
-        quotient = steps.quotient(value, scale, SINGLE) if wire != "bf16" else value
-        code = steps.rounded(quotient.clipped(-largest, largest), target).clipped(-largest, largest)
-        codes.append(finish(steps, code, scale))
-    return codes
-
-
-def _payloads_sum(steps: Steps, parts: tuple[Interval | None, ...]) -> Interval:
-    finite = [steps.operand(part, SINGLE) for part in parts if part is not None]
-    if len(finite) < len(parts):
-        raise Unpromised("an operand that is not finite")
-    return finite[0] if len(finite) == 1 else steps.rounded(finite[0] + finite[1], SINGLE)
-
-
-def _scale(steps: Steps, whole: list[Interval], wire: str, target: FloatFormat) -> Interval:
-    one = Interval.around(1)
-    if wire == "bf16":
-        return one
-    sizes = [value.hull(-value) for value in whole]
-    lows = [ZERO if x.low <= 0 <= x.high else min(DOWN.abs(x.low), DOWN.abs(x.high)) for x in whole]
-    largest = Interval(max(lows), max(size.high for size in sizes))
-    if largest.high == 0:
-        return one
-    scale = steps.quotient(largest, Interval.around(target.largest), SINGLE)
-    if scale.low < SINGLE.smallest_normal:
-        raise Unpromised("a scale that may be flushed to zero")
-    return scale
-
-
-def _dequantize(codes: Tensor, scales: Tensor, *, block: int) -> Enclosures:
-    elements, factors = points(codes), points(scales)
-    enclosures: Enclosures = [None] * codes.size
-    product = rounded_once(Interval.__mul__)
-    for scale, places in zip(factors, collectives.blocks(codes.shape, block), strict=True):
-        for place in places:
-            operands = [elements[place], scale]
-            enclosures[place] = composed(product, operands, SINGLE, SINGLE, SINGLE, ONE_ROUNDING)
-    return enclosures
-
-
-def _all_reduce(*inputs: Tensor, op: str = "sum", tree: Tree = "pairwise", algorithm: str | None = None) -> Enclosures:
+def _all_reduce(*inputs: Tensor, op: str = "sum", tree: Order = "pairwise", algorithm: str | None = None) -> Enclosures:
     """In any order; a narrow sum may be rounded to its dtype at every rank, since that is what travels.
 
     Of products and means nothing is promised.
@@ -301,7 +199,7 @@ def _all_reduce(*inputs: Tensor, op: str = "sum", tree: Tree = "pairwise", algor
         return [None] * inputs[0].size
     if op != "sum":
         return unchanged(values_of(all_reduce(*inputs, op=op)[0]), component_format(stack.dtype))
-    return sums_along(stack, 0, component_format(stack.dtype))
+    return _sums(stack, 0, component_format(stack.dtype))
 
 
 def _top_k(x: Tensor, *, k: int) -> Enclosures:
@@ -333,9 +231,6 @@ RULES: Mapping[str, Callable[..., Enclosures]] = {
     "prod": _prod,
     "max": _extreme(reductions.max_),
     "min": _extreme(reductions.min_),
-    "quantize": _quantize,
-    "dequantize": _dequantize,
-    "error_feedback": _error_feedback,
     "all_reduce": _all_reduce,
     "top_k": _top_k,
     "scatter_add": _scatter_add,

@@ -1,122 +1,21 @@
-"""Trees of summation, and the node arithmetic of a declaration."""
+"""Reduction trees as values: in which order the terms of a sum meet.
+
+A tree is `fold`, `pairwise`, `ring(S)`, or an explicit nesting such as `((c 0 1 2 3) 4 5 6 7)`, where a leaf is its
+index, `c` the start value, and a node with three or more children one fused sum. Named trees fit any number of leaves;
+`over` spells them out. Nothing here recurses: a fold over thousands of leaves is as deep as it is long.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, TypeAlias, TypeVar, get_args
-
-from tessera_conformance.oracle.exact import ACCUMULATORS, FORMATS, FloatFormat, Format
-
-# The arithmetic of one node of a reduction tree, as a declared value.
-
-
-Product: TypeAlias = Literal["rounded", "fused"]
-Rounding: TypeAlias = Literal["nearest_even", "nearest_away", "toward_zero", "up", "down"]
-Subnormals: TypeAlias = Literal["kept", "flushed"]
-Start: TypeAlias = Literal["zero", "none"]
-
-CHOICES: Mapping[str, tuple[str, ...]] = {
-    "product": get_args(Product),
-    "accumulator": tuple(name for name in FORMATS if name != "bool"),
-    "rounding": get_args(Rounding),
-    "subnormals": get_args(Subnormals),
-    "start": get_args(Start),
-}
-MOST_ALIGNMENT_BITS = 4096
-
-
-class ModelError(ValueError):
-    """A node arithmetic that is malformed; `field` is the part that is wrong, empty where it is the whole."""
-
-    def __init__(self, field: str, expected: str) -> None:
-        self.field, self.expected = field, expected
-        super().__init__(f"arithmetic{'.' if field else ''}{field}: expected {expected}")
-
-
-@dataclass(frozen=True)
-class NodeArithmetic:
-    """The arithmetic of a tree's nodes.
-
-    `product` says whether products are rounded to the accumulator before they are added; `alignment_bits` how many bits
-    below the largest exponent a fused node of three or more terms keeps of each, None being all of them; `subnormals`
-    whether subnormal inputs and results stay or become zeros of their sign; `start` whether a product without a C
-    operand starts from +0 or, `none`, from its first term, so that a sum of negative zeros is negative.
-
-    Raises `ModelError`: a field has a value that it cannot have.
-    """
-
-    accumulator: str
-    product: Product = "rounded"
-    rounding: Rounding = "nearest_even"
-    alignment_bits: int | None = None
-    subnormals: Subnormals = "kept"
-    start: Start = "zero"
-
-    def __post_init__(self) -> None:
-        for field, allowed in CHOICES.items():
-            if getattr(self, field) not in allowed:
-                raise ModelError(field, f"one of {', '.join(allowed)}")
-        bits = self.alignment_bits
-        if bits is not None and (type(bits) is not int or not 0 <= bits <= MOST_ALIGNMENT_BITS):
-            raise ModelError("alignment_bits", f"null or an integer from 0 to {MOST_ALIGNMENT_BITS}")
-
-    @property
-    def format(self) -> Format:
-        """The format of every node's result."""
-        return FORMATS[self.accumulator]
-
-    @property
-    def is_float(self) -> bool:
-        """True if nodes round at all; integers wrap."""
-        return isinstance(self.format, FloatFormat)
-
-    @classmethod
-    def from_json(cls, value: Any) -> NodeArithmetic:
-        """The model of a JSON object; what it leaves out is as in the reference, but the accumulator must be said.
-
-        Raises `ModelError`: not an object, an unknown field, or a value that a field cannot have.
-        """
-        if not isinstance(value, Mapping):
-            raise ModelError("", "an object with product, accumulator, rounding, alignment_bits, subnormals and start")
-        fields = {"product", "accumulator", "rounding", "alignment_bits", "subnormals", "start"}
-        unknown = sorted(str(key) for key in value.keys() - fields)
-        if unknown:
-            raise ModelError(unknown[0], f"no such field; the fields are {', '.join(sorted(fields))}")
-        if "accumulator" not in value:
-            raise ModelError("accumulator", f"one of {', '.join(CHOICES['accumulator'])}")
-        return cls(**value)
-
-    def to_json(self) -> dict[str, Any]:
-        """The JSON object, every field said but a start from +0."""
-        fields = asdict(self)
-        shown = ("product", "accumulator", "rounding", "alignment_bits", "subnormals")
-        return {key: fields[key] for key in shown} | ({} if self.start == "zero" else {"start": self.start})
-
-    def but(self, **changes: Any) -> NodeArithmetic:
-        """The same with some fields changed."""
-        return replace(self, **changes)
-
-
-def canonical(dtype: str) -> NodeArithmetic:
-    """The reference arithmetic's arithmetic for operands of a dtype (reference arithmetic, "accumulators").
-
-    Raises `ModelError`: the dtype has no accumulator.
-    """
-    if dtype not in ACCUMULATORS:
-        raise ModelError("accumulator", f"operands of one of {', '.join(ACCUMULATORS)}, not {dtype}")
-    return NodeArithmetic(accumulator=ACCUMULATORS[dtype])
-
-
-# Reduction trees as values: in which order the terms of a sum meet.
-#
-# A tree is `fold`, `pairwise`, `ring(S)`, or an explicit nesting such as `((c 0 1 2 3) 4 5 6 7)`, where a leaf is its
-# index, `c` the start value, and a node with three or more children one fused sum. Named trees fit any number of
-# leaves; `over` spells them out. Nothing here recurses: a fold over thousands of leaves is as deep as it is long.
-
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, TypeVar
 
 Name: TypeAlias = Literal["fold", "pairwise", "ring", "explicit"]
+
+Order: TypeAlias = "Tree | str | int | Sequence[Any] | Mapping[str, Any]"
+"""A tree, its text or its JSON form."""
 
 T = TypeVar("T")
 
@@ -126,7 +25,7 @@ START = -1
 DEEPEST_JSON = 200
 """Nested arrays are not written deeper than this."""
 
-_TOKEN = re.compile(r"(0|[1-9][0-9]*)|([()])|(c)|( )")
+_TOKEN = re.compile(r"(?P<leaf>0|[1-9][0-9]*|c)|.", re.DOTALL)
 _RING = re.compile(r"ring\((0|[1-9][0-9]*)\)")
 
 
@@ -195,6 +94,11 @@ class Tree:
             raise TreeError(f"the steps of the tree leave {height} results instead of one")
         _require_each_leaf_once(steps)
         return cls("explicit", steps=tuple(steps))
+
+    @classmethod
+    def of(cls, order: Order) -> Tree:
+        """The tree itself, or that of a text or a JSON value. Raises `TreeError`: it is none."""
+        return order if isinstance(order, Tree) else cls.from_json(order)
 
     @classmethod
     def from_text(cls, text: str) -> Tree:
@@ -395,50 +299,31 @@ def _pairwise(terms: int) -> list[int]:
 
 
 def _read(text: str) -> list[int]:
-    """The steps of an explicit tree's text."""
+    """The steps of an explicit tree's text, which is spelled as `to_text` spells it."""
     steps: list[int] = []
-    open_nodes: list[int] = []  # children read so far
-    place, wants = 0, "operand"
-    while place < len(text):
-        token = _TOKEN.match(text, place)
-        kind = "" if token is None else ("digits", "bracket", "start", "space")[(token.lastindex or 1) - 1]
-        if token is None or (kind == "space") != (wants == "space" and token[0] not in "()"):
-            raise TreeSyntaxError(text, place + 1, _wanted(wants, bool(open_nodes)))
-        if kind == "space":
-            wants = "operand"
-        elif token[0] == "(":
-            if wants == "space":
-                raise TreeSyntaxError(text, place + 1, _wanted(wants, bool(open_nodes)))
-            open_nodes.append(0)
-        elif token[0] == ")":
-            if wants == "operand" or not open_nodes:
-                raise TreeSyntaxError(text, place + 1, _wanted(wants, bool(open_nodes)))
-            children = open_nodes.pop()
+    counts = [0]  # of the children of each open node; the first counts trees
+    for token in _TOKEN.finditer(text):
+        if token[0] == "(":
+            counts.append(0)
+            continue
+        if token["leaf"]:
+            steps.append(START if token[0] == "c" else int(token[0]))
+        elif token[0] == ")" and len(counts) > 1:
+            children = counts.pop()
             if children < 2:
-                raise TreeSyntaxError(text, place + 1, "a second child: a node has 2 or more")
+                raise TreeSyntaxError(text, token.start() + 1, "a second child: a node has 2 or more")
             steps.append(-children)
-            wants = _finished(open_nodes)
-        else:
-            steps.append(START if kind == "start" else int(token[0]))
-            wants = _finished(open_nodes)
-        place = token.end()
-    if wants == "operand" or open_nodes:
-        raise TreeSyntaxError(text, len(text) + 1, _wanted(wants, bool(open_nodes)))
+        elif token[0] != " ":
+            raise TreeSyntaxError(text, token.start() + 1, "a leaf number, c or parentheses in pairs")
+        counts[-1] += token[0] != " "
+    if counts != [1]:
+        raise TreeSyntaxError(text, len(text) + 1, "a closing parenthesis" if len(counts) > 1 else "one tree")
+    spelled = Tree("explicit", steps=tuple(steps)).to_text()
+    if spelled != text:
+        column = 1 + next((k for k, (x, y) in enumerate(zip(spelled, text, strict=False)) if x != y), len(spelled))
+        raise TreeSyntaxError(text, column, "one space between children, and none elsewhere")
     _require_each_leaf_once(steps)
     return steps
-
-
-def _finished(open_nodes: list[int]) -> str:
-    if not open_nodes:
-        return "end"
-    open_nodes[-1] += 1
-    return "space"
-
-
-def _wanted(wants: str, inside: bool) -> str:
-    if wants == "operand":
-        return "a leaf number, c or an opening parenthesis"
-    return "one space or a closing parenthesis" if inside else "the end of the tree"
 
 
 def _steps_of_json(value: Any) -> list[int]:

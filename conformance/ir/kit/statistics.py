@@ -1,0 +1,84 @@
+"""A test that the errors of many inner products are those of roundings: bound, variance and bias, as TOSA has them.
+
+TOSA specification, "Dot product accuracy requirements", with the limits of its reference model of 2025. The error of
+each result is measured in units of u times the sum of the magnitudes of its products. Here u is the unit roundoff of
+the result type, or of the smallest normal number where that is more. With KS products, and KSB = KS / 2**(difference
+of the fraction bits of accumulator and result), rounded up:
+
+- bound: no error is beyond 2 KSB;
+- variance: the mean of the squared errors is at most 1.6 KSB;
+- bias: the sum of T errors is at most sqrt(16 KSB T), for data whose products are not biased to one sign.
+
+The bound grows like the number of terms, and real errors only like its root. At KS = 512, operands that were rounded to
+tf32 still lie within it, and only the variance test refuses them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from tessera_conformance.oracle.bounds.intervals import Terms
+from tessera_conformance.oracle.bounds.operations import inner_products
+from tessera_conformance.oracle.exact import (
+    FloatFormat,
+    Value,
+    accumulator_format,
+    finite,
+    float_format,
+    is_zero,
+    values_of,
+)
+from tessera_conformance.tensors import Tensor
+
+BOUND = Fraction(2)
+VARIANCE = Fraction(8, 5)
+SQUARED_BIAS = 10 * VARIANCE
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule: what was found of the errors, and its limit."""
+
+    name: str
+    found: Fraction
+    limit: Fraction
+
+    @property
+    def accepted(self) -> bool:
+        """True if the limit is kept."""
+        return self.found <= self.limit
+
+
+def rules_of_products(a: Tensor, b: Tensor, result: Tensor, *, unbiased: bool) -> list[Rule]:
+    """The rules on a product of real floats (M, K) and (K, N); on its bound alone where a result is no number.
+
+    `unbiased` says that the products of the data are as often positive as negative, and adds the bias test.
+    """
+    target = float_format(result.dtype)
+    spare = max(accumulator_format(a.dtype).fraction_bits - target.fraction_bits, 0)
+    units = -(-a.shape[-1] // (1 << spare))
+    errors = []
+    for terms, value in zip(inner_products(a, b), values_of(result), strict=True):
+        error = _error(terms, value, units, target)
+        if error is None:
+            return [Rule("bound", BOUND * units + 1, BOUND * units)]
+        errors.append(error)
+    total, squares = sum(errors, Fraction(0)), sum((error * error for error in errors), Fraction(0))
+    return [
+        Rule("bound", max(map(abs, errors)), BOUND * units),
+        Rule("variance", squares / len(errors), VARIANCE * units),
+        *([Rule("bias, squared", total * total / len(errors), SQUARED_BIAS * units)] if unbiased else []),
+    ]
+
+
+def _error(terms: Terms | None, value: Value, units: int, target: FloatFormat) -> Fraction | None:
+    """In units; zero where nothing is promised, None where a number is wanted and there is none."""
+    unit_roundoff = Fraction(1, 2 << target.fraction_bits)
+    if terms is None or terms.magnitude * (1 + BOUND * units * unit_roundoff) > target.largest:
+        return Fraction(0)
+    if not (isinstance(value, Fraction) or is_zero(value)) or (terms.magnitude == 0 and not is_zero(value)):
+        return None
+    # To 64 bits: the squares of errors with exact denominators would grow with every result.
+    error = (finite(value) - terms.exact) / max(terms.magnitude * unit_roundoff, target.smallest_normal)
+    return Fraction(round(error * (1 << 64)), 1 << 64)
