@@ -197,9 +197,9 @@ def test_defaults_are_those_of_the_language() -> None:
 
 def test_derived_defaults() -> None:
     np = pytest.importorskip("numpy")
-    assert OPERATIONS["transpose"].with_defaults({}, [np.zeros((2, 3, 4))]) == {"perm": [2, 1, 0]}
-    assert OPERATIONS["slice"].with_defaults({"starts": [0, 1], "stops": [2, 2]}, [np.zeros((4, 4))])["steps"] == [1, 1]
-    assert OPERATIONS["flash_attention"].with_defaults({}, [np.zeros((1, 4))] * 3)["scale"] == 0.5
+    assert OPERATIONS["transpose"].default_values({}, [np.zeros((2, 3, 4))]) == {"perm": [2, 1, 0]}
+    assert OPERATIONS["slice"].default_values({"starts": [0, 1], "stops": [2, 2]}, [np.zeros((4, 4))])["steps"] == [1, 1]
+    assert OPERATIONS["flash_attention"].default_values({}, [np.zeros((1, 4))] * 3)["scale"] == 0.5
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

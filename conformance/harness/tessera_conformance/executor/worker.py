@@ -75,6 +75,8 @@ def _digest(paths: list[Path]) -> str:
 
 ORDER, ANSWERS, OUTPUT = "order.json", "answers.jsonl", "output.txt"
 """The files in the folder of a unit: the work, its result, and its output."""
+LINES = frozenset({"worker", "begins", "gives", "greets", "refuses", "fails", "ends"})
+"""The kinds of lines of an answer."""
 TAIL = 2000
 """Characters of the output that are quoted."""
 
@@ -163,35 +165,24 @@ def read_answer(data: object) -> Answer:
     """The answer that a worker sent. Raises `NoAnswer`."""
     if not isinstance(data, bytes):
         raise NoAnswer(f"{type(data).__name__} instead of bytes, as no worker of this version sends")
-    answer = Answer()
     try:
-        for line in data.split(b"\n")[:-1]:
-            _take(answer, *read_json(line))
+        lines = [(kind, value) for kind, value in map(read_json, data.split(b"\n")[:-1])]
+        results = [(value[0], value[1]) for kind, value in lines if kind == "gives"]
+        last = dict(lines)
     except (TypeError, ValueError, IndexError, KeyError) as error:
         raise NoAnswer(str(error)) from None
-    return answer
-
-
-def _take(answer: Answer, kind: str, value: Any) -> None:
-    """Add what a line says to an answer."""
-    match kind:
-        case "worker":
-            answer.worker = str(value)
-        case "begins":
-            answer.running = value
-        case "gives":
-            answer.running = None
-            answer.results.append((value[0], value[1]))
-        case "greets":
-            answer.greeting = value
-        case "refuses":
-            answer.refused = str(value)
-        case "fails":
-            answer.failed = str(value)
-        case "ends":
-            answer.whole = True
-        case _:
-            raise NoAnswer(f"a line of kind {kind!r:.40}")
+    for kind in last.keys() - LINES:
+        raise NoAnswer(f"a line of kind {kind!r:.40}")
+    begun = last.get("begins")
+    return Answer(
+        results,
+        begun if begun not in dict(results) else None,
+        last.get("greets"),
+        last.get("refuses", ""),
+        last.get("fails", ""),
+        last.get("ends", False),
+        last.get("worker", ""),
+    )
 
 
 def do_unit(body: Body) -> int:

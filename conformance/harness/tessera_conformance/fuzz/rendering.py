@@ -96,14 +96,12 @@ class _Writer:
     # Declarations
 
     def module(self, module: t.Module) -> None:
-        """A module."""
         self.put("module", self.name(module.name), "{")
         for declaration in module.declarations:
             self.declaration(declaration)
         self.put("}")
 
     def declaration(self, declaration: t.Decl) -> None:
-        """A declaration of a module."""
         match declaration:
             case t.Function():
                 self.function(declaration)
@@ -123,7 +121,6 @@ class _Writer:
                 self.statement(declaration)
 
     def function(self, function: t.Function) -> None:
-        """A func or kernel."""
         self.put(function.keyword, self.name(function.name))
         self.join("(")
         self.separated(function.parameters, self.parameter)
@@ -136,7 +133,6 @@ class _Writer:
         self.block(function.body)
 
     def parameter(self, parameter: t.Parameter) -> None:
-        """A parameter with its type, and its default if it has one."""
         self.put(self.name(parameter.name))
         self.join(":")
         self.type(parameter.type)
@@ -145,7 +141,6 @@ class _Writer:
             self.expr(parameter.default)
 
     def type(self, type_: t.Type) -> None:
-        """A scalar or tensor type, or its alias."""
         if type_.alias:
             self.put(self.name(type_.alias))
             return
@@ -162,7 +157,6 @@ class _Writer:
         self.join(">")
 
     def extent(self, extent: t.Extent) -> str:
-        """A dimension."""
         if isinstance(extent, int):
             return str(extent)
         return "?" if extent.startswith("?") else self.name(extent)
@@ -170,14 +164,12 @@ class _Writer:
     # Statements
 
     def block(self, block: t.Block) -> None:
-        """Statements in braces."""
         self.put("{")
         for statement in block:
             self.statement(statement)
         self.put("}")
 
     def statement(self, statement: t.Stmt) -> None:
-        """One statement with its semicolon, where it has one."""
         match statement:
             case t.If(condition, then, otherwise):
                 self.put("if", "(")
@@ -201,7 +193,6 @@ class _Writer:
                 self.join(";")
 
     def simple(self, statement: t.Let | t.Assign | t.Return | t.Assert | t.Barrier | t.Call) -> None:
-        """A statement that ends with a semicolon."""
         match statement:
             case t.Let(name, type_, value):
                 self.put("let", self.name(name))
@@ -234,7 +225,6 @@ class _Writer:
                 self.call(statement)
 
     def loop(self, loop: t.For) -> None:
-        """A `for` statement."""
         self.put("for", "(", self.name(loop.name), "in")
         self.expr(loop.start)
         self.join(":")
@@ -331,14 +321,12 @@ class _Writer:
             self.attribute(part)
 
     def attribute_block(self, attributes: Sequence[t.Attribute]) -> None:
-        """Attributes in the block behind an at-sign."""
         self.put("@")
         self.join("{")
         self.separated(attributes, self.attribute)
         self.join("}")
 
     def attribute(self, attribute: t.Attribute) -> None:
-        """`name = value`."""
         self.put(self.name(attribute.name) if attribute.fixed else attribute.name)
         self.join("=")
         start = len(self.tokens)
@@ -351,14 +339,12 @@ class _Writer:
         self.tight.add(start)
 
     def items(self, items: Sequence[t.Expr | t.Range]) -> None:
-        """Indices and slices in brackets."""
         self.join("[")
         self.tight.add(len(self.tokens))
         self.separated(items, lambda item: self.range(item) if isinstance(item, t.Range) else self.expr(item))
         self.join("]")
 
     def range(self, item: t.Range) -> None:
-        """`start:stop:step`."""
         if item.start is not None:
             self.expr(item.start)
         self.join(":")

@@ -216,33 +216,6 @@ def _number(text: str) -> float:
     return float(text) if "." in text else int(text)
 
 
-def notation(kind: Type) -> str:
-    """Return the notation of a type."""
-    match kind:
-        case Builtin(name, least):
-            return name if least is None else f"{name}>={least}"
-        case Named(name):
-            return name
-        case Enumeration(words):
-            return "/".join(words)
-        case Constant(text):
-            return f'"{text}"'
-        case ListOf(item, least, most):
-            count = "" if least is None else f"; {least}" if most == least else f"; {least}.."
-            return f"[{notation(item)}{count}]"
-        case MapOf(value):
-            return f"{{*: {notation(value)}}}"
-        case Record(fields):
-            return f"{{{fields_notation(fields)}}}"
-        case Union(alternatives):
-            return " or ".join(map(notation, alternatives))
-
-
-def fields_notation(fields: tuple[Field, ...]) -> str:
-    """Return the notation of members or parameters."""
-    return ", ".join(f"{field.name}{'?' * field.optional}: {notation(field.type)}" for field in fields)
-
-
 # Reads every `interface.toml` into areas, named types and methods, and checks that each name means something.
 
 
@@ -259,6 +232,7 @@ class NamedType:
 
     name: str
     area: str
+    notation: str
     type: Type
     title: str = ""
     where: Mapping[str, Any] = field(default_factory=dict)
@@ -271,6 +245,7 @@ class Method:
 
     area: str
     name: str
+    notation: str
     parameters: tuple[Field, ...]
     result: Type
     clauses: tuple[str, ...] = ()
@@ -376,13 +351,14 @@ def _areas(document: Mapping[str, Any]) -> Iterator[Area]:
 
 def _named(area: str, name: str, stated: str | Mapping[str, Any]) -> NamedType:
     whole = {"is": stated} if isinstance(stated, str) else dict(stated)
-    return NamedType(name, area, read_type(whole.pop("is")), **whole)
+    notation = " ".join(whole.pop("is").split())
+    return NamedType(name, area, notation, read_type(notation), **whole)
 
 
 def _method(area: str, name: str, stated: Mapping[str, Any]) -> Method:
     whole = dict(stated)
-    parameters, result = read_call(whole.pop("call"))
-    return Method(area, name, parameters, result, tuple(whole.pop("clauses", ())), **whole)
+    notation = " ".join(whole.pop("call").split())
+    return Method(area, name, notation, *read_call(notation), tuple(whole.pop("clauses", ())), **whole)
 
 
 def _check(interface: Interface) -> None:
@@ -799,14 +775,15 @@ def _tables(area: Area) -> Iterator[str]:
         yield from (_row(area, method) for method in area.methods.values())
     if area.types:
         yield "\n| type | is | |\n|---|---|---|"
-        yield from (f"| `{type_.name}` | `{notation(type_.type)}` | {type_.title} |" for type_ in area.types.values())
+        yield from (f"| `{type_.name}` | `{type_.notation}` | {type_.title} |" for type_ in area.types.values())
     yield ""
 
 
 def _row(area: Area, method: Method) -> str:
     name = method.name if area.name == "runtime" else method.full_name
-    result = method.result
-    returned = f"{{{fields_notation(result.fields)}}}" if isinstance(result, Record) else notation(result)
+    parameters, _, returned = method.notation.partition(" -> ")
+    if returned.startswith("("):
+        returned = f"{{{returned[1:-1]}}}"
     feature = f"Feature `{method.feature}`." if method.feature else ""
     remarks = " ".join(filter(None, [feature, method.doc, ", ".join(method.clauses)]))
-    return f"| `{name}({fields_notation(method.parameters)})` | `{returned}` | {remarks} |"
+    return f"| `{name}{parameters}` | `{returned}` | {remarks} |"

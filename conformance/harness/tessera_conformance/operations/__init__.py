@@ -40,10 +40,6 @@ class Operation:
             return {self.operands[0].lstrip("*"): list(arrays)}
         return dict(zip(self.operands, arrays, strict=False))
 
-    def with_defaults(self, attributes: Mapping[str, Any], arrays: Sequence[Any]) -> dict[str, Any]:
-        """All attributes: those that are said, and for the others their default."""
-        return {**self.default_values(attributes, arrays), **attributes}
-
     def default_values(self, attributes: Mapping[str, Any], arrays: Sequence[Any]) -> dict[str, Any]:
         """The defaults of all attributes that have one, as they follow from these operands and attributes."""
         scope = {**self.bound(arrays), **self.defaults, **attributes}

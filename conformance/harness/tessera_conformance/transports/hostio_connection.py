@@ -75,8 +75,8 @@ def read_address(text: str) -> Address:
     raise ValueError(f"no address {text!r}")
 
 
-def connected(address: Address, limit: float) -> Connection:
-    """A new connection; if there is no listener, one may start within a short time.
+def connected(address: Address, limit: float) -> socket.socket:
+    """A connected socket; if there is no listener, one may start within a short time.
 
     Raises `EndpointFault`: there is no listener, or none accepts until `limit`, a time of the monotonic clock.
     """
@@ -84,7 +84,7 @@ def connected(address: Address, limit: float) -> Connection:
     while True:
         now = time.monotonic()
         try:
-            return Connection(address.connect(max(0.01, limit - now)))
+            return address.connect(max(0.01, limit - now))
         except (TimeoutError, BlockingIOError):
             if now > limit:
                 raise EndpointFault("hang", f"{address.text}: the endpoint accepts no connection") from None
@@ -93,77 +93,6 @@ def connected(address: Address, limit: float) -> Connection:
                 reason = getattr(error, "strerror", None) or error
                 raise EndpointFault("crash", f"{address.text}: no endpoint listens: {reason}") from None
         time.sleep(0.02)
-
-
-class Connection:
-    """A connected socket, what was not sent yet and what was not read yet."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        self._socket = connection
-        self._socket.setblocking(False)
-        self._unsent = memoryview(b"")
-        self._unread = bytearray()
-
-    @property
-    def sent(self) -> bool:
-        """True if everything was sent."""
-        return not self._unsent
-
-    def send(self, data: bytes) -> None:
-        """Send bytes, which happens while answers are received."""
-        self._unsent = memoryview(data)
-
-    def receive(self, seconds: float) -> list[str] | None:
-        """The answers that have come whole, or None when nothing came and nothing could be sent in some time.
-
-        Raises `Ended`: the endpoint ended the connection; or `EndpointFault`: it sent what is no frame.
-        """
-        readable, writable, _ = select.select([self._socket], [self._socket] if self._unsent else [], [], seconds)
-        try:
-            if writable:
-                self._unsent = self._unsent[self._socket.send(self._unsent[: 1 << 16]) :]
-            chunk = self._socket.recv(1 << 20) if readable else None
-        except BlockingIOError:
-            return []
-        except OSError as error:
-            if not readable and (chunk := self._last_words()):
-                return self._lines(chunk)
-            raise Ended(error.strerror or str(error)) from None
-        if chunk == b"":
-            raise Ended("end of the connection" + (f" within {_excerpt(self._unread)}" if self._unread else ""))
-        if chunk is None:
-            return [] if writable else None
-        return self._lines(chunk)
-
-    def _last_words(self) -> bytes:
-        """Return the bytes that the endpoint sent before it stopped to read."""
-        self._unsent = memoryview(b"")
-        try:
-            return self._socket.recv(1 << 20)
-        except OSError:
-            return b""
-
-    def _lines(self, chunk: bytes) -> list[str]:
-        self._unread += chunk
-        *lines, rest = bytes(self._unread).split(b"\n")
-        self._unread = bytearray(rest)
-        if len(rest) > LONGEST_ANSWER:
-            raise EndpointFault("protocol_error", f"an answer of more than {LONGEST_ANSWER} bytes: {_excerpt(rest)}")
-        return [_answer(line) for line in lines]
-
-    def require_nothing_unread(self) -> None:
-        """The endpoint has sent no more than it was asked. Raises `EndpointFault`."""
-        try:
-            frames = self.receive(0)
-        except Ended:
-            return
-        if frames or self._unread:
-            unread = frames[0].encode() if frames else self._unread
-            raise EndpointFault("protocol_error", f"an answer without a request: {_excerpt(unread)}")
-
-    def close(self) -> None:
-        """End the connection."""
-        self._socket.close()
 
 
 def _answer(line: bytes) -> str:
@@ -184,32 +113,82 @@ def _excerpt(data: bytes | bytearray) -> str:
 
 
 class Conversation:
-    """A conversation in frames: a connection to an address, and the one after it."""
+    """A conversation in frames: a connection to an address, what is unsent and unread on it, and the next one."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
-        self._connection: Connection | None = None
+        self._socket: socket.socket | None = None
+        self._unsent = memoryview(b"")
+        self._unread = bytearray()
 
     @property
     def open(self) -> bool:
         """True while there is a connection."""
-        return self._connection is not None
+        return self._socket is not None
 
     def connect(self, limit: float) -> None:
         """A new connection instead of the one before. Raises `EndpointFault`."""
         self.close()
-        self._connection = connected(self._address, limit)
+        self._socket = connected(self._address, limit)
+        self._socket.setblocking(False)
+        self._unsent = memoryview(b"")
+        self._unread.clear()
 
     def close(self) -> None:
         """End the connection."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _receive(self, seconds: float) -> list[str] | None:
+        """The answers that have come whole, or None when nothing came and nothing could be sent in some time.
+
+        Raises `Ended`: the endpoint ended the connection; or `EndpointFault`: it sent what is no frame.
+        """
+        assert self._socket is not None
+        readable, writable, _ = select.select([self._socket], [self._socket] if self._unsent else [], [], seconds)
+        try:
+            if writable:
+                self._unsent = self._unsent[self._socket.send(self._unsent[: 1 << 16]) :]
+            chunk = self._socket.recv(1 << 20) if readable else None
+        except BlockingIOError:
+            return []
+        except OSError as error:
+            if not readable and (chunk := self._last_words()):
+                return self._lines(chunk)
+            raise Ended(error.strerror or str(error)) from None
+        if chunk == b"":
+            raise Ended("end of the connection" + (f" within {_excerpt(self._unread)}" if self._unread else ""))
+        if chunk is None:
+            return [] if writable else None
+        return self._lines(chunk)
+
+    def _last_words(self) -> bytes:
+        """Return the bytes that the endpoint sent before it stopped to read."""
+        assert self._socket is not None
+        self._unsent = memoryview(b"")
+        try:
+            return self._socket.recv(1 << 20)
+        except OSError:
+            return b""
+
+    def _lines(self, chunk: bytes) -> list[str]:
+        self._unread += chunk
+        *lines, rest = bytes(self._unread).split(b"\n")
+        self._unread = bytearray(rest)
+        if len(rest) > LONGEST_ANSWER:
+            raise EndpointFault("protocol_error", f"an answer of more than {LONGEST_ANSWER} bytes: {_excerpt(rest)}")
+        return [_answer(line) for line in lines]
 
     def require_nothing_unread(self) -> None:
         """The endpoint has sent no more than it was asked. Raises `EndpointFault`."""
-        assert self._connection is not None
-        self._connection.require_nothing_unread()
+        try:
+            frames = self._receive(0)
+        except Ended:
+            return
+        if frames or self._unread:
+            unread = frames[0].encode() if frames else self._unread
+            raise EndpointFault("protocol_error", f"an answer without a request: {_excerpt(unread)}")
 
     def exchange(self, frames: Sequence[str], limit: float) -> list[str]:
         """The answers to frames, until a time of the monotonic clock. Raises `EndpointFault`."""
@@ -220,12 +199,11 @@ class Conversation:
 
     def _part(self, frames: Sequence[bytes], limit: float) -> list[str]:
         """The answers to frames; one that is overlong comes alone, and behind it there is a new connection."""
-        assert self._connection is not None
         overlong = len(frames[0]) > LONGEST_FRAME
         unanswered = Counter(pair for frame in frames if (pair := ids_of(frame)) is not None and not overlong)
         answers: list[str] = []
-        self._connection.require_nothing_unread()
-        self._connection.send(b"".join(frame + b"\n" for frame in frames))
+        self.require_nothing_unread()
+        self._unsent = memoryview(b"".join(frame + b"\n" for frame in frames))
         try:
             while (received := self._next(len(frames) - len(answers), unanswered, limit)) is not None:
                 answers += received
@@ -243,11 +221,10 @@ class Conversation:
 
     def _next(self, missing: int, unanswered: Counter[Pair], limit: float) -> list[str] | None:
         """More answers, or None once there will be none. Raises `Ended` and `EndpointFault`."""
-        assert self._connection is not None
-        settled = self._connection.sent and (missing <= 0 or not unanswered)
+        settled = not self._unsent and (missing <= 0 or not unanswered)
         remaining = limit - time.monotonic()
         patience = QUIET if missing <= 0 else SILENCE
-        frames = self._connection.receive(max(0.0, min(remaining, patience) if settled else remaining))
+        frames = self._receive(max(0.0, min(remaining, patience) if settled else remaining))
         if frames is None and not settled:
             detail = f"{missing} frames are not answered at the deadline, {sum(unanswered.values())} of them requests"
             raise EndpointFault("hang", detail)

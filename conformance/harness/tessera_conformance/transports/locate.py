@@ -18,7 +18,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FrameType, ModuleType
-from typing import Any, Protocol, cast
+from typing import Any, TypeAlias, cast
 
 from tessera_conformance.adapter import Adapter, MalformedAnswer, NotSupported, Refusal, invoke
 from tessera_conformance.interface import interface
@@ -48,20 +48,6 @@ PATIENCE = 60.0
 PLACES = re.compile(r"\{(input|output|options)\}")
 DIAGNOSTIC = re.compile(r"^(?:.*\b)?error\[(\w+)\]: *(.*)$", re.M)
 LONGEST_MESSAGE = 2000
-
-
-class Compiler(Protocol):
-    """Answers `abi.compile` with an outcome; `label` is what `--compiler` said."""
-
-    label: str
-
-    def compile(self, params: Mapping[str, Any], deadline: float) -> Any:
-        """The outcome of one request. Raises `TransportFault`."""
-        ...
-
-    def stop(self) -> None:
-        """Release it."""
-        ...
 
 
 class ImplementationCompiler:
@@ -170,6 +156,10 @@ class CommandCompiler:
         if not image:
             raise TransportFault("protocol_error", f"the compiler {self._words[0]} wrote no {{output}}", stderr)
         return image
+
+
+Compiler: TypeAlias = ImplementationCompiler | CommandCompiler
+"""Answers `abi.compile` with an outcome; `label` is what `--compiler` said."""
 
 
 def _refused(said: str) -> Any:

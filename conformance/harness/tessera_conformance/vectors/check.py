@@ -52,17 +52,8 @@ from tessera_conformance.vectors.judging import outputs_of
 MODULE = "tessera_conformance.vectors.check"
 LEAST_SECONDS = 2.0
 """The least seconds of a unit: its process starts and reads the files."""
-SECONDS = {
-    "ir/functions": 13.0,
-    "ir/activations": 10.0,
-    "ir/elementwise": 2.2,
-    "ir/casts": 1.9,
-    "ir/matmul": 1.3,
-    "ir/fused_attention": 0.8,
-    "ir/fourier": 0.5,
-}
-"""About how long a whole file takes, of those that take long."""
-OTHERS = 0.05
+SECONDS = 0.02
+"""About how long a vector takes."""
 
 
 def settings_of(folder: Path | None, default: Path, files: Sequence[VectorFile]) -> dict[str, Any]:
@@ -81,11 +72,9 @@ def recompute_on_workers(engine: Engine, files: Sequence[VectorFile], least: flo
     Raises `ExecutorUnavailable`: a worker that came later is not like this machine; or `ExecutorLost`: the scheduler
     went away, or all workers did.
     """
-    seconds = {
-        vector.id: SECONDS.get(file.topic, OTHERS) / len(file.vectors) for file in files for vector in file.vectors
-    }
-    rows_of = dict(engine.results(units_of(list(seconds), seconds.__getitem__, engine.slots, least)))
-    for name in seconds:
+    names = [vector.id for file in files for vector in file.vectors]
+    rows_of = dict(engine.results(units_of(names, lambda name: SECONDS, engine.slots, least)))
+    for name in names:
         rows = rows_of[name]
         if isinstance(rows, Lost):
             reason = "the process that computed it died" if rows.by_task else rows.reason

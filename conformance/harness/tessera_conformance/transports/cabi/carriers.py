@@ -18,6 +18,7 @@ from tessera_conformance.interface.declarations import (
     ABSENT,
     SESSION,
     CFunction,
+    Form,
     Input,
     Output,
     c_functions,
@@ -310,7 +311,7 @@ def _type(parameter: str) -> str:
 def _carrier(ffi: Any, position: Input, before: str | None) -> Carrier:
     """Return the carrier of an input; `before` is the one before it, whose length an optional integer gives."""
     c_type, name = _type(position.parameters[0]), position.name
-    read = _READERS[position.form](ffi, c_type)
+    read = _reader(ffi, position.form, c_type)
     sized = len(position.parameters) == 2
     absent = _absent(ffi, position, c_type, sized)
 
@@ -342,36 +343,35 @@ def _length(value: Any) -> int:
     return len(value) if isinstance(value, list) else 0
 
 
-def _pointer(ffi: Any, c_type: str) -> Callable[[Any], Any]:
-    return lambda value: ffi.cast("void*", value)
+def _reader(ffi: Any, form: Form, c_type: str) -> Callable[[Any], Any]:
+    """Return the function that makes the C value of a value of the protocol."""
 
-
-def _integer(ffi: Any, c_type: str) -> Callable[[Any], Any]:
-    return lambda value: ffi.cast(c_type, value)
-
-
-def _number(ffi: Any, c_type: str) -> Callable[[Any], Any]:
-    return float
-
-
-def _text(ffi: Any, c_type: str) -> Callable[[Any], Any]:
-    return lambda value: ffi.NULL if value is None else ffi.new("char[]", value.encode("utf-8", "surrogatepass"))
-
-
-def _memory(ffi: Any, c_type: str) -> Callable[[Any], Any]:
-    def read(value: Any) -> Any:
-        if value is None:
-            return ffi.NULL
+    def memory(value: Any) -> Any:
         return ffi.cast("void*", value) if isinstance(value, int) else ffi.new("char[]", bytes.fromhex(value))
 
-    return read
+    match form:
+        case "handle" | "pointer":
+            return lambda value: ffi.cast("void*", value)
+        case "integer":
+            return lambda value: ffi.cast(c_type, value)
+        case "bool":
+            return lambda value: int(bool(value))
+        case "number":
+            return float
+        case "text":
+            return _or_null(ffi, lambda value: ffi.new("char[]", value.encode("utf-8", "surrogatepass")))
+        case "data" | "memory":
+            return _or_null(ffi, memory)
+        case "integers":
+            return _or_null(ffi, lambda value: ffi.new("int[]", [int(ffi.cast("int", number)) for number in value]))
+        case "structure":
+            return _structure(ffi, c_type)
+        case "json":
+            return lambda value: ffi.new("char[]", json.dumps(to_wire(value, None), separators=(",", ":")).encode())
 
 
-def _integers(ffi: Any, c_type: str) -> Callable[[Any], Any]:
-    def read(value: Any) -> Any:
-        return ffi.NULL if value is None else ffi.new("int[]", [int(ffi.cast("int", number)) for number in value])
-
-    return read
+def _or_null(ffi: Any, read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: ffi.NULL if value is None else read(value)
 
 
 def _structure(ffi: Any, c_type: str) -> Callable[[Any], Any]:
@@ -396,56 +396,20 @@ def _fitted(ffi: Any, kind: Any, value: Any) -> Any:
     return int(ffi.cast(kind, value))
 
 
-def _json(ffi: Any, c_type: str) -> Callable[[Any], Any]:
-    return lambda value: ffi.new("char[]", json.dumps(to_wire(value, None), separators=(",", ":")).encode())
-
-
-_READERS: Mapping[str, Callable[[Any, str], Callable[[Any], Any]]] = {
-    "handle": _pointer,
-    "pointer": _pointer,
-    "integer": _integer,
-    "bool": lambda ffi, c_type: lambda value: int(bool(value)),
-    "number": _number,
-    "text": _text,
-    "data": _memory,
-    "memory": _memory,
-    "integers": _integers,
-    "structure": _structure,
-    "json": _json,
-}
-
-
 # Outputs
 
 
 def _out_pointer(ffi: Any, output: Output) -> OutPointer:
     """Return the pointer of an output; a member, or the output itself, is 0 where the pointer is NULL."""
     c_type = ffi.typeof(_type(output.parameters[0]))
-    if output.form == "structure":
-        members = [name for name, _ in c_type.item.fields]
-        return OutPointer(
-            output.name,
-            c_type,
-            lambda pointer: {name: int(getattr(pointer, name)) for name in members},
-            dict.fromkeys(members, 0),
-        )
-    return OutPointer(output.name, c_type, _OUTPUTS.get(output.form, _whole_number)(ffi), 0)
-
-
-def _address(ffi: Any) -> Callable[[Any], Any]:
-    return lambda pointer: int(ffi.cast("uintptr_t", pointer[0]))
-
-
-def _truth(ffi: Any) -> Callable[[Any], Any]:
-    return lambda pointer: bool(pointer[0])
-
-
-def _whole_number(ffi: Any) -> Callable[[Any], Any]:
-    return itemgetter(0)
-
-
-_OUTPUTS: Mapping[str, Callable[[Any], Callable[[Any], Any]]] = {
-    "handle": _address,
-    "pointer": _address,
-    "bool": _truth,
-}
+    match output.form:
+        case "structure":
+            zeros = dict.fromkeys((name for name, _ in c_type.item.fields), 0)
+            return OutPointer(
+                output.name, c_type, lambda pointer: {name: int(getattr(pointer, name)) for name in zeros}, zeros
+            )
+        case "handle" | "pointer":
+            return OutPointer(output.name, c_type, lambda pointer: int(ffi.cast("uintptr_t", pointer[0])), 0)
+        case "bool":
+            return OutPointer(output.name, c_type, lambda pointer: bool(pointer[0]), 0)
+    return OutPointer(output.name, c_type, itemgetter(0), 0)

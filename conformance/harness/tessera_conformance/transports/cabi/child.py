@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 from tessera_conformance.adapter import MalformedAnswer, NotSupported, Refusal
@@ -139,7 +140,7 @@ class LiveObjects:
         for kind in KINDS:
             for function, note in ((kind.made_by, self._made), (kind.ended_by, self._ended)):
                 if method := methods.get(f"runtime_{function}"):
-                    notes[f"runtime_{function}"] = _noting(method, kind, note)
+                    notes[f"runtime_{function}"] = _noting(method, partial(note, kind))
         return notes
 
     def _made(self, kind: Kind, arguments: Mapping[str, Any], result: Mapping[str, Any]) -> None:
@@ -182,10 +183,12 @@ class LiveObjects:
         self.forget()
 
 
-def _noting(method: Method, kind: Kind, note: Callable[[Kind, Mapping[str, Any], Mapping[str, Any]], None]) -> Method:
+def _noting(method: Method, note: Callable[[Mapping[str, Any], Mapping[str, Any]], None]) -> Method:
+    """A method that notes its arguments and result after each success."""
+
     def noting(**arguments: Any) -> Any:
         result = method(**arguments)
-        note(kind, arguments, result)
+        note(arguments, result)
         return result
 
     return noting
@@ -246,23 +249,11 @@ class CabiAdapter:
             methods["abi_header"] = lambda **_: {"text": self._header}
             methods["abi_constants"] = lambda **_: {"constants": constants(self._header or "")}
         methods.update(self._live.watched(methods))
-        self._watch(
-            "runtime_tessHostAlloc", lambda arguments, result: self._memory.add(result["hostPtr"], arguments["bytes"])
-        )
-        self._watch("runtime_tessHostFree", lambda arguments, result: self._memory.remove(arguments["hostPtr"]))
-
-    def _watch(self, name: str, effect: Callable[[Mapping[str, Any], Mapping[str, Any]], Any]) -> None:
-        """After each success of a method, remember its effect."""
-        method = self._methods.get(name)
-        if method is None:
-            return
-
-        def watched(**arguments: Any) -> Any:
-            result = method(**arguments)
-            effect(arguments, result)
-            return result
-
-        self._methods[name] = watched
+        effects: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], None]] = {
+            "runtime_tessHostAlloc": lambda given, result: self._memory.add(result["hostPtr"], given["bytes"]),
+            "runtime_tessHostFree": lambda given, result: self._memory.remove(given["hostPtr"]),
+        }
+        methods.update({name: _noting(methods[name], effect) for name, effect in effects.items() if name in methods})
 
     # The session
 

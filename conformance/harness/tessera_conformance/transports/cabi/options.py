@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import json
-import operator
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,18 +42,6 @@ PLACES = (".", "../include", "include")
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(TESS_\w+)[ \t]+(\S[^\n]*)$", re.M)
 ENUMERATION = re.compile(r"\benum\b[^{;]*\{([^}]*)\}", re.S)
-NUMBER = re.compile(r"\b(0[xX][0-9a-fA-F]+|\d+)[uUlL]+\b")
-
-OPERATORS = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.LShift: operator.lshift,
-    ast.RShift: operator.rshift,
-    ast.BitOr: operator.or_,
-    ast.BitAnd: operator.and_,
-    ast.BitXor: operator.xor,
-}
 
 
 def found_header(library: str) -> Path | None:
@@ -65,57 +52,16 @@ def found_header(library: str) -> Path | None:
 
 def constants(text: str) -> dict[str, int]:
     """The enumerators and macros `TESS_...` that are whole numbers; what cannot be read is left out."""
+    from cffi import FFI, CDefError, FFIError  # half a second, which a process without this question does without
+
     plain = COMMENT.sub(" ", text.replace("\\\n", " "))
-    defined: dict[str, int] = {}
-    for name, value in MACRO.findall(plain):
-        _define(defined, name, value)
-    for body in ENUMERATION.findall(plain):
-        for name, value in _enumerators(body, defined):
-            defined[name] = value
-    return defined
-
-
-def _enumerators(body: str, names: Mapping[str, int]) -> Iterator[tuple[str, int]]:
-    """Each enumerator with its value: one more than the one before, where none is given."""
-    following = 0
-    for entry in body.split(","):
-        name, _, stated = (part.strip() for part in entry.partition("="))
-        if not name:
-            continue
-        value = _value(stated, names) if stated else following
-        if value is None:
-            return
-        yield name, value
-        following = value + 1
-
-
-def _define(names: dict[str, int], name: str, text: str) -> None:
-    value = _value(text, names)
-    if value is not None:
-        names[name] = value
-
-
-def _value(text: str, names: Mapping[str, int]) -> int | None:
-    """The value of a constant expression of whole numbers, None where it is none."""
-    try:
-        return _evaluated(ast.parse(NUMBER.sub(r"\1", text).strip(), mode="eval").body, names)
-    except (SyntaxError, ValueError, KeyError, TypeError):
-        return None
-
-
-def _evaluated(node: ast.expr, names: Mapping[str, int]) -> int:
-    match node:
-        case ast.Constant(value=int(value)):
-            return value
-        case ast.Name(id=name):
-            return names[name]
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_evaluated(operand, names)
-        case ast.UnaryOp(op=ast.Invert(), operand=operand):
-            return ~_evaluated(operand, names)
-        case ast.BinOp(left=left, op=op, right=right):
-            return int(OPERATORS[type(op)](_evaluated(left, names), _evaluated(right, names)))
-    raise ValueError("no constant")
+    macros = [f"{name} = {value}" for name, value in MACRO.findall(plain)]
+    ffi = FFI()
+    for enumerators in (*macros, *ENUMERATION.findall(plain)):
+        with suppress(CDefError, FFIError, NotImplementedError, ValueError):
+            ffi.cdef(f"enum {{ {enumerators} }};")
+    library = ffi.dlopen(None)
+    return {name: getattr(library, name) for name in dir(library)}
 
 
 # What stands behind `cabi:`: a library, and how it is to be loaded.
