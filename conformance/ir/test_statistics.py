@@ -12,7 +12,7 @@ from __future__ import annotations
 import pytest
 
 from tessera_conformance.chapters.ir.kit.programs import value_of
-from tessera_conformance.chapters.ir.kit.statistics import rules_of_products
+from tessera_conformance.chapters.ir.kit.statistics import judge_errors
 from tessera_conformance.dsl import returning, tensor_of
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.tensors import Tensor
@@ -40,11 +40,7 @@ def judge(impl, check, question, actual, factors, unbiased):
     if impl.level == "deterministic":
         judge_declared(impl, check, question, actual)
         return
-    shape = (factors[0].shape[0], factors[1].shape[1])
-    check.equal((actual.dtype, actual.shape), (factors[0].dtype, shape), "dtype and shape")
-    for rule in rules_of_products(*factors, actual, unbiased=unbiased):
-        what = f"{impl.level}: the {rule.name} of the errors in units of roundoff is at most {float(rule.limit):.4g}"
-        check.true(rule.accepted, what, float(rule.found))
+    judge_errors(check, factors, actual, impl.level, unbiased=unbiased)
 
 
 @clause("LANG-05.2-02", "LANG-10-02", "LANG-10-08")

@@ -198,7 +198,8 @@ def test_defaults_are_those_of_the_language() -> None:
 def test_derived_defaults() -> None:
     np = pytest.importorskip("numpy")
     assert OPERATIONS["transpose"].default_values({}, [np.zeros((2, 3, 4))]) == {"perm": [2, 1, 0]}
-    assert OPERATIONS["slice"].default_values({"starts": [0, 1], "stops": [2, 2]}, [np.zeros((4, 4))])["steps"] == [1, 1]
+    sliced = {"starts": [0, 1], "stops": [2, 2]}
+    assert OPERATIONS["slice"].default_values(sliced, [np.zeros((4, 4))])["steps"] == [1, 1]
     assert OPERATIONS["flash_attention"].default_values({}, [np.zeros((1, 4))] * 3)["scale"] == 0.5
 
 

@@ -13,7 +13,7 @@ import pytest
 from tessera_conformance.adapter import Adapter
 from tessera_conformance.chapters.ir.kit.gradient_cases import judge_gradients, without_signed_zeros
 from tessera_conformance.chapters.ir.kit.programs import value_of
-from tessera_conformance.chapters.ir.kit.statistics import rules_of_products
+from tessera_conformance.chapters.ir.kit.statistics import judge_errors, rules_of_products
 from tessera_conformance.check import Check, CheckFailed
 from tessera_conformance.dsl import returning, tensor_of, type_of
 from tessera_conformance.oracle import bounds
@@ -60,6 +60,12 @@ def test_sums_rounded_to_one_side_lie_within_the_bound(
     assert held("sum", [x], actual, axis=1)
     rules = rules_of_products(x, tensor_of("fp32", [[1.0]] * TERMS), actual, unbiased=not one_sign)
     assert [entry.name for entry in rules if not entry.accepted] == [rule], rules
+
+
+def test_the_statistics_of_another_shape_are_a_failure() -> None:
+    factors = (counted("fp32", (2, 3), 1), counted("fp32", (3, 1), 2))
+    with pytest.raises(CheckFailed, match="dtype and shape"):
+        judge_errors(Check(), factors, counted("fp32", (2,), 3), "fast", unbiased=False)
 
 
 def test_an_element_is_held_to_its_own_declaration(honest: ModuleType, judged: Judged) -> None:

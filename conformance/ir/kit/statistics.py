@@ -15,9 +15,12 @@ tf32 still lie within it, and only the variance test refuses them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
+from tessera_conformance.check import Check
 from tessera_conformance.oracle.bounds.intervals import Terms
 from tessera_conformance.oracle.bounds.operations import inner_products
 from tessera_conformance.oracle.exact import (
@@ -48,6 +51,16 @@ class Rule:
     def accepted(self) -> bool:
         """True if the limit is kept."""
         return self.found <= self.limit
+
+
+def judge_errors(check: Check, factors: Sequence[Tensor], actual: Any, level: str, *, unbiased: bool) -> None:
+    """Every rule accepts the product of the factors, which has their dtype; the one that does not is named."""
+    a, b = factors
+    form = (actual.dtype, actual.shape) if isinstance(actual, Tensor) else None
+    check.equal(form, (a.dtype, (a.shape[0], b.shape[1])), "dtype and shape")
+    for rule in rules_of_products(a, b, actual, unbiased=unbiased):
+        what = f"{level}: the {rule.name} of the errors in units of roundoff is at most {float(rule.limit):.4g}"
+        check.true(rule.accepted, what, float(rule.found))
 
 
 def rules_of_products(a: Tensor, b: Tensor, result: Tensor, *, unbiased: bool) -> list[Rule]:
