@@ -12,6 +12,7 @@ from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import language as adapter
 from tessera_reference.adapter import make
 from tessera_reference.graph.constant import ConstTensor
+from tessera_reference.ir import text
 from tessera_reference.ir.operation import Refusal
 from tessera_reference.ir.types import ROW_MAJOR, Tensor
 from tessera_reference.language import expressions, modules, syntax, values
@@ -116,7 +117,7 @@ TYPES = [
         "LANG-02.2-19",
         "takes local for an address space of a memref",
         make,
-        (values, "ADDRESS_SPACES", ("shared", "global", "local")),
+        (text, "ADDRESS_SPACES", ("shared", "global", "local")),
         name="local_memref",
     ),
     refuses("bare_memref", "LANG-02.3-48", "wants an address space of every memref", r"memref<[^>]*>(?! ?\[)"),

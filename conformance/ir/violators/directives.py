@@ -130,8 +130,8 @@ ANNOTATIONS = [
 def ignoring(name: str, clause: str, attribute: str) -> Violation:
     """A front end that reads an attribute which any operation may carry, and does not compare it with the result."""
 
-    def read(given: Any, span: Any) -> Any:
-        return {key: value for key, value in _read_common(given, span).items() if key != attribute}
+    def read(given: Any) -> Any:
+        return {key: value for key, value in _read_common(given).items() if key != attribute}
 
     owners = [(owner, "read_common", read) for owner in (expressions, modules, modules)]
     return replaced(clause, f"does not look at the attribute {attribute}", make, *owners, name=name)

@@ -54,8 +54,6 @@ from ..numerics.formats import shown
 from .messages import array, checked, function_message, outcomes, read_descriptor, tensor, unit_message, unit_of
 from .session_state import SessionState
 
-# The collectives methods of the reference.
-
 _LATEST = (1 << 63) - 1
 TARGET = target_of(DEFAULT)
 
@@ -501,8 +499,7 @@ def _chosen(operation: str, inputs: Sequence[Tensor], groups: Sequence[Sequence[
 
 def _message(sent: Sent) -> dict[str, Any]:
     """Return a message as the protocol writes it."""
-    fields = sent._asdict()
-    return {("count" if name == "elements" else name): value for name, value in fields.items()}
+    return {("count" if name == "elements" else name): value for name, value in sent._asdict().items()}
 
 
 def _delivered_message(transfer: Transfer) -> dict[str, Any]:
@@ -517,9 +514,7 @@ def _used(machine: Topology, devices: Sequence[int] | None) -> Sequence[Any]:
 
 
 def _run_message(run: Run) -> dict[str, Any]:
-    timeline = []
-    for slot in run.slots:
-        timeline.append({name: value for name, value in asdict(slot).items() if value is not None})
+    timeline = [{name: value for name, value in asdict(slot).items() if value is not None} for slot in run.slots]
     queues = {queue: idle(run, queue) for queue in ("compute", "comm")}
     return {"timeline": timeline, "duration": run.duration, "idle": queues}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, fields
 from functools import wraps
@@ -94,22 +94,13 @@ def names_within(operation: str, name: str, value: Any, allowed: Collection[str]
     return members
 
 
-def texts_by_name(operation: str, name: str, value: Any) -> Mapping[str, str]:
-    """Read an object whose values are texts."""
-    members = mapping(operation, name, value)
-    for key, member in members.items():
-        if not isinstance(member, str):
-            raise InvalidArgument(operation, f"{name}.{key}", member, "a text")
-    return members
-
-
-def list_of(kind: type, allowed: str) -> Reader:
-    """Return a reader of a list whose items are of exactly one type."""
+def list_of(item: Reader | None, allowed: str) -> Reader:
+    """Return a reader of a list whose items `item` reads."""
 
     def read(operation: str, name: str, value: Any) -> Sequence[Any]:
-        if not isinstance(value, list | tuple) or not all(type(item) is kind for item in value):
+        if not isinstance(value, list | tuple):
             raise InvalidArgument(operation, name, value, allowed)
-        return value
+        return value if item is None else [item(operation, f"{name}[{i}]", element) for i, element in enumerate(value)]
 
     return read
 
@@ -129,14 +120,19 @@ version = tuple_of(2, "a list of major and minor", whole(0, 0xFFFF))
 pair = tuple_of(2, "a list of two whole numbers", number)
 
 
+def require_members(operation: str, prefix: str, members: Mapping[str, Any], required: Iterable[str]) -> None:
+    """Raise `InvalidArgument` for the first member that is missing."""
+    for key in required:
+        if key not in members:
+            raise InvalidArgument(operation, f"{prefix}{key}", None, "a value, since it has no default")
+
+
 def record(readers: Mapping[str, Reader], required: Collection[str] | None = None) -> Reader:
     """Return a reader of an object with no members but these; all are required where nothing else is said."""
 
     def read(operation: str, name: str, value: Any) -> dict[str, Any]:
         members = names_within(operation, name, value, readers)
-        for key in readers if required is None else required:
-            if key not in members:
-                raise InvalidArgument(operation, f"{name}.{key}", None, "a value, since it has no default")
+        require_members(operation, f"{name}.", members, readers if required is None else required)
         return {key: readers[key](operation, f"{name}.{key}", value) for key, value in members.items()}
 
     return read
@@ -152,9 +148,7 @@ def config(operation: str, name: str, value: Any) -> LaunchConfig:
     from ..runtime.launches import LaunchConfig
 
     members = mapping(operation, name, value)
-    for field in CONFIG:
-        if field not in members:
-            raise InvalidArgument(operation, f"{name}.{field}", None, "a value, since it has no default")
+    require_members(operation, f"{name}.", members, CONFIG)
     return LaunchConfig(**{field: members[field] for field in CONFIG})
 
 
@@ -182,8 +176,8 @@ def place(operation: str, name: str, value: Any) -> Place:
 # Reading units of work in the protocol's messages.
 
 
-_names = list_of(str, "a list of texts")
-_numbers = list_of(int, "a list of whole numbers")
+_names = list_of(text, "a list of texts")
+_numbers = list_of(number, "a list of whole numbers")
 
 MEMBERS: Mapping[str, Reader] = {
     "id": text,
@@ -300,7 +294,7 @@ def _tensor(operation: str, name: str, value: Any) -> Tensor:
 
 PARAMETER_READERS: Mapping[str, Reader] = {
     "axes": axes,
-    "choices": list_of(int, "a list of whole numbers"),
+    "choices": _numbers,
     "config": config,
     "data": data,
     "handle": whole(-LIMIT - 1, LIMIT),
@@ -308,14 +302,14 @@ PARAMETER_READERS: Mapping[str, Reader] = {
     "launch_flags": whole(0, (1 << 64) - 1),
     "machine_size": members_of(MachineSize),
     "memory": memory,
-    "null_outputs": list_of(str, "a list of names"),
+    "null_outputs": list_of(text, "a list of names"),
     "place": place,
     "schedule": schedule,
     "shape": extents,
     "target": target,
     "tensor": _tensor,
-    "variables": texts_by_name,
-    "environment": texts_by_name,
+    "variables": object_of(text),
+    "environment": object_of(text),
     "interval": pair,
     "link_cut": members_of(Cut),
     "rank_pair": pair,
@@ -373,9 +367,7 @@ def reading(
                     if reader is not None and not (optional and value is None):
                         value = reader(name, parameter, value)
                     arguments[parameter] = value
-            for key in required:
-                if key not in given:
-                    raise InvalidArgument(name, key, None, "a value, since it has no default")
+            require_members(name, "", given, required)
             try:
                 return method(self, **arguments)
             except MemoryError:
@@ -398,7 +390,7 @@ def reader_of(declared: Type) -> Reader | None:
         case Enumeration(words):
             return one_of(*words)
         case ListOf(item):
-            return _list_of(reader_of(item), LISTS.get(item, "a list"))
+            return list_of(reader_of(item), LISTS.get(item, "a list"))
         case MapOf(value):
             return object_of(reader_of(value) if isinstance(value, Named) else None)
         case Builtin("object") | Record():
@@ -413,15 +405,6 @@ def is_scalar(declared: Type) -> bool:
     if isinstance(declared, Named) and declared.name not in PARAMETER_READERS:
         return is_scalar(interface().types[declared.name].type)
     return declared == Named("handle") or isinstance(declared, Builtin | Enumeration)
-
-
-def _list_of(item: Reader | None, allowed: str) -> Reader:
-    def read(operation: str, name: str, value: Any) -> Sequence[Any]:
-        if not isinstance(value, list | tuple):
-            raise InvalidArgument(operation, name, value, allowed)
-        return value if item is None else [item(operation, f"{name}[{i}]", element) for i, element in enumerate(value)]
-
-    return read
 
 
 # Answers of the protocol from the reference's own values and exceptions.

@@ -98,18 +98,6 @@ class RuntimeMethods(SessionState):
         size = _length(argBuffer) if argSize is None else argSize
         return self.done(self.runtime.tessLaunch(kernel, mesh, cfg, argBuffer, size, stream))
 
-    @checked
-    def runtime_tessSetNumericsPolicy(self, *, context: int, policy: Any) -> dict[str, Any]:  # noqa: N802
-        """Govern what is submitted from now on."""
-        return self.done(self.runtime.tessSetNumericsPolicy(context, policy))
-
-    @checked
-    def runtime_tessGetNumericsPolicy(  # noqa: N802
-        self, *, context: int, null: tuple[str, ...] = ()
-    ) -> dict[str, Any]:
-        """The policy last set."""
-        return {"policy": asdict(self.output(self.runtime.tessGetNumericsPolicy(context, null=null)))}
-
     # tessx...: the machine, schedules, settings, the cache, what work carries; the others are made.
 
     def runtime_tessxDevices(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802, the names of the protocol
@@ -164,8 +152,7 @@ class RuntimeMethods(SessionState):
     @checked
     def runtime_tessxSetDescriptor(self, *, context: Any, descriptor: Mapping[str, Any]) -> dict[str, Any]:  # noqa: N802
         """Set the descriptor that later work carries."""
-        context_ = read_descriptor(descriptor)
-        return self.done(self.runtime.tessxSetDescriptor(context, context_))
+        return self.done(self.runtime.tessxSetDescriptor(context, read_descriptor(descriptor)))
 
     @checked
     def runtime_tessxDescriptors(self, *, stream: Any) -> dict[str, Any]:  # noqa: N802
@@ -224,14 +211,6 @@ def _length(buffer: bytes | int | None) -> int:
     return len(buffer) if isinstance(buffer, bytes) else 0
 
 
-def make_methods(cls: type[RuntimeMethods]) -> None:
-    """Give a class a method for every function of the runtime that it does not write out itself."""
-    for declared in AREA.methods.values():
-        name = f"runtime_{declared.name}"
-        if not hasattr(cls, name) and hasattr(Runtime, declared.name):
-            setattr(cls, name, _made(declared, name))
-
-
 def _made(declared: Method, name: str) -> Any:
     nullable = bool(declared.c and declared.outputs)
     names = [parameter.name for parameter in declared.parameters]
@@ -248,17 +227,13 @@ def _made(declared: Method, name: str) -> Any:
         Parameter(
             parameter.name,
             Parameter.KEYWORD_ONLY,
-            default=_default(parameter.name) if parameter.optional else Parameter.empty,
+            default=(() if parameter.name == "null" else None) if parameter.optional else Parameter.empty,
         )
         for parameter in stated
     ]
     method = reading(call, declared.full_name, parameters, readers)
     method.__name__, method.__doc__ = name, declared.doc or f"Call {declared.name}."
     return method
-
-
-def _default(name: str) -> tuple[str, ...] | None:
-    return () if name == "null" else None
 
 
 def _results(declared: Method) -> Callable[[Any], dict[str, Any]]:
@@ -286,7 +261,9 @@ def _plain(value: Any) -> Any:
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
-make_methods(RuntimeMethods)
+for _declared in AREA.methods.values():  # every function of the runtime that is not written out above
+    if not hasattr(RuntimeMethods, f"runtime_{_declared.name}") and hasattr(Runtime, _declared.name):
+        setattr(RuntimeMethods, f"runtime_{_declared.name}", _made(_declared, f"runtime_{_declared.name}"))
 
 
 def _carried(carried: Carried) -> dict[str, Any]:

@@ -162,9 +162,9 @@ class NativeWsp(WspMethods):
 
 def _target(method: str, name: str) -> Target:
     match = target(name)
-    if match is not None:
-        return match
-    raise InvalidArgument(f"wsp.{method}", "target", name, f"one of {', '.join(NAMES)}")
+    if match is None:
+        raise InvalidArgument(f"wsp.{method}", "target", name, f"one of {', '.join(NAMES)}")
+    return match
 
 
 def _by_name(method: str, parameter: str, value: Any) -> Iterable[tuple[str, Any]]:

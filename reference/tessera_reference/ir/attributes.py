@@ -270,18 +270,20 @@ def check_common(values: Mapping[str, Any], results: Sequence[Type], meshes: Map
         _check_result(values, results[0] if results else None)
 
 
-def require_profile(name: str) -> None:
-    """Refuse what is no numerics profile (LANG-10-04)."""
+def require_profile(name: str) -> str:
+    """Return a name that is a numerics profile (LANG-10-04). Raises `Refusal`."""
     if name not in PROFILES:
         message = f"{name!r} is no numerics profile" if name else "this is no numerics profile"
         raise Refusal("numerics", message, f"one of {', '.join(PROFILES)}", "LANG-10-04", did_you_mean(name, PROFILES))
+    return name
 
 
-def require_precision(name: str) -> None:
-    """Refuse what is no dtype of floats or complex numbers (LANG-02-09, LANG-05.3-05)."""
+def require_precision(name: str) -> str:
+    """Return a name that is a dtype of floats or complex numbers (LANG-02-09, LANG-05.3-05). Raises `Refusal`."""
     if name not in DTYPES or DTYPES[name].kind not in ("float", "complex"):
         message = f"{name!r} is no precision" if name else "this is no precision"
         raise Refusal("numerics", message, "a float dtype", "LANG-02-09", did_you_mean(name, DTYPES))
+    return name
 
 
 def _check_result(values: Mapping[str, AttributeValue], result: Type | None) -> None:

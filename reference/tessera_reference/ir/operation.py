@@ -297,6 +297,11 @@ class Operation:
         return cls.adjoint is not Operation.adjoint
 
 
+def no_gradient(self: Operation, at: Applied, build: Builder) -> tuple[Value | None, ...]:
+    """None: the results do not change with a small change of any float that is given."""
+    return (None,) * len(at.operands)
+
+
 class MissingAdjoint(Exception):
     """An operation has neither an adjoint nor a decomposition into operations that have one."""
 

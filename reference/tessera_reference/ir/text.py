@@ -134,12 +134,16 @@ def _tensor(inside: str) -> Tensor:
 
 def _memref(inside: str) -> Memref:
     shape, semicolon, setting = inside.partition(";")
-    space = _setting(setting, "addrspace") if semicolon else "global"
+    return sound_memref(*_shaped(shape), _setting(setting, "addrspace") if semicolon else "global")
+
+
+def sound_memref(shape: tuple[Dim, ...], dtype: DType, space: str) -> Memref:
+    """A memref in an address space that there is (LANG-02.2-19). Raises `Refusal`."""
     if space not in ADDRESS_SPACES:
         message = f"a memref is not in address space {space[:40]!r}"
         requirement = f"addrspace={' or '.join(ADDRESS_SPACES)}"
         raise Refusal("types", message, requirement, "LANG-02.2-19", did_you_mean(space, ADDRESS_SPACES))
-    return Memref(*_shaped(shape), space)
+    return Memref(shape, dtype, space)
 
 
 def _fragment(inside: str) -> Fragment:
@@ -148,10 +152,15 @@ def _fragment(inside: str) -> Fragment:
         message = f"fragment<{inside[:40]}> is no fragment type"
         raise Refusal("types", message, "fragment<m,n,k,dtype> or fragment<m,n,k,dtype,layout=...>", "LANG-02.2-15")
     m, n, k = map(read_extent, parts[:3])
+    layout = read_layout(_setting(parts[4], "layout")) if len(parts) == 5 else None
+    return sound_fragment(m, n, k, dtype_named(parts[3]), layout)
+
+
+def sound_fragment(m: int, n: int, k: int, dtype: DType, layout: Layout | None) -> Fragment:
+    """A fragment with extents of at least 1. Raises `Refusal`."""
     if min(m, n, k) <= 0:
         raise Refusal("tile", "a fragment has an extent of 0", "extents of at least 1", "LANG-02.2-15")
-    layout = read_layout(_setting(parts[4], "layout")) if len(parts) == 5 else None
-    return Fragment(m, n, k, dtype_named(parts[3]), layout)
+    return Fragment(m, n, k, dtype, layout)
 
 
 def _mesh(inside: str) -> Mesh:
@@ -211,7 +220,10 @@ def _shard(inside: str) -> Shard:
         requirement = "!tessera.shard<axes=[dp, tp]> or !tessera.shard<groups=[[0, 2], [1, 3]]>"
         raise Refusal("distributed", message, requirement, "COLL-02.2-03")
     if axes is not None:
-        return _sound_axes(tuple(axes[1].split(",")))
+        names = tuple(axes[1].split(","))
+        if len(set(names)) != len(names):
+            raise Refusal("distributed", "an axis occurs twice", "each axis once", "COLL-02.2-03")
+        return Shard(names)
     assert groups is not None
     rank_groups = tuple(tuple(map(read_extent, group.split(","))) for group in groups[1].strip("[]").split("],["))
     ranks = [rank for group in rank_groups for rank in group]
@@ -220,12 +232,6 @@ def _shard(inside: str) -> Shard:
     if len({len(group) for group in rank_groups}) != 1:
         raise Refusal("distributed", "groups have different sizes", "as many ranks in each group", "COLL-02.2-03")
     return Shard(groups=rank_groups)
-
-
-def _sound_axes(axes: tuple[str, ...]) -> Shard:
-    if len(set(axes)) != len(axes):
-        raise Refusal("distributed", "an axis occurs twice", "each axis once", "COLL-02.2-03")
-    return Shard(axes)
 
 
 _READERS: dict[str, Callable[[str], Type]] = {
@@ -258,6 +264,7 @@ TERMINATORS: Mapping[str, Exit] = {
     "tessera.graph.unreachable": "unreachable",
 }
 """The operations that end a block, by the way in which it is left."""
+ENDINGS: Mapping[Exit, str] = {exit: name for name, exit in TERMINATORS.items()}
 
 DEEPEST_MARGIN = 32
 """Nesting beyond which lines are not indented any further, so that the text grows with the program only."""
@@ -327,9 +334,8 @@ class _Printer:
                 yield self.owner(instruction, depth, margin)
             else:
                 self.lines.append(f"{margin}{self.head(instruction)}{self.tail(instruction)}")
-        name = next(name for name, exit in TERMINATORS.items() if exit == block.exit)
         types = self.types(value.type for value in block.results)
-        self.lines.append(f'{margin}"{name}"({self.used(block.results)}) : ({types}) -> ()')
+        self.lines.append(f'{margin}"{ENDINGS[block.exit]}"({self.used(block.results)}) : ({types}) -> ()')
 
     def owner(self, instruction: Instruction, depth: int, margin: str) -> Walk[None]:
         """An instruction with regions. Its results are named before what is inside, and visible only behind it."""

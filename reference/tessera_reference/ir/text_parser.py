@@ -14,8 +14,8 @@ from ..numerics.formats import DType, dtype
 from ..numerics.rounding import round_exact
 from .attributes import UNITS, ByteCount, float_of_bits, string_of
 from .diagnostics import Category, Diagnostic, Location, Phase, Rejection, Span, UnsupportedConstruct, did_you_mean
-from .operation import OPERATIONS, Operation, Refusal, Walk, trampoline
-from .text import DEVICE_KERNELS, DIALECT, TERMINATORS, read_type
+from .operation import OPERATIONS, Operation, Refusal, Walk, diagnostic_of, trampoline
+from .text import DEVICE_KERNELS, DIALECT, ENDINGS, read_type
 from .types import FunctionType, Scalar, Type
 
 # The tokens of IR text, one at a time, and where they stand (spec section 13.1; AMB-LANG-31 for hexadecimal).
@@ -617,10 +617,9 @@ class _Parser:
         try:
             type_ = self.types[text] = read_type(text)
         except Refusal as refusal:
-            span = tokens.span(tokens.start, tokens.end)
-            tokens.reject(
-                refusal.category, "parse", refusal.message, span, refusal.requirement, refusal.clause, refusal.remedy
-            )
+            raise Rejection(
+                [diagnostic_of(refusal, tokens.location(tokens.start, tokens.end), phase="parse")]
+            ) from None
         tokens.advance()
         return type_
 
@@ -692,8 +691,7 @@ class _Parser:
             block.end = tokens.start
             tokens.expect("}", "at the end of a kernel")
         else:
-            returns = next(name for name, exit in TERMINATORS.items() if exit == "return")
-            block.operations = [TextOperation(returns, entry.start, entry.end, [], [])]
+            block.operations = [TextOperation(ENDINGS["return"], entry.start, entry.end, [], [])]
         entry.regions = [block]
         return entry
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from ..numerics.array import Array
@@ -30,10 +29,10 @@ from .operation import (
     recursion,
     trampoline,
 )
-from .text import DEVICE_KERNELS, FUNCTION, KERNEL, MESH, MODULE, TERMINATORS, sound_mesh
+from .text import DEVICE_KERNELS, ENDINGS, FUNCTION, KERNEL, MESH, MODULE, TERMINATORS, sound_mesh
 from .text_parser import LONGEST_SHOWN, Given, Name, Signature, TextBlock, TextOperation, Tokens, parse_text
 from .types import Mesh, Scalar, Tensor, Type, Value, joined_all, marked, shown, with_marks
-from .verifier import refuse_narrow_accumulation, verify
+from .verifier import order_of_calls, refuse_narrow_accumulation, verify
 
 # What is wrong with a text whose syntax is sound: collected, so that one reading reports many.
 
@@ -367,8 +366,8 @@ class FunctionReader:
             if built is not None:
                 instructions.append(built)
         if end is None:
-            name = next(name for name, kind in TERMINATORS.items() if kind == ending)
-            refusal = Refusal("types", "the block has no terminator", f'"{name}"(...) at its end', "LANG-01-06", "")
+            expected = f'"{ENDINGS[ending]}"(...) at its end'
+            refusal = Refusal("types", "the block has no terminator", expected, "LANG-01-06", "")
             self.findings.refused(refusal, owner, place=(text.end, text.end + 1))
         self.scope.forget(before)
         if end is None or None in end[1]:
@@ -624,14 +623,13 @@ class _ModuleReader:
         calls: dict[str, list[str]] = {}
         for name, function in declared.items():
             kinds = ((operation, OPERATIONS.get(operation.name)) for operation in function.walk())
-            named = [
-                operation.attributes.get(kind.calls) for operation, kind in kinds if kind is not None and kind.calls
+            called = [
+                given.value
+                for operation, kind in kinds
+                if kind and kind.calls and (given := operation.attributes.get(kind.calls))
             ]
-            called = [given.value for given in named if given is not None]
             calls[name] = [callee for callee in called if isinstance(callee, str) and callee in declared]
-        try:
-            return list(TopologicalSorter(calls).static_order())
-        except CycleError as error:
-            circle = error.args[1]
+        order, circle = order_of_calls(calls)
+        if circle:
             self.findings.refused(recursion(circle), declared[circle[-1]])
-            return []
+        return order

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 
@@ -50,10 +50,8 @@ def looser_calls(module: Module, order: Iterable[str]) -> list[Diagnostic]:
         own = function.attributes.get("numerics_profile")
         for call in calls:
             callee, ours = _named(call), call.attributes.get("numerics_profile", own)
-            try:
-                _refuse_looser(callee, run_under[callee], None if ours is None else str(ours))
-            except Refusal as refusal:
-                problems.append(diagnostic_of(refusal, call.location))
+            refusal = _looser(callee, run_under[callee], None if ours is None else str(ours))
+            problems += [diagnostic_of(refusal, call.location)] if refusal else []
         if not function.kernel:  # what is launched runs under a policy of its own
             run_under[name] = str(own) if own is not None else loosest(run_under[_named(call)] for call in calls)
     return problems
@@ -77,14 +75,13 @@ def refuse_narrow_accumulation(operation: Operation, profile: str | None) -> Non
         raise Refusal("numerics", message, requirement, "LANG-11-13", "leave accum out")
 
 
-def _refuse_looser(name: str, theirs: str | None, ours: str | None) -> None:
-    """Raise `Refusal` where a function of profile `ours` calls `name`, which runs under a looser one."""
-    if ours not in PROFILES or theirs not in PROFILES:
-        return
-    if not PROFILES.index(theirs) >= PROFILES.index(ours):
-        message = f"a {ours} function calls {name}, which is {theirs}"
-        requirement = "callees at least as strict as their callers"
-        raise Refusal("numerics", message, requirement, "LANG-11-16", f"declare {name} as {ours}")
+def _looser(name: str, theirs: str | None, ours: str | None) -> Refusal | None:
+    """The refusal of a function of profile `ours` that calls `name`, which runs under a looser one; else None."""
+    if ours not in PROFILES or theirs not in PROFILES or PROFILES.index(theirs) >= PROFILES.index(ours):
+        return None
+    message = f"a {ours} function calls {name}, which is {theirs}"
+    requirement = "callees at least as strict as their callers"
+    return Refusal("numerics", message, requirement, "LANG-11-16", f"declare {name} as {ours}")
 
 
 def _is_narrower(dtype: DType, canonical: DType) -> bool:
@@ -335,17 +332,17 @@ def verify(module: Module) -> None:
     calls: dict[str, list[str]] = {}
     for name, function in module.functions.items():
         calls[name] = FunctionVerifier(module, function, problems).verify()
-    order = _order(module, calls, problems)
+    order, circle = order_of_calls(calls)
+    if circle:
+        problems.append(diagnostic_of(recursion(circle), module.functions[circle[-1]].location))
     problems += looser_calls(module, [name for name in order if name in module.functions])
     if problems:
         raise Rejection(problems)
 
 
-def _order(module: Module, calls: dict[str, list[str]], problems: list[Diagnostic]) -> list[str]:
-    """The functions, each behind those that it calls: no function comes back to itself (AMB-LANG-97)."""
+def order_of_calls(calls: Mapping[str, Sequence[str]]) -> tuple[list[str], Sequence[str]]:
+    """The functions, each behind those that it calls; instead a circle of them where there is one (AMB-LANG-97)."""
     try:
-        return list(TopologicalSorter(calls).static_order())
+        return list(TopologicalSorter(calls).static_order()), ()
     except CycleError as error:
-        circle = error.args[1]
-        problems.append(diagnostic_of(recursion(circle), module.functions[circle[-1]].location))
-        return []
+        return [], error.args[1]

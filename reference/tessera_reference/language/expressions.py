@@ -36,10 +36,6 @@ from .values import (
 # Indices and slices: `X[i, a:b:s]`, to read and to assign (spec section 2.3; AMB-LANG-23, AMB-LANG-96).
 
 
-LowerExpression = Callable[[s.Expr, DType], Value | None]
-"""Gives the value of an expression; literals in it get the dtype. None after a reported error."""
-
-
 @dataclass(frozen=True)
 class Slices:
     """The entries in the brackets: a text for each dimension, in which `$k` is the k-th of `bounds`."""
@@ -48,21 +44,21 @@ class Slices:
     bounds: tuple[Value, ...]
 
 
-def lower_slices(lower: LowerExpression, findings: Findings, slices: Sequence[s.Expr | s.SliceRange]) -> Slices | None:
+def lower_slices(expressions: Expressions, slices: Sequence[s.Expr | s.SliceRange]) -> Slices | None:
     """Indices and slices as `graph.slicing` takes them; None after a reported error."""
     bounds: list[Value] = []
     spec = []
     for slice_ in slices:
         if isinstance(slice_, s.SliceRange):
-            parts = [_part(lower, findings, part, bounds) for part in (slice_.start, slice_.stop, slice_.step)]
+            parts = [_part(expressions, part, bounds) for part in (slice_.start, slice_.stop, slice_.step)]
             spec.append(None if None in parts else ":".join(str(part) for part in parts).removesuffix(":"))
         else:
-            spec.append(_part(lower, findings, slice_, bounds))
+            spec.append(_part(expressions, slice_, bounds))
     texts = tuple(text for text in spec if text is not None)
     return Slices(texts, tuple(bounds)) if len(texts) == len(spec) else None
 
 
-def _part(lower: LowerExpression, findings: Findings, expr: s.Expr | None, bounds: list[Value]) -> str | None:
+def _part(expressions: Expressions, expr: s.Expr | None, bounds: list[Value]) -> str | None:
     """One number of an index or slice: digits where it is a literal, a bound where it is computed."""
     if expr is None:
         return ""
@@ -70,12 +66,12 @@ def _part(lower: LowerExpression, findings: Findings, expr: s.Expr | None, bound
     digits = numeral.literal.text.lstrip("0") or "0" if numeral and isinstance(numeral.literal, s.IntLiteral) else ""
     if numeral and 0 < len(digits) <= 18:
         return f"{'-' if numeral.negative and digits != '0' else ''}{digits}"
-    value = lower(expr, dtype("int32"))
+    value = expressions.lower(expr, dtype("int32"))
     if value is None:
         return None
     if value.type != Scalar(dtype("int32")):
         message = f"an index is {value.type}, not int32"
-        findings.report("types", message, expr.span, "an int32 scalar", "AMB-LANG-96", "cast it with op.cast")
+        expressions.report("types", message, expr.span, "an int32 scalar", "AMB-LANG-96", "cast it with op.cast")
         return None
     bounds.append(value)
     return f"${len(bounds) - 1}"
@@ -159,12 +155,10 @@ class Expressions:
         self.scope.findings.report(category, message, span, requirement, clause, remedy)
 
     def _number(self, numeral: Number, span: Span, dtype: DType, hint: str) -> Value | None:
-        try:
-            value = number_of(numeral, dtype)
-        except Refusal as refusal:
-            self.scope.findings.refused(refusal, span)
-            return None
-        return self._one(self.scope.emit(Constant(value=value, dtype=dtype), (), span, hint))
+        with self.scope.findings.refusals(span):
+            operation = Constant(value=number_of(numeral, dtype), dtype=dtype)
+            return self._one(self.scope.emit(operation, (), span, hint))
+        return None
 
     def _name(self, name: s.Name, dtype: DType | None) -> Value | None:
         binding = self.scope.find(name.text)
@@ -259,25 +253,22 @@ class Expressions:
 
     def _index(self, expr: s.Index, hint: str) -> Value | None:
         operand = self.lower(expr.operand)
-        slices = lower_slices(self.lower, self.scope.findings, expr.slices)
+        slices = lower_slices(self, expr.slices)
         if operand is None or slices is None:
             return None
         return self._one(self.scope.build(Slice, (operand, *slices.bounds), expr.span, hint, spec=slices.spec))
 
     def _tensor(self, expr: s.TensorExpr, hint: str) -> Value | None:
         """A tensor type in expression position: zeros of that type (AMB-LANG-53)."""
-        try:
+        with self.scope.findings.refusals(expr.span):
             type_ = resolve_type(expr.type, self.around.aliases)
             assert isinstance(type_, Tensor)
             if not all(isinstance(dim, int) for dim in type_.shape):
-                raise Refusal(
-                    "shapes", f"{type_} as a value has an unknown extent", "extents that are known", "LANG-02.3-35"
-                )
+                message = f"{type_} as a value has an unknown extent"
+                raise Refusal("shapes", message, "extents that are known", "LANG-02.3-35")
             operation = ConstTensor(shape=type_.shape, dtype=type_.dtype, layout=type_.layout.text)  # type: ignore[arg-type]  # all are integers
-        except Refusal as refusal:
-            self.scope.findings.refused(refusal, expr.span)
-            return None
-        return self._one(self.scope.emit(operation, (), expr.span, hint))
+            return self._one(self.scope.emit(operation, (), expr.span, hint))
+        return None
 
     def _call(self, call: s.Call, hint: str) -> Value | None:
         results = self.around.call(self, call, hint)
@@ -311,18 +302,16 @@ class Prepared:
 
 def call_operation(expressions: Expressions, call: s.Call, hint: str, meshes: Mapping[str, Mesh]) -> Results:
     """Append the operation that a call names. Returns its results, or None after a reported error."""
-    ready = prepare(expressions, call, meshes)
+    ready, scope = prepare(expressions, call, meshes), expressions.scope
     if ready is None:
         return None
-    results = expressions.scope.emit(
-        ready.operation, ready.operands, call.span, hint, ready.texts, attributes=ready.common
-    )
-    return results if results is not None and _agrees(expressions, call, ready, results, meshes) else None
-
-
-def call_operation_in(meshes: Mapping[str, Mesh]) -> CallLowering:
-    """Lowers calls where only operations can be called, such as in constants."""
-    return lambda expressions, call, hint: call_operation(expressions, call, hint, meshes)
+    results = scope.emit(ready.operation, ready.operands, call.span, hint, ready.texts, attributes=ready.common)
+    if results is None:
+        return None
+    with scope.findings.refusals(call.span, ready.operation):
+        check_common(ready.common, tuple(value.type for value in results), meshes)
+        return results
+    return None
 
 
 def prepare(expressions: Expressions, call: s.Call, meshes: Mapping[str, Mesh]) -> Prepared | None:
@@ -344,16 +333,14 @@ def prepare(expressions: Expressions, call: s.Call, meshes: Mapping[str, Mesh]) 
         return None
     if not _complete(expressions, call, declared, attributes):
         return None
-    try:
+    with expressions.scope.findings.refusals(call.span):
         if issubclass(declared, Collective):
             mesh, group = resolve_axis(meshes, attributes["axis"], attributes.get("mesh"))
             attributes |= {"mesh": mesh, "group": group}
-        operation = _made(declared, operands, attributes)
-    except Refusal as refusal:
-        expressions.scope.findings.refused(refusal, call.span)
-        return None
-    texts = {name: argument.span for name, argument in zip(names, call.arguments, strict=True)}
-    return Prepared(operation, operands, texts, common)
+        operation = declared(**fields_of(declared, tuple([value.type for value in operands])), **attributes)
+        texts = {name: argument.span for name, argument in zip(names, call.arguments, strict=True)}
+        return Prepared(operation, operands, texts, common)
+    return None
 
 
 def _operands(
@@ -379,11 +366,6 @@ def operand_names(declared: type[Operation], count: int) -> list[str] | None:
     if extra < 0 or (extra and not declared.rest):
         return None
     return [*declared.singles, *[f"{declared.rest}[{i}]" for i in range(extra)]]
-
-
-def _made(declared: Any, operands: tuple[Value, ...], attributes: Mapping[str, Any]) -> Operation:
-    operation: Operation = declared(**fields_of(declared, tuple([value.type for value in operands])), **attributes)
-    return operation
 
 
 def _unknown(expressions: Expressions, call: s.Call, spelling: str) -> None:
@@ -448,11 +430,9 @@ def _attributes(
 
 def _common(expressions: Expressions, call: s.Call, declared: type[Operation]) -> dict[str, AttributeValue] | None:
     """Return the common attributes that this operation does not declare itself (LANG-05.3-01 to -06)."""
-    try:
-        return read_common([given for given in call.named if given.name not in declared.roles], call.span)
-    except Refusal as refusal:
-        expressions.scope.findings.refused(refusal, call.span)
-        return None
+    with expressions.scope.findings.refusals(call.span):
+        return read_common([given for given in call.named if given.name not in declared.roles])
+    return None
 
 
 def _complete(expressions: Expressions, call: s.Call, declared: type[Operation], attributes: Mapping[str, Any]) -> bool:
@@ -466,17 +446,6 @@ def _complete(expressions: Expressions, call: s.Call, declared: type[Operation],
         spelling = ".".join(call.callee)
         message, remedy = f"{spelling} needs the attribute {name}", f"write {spelling}(..., {name}=...)"
         expressions.report("types", message, call.span, f"a value of {name}", "LANG-11-01", remedy)
-        return False
-    return True
-
-
-def _agrees(
-    expressions: Expressions, call: s.Call, ready: Prepared, results: tuple[Value, ...], meshes: Mapping[str, Mesh]
-) -> bool:
-    try:
-        check_common(ready.common, tuple(value.type for value in results), meshes)
-    except Refusal as refusal:
-        expressions.scope.findings.refused(refusal, call.span, ready.operation)
         return False
     return True
 

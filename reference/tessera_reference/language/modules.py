@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from functools import partial
 
 from ..graph.control import Call, CallValue, FunctionValue, type_of_function
 from ..graph.grad import missing_adjoints
@@ -36,7 +35,6 @@ from .expressions import (
     Results,
     Surroundings,
     call_operation,
-    call_operation_in,
     evaluate,
 )
 from .parser import deep_recursion, parse, without_collection
@@ -50,17 +48,12 @@ from .values import read_common, resolve_mesh, resolve_type, word_of
 # A function may be called before it is declared, so functions are lowered on demand; recursion is refused.
 
 
-LowerFunction: TypeAlias = "Callable[[ModuleLowering, s.FunctionDecl], Function | None]"
-"""Lowers a function of the module; None where an error in it was reported."""
-
-
 @dataclass
 class ModuleLowering:
     """The declarations of one module, and its functions: declared, being lowered, lowered."""
 
     declaration: s.ModuleDecl
     findings: Findings
-    lower_function: LowerFunction
     declared: dict[str, s.FunctionDecl] = field(default_factory=dict)
     aliases: dict[str, Type] = field(default_factory=dict)
     alias_spans: dict[str, Span] = field(default_factory=dict)
@@ -88,7 +81,7 @@ class ModuleLowering:
         return Module(self.declaration.name, present, location, self.meshes)
 
     def _declare(self, declaration: s.Declaration) -> None:
-        try:
+        with self.findings.refusals(declaration.span):
             match declaration:
                 case s.FunctionDecl():
                     self.declared[declaration.name] = declaration
@@ -98,8 +91,6 @@ class ModuleLowering:
                     self.meshes[declaration.name] = resolve_mesh(declaration.type)
                 case s.Let():
                     self.constants[declaration.name] = declaration
-        except Refusal as refusal:
-            self.findings.refused(refusal, declaration.span)
 
     def _alias(self, declaration: s.TypeDecl) -> None:
         """A name for a type; it may use those above it only, so none can refer to itself (AMB-LANG-50, AMB-LANG-99)."""
@@ -146,14 +137,12 @@ class ModuleLowering:
         return self.known[name]
 
     def _compute(self, constant: s.Let) -> Given | None:
-        around = self.surroundings(constant.span, call_operation_in(self.meshes))
-        try:
-            type_ = resolve_type(constant.type, around.aliases)
-        except Refusal as refusal:
-            self.findings.refused(refusal, constant.type.span)
-            return None
+        around = self.surroundings(constant.span, partial(call_operation, meshes=self.meshes))
         assert constant.value is not None  # the grammar demands it
-        return evaluate(self.findings, around, constant.value, type_, "the constant", constant.name)
+        with self.findings.refusals(constant.type.span):
+            type_ = resolve_type(constant.type, around.aliases)
+            return evaluate(self.findings, around, constant.value, type_, "the constant", constant.name)
+        return None
 
     def surroundings(self, place: Span, call: CallLowering, reference: ReferenceLowering | None = None) -> Surroundings:
         """Return the names that expressions at a place may use; aliases are known below their declaration only."""
@@ -164,7 +153,7 @@ class ModuleLowering:
         """A declared function, lowered; None where an error in it was reported."""
         if name not in self.lowered:
             self.in_progress.append(name)
-            self.lowered[name] = self.lower_function(self, self.declared[name])
+            self.lowered[name] = FunctionLowering(self, self.declared[name]).lower()
             self.in_progress.pop()
         return self.lowered[name]
 
@@ -209,15 +198,11 @@ def function_value(module: ModuleLowering, expressions: Expressions, name: s.Nam
         return False, None
     if not _callable(module, expressions, name.span, name.text):
         return True, None
-    function = module.function(name.text)
-    if function is None:
-        return True, None
-    try:
-        operation = FunctionValue(callee=name.text, type=type_of_function(name.text, function))
-    except Refusal as refusal:
-        expressions.scope.findings.refused(refusal, name.span)
-        return True, None
-    results = expressions.scope.emit(operation, (), name.span)
+    results, function = None, module.function(name.text)
+    if function is not None:
+        with expressions.scope.findings.refusals(name.span):
+            operation = FunctionValue(callee=name.text, type=type_of_function(name.text, function))
+            results = expressions.scope.emit(operation, (), name.span)
     return True, results[0] if results else None
 
 
@@ -296,16 +281,14 @@ def _arguments(
 
 def _common(expressions: Expressions, call: s.Call) -> dict[str, AttributeValue] | None:
     """The attribute block of a call: annotations that any operation may carry."""
-    try:
+    with expressions.scope.findings.refusals(call.attributes[0].span if call.attributes else call.span):
         for attribute in call.attributes:
             if attribute.name not in COMMON_ATTRIBUTES:
                 names = ", ".join(COMMON_ATTRIBUTES)
                 message = f"a call has no attribute {attribute.name!r}"
                 raise Refusal("types", message, f"one of {names}", "LANG-02.3-13", "")
-        return read_common(call.attributes, call.span)
-    except Refusal as refusal:
-        expressions.scope.findings.refused(refusal, call.attributes[0].span)
-        return None
+        return read_common(call.attributes)
+    return None
 
 
 def _bind_dims(
@@ -326,11 +309,6 @@ def _refuse(expressions: Expressions, span: Span, message: str, requirement: str
 # Functions and kernels: signature, body and returns (spec section 2.3; AMB-LANG-12, -26, -93, -98).
 
 
-def lower_function(module: ModuleLowering, declaration: s.FunctionDecl) -> Function | None:
-    """A function or kernel of a module; None where an error in it was reported."""
-    return FunctionLowering(module, declaration).lower()
-
-
 class FunctionLowering:
     """One function or kernel."""
 
@@ -340,7 +318,7 @@ class FunctionLowering:
         self.findings = module.findings
         self.kernel = isinstance(declaration, s.KernelDecl)
         self.scope = Scope(Frame(module.findings), module.profile(declaration.name))
-        self.around = module.surroundings(declaration.span, self.call, self.reference)
+        self.around = module.surroundings(declaration.span, self.call, partial(function_value, module))
         self.broken = False
         setting = Setting(self.around, module.meshes, self.give_back, self.kernel)
         self.statements = Statements(self.scope, setting)
@@ -384,11 +362,9 @@ class FunctionLowering:
         """The attribute block and the annotations of the function (LANG-02-06, -07, -09; LANG-10-04)."""
         declaration = self.declaration
         values: dict[str, AttributeValue] = {}
-        try:
-            values = read_common(declaration.attributes, declaration.span)
+        with self.findings.refusals(declaration.attributes[0].span if declaration.attributes else declaration.span):
+            values = read_common(declaration.attributes)
             check_common({"mesh_axes": values.get("mesh_axes", ())}, (), self.module.meshes)
-        except Refusal as refusal:
-            self.findings.refused(refusal, declaration.attributes[0].span)
         for attribute in declaration.attributes:
             if attribute.name not in COMMON_ATTRIBUTES:
                 self.findings.report(
@@ -525,10 +501,6 @@ class FunctionLowering:
 
     # Calls
 
-    def reference(self, expressions: Expressions, name: s.Name) -> tuple[bool, Value | None]:
-        """Return True for the name of a function of the module, and the function as a value."""
-        return function_value(self.module, expressions, name)
-
     def call(self, expressions: Expressions, call: s.Call, hint: str) -> Results:
         """A call of an operation or of a function of the module; None after a reported error."""
         if len(call.callee) == 1:
@@ -562,7 +534,7 @@ def lower_program(program: s.Program, findings: Findings) -> tuple[Module, ...]:
         if declaration.name in modules:
             message = f"module {declaration.name!r} is declared twice"
             findings.report("types", message, declaration.span, "one declaration of a name", "AMB-LANG-86")
-        modules[declaration.name] = ModuleLowering(declaration, findings, lower_function).lower()
+        modules[declaration.name] = ModuleLowering(declaration, findings).lower()
     return tuple(modules.values())
 
 

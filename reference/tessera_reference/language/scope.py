@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -56,6 +57,14 @@ class Findings:
         found = refused_by(operation, refusal, location) if operation else diagnostic_of(refusal, location)
         self.diagnostics.append(found)
 
+    @contextmanager
+    def refusals(self, span: Span, operation: Operation | None = None) -> Iterator[None]:
+        """Keep the refusal that ends what is done within, if one does."""
+        try:
+            yield
+        except Refusal as refusal:
+            self.refused(refusal, span, operation)
+
     @property
     def errors(self) -> int:
         """The number of errors so far."""
@@ -95,14 +104,10 @@ class Frame:
 
     def fresh(self, hint: str) -> str:
         """The name of a value, unique in the function: the variable's, else the next number."""
-        if hint and hint not in self.used:
-            name = hint
-        else:
-            while True:
-                name = f"{hint}_{self.temporaries}" if hint else str(self.temporaries)
-                self.temporaries += 1
-                if name not in self.used:
-                    break
+        name = hint
+        while not name or name in self.used:
+            name = f"{hint}_{self.temporaries}" if hint else str(self.temporaries)
+            self.temporaries += 1
         self.used.add(name)
         return name
 

@@ -9,6 +9,7 @@ from typing import Any
 from ..graph.constant import LayoutCast
 from ..graph.control import Assert, Barrier, Directive, For, If, While
 from ..graph.movement import Update
+from ..ir.attributes import require_profile
 from ..ir.diagnostics import Category, Span, did_you_mean
 from ..ir.operation import AttributeValue, Block, Refusal
 from ..ir.types import Mesh, Scalar, Tensor, Type, Value, dtype_of, joined
@@ -16,7 +17,7 @@ from ..numerics.formats import dtype
 from . import syntax as s
 from .expressions import Expressions, Surroundings, lower_slices, prepare
 from .scope import Binding, Findings, Scope
-from .values import as_number, attribute_value, plain_value, profile, resolve_type
+from .values import as_number, attribute_value, plain_value, resolve_type, word_of
 
 # Control flow: if, for and while become operations with regions (spec section 2.3; AMB-LANG-52, -85, -92).
 #
@@ -255,37 +256,26 @@ def lower_dist_statement(expressions: Expressions, call: s.Call, meshes: Mapping
     ready = prepare(expressions, call, meshes)
     if ready is None:
         return
-    try:
+    scope, name = expressions.scope, ".".join(call.callee)
+    with scope.findings.refusals(call.span, ready.operation):
         ready.operation.results()
-    except Refusal as refusal:
-        expressions.scope.findings.refused(refusal, call.span, ready.operation)
-        return
-    name = ".".join(call.callee)
-    settings = tuple((key, value) for key, value in ready.operation.attributes.items())
-    _emit(expressions.scope, name, ready.operands, settings, call.span)
-    expressions.scope.findings.report(
-        "distributed",
-        f"{name} as a statement communicates nothing",
-        call.span,
-        "a use of its value",
-        "AMB-LANG-119",
-        f"write X = {name}(...);",
-        severity="warning",
-    )
+        _emit(scope, name, ready.operands, tuple(ready.operation.attributes.items()), call.span)
+        message, remedy = f"{name} as a statement communicates nothing", f"write X = {name}(...);"
+        scope.findings.report(
+            "distributed", message, call.span, "a use of its value", "AMB-LANG-119", remedy, severity="warning"
+        )
 
 
 def read_settings(findings: Findings, call: s.Call) -> Settings | None:
     """The settings of a schedule directive, each of its kind; None after a reported error."""
-    try:
+    with findings.refusals(call.span):
         if len(call.callee) != 2 or call.callee[1] not in SETTINGS:
             message = f"unknown directive {'.'.join(call.callee)}"
             requirement = f"schedule.{', schedule.'.join(SETTINGS)}"
             remedy = did_you_mean(".".join(call.callee[1:]), SETTINGS, "schedule.{}")
             raise Refusal("schedule", message, requirement, "LANG-02.3-43", remedy)
         return _settings(call.named, SETTINGS[call.callee[1]], ".".join(call.callee))
-    except Refusal as refusal:
-        findings.refused(refusal, call.span)
-        return None
+    return None
 
 
 def _settings(entries: Sequence[s.Keyword | s.Attribute], choices: dict[str, Any], name: str) -> Settings:
@@ -297,9 +287,8 @@ def _settings(entries: Sequence[s.Keyword | s.Attribute], choices: dict[str, Any
             raise Refusal("schedule", message, requirement, "LANG-02.3-43", did_you_mean(key.name, choices))
         value = attribute_value(key.value, choices[key.name])
         if values.setdefault(key.name, value) != value:
-            raise Refusal(
-                "types", f"{name}: {key.name} is given twice and differs", "one value of a setting", "LANG-02.3-32"
-            )
+            message = f"{name}: {key.name} is given twice and differs"
+            raise Refusal("types", message, "one value of a setting", "LANG-02.3-32")
     return tuple(values.items())
 
 
@@ -396,11 +385,9 @@ class Statements:
 
     def resolve(self, type_: s.TypeExpr) -> Type | None:
         """The type that an annotation names; None after a reported error."""
-        try:
+        with self.scope.findings.refusals(type_.span):
             return resolve_type(type_, self.setting.around.aliases)
-        except Refusal as refusal:
-            self.scope.findings.refused(refusal, type_.span)
-            return None
+        return None
 
     # Variables
 
@@ -429,7 +416,7 @@ class Statements:
     def _assign_slice(self, assign: s.Assign, whole: Value | None, broken: bool) -> None:
         """`X[0:2] = V;` gives X a new value; V has the shape of the slice, or is a scalar that fills it."""
         assert assign.slices is not None
-        slices = lower_slices(self.expressions.lower, self.scope.findings, assign.slices)
+        slices = lower_slices(self.expressions, assign.slices)
         value = self.expressions.lower(assign.value, dtype_of(whole.type) if whole else None)
         if whole is None and not broken:
             self._refuse(f"{assign.name!r} has no value yet to assign a part of", assign.span, "LANG-03.1-01")
@@ -472,10 +459,8 @@ class Statements:
         if not first:
             self._numerics(call.span, "a numerics profile follows other statements", "the head of a block")
             return
-        try:
-            self.scope.profile = profile(call.arguments[0])
-        except Refusal as refusal:
-            self.scope.findings.refused(refusal, call.arguments[0].span)
+        with self.scope.findings.refusals(call.arguments[0].span):
+            self.scope.profile = require_profile(word_of(call.arguments[0]))
 
     def _numerics(self, span: Span, message: str, requirement: str) -> None:
         self.scope.findings.report("numerics", message, span, requirement, "LANG-02-07")

@@ -8,8 +8,6 @@ from dataclasses import dataclass, fields
 
 from ..ir.diagnostics import Span
 
-# The syntax tree of the DSL: one frozen class per production of spec section 2.3, each knowing its span.
-#
 # Literals keep their spelling: what number they are depends on the type their place asks for (AMB-LANG-54). `Group`
 # stays in the tree because a lint rule and the diagnostics care about parentheses.
 

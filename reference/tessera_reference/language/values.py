@@ -11,9 +11,9 @@ from types import UnionType
 from typing import Any, get_args, get_origin
 
 from ..ir.attributes import COMMON_ATTRIBUTES, dtype_named, require_precision, require_profile
-from ..ir.diagnostics import Span, did_you_mean
+from ..ir.diagnostics import Category, did_you_mean
 from ..ir.operation import AttributeValue, Refusal
-from ..ir.text import ADDRESS_SPACES, read_extent, read_layout, sound_layout, sound_mesh
+from ..ir.text import read_extent, read_layout, sound_fragment, sound_layout, sound_memref, sound_mesh
 from ..ir.types import ROW_MAJOR, Dim, Fragment, FunctionType, Layout, Memref, Mesh, Scalar, Tensor, Type
 from ..numerics.formats import DTYPES, DType, dtype
 from ..numerics.rounding import round_exact
@@ -127,19 +127,14 @@ def _resolve_name(name: str, aliases: Aliases) -> Type:
 
 
 def _resolve_memref(type_: s.MemrefType) -> Memref:
-    space = type_.address_space or "global"
-    if space not in ADDRESS_SPACES:
-        message = f"a memref is not in address space {space!r}"
-        requirement = f"addrspace={' or '.join(ADDRESS_SPACES)}"
-        raise Refusal("types", message, requirement, "LANG-02.2-19", did_you_mean(space, ADDRESS_SPACES))
-    return Memref(tuple(resolve_dim(dim) for dim in type_.shape), dtype_named(type_.dtype), space)
+    shape = tuple(resolve_dim(dim) for dim in type_.shape)
+    return sound_memref(shape, dtype_named(type_.dtype), type_.address_space or "global")
 
 
 def _resolve_fragment(type_: s.FragmentType) -> Fragment:
     m, n, k = (read_extent(text) for text in (type_.m, type_.n, type_.k))
-    if not min(m, n, k) > 0:
-        raise Refusal("tile", "a fragment has an extent of 0", "extents of at least 1", "LANG-02.2-15")
-    return Fragment(m, n, k, dtype_named(type_.dtype), resolve_layout(type_.layout) if type_.layout else None)
+    layout = resolve_layout(type_.layout) if type_.layout else None
+    return sound_fragment(m, n, k, dtype_named(type_.dtype), layout)
 
 
 def resolve_mesh(type_: s.MeshType) -> Mesh:
@@ -288,18 +283,16 @@ def word_of(value: object) -> str:
 # LANG-83).
 
 
-def read_common(entries: Sequence[s.Keyword | s.Attribute], span: Span) -> dict[str, AttributeValue]:
+def read_common(entries: Sequence[s.Keyword | s.Attribute]) -> dict[str, AttributeValue]:
     """The common attributes among what is given by name. Raises `Refusal`."""
     values: dict[str, AttributeValue] = {}
     for key in entries:
         if key.name in COMMON_ATTRIBUTES:
             value = _read(key)
             if values.setdefault(key.name, value) != value:
+                category: Category = "numerics" if key.name == "numerics_profile" else "types"
                 message = f"{key.name} is given twice and differs"
-                requirement = "one value of an attribute"
-                raise Refusal(
-                    "numerics" if key.name == "numerics_profile" else "types", message, requirement, "LANG-02.3-32"
-                )
+                raise Refusal(category, message, "one value of an attribute", "LANG-02.3-32")
     return values
 
 
@@ -310,20 +303,8 @@ def _read(entry: s.Keyword | s.Attribute) -> AttributeValue:
         case "layout":
             return read_layout(str(attribute_value(entry.value, str))).text
         case "precision":
-            return precision(entry.value)
+            return require_precision(word_of(entry.value))
         case "numerics_profile":
-            return profile(entry.value)
+            return require_profile(word_of(entry.value))
         case _:
             return attribute_value(entry.value, COMMON_ATTRIBUTES[entry.name])
-
-
-def profile(value: s.Expr | s.ListValue) -> str:
-    """A numerics profile by its name (LANG-10-04). Raises `Refusal`."""
-    require_profile(word_of(value))
-    return word_of(value)
-
-
-def precision(value: s.Expr | s.ListValue) -> str:
-    """The dtype that a precision annotation names (LANG-02-09, LANG-05.3-05). Raises `Refusal`."""
-    require_precision(word_of(value))
-    return word_of(value)
