@@ -221,7 +221,7 @@ TYPES = [
         "LANG-05.5-02",
         "gradients_lost_in_futures",
         "takes what a future holds for no part of a gradient",
-        (grad, "_is_float", is_float_tensor),
+        (grad, "is_float", is_float_tensor),
     ),
     changed("COLL-02.1-05", "awaits_tensors", "awaits what is no future", (Operation, "results", takes_tensors)),
     changed("COLL-02.1-01", "futures_as_tensors", "takes a future for its value", (Operation, "results", of_values)),

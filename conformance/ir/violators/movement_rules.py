@@ -14,6 +14,7 @@ from tessera_conformance.strength import Violation, replaced, without_refusals
 from tessera_reference.adapter import make
 from tessera_reference.graph import constant, movement
 from tessera_reference.graph.constant import ConstTensor, LayoutCast
+from tessera_reference.graph.term import require_one_dtype
 from tessera_reference.ir.operation import Refusal
 from tessera_reference.ir.text import read_layout
 from tessera_reference.ir.types import Layout
@@ -199,6 +200,16 @@ def lenient(
     return replaced(clause, description, make, *passed, name=name)
 
 
+def comparing(chosen: Callable[[str], bool]) -> Callable[..., None]:
+    """The comparison of two dtypes, made for the chosen requirements only."""
+
+    def compare(a: Any, b: Any, requirement: str) -> None:
+        if chosen(requirement):
+            require_one_dtype(a, b, requirement)
+
+    return compare
+
+
 def any_axis(axis: int, rank: int, clause: str = "") -> None:
     """No axis is out of range."""
 
@@ -223,9 +234,13 @@ LENIENT = [
     lenient("updates_not_compared", "lets scatter_add take any shapes", "the updates are"),
     lenient("any_permutation", "lets transpose take any list", "is no permutation"),
     lenient("slices_not_compared", "lets slices lie outside", "'shapes'", clause="LANG-14.2-07"),
-    lenient("any_joint", "joins and frames whatever dtype", "nothing is cast", "a value of", clause="LANG-03.1-05"),
+    replaced("LANG-03.1-05", "joins and frames whatever dtype", make,
+             (movement, "require_one_dtype", comparing(lambda requirement: "updates" in requirement)),
+             *without_refusals(movement, lambda source: "a value of" in source), name="any_joint"),
     lenient("any_index", "gathers at indices of any dtype", "the indices are", clause="LANG-11-01"),
-    lenient("any_update", "adds updates of any dtype", "updates.dtype ==", clause="LANG-03.1-05"),
+    replaced("LANG-03.1-05", "adds updates of any dtype", make,
+             (movement, "require_one_dtype", comparing(lambda requirement: "updates" not in requirement)),
+             name="any_update"),
     lenient("any_count", "takes constants of too many and too few numbers", "'shapes'",
             clause="LANG-05.2-01", module=constant),
     replaced("LANG-02.3-39", "takes any word for a layout", make,

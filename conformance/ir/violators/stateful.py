@@ -9,7 +9,7 @@ from typing import Any
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
 from tessera_reference.graph.composites import AdamW, BatchNorm, Sgd, Stateful
-from tessera_reference.graph.term import Term, number, widened
+from tessera_reference.graph.term import Term, widened
 from tessera_reference.ir.operation import Operation
 
 from .changes import changed
@@ -89,11 +89,11 @@ def batch_normed(name: str, clause: str, description: str, attribute: str, subst
 
 
 def by_difference(self: Any, old: Term, new: Term) -> Term:
-    return old + (new - old) * number(self.momentum)
+    return old + (new - old) * Fraction(self.momentum)
 
 
 def exchanged(self: Any, old: Term, new: Term) -> Term:
-    share = number(self.momentum)
+    share = Fraction(self.momentum)
     return old * share + new * (1 - share)
 
 
@@ -121,8 +121,8 @@ def unbiased(self: Any, results: tuple[Any, ...], given: tuple[Any, ...]) -> tup
         count *= extent
     if not self.training or count < 2:
         return results
-    taken = widened(results[2], build) - widened(variance, build) * (1 - number(self.momentum))
-    moved = widened(variance, build) * (1 - number(self.momentum)) + taken * Fraction(count, count - 1)
+    taken = widened(results[2], build) - widened(variance, build) * (1 - Fraction(self.momentum))
+    moved = widened(variance, build) * (1 - Fraction(self.momentum)) + taken * Fraction(count, count - 1)
     return results[0], results[1], moved.cast_to(self.running_variance.dtype).value
 
 
@@ -130,7 +130,7 @@ def always_moving(self: Any, results: tuple[Any, ...], given: tuple[Any, ...]) -
     build, *operands = given
     if self.training:
         return results
-    moved = [widened(operand, build) * (1 - number(self.momentum)) for operand in operands[3:]]
+    moved = [widened(operand, build) * (1 - Fraction(self.momentum)) for operand in operands[3:]]
     kinds = (self.running_mean.dtype, self.running_variance.dtype)
     return results[0], *(value.cast_to(kind).value for value, kind in zip(moved, kinds, strict=True))
 
@@ -170,23 +170,23 @@ def sgd(step: Callable[[Any, Term, Term, Term], tuple[Term, Term]]) -> Callable[
 
 
 def nesterov(self: Any, p: Term, g: Term, u: Term) -> tuple[Term, Term]:
-    moved = u * number(self.momentum) + g
-    return p - (moved * number(self.momentum) + g) * number(self.rate), moved
+    moved = u * Fraction(self.momentum) + g
+    return p - (moved * Fraction(self.momentum) + g) * Fraction(self.rate), moved
 
 
 def dampened(self: Any, p: Term, g: Term, u: Term) -> tuple[Term, Term]:
-    moved = u * number(self.momentum) + g * (1 - number(self.momentum))
-    return p - moved * number(self.rate), moved
+    moved = u * Fraction(self.momentum) + g * (1 - Fraction(self.momentum))
+    return p - moved * Fraction(self.rate), moved
 
 
 def rate_in_velocity(self: Any, p: Term, g: Term, u: Term) -> tuple[Term, Term]:
-    moved = u * number(self.momentum) + g * number(self.rate)
+    moved = u * Fraction(self.momentum) + g * Fraction(self.rate)
     return p - moved, moved
 
 
 def velocity_rounded(self: Any, p: Term, g: Term, u: Term) -> tuple[Term, Term]:
-    moved = u * number(self.momentum) + g
-    return p - moved.cast_to(self.velocity.dtype).cast_to(moved.dtype) * number(self.rate), moved
+    moved = u * Fraction(self.momentum) + g
+    return p - moved.cast_to(self.velocity.dtype).cast_to(moved.dtype) * Fraction(self.rate), moved
 
 
 def adamw(bias: bool = True, inside: bool = False, decay: str = "beside") -> Callable[..., Any]:
@@ -194,7 +194,7 @@ def adamw(bias: bool = True, inside: bool = False, decay: str = "beside") -> Cal
 
     def compute(self: Any, build: Any, *operands: Any) -> tuple[Any, ...]:
         p, g, m, v = (widened(operand, build) for operand in operands[:4])
-        beta1, beta2, eps, lost = (number(getattr(self, name)) for name in ("beta1", "beta2", "eps", "decay"))
+        beta1, beta2, eps, lost = (Fraction(getattr(self, name)) for name in ("beta1", "beta2", "eps", "decay"))
         g = g + p * lost if decay == "gradient" else g
         m = m * beta1 + g * (1 - beta1)
         v = v * beta2 + (g * g) * (1 - beta2)
@@ -203,8 +203,8 @@ def adamw(bias: bool = True, inside: bool = False, decay: str = "beside") -> Cal
         mean, square = m / first, v / second
         root = (square + eps).sqrt() if inside else square.sqrt() + eps
         change = mean / root + (p * lost if decay == "beside" else p.beside(0))
-        start = p * (1 - number(self.rate) * lost) if decay == "before" else p
-        results = (start - change * number(self.rate), m, v)
+        start = p * (1 - Fraction(self.rate) * lost) if decay == "before" else p
+        results = (start - change * Fraction(self.rate), m, v)
         kinds = (self.parameter.dtype, self.m.dtype, self.v.dtype)
         return tuple(result.cast_to(kind).value for result, kind in zip(results, kinds, strict=True))
 

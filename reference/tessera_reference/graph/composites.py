@@ -12,7 +12,17 @@ from fractions import Fraction
 from math import prod
 from typing import ClassVar, TypeVar
 
-from ..ir.operation import Applied, Attribute, Builder, Composite, Environment, Operand, Operation, Refusal, operation
+from ..ir.operation import (
+    Attribute,
+    Builder,
+    Composite,
+    Environment,
+    Operand,
+    Operation,
+    Refusal,
+    no_gradient,
+    operation,
+)
 from ..ir.types import Numeric, Scalar, Tensor, Type, Value, show_dim
 from ..numerics import random
 from ..numerics.array import Array
@@ -24,7 +34,6 @@ from .term import (
     Term,
     along_axis,
     constant,
-    number,
     require_axis,
     require_extents,
     require_float,
@@ -107,7 +116,7 @@ class FlashAttention(Composite):
 
     def _scale(self, scores: Term) -> Term:
         if self.scale is not None:
-            return scores.beside(number(self.scale))
+            return scores.beside(Fraction(self.scale))
         width = self.q.shape[-1]
         assert isinstance(width, int)
         return constant(scores.build, width, scores.dtype).rsqrt()
@@ -155,7 +164,7 @@ class LayerNorm(Composite):
         x, gamma, beta = (widened(operand, build) for operand in operands)
         centred = x - x.mean(axis=self.axis, keepdims=True)
         variance = (centred * centred).mean(axis=self.axis, keepdims=True)
-        unit = centred * (variance + number(self.eps)).rsqrt()
+        unit = centred * (variance + Fraction(self.eps)).rsqrt()
         rank = self.x.rank
         scaled = unit * along_axis(gamma, self.axis, rank) + along_axis(beta, self.axis, rank)
         return scaled.cast_to(self.x.dtype).value
@@ -187,7 +196,7 @@ class RmsNorm(Composite):
     def decompose(self, build: Builder, *operands: Value) -> Value:
         x, gamma = (widened(operand, build) for operand in operands)
         square = (x * x).mean(axis=self.axis, keepdims=True)
-        unit = x * (square + number(self.eps)).rsqrt()
+        unit = x * (square + Fraction(self.eps)).rsqrt()
         return (unit * along_axis(gamma, self.axis, self.x.rank)).cast_to(self.x.dtype).value
 
 
@@ -214,6 +223,7 @@ class Draw(Operation):
     """The index of the first element, where the tensor is a part of a larger one."""
 
     effects = _EFFECTS
+    adjoint = no_gradient
 
     def infer(self) -> Numeric:
         """The shape asked for, as float; a scalar where it has no dimensions."""
@@ -225,10 +235,6 @@ class Draw(Operation):
     def result_dtype(self) -> DType:
         """The dtype of the numbers."""
         raise TypeError(f"{self.name} has no dtype")
-
-    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """It depends on nothing."""
-        return ()
 
 
 @dataclass(frozen=True)
@@ -425,7 +431,7 @@ class BatchNorm(Stateful):
         mean = self._of_channels(x).mean(axis=1) if self.training else old_mean
         centred = x - self._along(mean)
         variance = self._of_channels(centred * centred).mean(axis=1) if self.training else old_variance
-        unit = centred * self._along((variance + number(self.eps)).rsqrt())
+        unit = centred * self._along((variance + Fraction(self.eps)).rsqrt())
         y = (unit * self._along(gamma) + self._along(beta)).cast_to(self.x.dtype)
         if not self.training:
             return y.value, *operands[3:]
@@ -444,7 +450,7 @@ class BatchNorm(Stateful):
         return x.transpose(perm=(channel, *others)).reshape(shape=(x.shape[channel], count))
 
     def _moved(self, old: Term, new: Term) -> Term:
-        share = number(self.momentum)
+        share = Fraction(self.momentum)
         return old * (1 - share) + new * share
 
 
@@ -484,8 +490,8 @@ class Sgd(Stateful):
 
     def compute(self, build: Builder, *operands: Value) -> tuple[Value, ...]:
         parameter, gradient, velocity = (widened(operand, build) for operand in operands)
-        moved = velocity * number(self.momentum) + gradient
-        stepped = parameter - moved * number(self.rate)
+        moved = velocity * Fraction(self.momentum) + gradient
+        stepped = parameter - moved * Fraction(self.rate)
         return stepped.cast_to(self.parameter.dtype).value, moved.cast_to(self.velocity.dtype).value
 
 
@@ -533,12 +539,12 @@ class AdamW(Stateful):
         step = Term(count, build)
         build.all(Assert, step.greater_equal(1).value, message="adamw counts steps from 1")
         parameter, gradient, m, v = (widened(operand, build) for operand in moments)
-        m = m * number(self.beta1) + gradient * (1 - number(self.beta1))
-        v = v * number(self.beta2) + (gradient * gradient) * (1 - number(self.beta2))
+        m = m * Fraction(self.beta1) + gradient * (1 - Fraction(self.beta1))
+        v = v * Fraction(self.beta2) + (gradient * gradient) * (1 - Fraction(self.beta2))
         time = step.cast_to(parameter.dtype)
         mean, square = m / _lacking(self.beta1, time), v / _lacking(self.beta2, time)
-        change = mean / (square.sqrt() + number(self.eps)) + parameter * number(self.decay)
-        stepped = parameter - change * number(self.rate)
+        change = mean / (square.sqrt() + Fraction(self.eps)) + parameter * Fraction(self.decay)
+        stepped = parameter - change * Fraction(self.rate)
         return (
             stepped.cast_to(self.parameter.dtype).value,
             m.cast_to(self.m.dtype).value,
@@ -548,4 +554,4 @@ class AdamW(Stateful):
 
 def _lacking(beta: float, time: Term) -> Term:
     """1 - pow(beta, t): how much of an average of t steps that began at 0 is there."""
-    return 1 - constant(time.build, number(beta), time.dtype).pow(time)
+    return 1 - constant(time.build, Fraction(beta), time.dtype).pow(time)

@@ -22,6 +22,7 @@ from ..ir.operation import (
     Operation,
     Refusal,
     Shown,
+    no_gradient,
     operation,
 )
 from ..ir.text import read_layout
@@ -69,6 +70,7 @@ class Constant(Operation):
     dtype: Hidden[DType]
 
     lanewise = True
+    adjoint = no_gradient
 
     @classmethod
     def hidden(cls, shown: Shown) -> dict[str, Any]:
@@ -90,10 +92,6 @@ class Constant(Operation):
     def execute(self, env: Environment) -> Array:
         return Array(self.dtype, np.asarray(self.value, self.dtype.carrier))
 
-    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """A constant depends on nothing."""
-        return ()
-
 
 @operation(
     "tessera.graph.const_tensor",
@@ -110,6 +108,8 @@ class ConstTensor(Operation):
     dtype: Attribute[DType]
     value: Attribute[int | float | bool | tuple[Any, ...]] = 0
     layout: Attribute[str] = "row_major"
+
+    adjoint = no_gradient
 
     @classmethod
     def attributes_of(cls, results: tuple[Type, ...]) -> dict[str, AttributeValue]:
@@ -140,10 +140,6 @@ class ConstTensor(Operation):
         numbers = np.asarray(self.value, self.dtype.carrier)
         filled = np.broadcast_to(numbers, self.shape) if numbers.ndim == 0 else numbers.reshape(self.shape)
         return Array(self.dtype, filled)
-
-    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """A constant depends on nothing."""
-        return ()
 
 
 def _shape_of(value: Any) -> tuple[int, ...] | None:

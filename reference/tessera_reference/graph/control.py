@@ -7,10 +7,8 @@ from typing import Any
 
 from ..ir.diagnostics import did_you_mean
 from ..ir.operation import (
-    Applied,
     Attribute,
     AttributeValue,
-    Builder,
     Environment,
     Function,
     Hidden,
@@ -22,6 +20,7 @@ from ..ir.operation import (
     StepEnvironment,
     Steps,
     Stepwise,
+    no_gradient,
     operation,
 )
 from ..ir.types import (
@@ -31,7 +30,6 @@ from ..ir.types import (
     Scalar,
     Tensor,
     Type,
-    Value,
     fits,
     joined_all,
     loosened_all,
@@ -179,6 +177,7 @@ class Assert(Operation):
     message: Attribute[str] = ""
 
     effects = frozenset({"assert"})
+    adjoint = no_gradient
 
     def infer(self) -> None:
         """Nothing results."""
@@ -188,10 +187,6 @@ class Assert(Operation):
         if not condition.values:
             raise AssertionFailed(self.message)
         return ()
-
-    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """A bool has no gradient."""
-        return (None,)
 
 
 class AssertionFailed(NumericsFailure):
@@ -212,16 +207,13 @@ class Barrier(Operation):
     label: Attribute[str] = ""
 
     effects = frozenset({"barrier"})
+    adjoint = no_gradient
 
     def infer(self) -> None:
         """Nothing results."""
 
     def execute(self, env: Environment) -> tuple[Array, ...]:
         """Instructions run in program order as they are, so there is nothing to wait for."""
-        return ()
-
-    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """It touches no value."""
         return ()
 
 
@@ -364,6 +356,7 @@ class Directive(Operation):
 
     layouts = frozenset(LAYOUTS)
     effects = frozenset({"metadata"})
+    adjoint = no_gradient
 
     def infer(self) -> None:
         """It yields nothing (LANG-02.3-53)."""
@@ -371,7 +364,3 @@ class Directive(Operation):
     def execute(self, *subjects: Array, env: Environment) -> tuple[Array, ...]:
         """Nothing is computed."""
         return ()
-
-    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """It touches no value."""
-        return (None,) * len(at.operands)

@@ -22,14 +22,15 @@ from ..ir.operation import (
     Operation,
     Refusal,
     Unimplemented,
+    no_gradient,
     operation,
 )
-from ..ir.types import LAYOUTS, Dim, Layout, Numeric, Scalar, Tensor, Value, show_dim
+from ..ir.types import LAYOUTS, Dim, Layout, Numeric, Scalar, Tensor, Value
 from ..numerics import activations, arithmetic, elementary, movement
 from ..numerics.array import Array
 from ..numerics.formats import DType, dtype
 from ..numerics.rounding import Overflow, cast
-from .term import Term, require_float, require_kind, require_numeric, terms
+from .term import Term, differing, require_float, require_kind, require_numeric, require_one_dtype, terms
 
 # Elementwise operations: the operators of the language (spec sections 2.3, 3.2; AMB-LANG-55).
 #
@@ -74,14 +75,6 @@ class ElementwiseBinary(Elementwise):
         return type(self).compute(a, b)
 
 
-def require_one_dtype(a: Numeric, b: Numeric) -> None:
-    """Nothing is cast implicitly. Raises `Refusal`."""
-    if a.dtype != b.dtype:
-        message = f"operands have dtypes {a.dtype} and {b.dtype}"
-        requirement = "a.dtype == b.dtype, since nothing is cast implicitly"
-        raise Refusal("types", message, requirement, "LANG-03.1-05", "cast one operand with op.cast")
-
-
 def elementwise(dtype: DType, *operands: Numeric) -> Numeric:
     """The type of a result with an element for each of the operands' broadcast shape. Raises `Refusal`."""
     layout = _one_layout([type_.layout for type_ in operands if isinstance(type_, Tensor)])
@@ -106,14 +99,8 @@ def broadcast(a: tuple[Dim, ...], b: tuple[Dim, ...]) -> tuple[Dim, ...]:
     shape: list[Dim] = []
     for x, y in zip(left, right, strict=True):
         if x != y and 1 not in (x, y):
-            fixed = isinstance(x, int) and isinstance(y, int)
-            raise Refusal(
-                "shapes",
-                f"dimensions {'differ' if fixed else 'are not known to be equal'}: {show_dim(x)} and {show_dim(y)}",
-                "shapes that broadcast: each dimension equal, or 1",
-                "LANG-03.2-03",
-                "",
-            )
+            requirement = "shapes that broadcast: each dimension equal, or 1"
+            raise Refusal("shapes", differing(x, y), requirement, "LANG-03.2-03", "")
         shape.append(y if x == 1 else x)
     return tuple(shape)
 
@@ -145,9 +132,7 @@ class Comparison(ElementwiseBinary):
         """The broadcast shape, as bool."""
         return super().infer().with_dtype(dtype("bool"))
 
-    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """A bool has no gradient."""
-        return None, None
+    adjoint = no_gradient
 
 
 @operation("tessera.graph.add", spellings=("+",), clauses=("LANG-02.3-61",))

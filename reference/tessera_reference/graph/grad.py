@@ -285,7 +285,7 @@ class Flow:
                 self._same.setdefault(target, []).append(source)
 
     def _connect(self, source: Value, target: Value) -> bool:
-        if not (_is_float(source) and _is_float(target)):
+        if not (is_float(source) and is_float(target)):
             return False
         self._into.setdefault(source, []).append(target)
         self._out_of.setdefault(target, []).append(source)
@@ -302,7 +302,7 @@ def _returned(block: Block) -> Iterator[tuple[Value, ...]]:
                 yield region.results
 
 
-def _is_float(value: Value) -> bool:
+def is_float(value: Value) -> bool:
     """True if it is of floats, or a future of such."""
     type_ = value.type.value if isinstance(value.type, Future) else value.type
     value_type = dtype_of(type_)

@@ -21,6 +21,7 @@ from ..ir.operation import (
     Operation,
     Refusal,
     derived,
+    no_gradient,
     operation,
 )
 from ..ir.types import LAYOUTS, ROW_MAJOR, Dim, Numeric, Scalar, Tensor, Value, is_unknown, show_dim
@@ -29,7 +30,16 @@ from ..numerics.array import Array
 from ..numerics.formats import DTYPES, DType, dtype
 from ..numerics.movement import Selection, Stretch
 from ..numerics.rounding import round_exact
-from .term import Term, require_axis, require_extents, require_kind, require_numeric, terms
+from .term import (
+    Term,
+    differing,
+    require_axis,
+    require_extents,
+    require_kind,
+    require_numeric,
+    require_one_dtype,
+    terms,
+)
 
 # `tessera.graph.reshape` and `tessera.graph.broadcast`: the same elements in another shape, or repeated (section
 # 3.2).
@@ -191,21 +201,13 @@ class Concat(Movement):
         return Tensor((*first.shape[:at], joined, *first.shape[at + 1 :]), first.dtype)
 
     def _require_alike(self, first: Tensor, part: Tensor, at: int) -> None:
-        if part.dtype != first.dtype:
-            message = f"operands have dtypes {first.dtype} and {part.dtype}"
-            requirement = "one dtype, since nothing is cast implicitly"
-            raise Refusal("types", message, requirement, "LANG-03.1-05", "cast one operand with op.cast")
+        require_one_dtype(first, part, "one dtype, since nothing is cast implicitly")
         if part.rank != first.rank:
             raise Refusal("shapes", f"operands have ranks {first.rank} and {part.rank}", "one rank", "LANG-03.2-01")
         for axis, (x, y) in enumerate(zip(first.shape, part.shape, strict=True)):
-            fixed = isinstance(x, int) and isinstance(y, int)
             if axis != at and x != y:
-                raise Refusal(
-                    "shapes",
-                    f"dimensions {'differ' if fixed else 'are not known to be equal'}: {show_dim(x)} and {show_dim(y)}",
-                    f"equal extents along every axis but {at}",
-                    "LANG-03.2-01",
-                )
+                requirement = f"equal extents along every axis but {at}"
+                raise Refusal("shapes", differing(x, y), requirement, "LANG-03.2-01")
 
     def execute(self, *parts: Array, env: Environment) -> Array:
         return movement.concatenated(parts, self.axis)
@@ -281,6 +283,8 @@ class Iota(Movement):
     axis: Attribute[int] = 0
     dtype: Attribute[DType] = DTYPES["int32"]
 
+    adjoint = no_gradient
+
     def infer(self) -> Tensor:
         """The shape and dtype asked for. An integer dtype holds every position; a float dtype rounds them."""
         require_extents("shape", self.shape)
@@ -293,10 +297,6 @@ class Iota(Movement):
 
     def execute(self, env: Environment) -> Array:
         return movement.positions(self.shape, self.axis % len(self.shape), self.dtype)
-
-    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """It depends on nothing."""
-        return ()
 
 
 # `tessera.graph.gather` and its adjoint `scatter_add`: the slices along an axis at computed indices.
@@ -357,9 +357,7 @@ class ScatterAdd(Operation):
         """x's type; the updates have its dtype and the shape that gathering would give."""
         x, updates = self.x, self.updates
         require_numeric(x.dtype)
-        if updates.dtype != x.dtype:
-            message = f"operands have dtypes {x.dtype} and {updates.dtype}"
-            raise Refusal("types", message, "updates.dtype == x.dtype", "LANG-03.1-05", "cast one operand with op.cast")
+        require_one_dtype(x, updates, "updates.dtype == x.dtype")
         shape = slices_shape(x, self.indices, self.axis)
         if updates.shape != shape:
             message = f"the updates are {updates}, not of shape {', '.join(map(show_dim, shape))}"
@@ -556,21 +554,21 @@ class StridedSlice(Movement):
         if not len(self.starts) == len(self.stops) == len(self.steps):
             message = f"there are {len(self.starts)} starts, {len(self.stops)} stops and {len(self.steps)} steps"
             raise Refusal("shapes", message, "as many starts as stops and steps", "LANG-02.3-20")
-        return selected(self.x, read_entries(self._spec, self.x, ()))
+        return selected(self.x, read_entries(self.spec, self.x, ()))
 
     @property
-    def _spec(self) -> tuple[str, ...]:
+    def spec(self) -> tuple[str, ...]:
         """The same as a specification."""
         parts = zip(self.starts, self.stops, self.steps, strict=True)
         return tuple(f"{start}:{stop}:{step}" for start, stop, step in parts)
 
     def execute(self, x: Array, env: Environment) -> Array:
-        return movement.sliced(x, selection(self._spec, ()))
+        return movement.sliced(x, selection(self.spec, ()))
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
         """dy where it was taken from, 0 elsewhere."""
         dy, _, x = terms(at, build)
-        return (put_back(dy, x, (), self._spec).value,)
+        return (put_back(dy, x, (), self.spec).value,)
 
 
 @operation("tessera.graph.update", clauses=("LANG-02.3-19", "LANG-02.3-20"))

@@ -17,9 +17,10 @@ from ..ir.operation import (
     Refusal,
     Unimplemented,
     derived,
+    no_gradient,
     operation,
 )
-from ..ir.types import LAYOUTS, Numeric, Scalar, Tensor, Value, show_dim
+from ..ir.types import LAYOUTS, Numeric, Scalar, Tensor, Value
 from ..numerics import fourier, reductions
 from ..numerics.array import Array
 from ..numerics.formats import DType, dtype
@@ -27,12 +28,14 @@ from ..numerics.matmul import matmul
 from ..numerics.reductions import softmax
 from .term import (
     Term,
+    differing,
     positions_along,
     require_accumulator,
     require_axis,
     require_float,
     require_kind,
     require_numeric,
+    require_one_dtype,
     terms,
 )
 
@@ -63,24 +66,15 @@ class MatMul(Operation):
     def infer(self) -> Tensor:
         """Equal inner dimensions, equal batch dimensions (AMB-LANG-42), one dtype."""
         a, b = self.a, self.b
-        if a.dtype != b.dtype:
-            message = f"operands have dtypes {a.dtype} and {b.dtype}"
-            raise Refusal("types", message, "a.dtype == b.dtype", "LANG-05.2-02", "cast one operand with op.cast")
+        require_one_dtype(a, b, "a.dtype == b.dtype", "LANG-05.2-02")
         require_numeric(a.dtype)
         if min(a.rank, b.rank) < 2:
             raise Refusal("shapes", f"operands have ranks {a.rank} and {b.rank}", "rank at least 2", "LANG-05.2-02")
         *batch, m, k = a.shape
         *other, k2, n = b.shape
         if k != k2:
-            raise Refusal(
-                "shapes",
-                f"inner dimensions differ: {show_dim(k)} and {show_dim(k2)}"
-                if isinstance(k, int) and isinstance(k2, int)
-                else f"inner dimensions are not known to be equal: {show_dim(k)} and {show_dim(k2)}",
-                "a.shape[-1] == b.shape[-2]",
-                "LANG-05.4-01",
-                _remedy(a, b),
-            )
+            message, requirement = differing(k, k2, "inner dimensions"), "a.shape[-1] == b.shape[-2]"
+            raise Refusal("shapes", message, requirement, "LANG-05.4-01", _remedy(a, b))
         if batch != other:
             raise Refusal(
                 "shapes", f"batch dimensions differ: {a} and {b}", "a.shape[:-2] == b.shape[:-2]", "LANG-03.2-03"
@@ -264,6 +258,7 @@ class ArgMax(Reduction):
     """The index of the first largest element as int32; the first NaN wins."""
 
     compute = staticmethod(reductions.argmax)
+    adjoint = no_gradient
 
     def infer(self) -> Numeric:
         """The operand's shape without the axis, of int32, which has to hold every index."""
@@ -273,10 +268,6 @@ class ArgMax(Reduction):
             requirement = f"at most {self.result_dtype.int_max + 1}, whose indices are {self.result_dtype}"
             raise Refusal("types", message, requirement, "AMB-LANG-134")
         return super().infer()
-
-    def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """An index has no gradient."""
-        return (None,)
 
     @property
     def result_dtype(self) -> DType:

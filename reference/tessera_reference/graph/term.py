@@ -157,6 +157,12 @@ def require_extents(name: str, extents: Sequence[int], least: int = 0) -> None:
         raise Refusal("shapes", message, f"extents of at least {least}", "LANG-05.3-01")
 
 
+def differing(x: Dim, y: Dim, what: str = "dimensions") -> str:
+    """What is said of two extents that are not known to be equal."""
+    fixed = isinstance(x, int) and isinstance(y, int)
+    return f"{what} {'differ' if fixed else 'are not known to be equal'}: {show_dim(x)} and {show_dim(y)}"
+
+
 # What operations require of the dtypes of their operands.
 
 
@@ -165,6 +171,18 @@ def require_kind(dtype: DType, *kinds: str) -> None:
     if dtype.kind not in kinds:
         expected = f"a dtype of kind {' or '.join(kinds)}"
         raise Refusal("types", f"is not defined on {dtype}", expected, "LANG-11-01", "")
+
+
+def require_one_dtype(
+    a: Numeric,
+    b: Numeric,
+    requirement: str = "a.dtype == b.dtype, since nothing is cast implicitly",
+    clause: str = "LANG-03.1-05",
+) -> None:
+    """Nothing is cast implicitly. Raises `Refusal`."""
+    if a.dtype != b.dtype:
+        message = f"operands have dtypes {a.dtype} and {b.dtype}"
+        raise Refusal("types", message, requirement, clause, "cast one operand with op.cast")
 
 
 def require_numeric(dtype: DType) -> None:
@@ -198,11 +216,6 @@ def widened(value: Value, build: Builder) -> Term:
     """A value in the accumulator type of its dtype."""
     term = Term(value, build)
     return term.cast_to(term.dtype.accumulator)
-
-
-def number(value: float) -> Fraction:
-    """A number given as an attribute, exactly."""
-    return Fraction(value)
 
 
 def along_axis(vector: Term, axis: int, rank: int) -> Term:

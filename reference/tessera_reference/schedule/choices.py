@@ -56,13 +56,10 @@ def annotated(options: Options, function: Function) -> Options:
     """
     pairs: Any = function.attributes.get("schedule", ())
     settings = dict(pairs)
-    changes: dict[str, Any] = {}
+    changes: dict[str, Any] = {name: settings[name] for name in ("depth", "prefetch", "fuse") if name in settings}
     sizes = _sizes(settings)
     if sizes is not None:
         changes["tile"] = sizes
-    for name in ("depth", "prefetch", "fuse"):
-        if name in settings:
-            changes[name] = settings[name]
     if settings.get("double_buffer") is True:
         depth = changes.setdefault("depth", max(options.depth or 2, 2))
         if depth == 1:
@@ -197,6 +194,11 @@ def is_known(type_: Type) -> bool:
     return isinstance(type_, Scalar) or (
         isinstance(type_, Tensor) and all(isinstance(extent, int) for extent in type_.shape)
     )
+
+
+def leads(kind: Kind | None, instruction: Instruction) -> bool:
+    """True if elementwise operations over the shape of an instruction's result can share its nest (AMB-LANG-210)."""
+    return kind == "contract" or (kind == "map" and isinstance(instruction.operation, Elementwise))
 
 
 def row_axis(operation: Operation) -> int:

@@ -237,7 +237,6 @@ class Outputs:
     """The memory that a nest writes; an element holds poison until it is written."""
 
     def __init__(self, nest: Nest, grid: Grid) -> None:
-        self.nest = nest
         self.arrays = {value: poisoned(grid.shape, _type(value).dtype) for value in nest.outputs}
 
     def store(self, covered: tuple[slice, ...], memory: Memory) -> None:
@@ -247,8 +246,9 @@ class Outputs:
 
     def results(self) -> tuple[Array, ...]:
         """The outputs in their own shapes."""
-        shaped = {value: array.reshape(extents(value.type)) for value, array in self.arrays.items()}
-        return tuple(Array(_type(value).dtype, array) for value, array in shaped.items())
+        return tuple(
+            Array(_type(value).dtype, array.reshape(extents(value.type))) for value, array in self.arrays.items()
+        )
 
 
 @dataclass
@@ -299,26 +299,39 @@ def apply_all(nest: Nest, values: dict[Value, Array], env: Environment) -> None:
             values[instruction.results[0]] = executed(instruction, instruction.operation, operands, env)
 
 
-def elementwise(nest: Nest, memory: Memory, env: Environment, tracer: Tracer) -> tuple[Array, ...]:
-    """Elementwise operations over one shape: tile by tile, staged ahead over all of them."""
-    m, n, _ = nest.tile
-    grid = Grid.over(extents(nest.lead.results[0].type), m, n)
-    outputs, staged = Outputs(nest, grid), Staged(nest, memory, grid, nest.depth, tracer)
-    tiles = list(grid.tiles())
+def by_tile(
+    nest: Nest,
+    grid: Grid,
+    tracer: Tracer,
+    stage: Callable[[int, Place, tuple[slice, ...]], None],
+    compute: Callable[[int, tuple[slice, ...]], Memory],
+) -> tuple[Array, ...]:
+    """The outputs of a nest that computes every tile by itself, staged ahead over all of them."""
+    outputs, tiles = Outputs(nest, grid), list(grid.tiles())
 
-    def stage(step: int) -> None:
-        staged.stage(step, *tiles[step])
-
-    def compute(step: int) -> None:
+    def computed(step: int) -> None:
         place, covered = tiles[step]
-        operands = staged.operands(step, covered)
-        apply_all(nest, operands, env)
+        values = compute(step, covered)
         tracer("compute", place, step % nest.depth)
-        outputs.store(covered, operands)
+        outputs.store(covered, values)
         tracer("store", place)
 
-    pipelined(len(tiles), nest.depth, stage, compute)
+    pipelined(len(tiles), nest.depth, lambda step: stage(step, *tiles[step]), computed)
     return outputs.results()
+
+
+def elementwise(nest: Nest, memory: Memory, env: Environment, tracer: Tracer) -> tuple[Array, ...]:
+    """Elementwise operations over one shape."""
+    m, n, _ = nest.tile
+    grid = Grid.over(extents(nest.lead.results[0].type), m, n)
+    staged = Staged(nest, memory, grid, nest.depth, tracer)
+
+    def compute(step: int, covered: tuple[slice, ...]) -> Memory:
+        values = staged.operands(step, covered)
+        apply_all(nest, values, env)
+        return values
+
+    return by_tile(nest, grid, tracer, staged.stage, compute)
 
 
 def movement(nest: Nest, memory: Memory, env: Environment, tracer: Tracer) -> tuple[Array, ...]:
@@ -326,31 +339,22 @@ def movement(nest: Nest, memory: Memory, env: Environment, tracer: Tracer) -> tu
     m, n, _ = nest.tile
     result = nest.lead.results[0]
     grid = Grid.over(extents(result.type), m, n)
-    outputs = Outputs(nest, grid)
     try:
         source: Moved = moved(nest.lead, [memory[value] for value in nest.lead.operands], env)
     except NumericsFailure as failure:
         raise Rejection([failed(nest.lead, failure)]) from failure
-    places = source.places.reshape(grid.shape)
-    tiles = list(grid.tiles())
-    sizes = (*(1,) * (len(grid.shape) - 2), m, n)
-    ring = Ring(nest.depth, sizes, _type(result).dtype)
+    places, element = source.places.reshape(grid.shape), _type(result).dtype
+    ring = Ring(nest.depth, (*(1,) * (len(grid.shape) - 2), m, n), element)
 
-    def stage(step: int) -> None:
-        place, covered = tiles[step]
+    def stage(step: int, place: Place, covered: tuple[slice, ...]) -> None:
         ring.fill(step, source.elements(places[covered]))
         if nest.staged:
             tracer("stage", place, step % nest.depth)
 
-    def compute(step: int) -> None:
-        place, covered = tiles[step]
-        values = ring.read(step, shape_of(covered))
-        tracer("compute", place, step % nest.depth)
-        outputs.store(covered, {result: Array(_type(result).dtype, values)})
-        tracer("store", place)
+    def compute(step: int, covered: tuple[slice, ...]) -> Memory:
+        return {result: Array(element, ring.read(step, shape_of(covered)))}
 
-    pipelined(len(tiles), nest.depth, stage, compute)
-    return outputs.results()
+    return by_tile(nest, grid, tracer, stage, compute)
 
 
 def rows(nest: Nest, memory: Memory, env: Environment, tracer: Tracer) -> tuple[Array, ...]:
@@ -416,17 +420,13 @@ class Contraction:
     def run(self) -> tuple[Array, ...]:
         """The outputs."""
         for place, covered in self.grid.tiles():
-            operands = self.epilogue_operands(place, covered)
+            self.epilogue.stage(0, place, covered)
+            operands = self.epilogue.operands(0, covered)
             operands[self.nest.lead.results[0]] = self.tile(place, covered)
             apply_all(self.nest, operands, self.env)
             self.outputs.store(covered, operands)
             self.tracer("store", place)
         return self.outputs.results()
-
-    def epilogue_operands(self, place: Place, covered: tuple[slice, ...]) -> dict[Value, Array]:
-        """The operands of a tile's epilogue other than the product."""
-        self.epilogue.stage(0, place, covered)
-        return self.epilogue.operands(0, covered)
 
     def tile(self, place: Place, covered: tuple[slice, ...]) -> Array:
         """One tile of the product, in the result's dtype, without its padding."""
@@ -434,16 +434,14 @@ class Contraction:
         at = tuple(part.start for part in batch)
         left, right = (operand.values[at] for operand in self.operands)
         shapes = ((self.m, self.k), (self.k, self.n))
-        parts = ((left, (rows, None)), (right, (None, columns)))
         rings = [Ring(self.nest.depth, shape, self.operands[0].dtype) for shape in shapes]
-        accumulator = Array(self.product.accum, np.zeros((self.m, self.n), self.product.accum.carrier))
-        cells = [accumulator]
+        accum = self.product.accum
+        cells = [Array(accum, np.zeros((self.m, self.n), accum.carrier))]
         is_staged = [value in self.nest.staged for value in self.nest.lead.operands]
 
         def of_step(side: int, step: int) -> Values:
-            values, (first, second) = parts[side]
             along = slice(step * self.k, (step + 1) * self.k)
-            part: Values = values[along if first is None else first, along if second is None else second]
+            part: Values = right[along, columns] if side else left[rows, along]
             return part
 
         def stage(step: int) -> None:
@@ -460,15 +458,13 @@ class Contraction:
                 for side in (0, 1)
             ]
             a, b = (Array(dtype, values) for values in parts)
-            accum = self.product.accum
             cells[0] = matmul(a, b, accum, addend=cells[0], accumulator=accum)
             self.tracer("compute", (*place, step), step % self.nest.depth)
 
         pipelined(self.steps, self.nest.depth, stage, compute)
         out = self.product.out or self.product.a.dtype
-        total = Array(self.product.accum, cells[0].values[: rows.stop - rows.start, : columns.stop - columns.start])
-        result = cast(total, out)
-        return Array(out, result.values.reshape(shape_of(covered)))
+        total = Array(accum, cells[0].values[: rows.stop - rows.start, : columns.stop - columns.start])
+        return Array(out, cast(total, out).values.reshape(shape_of(covered)))
 
 
 def padded(values: Values, shape: tuple[int, ...]) -> Values:

@@ -11,7 +11,7 @@ from ..graph.elementwise import Elementwise, Identity
 from ..ir.diagnostics import Diagnostic, Rejection
 from ..ir.operation import Block, Builder, Composite, Function, Instruction, Names, Refusal, diagnostic_of
 from ..ir.types import Tensor, Value
-from .choices import is_known, kind_of
+from .choices import is_known, kind_of, leads
 from .operations import Annotations, Fusion
 
 # Fused groups, and an order in which groups and other instructions can run (LANG-06.2-01, LANG-11-06).
@@ -99,12 +99,8 @@ def used_by(instruction: Instruction) -> Iterable[Value]:
 
 def has_effects(instruction: Instruction) -> bool:
     """True if an instruction, or one inside it, does more than compute its results."""
-    operation = instruction.operation
-    if operation.effects or operation.calls:
-        return True
-    return any(
-        inner.operation.effects or inner.operation.calls for region in instruction.regions for inner in region.walk()
-    )
+    inside = (step for region in instruction.regions for step in region.walk())
+    return any(step.operation.effects or step.operation.calls for step in (instruction, *inside))
 
 
 def sorted_groups(heads: Sequence[int], needs: dict[int, set[int]]) -> list[int]:
@@ -163,9 +159,8 @@ class FusionGroups:
     def __init__(
         self, instructions: Sequence[Instruction], directed: set[tuple[str, Value]], fusions: Sequence[Fusion]
     ) -> None:
-        self.place = {instruction: position for position, instruction in enumerate(instructions)}
         self.produced = {
-            value: position for instruction, position in self.place.items() for value in instruction.results
+            value: position for position, instruction in enumerate(instructions) for value in instruction.results
         }
         self.instructions = tuple(instructions)
         self.directed = directed
@@ -182,7 +177,7 @@ class FusionGroups:
 
     def into(self, instruction: Instruction) -> Value | None:
         """The operand with whose producer an instruction is fused, or None."""
-        place = self._place_of(instruction)
+        place = next((self.produced[value] for value in instruction.results), None)
         if place is None or not self._may_join(instruction):
             return None
         for value in instruction.operands:
@@ -194,9 +189,6 @@ class FusionGroups:
                 return self._last_of(group, instruction)
         return None
 
-    def _place_of(self, instruction: Instruction) -> int | None:
-        return next((self.produced[value] for value in instruction.results), None)
-
     def _may_join(self, instruction: Instruction) -> bool:
         return (
             isinstance(instruction.operation, Elementwise)
@@ -206,11 +198,9 @@ class FusionGroups:
 
     def _takes(self, group: int, value: Value, instruction: Instruction, place: int) -> bool:
         """True if an instruction that uses a value of a group may join it."""
-        lead = self.instructions[group]
-        fits = kind_of(lead) == "contract" or (kind_of(lead) == "map" and isinstance(lead.operation, Elementwise))
-        shape = instruction.results[0].type
+        lead, shape = self.instructions[group], instruction.results[0].type
         return (
-            fits
+            leads(kind_of(lead), lead)
             and isinstance(shape, Tensor)
             and isinstance(value.type, Tensor)
             and value.type.shape == shape.shape
@@ -285,17 +275,15 @@ def with_between(before: Sequence[Instruction], named: tuple[Value, ...]) -> tup
 
 def names_of(function: Function) -> Names:
     """The names that a function already uses."""
+    values = list(function.parameters)
+    for instruction in function.body.walk():
+        values += instruction.results
+        for region in instruction.regions:
+            values += region.arguments
     names = Names()
-    for value in (*function.parameters, *_defined(function.body.walk())):
+    for value in values:
         names.unique(value.name)
     return names
-
-
-def _defined(instructions: Iterable[Instruction]) -> Iterable[Value]:
-    for instruction in instructions:
-        yield from instruction.results
-        for region in instruction.regions:
-            yield from region.arguments
 
 
 def is_expandable(instruction: Instruction) -> bool:

@@ -10,7 +10,7 @@ from ..graph.constant import Constant, ConstTensor
 from ..graph.constant import LayoutCast as GraphLayoutCast
 from ..graph.control import Call, Directive
 from ..graph.elementwise import Add, Identity
-from ..graph.grad import Grad
+from ..graph.grad import Grad, is_float
 from ..ir.diagnostics import Diagnostic, Location, Rejection
 from ..ir.operation import (
     Applied,
@@ -32,7 +32,7 @@ from ..ir.operation import (
     trampoline,
 )
 from ..ir.targets import Target
-from ..ir.types import ROW_MAJOR, Dims, Scalar, Tensor, Type, Value, dtype_of, fits, substituted
+from ..ir.types import ROW_MAJOR, Dims, Scalar, Tensor, Type, Value, fits, substituted
 from .choices import Choices, Options, annotated, is_known
 from .fusion import FusionGroups, directed_fusions, expanded, names_of, used_by
 from .nests import is_dropped, verify_schedule
@@ -267,13 +267,8 @@ def _ahead(wrt: Sequence[Value], instructions: Sequence[Instruction]) -> set[Val
     values = set(wrt)
     for instruction in instructions:
         if values.intersection(used_by(instruction)):
-            values.update(value for value in instruction.results if _is_float(value))
+            values.update(value for value in instruction.results if is_float(value))
     return values
-
-
-def _is_float(value: Value) -> bool:
-    dtype = dtype_of(value.type)
-    return dtype is not None and dtype.kind == "float"
 
 
 def _flat(module: Module, instruction: Instruction) -> Iterator[Instruction]:

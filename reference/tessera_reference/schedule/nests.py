@@ -17,7 +17,7 @@ from ..ir.targets import Target
 from ..ir.text import read_layout
 from ..ir.types import Tensor, Value, dtype_of
 from ..numerics.formats import DType
-from .choices import THREADS, Kind, TileSizes, contraction_tile, extents, kind_of, map_tile, rows_taken
+from .choices import THREADS, Kind, TileSizes, contraction_tile, extents, kind_of, leads, map_tile, rows_taken
 from .fusion import expanded, in_order, names_of
 from .operations import Annotations, LayoutCast, Prefetch, Tile, host_functions, is_alias, require_cover
 
@@ -169,7 +169,7 @@ class Plan:
         staged, align = set(), 16
         for instruction in part:
             for value, read in zip(instruction.operands, self._read_as[instruction], strict=True):
-                prefetch = self.annotations.prefetch_of(read)
+                prefetch = self.annotations.prefetches.get(read)
                 if prefetch is None or value in made_here or not isinstance(value.type, Tensor):
                     continue
                 assert isinstance(prefetch.operation, Prefetch)
@@ -218,9 +218,9 @@ def segments(group: Sequence[Instruction], kinds: dict[Instruction, Kind | None]
 
 def _joins(instruction: Instruction, lead: Instruction, kinds: dict[Instruction, Kind | None]) -> bool:
     """True if an instruction can share the nest of a lead."""
-    leads = kinds[lead] == "contract" or (kinds[lead] == "map" and isinstance(lead.operation, Elementwise))
     follows = kinds[instruction] == "map" and isinstance(instruction.operation, Elementwise)
-    return leads and follows and _shape(instruction) == _shape(lead)
+    shapes = [extents(member.results[0].type) for member in (lead, instruction)]
+    return leads(kinds[lead], lead) and follows and shapes[0] == shapes[1]
 
 
 def without_sunk(planned: Iterable[Nest | Instruction], foreign: set[Value]) -> Planned:
@@ -248,11 +248,6 @@ def _with_constants(part: Sequence[Instruction], constants: dict[Value, Instruct
     return tuple(instructions)
 
 
-def _shape(instruction: Instruction) -> tuple[object, ...]:
-    type_ = instruction.results[0].type
-    return type_.shape if isinstance(type_, Tensor) else ()
-
-
 # The resources of a nest: shared memory for its stages, registers of a thread (section 11; LANG-11-08, -09).
 #
 # Shared memory is exact: the buffers of every staged operand, one for each stage of the pipeline. Registers are an
@@ -273,9 +268,7 @@ def buffers(nest: Nest) -> Iterator[tuple[Value, int]]:
     """Each read of a staged operand, and the bytes of all its buffers, each of which begins aligned."""
     for role, value in reads(nest):
         if value in nest.staged:
-            element = dtype_of(value.type)
-            assert element is not None
-            size = prod(tile_of(nest, role, value)) * element.storage_bytes
+            size = prod(tile_of(nest, role, value)) * _held(value).storage_bytes
             yield value, -(-size // nest.align) * nest.align * (nest.depth if role != "epilogue" else 1)
 
 

@@ -257,8 +257,9 @@ class Annotations:
         self.fusions: list[Fusion] = []
         self.is_host = any(isinstance(step.operation, Grad) for step in function.body.walk())
         """True if the function differentiates, and so forms no nests (AMB-LANG-215)."""
+        self.prefetches: dict[Value, Instruction] = {}
+        """The last prefetch on the way from the root to each value."""
         self._roots: dict[Value, Value] = {}
-        self._prefetches: dict[Value, Instruction] = {}
         for instruction in function.body.walk():
             if is_alias(instruction):
                 self._note(instruction)
@@ -266,24 +267,20 @@ class Annotations:
     def _note(self, instruction: Instruction) -> None:
         operation, (result,), operand = instruction.operation, instruction.results, instruction.operands[-1]
         root = self._roots[result] = self.root(operand)
-        if operand in self._prefetches:
-            self._prefetches[result] = self._prefetches[operand]
+        if operand in self.prefetches:
+            self.prefetches[result] = self.prefetches[operand]
         if isinstance(operation, Tile):
             self.tiles[root] = operation
         elif isinstance(operation, Pipeline):
             self.pipelines[root] = operation
         elif isinstance(operation, Prefetch):
-            self._prefetches[result] = instruction
+            self.prefetches[result] = instruction
         elif isinstance(operation, Fuse):
             self.fusions.append((instruction, tuple(self.root(value) for value in instruction.operands)))
 
     def root(self, value: Value) -> Value:
         """The value before all schedule operations."""
         return self._roots.get(value, value)
-
-    def prefetch_of(self, value: Value) -> Instruction | None:
-        """The last prefetch on the way from the root to a value."""
-        return self._prefetches.get(value)
 
 
 def is_alias(instruction: Instruction) -> bool:

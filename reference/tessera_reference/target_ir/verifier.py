@@ -11,8 +11,7 @@ from ..ir.diagnostics import Location
 from ..ir.operation import Function, Instruction, Refusal
 from ..ir.targets import Target
 from ..ir.types import Pointer
-from ..numerics.formats import DType
-from ..tile.verifier import Check, run_checks, verify_entry
+from ..tile.verifier import Check, run_checks, verify_entry, verify_shared
 from .operation import TargetOperation
 from .operations.memory import SPACES, AddressOf
 from .operations.vendors import Mfma, MmaSync
@@ -37,20 +36,12 @@ def shared_bound(function: Function) -> int:
 def _checks(function: Function, target: Target) -> Iterator[tuple[Check, Location]]:
     for check in verify_entry(function, target, Pointer):
         yield check, function.location
-    yield partial(_verify_shared, function), function.location
+    yield partial(verify_shared, function, "globals", shared_bound), function.location
     names: set[str] = set()
     for instruction in function.body.walk():
         yield partial(_verify_instruction, instruction, target), instruction.location
         if isinstance(instruction.operation, AddressOf):
             yield partial(_verify_global, instruction.operation, instruction, function, names), instruction.location
-
-
-def _verify_shared(function: Function) -> None:
-    """The declared size covers the globals; beyond it there is a dynamic segment only (LANG-08.1-05, -06)."""
-    declared, bound = function.attributes.get("smem_bytes"), shared_bound(function)
-    if isinstance(declared, int) and bound > declared:
-        message = f"its globals take {bound} bytes of shared memory, it declares {declared}"
-        raise Refusal("tile", message, f"smem_bytes of at least {bound}", "LANG-07.3-04")
 
 
 def _verify_global(operation: AddressOf, instruction: Instruction, function: Function, names: set[str]) -> None:
@@ -77,17 +68,9 @@ def _verify_instruction(instruction: Instruction, target: Target) -> None:
         if isinstance(value.type, Pointer) and value.type.space not in SPACES:
             requirement = f"one of the address spaces {', '.join(map(str, SPACES))}"
             raise Refusal("types", f"%{value.name} is {value.type}", requirement, "LANG-08.3-01", "")
-    if isinstance(operation, MmaSync):
-        _require_unit(target, operation.a.dtype)
-    if isinstance(operation, Mfma):
-        kind = operation.kind
-        if target.name not in kind.targets:
-            raise Refusal("tile", f"{operation.name} on {target.name}", "its intrinsics", "LANG-11-10")
-
-
-def _require_unit(target: Target, dtype: DType) -> None:
-    """An mma.sync of a dtype that the target multiplies."""
-    if not target.shapes_of(dtype):
-        message = f"{target.name} has no mma.sync of {dtype}"
+    if isinstance(operation, MmaSync) and not target.shapes_of(operation.a.dtype):
+        message = f"{target.name} has no mma.sync of {operation.a.dtype}"
         requirement = f"one of {', '.join(dict.fromkeys(shape.dtype.name for shape in target.mma))}"
         raise Refusal("tile", message, requirement, "LANG-11-10")
+    if isinstance(operation, Mfma) and target.name not in operation.kind.targets:
+        raise Refusal("tile", f"{operation.name} on {target.name}", "its intrinsics", "LANG-11-10")

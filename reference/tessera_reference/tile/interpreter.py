@@ -430,8 +430,11 @@ class Launch(Operation):
         kernel = env.module.functions[self.kernel]
         inputs = len(_buffers(kernel)) - len(self.returns)
         allocated = [_uninitialised(memref) for memref in self.returns]
-        buffers: list[Array | Uninitialised] = [*arguments[:inputs], *allocated, *arguments[inputs:]]
-        return run_kernel(kernel, buffers, target_of(str(kernel.attributes["target"])))[inputs:]
+        return self.over_grid(kernel, [*arguments[:inputs], *allocated, *arguments[inputs:]])[inputs:]
+
+    def over_grid(self, kernel: Function, buffers: Sequence[Array | Uninitialised]) -> tuple[Array, ...]:
+        """The buffers after the kernel has run. Raises `Rejection`."""
+        return run_kernel(kernel, buffers, target_of(str(kernel.attributes["target"])))
 
 
 def _buffers(kernel: Function) -> list[Type]:

@@ -73,7 +73,7 @@ def _checks(function: Function, target: Target) -> Iterator[tuple[Check, Locatio
     """Every check of a kernel with its place."""
     for check in verify_entry(function, target, Memref):
         yield check, function.location
-    yield partial(_verify_bound, function), function.location
+    yield partial(verify_shared, function, "allocations", shared_bound), function.location
     for parameter in function.parameters:
         if isinstance(parameter.type, Memref):
             yield partial(_verify_type, parameter, False), function.location
@@ -111,14 +111,12 @@ def _verify_extents(function: Function, name: str, clause: str, most: tuple[int,
         message = f"its {name} is {_listed(extents)}"
         requirement = "three extents of at least 1"
         raise Refusal("tile", message, requirement, {"grid": "LANG-08.1-07", "block": "LANG-08.1-08"}[name])
-    if most is None:
-        if prod(extents) > target.threads_per_block:
-            message = f"its block has {prod(extents)} threads"
-            requirement = f"at most {target.threads_per_block} on {target.name}"
-            raise Refusal("tile", message, requirement, "LANG-11-15", "use a smaller block")
-    else:
-        if any(extent > limit for extent, limit in zip(extents, most, strict=True)):
-            raise Refusal("tile", f"its {name} is {_listed(extents)}", f"at most {_listed(most)}", "LANG-08.1-04")
+    if most is None and prod(extents) > target.threads_per_block:
+        message = f"its block has {prod(extents)} threads"
+        requirement = f"at most {target.threads_per_block} on {target.name}"
+        raise Refusal("tile", message, requirement, "LANG-11-15", "use a smaller block")
+    if most is not None and any(extent > limit for extent, limit in zip(extents, most, strict=True)):
+        raise Refusal("tile", f"its {name} is {_listed(extents)}", f"at most {_listed(most)}", "LANG-08.1-04")
 
 
 def _verify_shared_size(function: Function, target: Target) -> None:
@@ -133,11 +131,11 @@ def _verify_shared_size(function: Function, target: Target) -> None:
         raise Refusal("tile", message, requirement, "LANG-07.3-03", "use smaller tiles, or fewer stages")
 
 
-def _verify_bound(function: Function) -> None:
-    declared = function.attributes.get("smem_bytes")
-    bound = shared_bound(function)
+def verify_shared(function: Function, pieces: str, bound_of: Callable[[Function], int]) -> None:
+    """The declared size covers these pieces; beyond it there is a dynamic segment only (LANG-08.1-05, -06)."""
+    declared, bound = function.attributes.get("smem_bytes"), bound_of(function)
     if isinstance(declared, int) and bound > declared:
-        message = f"its allocations take {bound} bytes of shared memory, it declares {declared}"
+        message = f"its {pieces} take {bound} bytes of shared memory, it declares {declared}"
         raise Refusal("tile", message, f"smem_bytes of at least {bound}", "LANG-07.3-04")
 
 
@@ -186,7 +184,7 @@ def _verify_instruction(instruction: Instruction, target: Target, constants: dic
     if isinstance(operation, MmaSync):
         _verify_shape(operation, target)
     if isinstance(operation, LoadMatrix):
-        _verify_alignment(instruction, operation.memory, operation.stride, constants)
+        _verify_alignment(instruction, operation.memory, constants)
     if isinstance(operation, CopyAsync):
         _verify_copy(instruction, operation, constants)
 
@@ -224,7 +222,7 @@ def _offset(memory: Memref, indices: tuple[Value, ...], constants: dict[Value, i
     return total
 
 
-def _verify_alignment(instruction: Instruction, memory: Memref, stride: int, constants: dict[Value, int]) -> None:
+def _verify_alignment(instruction: Instruction, memory: Memref, constants: dict[Value, int]) -> None:
     """Rows of ldmatrix begin at multiples of 16 bytes, as far as constants show (LANG-07.3-01)."""
     offset = _offset(memory, instruction.operands[1:], constants)
     if offset is not None and offset % ALIGNMENT != 0:

@@ -21,7 +21,7 @@ from ...kernel_machine.block import extents_of
 from ...numerics.array import Array
 from ...numerics.errors import DivisionByZero
 from ...numerics.formats import DType
-from ...tile.interpreter import Launch, LaunchEnvironment, Uninitialised
+from ...tile.interpreter import Launch, Uninitialised
 from ...tile.operations import AXES
 from ..operation import Entry, TargetOperation, Writer, llvm_type
 from ..operations.llvm import CALLEES, Call, passed_type
@@ -47,11 +47,7 @@ FAULT = "fault"
 
 
 class NotNative(Exception):
-    """A kernel does not run as native code; `reason` says why."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+    """A kernel does not run as native code; the message says why."""
 
 
 def run_native(kernel: Function, arguments: Sequence[Array | Uninitialised]) -> tuple[Array, ...]:
@@ -95,12 +91,9 @@ def native(module: Module) -> Module:
 class NativeLaunch(Launch):
     """A launch that runs natively."""
 
-    def execute(self, *arguments: Array, env: LaunchEnvironment) -> tuple[Array, ...]:
-        """Run the grid."""
-        kernel = env.module.functions[self.kernel]
-        inputs = sum(isinstance(parameter.type, Pointer) for parameter in kernel.parameters) - len(self.returns)
-        buffers = [Uninitialised(memref.dtype, memref.shape) for memref in self.returns]  # type: ignore[union-attr, arg-type]  # tensors of known extents
-        return run_native(kernel, (*arguments[:inputs], *buffers, *arguments[inputs:]))[inputs:]
+    def over_grid(self, kernel: Function, buffers: Sequence[Array | Uninitialised]) -> tuple[Array, ...]:
+        """The buffers after the kernel has run natively."""
+        return run_native(kernel, buffers)
 
 
 def refusal(kernel: Function) -> str | None:

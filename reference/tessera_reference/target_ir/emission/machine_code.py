@@ -118,11 +118,7 @@ INSTALL = "pip install 'tessera-conformance[llvm]'"
 
 
 class NotAccepted(Exception):
-    """LLVM does not take the text, or the text permits what it must not; `reason` says why."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+    """LLVM does not take the text, or the text permits what it must not; the message says why."""
 
 
 def binding() -> Any:

@@ -14,13 +14,9 @@ from ...tile.fragments import fragment_uses
 from .. import operations as _declared  # noqa: F401, declares them, so that what is printed can be read
 from ..operations import memory as scf
 from ..operations.memory import GLOBAL
-from . import memory as lowered_memory
-from . import memory as matrices
-from . import scalars
+from . import memory, scalars
 from .scalars import Body, Buffer, Lowered, Number, Pair, Share, lowered_element, plain
 
-# One kernel from Tile IR to Target IR: its entry, its instructions one after another, its control flow (section 8.2).
-#
 # Parameters keep their order: buffers as pointers to global memory, then scalars. Special registers, shared memory
 # and constants stand at the beginning of the body.
 
@@ -129,7 +125,7 @@ class _Kernel:
     def _types(self, value: Value) -> tuple[Type, ...]:
         """The types of the values that a value is lowered to."""
         if isinstance(value.type, Fragment):
-            return matrices.parts_of(self.body, value.type, self.uses[value])
+            return memory.parts_of(self.body, value.type, self.uses[value])
         if isinstance(value.type, Scalar) and value.type.dtype.kind == "complex":
             return (Scalar(value.type.dtype.component),) * 2
         return (plain(value.type),)
@@ -171,54 +167,45 @@ def _values_of(value: Number | Share) -> tuple[Value, ...]:
 
 def _load(body: Body, instruction: Instruction) -> Number:
     buffer = body.form(instruction.operands[0], Buffer)
-    at = lowered_memory.offset(body, buffer, [body.scalar(operand) for operand in instruction.operands[1:]])
+    at = memory.offset(body, buffer, [body.scalar(operand) for operand in instruction.operands[1:]])
     if buffer.dtype.kind == "complex":
-        storage_type = scalars.in_memory(buffer.dtype)
-        return scalars.unpacked(body, lowered_memory.load(body, buffer, at, storage_type))
-    return lowered_memory.load(body, buffer, at, Scalar(buffer.dtype))
+        return scalars.unpacked(body, memory.load(body, buffer, at, scalars.in_memory(buffer.dtype)))
+    return memory.load(body, buffer, at, Scalar(buffer.dtype))
 
 
 def _store(body: Body, instruction: Instruction) -> None:
     value, buffer = body.element(instruction.operands[0]), body.form(instruction.operands[1], Buffer)
     if isinstance(value, Pair):
         value = scalars.packed(body, value, buffer.dtype)
-    at = lowered_memory.offset(body, buffer, [body.scalar(operand) for operand in instruction.operands[2:]])
-    lowered_memory.store(body, buffer, at, value)
-
-
-def _lane(body: Body, instruction: Instruction) -> Value:
-    return body.lane
-
-
-def _warp(body: Body, instruction: Instruction) -> Value:
-    return body.over(body.linear, body.target.warp)
+    at = memory.offset(body, buffer, [body.scalar(operand) for operand in instruction.operands[2:]])
+    memory.store(body, buffer, at, value)
 
 
 EFFECTS: Mapping[type[Operation], Callable[[Body, Instruction], None]] = {
     operations.Store: _store,
-    operations.CopyAsync: lowered_memory.copy,
-    operations.CopyCommit: lowered_memory.commit,
-    operations.CopyWait: lowered_memory.wait,
-    operations.Barrier: lowered_memory.barrier,
-    fragments.FragmentStore: matrices.stored,
+    operations.CopyAsync: memory.copy,
+    operations.CopyCommit: memory.commit,
+    operations.CopyWait: memory.wait,
+    operations.Barrier: memory.barrier,
+    fragments.FragmentStore: memory.stored,
 }
 """Operations without a result."""
 
 RESULTS: Mapping[type[Operation], Callable[[Body, Instruction], Lowered]] = {
     operations.Load: _load,
-    operations.SharedAlloc: lowered_memory.allocated,
-    operations.ShuffleSync: lowered_memory.shuffled,
+    operations.SharedAlloc: memory.allocated,
+    operations.ShuffleSync: memory.shuffled,
     operations.Part: scalars.part,
     operations.Complex: scalars.joined,
-    operations.LaneId: _lane,
-    operations.WarpId: _warp,
+    operations.LaneId: lambda body, instruction: body.lane,
+    operations.WarpId: lambda body, instruction: body.over(body.linear, body.target.warp),
 }
 """Operations with one result."""
 
 FRAGMENTS: Mapping[type[Operation], Callable[[Body, Instruction, FragmentUse], Share]] = {
-    fragments.FragmentZero: matrices.zeros,
-    fragments.LoadMatrix: matrices.loaded,
-    fragments.MmaSync: matrices.multiplied,
+    fragments.FragmentZero: memory.zeros,
+    fragments.LoadMatrix: memory.loaded,
+    fragments.MmaSync: memory.multiplied,
 }
 """Operations that make a fragment, which is lowered for the operand that it is used as."""
 

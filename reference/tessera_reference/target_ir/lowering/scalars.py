@@ -335,10 +335,6 @@ def _cast_number(body: Body, operation: Any, x: Number) -> Number:
     return Pair(converted(body, x, to.component, operation.overflow), body.constant(0.0, to.component))
 
 
-def _same(body: Body, operation: Operation, x: Number) -> Number:
-    return x
-
-
 ON_COMPLEX: Mapping[str, Callable[..., Number]] = {
     "add": _by_parts(llvm.FAdd),
     "subtract": _by_parts(llvm.FSub),
@@ -349,7 +345,7 @@ ON_COMPLEX: Mapping[str, Callable[..., Number]] = {
     "select": _select_pair,
     "constant": _constant_pair,
     "cast": _cast_number,
-    "identity": _same,
+    "identity": lambda body, operation, x: x,
 }
 """The operations of Graph IR on elements that are defined on complex numbers, by short name; no quotient is."""
 
@@ -468,29 +464,9 @@ def _clamp(body: Body, operation: Operation, x: Value, low: Value, high: Value) 
     return _minimum(body, operation, _maximum(body, operation, x, low), high)
 
 
-def _relu(body: Body, operation: Operation, x: Value) -> Value:
-    return _maximum(body, operation, x, body.constant(0, dtype_of(x)))
-
-
-def _sqrt(body: Body, operation: Operation, x: Value) -> Value:
-    return narrowed(body, body(llvm.Sqrt, widened(body, x)), dtype_of(x))
-
-
 def _reciprocal(body: Body, operation: Operation, x: Value) -> Value:
     wide = widened(body, x)
     return narrowed(body, body(llvm.FDiv, body.constant(1.0, dtype_of(wide)), wide), dtype_of(x))
-
-
-def _select(body: Body, operation: Operation, condition: Value, a: Value, b: Value) -> Value:
-    return body(llvm.Select, condition, a, b)
-
-
-def _constant(body: Body, operation: Any) -> Value:
-    return body.constant(operation.value, operation.dtype.storage)
-
-
-def _cast(body: Body, operation: Any, x: Value) -> Value:
-    return converted(body, x, operation.dtype.storage, operation.overflow)
 
 
 def _call(body: Body, operation: Operation, *operands: Value) -> Value:
@@ -520,12 +496,12 @@ ON_SCALARS: Mapping[str, Callable[..., Number]] = {
     "negate": _negate,
     "abs": _absolute,
     "clamp": _clamp,
-    "select": _select,
-    "relu": _relu,
-    "sqrt": _sqrt,
+    "select": lambda body, operation, condition, a, b: body(llvm.Select, condition, a, b),
+    "relu": lambda body, operation, x: _maximum(body, operation, x, body.constant(0, dtype_of(x))),
+    "sqrt": lambda body, operation, x: narrowed(body, body(llvm.Sqrt, widened(body, x)), dtype_of(x)),
     "reciprocal": _reciprocal,
-    "constant": _constant,
-    "cast": _cast,
-    "identity": _same,
+    "constant": lambda body, operation: body.constant(operation.value, operation.dtype.storage),
+    "cast": lambda body, operation, x: converted(body, x, operation.dtype.storage, operation.overflow),
+    "identity": lambda body, operation, x: x,
 }
 """The operations of Graph IR on elements that take instructions, by short name; others are calls."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -209,8 +209,10 @@ class Load(TargetOperation):
     address: Operand[Pointer]
     returns: Stated[Scalar | Vector]
 
+    spaces: ClassVar[tuple[int, ...]] = (GLOBAL, SHARED)
+
     def infer(self) -> Scalar | Vector:
-        require_space(self.address, (GLOBAL, SHARED))
+        require_space(self.address, self.spaces)
         return self.returns
 
     def run(self, block: BlockState, address: Pointers) -> Array:
@@ -236,9 +238,10 @@ class Store(TargetOperation):
 
     effects = frozenset({"memory"})
     moved = (0,)
+    spaces: ClassVar[tuple[int, ...]] = (GLOBAL, SHARED)
 
     def infer(self) -> None:
-        require_space(self.address, (GLOBAL, SHARED))
+        require_space(self.address, self.spaces)
 
     def run(self, block: BlockState, value: Array, address: Pointers) -> None:
         store(block, address, value)
@@ -375,8 +378,7 @@ class For(TileFor, TargetOperation):
         index = f"%v{text.fresh()}"
         here = tuple(f"%v{text.fresh()}" for _ in carried)
         phis = [text.later() for _ in (index, *here)]
-        goes_on = _goes_on(text, index, stop, step)
-        text.do(f"br i1 {goes_on}, label %{body}, label %{leave}")
+        text.do(f"br i1 {_goes_on(text, index, stop, step)}, label %{body}, label %{leave}")
         text.start(body)
         yielded = text.region(0, index, *here)
         following = text.value(f"add i32 {index}, {step}")

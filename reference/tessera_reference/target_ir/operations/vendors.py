@@ -570,21 +570,14 @@ class RocdlBarrier(BlockBarrier, TargetOperation):
 class DsRead(Load):
     """A load from the LDS."""
 
-    vendor = "amd"
-
-    def infer(self) -> Scalar | Vector:
-        require_space(self.address, (SHARED,))
-        return self.returns
+    vendor, spaces = "amd", (SHARED,)
 
 
 @operation("rocdl.ds_write", clauses=("LANG-08.2-11",))
 class DsWrite(Store):
     """A store to the LDS."""
 
-    vendor = "amd"
-
-    def infer(self) -> None:
-        require_space(self.address, (SHARED,))
+    vendor, spaces = "amd", (SHARED,)
 
 
 @operation("rocdl.ds_bpermute", clauses=("LANG-08.2-12", "LANG-07.2-06"))
@@ -599,8 +592,6 @@ class BPermute(TargetOperation):
 
     def infer(self) -> Scalar:
         require_type(self.index, INDEX_TYPE, "the index")
-        if not isinstance(self.value, Scalar):
-            raise Refusal("types", f"moves {self.value}", "a scalar", "LANG-11-01")
         return self.value
 
     def run(self, block: BlockState, index: Array, value: Array) -> Array:

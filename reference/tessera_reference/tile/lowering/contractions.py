@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from math import inf, prod
 
@@ -17,9 +18,9 @@ from ...ir.types import Fragment, Value
 from ...numerics.formats import DTYPES, DType
 from ...schedule.nests import Nest, buffers
 from ..fragments import ALIGNMENT, FragmentStore, FragmentZero, LoadMatrix, MmaSync
-from .elements import NestKernel, dtype_of, evaluate
+from .elements import NestKernel, dtype_of
 from .kernel import Condition, Extents, Index, KernelBuilder, Position, Terms, ceiling, extents_of, unravelled
-from .maps import Grid, Stage, lanes_for, pipelined, stage_elements
+from .maps import Grid, Stage, lanes_for, pipelined, stage_elements, write_elements
 
 # The product of a nest in its kernel: extents, the tile of a block, the epilogue of a total (section 15).
 
@@ -63,13 +64,8 @@ class Contraction:
 
     def write(self, row: Index, column: Index, total: Term) -> None:
         """Round a total to the product's dtype, apply the epilogue and write the outputs."""
-        nest = self.kernel.nest
         at = (*self.batch, self.row + row, self.column + column)
-        product_terms = {self.product: total.cast_to(dtype_of(self.product))}
-        for output, term in zip(
-            nest.outputs, evaluate(self.kernel, nest.instructions, nest.outputs, at, product_terms), strict=True
-        ):
-            self.kernel.write(output, at, term)
+        write_elements(self.kernel, at, {self.product: total.cast_to(dtype_of(self.product))})
 
 
 # Contractions lane by lane: for dtypes and accumulators that no matrix instruction of the target takes (section 8.2).
@@ -144,12 +140,9 @@ class _Staged:
         zeros = [zero(self.work) for _ in self.own]
         depth = self.kernel.nest.depth
         totals = pipelined(self.kernel, self.work.steps, depth, self.fill, self.compute, zeros)
-        for (row, column), total in zip(self.own, totals, strict=True):
-            self._write(row, column, total)
-
-    def _write(self, row: Index, column: Index, total: Term) -> None:
-        inside = self.work.inside(row, column, room_of(self.work, self.lanes))
-        self.kernel.when(inside, lambda: self.work.write(row, column, total))
+        for place, total in zip(self.own, totals, strict=True):
+            inside = self.work.inside(*place, room_of(self.work, self.lanes))
+            self.kernel.when(inside, partial(self.work.write, *place, total))
 
     def fill(self, step: Index, slot: Index) -> None:
         """Copy the tiles of the staged operands."""
@@ -265,11 +258,6 @@ class Share:
         return cls((rows, columns), max(ways, key=lambda way: (way[0] * way[1], -abs(way[0] - way[1]))))
 
     @property
-    def count(self) -> int:
-        """The number of warps."""
-        return self.warps[0] * self.warps[1]
-
-    @property
     def per_warp(self) -> tuple[int, int]:
         """The rows and columns of fragments that one warp has."""
         return self.fragments[0] // self.warps[0], self.fragments[1] // self.warps[1]
@@ -310,32 +298,27 @@ class _MatrixProduct:
         self.depth_in_fragments = ceiling(k, shape.k)
         self.share = Share.of(ceiling(m, shape.m), ceiling(n, shape.n), MOST_WARPS)
         self.room = self.share.fragments[0] * shape.m, self.share.fragments[1] * shape.n
-        self.threads = self.share.count * self.kernel.target.warp
-        self.a, self.b = self._stage_a(), self._stage_b()
+        self.threads = prod(self.share.warps) * self.kernel.target.warp
+        along = self.depth_in_fragments * shape.k
+        self.a = self._stage(work.a, (m, k), (self.room[0], along))
+        # B transposed where the rows of its fragments would not be aligned
+        transposed = shape.n * work.dtype.storage_bytes % ALIGNMENT != 0
+        self.b = self._stage(work.b, (k, n), (along, self.room[1]), transposed)
         self.type = Fragment(shape.m, shape.n, shape.k, work.dtype)
         self.row, self.column = divmod(self.kernel.warp_id(), self.share.warps[1])
 
-    def _stage_a(self) -> Stage:
-        m, _, k = self.work.tile
-        room = self.room[0], self.depth_in_fragments * self.shape.k
-        return Stage.of(self.kernel, self.work.a, (m, k), room, self.kernel.nest.depth, self.threads)
-
-    def _stage_b(self) -> Stage:
-        """B transposed where the rows of its fragments would not be aligned."""
-        _, n, k = self.work.tile
-        room = self.depth_in_fragments * self.shape.k, self.room[1]
-        transposed = self.shape.n * self.work.dtype.storage_bytes % ALIGNMENT != 0
-        return Stage.of(self.kernel, self.work.b, (k, n), room, self.kernel.nest.depth, self.threads, transposed)
+    def _stage(self, value: Value, tile: tuple[int, int], room: tuple[int, int], transposed: bool = False) -> Stage:
+        return Stage.of(self.kernel, value, tile, room, self.kernel.nest.depth, self.threads, transposed)
 
     def build(self) -> int:
         """The whole body; the threads of a block."""
-        build, accum = self.kernel.build, self.work.operation.accum
-        rows, columns = self.share.per_warp
-        work = self.work
+        build, work = self.kernel.build, self.work
         stage_elements(self.kernel, work.batch, (work.row, work.column), work.tile[:2], self.threads)
-        zeros = [self.kernel.term(build(FragmentZero, returns=self.type, accum=accum)) for _ in range(rows * columns)]
-        totals = pipelined(self.kernel, self.work.steps, self.kernel.nest.depth, self.fill, self.compute, zeros)
-        self.store(totals)
+        zeros = [
+            self.kernel.term(build(FragmentZero, returns=self.type, accum=work.operation.accum))
+            for _ in range(prod(self.share.per_warp))
+        ]
+        self.store(pipelined(self.kernel, work.steps, self.kernel.nest.depth, self.fill, self.compute, zeros))
         return self.threads
 
     def fill(self, step: Index, slot: Index) -> None:
@@ -378,7 +361,7 @@ class _MatrixProduct:
     def store(self, totals: tuple[Term, ...]) -> None:
         """Write every accumulator: to the fragment of the warp, and from there, element by element, to the outputs."""
         kernel, (m, n) = self.kernel, (self.shape.m, self.shape.n)
-        scratch = kernel.shared((self.share.count, m, n), self.work.operation.accum)
+        scratch = kernel.shared((prod(self.share.warps), m, n), self.work.operation.accum)
         corner = (kernel.warp_id(), kernel.index(0), kernel.index(0))
         for place, (i, j) in enumerate(product(*map(range, self.share.per_warp))):
             if place:

@@ -355,16 +355,9 @@ def _as_index(index: Term, extent: int, kernel: NestKernel) -> Index:
 
 
 @reading.register
-def _slice(operation: Slice, instruction: Instruction, at: Position, kernel: NestKernel) -> Reading:
+def _slice(operation: Slice | StridedSlice, instruction: Instruction, at: Position, kernel: NestKernel) -> Reading:
     x, *bounds = instruction.operands
     return _only(x, _selected(operation.spec, bounds, x, at, kernel))
-
-
-@reading.register
-def _strided_slice(operation: StridedSlice, instruction: Instruction, at: Position, kernel: NestKernel) -> Reading:
-    (x,) = instruction.operands
-    parts = zip(operation.starts, operation.stops, operation.steps, strict=True)
-    return _only(x, _selected(tuple(f"{start}:{stop}:{step}" for start, stop, step in parts), [], x, at, kernel))
 
 
 def _selected(spec: tuple[str, ...], bounds: list[Value], x: Value, at: Position, kernel: NestKernel) -> Position:

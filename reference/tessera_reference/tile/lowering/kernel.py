@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from math import prod
+from operator import eq, ge, lt
 from typing import Any, TypeAlias
 
 from ...graph.constant import Constant
@@ -110,18 +111,15 @@ class Index:
 
     def below(self, bound: Index | int) -> Condition:
         """Return the condition that it is less."""
-        a, b = self.held, self._held(bound)
-        return a < b if isinstance(a, int) and isinstance(b, int) else self._compared(Less, bound)
+        return self._compared(Less, lt, bound)
 
     def at_least(self, bound: Index | int) -> Condition:
         """Return the condition that it is not less."""
-        a, b = self.held, self._held(bound)
-        return a >= b if isinstance(a, int) and isinstance(b, int) else self._compared(GreaterEqual, bound)
+        return self._compared(GreaterEqual, ge, bound)
 
     def equals(self, other: Index | int) -> Condition:
         """Return the condition that it is the same number."""
-        a, b = self.held, self._held(other)
-        return a == b if isinstance(a, int) and isinstance(b, int) else self._compared(Equal, other)
+        return self._compared(Equal, eq, other)
 
     def at_most(self, bound: int) -> Index:
         """The lesser of it and a number."""
@@ -142,8 +140,9 @@ class Index:
     def _computed(self, operation: type[Operation], other: Index | int) -> Index:
         return self._index(self.kernel.build(operation, self.value, self._index(self._held(other)).value))
 
-    def _compared(self, operation: type[Operation], other: Index | int) -> Term:
-        return Term(self.kernel.build(operation, self.value, self._index(self._held(other)).value), self.kernel.build)
+    def _compared(self, operation: type[Operation], known: Callable[[int, int], bool], other: Index | int) -> Condition:
+        a, b = self.held, self._held(other)
+        return known(a, b) if isinstance(a, int) and isinstance(b, int) else self._computed(operation, other).term
 
 
 Position: TypeAlias = tuple[Index, ...]
@@ -245,21 +244,14 @@ class KernelBuilder(Head):
 
     def truth(self, condition: Condition) -> Term:
         """A condition as a value."""
-        if isinstance(condition, Term):
-            return condition
-        return self.exactly(condition, DTYPES["bool"])
+        return condition if isinstance(condition, Term) else self.exactly(condition, DTYPES["bool"])
 
     def every(self, *conditions: Condition) -> Condition:
         """Return the condition that all of them hold."""
-        open_ = [condition for condition in conditions if not isinstance(condition, bool)]
-        if len(open_) < len(conditions) and not all(
-            condition for condition in conditions if isinstance(condition, bool)
-        ):
+        if not all(condition for condition in conditions if isinstance(condition, bool)):
             return False
-        return reduce(self._both, open_) if open_ else True
-
-    def _both(self, a: Term, b: Term) -> Term:
-        return self.chosen(a, b, self.truth(False))
+        open_ = [condition for condition in conditions if not isinstance(condition, bool)]
+        return reduce(lambda a, b: self.chosen(a, b, self.truth(False)), open_) if open_ else True
 
     def chosen(self, condition: Condition, a: Term, b: Term) -> Term:
         """One of two values."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
@@ -225,11 +225,9 @@ def pipelined(
         if ahead:
             coming = step + ahead
             kernel.when(coming.below(steps), lambda: fill(coming, coming % depth))
-        else:
-            fill(step, kernel.index(0))
-        if ahead:
             kernel.build.all(CopyCommit)
         else:
+            fill(step, kernel.index(0))
             finish_copies(kernel, "the tiles of this step are there")
         return compute(step, step % depth, handed)
 
@@ -270,10 +268,11 @@ def map_kernel(nest: Nest, target: Target) -> tuple[NestKernel, Extents, int]:
     return kernel, grid.extents, lanes
 
 
-def write_elements(kernel: NestKernel, at: tuple[Index, ...]) -> None:
-    """Compute and write the element at a position of every output."""
+def write_elements(kernel: NestKernel, at: Position, terms_of: Mapping[Value, Term] | None = None) -> None:
+    """Compute and write the element at a position of every output, given those of some values."""
     nest = kernel.nest
-    for output, term in zip(nest.outputs, evaluate(kernel, nest.instructions, nest.outputs, at), strict=True):
+    terms = evaluate(kernel, nest.instructions, nest.outputs, at, terms_of)
+    for output, term in zip(nest.outputs, terms, strict=True):
         kernel.write(output, at, term)
 
 

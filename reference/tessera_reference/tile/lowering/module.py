@@ -16,6 +16,7 @@ from ...schedule.lowering import lowering_refused
 from ...schedule.nests import Nest, Plan, rewritten
 from ...schedule.operations import host_functions
 from ..interpreter import Launch
+from ..verifier import SYMBOL
 from . import elements  # noqa: F401  its rules register themselves
 from .contractions import contraction_kernel
 from .elements import NestKernel
@@ -32,9 +33,6 @@ GENERATORS: Mapping[str, Callable[[Nest, Target], Lowered]] = {
     "rows": rows_kernel,
 }
 """Generators of kernels by the kind of nest."""
-
-PREFIX = "tss_kernel_"
-"""The prefix of kernels' symbols (LANG-16-01)."""
 
 
 def to_tile(module: Module, target: Target) -> Module:
@@ -100,7 +98,7 @@ class _Launches:
         """The host instructions of a nest. Raises `Rejection`, and `UnsupportedConstruct` past `MOST_ELEMENTS`."""
         if _reach(nest) > MOST_ELEMENTS:
             raise UnsupportedConstruct(f"lower.more_than_{MOST_ELEMENTS}_elements", nest.location)
-        name = self.taken.unique(f"{PREFIX}{mangled(self.function.name)}_{self.count}")
+        name = self.taken.unique(f"{SYMBOL}{mangled(self.function.name)}_{self.count}")
         self.count += 1
         try:
             kernel, grid, threads = GENERATORS[nest.kind](nest, self.target)

@@ -112,18 +112,19 @@ class RowBlocks:
     def _exists(self, place: Index) -> Condition:
         return self.length % self.lanes == 0 or place.below(self.length)
 
+    @property
+    def nodes(self) -> tuple[int, int]:
+        """The rows of a tree in shared memory, and the nodes of each: one for each warp's part of it."""
+        return self.threads // self.lanes, ceiling(self.length, min(self.lanes, self.kernel.target.warp))
+
     def node_bytes(self, dtype: DType) -> int:
         """The shared memory that one tree takes."""
-        width = min(self.lanes, self.kernel.target.warp)
-        size = self.threads // self.lanes * ceiling(self.length, width) * dtype.storage_bytes
-        return ceiling(size, ALIGNMENT) * ALIGNMENT
+        return ceiling(prod(self.nodes) * dtype.storage_bytes, ALIGNMENT) * ALIGNMENT
 
     def tree(self, element: Callable[[Index], Term], combine: Combine, dtype: DType) -> Term:
         """The result of the tree over the elements of a row, in each of its lanes; there is at least one element."""
         width = min(self.lanes, self.kernel.target.warp)
-        count = ceiling(self.length, width)
-        rows = self.threads // self.lanes
-        nodes = self.kernel.shared((rows, count), dtype)
+        nodes = self.kernel.shared(self.nodes, dtype)
 
         def chunk(start: Index, _: tuple[Term, ...]) -> None:
             place = start + self.lane
@@ -140,7 +141,7 @@ class RowBlocks:
 
         self.kernel.loop(0, self.length, self.lanes, chunk)
         self.kernel.barrier("the nodes of all warps are there")
-        self._of_block(nodes, count, combine)
+        self._of_block(nodes, self.nodes[1], combine)
         return self.kernel.load(nodes, (self.local, self.kernel.index(0)))
 
     def _of_warp(self, place: Index, value: Term, combine: Combine, width: int) -> Term:
