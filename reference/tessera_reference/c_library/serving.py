@@ -6,7 +6,7 @@ Values read from C, the runtime asked, answers written."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -64,15 +64,13 @@ class Process:
 
 def variables(ffi: Any, lib: Any) -> dict[str, str]:
     """The environment variables as they are now, also those that the program has set since it began."""
-    return dict(_variables(ffi, lib))
-
-
-def _variables(ffi: Any, lib: Any) -> Iterator[tuple[str, str]]:
+    found: dict[str, str] = {}
     place = 0
     while (entry := lib.process_variable(place)) != ffi.NULL:
         name, _, value = ffi.string(entry).decode("utf-8", "surrogateescape").partition("=")
-        yield name, value
+        found[name] = value
         place += 1
+    return found
 
 
 # What the library remembers between calls: a runtime, how the last call failed, and the adapter of extensions.

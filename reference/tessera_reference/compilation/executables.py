@@ -28,7 +28,7 @@ from ..numerics.trees import Tree
 from ..tile.interpreter import run_kernel
 from ..tile.verifier import MOST_BLOCKS
 from .extents import named_dimensions, refusal_at, shapes_of
-from .kernels import BYTE, Offered, abi_name, accessed_dtypes, canonical_text, offered
+from .kernels import BYTE, Offered, accessed_dtypes, canonical_text, offered
 
 # The interface of kernels that are ready to run, and which launches they refuse (AMB-RT-08, AMB-RT-61).
 
@@ -129,7 +129,7 @@ class Executable(ABC):
 def held_as(parameter: Value, array: Array) -> Array:
     """An argument as the kernel holds it: a scalar that is tf32 there has come as fp32 (AMB-RT-28)."""
     type_ = parameter.type
-    if isinstance(type_, Scalar) and type_.dtype != array.dtype and abi_name(type_.dtype) == array.dtype.name:
+    if isinstance(type_, Scalar) and type_.dtype != array.dtype and type_.dtype.storage == array.dtype:
         return Array(type_.dtype, array.values)
     return array
 

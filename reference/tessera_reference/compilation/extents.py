@@ -21,8 +21,7 @@ def refusal_at(
     location: Location, category: Category, message: str, requirement: str, clause: str, remedy: str = ""
 ) -> Diagnostic:
     """Return the diagnostic of a program that is legal in the language and no module of the runtime."""
-    refusal = Refusal(category, message, requirement, clause, remedy)
-    return replace(diagnostic_of(refusal, location), phase="lower")
+    return diagnostic_of(Refusal(category, message, requirement, clause, remedy), location, phase="lower")
 
 
 # Named dimensions of a kernel, whose extents its int parameters give at launch (runtime spec 4.5, 10.1, 18).

@@ -193,19 +193,15 @@ def example(kernel: Offered, target: Target) -> Module | None:
     """A kernel with named dimensions, and what it calls, at Target IR; nothing where none of the extents fits."""
     for extent in EXTENTS:
         try:
-            return lower(_specialized(kernel, extent), "target", target)
+            types = tuple(_with_extent(parameter.type, extent) for parameter in kernel.function.parameters)
+            return lower(specialized_alone(kernel.module, {kernel.function.name: types}), "target", target)
         except (Refusal, Rejection, UnsupportedConstruct):
             continue
     return None
 
 
-def _specialized(kernel: Offered, extent: int) -> Module:
-    """The kernel with every named dimension of this extent. Raises `Refusal` and `Rejection`."""
-    types = tuple(_closed_example(parameter.type, extent) for parameter in kernel.function.parameters)
-    return specialized_alone(kernel.module, {kernel.function.name: types})
-
-
-def _closed_example(type_: Type, extent: int) -> Type:
+def _with_extent(type_: Type, extent: int) -> Type:
+    """A type with every named dimension of this extent."""
     if not isinstance(type_, Tensor):
         return type_
     return replace(type_, shape=tuple(size if isinstance(size, int) else extent for size in type_.shape))

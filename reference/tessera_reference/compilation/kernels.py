@@ -199,15 +199,10 @@ def _name(parameter: Value, position: int, function: Function) -> str:
 def _parameter(parameter: Value, name: str, written: bool) -> KernelParameter:
     type_ = parameter.type
     if isinstance(type_, Scalar):
-        return KernelParameter(name, abi_name(type_.dtype))
+        return KernelParameter(name, type_.dtype.storage.name)
     if isinstance(type_, Tensor | Memref):
         return KernelParameter(name, "ptr", type_.dtype.name, type_.shape, written)
     return KernelParameter(name, "ptr", written=written)
-
-
-def abi_name(dtype: DType) -> str:
-    """Return a dtype's name in a parameter buffer: tf32 is a way to multiply numbers that are fp32 (AMB-RT-28)."""
-    return "fp32" if dtype.name == "tf32" else dtype.name
 
 
 def _written_by_program(function: Function) -> set[Value]:

@@ -10,8 +10,6 @@ import numpy as np
 
 from .formats import DType, NumericsFailure, shown
 
-# The errors of the arithmetic, as types with fields.
-
 
 @dataclass(eq=False, repr=False)
 class DTypeMismatch(NumericsFailure):

@@ -143,7 +143,6 @@ LEVELS = ("program", "tile")
 """A program has its own launches and computes the whole result on any grid; a tile kernel is one launch."""
 
 COLLECTIVES = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
-ALGORITHMS = ("ring", "tree", "hierarchical")
 _LARGEST_EXTENT = (1 << 31) - 1  # grid and block are C ints
 
 
