@@ -7,7 +7,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -42,7 +42,6 @@ from tessera_conformance.registry.model import (
     NamedProfile,
     Product,
     Registry,
-    Status,
     nearest,
 )
 
@@ -457,19 +456,11 @@ FILE = "clauses.lock"
 FORMAT = 1
 
 
-@dataclass(frozen=True)
-class Entry:
-    """The meaning of an id when the lock was written; `source` is absent for interpretations."""
-
-    status: Status
-    statement: str
-    source: str | None = None
+Lock = Mapping[str, Mapping[str, str]]
+"""Of each id the status, the digest of its statement and, of a clause, the digest of its source."""
 
 
-Lock = Mapping[str, Entry]
-
-
-def lock_of(registry: Registry) -> dict[str, Entry]:
+def lock_of(registry: Registry) -> dict[str, dict[str, str]]:
     """The lock that fits a registry."""
     return {name: _entry(row) for name, row in _rows(registry).items()}
 
@@ -478,50 +469,35 @@ def _rows(registry: Registry) -> dict[str, Clause | Interpretation]:
     return {**registry.clauses, **registry.interpretations}
 
 
-def _entry(row: Clause | Interpretation) -> Entry:
-    if isinstance(row, Clause):
-        return Entry(row.status, _digest(row.summary), row.source)
-    return Entry(row.status, _digest(row.issue, row.decision))
+def _entry(row: Clause | Interpretation) -> dict[str, str]:
+    statement = row.summary if isinstance(row, Clause) else f"{row.issue}\n{row.decision}"
+    entry = {"status": row.status, "statement": f"sha256:{hashlib.sha256(statement.encode()).hexdigest()}"}
+    return entry | ({"source": row.source} if isinstance(row, Clause) else {})
 
 
-def _digest(*statement: str) -> str:
-    return "sha256:" + hashlib.sha256("\n".join(statement).encode("utf-8")).hexdigest()
-
-
-def parsed(directory: Path) -> Any:
-    """The JSON of the lock file; raises `UnreadableFile`."""
-    try:
-        return json.loads((directory / FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UnreadableFile(FILE, error) from error
-
-
-def entries(content: Any) -> dict[str, Entry]:
-    """The lock in parsed JSON that its schema accepts."""
-    return {name: Entry(**entry) for name, entry in content["ids"].items()}
-
-
-def read_lock(directory: Path) -> dict[str, Entry]:
+def read_lock(directory: Path) -> Lock:
     """The lock of a directory; raises `UnreadableFile` or `SchemaViolation`."""
-    content = parsed(directory)
-    for violation in schema_violations(FILE, content):
-        raise violation
-    return entries(content)
+    lock, wrong = _lock_in(directory)
+    if wrong:
+        raise wrong[0]
+    return lock
+
+
+def _lock_in(directory: Path) -> tuple[Lock, list[RegistryError]]:
+    """The lock of a directory, and what is wrong with its file."""
+    try:
+        content = json.loads((directory / FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        return {}, [UnreadableFile(FILE, error)]
+    wrong = schema_violations(FILE, content)
+    return {} if wrong else content["ids"], [*wrong]
 
 
 def write_lock(registry: Registry, directory: Path) -> None:
-    """Write the lock that fits a registry."""
-    (directory / FILE).write_text(written(lock_of(registry)), encoding="utf-8", newline="\n")
-
-
-def written(lock: Lock) -> str:
-    """A lock as text: JSON, sorted, one id a line."""
-    lines = [f"  {json.dumps(name)}: {_fields(lock[name])}" for name in sorted(lock)]
-    return "\n".join(["{", f'"format": {FORMAT},', '"ids": {', ",\n".join(lines), "}", "}", ""])
-
-
-def _fields(entry: Entry) -> str:
-    return json.dumps({name: value for name, value in asdict(entry).items() if value is not None})
+    """Write the lock that fits a registry: JSON, sorted, one id a line."""
+    lines = [f"  {json.dumps(name)}: {json.dumps(entry)}" for name, entry in sorted(lock_of(registry).items())]
+    text = "\n".join(["{", f'"format": {FORMAT},', '"ids": {', ",\n".join(lines), "}", "}", ""])
+    (directory / FILE).write_text(text, encoding="utf-8", newline="\n")
 
 
 def broken_promises(registry: Registry, lock: Lock) -> Iterator[VanishedId | ReusedId]:
@@ -530,7 +506,7 @@ def broken_promises(registry: Registry, lock: Lock) -> Iterator[VanishedId | Reu
     for name, entry in lock.items():
         if name not in rows:
             yield VanishedId(_probable_file(name, registry), name)
-        elif entry.status == "withdrawn" and _meaning(_entry(rows[name])) != _meaning(entry):
+        elif entry["status"] == "withdrawn" and _entry(rows[name]) | {"status": "withdrawn"} != entry:
             yield ReusedId(rows[name].file, name)
 
 
@@ -542,13 +518,9 @@ def differences(registry: Registry, lock: Lock) -> Iterator[LockOutOfDate]:
         if name not in lock:
             yield LockOutOfDate(row.file, name, "id")
             continue
-        for field, value in asdict(entry).items():
-            if value != getattr(lock[name], field):
+        for field, value in entry.items():
+            if value != lock[name].get(field):
                 yield LockOutOfDate(row.file, name, field)
-
-
-def _meaning(entry: Entry) -> tuple[str, str | None]:
-    return entry.statement, entry.source
 
 
 def _probable_file(name: str, registry: Registry) -> str:
@@ -567,23 +539,15 @@ def examine(directory: Path) -> tuple[Registry | None, list[RegistryError]]:
     reading = read(directory)
     if reading.problems:
         return None, list(reading.problems)
-    wrong, locked = _form_of_the_lock(directory)
+    lock, wrong = _lock_in(directory)
     wrong += problems(reading.registry)
     if not wrong:
-        wrong += _broken_by(reading.registry, entries(locked))
+        wrong += _broken_by(reading.registry, lock)
     return reading.registry, wrong
 
 
-def _form_of_the_lock(directory: Path) -> tuple[list[RegistryError], Any]:
-    try:
-        locked = parsed(directory)
-    except RegistryError as error:
-        return [error], None
-    return [*schema_violations(FILE, locked)], locked
-
-
-def _broken_by(registry: Registry, entries: Lock) -> Iterator[RegistryError]:
-    broken = list(broken_promises(registry, entries))
+def _broken_by(registry: Registry, lock: Lock) -> Iterator[RegistryError]:
+    broken = list(broken_promises(registry, lock))
     yield from broken
     named = {problem.id for problem in broken}
-    yield from (problem for problem in differences(registry, entries) if problem.id not in named)
+    yield from (problem for problem in differences(registry, lock) if problem.id not in named)
