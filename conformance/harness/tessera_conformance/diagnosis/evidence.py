@@ -229,6 +229,12 @@ class Golden:
     inputs: Mapping[str, Any]
     expected: Any
 
+    @property
+    def tensors(self) -> list[Tensor]:
+        """The operands in the order in which the oracle takes them. Raises `MalformedTensor`: one has its own file."""
+        tensors: list[Tensor] = from_wire([self.inputs[name] for name in self.operands])
+        return tensors
+
 
 def golden_vector(case: str, title: str) -> Golden | None:
     """The golden vector of a case, if it is the case of one."""
@@ -270,11 +276,6 @@ def _vector(line: str, folder: Path) -> tuple[str, Golden]:
 def _placed(entry: dict[str, Any], folder: Path) -> dict[str, Any]:
     """An object of a line; a tensor that is a file names it by its whole path."""
     return entry | {"file": str(folder / entry["file"])} if "file" in entry and "sha256" in entry else entry
-
-
-def inputs_of(vector: Golden) -> Iterator[Any]:
-    """The operands of a vector in the order in which the oracle takes them."""
-    return (vector.inputs[name] for name in vector.operands)
 
 
 # From the lines of a report to the questions that were answered wrongly: operation, operands, right and given answer.
@@ -344,7 +345,7 @@ def passed(line: Line, operation: str, vectors: Vectors) -> Question | None:
     if vector is None or vector.operation != operation:
         return None
     try:
-        call = Call(operation, from_wire(list(inputs_of(vector))), vector.arguments)
+        call = Call(operation, vector.tensors, vector.arguments)
         right = from_wire(vector.expected)
     except MalformedTensor:
         return None  # a large one, in a file of its own
@@ -384,7 +385,7 @@ def _long_case(line: Line, exchange: Line, operation: str, vectors: Vectors) -> 
     if vector is None or vector.operation != operation:
         return unknown
     try:
-        inputs, right = from_wire(list(inputs_of(vector))), from_wire(vector.expected)
+        inputs, right = vector.tensors, from_wire(vector.expected)
     except MalformedTensor:
         return unknown
     asked_of = exchange["params"]["inputs"]

@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Literal, get_args
 
 from tessera_conformance.check import CheckFailed, Unanswered
@@ -47,22 +46,15 @@ def controls(
     if exchange is None or isinstance(exchange.observation, Returned):
         return []
     source = exchange.params.get("source")
+    text = source if isinstance(source, str) else ""
     names = []
     for construct in constructs:
         if construct.control == case:
             break
-        if exchange.method in construct.methods or (isinstance(source, str) and _uses(construct.pattern, source)):
+        used = text and construct.pattern and re.search(construct.pattern, text, re.MULTILINE)
+        if exchange.method in construct.methods or used:
             names.append(construct.control)
     return names
-
-
-def _uses(pattern: str, source: str) -> bool:
-    return bool(pattern) and _compiled(pattern).search(source) is not None
-
-
-@cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.MULTILINE)
 
 
 class Blockers:

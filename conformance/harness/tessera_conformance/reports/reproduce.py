@@ -48,21 +48,14 @@ _ENDING = re.compile("Free|Destroy|Unload|Shutdown|Stop")
 FieldPath = tuple[Any, ...]
 
 
-@dataclass(frozen=True)
-class Source:
-    """A place in the result of an exchange."""
-
-    exchange: int
-    path: FieldPath
-
-
 @dataclass
 class Sources:
     """All that the exchanges so far gave out."""
 
-    named: dict[tuple[str, Any], Source] = field(default_factory=dict)
-    blocks: list[tuple[int, int, Source]] = field(default_factory=list)
-    """The first address and the number of bytes of each piece of memory."""
+    named: dict[tuple[str, Any], list[Any]] = field(default_factory=dict)
+    """By name and value, the exchange that gave it and its path in the result."""
+    blocks: list[tuple[int, int, list[Any]]] = field(default_factory=list)
+    """The first address and the number of bytes of each piece of memory, and who gave it."""
 
     def add(self, number: int, exchange: Exchange) -> None:
         """Remember what an exchange gave."""
@@ -70,10 +63,10 @@ class Sources:
             return
         for path, value in _leaves(exchange.observation.value):
             name = path[-1] if path else ""
-            self.named[str(name), value] = Source(number, path)
+            source = self.named[str(name), value] = [number, list(path)]
             if name in MEMORY and isinstance(value, int):
                 size = exchange.params.get("bytes", 0)
-                self.blocks.append((value, size if isinstance(size, int) else 0, Source(number, path)))
+                self.blocks.append((value, size if isinstance(size, int) else 0, source))
 
     def bind(self, name: str, value: Any) -> Any:
         """Return a value of a request, bound where an earlier answer gave it."""
@@ -85,7 +78,7 @@ class Sources:
             return value
         source = self.named.get((name, value))
         if source is not None and (isinstance(value, int) or len(value) >= LEAST_TEXT):
-            return {"$from": [source.exchange, list(source.path)], "$plus": 0}
+            return {"$from": source, "$plus": 0}
         if isinstance(value, int):
             return self._address(value) or value
         return self._addresses_in(value)
@@ -95,7 +88,7 @@ class Sources:
             return None
         for start, size, source in reversed(self.blocks):
             if start <= value <= start + size:
-                return {"$from": [source.exchange, list(source.path)], "$plus": value - start}
+                return {"$from": source, "$plus": value - start}
         return None
 
     def _addresses_in(self, text: str) -> Any:
