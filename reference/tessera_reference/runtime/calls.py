@@ -64,8 +64,8 @@ if TYPE_CHECKING:
 def tessInit(state: State) -> int:
     """A new context, with what the environment says now (RT-04.1-19, RT-19.C-02)."""
     settings = read_environment(state.environment)
-    context = Context(0, settings)
-    context.handle = state.handles.give("context", context)
+    context = Context(state.handles.next, settings)
+    state.handles.give("context", context)
     state.log.level = settings.log_level
     state.code.hits = state.code.misses = 0
     state.log.note("info", f"context {context.handle} under {settings}")
@@ -119,9 +119,7 @@ def tessMeshCreate(state: State, ctx: Any, deviceIds: Any, nDevices: int, axes: 
             raise invalid(f"deviceIds[{place}] is {device}, named twice", "each device once")
         named.add(device)
     axes.require(count)
-    mesh = Mesh(0, context, state.machine, tuple(ids), axes)
-    mesh.handle = state.handles.give("mesh", mesh)
-    return mesh.handle
+    return state.handles.give("mesh", Mesh(state.handles.next, context, state.machine, tuple(ids), axes))
 
 
 @entry()
@@ -137,11 +135,9 @@ def tessMeshDestroy(state: State, mesh: Any) -> None:
 def tessStreamCreate(state: State, mesh: Any, priority: int) -> int:
     """A stream on all ranks of a mesh; the larger its priority, the more urgent (RT-04.3-11, AMB-RT-63)."""
     on = state.mesh(mesh)
-    urgency = integer("priority", priority, INT)
-    stream = Stream(0, on, urgency)
-    stream.handle = state.handles.give("stream", stream)
+    stream = Stream(state.handles.next, on, integer("priority", priority, INT))
     on.streams[stream.handle] = stream
-    return stream.handle
+    return state.handles.give("stream", stream)
 
 
 @entry()
@@ -156,9 +152,7 @@ def tessStreamDestroy(state: State, stream: Any) -> None:
 def tessEventCreate(state: State) -> int:
     """An event that nothing has recorded yet (RT-04.3-13, AMB-RT-07)."""
     state.require_initialized()
-    event = Event(0)
-    event.handle = state.handles.give("event", event)
-    return event.handle
+    return state.handles.give("event", Event(state.handles.next))
 
 
 @entry()
@@ -312,10 +306,9 @@ def tessModuleLoad(state: State, ctx: Any, image: bytes | int | None, size: int)
         raise Failure(Status.TESS_ERR_ARCH_MISMATCH, "", subject, allowed)
     subject, allowed = "a module whose policy allows fast math", "one without, as the context demands"
     context.require_no_fast_math(subject, allowed, fatbin.metadata.policy)
-    module = LoadedModule(0, context, fatbin)
-    module.handle = state.handles.give("module", module)
-    context.plans[module.handle] = fatbin.metadata.collective_plans
-    return module.handle
+    handle = state.handles.give("module", LoadedModule(state.handles.next, context, fatbin))
+    context.plans[handle] = fatbin.metadata.collective_plans
+    return handle
 
 
 @entry()
@@ -339,8 +332,8 @@ def tessKernelGet(state: State, module: Any, name: str | None) -> int:
         names = ", ".join(kernel.name for kernel in loaded.fatbin.metadata.kernels)
         raise invalid(f"name is {shown(kernel_name)}", f"a kernel of the module: {names or 'it has none'}")
     if entry.name not in loaded.kernels:
-        kernel = Kernel(0, loaded, entry)
-        loaded.kernels[entry.name] = kernel.handle = state.handles.give("kernel", kernel)
+        kernel = Kernel(state.handles.next, loaded, entry)
+        loaded.kernels[entry.name] = state.handles.give("kernel", kernel)
     return loaded.kernels[entry.name]
 
 

@@ -93,9 +93,14 @@ class Handles:
         self._live: dict[str, dict[int, Any]] = {}
         self._kinds: dict[int, str] = {}
 
+    @property
+    def next(self) -> int:
+        """The handle that is given next."""
+        return len(self._kinds) + 1
+
     def give(self, kind: str, value: Any) -> int:
-        """Give an object a handle."""
-        handle = len(self._kinds) + 1
+        """Give an object the next handle."""
+        handle = self.next
         self._kinds[handle] = kind
         self._live.setdefault(kind, {})[handle] = value
         return handle
