@@ -12,6 +12,7 @@ from html import escape
 from typing import Any
 
 from .errors import first_cycle
+from .forms import MOST
 from .machine import RESOURCE_OF
 from .package import Package, capacity_of, no_scopes_of
 
@@ -162,7 +163,7 @@ def _holders(waiting: Result, resource: str) -> Iterator[Result]:
 
 
 Knobs = Mapping[str, int]
-AMPLE = (1 << 32) - 1
+AMPLE = MOST
 """A size that nothing in reach exhausts."""
 MOST_KNOBS = 16
 LEAST_STEPS = 200_000

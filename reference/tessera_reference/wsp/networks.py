@@ -110,7 +110,7 @@ class _Translation:
         return self.kernels.setdefault(form, f"k{len(self.kernels)}")
 
     def program_kernels(self, cycles: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """The kernels of the program: each writes its first tensors, and reads the others into the first."""
+        """The kernels of the program: each writes its first tensors, and copies the others into the first."""
         for (kernel, reads, writes), called in self.kernels.items():
             if kernel not in cycles:
                 raise ProgramRefused("/kernels", f"has no kernel {kernel}")
@@ -119,10 +119,7 @@ class _Translation:
             instructions: list[dict[str, Any]] = [
                 {"op": "fill", "destination": name, "operands": [{"constant": 0}]} for name in written
             ]
-            instructions += [
-                {"op": "add", "destination": "w0", "operands": [{"parameter": "w0"}, {"parameter": name}]}
-                for name in read
-            ]
+            instructions += [{"op": "copy", "destination": "w0", "operands": [{"parameter": name}]} for name in read]
             parameters = [{"name": name, "kind": "tensor"} for name in (*written, *read)]
             payload = {"form": "wsp-kernel", "parameters": parameters, "instructions": instructions}
             yield {"name": called, "payload": payload, "cycles": {"fixed": cycles[kernel], "per_element": 0}}

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, NoReturn
 from ..ir.diagnostics import read_json
 from . import policies, statements
 from .errors import STATES, ArgumentRefused, PackageRefused, ProgramRefused, UnsupportedDirective, first_cycle
-from .forms import MOST, Amount, Name, Reader, Size, Text, form, member, members, name, plain, text, whole
+from .forms import MOST, Amount, Name, Reader, Size, Text, Word, form, member, members, name, plain, text, whole
 from .kernels import DTYPES, Kernel, check_call
 from .statements import Body, Expression, Statement, TensorArgument, read_expression
 from .targets import NAMES, Target, target
@@ -177,7 +177,7 @@ class Symbol:
 
     name: Name
     width: Annotated[int, plain(whole, least=1, most=64)] = 64
-    default: Annotated[int, plain(whole, least=0, most=(1 << 64) - 1)] = 0
+    default: Word = 0
     update: Literal["between-runs"] = "between-runs"
 
     def check(self, path: str) -> None:

@@ -17,6 +17,7 @@ from ..mesh.engine import Engine, Mailbox
 from . import statements
 from .deadlock import AMPLE, explained
 from .errors import ArgumentRefused, RunError
+from .forms import U64
 from .machine import (
     CLOSED,
     KERNEL_ENDS,
@@ -253,7 +254,7 @@ class Processes:
 def _as_u64(value: bool | int | float, place: str) -> int:
     if isinstance(value, float) and not (0 <= value < 2.0**64 and value.is_integer()):
         raise RunError("SLOT_VALUE", f"{place} is {value:.17g}, expected a whole number from 0 below 2^64")
-    return int(value) & ((1 << 64) - 1)
+    return int(value) & U64
 
 
 # The statistics of a run, at its end or between two instants (sections 1.2 and 3.4.2).
