@@ -35,13 +35,13 @@ from tessera_conformance.submissions.verify import (
     MANIFEST,
     NO_PROGRAMS,
     contents,
-    digest,
     read_signature,
     sign,
     signature_problems,
     verify,
     write,
 )
+from tessera_conformance.vectors.files import digest
 
 ROOT = Path(__file__).resolve().parents[2]
 FAKES = ROOT / "tests" / "harness" / "fakes"

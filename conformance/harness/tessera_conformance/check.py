@@ -470,6 +470,18 @@ class Check:
             raise CheckFailed(record, observation)
 
 
+_REJECTION = re.compile(r"a rejection of category (.+?)(?: in phase (.+?))?(?: at line (\d+))?")
+
+
+def expected_rejection(words: str) -> tuple[list[str], list[str], int | None] | None:
+    """Return the categories, phases and line in the words of a check that something is refused; None of others."""
+    match = _REJECTION.fullmatch(words)
+    if match is None:
+        return None
+    phases = match[2].split(" or ") if match[2] else []
+    return match[1].split(" or "), phases, int(match[3]) if match[3] else None
+
+
 def explain(record: CheckRecord) -> str:
     """Return the expected and the found value for people."""
     if record.difference is not None:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from tessera_conformance.cases import slug
-from tessera_conformance.check import CheckRecord
+from tessera_conformance.check import CheckRecord, expected_rejection
 from tessera_conformance.protocol import Fault, FaultKind, Returned, Unsupported, describe, write_outcome
 from tessera_conformance.reports.c_program import c_program
 from tessera_conformance.reports.expected_answers import answers_of
@@ -177,7 +177,6 @@ TRIES = 3
 """The most times that a script asks a case with streams, whose work depends on time, until the difference shows."""
 LARGEST_SMALL = 255
 """A number up to this is in many answers by chance."""
-_REJECTION = re.compile(r"a rejection of category (.+?)(?: in phase (.+?))?(?: at line (\d+))?")
 
 
 def write_script(
@@ -456,17 +455,11 @@ def _about_refusal(record: CheckRecord, exchange: int) -> dict[str, Any] | None:
         return {"how": "returned", "exchange": exchange}
     if record.kind == "status":
         return {"how": "status", "exchange": exchange, "expected": record.expected}
-    expected = _REJECTION.fullmatch(str(record.expected))
+    expected = expected_rejection(str(record.expected))
     if expected is None:
         return None
-    return {
-        "how": "rejected",
-        "exchange": exchange,
-        "expected": record.expected,
-        "categories": expected[1].split(" or "),
-        "phases": expected[2].split(" or ") if expected[2] else [],
-        "line": int(expected[3]) if expected[3] else None,
-    }
+    parts = zip(("categories", "phases", "line"), expected, strict=True)
+    return {"how": "rejected", "exchange": exchange, "expected": record.expected, **dict(parts)}
 
 
 def _unanswered(case: Case) -> bool:

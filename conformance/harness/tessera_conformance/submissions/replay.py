@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tessera_conformance.check import MOST_ERRORS, Check, first_difference, same
+from tessera_conformance.check import MOST_ERRORS, Check, expected_rejection, first_difference, same
 from tessera_conformance.plugin import CASE
 from tessera_conformance.protocol import Fault, Hello, Observation, ProtocolViolation, read_outcome
 from tessera_conformance.reports.claim import Blockers, Line
@@ -32,7 +32,6 @@ from tessera_conformance.vectors import Vector
 # counts and a digest (`--evidence=digests`), of which only the counts can be wrong.
 
 
-WANTED = re.compile(r"a rejection of category (.+?)(?: in phase (.+?))?(?: at line (\d+))?")
 FOUND = re.compile(r"rejected in phase (\w+) with (\S+): .* \(([^()]*)\)", re.DOTALL)
 
 
@@ -119,12 +118,12 @@ def _same_bits(expected: Any, actual: Any) -> bool | None:
 
 
 def _is_rejection(expected: str, actual: str) -> bool:
-    expected_match, match = WANTED.fullmatch(expected), FOUND.fullmatch(actual)
-    if expected_match is None or match is None:
+    wanted, match = expected_rejection(expected), FOUND.fullmatch(actual)
+    if wanted is None or match is None:
         return False
+    categories, phases, line = wanted
     errors = [word.rpartition(" at line ") for word in match[3].split(", ")]
-    categories, phases = expected_match[1].split(" or "), expected_match[2].split(" or ") if expected_match[2] else []
-    hit = any(category in categories and expected_match[3] in (None, line) for category, _, line in errors)
+    hit = any(name in categories and (line is None or str(line) == place) for name, _, place in errors)
     return hit and len(errors) <= MOST_ERRORS and (not phases or match[1] in phases)
 
 

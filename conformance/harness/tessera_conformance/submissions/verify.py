@@ -53,6 +53,7 @@ from tessera_conformance.terminal import error_text, print_error, print_problems
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import FORMS, DirectTransport, locate
 from tessera_conformance.vectors import Vector
+from tessera_conformance.vectors.files import digest
 from tessera_conformance.verdicts import Deviations, MalformedDeviations
 
 # A submission: a report with all that is needed to read it, check it and repeat it, in one folder, signed or not.
@@ -139,11 +140,6 @@ def deviations_text(report: Report) -> str:
     """The deviations under which the run was made, as a file that `--deviations` takes."""
     entries = Deviations.of(report.header["selection"]["deviations"], report.path).entries
     return deviations_toml(entries, "The known deviations of the run.")
-
-
-def digest(data: bytes) -> str:
-    """The SHA-256 in the manifest."""
-    return hashlib.sha256(data).hexdigest()
 
 
 def _environment() -> dict[str, Any]:
