@@ -16,7 +16,6 @@ from tessera_conformance.oracle.exact import (
     ZERO,
     BadArgument,
     Complex,
-    ComplexField,
     FloatFormat,
     RealField,
     Value,
@@ -24,10 +23,10 @@ from tessera_conformance.oracle.exact import (
     along,
     channels,
     complex_dtype,
+    complex_product,
     component_format,
     elements_of,
     float_format,
-    tensor_from,
     tensor_of,
     values_of,
 )
@@ -318,7 +317,7 @@ def _transform(x: Tensor, norm: str, *, inverse: bool) -> Tensor:
     x = cast(x, dtype=complex_dtype(x.dtype))
     rows, n = rows_of(x), x.shape[-1]
     format_ = component_format(x.dtype)
-    field = ComplexField(format_)
+    field = RealField(format_)
     factor = scale_factor(n, norm, inverse, format_)
     roots = [root(m, n, inverse, format_) for m in range(n)]
     tree = PAIRWISE.over(n)
@@ -328,12 +327,13 @@ def _transform(x: Tensor, norm: str, *, inverse: bool) -> Tensor:
         row = [elements[place] for place in places]
         sums = [_frequency(row, roots, k, tree, field) for k in range(n)]
         results.extend(sums if factor is None else [_scaled(value, factor, format_) for value in sums])
-    return tensor_from(x.dtype, x.shape, results)
+    return tensor_of(x.dtype, x.shape, [part for element in results for part in element])
 
 
-def _frequency(row: list[Complex], roots: list[Complex], k: int, tree: Tree, field: ComplexField) -> Complex:
+def _frequency(row: list[Complex], roots: list[Complex], k: int, tree: Tree, field: RealField) -> Complex:
     n = len(row)
-    return tree.folded(lambda j: field.multiply(row[j], roots[j * k % n]), field.total)
+    terms = [complex_product(row[j], roots[j * k % n], field) for j in range(n)]
+    return tree.folded(lambda j: terms[j][0], field.total), tree.folded(lambda j: terms[j][1], field.total)
 
 
 def _scaled(element: Complex, factor: Value, format_: FloatFormat) -> Complex:

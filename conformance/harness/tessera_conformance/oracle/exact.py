@@ -195,7 +195,6 @@ class RealField:
     format: Format
 
     zero: Value = ZERO
-    one: Value = Fraction(1)
 
     def round(self, x: Value) -> Value:
         """Rounded."""
@@ -204,10 +203,6 @@ class RealField:
     def total(self, terms: Sequence[Value]) -> Value:
         """The exact sum, rounded once; -0 only where every term is."""
         return self.format.round(reduce(add, terms))
-
-    def negate(self, x: Value) -> Value:
-        """-x."""
-        return negate(x)
 
     def multiply(self, x: Value, y: Value) -> Value:
         """The product, rounded once."""
@@ -222,59 +217,22 @@ class RealField:
         return isinstance(x, Fraction) or is_zero(x)
 
 
-@dataclass(frozen=True)
-class ComplexField:
-    """Pairs of real numbers of a format, the real part first."""
-
-    format: FloatFormat
-
-    zero: Complex = (ZERO, ZERO)
-    one: Complex = (Fraction(1), ZERO)
-
-    @property
-    def part(self) -> RealField:
-        """The numbers that either part is."""
-        return RealField(self.format)
-
-    def round(self, x: Complex) -> Complex:
-        """Both parts rounded."""
-        return self.part.round(x[0]), self.part.round(x[1])
-
-    def total(self, terms: Sequence[Complex]) -> Complex:
-        """The exact sums of both parts, each rounded once."""
-        return self.part.total([x[0] for x in terms]), self.part.total([x[1] for x in terms])
-
-    def negate(self, x: Complex) -> Complex:
-        """Both signs flipped."""
-        return negate(x[0]), negate(x[1])
-
-    def multiply(self, x: Complex, y: Complex) -> Complex:
-        """(ac - bd, ad + bc), every step rounded."""
-        (a, b), (c, d), part = x, y, self.part
-        ac, bd, ad, bc = part.multiply(a, c), part.multiply(b, d), part.multiply(a, d), part.multiply(b, c)
-        return part.total([ac, negate(bd)]), part.total([ad, bc])
-
-    def divide(self, x: Complex, divisor: Value) -> Complex:
-        """Both parts divided by a real number and rounded."""
-        return self.part.divide(x[0], divisor), self.part.divide(x[1], divisor)
-
-    def is_finite(self, x: Complex) -> bool:
-        """True if both parts are numbers."""
-        return self.part.is_finite(x[0]) and self.part.is_finite(x[1])
+def complex_product(x: Complex, y: Complex, part: RealField) -> Complex:
+    """(ac - bd, ad + bc), every step rounded."""
+    (a, b), (c, d) = x, y
+    ac, bd, ad, bc = part.multiply(a, c), part.multiply(b, d), part.multiply(a, d), part.multiply(b, c)
+    return part.total([ac, negate(bd)]), part.total([ad, bc])
 
 
-Field: TypeAlias = RealField | ComplexField
-
-
-def accumulating(dtype: str, accumulator: str | None = None) -> Field:
-    """The numbers that operands of a dtype are accumulated in, by default those of the reference arithmetic.
+def accumulating(dtype: str, accumulator: str | None = None) -> RealField:
+    """The numbers that operands of a dtype, or the parts of complex ones, are accumulated in.
 
     Raises `BadArgument`: the dtype has no accumulator.
     """
-    name = accumulator or (dtype if dtype in COMPONENTS else ACCUMULATORS.get(dtype))
+    name = accumulator or ACCUMULATORS.get(COMPONENTS.get(dtype, dtype))
     if name is None:
         raise BadArgument("dtype", dtype, f"one of {', '.join((*ACCUMULATORS, *COMPONENTS))}", "LANG-10-02")
-    return ComplexField(component_format(name)) if name in COMPONENTS else RealField(FORMATS[name])
+    return RealField(FORMATS[name])
 
 
 def elements_of(tensor: Tensor) -> list[Any]:
@@ -283,12 +241,6 @@ def elements_of(tensor: Tensor) -> list[Any]:
     if tensor.dtype not in COMPONENTS:
         return list(values)
     return list(zip(values[::2], values[1::2], strict=True))
-
-
-def tensor_from(dtype: str, shape: tuple[int, ...], elements: Sequence[Any], *, nonfinite: bool = False) -> Tensor:
-    """Elements rounded once to `dtype`."""
-    flat = [part for pair in elements for part in pair] if dtype in COMPONENTS else list(elements)
-    return tensor_of(dtype, shape, flat, nonfinite=nonfinite)
 
 
 # Lines of elements along an axis, and tensors stacked along a new one.

@@ -6,19 +6,19 @@ import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import reduce
-from itertools import product
-from typing import Any
+from itertools import product as indices
+from typing import TypeVar
 
 from tessera_conformance.oracle import exact
 from tessera_conformance.oracle.elementwise import evaluate
 from tessera_conformance.oracle.exact import (
+    COMPONENTS,
     FORMATS,
     NAN,
     TF32_OPERAND,
     ZERO,
     BadArgument,
-    ComplexField,
-    Field,
+    Complex,
     FloatFormat,
     Format,
     RealField,
@@ -26,13 +26,15 @@ from tessera_conformance.oracle.exact import (
     accumulating,
     accumulator_format,
     along,
+    complex_product,
     elements_of,
-    tensor_from,
     tensor_of,
     values_of,
 )
 from tessera_conformance.oracle.trees import START, Order, Tree
 from tessera_conformance.tensors import Tensor
+
+T = TypeVar("T")
 
 # Reductions along an axis: sums, products and means along a tree, Kahan's sum, extremes, softmax.
 #
@@ -56,25 +58,31 @@ def sum_(x: Tensor, axis: int = -1, *, keepdims: bool = False, tree: Order = "pa
 def mean(x: Tensor, axis: int = -1, *, keepdims: bool = False, tree: Order = "pairwise") -> Tensor:
     """The sum divided by the number of terms, both rounded to the accumulator type; floats and complex numbers."""
     field = accumulating(x.dtype)
-    format_ = _floating_format(field, x.dtype)
-
-    def average(terms: list[Any]) -> Any:
-        count = format_.round(Fraction(len(terms)))
-        return field.divide(_sum(terms, field, tree), count)
-
-    return _reduced(x, axis, keepdims, average)
+    if not x.format.is_float:
+        raise BadArgument("dtype", x.dtype, "a floating-point or complex dtype")
+    return _reduced(
+        x, axis, keepdims, lambda terms: field.divide(_sum(terms, field, tree), field.round(Fraction(len(terms))))
+    )
 
 
 def prod(x: Tensor, axis: int = -1, *, keepdims: bool = False, tree: Order = "pairwise") -> Tensor:
-    """The product along an axis."""
+    """The product along an axis; a node is exact over all its factors and rounded once, or of two complex factors."""
     field = accumulating(x.dtype)
+    if x.dtype not in COMPONENTS:
 
-    def product(terms: list[Any]) -> Any:
-        if not terms:
-            return field.one
-        return _along(tree, terms, field.one, lambda children: _product(children, field))
+        def product(terms: list[Value]) -> Value:
+            return _along(tree, terms, Fraction(1), lambda factors: field.round(reduce(exact.multiply, factors)))
 
-    return _reduced(x, axis, keepdims, product)
+        return _reduced(x, axis, keepdims, lambda terms: product(terms) if terms else Fraction(1))
+
+    def multiplied(factors: list[Complex]) -> Complex:
+        first, second = factors
+        return complex_product(first, second, field)
+
+    lines, elements, one = along(x.shape, axis), elements_of(x), (Fraction(1), ZERO)
+    rows = ([elements[place] for place in line] for line in lines.places)
+    products = [_along(tree, row, one, multiplied) if row else one for row in rows]
+    return tensor_of(x.dtype, lines.shape(keepdims), [part for product in products for part in product])
 
 
 def max_(x: Tensor, axis: int = -1, *, keepdims: bool = False) -> Tensor:
@@ -133,7 +141,7 @@ def pairwise_sum(values: list[Value], format_: Format) -> Value:
 
 def tree_sum(values: list[Value], format_: Format, tree: Order) -> Value:
     """Along any tree, or by Kahan's method."""
-    return _sum(values, RealField(format_), tree)  # type: ignore[no-any-return]
+    return _sum(values, RealField(format_), tree)
 
 
 def greatest(values: list[Value]) -> Value:
@@ -148,50 +156,36 @@ def _powers(row: list[Value], format_: FloatFormat) -> list[Value]:
     return [evaluate("exp", format_, format_.round(exact.subtract(value, largest))) for value in row]
 
 
-def _sum(terms: list[Any], field: Field, tree: Order) -> Any:
+def _sum(terms: list[Value], field: RealField, tree: Order) -> Value:
     if not terms:
         return field.zero
-    if tree == KAHAN:
-        return _compensated(terms, field)
-    return _along(tree, terms, field.zero, field.total)
+    return _compensated(terms, field) if tree == KAHAN else _along(tree, terms, field.zero, field.total)
 
 
-def _along(tree: Order, terms: Sequence[Any], start: Any, combine: Callable[[list[Any]], Any]) -> Any:
+def _along(tree: Order, terms: Sequence[T], start: T, combine: Callable[[list[T]], T]) -> T:
     """The terms combined along a tree, which may name a start value."""
     return Tree.of(tree).over(len(terms)).folded(lambda leaf: start if leaf == START else terms[leaf], combine)
 
 
-def _compensated(terms: list[Any], field: Field) -> Any:
-    """Kahan's sum: the part that each addition loses is taken off the next term; an infinite sum loses none.
-
-    The parts of complex numbers are summed for themselves.
-    """
-    if isinstance(field, ComplexField):
-        return tuple(_compensated([term[place] for term in terms], field.part) for place in (0, 1))
+def _compensated(terms: list[Value], field: RealField) -> Value:
+    """Kahan's sum: the part that each addition loses is taken off the next term; an infinite sum loses none."""
     total, lost = terms[0], field.zero
     for term in terms[1:]:
-        corrected = field.total([term, field.negate(lost)])
+        corrected = field.total([term, exact.negate(lost)])
         following = field.total([total, corrected])
-        gained = field.total([following, field.negate(total)])
-        lost = field.total([gained, field.negate(corrected)]) if field.is_finite(following) else field.zero
+        gained = field.total([following, exact.negate(total)])
+        lost = field.total([gained, exact.negate(corrected)]) if field.is_finite(following) else field.zero
         total = following
     return total
 
 
-def _product(factors: list[Any], field: Field) -> Any:
-    """Return the product of a node: exact over all its factors and rounded once."""
-    if isinstance(field, RealField):
-        return field.round(reduce(exact.multiply, factors))
-    if len(factors) > 2:
-        raise BadArgument("tree", "a node of three or more complex factors", "nodes of two factors")
-    return field.multiply(*factors)
-
-
-def _reduced(x: Tensor, axis: int, keepdims: bool, reduction: Callable[[list[Any]], Any]) -> Tensor:
-    lines = along(x.shape, axis)
-    elements = elements_of(x)
-    results = [reduction([elements[place] for place in line]) for line in lines.places]
-    return tensor_from(x.dtype, lines.shape(keepdims), results)
+def _reduced(x: Tensor, axis: int, keepdims: bool, reduction: Callable[[list[Value]], Value]) -> Tensor:
+    """Each line along an axis reduced; the parts of complex numbers for themselves."""
+    lines, values, parts = along(x.shape, axis), values_of(x), x.format.words
+    results = [
+        reduction([values[parts * place + part] for place in line]) for line in lines.places for part in range(parts)
+    ]
+    return tensor_of(x.dtype, lines.shape(keepdims), results)
 
 
 def _extreme(x: Tensor, axis: int, keepdims: bool, better: Callable[[Value, Value], Value]) -> Tensor:
@@ -200,21 +194,13 @@ def _extreme(x: Tensor, axis: int, keepdims: bool, better: Callable[[Value, Valu
     _require_terms(x, axis)
     values = values_of(x)
     results = [reduce(better, (values[place] for place in line)) for line in lines.places]
-    return tensor_from(x.dtype, lines.shape(keepdims), results, nonfinite=True)
+    return tensor_of(x.dtype, lines.shape(keepdims), results, nonfinite=True)
 
 
 def _first_largest(values: list[Value]) -> int:
     if NAN in values:
         return values.index(NAN)
     return values.index(greatest(values))
-
-
-def _floating_format(field: Field, dtype: str) -> FloatFormat:
-    if isinstance(field, ComplexField):
-        return field.format
-    if isinstance(field, RealField) and isinstance(field.format, FloatFormat):
-        return field.format
-    raise BadArgument("dtype", dtype, "a floating-point or complex dtype")
 
 
 def _require_real(x: Tensor) -> None:
@@ -257,23 +243,20 @@ def matmul(
     if addend is not None and addend.shape != shape:
         raise BadArgument("addend", list(addend.shape), f"the shape of the result, {list(shape)}")
     field = accumulating(a.dtype, accumulator)
-    starts = (
-        [field.zero] * math.prod(shape) if addend is None else [field.round(element) for element in elements_of(addend)]
-    )
-    combine: Callable[[list[Any]], Any] = field.total
+    starts = [field.zero] * math.prod(shape) if addend is None else [field.round(value) for value in values_of(addend)]
     order = Tree.of("fold" if tree == "backward" else tree).with_start(inner)
     lefts, rights = operands(a), operands(b)
-    results: list[Any] = []
-    for which, row, column in product(range(math.prod(batch)), range(rows), range(columns)):
+    results: list[Value] = []
+    for which, row, column in indices(range(math.prod(batch)), range(rows), range(columns)):
         left = (which * rows + row) * inner
         right = which * inner * columns + column
         terms = [field.multiply(lefts[left + k], rights[right + k * columns]) for k in range(inner)]
         terms = [*(terms[::-1] if tree == "backward" else terms), starts[len(results)]]
-        results.append(order.folded(terms.__getitem__, combine))
-    return tensor_from(out or a.dtype, shape, results)
+        results.append(order.folded(terms.__getitem__, field.total))
+    return tensor_of(out or a.dtype, shape, results)
 
 
-def operands(tensor: Tensor) -> list[Any]:
+def operands(tensor: Tensor) -> list[Value]:
     """The exact values of the factors, tf32 rounded as matmul does."""
-    values = elements_of(tensor)
+    values = values_of(tensor)
     return [TF32_OPERAND.round(value) for value in values] if tensor.dtype == "tf32" else values
