@@ -3,17 +3,8 @@
 from __future__ import annotations
 
 from tessera_conformance.chapters.ir.kit import questions
-from tessera_conformance.vectors.building import (
-    FLOATS,
-    Question,
-    Topic,
-    counted,
-    every_code,
-    float_edges,
-    integer_edges,
-    joined,
-    nearest,
-)
+from tessera_conformance.chapters.ir.kit.elements import every_code, integer_edges, joined, nearest
+from tessera_conformance.vectors.building import FLOATS, Question, Topic, counted, float_edges
 
 topic = Topic(__doc__)
 

@@ -6,6 +6,7 @@ from fractions import Fraction
 from math import inf, nan
 
 from tessera_conformance.chapters.ir.kit import questions
+from tessera_conformance.chapters.ir.kit.elements import every_code, integer_edges, joined, nearest
 from tessera_conformance.oracle.exact import float_format
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import (
@@ -16,11 +17,7 @@ from tessera_conformance.vectors.building import (
     Topic,
     complex_of,
     counted,
-    every_code,
     float_edges,
-    integer_edges,
-    joined,
-    nearest,
     tensor,
 )
 

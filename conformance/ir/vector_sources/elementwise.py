@@ -6,21 +6,10 @@ from fractions import Fraction
 
 from tessera_conformance import oracle
 from tessera_conformance.chapters.ir.kit import questions
+from tessera_conformance.chapters.ir.kit.elements import integer_edges, pairs, require_different
 from tessera_conformance.oracle import exact
 from tessera_conformance.oracle.exact import float_format, tensor_of, values_of
-from tessera_conformance.vectors.building import (
-    FLOATS,
-    INTEGERS,
-    Question,
-    Topic,
-    codes,
-    counted,
-    float_edges,
-    integer_edges,
-    pairs,
-    require_different,
-    tensor,
-)
+from tessera_conformance.vectors.building import FLOATS, INTEGERS, Question, Topic, codes, counted, float_edges, tensor
 
 topic = Topic(__doc__)
 

@@ -6,20 +6,9 @@ from fractions import Fraction
 from math import inf, nan
 
 from tessera_conformance.chapters.ir.kit import questions
+from tessera_conformance.chapters.ir.kit.elements import every_code, joined, magnitudes, nearest, pairs
 from tessera_conformance.oracle.exact import float_format
-from tessera_conformance.vectors.building import (
-    FLOATS,
-    Question,
-    Topic,
-    counted,
-    every_code,
-    float_edges,
-    joined,
-    magnitudes,
-    nearest,
-    pairs,
-    tensor,
-)
+from tessera_conformance.vectors.building import FLOATS, Question, Topic, counted, float_edges, tensor
 
 topic = Topic(__doc__)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from math import nan
 
 from tessera_conformance.chapters.ir.kit import questions
+from tessera_conformance.chapters.ir.kit.elements import require_different
 from tessera_conformance.oracle import attention, flash_attention
-from tessera_conformance.vectors.building import FLOATS, Question, Topic, counted, require_different, tensor
+from tessera_conformance.vectors.building import FLOATS, Question, Topic, counted, tensor
 
 topic = Topic(__doc__)
 

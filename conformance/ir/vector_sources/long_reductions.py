@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from tessera_conformance import oracle
 from tessera_conformance.chapters.ir.kit import questions
+from tessera_conformance.chapters.ir.kit.elements import require_different
 from tessera_conformance.oracle.trees import Order
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.building import Question, Topic, complex_of, counted, require_different, tensor
+from tessera_conformance.vectors.building import Question, Topic, complex_of, counted, tensor
 
 topic = Topic(__doc__)
 

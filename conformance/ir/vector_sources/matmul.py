@@ -14,10 +14,11 @@ from typing import Any
 from tessera_conformance import oracle
 from tessera_conformance.arithmetic import canonical, replay
 from tessera_conformance.chapters.ir.kit import questions
+from tessera_conformance.chapters.ir.kit.elements import require_different
 from tessera_conformance.oracle.exact import ACCUMULATORS, float_format
 from tessera_conformance.oracle.trees import FOLD, Order
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.building import Question, Topic, counted, require_different, tensor
+from tessera_conformance.vectors.building import Question, Topic, counted, tensor
 
 topic = Topic(__doc__)
 

@@ -5,21 +5,11 @@ from __future__ import annotations
 from fractions import Fraction
 
 from tessera_conformance import oracle
+from tessera_conformance.chapters.ir.kit.elements import every_element, require_different
 from tessera_conformance.chapters.ir.kit.questions import moved
 from tessera_conformance.oracle.exact import float_format
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.building import (
-    COMPLEX,
-    FLOATS,
-    INTEGERS,
-    Question,
-    Topic,
-    codes,
-    counted,
-    every_element,
-    require_different,
-    tensor,
-)
+from tessera_conformance.vectors.building import COMPLEX, FLOATS, INTEGERS, Question, Topic, codes, counted, tensor
 
 topic = Topic(__doc__)
 

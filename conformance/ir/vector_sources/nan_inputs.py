@@ -9,10 +9,11 @@ from __future__ import annotations
 from math import inf
 
 from tessera_conformance.chapters.ir.kit import questions
+from tessera_conformance.chapters.ir.kit.elements import joined, pairs
 from tessera_conformance.chapters.ir.kit.questions import moved
 from tessera_conformance.oracle.exact import float_format
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.building import FLOATS, Question, Topic, codes, joined, pairs, tensor
+from tessera_conformance.vectors.building import FLOATS, Question, Topic, codes, tensor
 
 topic = Topic(__doc__)
 

@@ -6,10 +6,11 @@ from fractions import Fraction
 from math import inf, nan
 
 from tessera_conformance.chapters.ir.kit import questions
+from tessera_conformance.chapters.ir.kit.elements import require_different
 from tessera_conformance.oracle.exact import float_format
 from tessera_conformance.oracle.reductions import mean
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.building import FLOATS, Question, Topic, counted, require_different, tensor
+from tessera_conformance.vectors.building import FLOATS, Question, Topic, counted, tensor
 
 topic = Topic(__doc__)
 

@@ -6,6 +6,7 @@ from fractions import Fraction
 from math import inf, nan
 
 from tessera_conformance.chapters.ir.kit import questions
+from tessera_conformance.chapters.ir.kit.elements import integer_edges, require_different
 from tessera_conformance.oracle.exact import float_format
 from tessera_conformance.oracle.reductions import sum_ as total
 from tessera_conformance.vectors.building import (
@@ -17,8 +18,6 @@ from tessera_conformance.vectors.building import (
     codes,
     complex_of,
     counted,
-    integer_edges,
-    require_different,
     tensor,
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import inf, nan
 
+from tessera_conformance.chapters.ir.kit.elements import every_element, integer_edges, pairs
 from tessera_conformance.chapters.ir.kit.questions import moved
 from tessera_conformance.oracle.exact import float_format
 from tessera_conformance.tensors import Tensor
@@ -15,10 +16,7 @@ from tessera_conformance.vectors.building import (
     Topic,
     codes,
     counted,
-    every_element,
     float_edges,
-    integer_edges,
-    pairs,
     tensor,
 )
 

@@ -111,15 +111,6 @@ def codes(dtype: str, shape: tuple[int, ...], words: Sequence[int]) -> Tensor:
     return Tensor.from_words(dtype, shape, words)
 
 
-def require_different(results: Sequence[Tensor], why: str) -> None:
-    """Make sure that the data of a case distinguish ways of computing: every two results differ.
-
-    Raises `ValueError`: two of them are equal, so the case would not show what it claims to.
-    """
-    if len({result.data for result in results}) < len(results):
-        raise ValueError(f"the data do not distinguish: {why}")
-
-
 # Test data of any size from a name: bits that depend only on a seed and an element's place.
 #
 # Word i of stream `seed` is output number `seed * 2**32 + i` of SplitMix64 started at zero (Steele, Lea and Flood,
@@ -176,19 +167,6 @@ INTEGERS = ["int8", "int16", "int32", "int64"]
 COMPLEX = {"complex64": "fp32", "complex128": "fp64"}
 """The complex dtypes with the dtype of their parts."""
 
-USUAL = 310
-"""The seed of elements that edge values come before."""
-
-
-def pairs(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """Two vectors that pair every element of `a` with every element of `b`."""
-    lefts, rights = a.words().tolist(), b.words().tolist()
-    shape = (len(lefts) * len(rights),)
-    return (
-        codes(a.dtype, shape, [left for left in lefts for _ in rights]),
-        codes(b.dtype, shape, [right for _ in lefts for right in rights]),
-    )
-
 
 def float_edges(dtype: str) -> Tensor:
     """Zeros, subnormals, the neighbours of one and of the limits, infinities where the type has them, and NaN."""
@@ -209,59 +187,10 @@ def float_edges(dtype: str) -> Tensor:
     return tensor(dtype, [0, -0.0, *positive, *(-number for number in positive[::2]), *infinities, nan])
 
 
-def integer_edges(dtype: str, *, zero: bool = True) -> Tensor:
-    """Small numbers of both signs and the ends of the range."""
-    high = (1 << (8 * tensor(dtype, 0).format.word_bytes - 1)) - 1
-    return tensor(dtype, [*([0] if zero else []), 1, -1, 2, -3, 7, high, high - 1, -high, -high - 1])
-
-
-def every_code(dtype: str) -> Tensor:
-    """All codes of an 8- or 16-bit dtype, in order."""
-    count = 1 << (8 * tensor(dtype, 0).format.word_bytes)
-    return codes(dtype, (count,), range(count))
-
-
-def nearest(dtype: str, *numbers: float | Fraction) -> Tensor:
-    """The numbers of `dtype` nearest to each of `numbers`, with the next one below and above."""
-    format_ = float_format(dtype)
-    neighbours: list[int] = []
-    for number in numbers:
-        code = format_.encode(Fraction(number))
-        neighbours += [
-            neighbour
-            for neighbour in (code - 1, code, code + 1)
-            if (neighbour & (format_.sign_bit - 1)) <= format_.largest_code
-        ]
-    return codes(dtype, (len(neighbours),), neighbours)
-
-
-def joined(*tensors: Tensor) -> Tensor:
-    """Vectors of one dtype, one after another."""
-    words = [word for tensor in tensors for word in tensor.words().tolist()]
-    return codes(tensors[0].dtype, (len(words) // tensors[0].format.words,), words)
-
-
-def every_element(dtype: str, shape: tuple[int, ...], seed: int = USUAL) -> Tensor:
-    """Elements of any dtype to be moved about: edge values first where the seed is the usual one, then counted ones."""
-    if dtype in COMPLEX:
-        return complex_of(dtype, *(every_element(COMPLEX[dtype], shape, seed_) for seed_ in (seed, seed + 1)))
-    elements = counted(dtype, (prod(shape),), seed)
-    if seed == USUAL and dtype != "bool":
-        edges = float_edges(dtype) if dtype in FLOATS else integer_edges(dtype)
-        elements = joined(edges, elements)
-    return codes(dtype, shape, elements.words().tolist()[: prod(shape)])
-
-
 def complex_of(dtype: str, real: Tensor, imaginary: Tensor) -> Tensor:
     """A complex tensor from its two parts, of one shape."""
     parts = zip(real.words().tolist(), imaginary.words().tolist(), strict=True)
     return codes(dtype, real.shape, [word for pair in parts for word in pair])
-
-
-def magnitudes(values: Tensor) -> Tensor:
-    """The same floats without their signs."""
-    sign = float_format(values.dtype).sign_bit
-    return codes(values.dtype, values.shape, [word & (sign - 1) for word in values.words().tolist()])
 
 
 # The sources of the vectors: Python modules in the folders `vector_sources` of the chapters, one for each topic.

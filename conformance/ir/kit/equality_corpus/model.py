@@ -14,7 +14,9 @@ from zlib import crc32
 
 from tessera_conformance.dsl import module, type_of
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
-from tessera_conformance.vectors.building import COMPLEX, complex_of, counted, float_edges, integer_edges
+from tessera_conformance.vectors.building import COMPLEX, complex_of, counted, float_edges
+
+from ..elements import integer_edges
 
 SCHEDULES: tuple[Mapping[str, Any], ...] = (
     {"tile": [16, 16, 16], "depth": 2},
