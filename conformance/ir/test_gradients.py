@@ -193,6 +193,14 @@ def test_only_floats_have_gradients(impl, check, legal, illegal):
     verified_twins(impl, check, sources[0], sources[1], ("types", "shapes"), at_line=FIRST_STATEMENT)
 
 
+@clause("LANG-05.2-06", "LANG-02.3-51")
+def test_nothing_is_differentiated_by_a_function(impl, check):
+    """A function as a value is called on the way, and is no float that a derivative is taken by."""
+    parameters = "s: fp32, h: fn(fp32) -> fp32"
+    sources = [program(f"return op.grad(h(s), {wrt});", parameters=parameters) for wrt in ("s", "s, h")]
+    verified_twins(impl, check, sources[0], sources[1], ("types", "shapes"), at_line=FIRST_STATEMENT)
+
+
 @clause("LANG-05.2-06", "LANG-03.1-05")
 @pytest.mark.parametrize(
     ("declared", "wrong"),

@@ -35,7 +35,7 @@ def test_a_malformed_specification_is_refused(spec: tuple[str, ...], bounds: int
 
 def test_bounds_are_int32_scalars() -> None:
     for wrong in (Scalar(dtype("int64")), Tensor((1,), INT32)):
-        with pytest.raises(Refusal, match="not int32"):
+        with pytest.raises(Refusal, match=r"not int32|not a scalar"):
             Slice(x=Tensor((3,), FP32), bounds=(wrong,), spec=("$0",)).results()
 
 

@@ -96,7 +96,7 @@ def signature(declared: type[Operation], spelling: str) -> str:
 
 def _kinds(declared: type[Operation], name: str) -> str:
     kinds = [kind.__name__.lower() for kind in declared.kinds[name] if isinstance(kind, type)]
-    return f": {' or '.join(kinds)}" if 1 <= len(kinds) <= 2 and "tuple" not in kinds else ""
+    return f": {' or '.join(kinds)}" if 1 <= len(kinds) <= 2 else ""
 
 
 def _attributes(declared: type[Operation]) -> Iterator[str]:

@@ -232,11 +232,12 @@ class Operation:
 
     def results(self) -> tuple[Type, ...]:
         """Check kinds and layouts of the operands, then infer the result types. Raises `Refusal`."""
+        of_the_rest = self.kinds.get(self.rest, (object,))
         for name, type_ in self.operand_types:
             if isinstance(type_, Future) and not self.takes_futures:
                 wanted = f"the value, {type_.value}"
                 raise Refusal("types", f"{name} is {type_}", wanted, "COLL-02.1-05", "await it: tessera.await")
-            kinds = self.kinds.get(name, (object,))
+            kinds = self.kinds.get(name, of_the_rest)
             if not isinstance(type_, kinds):
                 expected = f"a {' or '.join(kind.__name__.lower() for kind in kinds)}"
                 raise Refusal("types", f"{name} is {type_}, not {expected}", expected, "LANG-11-01", "")
@@ -339,7 +340,8 @@ def operation(name: str, *, clauses: tuple[str, ...], spellings: tuple[str, ...]
             inner, role, *stated = get_args(hints[name_])
             roles[name_] = role
             inners[name_] = inner
-            choices = get_args(inner) if isinstance(inner, UnionType) else (inner,)
+            one = get_args(inner)[0] if role is Role.OPERANDS else inner
+            choices = get_args(one) if isinstance(one, UnionType) else (one,)
             kinds[name_] = tuple(get_origin(choice) or choice for choice in choices)
             declared.stated = name_ if stated else declared.stated
         declared.name, declared.clauses, declared.spellings = name, clauses, spellings

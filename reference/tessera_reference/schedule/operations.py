@@ -153,9 +153,6 @@ class Fuse(ScheduleOperation):
         if len(self.parts) < 2:
             message = f"fuses {len(self.parts)} value{'s' * (len(self.parts) != 1)}"
             raise Refusal("schedule", message, "at least two values", "LANG-06.1-02")
-        for name, type_ in self.operand_types:
-            if not isinstance(type_, Tensor | Scalar):
-                raise Refusal("types", f"{name} is {type_}, not a tensor or scalar", "a tensor or scalar", "LANG-11-01")
 
 
 @operation("tessera.schedule.pipeline", clauses=("LANG-06.1-03", "LANG-06.2-04", "LANG-06.2-05", "LANG-04-11"))
