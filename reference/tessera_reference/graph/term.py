@@ -158,7 +158,7 @@ def require_extents(name: str, extents: Sequence[int], least: int = 0) -> None:
 
 
 def differing(x: Dim, y: Dim, what: str = "dimensions") -> str:
-    """What is said of two extents that are not known to be equal."""
+    """Return the words for two extents that are not known to be equal."""
     fixed = isinstance(x, int) and isinstance(y, int)
     return f"{what} {'differ' if fixed else 'are not known to be equal'}: {show_dim(x)} and {show_dim(y)}"
 

@@ -225,7 +225,7 @@ class LockstepState(BlockState):
 
 
 MOST_TURNS = 16
-"""Of a loop whose turns are written one after another, so that their addresses are computed once, as before a loop."""
+"""The turns of a loop that are written one after another, so that their addresses are computed once, before it."""
 
 
 def in_lockstep(program: Program) -> Program:

@@ -189,7 +189,7 @@ class Engine:
         self.choose_by(choices or FirstCome())
         self._instants: list[int] = []
         self._due: dict[int, list[tuple[Any, Any]]] = {}
-        """What is due at each instant: a process, with nothing to send, or a function without one."""
+        """Due at each instant: a process, with nothing to send, or a function without one."""
         self._ready: deque[tuple[Process, Any]] = deque()
 
     def choose_by(self, choices: Choices) -> None:
