@@ -11,12 +11,11 @@ import pytest
 
 from tessera_conformance.cases import clauses_directory
 from tessera_conformance.cli import main
-from tessera_conformance.commands import diagnose as command
-from tessera_conformance.commands.diagnose import catalogue_table
 from tessera_conformance.diagnosis import diagnose, search
-from tessera_conformance.diagnosis.catalogue import catalogue
+from tessera_conformance.diagnosis.catalogue import catalogue, catalogue_table
 from tessera_conformance.oracle import FUNCTIONS
 from tessera_conformance.registry import load_registry
+from tessera_conformance.reports import journal
 from tessera_conformance.reports.journal import Report
 from tessera_conformance.vectors import Vector
 
@@ -158,7 +157,7 @@ def test_a_report_is_diagnosed(
     library = vendor("summed", "total(rows)", "fold(rows)")
     vectors = [vector for vector in chosen("sum", "ir/reductions") if vector.name.startswith("fp32/sum/n-")]
     report = Report(Path("report.jsonl"), {}, {}, judged(library, vectors), None, None)
-    monkeypatch.setattr(command, "read", lambda path: report)
+    monkeypatch.setattr(journal, "read", lambda path: report)
     assert main(["diagnose", "report.jsonl", "--cases"]) == 0
     first, *cases = capsys.readouterr().out.splitlines()
     assert first.endswith(" (LANG-10-06)") and "sum cases: bits equal a left fold of the sum in fp32" in first

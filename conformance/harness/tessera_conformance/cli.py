@@ -34,7 +34,7 @@ TASKS = {
     },
     "understand a failure": {
         "reproduce": ("commands.run", "run one case and write a standalone script for it"),
-        "diagnose": ("commands.diagnose", "name plausible causes of failing arithmetic"),
+        "diagnose": ("commands.run", "name plausible causes of failing arithmetic"),
     },
     "read, join and publish reports": {
         "report": ("reports.publish", "render a report file"),

@@ -1,4 +1,4 @@
-"""`tessera-conformance run` and `reproduce`: the suite from wherever it lies, checkout or wheel, through pytest."""
+"""`tessera-conformance run` and `reproduce`, the suite through pytest, and `diagnose`, plausible causes of failures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from tessera_conformance.cases import pytest_options
-from tessera_conformance.terminal import UNREAD, Interrupted, error_text, print_error
+from tessera_conformance.terminal import UNREAD, Interrupted, error_text, print_error, reporting_errors, visible
 from tessera_conformance.transports.rpc import ProcessFamily
 
 # This process only starts another: it imports neither pytest nor what judges.
@@ -133,3 +133,35 @@ def _run(command: list[str], variables: Mapping[str, str]) -> int:
     finally:
         family.end()
         process.wait()
+
+
+def configure_diagnose(parser: argparse.ArgumentParser) -> None:
+    """The command `diagnose`: which plausible implementation answered as a report shows."""
+    from tessera_conformance.reports.journal import FILE_NAME, UnreadableReport
+
+    parser.description = (
+        "Name the plausible implementations whose bits are those of the failing arithmetic of a report."
+    )
+    parser.add_argument("file", type=Path, nargs="?", metavar="REPORT", help=f"{FILE_NAME}, or its directory")
+    parser.add_argument("--cases", action="store_true", help="list the cases of each diagnosis too")
+    parser.add_argument("--catalogue", action="store_true", help="print the catalogue as a table in Markdown")
+    parser.set_defaults(handler=reporting_errors(show, UnreadableReport))
+
+
+def show(arguments: argparse.Namespace) -> int:
+    """`diagnose REPORT`, or the catalogue; exit code 0 where the report was read, whatever was found."""
+    from tessera_conformance.diagnosis import diagnose
+    from tessera_conformance.diagnosis.catalogue import catalogue_table
+    from tessera_conformance.reports.journal import read, report_in
+
+    if arguments.catalogue or arguments.file is None:
+        print("\n".join(catalogue_table()))
+        return 0
+    diagnoses = diagnose(read(report_in(arguments.file)).observed)
+    for cause in diagnoses:
+        print(visible(cause.sentence))
+        for case in cause.cases if arguments.cases else ():
+            print(f"  {visible(case)}")
+    if not diagnoses:
+        print("no failing arithmetic")
+    return 0
