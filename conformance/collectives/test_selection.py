@@ -7,6 +7,7 @@ import pytest
 from tessera_conformance.chapters.collectives.kit.machines import device, text
 from tessera_conformance.chapters.runtime.kit.refusals import refused
 from tessera_conformance.marks import clause, feature
+from tessera_conformance.protocol import Rejected
 from tessera_conformance.vectors.building import counted
 
 INVALID = "TESS_ERR_INVALID_VALUE"
@@ -171,10 +172,13 @@ def test_a_hint_that_the_ranks_cannot_follow_is_unsupported(impl, check):
 @clause("COLL-03.2-04", "COLL-03.2-06")
 @pytest.mark.parametrize("name", ["tree", "halving_doubling", "hierarchical"])
 def test_an_algorithm_that_an_all_to_all_does_not_have_is_not_selected(impl, check, name):
-    """A hint is refused; the environment, a table or the autotuner is passed over (AMB-COLL-34)."""
+    """A hint is refused; the environment, a table or the autotuner is passed over (AMB-COLL-34, AMB-COLL-45)."""
     answer = impl.collectives.select(collective="all_to_all", bytes=8, ranks=4, topology=text(), algorithm=name)
     refused(check, answer, "TESS_ERR_UNSUPPORTED", name, "ring", "direct")
     for given in ({"environment": {ALGO: name}}, {"environment": {TABLE: f":{name}"}}, {"tuned": name}):
+        answer = impl.collectives.select(collective="all_to_all", bytes=LARGE, ranks=4, topology=text(), **given)
+        does_not_fit = "environment" in given and isinstance(answer, Rejected)
+        check.reading("AMB-COLL-45", "an override that does not fit is refused", does_not_fit)
         actual = chosen(check, impl, LARGE, "all_to_all", topology=text(), **given)
         check.equal((actual["algorithm"], actual["source"]), ("direct", "default"), f"the choice with {given}")
 
@@ -225,10 +229,12 @@ def test_the_environment_overrides_auto(impl, check, name):
 @feature("auto-algorithm")
 @pytest.mark.parametrize("hint", ["ring", "tree", "direct"])
 def test_a_hint_wins_over_the_environment(impl, check, hint):
-    """A hint comes before both variables of the environment."""
+    """A hint comes before both variables of the environment (AMB-COLL-13)."""
     for environment in ({ALGO: "halving_doubling"}, {TABLE: ":halving_doubling"}):
-        actual = chosen(check, impl, 8, algorithm=hint, environment=environment)
-        check.equal((actual["algorithm"], actual["source"]), (hint, "hint"), "the choice")
+        answer = chosen(check, impl, 8, algorithm=hint, environment=environment)
+        actual = answer["algorithm"], answer["source"]
+        check.reading("AMB-COLL-13", "environment beats everything", actual == ("halving_doubling", "environment"))
+        check.equal(actual, (hint, "hint"), "the choice")
 
 
 @clause("COLL-03.2-06")
@@ -245,10 +251,12 @@ def test_an_environment_that_says_nothing_overrides_nothing(impl, check, environ
 @feature("topology", "auto-algorithm")
 @clause("COLL-03.2-06")
 def test_an_override_that_the_ranks_cannot_follow_is_passed_over(impl, check):
-    """On to the autotuner, or to the table; where they can, it holds at every size."""
+    """On to the autotuner, or to the table; where they can, it holds at every size (AMB-COLL-45)."""
     given = {"topology": text(), "environment": {ALGO: "hierarchical"}}
     actual = chosen(check, impl, 0, **given)
     check.equal((actual["algorithm"], actual["source"]), ("hierarchical", "environment"), "of four ranks")
+    answer = impl.collectives.select(collective="all_reduce", bytes=LARGE, ranks=3, **given)
+    check.reading("AMB-COLL-45", "an override that does not fit is refused", isinstance(answer, Rejected))
     actual = chosen(check, impl, LARGE, ranks=3, **given)
     check.equal((actual["algorithm"], actual["source"]), ("ring", "default"), "of three ranks")
     actual = chosen(check, impl, LARGE, ranks=3, tuned="tree", **given)
@@ -287,12 +295,17 @@ ROWS = {
 @clause("COLL-08-17", "COLL-08-12")
 @pytest.mark.parametrize(("table", "rows"), ROWS.items(), ids=ROWS)
 def test_the_environment_gives_another_table(impl, check, table, rows):
-    """A row's size is its own, the next byte the next row's; over the autotuner too, and on nodes as written."""
+    """A row's size is its own, the next byte the next row's; over the autotuner too, and on nodes as written.
+
+    As AMB-COLL-45 has it.
+    """
     for given in ({}, {"tuned": "tree"}, {"topology": text()}):
         for at, (up_to, algorithm) in enumerate(rows):
             first = 0 if at == 0 else rows[at - 1][0] + 1
             for size in (first, LARGE if up_to is None else up_to):
                 actual = chosen(check, impl, size, environment={TABLE: table}, **given)
+                tuned = (actual["algorithm"], actual["source"]) == (given.get("tuned"), "autotuner")
+                check.reading("AMB-COLL-45", "the autotuner goes before a table", tuned)
                 check.equal((actual["algorithm"], actual["source"]), (algorithm, "environment"), f"at {size} bytes")
                 check.equal([(row["up_to"], row["algorithm"]) for row in actual["table"]], rows, "the table")
 

@@ -170,6 +170,10 @@ def judge(impl, check, x: Tensor, k: int, kept: list[int]) -> None:
         in_rows = sorted(place // x.shape[-1] for place in answer["indices"].words().tolist())
         each = [row for row in range(rows) for _ in range(k)]
         check.reading("AMB-COLL-40", "k counts for each row", in_rows == each)
+    sizes, places = list(map(magnitude, values_of(x))), answer["indices"].words().tolist()
+    apart = places == sorted(set(places)) != kept and set(places) <= set(range(x.size))
+    tied = apart and sorted(sizes[place] for place in places) == sorted(sizes[place] for place in kept)
+    check.reading("AMB-COLL-27", "ties unspecified", tied)
     words = x.words().tolist()
     values = Tensor.from_words(x.dtype, (k,), [words[place] for place in kept])
     check.bits(answer["indices"], Tensor.from_words("int64", (k,), kept), f"k = {k}: indices")

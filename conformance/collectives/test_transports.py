@@ -7,6 +7,7 @@ import pytest
 from tessera_conformance.chapters.collectives.kit.machines import TRANSPORTS, link, text, without
 from tessera_conformance.chapters.runtime.kit.refusals import refused
 from tessera_conformance.marks import clause, feature
+from tessera_conformance.protocol import Rejected
 
 INVALID = "TESS_ERR_INVALID_VALUE"
 UNSUPPORTED = "TESS_ERR_UNSUPPORTED"
@@ -209,6 +210,7 @@ def test_the_environment_overrides_auto(impl, check, ends, path):
 def test_a_path_that_is_asked_for_wins_over_the_environment(impl, check):
     """The path of the request comes before that of the environment (AMB-COLL-13)."""
     actual = taken(check, impl, INSIDE, path="rdma", environment={VARIABLE: "pcie"})
+    check.reading("AMB-COLL-13", "environment beats everything", actual["path"] == "pcie")
     is_path(check, actual, INSIDE, "rdma", False)
 
 
@@ -225,7 +227,10 @@ def test_auto_and_nothing_override_nothing(impl, check, value):
 @feature("auto-transport")
 def test_an_override_that_is_not_there_is_passed_over(impl, check):
     """Between nodes there is no NVLink; the variable holds for every pair (AMB-COLL-45)."""
-    is_path(check, taken(check, impl, BETWEEN, environment={VARIABLE: "nvlink"}), BETWEEN, "rdma", True)
+    given = {"topology": text(), "source": BETWEEN[0], "target": BETWEEN[1], "environment": {VARIABLE: "nvlink"}}
+    answer = impl.collectives.route(**given)
+    check.reading("AMB-COLL-45", "an override that does not fit is refused", isinstance(answer, Rejected))
+    is_path(check, check.returns(answer), BETWEEN, "rdma", True)
 
 
 @clause("COLL-03.2-07")

@@ -87,11 +87,16 @@ def test_the_environment_chooses_where_nothing_hints(impl, check, name, collecti
 @clause("COLL-08-17", "COLL-08-12")
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_the_environment_gives_the_table(impl, check, collective):
-    """A row's bytes are those of the full buffer, its size included; over the autotuner's result too (AMB-RT-04)."""
+    """A row's bytes are those of the full buffer, its size included; over the autotuner's result too.
+
+    As AMB-RT-04 and AMB-COLL-45 have it.
+    """
     session = under(impl, check, **{TABLE: "160:halving_doubling,1KiB:ring,3MiB:direct,:tree"}, TESS_AUTOTUNE="1")
     choose(session, "ring", "autotuner", collective)
     rows = {0: "halving_doubling", 40: "halving_doubling", 48: "ring", 256: "ring", 264: "direct"}
     rows |= {3 << 18: "direct", (3 << 18) + 8: "tree", 1 << 30: "tree"}
+    tuned = all(planned(session, collective, count) == ("ring", "autotuner") for count in rows)
+    check.reading("AMB-COLL-45", "the autotuner goes before a table", tuned)
     for count, name in rows.items():
         check.equal(planned(session, collective, count), (name, "environment"), f"the plan of {count} elements")
 
@@ -104,7 +109,9 @@ def test_a_hint_wins_over_the_environment(impl, check, variables):
     session = under(impl, check, **variables)
     for name in ("ring", "tree", "halving_doubling"):
         choose(session, name, "hint")
-        check.equal(planned(session), (name, "hint"), "the plan with a hint")
+        actual = planned(session)
+        check.reading("AMB-COLL-13", "environment beats everything", actual == ("direct", "environment"))
+        check.equal(actual, (name, "hint"), "the plan with a hint")
     choose(session, None, "hint")
     check.equal(planned(session), ("direct", "environment"), "the plan once the hint is taken back")
     module = load_hinting(session, "tree")

@@ -23,7 +23,7 @@ from tessera_conformance.chapters.runtime.kit.policies import FAST, REDUCTION_OR
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle.compositions import uniform
 from tessera_conformance.oracle.trees import Tree
-from tessera_conformance.protocol import Returned
+from tessera_conformance.protocol import Rejected, Returned
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import counted
 
@@ -141,13 +141,14 @@ def test_a_launch_draws_by_the_descriptor_that_it_was_queued_with(impl, check):
 def test_a_seed_or_stream_beyond_64_bits_is_refused(impl, check, name, value):
     """It is an invalid value, and later work carries what was set before (AMB-RT-74)."""
     session = opened(impl, check)
-    set_descriptor(session, **{name: (1 << 64) - 1})
-    answer = session.attempt("tessxSetDescriptor", context=session.context, descriptor={name: value})
+    other = "stream" if name == "seed" else "seed"
+    kept = {name: (1 << 64) - 1, other: 7}
+    set_descriptor(session, **kept)
+    answer = session.attempt("tessxSetDescriptor", context=session.context, descriptor={name: value, other: 3})
     check.status(answer, "TESS_ERR_INVALID_VALUE")
     fill(session, session.kernel("fill"), session.allocate(BYTES))
-    check.equal(
-        [descriptor[name] for descriptor in carried(session)], [(1 << 64) - 1], f"the {name} that a launch carries"
-    )
+    actual = [{field: descriptor[field] for field in kept} for descriptor in carried(session)]
+    check.equal(actual, [kept], "the seed and the stream that a launch carries")
 
 
 @clause("RT-11-01")
@@ -190,25 +191,26 @@ def test_streams_do_not_mix_their_descriptors(impl, check):
 @clause("RT-11-01")
 @feature("graph-replay")
 def test_each_replay_carries_what_its_launches_carried(impl, check):
-    """Captured work is listed at each replay, with the descriptor of its capture (AMB-RT-170)."""
+    """Captured work is listed at each replay, with the descriptor and the policy of its capture (AMB-RT-170)."""
     session = opened(impl, check)
     kernel, pointer = session.kernel("fill"), session.upload(bytes(BYTES))
     session.synchronize()
+    session.set_policy(STRICT)
     set_descriptor(session, seed=5)
     fill(session, kernel, pointer, flags=CAPTURE)
     collective(session, "tessAllReduce", pointer)
+    session.set_policy(FAST)
     set_descriptor(session, seed=7)
     fill(session, kernel, pointer, flags=CAPTURE)
     graph = session.ask("tessxGraphInstantiate", stream=session.stream)["graph"]
     check.equal(carried(session), [], "the descriptors before a replay")
+    session.set_policy(STRICT | {"rngStateless": 0})
     set_descriptor(session, seed=6)
     for number in (1, 2):
         session.ask("tessxGraphLaunch", graph=graph, stream=session.stream)
-        check.equal(
-            [descriptor["seed"] for descriptor in carried(session)],
-            [5, 5, 7] * number,
-            f"the seeds after replay {number}",
-        )
+        actual = [(descriptor["seed"], descriptor["policy"]) for descriptor in carried(session)]
+        expected = [(5, STRICT), (5, STRICT), (7, FAST)] * number
+        check.equal(actual, expected, f"the seeds and the policies after replay {number}")
     session.synchronize()
 
 
@@ -294,7 +296,7 @@ def test_every_launch_carries_its_stable_math(impl, check, toggle):
 def test_a_tree_over_another_number_of_ranks_is_refused(impl, check, function, tree):
     """By the call, with nothing left for the synchronization; one over as many ranks as there are is taken.
 
-    As AMB-RT-04 has it.
+    As AMB-RT-04, AMB-RT-78 and AMB-RT-174 have it.
     """
     session = opened(impl, check, 4)
     pointer = session.upload(bytes(BYTES))
@@ -302,7 +304,10 @@ def test_a_tree_over_another_number_of_ranks_is_refused(impl, check, function, t
     name = "buffer" if function == "tessAllReduce" else "inout"
     whole = {"mesh": session.mesh, name: pointer, "count": COUNT, "dtype": DTYPE_IDS["int32"]}
     answer = session.attempt(function, **whole, **COLLECTIVES[function], stream=session.stream)
-    check.reading("AMB-RT-78", "it is ignored", isinstance(answer, Returned))
+    taken = isinstance(answer, Returned)
+    fails = taken and isinstance(session.attempt("tessStreamSynchronize", stream=session.stream), Rejected)
+    check.reading("AMB-RT-174", "an asynchronous failure", fails)
+    check.reading("AMB-RT-78", "it is ignored", taken)
     check.status(answer, "TESS_ERR_INVALID_VALUE")
     session.synchronize()
     set_descriptor(session, reduction_order=[[0, 3], [1, 2]])
@@ -315,7 +320,7 @@ def test_a_tree_over_another_number_of_ranks_is_refused(impl, check, function, t
 @level("strict")
 @pytest.mark.parametrize("tree", REDUCTION_ORDERS.values(), ids=REDUCTION_ORDERS)
 def test_a_collective_reduces_in_the_order_of_its_descriptor(impl, check, tree):
-    """Eight ranks, sums whose bits depend on their order: those of the tree that was set."""
+    """Eight ranks, sums whose bits depend on their order: those of the tree that was set when it was queued."""
     session = opened(impl, check, 8)
     brought = [counted("fp32", (16,), seed=620 + rank, exponents=(-12, 12)) for rank in range(8)]
     pointer = session.allocate(64)
@@ -323,6 +328,8 @@ def test_a_collective_reduces_in_the_order_of_its_descriptor(impl, check, tree):
         session.poke(rank, pointer, data.data)
     set_descriptor(session, reduction_order=tree)
     session.all_reduce(pointer, 16, "fp32")
+    later = next(order for order in REDUCTION_ORDERS.values() if order != tree)
+    set_descriptor(session, reduction_order=later)
     session.synchronize()
     expected = replay.all_reduce(brought, Tree.from_json(tree), canonical("fp32"))
     for rank in range(8):

@@ -8,6 +8,7 @@ import pytest
 
 from tessera_conformance.chapters.runtime.kit.encoding import elements, packed, values_of
 from tessera_conformance.chapters.runtime.kit.mesh_session import BYTES, COUNT, opened
+from tessera_conformance.chapters.runtime.kit.readings import INVALID, rejected
 from tessera_conformance.marks import clause
 
 MIXED = """module m {
@@ -122,9 +123,11 @@ def test_a_kernel_may_write_behind_every_pointer(impl, check):
 
 @clause("RT-10.2-02")
 def test_one_tensor_may_be_read_and_written(impl, check):
-    """The same pointer given twice: an operand and the result."""
+    """The same pointer given twice: an operand and the result (AMB-RT-95)."""
     session = opened(impl, check)
     x, y = session.upload(elements("int32", 1, 2, 3, 4)), session.upload(elements("int32", 5, 6, 7, 8))
-    session.launch(session.kernel("both", MIXED), packed(("ptr", x), ("ptr", y), ("ptr", y)))
+    answer = session.launching(session.kernel("both", MIXED), packed(("ptr", x), ("ptr", y), ("ptr", y)))
+    check.reading("AMB-RT-95", "INVALID_VALUE", rejected(answer, INVALID))
+    check.returns(answer, "tessLaunch succeeds")
     check.equal(values_of("int32", session.download(y, 16)), [105, 206, 307, 408], "the result")
     check.equal(values_of("int32", session.download(x, 16)), [1, 2, 3, 4], "the operand")

@@ -7,6 +7,7 @@ import pytest
 from tessera_conformance.chapters.runtime.kit.algorithms import NAMES, Traced, choose
 from tessera_conformance.chapters.runtime.kit.mesh_session import opened
 from tessera_conformance.chapters.runtime.kit.policies import STRICT
+from tessera_conformance.chapters.runtime.kit.readings import rejected
 from tessera_conformance.chapters.runtime.kit.refusals import refused
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.protocol import Rejected
@@ -27,10 +28,10 @@ def plan(session, *cuts):
     session.ask("tessxSetFaults", context=session.context, faults=faults)
 
 
-def reduced(session, pointer, path, dtype="int32"):
+def reduced(session, pointer, path):
     """The slices of an all-reduce, one a rank."""
     with Traced(session, path) as traced:
-        session.all_reduce(pointer, count=COUNT, dtype=dtype)
+        session.all_reduce(pointer, count=COUNT)
     return traced.slices
 
 
@@ -50,9 +51,12 @@ def test_a_link_that_fails_midway_changes_no_bits(impl, check, tmp_path, algorit
         for rank, data in enumerate(brought):
             session.poke(rank, pointer, data.data)
         plan(session, *cuts)
-        actual = reduced(session, pointer, tmp_path / "trace.json", "fp32")
-        session.synchronize()
-        return actual, [session.peek(rank, pointer, 4 * COUNT) for rank in range(RANKS)]
+        with Traced(session, tmp_path / "trace.json") as traced:
+            session.all_reduce(pointer, count=COUNT, dtype="fp32")
+        failed = bool(cuts) and rejected(traced.answer, LAUNCH_FAILED)
+        check.reading("AMB-COLL-79", "a collective during which a link fails is failed", failed)
+        check.returns(traced.answer, "the synchronization succeeds")
+        return traced.slices, [session.peek(rank, pointer, 4 * COUNT) for rank in range(RANKS)]
 
     slices, bits = run()
     link = slices[0]["args"].get("link")

@@ -10,6 +10,7 @@ from itertools import accumulate
 from typing import Any, TypeAlias
 
 from tessera_conformance.check import Check
+from tessera_conformance.protocol import Rejected
 from tessera_conformance.session import Implementation
 
 from .machines import machine
@@ -29,10 +30,14 @@ def with_credits(credits: int | Mapping[str, int], **arguments: Any) -> str:
     return json.dumps(document)
 
 
-def asked(impl: Implementation, check: Check, **arguments: Any) -> Any:
-    """The transfers of a collective on every device of a machine."""
+def asked(impl: Implementation, check: Check, *, over: bool = False, **arguments: Any) -> Any:
+    """The transfers of a collective on every device of a machine; `over` if it ends before a link fails."""
     usual = {"operation": "all_reduce", "algorithm": "ring", "count": 4003, "element_bytes": 4, "chunk": 250}
-    return check.returns(impl.collectives.transfers(**{**usual, **arguments}))
+    answer = impl.collectives.transfers(**{**usual, **arguments})
+    midway = not over and any(cut["at"] > 0 for cut in arguments.get("cuts", ()))
+    failed = midway and isinstance(answer, Rejected) and answer.code == "TESS_ERR_LAUNCH_FAILED"
+    check.reading("AMB-COLL-79", "a collective during which a link fails is failed", failed)
+    return check.returns(answer)
 
 
 def ways(topology: str, devices: Sequence[int], transfer: Transfer) -> Iterator[Direction]:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from tessera_conformance.strength import altered
+from tessera_conformance.strength import Variant, altered
 from tessera_reference.abi.status import Failure
 from tessera_reference.adapter import ReferenceAdapter, collectives
-from tessera_reference.collectives import compression, planner, queues, schedules, selection
+from tessera_reference.collectives import compression, links, planner, queues, schedules, selection
 from tessera_reference.collectives import selection as cost_model
 from tessera_reference.collectives import selection as thresholds
 from tessera_reference.collectives.schedules import Algorithm, Maker, Step
-from tessera_reference.collectives.selection import Row
+from tessera_reference.collectives.selection import Autotuner, Measurement, Overrides, Row, Selection
+from tessera_reference.collectives.selection import Step as TunerStep
+from tessera_reference.runtime import collectives as runtime_collectives
 
 COLLECTIVES = ("collectives/*", "runtime/algorithm*", "runtime/collective*")
 TABLES, SCORE = thresholds.tables, cost_model.overlap_score
@@ -156,3 +158,101 @@ ROUNDINGS = [
         name="planned_chunks_rounded_up",
     ),
 ]
+
+# What decides beside a hint: the environment, its table, and the autotuner.
+
+CHOOSE, WANTED = selection.choose, links._wanted
+CHOICES = ("collectives/selection/*", "collectives/transports/*", "runtime/algorithm*")
+Choice = Callable[..., Selection]
+
+
+def choosing(freedom: str, name: str, description: str, choose: Choice, *more: tuple[Any, str, Any]) -> Variant:
+    """Another order of what decides, wherever an algorithm is chosen."""
+    places = [(selection, "choose", choose), (runtime_collectives, "choose", choose), *more]
+    return altered(freedom, description, CHOICES, ReferenceAdapter, *places, name=name)
+
+
+def environment_first(
+    name: str, size: int, machine: Any, groups: Any, hint: Any, overrides: Overrides, tuned: Any
+) -> Selection:
+    """What the environment chooses, or else the usual choice."""
+    found = CHOOSE(name, size, machine, groups, None, overrides, tuned)
+    return found if found.source == "environment" else CHOOSE(name, size, machine, groups, hint, overrides, tuned)
+
+
+def path_of_the_environment(path: str, environment: Mapping[str, str]) -> str:
+    """The path of the environment, or else the one that is asked for."""
+    usual, override = WANTED(path, environment), links.path_override("route", environment)
+    return usual if override == "auto" else override
+
+
+def tuned_before_table(
+    name: str, size: int, machine: Any, groups: Any, hint: Any, overrides: Overrides, tuned: Any
+) -> Selection:
+    """The choice without the table of the environment, unless nothing but a table decides."""
+    usual = CHOOSE(name, size, machine, groups, hint, overrides, tuned)
+    found = CHOOSE(name, size, machine, groups, hint, replace(overrides, table=None), tuned)
+    return usual if found.source == "default" else replace(found, table=usual.table)
+
+
+def fitting(name: str, size: int, machine: Any, groups: Any, hint: Any, overrides: Overrides, tuned: Any) -> Selection:
+    """The usual choice. Raises `Failure` for an override that the ranks cannot follow."""
+    wishes = [overrides.algorithm, selection.row_of(overrides.table, size).algorithm if overrides.table else None]
+    if (wish := next(filter(None, wishes), None)) and hint is None:
+        selection.require_followed("select", wish, selection.followed(name, machine, groups), "these ranks")
+    return CHOOSE(name, size, machine, groups, hint, overrides, tuned)
+
+
+class FittingPath(ReferenceAdapter):
+    """Refuses a path of the environment that is not there, as one that is asked for."""
+
+    def collectives_route(self, *, path: str = "auto", **arguments: Any) -> dict[str, Any]:
+        """Find the way from one device to another."""
+        override = (arguments.get("environment") or {}).get(links.PATH_VARIABLE)
+        return super().collectives_route(
+            path=override if override in links.PATHS and path == "auto" else path, **arguments
+        )
+
+
+ORDERS = [
+    choosing(
+        "AMB-COLL-13",
+        "environment_first",
+        "lets the environment win over hints and over the path that is asked for",
+        environment_first,
+        (links, "_wanted", path_of_the_environment),
+    ),
+    choosing(
+        "AMB-COLL-45",
+        "tuned_before_table",
+        "lets the autotuner win over the table of the environment",
+        tuned_before_table,
+    ),
+    altered(
+        "AMB-COLL-45",
+        "refuses an algorithm or a path of the environment that does not fit",
+        ("collectives/selection/*", "collectives/transports/*"),
+        FittingPath,
+        (selection, "choose", fitting),
+        name="fitting_overrides",
+    ),
+]
+
+
+class MovingPins(Autotuner):
+    """Lets pinned knobs go once measurements are not stable any more."""
+
+    def observe(self, measurement: Measurement) -> TunerStep:
+        """The knobs after another measurement."""
+        self.pinned &= self._stable()
+        return super().observe(measurement)
+
+
+PINS = altered(
+    "AMB-COLL-49",
+    "moves pinned knobs again when measurements change",
+    ("collectives/autotuner/*",),
+    ReferenceAdapter,
+    (selection, "Autotuner", MovingPins),
+    name="moving_pins",
+)

@@ -11,13 +11,15 @@ import numpy as np
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import altered, varies
 from tessera_conformance.tensors import Tensor
+from tessera_reference.abi.status import Failure, Status
 from tessera_reference.adapter import ReferenceAdapter, collectives
 from tessera_reference.adapter import collectives as payloads
-from tessera_reference.collectives import all_reduce, operations
+from tessera_reference.collectives import all_reduce, compression, operations, travel
 from tessera_reference.collectives.compression import ChunkSize, Sparse, read_chunk_size, sparsify
 from tessera_reference.graph import futures
 from tessera_reference.graph.futures import FutureCollective, require_chunk
 from tessera_reference.numerics.array import Array
+from tessera_reference.numerics.quantization import TopK, top_k
 
 RUNS = (
     "collectives/operations/*",
@@ -140,7 +142,22 @@ def at_most_all(function: str, x: Array, k: int) -> Sparse:
     return sparsify(function, x, min(k, x.values.size))
 
 
+def last_of_ties(values: Array, k: int) -> TopK:
+    """The elements of largest magnitude; of equal magnitudes the later ones."""
+    backwards = top_k(Array(values.dtype, values.values[::-1].copy()), k)
+    places = values.values.size - 1 - backwards.indices.values[::-1]
+    return TopK(Array(backwards.indices.dtype, places.copy()), Array(values.dtype, values.values[places]))
+
+
 TOP = ("collectives/top-k/*",)
+TIES = altered(
+    "AMB-COLL-27",
+    "sends the later of elements of one magnitude",
+    TOP,
+    ReferenceAdapter,
+    (compression, "top_k", last_of_ties),
+    name="last_of_ties",
+)
 TOP_K = [
     altered("AMB-COLL-40", description, TOP, ReferenceAdapter, (payloads, "sparsify", send), name=name)
     for name, description, send in (
@@ -287,4 +304,28 @@ EXTREMES = altered(
     (operations, "all_reduce", saturating),
     (collectives, "all_reduce", saturating),
     name="saturating_extremes",
+)
+
+CUT = travel.Progress._cut
+
+
+def failed_by_a_cut(progress: Any, now: int, leaving: Sequence[Any]) -> list[Any]:
+    """Raise `Failure` where a link fails that a message is on, or has yet to take."""
+    failed = {cut.link for cut in progress._cuts if cut.at == now}
+    messages = [unit for due in progress._due.values() for unit in due.arrived]
+    messages += [unit for lane in progress._lanes.values() for unit in lane.waiting]
+    messages += [unit for part in progress._needs.values() for needs in part.values() for unit in needs.to_send]
+    if any(not failed.isdisjoint(unit.way.names) for unit in (*messages, *leaving)):
+        actual = f"a collective during which {', '.join(sorted(failed))} failed"
+        raise Failure(Status.TESS_ERR_LAUNCH_FAILED, "collective", actual, "links that stay up")
+    return CUT(progress, now, leaving)
+
+
+CUTS = altered(
+    "AMB-COLL-79",
+    "fails a collective during which one of its links fails",
+    ("collectives/link-cuts/*", "runtime/link-cuts/*"),
+    ReferenceAdapter,
+    (travel.Progress, "_cut", failed_by_a_cut),
+    name="failed_by_a_cut",
 )

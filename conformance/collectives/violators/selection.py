@@ -55,11 +55,6 @@ def as_hint(given: Answer) -> Answer:
     return given | {"algorithm": name} if name else given
 
 
-def over_hints(given: Answer) -> Answer:
-    """No hint where the environment has a say."""
-    return left_out("algorithm")(given) if given.get("environment") else given
-
-
 def tuned_first(given: Answer) -> Answer:
     """No environment where the autotuner has a say."""
     return left_out("environment")(given) if given.get("tuned") else given
@@ -142,15 +137,12 @@ def only(*names: str) -> Callable[[Answer], Answer]:
 
 ENVIRONMENT = [
     asked("COLL-03.2-06", "algorithm_ignored", "ignores the algorithm of the environment", "select", only(TABLE)),
-    asked("COLL-03.2-06", "environment_first", "lets the environment win over the hint", "select", over_hints),
     asked("COLL-03.2-06", "autotuner_over_environment", "lets the autotuner win over the environment", "select",
           tuned_first),
     asked("COLL-03.2-06", "environment_as_hint", "tells the environment as a hint", "select", as_hint),
     refusing("COLL-03.2-06", "variable_not_told", "does not name the variable", "select", ALGO, silent),
     changed("COLL-03.2-06", "another_variable", "reads another variable",
             (selection, "ALGORITHM_VARIABLE", "COLL_ALGO")),
-    asked("COLL-08-17", "table_over_hints", "lets the table win over the hint", "select", over_hints),
-    asked("COLL-08-17", "autotuner_before_table", "lets the autotuner win over the table", "select", tuned_first),
     asked("COLL-08-17", "table_first", "lets the table win over the algorithm of the environment", "select",
           lambda given: only(TABLE)(given) if TABLE in given.get("environment", {}) else given),
     changed("COLL-08-17", "size_of_the_next_row", "counts a row's size to the next row", (selection, "row_of", beyond)),

@@ -40,13 +40,12 @@ def told(clause: str, name: str, description: str, change: Callable[[Array, Spar
     return changed(clause, name, description, (adapter, "sparsify", sparse))
 
 
-def largest(sizes: Callable[[Values], Values], *, backwards: bool = False) -> Callable[[Values, int], Values]:
-    """The k elements that are largest by a measure; of ties the lower, or the higher, index."""
+def largest(sizes: Callable[[Values], Values]) -> Callable[[Values, int], Values]:
+    """The k elements that are largest by a measure; of ties the lower index."""
 
     def choose(values: Values, k: int) -> Values:
         measure = sizes(values).tolist()
-        places = range(values.size - 1, -1, -1) if backwards else range(values.size)
-        return np.array(sorted(sorted(places, key=lambda place: -measure[place])[:k]), np.int64)
+        return np.array(sorted(sorted(range(values.size), key=lambda place: -measure[place])[:k]), np.int64)
 
     return choose
 
@@ -96,9 +95,6 @@ def _message(x: Array, places: Values) -> Sparse:
 
 
 CHOSEN = [
-    choosing("COLL-02.5-05", "later_ties", "keeps the higher index of equal magnitudes", largest(
-        exact_sizes, backwards=True
-    )),
     choosing("COLL-02.5-05", "largest_values", "keeps the largest values, not magnitudes", largest(lambda x: x)),
     choosing("COLL-02.5-05", "least_integer_lost", "takes the magnitude of the least integer for negative", largest(
         np.abs

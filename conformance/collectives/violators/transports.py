@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from tessera_conformance.adapter import Refusal
@@ -12,7 +12,7 @@ from tessera_reference.collectives import links
 from tessera_reference.mesh.topology import Link, Topology
 
 from ...ir.violators.changes import changed, nothing
-from .answers import Answer, answered, asked, left_out, lenient, refusing, silent
+from .answers import answered, asked, left_out, lenient, refusing, silent
 
 VARIABLE = links.PATH_VARIABLE
 
@@ -39,17 +39,6 @@ def past_hosts(topology: Topology, path: str) -> Iterator[Link]:
     for link in topology.links:
         if link.kind == path or link.kind == "pcie":
             yield link
-
-
-def environment_first(path: str, environment: Mapping[str, str]) -> str:
-    override = environment.get(VARIABLE) or "auto"
-    WANTED(path, environment)
-    return path if override == "auto" else override
-
-
-def lowered(given: Answer) -> Answer:
-    path = given.get("environment", {}).get(VARIABLE, "")
-    return given | {"path": path} if path and given.get("path", "auto") == "auto" else given
 
 
 def unsupported(rejected: Rejected) -> Refusal:
@@ -91,11 +80,8 @@ ATTRIBUTE = [
 ]  # fmt: skip
 
 ENVIRONMENT = [
-    changed("COLL-03.2-07", "environment_first", "lets the environment win over the attribute",
-            (links, "_wanted", environment_first)),
     changed("COLL-03.2-07", "another_variable", "reads a variable of another name",
             (links, "PATH_VARIABLE", "COLL_PATH")),
-    asked("COLL-03.2-07", "absent_override_refused", "refuses an override that is not there", "route", lowered),
     changed("COLL-03.2-07", "misspelled_ignored", "ignores a misspelled variable",
             (links, "require_variables", lambda *arguments: None)),
     refusing("COLL-03.2-07", "variable_not_told", "does not name the variable", "route", VARIABLE, silent),

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tessera_conformance.check import Check
+from tessera_conformance.protocol import Observation
 from tessera_conformance.session import Implementation
 
 from .mesh_session import DTYPE_IDS, MeshSession, opened
@@ -43,7 +44,12 @@ def choose(session: MeshSession, algorithm: str | None, source: str, collective:
 
 
 class Traced:
-    """The slices of the collectives that run in a `with` block, by rank and time; each rank's once."""
+    """The slices of the collectives that run in a `with` block, by rank and time; each rank's once.
+
+    `answer` is that of the synchronization at its end.
+    """
+
+    answer: Observation
 
     def __init__(self, session: MeshSession, path: Path) -> None:
         self.session, self.path = session, path
@@ -55,7 +61,7 @@ class Traced:
 
     def __exit__(self, *error: Any) -> None:
         if error[0] is None:
-            self.session.attempt("tessStreamSynchronize", stream=self.session.stream)
+            self.answer = self.session.attempt("tessStreamSynchronize", stream=self.session.stream)
             events = stopped(self.session, self.profiler, self.path)
             found = [part for part in slices(events) if part.get("cat") == "collective"]
             once = {(event["args"].get("rank"), event["ts"]): event for event in found}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import permutations
 from math import prod
 from typing import Any
 
@@ -15,7 +16,7 @@ from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.compilation.executables import Executable, Extents
 from tessera_reference.numerics.array import Array
 from tessera_reference.runtime import calls
-from tessera_reference.runtime.launches import LaunchWork
+from tessera_reference.runtime.launches import LaunchWork, Tensor
 from tessera_reference.runtime.state import State
 
 REACH = (
@@ -30,7 +31,7 @@ REACH = (
 INVALID, UNSUPPORTED = "TESS_ERR_INVALID_VALUE", "TESS_ERR_UNSUPPORTED"
 CAPTURED_AND_PERSISTENT = 0b110
 REQUIRE = Executable.require_configuration
-QUEUE, EXECUTED = calls.queue_launch, LaunchWork._executed
+QUEUE, EXECUTED, TENSORS = calls.queue_launch, LaunchWork._executed, calls.tensors_of
 
 
 @varies("AMB-RT-08", "takes a block of zeros or one without any", *REACH)
@@ -61,6 +62,29 @@ def in_place_of_the_declaration(executable: Executable, grid: Extents, block: Ex
         raise invalid("tessLaunch", f"shmemBytes is {shared_bytes}", f"at least {executable.entry.shared_bytes}")
     REQUIRE(executable, grid, block, max(0, shared_bytes - executable.entry.shared_bytes))
 
+
+def apart(*arguments: Any) -> Mapping[str, Tensor]:
+    """The tensors of a launch, none of which lies over another that the kernel writes."""
+    tensors = TENSORS(*arguments)
+    placed = [tensor for tensor in tensors.values() if tensor.region is not None]
+    for one, other in permutations(placed, 2):
+        overlap = (
+            one.region.offset < other.region.offset + other.bytes
+            and other.region.offset < one.region.offset + one.bytes
+        )
+        if one.written and one.region.allocation is other.region.allocation and overlap:
+            raise invalid("tessLaunch", "a tensor that lies over another", "tensors that lie apart")
+    return tensors
+
+
+APART = altered(
+    "AMB-RT-95",
+    "refuses a launch whose tensors lie over each other",
+    ("runtime/kernel-arguments/*", "runtime/captured*", "runtime/launches/*", "abi/kernel-buffers/*"),
+    ReferenceAdapter,
+    (calls, "tensors_of", apart),
+    name="tensors_apart",
+)
 
 SHARED = altered(
     "AMB-RT-09",

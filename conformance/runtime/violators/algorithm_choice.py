@@ -42,10 +42,6 @@ def with_arguments(change: Callable[..., tuple[Any, ...]]) -> Callable[..., Sele
     return lambda *arguments: CHOOSE(*change(*arguments))
 
 
-def over_hints(name: str, size: int, machine: Any, groups: Any, hint: Any, overrides: Any, tuned: Any) -> Any:
-    return name, size, machine, groups, None if overrides != Overrides() else hint, overrides, tuned
-
-
 def tuned_first(name: str, size: int, machine: Any, groups: Any, hint: Any, overrides: Any, tuned: Any) -> Any:
     return name, size, machine, groups, hint or tuned(collectives.followed(name, machine, groups)), overrides, tuned
 
@@ -109,7 +105,6 @@ ENVIRONMENT = [
                lambda found: replace(found, table=None)),
     overriding("COLL-08-17", "table_before_algorithm", "lets the table win over the algorithm",
                lambda found: replace(found, algorithm=None) if found.table else found),
-    choosing("RT-13-06", "environment_over_hints", "lets the environment win over hints", with_arguments(over_hints)),
     choosing("COLL-03.2-06", "autotuner_over_environment", "lets the autotuner win over the environment",
              with_arguments(tuned_first)),
     choosing("COLL-03.2-06", "environment_as_hint", "tells the environment as a hint", sourced("environment", "hint")),

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.abi.policy import Descriptor
 from tessera_reference.adapter import make, runtime
 from tessera_reference.compilation import executables
 from tessera_reference.graph import composites
 from tessera_reference.graph.interpreter import RandomSource
+from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.trees import PAIRWISE, Tree
 from tessera_reference.runtime import collectives, launches
-from tessera_reference.runtime.streams import Capture, Carried, GraphWork, Work
+from tessera_reference.runtime.collectives import CollectiveWork
+from tessera_reference.runtime.streams import Capture, Carried, GraphWork, Stream, Work
 
 from .changes import Call, Given, answering, in_every_context
 
 Shown = dict[str, Any]
 SET = "tessxSetDescriptor"
 SHOWN, REDUCED, CAPTURED = runtime._carried, collectives.reduced, Capture.add
-READ = runtime.read_descriptor
+READ, COMBINED = runtime.read_descriptor, CollectiveWork._combined
 
 
 def shown(clause: str, name: str, description: str, change: Callable[[Shown], Shown]) -> Violation:
@@ -111,6 +114,20 @@ def set_once(field: str, clause: str) -> Violation:
     return answering(clause, f"{field}_once", f"keeps the first {field} that is set", SET, answer)
 
 
+def set_in_part(adapter: Any, call: Call, given: Given) -> Shown:
+    try:
+        return call(**given)
+    except Refusal:
+        whole = {name: value for name, value in given["descriptor"].items() if value in range(1 << 64)}
+        call(**(given | {"descriptor": whole}))
+        raise
+
+
+def ordered_late(self: CollectiveWork, group: Any, contributions: Mapping[int, CollectiveWork]) -> Mapping[int, Array]:
+    self.descriptor = self.stream.mesh.context.descriptor
+    return COMBINED(self, group, contributions)
+
+
 def combined(name: str, description: str, change: Callable[[Tree | None], Tree | None]) -> Violation:
     """Collectives that take another order than that of their descriptor."""
 
@@ -129,6 +146,9 @@ HEEDED = [
     set_once("reduction_order", "RT-11-02"),
     set_once("seed", "RT-11-03"),
     set_once("stream", "RT-11-04"),
+    answering("RT-11-03", "set_in_part", "sets the stream of a descriptor whose seed is refused", SET, set_in_part),
+    replaced("RT-11-02", "reduces in the order that is set when the collective runs", make,
+             (CollectiveWork, "_combined", ordered_late), name="ordered_late"),
     combined("order_ignored", "reduces over ranks in its own order", lambda tree: None),
     combined("trees_ignored", "passes over the explicit trees of collectives", lambda tree: (
         None if tree is not None and tree.form == "explicit" else tree
@@ -154,9 +174,21 @@ def from_zero(*arguments: Any, source: RandomSource, **options: Any) -> Any:
 
 ON_MESH = executables.execute_on_mesh
 
-CARRIES = GraphWork.carries
-REPLAYED = replaced("RT-11-01", "tells what the first two nodes of a replayed graph carry", make,
-                    (GraphWork, "carries", lambda work: CARRIES(work)[:2]), name="two_of_a_replay")  # fmt: skip
+
+def under_the_policy_of_now(work: Work, stream: Stream) -> Work:
+    again = ON(work, stream)
+    if isinstance(again, launches.LaunchWork | CollectiveWork):
+        again.policy = stream.mesh.context.governing()
+    return again
+
+
+CARRIES, ON = GraphWork.carries, Work.on
+REPLAYED = [
+    replaced("RT-11-01", "tells what the first two nodes of a replayed graph carry", make,
+             (GraphWork, "carries", lambda work: CARRIES(work)[:2]), name="two_of_a_replay"),
+    replaced("RT-11-01", "replays a graph under the policy that is set then", make,
+             (Work, "on", under_the_policy_of_now), name="policy_of_the_replay"),
+]  # fmt: skip
 
 DRAWN = [
     replaced("RT-11-03", "draws from seed 0 where ranks meet", make,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.abi import Failure
 from tessera_reference.adapter import ReferenceAdapter
@@ -59,7 +60,19 @@ KEPT = [
 # The policy that is set
 
 
+def set_in_part(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    try:
+        return call(**given)
+    except Refusal:
+        old = vars(adapter.runtime.context(given["context"], SET_POLICY).governing())
+        legal = {name: value for name, value in (given["policy"] or {}).items() if value in (0, 1)}
+        call(**(given | {"policy": old | legal}))
+        raise
+
+
 SET = [
+    answering("RT-04.7-10", "set_in_part", "sets the legal switches of a policy that it refuses", SET_POLICY,
+              set_in_part),
     accepting("RT-04.7-10", "TwoAccepted", "takes 2 as well", SET_POLICY, lambda given: True, lambda given: {
         "policy": {name: 1 if value == 2 else value for name, value in given["policy"].items()}
     }),
