@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from ..abi.status import Failure, Status, invalid, unsupported
-from ..graph.futures import LARGEST_CHUNK
 from ..mesh.topology import End, Link, Topology, carrying, load, named
 from ..numerics.formats import shown
 from .schedules import require_known, require_within
@@ -226,7 +225,7 @@ class CreditLimiter:
 
     def __init__(self, credits: Mapping[str, int]) -> None:
         for link, count in credits.items():
-            require_within("collectives.limiter", f"credits of {link}", count, 1, LARGEST_CHUNK)
+            require_within("collectives.limiter", f"credits of {link}", count, 1, (1 << 63) - 1)
         self._left = dict(credits)
         self._in_flight: dict[str, tuple[str, ...]] = {}
 
