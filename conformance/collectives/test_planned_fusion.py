@@ -70,6 +70,30 @@ def test_only_what_fits_travels_together(impl, check, attributes, chunk, counts)
     check.equal(covered, {"%fa": 3, "%fb": 10, "%fc": 7}, "the elements of each tensor")
 
 
+DIFFERENT = {
+    "roots": ("broadcast", ("root=0", "root=1"), ("fp32", "fp32")),
+    "dtypes": ("all_reduce", (SUM, SUM), ("fp32", "int32")),
+    "wires": ("all_reduce", (SUM, f'{SUM}, dtype="bf16"'), ("fp32", "fp32")),
+}
+"""A collective, and the attributes and the dtypes of two tensors, which one collective cannot have."""
+
+
+@feature("fusion")
+@clause("COLL-02.4-01")
+@pytest.mark.parametrize(("collective", "attributes", "dtypes"), DIFFERENT.values(), ids=DIFFERENT)
+def test_collectives_that_differ_travel_apart(impl, check, collective, attributes, dtypes):
+    """Two small tensors, which differ in their root, their dtype or their wire (AMB-COLL-56)."""
+    types = [f"tensor<4x{dtype}>" for dtype in dtypes]
+    issues = [
+        issue(f"%f{name}", f"%{name}", f"{own}, chunk=1KiB", collective, type_)
+        for name, own, type_ in zip("ab", attributes, types, strict=True)
+    ]
+    takes, gives = f"%a: {types[0]}, %b: {types[1]}", ", ".join(types)
+    waits = [awaits("%ra", "%fa"), awaits("%rb", "%fb")]
+    units = planned(impl, check, program(*issues, *waits, returns("%ra, %rb", gives), takes=takes, gives=gives))
+    check.equal(sorted(unit["results"] for unit in chunks(units)), [["%fa"], ["%fb"]], "the tensors of each collective")
+
+
 @feature("fusion")
 @clause("COLL-02.4-01")
 def test_a_tensor_whose_value_is_used_before_the_next_travels_alone(impl, check):

@@ -215,9 +215,19 @@ def overlapping(step: Issue) -> tuple[Part, ...]:
     return tuple(replace(usual_part, first=0) for usual_part in USUAL_PARTS(step))
 
 
-def without_op(step: Issue, tile: int | None) -> Any:
-    key = USUAL_KEY(step, tile)
-    return None if key is None else tuple(part for part in key if "op" not in part)  # type: ignore[attr-defined]
+def without(name: str) -> Any:
+    """The key of a collective without an attribute."""
+
+    def key(step: Issue, tile: int | None) -> Any:
+        usual: Any = USUAL_KEY(step, tile)
+        return None if usual is None else tuple(part for part in usual if name not in part)
+
+    return key
+
+
+def without_dtype(step: Issue, tile: int | None) -> Any:
+    usual: Any = USUAL_KEY(step, tile)
+    return None if usual is None else (usual[0], *usual[2:])
 
 
 def of_any_size(step: Issue, tile: int | None) -> Any:
@@ -238,7 +248,10 @@ FUSION = [
     changed(
         "COLL-02.4-01", "overlapping_parts", "lays tensors over each other", (Issue, "parts", property(overlapping))
     ),
-    changed("COLL-02.4-01", "any_op", "joins sums and maxima", (planner, "_key", without_op)),
+    changed("COLL-02.4-01", "any_op", "joins sums and maxima", (planner, "_key", without("op"))),
+    changed("COLL-02.4-01", "any_root", "joins broadcasts of different roots", (planner, "_key", without("root"))),
+    changed("COLL-02.4-01", "any_wire", "joins what travels over different wires", (planner, "_key", without("dtype"))),
+    changed("COLL-02.4-01", "any_dtype", "joins tensors of different dtypes", (planner, "_key", without_dtype)),
     changed("COLL-02.4-01", "large_ends", "joins nothing across a large tensor", (planner, "_key", of_any_size)),
     changed("COLL-02.4-01", "any_size", "joins more than a chunk", (planner, "_fits", lambda *arguments: True)),
     changed(
