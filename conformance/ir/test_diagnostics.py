@@ -32,8 +32,9 @@ def text_of(rejected):
 @pytest.mark.parametrize("before", [0, 1, 7])
 @pytest.mark.parametrize(("expression", "shapes"), MISMATCHES)
 def test_a_diagnostic_names_the_line_of_the_operation(impl, check, expression, shapes, before):
-    """The line is that of the offending operation, at any place of the text."""
+    """The line is that of the offending operation, at any place of the text, also behind a comment of three lines."""
     statements = ["let d: int32 = 1; // legal" if index == 0 else "// nothing" for index in range(before)]
+    statements[4:7] = ["/* nothing\n\n*/"] * len(statements[6:])
     check.accepts(verified(impl, *statements, "return A;"))
     check.rejects(
         verified(impl, *statements, f"return {expression};"),

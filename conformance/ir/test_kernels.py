@@ -93,12 +93,12 @@ def test_a_kernel_hands_back_what_it_leaves_in_its_parameters(impl, check, body,
 @clause("LANG-02.3-52")
 @pytest.mark.parametrize(
     ("n", "a", "b"),
-    [(0, [1, 2, 3, 4], [5, 6, 7, 8]), (1, [0, 2, 3, 4], [5, 6, 7, 8]), (2, [0, 2, 3, 4], [0, 6, 7, 8])],
+    [(0, [1, 2, 3, 4], [5, 6, 7, 8]), (1, [0, 2, 3, 4], [5, 9, 7, 8]), (2, [0, 2, 3, 4], [0, 6, 7, 8])],
     ids=["at-once", "half-way", "at-the-end"],
 )
 def test_a_kernel_may_return_early(impl, check, n, a, b):
-    """Writes before the return are delivered; writes behind it are not."""
-    body = ["if (n == 0) { return; }", "A[0] = 0;", "if (n == 1) { return; } else { B[0] = 0; }"]
+    """Writes before the return are delivered, those in its own block too; writes behind it are not."""
+    body = ["if (n == 0) { return; }", "A[0] = 0;", "if (n == 1) { B[1] = 9; return; } else { B[0] = 0; }"]
     source = module(kernel(*body, parameters=f"n: int32, A: {VECTOR}, B: {VECTOR}"))
     returns(impl, check, source, [a, b], "k", **integers(n=n, A=[1, 2, 3, 4], B=[5, 6, 7, 8]))
 

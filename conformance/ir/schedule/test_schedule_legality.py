@@ -161,6 +161,21 @@ def test_stages_of_a_pipeline_have_an_order(impl, check, legal, illegal):
 
 
 @clause("LANG-06.2-04")
+@pytest.mark.parametrize(
+    ("legal", "illegal"),
+    [(["load", "compute"], ["load", "load", "compute"]), (STAGES, ["load", "store"])],
+    ids=["named-twice", "not-named"],
+)
+def test_edges_are_between_stages_of_different_names(impl, check, legal, illegal):
+    """A name stands for one stage, and an edge names stages that the pipeline has (AMB-LANG-212)."""
+    texts = [
+        product(("pipeline", {"depth": 2, "stages": stages, "edges": [["load", "compute"]]}))
+        for stages in (legal, illegal)
+    ]
+    judge(impl, check, *texts, at_line=FIRST_OPERATION + 1)
+
+
+@clause("LANG-06.2-04")
 def test_a_long_cycle_of_stages_is_refused(impl, check):
     """A hundred stages, the last before the first."""
     stages = [f"s{number}" for number in range(100)]

@@ -6,6 +6,8 @@ for themselves, and lanes that take every so many elements.
 
 from __future__ import annotations
 
+from math import inf, nan
+
 from tessera_conformance import oracle
 from tessera_conformance.chapters.ir.kit import questions
 from tessera_conformance.chapters.ir.kit.elements import require_different
@@ -108,7 +110,7 @@ def farther_extremes(dtype: str, reduction: str, n: str) -> Question:
     return questions.reduction(reduction, tensor(dtype, rows), 1)
 
 
-@topic.vector("fp32/softmax/n-{n}", "LANG-15-08", "LANG-15-09", n=["1000"])
+@topic.vector("fp32/softmax/n-{n}", "LANG-15-08", "LANG-15-09", n=["1000", "1100"])
 def longer_softmax(n: str) -> Question:
     """A row past every block."""
     return questions.softmax(counted("fp32", (2, int(n)), 499, (-3, 2)))
@@ -143,6 +145,31 @@ def extremes(dtype: str, reduction: str, n: str) -> Question:
         for place in places:
             rows[row][place] = -3 if reduction == "min" else 3
     return questions.reduction(reduction, tensor(dtype, rows), 1)
+
+
+def uniform_rows(dtype: str, n: int) -> Tensor:
+    """Rows of -1, and rows of a zero or an infinity alone, between rows in which a NaN stands first, inside or last."""
+    rows = [[-1.0] * n, [-1.0] * n, [-0.0] * n, [-1.0] * n, [-inf] * n, [-1.0] * n, [inf] * n]
+    for row, place in ((1, 0), (3, n // 2), (5, n - 1)):
+        rows[row][place] = nan
+    return tensor(dtype, rows)
+
+
+@topic.vector(
+    "{dtype}/{reduction}/uniform-n-{n}",
+    dtype=["bf16", "fp32"],
+    reduction=["sum", "prod", "mean", "max", "min", "argmax", "logsumexp"],
+    n=["67", "300"],
+)
+def uniform(dtype: str, reduction: str, n: str) -> Question:
+    """A row of one value shows what a tail is filled up with, and a NaN is found wherever it stands."""
+    return questions.reduction(reduction, uniform_rows(dtype, int(n)), 1)
+
+
+@topic.vector("{dtype}/softmax/uniform-n-{n}", "LANG-15-08", dtype=["bf16", "fp32"], n=["67", "300"])
+def uniform_softmax(dtype: str, n: str) -> Question:
+    """Equal elements share 1 evenly; a NaN or an infinity makes its whole row NaN, and no other."""
+    return questions.softmax(uniform_rows(dtype, int(n)))
 
 
 @topic.vector("{dtype}/softmax/n-{n}", "LANG-15-08", "LANG-15-09", dtype=["bf16", *WIDE], n=["67", "129", "257"])

@@ -8,17 +8,17 @@ module is loaded.
 from __future__ import annotations
 
 from fractions import Fraction
-from math import inf, nan
+from math import inf, nan, prod
 from typing import Any
 
 from tessera_conformance import oracle
 from tessera_conformance.arithmetic import canonical, replay
 from tessera_conformance.chapters.ir.kit import questions
-from tessera_conformance.chapters.ir.kit.elements import require_different
+from tessera_conformance.chapters.ir.kit.elements import joined, require_different
 from tessera_conformance.oracle.exact import ACCUMULATORS, float_format
 from tessera_conformance.oracle.trees import FOLD, Order
 from tessera_conformance.tensors import Tensor
-from tessera_conformance.vectors.building import Question, Topic, counted, tensor
+from tessera_conformance.vectors.building import Question, Topic, codes, counted, tensor
 
 topic = Topic(__doc__)
 
@@ -72,6 +72,19 @@ def no_rows(dtype: str) -> Question:
 def batched(dtype: str) -> Question:
     """Leading dimensions, here 2 and 3, name independent products."""
     return questions.matmul(counted(dtype, (2, 3, 2, 5), seed=24), counted(dtype, (2, 3, 5, 4), seed=25))
+
+
+def before_infinities(x: Tensor) -> Tensor:
+    """A matrix, and behind it one of infinities and NaN."""
+    filled = tensor(x.dtype, [(inf, nan)[place % 2] for place in range(prod(x.shape))])
+    return codes(x.dtype, (2, *x.shape), joined(x, filled).words().tolist())
+
+
+@topic.vector("{dtype}/infinities-behind", dtype=["bf16", "fp32"])
+def infinities_behind(dtype: str) -> Question:
+    """Behind a finite product lies one of infinities and NaN: neither tail of the first one reaches them."""
+    a, b = counted(dtype, (3, 13), seed=26), counted(dtype, (13, 5), seed=27)
+    return questions.matmul(before_infinities(a), before_infinities(b))
 
 
 @topic.vector("{dtype}/larger", dtype=[*FLOATS, *INTEGERS])

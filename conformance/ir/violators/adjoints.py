@@ -172,6 +172,9 @@ SLOPES = [
 MOVEMENT = [
     gives("concat_in_order_of_length", "takes every part from the front", Concat, lambda op, dy, y, *parts: tuple(
         dy.slice(spec=(*[":"] * (op.axis % len(dy.shape)), f"0:{part.shape[op.axis]}")) for part in parts)),
+    gives("concat_behind_one_part", "counts only the part before a part", Concat, lambda op, dy, y, *parts: tuple(
+        dy.slice(spec=(*[":"] * (op.axis % len(dy.shape)), f"{start}:{start + part.shape[op.axis]}"))
+        for start, part in zip([0, *(part.shape[op.axis] for part in parts)], parts, strict=False))),
     gives("pad_from_the_front", "takes the gradient of a frame's front", Pad, lambda op, dy, y, x:
           (dy.slice(spec=tuple(f"0:{extent}" for extent in x.shape)),)),
     gives("slice_to_the_front", "puts a slice's gradient to the front", StridedSlice, lambda op, dy, y, x:

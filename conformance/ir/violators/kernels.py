@@ -54,6 +54,10 @@ def _at_the_end_only(self: FunctionLowering, scope: Any) -> Any:
 _parameter, _buffers = FunctionLowering._parameter, FunctionLowering._buffers
 
 
+def _of_the_body(self: FunctionLowering, scope: Any) -> Any:
+    return _buffers(self, self.scope)
+
+
 def delivers(name: str, description: str, buffers: Any) -> Violation:
     """A front end whose kernels return other values."""
     changes = (FunctionLowering, "_parameter", _remembering), (FunctionLowering, "_buffers", buffers)
@@ -63,6 +67,7 @@ def delivers(name: str, description: str, buffers: Any) -> Violation:
 KERNELS = [
     delivers("unwritten", "hands back the tensors of a kernel as they came", _as_given),
     delivers("early_return", "loses what a kernel wrote before a return in a branch", _at_the_end_only),
+    delivers("outer_return", "loses what a branch of a kernel wrote before its return", _of_the_body),
     replaced(
         "LANG-02.3-52",
         "tells of a kernel as a func",

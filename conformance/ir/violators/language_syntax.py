@@ -136,6 +136,8 @@ LEXER = [
     rewrites("endless_comment", "LANG-02.1-06", "lets a line comment run over the next line", r"(//.*)\n", r"\1 "),
     refuses("final_newline", "LANG-14.1-06", "wants a newline after the last line comment", r"//[^\n]*\Z"),
     refuses("comment_lines", "LANG-02.1-07", "wants a block comment on one line", r"/\*[^*]*\n"),
+    rewrites("lines_of_comments", "LANG-12-01", "counts the lines of a block comment as one",
+             r"/\*[^*]*\n[^*]*\*/", " "),
     rewrites("nested_comments", "LANG-14.1-10", "nests block comments", r"/\*[^*]*/\*[^*]*\*/ \*/", ""),
     refuses("carriage_return", "LANG-14.1-05", "does not take a carriage return for white space", r"\r"),
     rewrites("carriage_returns", "LANG-02.1-06", "takes a carriage return before a newline for the newline",

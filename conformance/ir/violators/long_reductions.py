@@ -9,7 +9,7 @@ import numpy as np
 
 from tessera_conformance.strength import Violation
 from tessera_reference.graph.composites import FlashAttention
-from tessera_reference.graph.reductions import ArgMax
+from tessera_reference.graph.reductions import ArgMax, Max, Min
 from tessera_reference.numerics import reductions as numerics
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DType
@@ -24,6 +24,7 @@ from .reductions import Node, ordered
 Values: TypeAlias = Any
 Order: TypeAlias = Callable[[Values, Node, int], Values]
 DECOMPOSE = FlashAttention.decompose
+ADD_UP = numerics.add_up
 
 
 def adjacent(rows: Values, node: Node) -> Values:
@@ -79,7 +80,54 @@ def where_all_are_past(extent: int, compute: Product) -> Product:
     return product
 
 
+def filled_past_64(filler: float) -> Callable[..., Array]:
+    """An extreme whose rows past 64 elements are filled up with a number."""
+
+    def compute(x: Array, axis: int, keepdims: bool = False) -> Array:
+        extreme = numerics.max if filler <= 0 else numerics.min
+        if x.shape[axis] > 64 and x.dtype.kind == "float":
+            shape = [1 if place == axis % x.rank else extent for place, extent in enumerate(x.shape)]
+            x = Array(x.dtype, np.concatenate([x.values, np.full(shape, filler, x.values.dtype)], axis))
+        return extreme(x, axis, keepdims)
+
+    return compute
+
+
+def without_late_nan(x: Array, axis: int, keepdims: bool = False) -> Array:
+    """A maximum that passes over a NaN behind the first 64 elements."""
+    values = np.moveaxis(x.values, axis, -1).copy()
+    values[..., 64:] = np.where(np.isnan(values[..., 64:]), -np.inf, values[..., 64:])
+    return numerics.max(Array(x.dtype, np.moveaxis(values, -1, axis)), axis, keepdims)
+
+
+def filled_to_128(rows: Values, node: Node, neutral: int) -> Values:
+    """The canonical tree over rows filled up with the neutral element."""
+    filler = np.full((-len(rows) % 128, *rows.shape[1:]), neutral, rows.dtype)
+    return adjacent(np.concatenate([rows, filler]), node)
+
+
+def past_its_tail(left: Array, right: Array, out: DType | None) -> Array:
+    """A product whose left operand is filled up with zeros, against what lies behind the right one."""
+    if left.dtype.kind != "float" or left.rank < 3 or not left.shape[-1] % 16:
+        return matmul(left, right, out)
+    count = -left.shape[-1] % 16
+    behind = np.roll(right.values, -1, 0)[..., :count, :]
+    behind = np.where(np.arange(len(behind)).reshape(-1, *[1] * (behind.ndim - 1)) < len(behind) - 1, behind, 0)
+    zeros = np.zeros((*left.shape[:-1], behind.shape[-2]), left.values.dtype)
+    wide = Array(left.dtype, np.concatenate([left.values, zeros], -1))
+    return matmul(wide, Array(right.dtype, np.concatenate([right.values, behind.astype(right.values.dtype)], -2)), out)
+
+
+def in_two_halves(values: Values, axis: int, tree: Any, dtype: DType) -> Values:
+    """Sums of exponentials, of more than 1,024 in two halves."""
+    if values.shape[axis] <= 1024 or tree is not None:
+        return ADD_UP(values, axis, tree, dtype)
+    halves = [ADD_UP(half, axis, None, dtype) for half in np.array_split(values, 2, axis)]
+    return ADD_UP(np.stack(halves), 0, None, dtype)
+
+
 PRODUCTS: list[Violation] = [
+    multiplied("past_its_tail", "multiplies zeros with what lies behind a matrix", past_its_tail, "LANG-05.2-02"),
     multiplied("blocks_of_512", "adds blocks of 512 terms for themselves", over(in_blocks(512))),
     multiplied("tf32_past_32", "rounds operands to tf32 where all extents are past 32", where_all_are_past(
         32, operands_as(to("tf32", "fp32"))
@@ -89,12 +137,25 @@ PRODUCTS: list[Violation] = [
 SUMS: list[Violation] = [
     ordered("tiles_of_64", "adds tiles of 64 elements from left to right", in_tiles(64), "LANG-10-06"),
     ordered("lanes_past_512", "adds more than 512 elements in 512 lanes", past(512, strided(512)), "LANG-10-06"),
+    ordered(
+        "filled_past_64", "fills sums of more than 64 elements up with zeros", past(64, filled_to_128), "LANG-10-01"
+    ),
     ordered("lanes_deterministic", "adds in 256 lanes, and declares pairs", strided(256), "LANG-10-05"),
 ]
 
 OTHERS: list[Violation] = [
     changed("LANG-02-04", "later_tile", "takes the last of equal elements in two tiles",
             (ArgMax, "compute", staticmethod(later_tile)), only=["argmax"]),
+    changed("LANG-02-04", "max_filled_with_0", "fills long rows up with zeros for a maximum",
+            (Max, "compute", staticmethod(filled_past_64(0.0))), only=["max"]),
+    changed("LANG-02-04", "max_filled_with_finite", "fills long rows up with the least number for a maximum",
+            (Max, "compute", staticmethod(filled_past_64(-3e38))), only=["max"]),
+    changed("LANG-02-04", "min_filled_with_finite", "fills long rows up with the largest number for a minimum",
+            (Min, "compute", staticmethod(filled_past_64(3e38))), only=["min"]),
+    changed("LANG-15-07", "softmax_in_halves", "adds more than 1,024 exponentials of a softmax in halves",
+            (numerics, "add_up", in_two_halves), only=["softmax"]),
+    changed("LANG-02-04", "late_nan", "passes over a NaN behind 64 elements",
+            (Max, "compute", staticmethod(without_late_nan)), only=["max"]),
     changed("LANG-02-04", "key_blocks", "divides the attention of more than 64 keys at its end",
             (FlashAttention, "decompose", in_key_blocks), only=["flash_attention"]),
 ]  # fmt: skip

@@ -79,6 +79,8 @@ PIPELINES = [
     ordering("cycles", "takes stages in a cycle", lambda self: None),
     ordering("circles_of_two", "sees no cycle of more than two stages", _only_of_two),
     ordering("knots", "sees only stages before themselves", _only_to_itself, "LANG-11-07"),
+    overlooks("stages_of_one_name", "LANG-06.2-04", "that two stages have one name", "a stage is named twice"),
+    overlooks("unknown_stages", "LANG-06.2-04", "that an edge names no stage", "which is no stage"),
     overlooks("no_depth", "LANG-06.2-05", "that a pipeline has no depth", "depth is (0|-)"),
     overlooks("one_buffer_of_two", "LANG-06.2-05", "that two buffers need a depth of two", "double_buffer with"),
     turns_down("exactly_two", "LANG-06.1-03", "two buffers and a depth of three", r"double_buffer = true, depth = 3"),
