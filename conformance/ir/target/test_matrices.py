@@ -162,28 +162,30 @@ def test_mfma_multiplies_what_the_lanes_hold(impl, check, instruction):
     multiplies(impl, check, target, shape, dtype, tables, f"rocdl.mfma.{instruction}")
 
 
-@clause("LANG-08.2-05")
+@clause("LANG-08.2-05", "LANG-11-10")
 @pytest.mark.parametrize(
-    ("dtype", "shape", "legal"),
+    ("target", "dtype", "shape", "legal"),
     [
-        ("bf16", (16, 8, 16), True),
-        ("bf16", (16, 8, 32), False),
-        ("bf16", (16, 16, 16), False),
-        ("bf16", (8, 16, 16), False),
-        ("fp32", (16, 8, 16), False),
-        ("int32", (16, 8, 16), False),
+        ("sm_90", "bf16", (16, 8, 16), True),
+        ("sm_90", "bf16", (16, 8, 32), False),
+        ("sm_90", "bf16", (16, 16, 16), False),
+        ("sm_90", "bf16", (8, 16, 16), False),
+        ("sm_90", "fp32", (16, 8, 16), False),
+        ("sm_90", "int32", (16, 8, 16), False),
+        ("sm_90", "fp8_e4m3", (16, 8, 32), True),
+        ("sm_80", "fp8_e4m3", (16, 8, 32), False),
     ],
-    ids=["bf16", "k32", "n16", "m8", "fp32", "int32"],
+    ids=["bf16", "k32", "n16", "m8", "fp32", "int32", "fp8", "fp8-of-another-target"],
 )
-def test_mma_sync_has_the_shapes_of_the_instruction_set(impl, check, dtype, shape, legal):
-    """Others are refused; mma.sync of 16x16x16 is none of PTX (AMB-LANG-62)."""
+def test_mma_sync_has_the_shapes_of_the_instruction_set(impl, check, target, dtype, shape, legal):
+    """Others are refused; mma.sync of 16x16x16 is none of PTX (AMB-LANG-62), and fp8 is none of sm_80."""
     m, n, k = shape
-    kernel = LaneVectors("sm_90", 32, buffers="x", smem_bytes=0)
+    kernel = LaneVectors(target, 32, buffers="x", smem_bytes=0)
     types = [f"vector<{m * k // 32}x{dtype}>", f"vector<{k * n // 32}x{dtype}>", f"vector<{m * n // 32}xfp32>"]
     kernel.op(
         "nvvm.mma.sync", *(kernel.op("llvm.mlir.zero", gives=type_) for type_ in types), gives=types[2], m=m, n=n, k=k
     )
-    judged(impl, check, kernel, legal)
+    judged(impl, check, kernel, legal, target)
 
 
 @clause("LANG-08.2-05")

@@ -339,3 +339,18 @@ def test_loops_and_branches_are_verified(impl, check, case):
     """Bounds are int32, conditions bool, regions yield the values that are carried, and no memory."""
     check.accepts(verified(impl, regional(case, True).module, "tile"))
     check.rejects(verified(impl, regional(case, False).module, "tile"), category="types")
+
+
+@clause("LANG-01-06")
+@pytest.mark.parametrize("construct", ["loop", "branch"])
+def test_a_region_of_a_kernel_yields_and_does_not_return(impl, check, construct):
+    """A thread that left by a return in a region would leave the others alone (AMB-LANG-207)."""
+    kernel = KernelText({"x": buffer("int32", 4)})
+    zero, one = kernel.constant(0), kernel.constant(1)
+    if construct == "loop":
+        kernel.loop(zero, one, one, lambda index: ())
+    else:
+        kernel.branch(kernel.constant(True, "bool"), tuple)
+    check.accepts(verified(impl, kernel.module, "tile"))
+    leaving = kernel.module.replace("tessera.graph.yield", "tessera.graph.return", 1)
+    check.rejects(verified(impl, leaving, "tile"), category=("tile", "types"))

@@ -57,6 +57,7 @@ STREAMS = [
     turns_down("no_streams", "LANG-08.1-10", "entries with a stream", "stream = "),
     overlooks("numbered_streams", "LANG-08.1-10", "that a stream is no name", "stream is not"),
     overlooks("other_target", "LANG-08-01", "that a kernel is made for another target", "is made for"),
+    overlooks("unit_of_another_target", "LANG-11-10", "that a target has no mma.sync of a dtype", "has no mma.sync of"),
     overlooks("other_level", "LANG-08-01", "operations of other levels", "operation"),
 ]
 

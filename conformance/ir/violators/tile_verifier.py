@@ -58,6 +58,7 @@ OPERATIONS = [
     overlooks("loops", "LANG-01-06", "that the bounds of a loop are no int32", "the range's"),
     overlooks("conditions", "LANG-01-06", "that a condition is no bool", "the condition is"),
     overlooks("carried_memory", "LANG-01-06", "that a loop carries memory", "hands on"),
+    overlooks("leaves_a_region", "LANG-01-06", "that a region returns", "a region does not come back"),
     overlooks("foreign", "LANG-08.2-03", "that a kernel holds operations of the host", "a kernel cannot hold"),
 ]
 
