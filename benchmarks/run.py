@@ -6,7 +6,8 @@ process, is what to compare. A figure whose peer is not installed is not measure
 `pip install '.[kernels,peers]'` brings all of them.
 
 `--against REV` measures another revision too, by the same benchmarks. `--write` keeps the rows in
-`reports/benchmarks.txt`, under the machine, date and versions, and draws those of `growth`.
+`reports/benchmarks.txt`, under the machine, date and versions, beside those of other kinds of machines, and draws
+those of `growth`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import platform
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
@@ -99,16 +100,19 @@ def checkout(revision: str) -> Iterator[Path]:
 
 
 def keep(name: str, rows: str) -> None:
-    """Put the rows of a benchmark into the report, in the order of the benchmarks."""
-    sections = dict(_sections(REPORT.read_text(encoding="utf-8"))) if REPORT.exists() else {}
-    sections[name] = f"[{name}] {_circumstances()}\n{rows}"
-    ordered = [sections[section] for section in BENCHMARKS if section in sections]
+    """Put the rows of a benchmark into the report, in the order of the benchmarks; of each kind of machine the last."""
+    parts = REPORT.read_text(encoding="utf-8").split("\n[") if REPORT.exists() else []
+    sections = {_key(section): section for section in ("[" + part.strip("[\n") + "\n" for part in parts)}
+    section = f"[{name}] {_circumstances()}\n{rows}"
+    sections[_key(section)] = section
+    ordered = [sections[key] for name in BENCHMARKS for key in sorted(sections) if key[0] == name]
     REPORT.write_text("\n".join(ordered), encoding="utf-8")
 
 
-def _sections(text: str) -> Mapping[str, str]:
-    parts = text.split("\n[")
-    return {part.lstrip("[").partition("]")[0]: "[" + part.strip("[\n") + "\n" for part in parts if part.strip()}
+def _key(section: str) -> tuple[str, str]:
+    """The name of a section and the kind of machine."""
+    name, _, circumstances = section.lstrip("[").partition("] ")
+    return name, circumstances.partition(", ")[0]
 
 
 def _circumstances() -> str:
