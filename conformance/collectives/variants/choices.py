@@ -175,7 +175,7 @@ def choosing(freedom: str, name: str, description: str, choose: Choice, *more: t
 def environment_first(
     name: str, size: int, machine: Any, groups: Any, hint: Any, overrides: Overrides, tuned: Any
 ) -> Selection:
-    """What the environment chooses, or else the usual choice."""
+    """Return the choice of the environment, or else the usual one."""
     found = CHOOSE(name, size, machine, groups, None, overrides, tuned)
     return found if found.source == "environment" else CHOOSE(name, size, machine, groups, hint, overrides, tuned)
 

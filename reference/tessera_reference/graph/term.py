@@ -179,7 +179,7 @@ def require_one_dtype(
     requirement: str = "a.dtype == b.dtype, since nothing is cast implicitly",
     clause: str = "LANG-03.1-05",
 ) -> None:
-    """Nothing is cast implicitly. Raises `Refusal`."""
+    """Raise `Refusal` for operands of two dtypes, since nothing is cast implicitly."""
     if a.dtype != b.dtype:
         message = f"operands have dtypes {a.dtype} and {b.dtype}"
         raise Refusal("types", message, requirement, clause, "cast one operand with op.cast")
