@@ -56,9 +56,9 @@ class WspMethods(SessionState):
             "target": loaded.target,
             "phase": loaded.phase,
             "kernels": [kernel.name for kernel in loaded.kernels],
-            "channels": [channel.name for channel in loaded.channels],
-            "processes": [process.name for process in loaded.processes],
-            "slots": list(loaded.slots),
+            "channels": [channel.name for channel in loaded.csp.channels],
+            "processes": [process.name for process in loaded.csp.processes],
+            "slots": [slot.name for slot in loaded.slots],
             "symbols": [symbol.name for symbol in loaded.symbols],
             "tensors": [tensor.name for tensor in loaded.tensors],
         }

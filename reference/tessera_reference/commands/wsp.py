@@ -177,7 +177,7 @@ def _described(package: Package) -> Iterator[str]:
     yield f"package {package.name} for {package.target}, phase {package.phase}"
     window = schedule.task_window
     yield f"dispatch {schedule.policy.id}, window of {window.size} {window.unit}, mode {window.mode}"
-    yield "resources " + ", ".join(f"{name} {size}" for name, size in schedule.resources.items())
+    yield "resources " + ", ".join(f"{name} {size}" for name, size in vars(schedule.resources).items())
     for directive in schedule.directives:
         yield f"directive {directive.name} = {directive.value}: {directive.state}"
     for kernel in package.kernels:
@@ -185,16 +185,16 @@ def _described(package: Package) -> Iterator[str]:
         cycles = f"{kernel.cycles.fixed} + {kernel.cycles.per_element} * elements cycles"
         work = f"{len(kernel.payload.instructions)} instructions, {cycles}"
         yield f"kernel {kernel.name}({parameters}) on {kernel.executor}: {work}"
-    for channel in package.channels:
+    for channel in package.csp.channels:
         yield f"channel {channel.name}: capacity {channel.capacity}, latency {channel.latency}"
-    for process in package.processes:
+    for process in package.csp.processes:
         yield f"process {process.name}: {len(process.body)} statements"
     for symbol in package.symbols:
         yield f"symbol {symbol.name}: {symbol.width} bits, {symbol.default} by default"
     for tensor in package.tensors:
         yield f"tensor {tensor.name}: {tensor.count} of {tensor.dtype}"
     if package.slots:
-        yield f"slots {', '.join(package.slots)}"
+        yield f"slots {', '.join(slot.name for slot in package.slots)}"
 
 
 def _pairs(texts: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -22,15 +22,10 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 import numpy as np
 
 from .errors import ProgramRefused, UnsupportedDirective
-from .forms import Reader, form, member, members, objects
+from .forms import Reader, form
 from .kernels import DTYPES
-from .package import Package, TaskWindow, package_bytes, read, stream_graph, uses
+from .package import Package, Schedule, Slot, TaskWindow, package_bytes, stream_graph, uses
 from .targets import Target, target
-
-DEFAULT_POLICY = {"id": "round_robin", "parameters": {"workers": 1}}
-DEFAULT_WINDOW = {"size": 64}
-NOTHING: Mapping[str, Any] = {"kernels": [], "schedule": {}, "csp": {}, "slots": [], "symbols": [], "tensors": []}
-"""The parts of a program that may be left out."""
 
 
 def compile_program(program: Any, target: Target) -> tuple[Package, list[str]]:
@@ -38,24 +33,12 @@ def compile_program(program: Any, target: Target) -> tuple[Package, list[str]]:
 
     Raises `ProgramRefused`, and `UnsupportedDirective` for what the target does not support.
     """
-    stated = {**NOTHING, **members(program, "", ("name",), tuple(NOTHING))}
-    csp = {"channels": [], "processes": [], **members(stated["csp"], "/csp", (), ("channels", "processes"))}
-    channels = [
-        _channel(channel, f"/csp/channels/{place}")
-        for place, channel in enumerate(objects(csp["channels"], "/csp/channels"))
-    ]
-    whole = stated | {
-        "target": target.name,
-        "phase": target.phase,
-        "csp": csp | {"channels": channels},
-        "schedule": _schedule(stated["schedule"], target),
-    }
-    package = read(whole, Reader(numbered=False))
-    used = list(uses(package, list(stated["schedule"].get("resources", {}))))
-    if any(channel.get("payload", "token") != "token" for channel in csp["channels"]):
-        used.append(("csp", "payload_channels", "/csp/channels"))
+    reader = Reader(numbered=False)
+    stated = reader.record(Package, program, "")
+    slots = tuple(map(Slot, reader.ids["slot"]))
+    package = replace(stated, slots=slots, target=target.name, phase=target.phase, schedule=_schedule(stated, target))
     ignored: dict[str, None] = {}
-    for table, feature, _ in used:
+    for table, feature, _ in uses(package, program.get("schedule", {}).get("resources", {})):
         state = target.state_of(table, feature)
         if state == "unsupported":
             raise UnsupportedDirective(target.name, feature)
@@ -66,21 +49,10 @@ def compile_program(program: Any, target: Target) -> tuple[Package, list[str]]:
     return package, list(ignored)
 
 
-def _channel(value: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """A channel; what travels in it is a `token` where nothing is said, else a `tensor` (AMB-WSP-35)."""
-    member(value.get("payload", "token"), f"{path}/payload", ("token", "tensor"))
-    return {field: stated for field, stated in value.items() if field != "payload"}
-
-
-def _schedule(value: Any, target: Target) -> dict[str, Any]:
-    """A schedule with its defaults, and what the target does with its directives."""
-    defaults = {"policy": DEFAULT_POLICY, "task_window": DEFAULT_WINDOW, "resources": {}, "directives": []}
-    stated = {**defaults, **members(value, "/schedule", (), tuple(defaults))}
-    directives = []
-    for place, directive in enumerate(objects(stated["directives"], "/schedule/directives")):
-        members(directive, f"/schedule/directives/{place}", ("name", "value"))
-        directives.append({**directive, "state": target.state(str(directive["name"]))})
-    return stated | {"directives": directives, "capabilities": target.directives}
+def _schedule(stated: Package, target: Target) -> Schedule:
+    """The schedule of a program, and what the target does with its directives."""
+    directives = [replace(directive, state=target.state(directive.name)) for directive in stated.schedule.directives]
+    return replace(stated.schedule, directives=tuple(directives), capabilities=target.directives)
 
 
 # Building a program in Python, as a `with` of nested bodies; Python has no part in its execution (WSP-01.1-02).

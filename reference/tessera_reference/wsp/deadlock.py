@@ -122,7 +122,7 @@ def _wait_graph(package: Package, waiting: Result) -> dict[str, list[str]]:
         full = channel["senders"]
         graph[f"channel {name}"] = [
             f"process {process.name}"
-            for process in package.processes
+            for process in package.csp.processes
             if not processes[process.name]["done"] and place in (process.consumes if full else process.produces)
             if full or name not in processes[process.name]["closed"]
         ] + [_who(task) for task in tasks if name in task["signals"] and not full]

@@ -1,13 +1,15 @@
 """Forms in JSON and the classes that they become: a class is the schema of its form (section 7.2).
 
 The annotation of a member says how it is read: a class, a tuple, the words of a `Literal`, or an `Annotated` type with
-its reader. What has the default None or () may be left out; other defaults stand for what a program leaves out, and a
-package states them.
+its reader, or with PROGRAM or PACKAGE where only one of the two forms has it. What has the default None or () may be
+left out; other defaults stand for what a program leaves out, and a package states them. A class with a `noun` is that
+of the entries of a table.
 """
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache, partial
@@ -15,12 +17,12 @@ from types import NoneType
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from ..numerics.formats import shown
-from .errors import ProgramRefused
+from .errors import STATES, ProgramRefused
 
 MOST = (1 << 32) - 1
 U64 = (1 << 64) - 1
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}")
-KINDS = ("kernel", "channel", "process", "slot", "symbol", "tensor")
+PROGRAM, PACKAGE = "program", "package"
 Entry = TypeVar("Entry")
 
 # Values. Every function raises `ProgramRefused` at the path of what does not fit.
@@ -86,7 +88,7 @@ class Reader:
 
     def __init__(self, numbered: bool) -> None:
         self.numbered = numbered
-        self.ids: dict[str, dict[str, int]] = {kind: {} for kind in KINDS}
+        self.ids: dict[str, dict[str, int]] = defaultdict(dict)
         self.depth = 0
         self.of_policy = False
 
@@ -95,10 +97,12 @@ class Reader:
         if not isinstance(value, dict):
             raise ProgramRefused(path, "is no object")
         stated = {}
-        for field, (read, default) in _members(kind).items():
+        for field, (read, is_empty, has_default, only) in _members(kind).items():
+            if only == (PROGRAM if self.numbered else PACKAGE):
+                continue
             if field in value:
                 stated[field] = read(self, value[field], f"{path}/{field}")
-            elif default is MISSING or (self.numbered and default not in (None, ())):
+            elif not (is_empty if self.numbered else has_default):
                 raise ProgramRefused(f"{path}/{field}", "is missing")
         members(value, path, (), tuple(stated))
         entry = kind(**stated)
@@ -106,18 +110,18 @@ class Reader:
             entry.check(path)
         return entry
 
-    def table(self, noun: str, kind: Callable[..., Entry], value: Any, path: str) -> tuple[Entry, ...]:
+    def table(self, kind: Any, value: Any, path: str) -> tuple[Any, ...]:
         """The entries of a table, whose names differ; in a package an id is a place, counted from 0."""
-        entries = []
+        entries, ids = [], self.ids[kind.noun]
         for place, stated in enumerate(objects(value, path)):
             at = f"{path}/{place}"
             if self.numbered:
                 whole(stated.get("id"), f"{at}/id", place, place)
                 stated = {field: member for field, member in stated.items() if field != "id"}
             entries.append(self.record(kind, stated, at))
-            if stated["name"] in self.ids[noun]:
-                raise ProgramRefused(f"{at}/name", f"there are two {noun}s {stated['name']}")
-            self.ids[noun][stated["name"]] = place
+            if stated["name"] in ids:
+                raise ProgramRefused(f"{at}/name", f"there are two {kind.noun}s {stated['name']}")
+            ids[stated["name"]] = place
         return tuple(entries)
 
     def resolve(self, noun: str, value: Any, path: str) -> int:
@@ -138,22 +142,31 @@ Read: TypeAlias = Callable[[Reader, Any, str], Any]
 
 
 @cache
-def _members(kind: Any) -> Mapping[str, tuple[Read, Any]]:
-    """The reader and the default of each member of a class."""
+def _members(kind: Any) -> Mapping[str, tuple[Read, bool, bool, str]]:
+    """By name the reader of a member, whether it has an empty default or any, and the only form that has it, if any."""
     hints = get_type_hints(kind, include_extras=True)
-    return {field.name: (_reader(hints[field.name]), field.default) for field in fields(kind)}
+    described = {}
+    for field in fields(kind):
+        hint, has_default = hints[field.name], (field.default, field.default_factory) != (MISSING, MISSING)
+        only = next((form for form in (PROGRAM, PACKAGE) if form in getattr(hint, "__metadata__", ())), "")
+        described[field.name] = _reader(hint), field.default in (None, ()), has_default, only
+    return described
 
 
 def _reader(hint: Any) -> Read:
-    if get_origin(hint) is Annotated:
-        read: Read = hint.__metadata__[0]
-        return read
-    if get_origin(hint) is Literal:
-        return plain(member, allowed=get_args(hint))
-    if get_origin(hint) is tuple:
-        return partial(_listed, _reader(get_args(hint)[0]))
-    if NoneType in get_args(hint):
-        return _reader(get_args(hint)[0])
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return next(filter(callable, parts[1:]), None) or _reader(parts[0])
+    if origin is Literal:
+        return plain(member, allowed=parts)
+    if origin is Mapping:
+        return partial(_mapped, _reader(parts[0]), _reader(parts[1]))
+    if origin is tuple and hasattr(parts[0], "noun"):
+        return lambda reader, value, path: reader.table(parts[0], value, path)
+    if origin is tuple:
+        return partial(_listed, _reader(parts[0]))
+    if NoneType in parts:
+        return _reader(parts[0])
     return lambda reader, value, path: reader.record(hint, value, path)
 
 
@@ -161,6 +174,12 @@ def _listed(read: Read, reader: Reader, value: Any, path: str) -> tuple[Any, ...
     if not isinstance(value, list):
         raise ProgramRefused(path, "is no list")
     return tuple(read(reader, item, f"{path}/{place}") for place, item in enumerate(value))
+
+
+def _mapped(read_name: Read, read: Read, reader: Reader, value: Any, path: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise ProgramRefused(path, "is no object")
+    return {read_name(reader, entry, path): read(reader, item, f"{path}/{entry}") for entry, item in value.items()}
 
 
 def plain(read: Callable[..., Any], **bounds: Any) -> Read:
@@ -174,6 +193,7 @@ def _reference(noun: str) -> Read:
 
 Name: TypeAlias = Annotated[str, plain(name)]
 Text: TypeAlias = Annotated[str, plain(text)]
+State: TypeAlias = Annotated[str, plain(member, allowed=STATES)]
 Amount: TypeAlias = Annotated[int, plain(whole, least=0, most=MOST)]
 Size: TypeAlias = Annotated[int, plain(whole, least=1, most=MOST)]
 Word: TypeAlias = Annotated[int, plain(whole, least=0, most=U64)]
@@ -187,18 +207,20 @@ TensorId: TypeAlias = Annotated[int, _reference("tensor")]
 
 
 def form(value: Any) -> Any:
-    """The form of a member: of a class without the members that have the default None or ()."""
+    """The form in a package: of a class without what has the default None or (), of an entry of a table with its id."""
     if isinstance(value, tuple):
-        return [form(item) for item in value]
+        return [
+            {"id": place, **form(item)} if hasattr(item, "noun") else form(item) for place, item in enumerate(value)
+        ]
     if isinstance(value, Mapping):
         return {field: form(item) for field, item in value.items()}
     if isinstance(value, bytes):
         return value.hex()
-    if not is_dataclass(value):
+    if not is_dataclass(value) or isinstance(value, type):
         return value
     stated = {"op": value.op} if hasattr(value, "op") else {}
-    for field in fields(value):
-        item = getattr(value, field.name)
-        if item not in (None, ()) or field.default is MISSING:
-            stated[field.name] = form(item)
+    for field, (_, is_empty, _, only) in _members(type(value)).items():
+        item = getattr(value, field)
+        if only != PROGRAM and not (is_empty and item in (None, ())):
+            stated[field] = form(item)
     return stated

@@ -12,7 +12,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, reduce
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -104,6 +104,7 @@ class Cycles:
 class Kernel:
     """An entry of the kernel registry; its entry symbol is its name where a program names none."""
 
+    noun: ClassVar[str] = "kernel"
     name: Name
     payload: Payload
     cycles: Cycles

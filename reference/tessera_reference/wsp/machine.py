@@ -378,7 +378,7 @@ class Machine:
         ]
         self.stall_count: Counter[str] = Counter()
         self.stall_cycles: Counter[str] = Counter()
-        sizes = {resource: settings[resource] for resource in package.schedule.resources}
+        sizes = {resource: settings[resource] for resource in vars(package.schedule.resources)}
         self.resources = Resources({"task_ring": settings["task_window"], **sizes})
         self.tensor_map = TensorMap(len(package.tensors))
         self.tasks: dict[int, TaskState] = {}
@@ -387,7 +387,7 @@ class Machine:
         self.kernel_cycles = [0] * len(package.kernels)
         self.processes = [
             ProcessState(index, process.name, process.produces, settings[no_scopes_of(process.name)] > 0)
-            for index, process in enumerate(package.processes)
+            for index, process in enumerate(package.csp.processes)
         ]
         self.channels = [
             ChannelState(
@@ -399,7 +399,7 @@ class Machine:
                 self._deliver,
                 self._release,
             )
-            for index, channel in enumerate(package.channels)
+            for index, channel in enumerate(package.csp.channels)
         ]
         policy = package.schedule.policy
         count = policy.parameters["workers"]
@@ -533,7 +533,7 @@ class Machine:
         while task.sent < len(signals):
             channel = self.channels[signals[task.sent]]
             if not channel.send((TASK, task.number), task.number):
-                self.wait(task, "CHANNEL_FULL_WAIT", self.package.channels[channel.index].name)
+                self.wait(task, "CHANNEL_FULL_WAIT", self.package.csp.channels[channel.index].name)
                 return
             task.sent += 1
         self._complete(task)

@@ -83,19 +83,19 @@ class Tables:
             for op, destination, operands in kernel.code:
                 sources = row(*(row(f"OF_{kind.upper()}", f"UINT64_C({value})") for kind, value in operands))
                 instructions.append(row(f"KERNEL_{op.upper()}", destination, sources))
-        processes = [row(text(process.name), *self._process(process)) for process in package.processes]
+        processes = [row(text(process.name), *self._process(process)) for process in package.csp.processes]
         policy = package.schedule.policy
         worker = self._value(policies.worker(policy.id, policy.parameters))
         tables: Sequence[tuple[str, str, Sequence[object]]] = (
             ("KernelInfo", "kernels", kernels),
             ("Instruction", "instructions", instructions),
-            ("ChannelInfo", "channels", [row(text(c.name), c.capacity, c.latency) for c in package.channels]),
+            ("ChannelInfo", "channels", [row(text(c.name), c.capacity, c.latency) for c in package.csp.channels]),
             ("ProcessInfo", "processes", processes),
             ("Step", "steps", [row(*step) for step in self.steps]),
             ("Site", "sites", self.sites),
             ("Expression", "expressions", self.expressions),
             ("uint32_t", "numbers", self.numbers),
-            ("char *const", "slots", [text(slot) for slot in package.slots]),
+            ("char *const", "slots", [text(slot.name) for slot in package.slots]),
             ("SymbolInfo", "symbols", [row(text(s.name), s.width, f"UINT64_C({s.default})") for s in package.symbols]),
             ("TensorInfo", "tensors", [self._tensor(place) for place in range(len(package.tensors))]),
         )
@@ -105,8 +105,9 @@ class Tables:
                 yield f"static const {kind} {self.prefix}{name}[] = {{"
                 yield from (f"    {value}," for value in values)
                 yield "};"
-        sizes = package.schedule.task_window.size, *package.schedule.resources.values()
-        counts = package.kernels, package.channels, package.processes, package.slots, package.symbols, package.tensors
+        sizes = package.schedule.task_window.size, *vars(package.schedule.resources).values()
+        csp = package.csp
+        counts = package.kernels, csp.channels, csp.processes, package.slots, package.symbols, package.tensors
         members = [text(package.name), *map(len, counts), policy.parameters["workers"]]
         members += [worker, self.most_scalars]
         members += [f"{self.prefix}{name}" if values else "NULL" for _, name, values in tables]

@@ -129,7 +129,7 @@ def _ending(
     package: Package, result: Mapping[str, Any], events: Sequence[Sequence[Any]], kernels: Sequence[str]
 ) -> dict[str, Any]:
     """The outcome of a run that has ended, and the record of its events."""
-    processes = [process.name for process in package.processes]
+    processes = [process.name for process in package.csp.processes]
     ending: dict[str, Any] = {
         "outcome": result["outcome"],
         "total_cycles": result["statistics"]["total_cycles"],
@@ -139,7 +139,7 @@ def _ending(
     }
     for kind, who, what, value in events:
         if kind == "arrival":
-            arrival = {"channel": package.channels[what].name, "token": value}
+            arrival = {"channel": package.csp.channels[what].name, "token": value}
             ending["arrivals"][processes[who]].append(arrival)
         elif kind == "kernel":
             ending["kernels"][processes[who]].append({"kernel": kernels[what], "cycles": value})

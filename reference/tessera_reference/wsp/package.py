@@ -6,15 +6,15 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
-from typing import Annotated, Any, Literal, NoReturn
+from typing import Annotated, Any, ClassVar, Literal, NoReturn
 
 from ..ir.diagnostics import read_json
 from . import policies, statements
-from .errors import STATES, ArgumentRefused, PackageRefused, ProgramRefused, UnsupportedDirective, first_cycle
-from .forms import MOST, Amount, Name, Reader, Size, Text, Word, form, member, members, name, plain, text, whole
+from .errors import ArgumentRefused, PackageRefused, ProgramRefused, UnsupportedDirective, first_cycle
+from .forms import MOST, PACKAGE, PROGRAM, Amount, Name, Reader, Size, State, Text, Word, form, member, plain, whole
 from .kernels import DTYPES, Kernel, check_call
 from .statements import Body, Expression, Statement, TensorArgument, read_expression
 from .targets import NAMES, Target, target
@@ -40,38 +40,16 @@ ABI = "v10.0"
 FORMAT = 1
 MOST_ELEMENTS = 1 << 24
 HEX = re.compile(r"(?:[0-9a-f]{2})*")
-RESOURCES: Mapping[str, int] = {
-    "tensormap_pool": 256,
-    "deplist_pool": 1024,
-    "heap_arena": 1 << 20,
-    "ready_queue": 64,
-}
-"""The bounded resources beside the task ring, and their sizes where a program names none (AMB-WSP-51)."""
 
 
-def _read_parameters(reader: Reader, value: Any, path: str) -> Mapping[str, int | Expression]:
+def _read_parameter(reader: Reader, value: Any, path: str) -> int | Expression:
+    """A number, or an expression that may read the inputs of a policy."""
     if not isinstance(value, dict):
-        raise ProgramRefused(path, "is no object")
+        return whole(value, path, 0, MOST)
     reader.of_policy = True
-    parameters = {
-        name(parameter, path): read_expression(reader, stated, f"{path}/{parameter}")
-        if isinstance(stated, dict)
-        else whole(stated, f"{path}/{parameter}", 0, MOST)
-        for parameter, stated in value.items()
-    }
+    expression = read_expression(reader, value, path)
     reader.of_policy = False
-    return parameters
-
-
-def _read_resources(reader: Reader, value: Any, path: str) -> Mapping[str, int]:
-    stated = members(value, path, tuple(RESOURCES) if reader.numbered else (), tuple(RESOURCES))
-    return {**RESOURCES, **{resource: whole(size, f"{path}/{resource}", 1, MOST) for resource, size in stated.items()}}
-
-
-def _read_capabilities(reader: Reader, value: Any, path: str) -> Mapping[str, str]:
-    if not isinstance(value, dict):
-        raise ProgramRefused(path, "is no object")
-    return {text(entry, path): member(state, f"{path}/{entry}", STATES) for entry, state in value.items()}
+    return expression
 
 
 def _read_bytes(reader: Reader, value: Any, path: str) -> bytes:
@@ -85,7 +63,7 @@ class Policy:
     """A dispatch policy with its parameters; an expression of a user's policy is a parameter too."""
 
     id: Name
-    parameters: Annotated[Mapping[str, int | Expression], _read_parameters]
+    parameters: Mapping[Name, Annotated[int | Expression, _read_parameter]]
 
     def check(self, path: str) -> None:
         """Raise `ProgramRefused` for a policy that there is not, and for other parameters than it has."""
@@ -107,36 +85,50 @@ class Directive:
 
     name: Name
     value: Text
-    state: Annotated[str, plain(member, allowed=STATES)]
+    state: Annotated[State, PACKAGE] = "unsupported"
+
+
+@dataclass(frozen=True)
+class Resources:
+    """The bounded resources beside the task ring, and their sizes where a program names none (AMB-WSP-51)."""
+
+    tensormap_pool: Size = 256
+    deplist_pool: Size = 1024
+    heap_arena: Size = 1 << 20
+    ready_queue: Size = 64
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """The placement of tasks, and the bounds."""
+    """The placement of tasks, and the bounds; `capabilities` are those of the target."""
 
-    policy: Policy
-    task_window: TaskWindow
-    resources: Annotated[Mapping[str, int], _read_resources]
-    directives: tuple[Directive, ...]
-    capabilities: Annotated[Mapping[str, str], _read_capabilities]
+    policy: Policy = Policy("round_robin", {"workers": 1})
+    task_window: TaskWindow = TaskWindow(64)
+    resources: Resources = Resources()
+    directives: tuple[Directive, ...] = field(default_factory=tuple)
+    capabilities: Annotated[Mapping[Text, State], PACKAGE] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Channel:
     """A named edge: at most `capacity` tokens between send and take, each visible `latency` cycles after its send.
 
-    The defaults are those of the document (WSP-02.2-06, WSP-02.2-08).
+    The defaults are those of the document (WSP-02.2-06, WSP-02.2-08). What travels in it is a `token` where a program
+    says nothing, else a `tensor` (AMB-WSP-35).
     """
 
+    noun: ClassVar[str] = "channel"
     name: Name
     capacity: Amount = 1
     latency: Amount = 0
+    payload: Annotated[Literal["token", "tensor"], PROGRAM] = "token"
 
 
 @dataclass(frozen=True)
 class Process:
     """A sequential actor."""
 
+    noun: ClassVar[str] = "process"
     name: Name
     body: Body
 
@@ -167,6 +159,7 @@ class Process:
 class Slot:
     """A value of 64 bits that changes within a run."""
 
+    noun: ClassVar[str] = "slot"
     name: Name
     width: Annotated[int, plain(whole, least=64, most=64)] = 64
 
@@ -175,6 +168,7 @@ class Slot:
 class Symbol:
     """A number that changes between runs; `width` in bits."""
 
+    noun: ClassVar[str] = "symbol"
     name: Name
     width: Annotated[int, plain(whole, least=1, most=64)] = 64
     default: Word = 0
@@ -189,6 +183,7 @@ class Symbol:
 class Tensor:
     """Elements of one dtype in memory; `initial` are its bytes, little-endian, zeros where left out."""
 
+    noun: ClassVar[str] = "tensor"
     name: Name
     dtype: Annotated[str, plain(member, allowed=tuple(DTYPES))]
     count: Annotated[int, plain(whole, least=1, most=MOST_ELEMENTS)]
@@ -231,27 +226,58 @@ class CallSite:
 
 
 @dataclass(frozen=True)
+class Csp:
+    """The channels and the processes."""
+
+    channels: tuple[Channel, ...] = field(default_factory=tuple)
+    processes: tuple[Process, ...] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True)
 class Package:
     """All of a program; the id of a kernel, channel, process, slot, symbol or tensor is its place.
 
-    A package for aie has the graph of its streams beside it.
+    The order of the members is that in which they are read. A package for aie has the graph of its streams beside it.
     """
 
-    name: str
-    target: str
-    phase: int
-    kernels: tuple[Kernel, ...]
-    schedule: Schedule
-    channels: tuple[Channel, ...]
-    processes: tuple[Process, ...]
-    slots: tuple[str, ...]
-    symbols: tuple[Symbol, ...]
-    tensors: tuple[Tensor, ...]
-    stream_graph: Mapping[str, Any] | None = None
+    name: Name
+    kernels: tuple[Kernel, ...] = field(default_factory=tuple)
+    symbols: tuple[Symbol, ...] = field(default_factory=tuple)
+    tensors: tuple[Tensor, ...] = field(default_factory=tuple)
+    slots: tuple[Slot, ...] = field(default_factory=tuple)
+    csp: Csp = field(default_factory=Csp)
+    target: Annotated[Name, PACKAGE] = ""
+    phase: Annotated[int, plain(whole, least=1, most=2), PACKAGE] = 0
+    schedule: Schedule = field(default_factory=Schedule)
+    stream_graph: Annotated[Mapping[str, Any] | None, lambda reader, value, path: value, PACKAGE] = None
+
+    def check(self, path: str) -> None:
+        """Raise `ProgramRefused` for arguments of a call that are too many or few, or of another kind or type."""
+        checked: set[tuple[object, ...]] = set()
+        for at, call in self.walk():
+            if not isinstance(call, statements.RunKernel | statements.Task):
+                continue
+            tensors_of_call = (call.kernel, *(getattr(argument, "tensor", None) for argument in call.arguments))
+            if tensors_of_call not in checked:
+                checked.add(tensors_of_call)
+                self._check_call(call, f"{at}/arguments")
+
+    def _check_call(self, call: statements.RunKernel | statements.Task, path: str) -> None:
+        kernel = self.kernels[call.kernel]
+        if len(call.arguments) != len(kernel.parameters):
+            raise ProgramRefused(path, f"are {len(call.arguments)}, and {kernel.name} takes {len(kernel.parameters)}")
+        tensors = {}
+        for (parameter, kind), argument in zip(kernel.parameters.items(), call.arguments, strict=True):
+            if (kind == "tensor") != isinstance(argument, TensorArgument):
+                raise ProgramRefused(path, f"for {parameter} of {kernel.name} there has to be a {kind}")
+            if isinstance(argument, TensorArgument):
+                tensor = self.tensors[argument.tensor]
+                tensors[parameter] = tensor.dtype, tensor.count
+        check_call(kernel, tensors, path)
 
     def walk(self) -> Iterator[tuple[str, Statement]]:
         """Every statement of every process, with its path."""
-        for place, process in enumerate(self.processes):
+        for place, process in enumerate(self.csp.processes):
             yield from walk(process.body, f"/csp/processes/{place}/body")
 
     @cached_property
@@ -286,24 +312,7 @@ def package_bytes(package: Package) -> bytes:
 
 def document(package: Package) -> dict[str, Any]:
     """The published form of a package (`schemas/wsp_package.schema.json`) without its hash."""
-    streams = {} if package.stream_graph is None else {"stream_graph": package.stream_graph}
-    return streams | {
-        "wsp_runtime_abi": ABI,
-        "format": FORMAT,
-        "name": package.name,
-        "target": package.target,
-        "phase": package.phase,
-        "kernels": _numbered(package.kernels),
-        "schedule": form(package.schedule),
-        "csp": {"channels": _numbered(package.channels), "processes": _numbered(package.processes)},
-        "slots": _numbered([Slot(slot) for slot in package.slots]),
-        "symbols": _numbered(package.symbols),
-        "tensors": _numbered(package.tensors),
-    }
-
-
-def _numbered(entries: Sequence[Any]) -> list[dict[str, Any]]:
-    return [{"id": place, **form(entry)} for place, entry in enumerate(entries)]
+    return {"wsp_runtime_abi": ABI, "format": FORMAT, **form(package)}
 
 
 def walk(body: Body, path: str) -> Iterator[tuple[str, Statement]]:
@@ -329,9 +338,9 @@ def stream_graph(package: Package) -> dict[str, Any]:
     that lead back to where they come from (WSP-06.4-07).
     """
     edges: list[dict[str, Any]] = []
-    for place, channel in enumerate(package.channels):
-        producers = [process.name for process in package.processes if place in process.produces]
-        consumers = [process.name for process in package.processes if place in process.consumes]
+    for place, channel in enumerate(package.csp.channels):
+        producers = [process.name for process in package.csp.processes if place in process.produces]
+        consumers = [process.name for process in package.csp.processes if place in process.consumes]
         timing = {"capacity": channel.capacity, "latency": channel.latency}
         for producer, consumer in product(producers or (None,), consumers or (None,)):
             edges.append({"channel": channel.name, "from": producer, "to": consumer, **timing})
@@ -343,8 +352,8 @@ def stream_graph(package: Package) -> dict[str, Any]:
     if cycle:
         around = " -> ".join([*cycle, cycle[0]])
         raise UnsupportedDirective(package.target, f"a cyclic stream graph: {around}; it has to be acyclic")
-    level = dict.fromkeys([process.name for process in package.processes], 0)
-    for _ in package.processes:
+    level = dict.fromkeys([process.name for process in package.csp.processes], 0)
+    for _ in package.csp.processes:
         for producer, consumer in between:
             level[consumer] = max(level[consumer], level[producer] + 1)
     nodes = sorted(level.items(), key=lambda pair: pair[1])
@@ -364,16 +373,18 @@ def uses(package: Package, resources: Sequence[str] = ()) -> Iterator[tuple[str,
         yield "directives", f"resources.{resource}", f"/schedule/resources/{resource}"
     for place, directive in enumerate(schedule.directives):
         yield "directives", directive.name, f"/schedule/directives/{place}/name"
-    for place, channel in enumerate(package.channels):
+    for place, channel in enumerate(package.csp.channels):
         path = f"/csp/channels/{place}"
         yield "csp", "sync_only_channels", path
+        if channel.payload != "token":
+            yield "csp", "payload_channels", f"{path}/payload"
         if channel.capacity == 0:
             yield "csp", "rendezvous", f"{path}/capacity"
         if channel.latency:
             yield "csp", "latency", f"{path}/latency"
-        if sum(place in process.produces for process in package.processes) > 1:
+        if sum(place in process.produces for process in package.csp.processes) > 1:
             yield "csp", "several_producers", path
-        if sum(place in process.consumes for process in package.processes) > 1:
+        if sum(place in process.consumes for process in package.csp.processes) > 1:
             yield "csp", "several_consumers", path
     if package.symbols:
         yield "predicates", "symbols_between_runs", "/symbols/0"
@@ -411,9 +422,9 @@ def no_scopes_of(process: str) -> str:
 
 def settings(package: Package, knobs: Mapping[str, int]) -> dict[str, int]:
     """The settings of a run by name, those of its caller over those of the package. Raises `ArgumentRefused`."""
-    stated = {"task_window": package.schedule.task_window.size, **package.schedule.resources}
-    stated |= {capacity_of(channel.name): channel.capacity for channel in package.channels}
-    scopes = {no_scopes_of(process.name): 0 for process in package.processes}
+    stated = {"task_window": package.schedule.task_window.size, **vars(package.schedule.resources)}
+    stated |= {capacity_of(channel.name): channel.capacity for channel in package.csp.channels}
+    scopes = {no_scopes_of(process.name): 0 for process in package.csp.processes}
     for knob, value in knobs.items():
         least = 0 if knob.startswith("channel.") else 1
         if not least <= value <= MOST:
@@ -421,57 +432,6 @@ def settings(package: Package, knobs: Mapping[str, int]) -> dict[str, int]:
         if knob not in stated and knob not in scopes:
             raise ArgumentRefused(f"resource {knob}"[:120], f"expected {', '.join(stated)}")
     return {**stated, **scopes, **knobs}
-
-
-# Reading: a program is completed to the form of a package by `builder`; a package is one already.
-
-
-def read(stated: Mapping[str, Any], reader: Reader) -> Package:
-    """The package of a form whose parts are all there. Raises `ProgramRefused`."""
-    csp = members(stated["csp"], "/csp", ("channels", "processes"))
-    kernels = reader.table("kernel", Kernel, stated["kernels"], "/kernels")
-    channels = reader.table("channel", Channel, csp["channels"], "/csp/channels")
-    symbols = reader.table("symbol", Symbol, stated["symbols"], "/symbols")
-    tensors = reader.table("tensor", Tensor, stated["tensors"], "/tensors")
-    reader.table("slot", Slot, stated["slots"], "/slots")
-    processes = reader.table("process", Process, csp["processes"], "/csp/processes")
-    package = Package(
-        name(stated["name"], "/name"),
-        name(stated["target"], "/target"),
-        whole(stated["phase"], "/phase", 1, 2),
-        kernels,
-        reader.record(Schedule, stated["schedule"], "/schedule"),
-        channels,
-        processes,
-        tuple(reader.ids["slot"]),
-        symbols,
-        tensors,
-    )
-    _check_calls(package)
-    return package
-
-
-def _check_calls(package: Package) -> None:
-    """Raise `ProgramRefused` for arguments of a call that are too many or few, or of another kind, dtype or count."""
-    checked: set[tuple[object, ...]] = set()
-    for at, call in package.walk():
-        if not isinstance(call, statements.RunKernel | statements.Task):
-            continue
-        tensors_of_call = (call.kernel, *(getattr(argument, "tensor", None) for argument in call.arguments))
-        if tensors_of_call in checked:
-            continue
-        checked.add(tensors_of_call)
-        kernel, path = package.kernels[call.kernel], f"{at}/arguments"
-        if len(call.arguments) != len(kernel.parameters):
-            raise ProgramRefused(path, f"are {len(call.arguments)}, and {kernel.name} takes {len(kernel.parameters)}")
-        tensors = {}
-        for (parameter, kind), argument in zip(kernel.parameters.items(), call.arguments, strict=True):
-            if (kind == "tensor") != isinstance(argument, TensorArgument):
-                raise ProgramRefused(path, f"for {parameter} of {kernel.name} there has to be a {kind}")
-            if isinstance(argument, TensorArgument):
-                tensor = package.tensors[argument.tensor]
-                tensors[parameter] = tensor.dtype, tensor.count
-        check_call(kernel, tensors, path)
 
 
 # Loading: what is unknown, truncated, altered, incomplete or without meaning is refused (section 7.2).
@@ -513,9 +473,9 @@ def _document(data: bytes) -> Mapping[str, Any]:
         raise PackageRefused("UNKNOWN_ABI", f"it {stated}, and this runtime loads {ABI!r}")
     if not data.endswith(b"\n"):
         raise PackageRefused("TRUNCATED", "it does not end with a line feed")
-    for field in REQUIRED:
-        if field not in document:
-            raise PackageRefused("MISSING_PAYLOAD", f"it has no {PAYLOADS.get(field, field)} (member {field})")
+    for part in REQUIRED:
+        if part not in document:
+            raise PackageRefused("MISSING_PAYLOAD", f"it has no {PAYLOADS.get(part, part)} (member {part})")
     try:
         stated, actual = document["hash"], content_hash(document)
     except UnicodeEncodeError:
@@ -537,17 +497,17 @@ def _no_number(text: str) -> NoReturn:
 
 
 def _package(stated: Mapping[str, Any]) -> Package:
-    members(stated, "", ("wsp_runtime_abi", *REQUIRED), ("stream_graph",))
     whole(stated["format"], "/format", FORMAT, FORMAT)
-    package = read(stated, Reader(numbered=True))
+    content = {name: value for name, value in stated.items() if name not in ("wsp_runtime_abi", "format", "hash")}
+    package = Reader(numbered=True).record(Package, content, "")
     _check_target(package)
     try:
         streams = stream_graph(package) if package.target == "aie" else None
     except UnsupportedDirective as problem:
         raise ProgramRefused("/csp/processes", str(problem)) from None
-    if stated.get("stream_graph") != streams:
+    if package.stream_graph != streams:
         raise ProgramRefused("/stream_graph", f"is not that of the processes of a package for {package.target}")
-    return replace(package, stream_graph=streams)
+    return package
 
 
 def _check_target(package: Package) -> None:

@@ -147,7 +147,7 @@ class Processes:
 
     def send(self, process: ProcessState, channel: int, value: Expression) -> bool:
         """Return True if the token is sent; else the process goes on when it is."""
-        machine, name = self.machine, self.machine.package.channels[channel].name
+        machine, name = self.machine, self.machine.package.csp.channels[channel].name
         if channel in process.closed:
             raise RunError("SEND_AFTER_CLOSE", f"{process.name} has closed {name}")
         if machine.channels[channel].send((PROCESS, process.index), self.value(value)):
@@ -160,7 +160,7 @@ class Processes:
         machine = self.machine
         token = machine.channels[channel].take((PROCESS, process.index))
         if token is None:
-            machine.wait(process, "CHANNEL_EMPTY_WAIT", machine.package.channels[channel].name)
+            machine.wait(process, "CHANNEL_EMPTY_WAIT", machine.package.csp.channels[channel].name)
             yield
             token = process.delivered
         if token == CLOSED:
@@ -171,7 +171,7 @@ class Processes:
 
     def refuse_end(self, channel: int) -> None:
         """Raise `RunError` for a receive from a channel that is closed and empty."""
-        raise RunError("RECEIVE_AFTER_CLOSE", f"{self.machine.package.channels[channel].name} is closed and empty")
+        raise RunError("RECEIVE_AFTER_CLOSE", f"{self.machine.package.csp.channels[channel].name} is closed and empty")
 
     def task(self, process: ProcessState, task: statements.Task) -> Waits:
         """Issue a task, when all that it needs is free; its operands are those of the first attempt."""
@@ -292,9 +292,9 @@ def statistics(machine: Machine) -> dict[str, Any]:
         "high_water": dict(resources.high_water),
         "channels": {
             stated.name: {"sent": channel.sent, "taken": channel.taken, "left": len(channel.tokens)}
-            for stated, channel in zip(package.channels, machine.channels, strict=True)
+            for stated, channel in zip(package.csp.channels, machine.channels, strict=True)
         },
-        "slots": {name: str(machine.slots[place]) for place, name in enumerate(package.slots)},
+        "slots": {slot.name: str(machine.slots[place]) for place, slot in enumerate(package.slots)},
         "tensors": {
             tensor.name: machine.tensors[place].tobytes().hex() for place, tensor in enumerate(package.tensors)
         },
@@ -307,7 +307,7 @@ def statistics(machine: Machine) -> dict[str, Any]:
 
 def waiting_state(machine: Machine) -> dict[str, Any]:
     """Return the processes and channels of a run by name, and its tasks in flight and workers by number; -1 is none."""
-    names = [channel.name for channel in machine.package.channels]
+    names = [channel.name for channel in machine.package.csp.channels]
     return {
         "time": machine.agenda.now,
         "spinning": machine.spinning,
@@ -391,7 +391,7 @@ class Run:
         self._result: dict[str, Any] | None = None
         self._steps = StepCount(self.machine, max_steps, enough)
         processes = Processes(self.machine, self._steps)
-        for process, stated in zip(self.machine.processes, package.processes, strict=True):
+        for process, stated in zip(self.machine.processes, package.csp.processes, strict=True):
             process.execution = processes.whole(process, stated.body)
 
     def step(self) -> bool:

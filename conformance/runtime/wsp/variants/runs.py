@@ -7,13 +7,16 @@ from typing import Any
 
 from tessera_conformance.strength import altered, varies
 from tessera_reference.adapter import ReferenceAdapter
-from tessera_reference.wsp import builder, errors, package
-from tessera_reference.wsp import package as parts
+from tessera_reference.wsp import errors
+from tessera_reference.wsp.package import Resources, Schedule, TaskWindow
 
 from ....ir.variants.features import Without
+from ..violators.changes import defaulting
 
 WSP = ("runtime/wsp/*",)
-SMALLER = {name: size // 2 for name, size in package.RESOURCES.items()}
+USUAL = vars(Resources())
+SMALLER = {name: size // 2 for name, size in USUAL.items()}
+LARGER = {name: 8 * size for name, size in USUAL.items()}
 
 
 def in_a_word(problem: Any) -> str:
@@ -49,8 +52,8 @@ SIZES = altered(
     "has half the sizes where a program names none",
     WSP,
     ReferenceAdapter,
-    (parts, "RESOURCES", SMALLER),
-    (builder, "DEFAULT_WINDOW", builder.DEFAULT_WINDOW | {"size": 32}),
+    defaulting(Resources, **SMALLER),
+    defaulting(Schedule, resources=Resources(**SMALLER), task_window=TaskWindow(32)),
     name="smaller_pools",
 )
 
@@ -60,8 +63,8 @@ DEEPER = altered(
     "has eight times the sizes where a program names none",
     WSP,
     ReferenceAdapter,
-    (parts, "RESOURCES", {name: 8 * size for name, size in package.RESOURCES.items()}),
-    (builder, "DEFAULT_WINDOW", builder.DEFAULT_WINDOW | {"size": 512}),
+    defaulting(Resources, **LARGER),
+    defaulting(Schedule, resources=Resources(**LARGER), task_window=TaskWindow(512)),
     name="larger_pools",
 )
 

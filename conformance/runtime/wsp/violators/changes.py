@@ -19,6 +19,16 @@ def changed(clause: str, name: str, description: str, *substitutions: tuple[Any,
     return replaced(clause, description, ReferenceAdapter, *substitutions, name=name)
 
 
+def defaulting(kind: Any, **defaults: Any) -> tuple[Any, str, Any]:
+    """Return the substitution by which a class of a package has other defaults."""
+    make = kind.__init__
+
+    def made(self: Any, **stated: Any) -> None:
+        make(self, **{**defaults, **stated})
+
+    return kind, "__init__", made
+
+
 class Ended(Exception):
     """A process ends before its last statement."""
 

@@ -6,20 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 from tessera_conformance.strength import violates
-from tessera_reference.wsp import builder, statements
+from tessera_reference.wsp import statements
 from tessera_reference.wsp.machine import CLOSED, ChannelState, Party
+from tessera_reference.wsp.package import Channel
 from tessera_reference.wsp.run import Processes
 from tessera_reference.wsp.statements import Constant
 
-from .changes import RunsLatest, changed
+from .changes import RunsLatest, changed, defaulting
 
 SEND, TAKE, VISIBLE, MAKE = ChannelState.send, ChannelState.take, ChannelState._visible_token, ChannelState.__init__
-SEND_OF_PROCESS, BODY, EXPRESSION, CHANNEL = (
-    Processes.send,
-    Processes.body,
-    statements.read_expression,
-    builder._channel,
-)
+SEND_OF_PROCESS, BODY, EXPRESSION = Processes.send, Processes.body, statements.read_expression
 
 
 def made(**other: Callable[..., int]) -> tuple[Any, str, Any]:
@@ -31,10 +27,6 @@ def made(**other: Callable[..., int]) -> tuple[Any, str, Any]:
         MAKE(self, index, given["capacity"], given["latency"], producers, *rest)
 
     return ChannelState, "__init__", make
-
-
-def by_default(**values: int) -> tuple[Any, str, Any]:
-    return builder, "_channel", lambda value, path: {**values, **CHANNEL(value, path)}
 
 
 def into_the_first(self: Any, process: Any, channel: int, value: Any) -> bool:
@@ -117,7 +109,9 @@ CHANNELS = [
     changed("WSP-02.2-05", "buffers_for_tokens", "takes a buffer for a token", (
         statements, "read_expression", tensors_too
     )),
-    changed("WSP-02.2-06", "two_by_default", "gives a channel a capacity of two by default", by_default(capacity=2)),
+    changed("WSP-02.2-06", "two_by_default", "gives a channel a capacity of two by default", (
+        defaulting(Channel, capacity=2)
+    )),
     changed("WSP-02.2-07", "one_more_ahead", "lets a producer be two tokens ahead by default", made(
         capacity=lambda capacity, *rest: 2 if capacity == 1 else capacity
     )),

@@ -9,10 +9,11 @@ from tessera_conformance.strength import Violation
 from tessera_reference.wsp import run
 from tessera_reference.wsp.kernels import Cycles
 from tessera_reference.wsp.machine import Agenda, Machine
+from tessera_reference.wsp.package import Channel
 from tessera_reference.wsp.run import Processes
 
-from .changes import changed
-from .channels import by_default, made
+from .changes import changed, defaulting
+from .channels import made
 
 STATISTICS, AFTER, START, COUNT, ELAPSE = (
     run.statistics,
@@ -81,5 +82,5 @@ TIME = [
     )),
     changed("WSP-01.2-02", "unreported", "reports no cycles of kernels", (Machine, "count_kernel", unreported)),
     changed("WSP-02.4-03", "without_latency", "ignores the latency of channels", made(latency=lambda *arguments: 0)),
-    changed("WSP-02.4-04", "a_cycle_by_default", "gives channels a latency by default", by_default(latency=1)),
+    changed("WSP-02.4-04", "a_cycle_by_default", "gives channels a latency by default", defaulting(Channel, latency=1)),
 ]  # fmt: skip

@@ -14,14 +14,15 @@ from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation
 from tessera_reference.adapter import ReferenceAdapter
 from tessera_reference.adapter.wsp import WspMethods
-from tessera_reference.wsp import builder, kernels
+from tessera_reference.wsp import kernels
 from tessera_reference.wsp import package as parts
 from tessera_reference.wsp.errors import PackageRefused, ProgramRefused
-from tessera_reference.wsp.package import Package, canonical_bytes, content_hash
+from tessera_reference.wsp.package import Channel, Package, canonical_bytes, content_hash
 from tessera_reference.wsp.targets import Target, target
 
 from ....ir.violators.changes import changed
 from .answers import Answer, answered, asked
+from .changes import defaulting
 
 Document = dict[str, Any]
 usual_load = parts._document
@@ -134,19 +135,9 @@ CONTENTS = [
 ]
 
 
-def default_channel(clause: str, name: str, description: str, **default: int) -> Violation:
-    """Another default of channels."""
-
-    def channel(value: Mapping[str, Any], path: str) -> dict[str, Any]:
-        return {**default, **usual_channel(value, path)}
-
-    return changed(clause, name, description, (builder, "_channel", channel))
-
-
-usual_channel = builder._channel
 DEFAULTS = [
-    default_channel("WSP-07.2-19", "two_tokens", "channels have two places by default", capacity=2),
-    default_channel("WSP-07.2-20", "one_cycle", "channels have a latency by default", latency=1),
+    changed("WSP-07.2-19", "two_tokens", "channels have two places by default", defaulting(Channel, capacity=2)),
+    changed("WSP-07.2-20", "one_cycle", "channels have a latency by default", defaulting(Channel, latency=1)),
 ]
 
 

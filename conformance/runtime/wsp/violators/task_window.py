@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from tessera_reference.wsp import builder
 from tessera_reference.wsp.errors import ProgramRefused
+from tessera_reference.wsp.forms import Reader
 from tessera_reference.wsp.machine import Machine, Resources
+from tessera_reference.wsp.package import TaskWindow
 
 from .changes import changed
 
-TAKE, FREE, FREE_TASK, SCHEDULE = Resources.take, Resources.free, Machine._free, builder._schedule
+TAKE, FREE, FREE_TASK, RECORD = Resources.take, Resources.free, Machine._free, Reader.record
 
 
 def freed_at_issue(self: Any, amounts: Any, worker: Any) -> None:
@@ -40,11 +41,11 @@ def in_order(self: Any, task: Any) -> None:
 def reading(other: Any) -> tuple[Any, str, Any]:
     """A window that is read as another."""
 
-    def schedule(value: Any, target: Any) -> Any:
-        stated = SCHEDULE(value, target)
-        return stated | {"task_window": other(stated["task_window"])}
+    def record(self: Any, kind: Any, value: Any, path: str) -> Any:
+        changed = kind is TaskWindow and not self.numbered and isinstance(value, dict)
+        return RECORD(self, kind, other(value) if changed else value, path)
 
-    return builder, "_schedule", schedule
+    return Reader, "record", record
 
 
 def without_mode(value: Any) -> Any:
@@ -69,7 +70,7 @@ WINDOWS = [
     changed("WSP-03.2-03", "in_order_of_issue", "frees slots in the order of issue", (Machine, "_free", in_order)),
     changed("WSP-03.2-01", "freed_in_a_scope", "frees slots that a scope holds", (Machine, "_free", without_scopes)),
     changed("WSP-03.2-02", "a_window_of_none", "takes a window of no slot for one of one", reading(
-        lambda value: value | {"size": 1} if value["size"] == 0 else value
+        lambda value: value | {"size": 1} if value.get("size") == 0 else value
     )),
     changed("WSP-03.2-02", "no_unit", "refuses a window that says its unit", reading(without_unit)),
     changed("WSP-03.2-05", "any_mode", "stalls whatever the mode", reading(lambda value: value | {"mode": "stall"})),
