@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -22,7 +23,8 @@ from typing import Any, Unpack
 from . import policies, statements
 from .deadlock import explained
 from .errors import DeviceNeeded, WspFailure
-from .package import Package, Process
+from .forms import MOST
+from .package import Package, least_of, settings
 from .run import MOST_STEPS, RUNS, Inputs, Run, checked
 from .statements import Body, Expression, Statement
 
@@ -56,6 +58,11 @@ def text(value: str) -> str:
     return f'"{value}"'
 
 
+def unsigned(value: int) -> str:
+    """A number of 64 bits."""
+    return f"UINT64_C({value})"
+
+
 def row(*values: object) -> str:
     """An initializer of a structure."""
     return f"{{{', '.join(map(str, values))}}}"
@@ -70,8 +77,8 @@ class Tables:
         self.numbers: list[int] = []
         self.expressions: list[str] = []
         self.sites: list[str] = []
-        self.steps: list[list[int | str]] = []
-        self.most_scalars, self._loop_depth = 1, 0
+        self.statements: list[str] = []
+        self.most_scalars = 1
 
     def lines(self) -> Iterator[str]:
         """The definitions, the last of which is the program."""
@@ -81,22 +88,25 @@ class Tables:
         for kernel in package.kernels:
             kernels.append(row(text(kernel.name), row(len(instructions), len(kernel.payload.instructions))))
             for op, destination, operands in kernel.code:
-                sources = row(*(row(f"OF_{kind.upper()}", f"UINT64_C({value})") for kind, value in operands))
+                sources = row(*(row(f"OF_{kind.upper()}", unsigned(value)) for kind, value in operands))
                 instructions.append(row(f"KERNEL_{op.upper()}", destination, sources))
-        processes = [row(text(process.name), *self._process(process)) for process in package.csp.processes]
+        processes = [
+            row(text(process.name), self._body(process.body, "body"), self._list(process.produces))
+            for process in package.csp.processes
+        ]
         policy = package.schedule.policy
         worker = self._value(policies.worker(policy.id, policy.parameters))
         tables: Sequence[tuple[str, str, Sequence[object]]] = (
             ("KernelInfo", "kernels", kernels),
             ("Instruction", "instructions", instructions),
-            ("ChannelInfo", "channels", [row(text(c.name), c.capacity, c.latency) for c in package.csp.channels]),
+            ("ChannelInfo", "channels", [row(text(c.name), c.latency) for c in package.csp.channels]),
             ("ProcessInfo", "processes", processes),
-            ("Step", "steps", [row(*step) for step in self.steps]),
+            ("Statement", "statements", self.statements),
             ("Site", "sites", self.sites),
             ("Expression", "expressions", self.expressions),
             ("uint32_t", "numbers", self.numbers),
             ("char *const", "slots", [text(slot.name) for slot in package.slots]),
-            ("SymbolInfo", "symbols", [row(text(s.name), s.width, f"UINT64_C({s.default})") for s in package.symbols]),
+            ("InputInfo", "inputs", list(self._inputs())),
             ("TensorInfo", "tensors", [self._tensor(place) for place in range(len(package.tensors))]),
         )
         yield f"/* package {package.name} */"
@@ -105,14 +115,16 @@ class Tables:
                 yield f"static const {kind} {self.prefix}{name}[] = {{"
                 yield from (f"    {value}," for value in values)
                 yield "};"
-        sizes = package.schedule.task_window.size, *vars(package.schedule.resources).values()
-        csp = package.csp
-        counts = package.kernels, csp.channels, csp.processes, package.slots, package.symbols, package.tensors
-        members = [text(package.name), *map(len, counts), policy.parameters["workers"]]
-        members += [worker, self.most_scalars]
-        members += [f"{self.prefix}{name}" if values else "NULL" for _, name, values in tables]
-        members.append(row(*(f"UINT64_C({size})" for size in sizes)))
+        members: list[object] = [len(package.symbols), policy.parameters["workers"], worker, self.most_scalars]
+        members += [f"{len(values)}, {f'{self.prefix}{name}' if values else 'NULL'}" for _, name, values in tables]
         yield f"static const ProgramInfo {self.prefix}program = {row(*members)};"
+
+    def _inputs(self) -> Iterator[str]:
+        """The symbols, and the settings in their order."""
+        for symbol in self.package.symbols:
+            yield row("SYMBOL_INPUT", text(symbol.name), 0, *map(unsigned, (symbol.most, symbol.default)))
+        for knob, value in settings(self.package, {}).items():
+            yield row("RESOURCE_INPUT", text(knob), least_of(knob), *map(unsigned, (MOST, value)))
 
     def _tensor(self, place: int) -> str:
         tensor = self.package.tensors[place]
@@ -133,7 +145,7 @@ class Tables:
         stated: list[int | str]
         match expression:
             case statements.Constant(value):
-                stated = ["CONSTANT", f"UINT64_C({value})"]
+                stated = ["CONSTANT", unsigned(value)]
             case statements.SymbolValue(symbol):
                 stated = ["SYMBOL", symbol]
             case statements.SlotValue(slot):
@@ -151,70 +163,37 @@ class Tables:
         scalars = [self._value(scalar) for scalar in site.scalars]
         self.most_scalars = max(self.most_scalars, len(scalars))
         lists = site.tensors, scalars, site.reads, site.writes, site.waits, site.signals
-        numbers = f"UINT64_C({site.cycles})", f"UINT64_C({site.heap})"
+        numbers = unsigned(site.cycles), unsigned(site.heap)
         self.sites.append(row(site.kernel, *numbers, *map(self._list, lists)))
         return len(self.sites) - 1
 
-    def _process(self, process: Process) -> tuple[int, int, str]:
-        """The first step of a process, how many loops are in one another, and the channels that it produces."""
-        first, self._loop_depth = len(self.steps), 0
-        self._body(process.body, "body", 0)
-        self._step("END", "end")
-        return first, self._loop_depth, self._list(process.produces)
+    def _body(self, body: Body, path: str) -> str:
+        """A list of statements; the bodies in them come before it."""
+        statements = [self._statement(statement, f"{path}/{place}") for place, statement in enumerate(body)]
+        first = len(self.statements)
+        self.statements += statements
+        return row(first, len(statements))
 
-    def _step(self, kind: str, path: str, *members: int | str) -> int:
-        """The place of a new step; what it does not know yet is 0."""
-        self.steps.append([kind, text(path), *members, *[0] * (3 - len(members))])
-        return len(self.steps) - 1
+    def _statement(self, statement: Statement, path: str) -> str:
+        """A statement with its members by name; a call of a kernel has its site."""
+        stated = {"kind": statement.op.upper(), "path": text(path)}
+        names = [member.name for member in fields(statement)]
+        if isinstance(statement, statements.RunKernel | statements.Task):
+            stated["site"], names = str(self._site(statement)), [name for name in names if name == "key"]
+        if isinstance(statement, statements.Load):
+            stated["reads"] = self._list([statement.tensor])
+        stated |= {name: self._member(getattr(statement, name), f"{path}/{name}") for name in names}
+        return row(*(f".{name} = {value}" for name, value in stated.items()))
 
-    def _body(self, body: Body, path: str, depth: int) -> None:
-        for place, statement in enumerate(body):
-            self._statement(statement, f"{path}/{place}", depth)
-
-    def _statement(self, statement: Statement, path: str, depth: int) -> None:
-        match statement:
-            case statements.Send(channel, value):
-                self._step("SEND", path, channel, self._value(value))
-            case statements.Receive(channel, into):
-                self._step("RECEIVE", path, channel, into)
-            case statements.Consume(channel, into, body):
-                head = self._step("CONSUME", path, channel, into)
-                self._body(body, f"{path}/body", depth)
-                self._step("JUMP", path, head)
-                self.steps[head][4] = len(self.steps)
-            case statements.Close(channel):
-                self._step("CLOSE", path, channel)
-            case statements.Scope(body):
-                self._step("BEGIN_SCOPE", path)
-                self._body(body, f"{path}/body", depth)
-                self._step("END_SCOPE", path)
-            case statements.Cond(when, then, otherwise):
-                branch = self._step("BRANCH", path, self._value(when))
-                self._body(then, f"{path}/then", depth)
-                skip = self._step("JUMP", path)
-                self.steps[branch][3] = len(self.steps)
-                self._body(otherwise, f"{path}/otherwise", depth)
-                self.steps[skip][2] = len(self.steps)
-            case statements.Repeat(count, body, index):
-                self._step("REPEAT", path, self._value(count), depth)
-                turn = self._step("TURN", path, 0, depth, "NONE" if index is None else index)
-                self._loop_depth = max(self._loop_depth, depth + 1)
-                self._body(body, f"{path}/body", depth + 1)
-                self._step("JUMP", path, turn)
-                self.steps[turn][2] = len(self.steps)
-            case statements.Load(slot, tensor, element):
-                self.numbers += [tensor]
-                self._step("LOAD", path, slot, len(self.numbers) - 1, self._value(element))
-                self._step("LOADED", path, slot, tensor)
-            case statements.Wait():
-                self._step("WAIT", path)
-            case statements.RunKernel():
-                site = self._site(statement)
-                for kind in ("RUN", "ELAPSE", "APPLY"):
-                    self._step(kind, path, site)
-            case statements.Task():
-                key = "NONE" if statement.key is None else self._value(statement.key)
-                self._step("TASK", path, self._site(statement), key)
+    def _member(self, value: int | Expression | Body | None, path: str) -> str:
+        match value:
+            case None:
+                return "NONE"
+            case int():
+                return str(value)
+            case tuple():
+                return self._body(value, path)
+        return str(self._value(value))
 
 
 # Building and running the program.

@@ -174,9 +174,14 @@ class Symbol:
     default: Word = 0
     update: Literal["between-runs"] = "between-runs"
 
+    @property
+    def most(self) -> int:
+        """The largest value of its width."""
+        return (1 << self.width) - 1
+
     def check(self, path: str) -> None:
         """Raise `ProgramRefused` for a default that does not fit the width."""
-        whole(self.default, f"{path}/default", 0, (1 << self.width) - 1)
+        whole(self.default, f"{path}/default", 0, self.most)
 
 
 @dataclass(frozen=True)
@@ -420,14 +425,18 @@ def no_scopes_of(process: str) -> str:
     return f"scope.{process}"
 
 
+def least_of(knob: str) -> int:
+    """The least value of a knob."""
+    return 0 if knob.startswith("channel.") else 1
+
+
 def settings(package: Package, knobs: Mapping[str, int]) -> dict[str, int]:
     """The settings of a run by name, those of its caller over those of the package. Raises `ArgumentRefused`."""
     stated = {"task_window": package.schedule.task_window.size, **vars(package.schedule.resources)}
     stated |= {capacity_of(channel.name): channel.capacity for channel in package.csp.channels}
     scopes = {no_scopes_of(process.name): 0 for process in package.csp.processes}
     for knob, value in knobs.items():
-        least = 0 if knob.startswith("channel.") else 1
-        if not least <= value <= MOST:
+        if not least_of(knob) <= value <= MOST:
             raise ArgumentRefused(f"resource {knob}"[:120], f"{value} is no size, expected 1 to {MOST}")
         if knob not in stated and knob not in scopes:
             raise ArgumentRefused(f"resource {knob}"[:120], f"expected {', '.join(stated)}")

@@ -28,7 +28,7 @@ enum { NOTHING, TOKEN, CLOSED };
 
 typedef struct {
     const ChannelInfo *info;
-    u64 capacity;
+    const u64 *capacity;
     uint32_t index, producers;
     Vector tokens, takers, senders; /* heaps */
     bool seen_closed;
@@ -38,18 +38,23 @@ typedef struct {
 /* A scope, and what it holds of complete tasks; `serial` counts from 1, and tells it from others. */
 typedef struct { u64 serial, held[READY_QUEUE]; } Scope;
 
+/* A body that is executed: the place of its next statement, and if that is a repeat that has begun, how far it is. */
+typedef struct { List body; uint32_t next; bool repeats; u64 turn, count; } Frame;
+
 struct Process {
     const ProcessInfo *info;
-    uint32_t index, pc;
+    uint32_t index;
     u64 time;
-    bool done, runnable, without_scopes;
+    const u64 *without_scopes;
+    bool done, runnable;
     Waiting waiting;
     int delivered;
     u64 token;
     u64 *operands; /* the key of a task, then the scalars of a call */
     u64 awaited;
-    u64 *rounds, *counts;
-    Vector scopes;
+    Vector frames, scopes;
+    const char *path; /* of the statement, and how far it has come: 0 where it begins */
+    int phase;
     u64 *signalling;
     bool *closed;
 };
@@ -86,14 +91,14 @@ struct Machine {
     u64 steps;
     u64 turn_steps, mark_of_progress; /* of the process that goes on */
     const Process *spinning;
-    u64 sizes[RESOURCES];
     Block *blocks;
     jmp_buf failed;
     Failure failure;
     u64 now;
     Vector events; /* a heap */
     Process *current;
-    u64 *symbols, *slots;
+    u64 *inputs; /* symbols, and the sizes after them */
+    u64 *sizes, *slots;
     uint8_t **tensors;
     u64 stall_count[STALL_REASONS], stall_cycles[STALL_REASONS];
     u64 used[RESOURCES], high_water[RESOURCES];
@@ -207,8 +212,8 @@ static bool wsp_is_due(const Machine *m) { return m->events.count > 0 && wsp_fir
 /* How far a run has come: the tasks that it issued, the kernels that ran, and the tokens sent and taken. */
 static u64 wsp_progress(const Machine *m) {
     u64 progress = m->assignments.count;
-    for EACH(kernel, m->info->kernel_count) progress += m->kernel_runs[kernel];
-    for EACH(channel, m->info->channel_count) progress += m->channels[channel].sent + m->channels[channel].taken;
+    for EACH(kernel, m->info->kernels_count) progress += m->kernel_runs[kernel];
+    for EACH(channel, m->info->channels_count) progress += m->channels[channel].sent + m->channels[channel].taken;
     return progress;
 }
 
@@ -339,7 +344,7 @@ static bool visible_token(Machine *m, Channel *c, u64 *value) {
         }
         return true;
     }
-    if (c->capacity > 0 || c->senders.count == 0 || wsp_first(&c->senders)->time + c->info->latency > m->now) return false;
+    if (*c->capacity > 0 || c->senders.count == 0 || wsp_first(&c->senders)->time + c->info->latency > m->now) return false;
     Entry sender = wsp_pop(&c->senders);
     *value = sender.value;
     c->sent++;
@@ -361,14 +366,14 @@ static bool wsp_channel_send(Machine *m, Channel *c, Entry party, u64 value) {
         wsp_deliver(m, wsp_pop(&c->takers), TOKEN, value);
         return true;
     }
-    if (c->tokens.count < c->capacity) {
+    if (c->tokens.count < *c->capacity) {
         enter(m, c, value);
         return true;
     }
     party.time = m->now;
     party.value = value;
     wsp_push(m, &c->senders, party);
-    if (c->capacity == 0 && latency > 0) wsp_after(m, latency, TOKEN_SEEN, c->index, c);
+    if (*c->capacity == 0 && latency > 0) wsp_after(m, latency, TOKEN_SEEN, c->index, c);
     return false;
 }
 
@@ -416,7 +421,7 @@ static void wsp_end_wait(Machine *m, Waiting *waiting) {
 }
 
 static void wsp_process_waits(Machine *m, Process *p, int reason, const char *subject) {
-    wsp_wait(m, &p->waiting, reason, subject, m->info->steps[p->pc].path);
+    wsp_wait(m, &p->waiting, reason, subject, p->path);
 }
 
 /* Resume a process that need not wait any more. */
@@ -434,7 +439,7 @@ static void wsp_stall(Machine *m, Process *p, int reason) {
 
 /* Something was freed: processes that could not issue a task try again, in turn. */
 static void wsp_freed(Machine *m) {
-    for EACH(each, m->info->process_count)
+    for EACH(each, m->info->processes_count)
         if (m->processes[each].waiting.reason < RESOURCES) m->processes[each].runnable = true;
 }
 
@@ -471,7 +476,7 @@ static int wsp_issue(Machine *m, Process *p, const Site *site) {
     Task *task = new_task(m);
     *task = (Task){
         .before = m->tasks.before, .after = &m->tasks, .number = number, .site = site,
-        .statement = m->info->steps[p->pc].path, .process = p, .worker = worker,
+        .statement = p->path, .process = p, .worker = worker,
         .scope_serial = depth > 0 ? ((Scope *)p->scopes.items)[depth - 1].serial : 0,
         .missing = nodes + site->waits.count + 1, .waiting = {.reason = NOT_WAITING},
         .dependents = task->dependents, .watchers = task->watchers, .scalars = task->scalars,

@@ -9,15 +9,9 @@ static void refuse(const char *what, const char *name, const char *problem) {
     exit(2);
 }
 
-/* The text after `prefix name suffix =` of an argument; NULL where it does not begin so. */
-static const char *value_of(const char *argument, const char *prefix, const char *name, const char *suffix) {
-    const char *pieces[] = {prefix, name, suffix, "="};
-    for EACH(piece, 4) {
-        size_t length = strlen(pieces[piece]);
-        if (strncmp(argument, pieces[piece], length) != 0) return NULL;
-        argument += length;
-    }
-    return argument;
+static bool is_named(const char *argument, const char *name) {
+    size_t length = strlen(name);
+    return strncmp(argument, name, length) == 0 && argument[length] == '=';
 }
 
 /* A number from `least` to `most`. */
@@ -30,51 +24,25 @@ static u64 number(const char *what, const char *argument, const char *text, u64 
     return value;
 }
 
-static void set_symbol(Machine *m, const char *argument) {
-    for EACH(symbol, m->info->symbol_count) {
-        const char *text = value_of(argument, "", m->info->symbols[symbol].name, "");
-        if (text == NULL) continue;
-        u64 most = UINT64_MAX >> (64 - m->info->symbols[symbol].width);
-        m->symbols[symbol] = number("symbol", argument, text, 0, most, "does not fit its width");
+/* A symbol, the size of a resource, the capacity of a channel, or a process without its scopes. */
+static void set_input(Machine *m, InputKind kind, const char *argument, const char *value) {
+    static const char *const nouns[] = {"symbol", "resource"};
+    static const char *const unknown[] = {"the program has no such symbol", "there is no such resource"};
+    static const char *const unfit[] = {"does not fit its width", "is no size, expected 1 to 4294967295"};
+    for EACH(place, m->info->inputs_count) {
+        const InputInfo *input = &m->info->inputs[place];
+        if (input->kind != kind || !is_named(argument, input->name)) continue;
+        m->inputs[place] = number(nouns[kind], argument, value, input->least, input->most, unfit[kind]);
         return;
     }
-    refuse("symbol", argument, "the program has no such symbol");
-}
-
-static u64 size(const char *argument, const char *text, u64 least) {
-    return number("resource", argument, text, least, UINT32_MAX, "is no size, expected 1 to 4294967295");
-}
-
-/* A knob: the size of a resource, the capacity of a channel, or a process without its scopes. */
-static void set_knob(Machine *m, const char *argument) {
-    const char *text;
-    for EACH(resource, RESOURCES) {
-        text = value_of(argument, "", resource == TASK_RING ? "task_window" : wsp_resource_names[resource], "");
-        if (text == NULL) continue;
-        m->sizes[resource] = size(argument, text, 1);
-        return;
-    }
-    for EACH(channel, m->info->channel_count) {
-        text = value_of(argument, "channel.", m->info->channels[channel].name, ".capacity");
-        if (text == NULL) continue;
-        m->channels[channel].capacity = size(argument, text, 0);
-        return;
-    }
-    for EACH(process, m->info->process_count) {
-        text = value_of(argument, "scope.", m->info->processes[process].name, "");
-        if (text == NULL) continue;
-        m->processes[process].without_scopes = size(argument, text, 1) > 0;
-        return;
-    }
-    refuse("resource", argument, "there is no such resource");
+    refuse(nouns[kind], argument, unknown[kind]);
 }
 
 /* The bytes of a tensor, little-endian, from a file. */
-static void set_tensor(Machine *m, const char *argument) {
-    for EACH(place, m->info->tensor_count) {
+static void set_tensor(Machine *m, const char *argument, const char *path) {
+    for EACH(place, m->info->tensors_count) {
         const TensorInfo *tensor = &m->info->tensors[place];
-        const char *path = value_of(argument, "", tensor->name, "");
-        if (path == NULL) continue;
+        if (!is_named(argument, tensor->name)) continue;
         FILE *file = fopen(path, "rb");
         if (file == NULL) refuse("tensor", argument, "its file cannot be read");
         if (fread(m->tensors[place], 1, (size_t)tensor->bytes, file) != tensor->bytes || fgetc(file) != EOF)
@@ -93,20 +61,21 @@ static u64 count_after(const char *option, const char *value, u64 least) {
 
 /* An option and its value. */
 static void set(Machine *m, const char *option, const char *value) {
+    const char *sign = strchr(value, '=');
     if (strcmp(option, "--max-steps") == 0)
         m->max_steps = count_after(option, value, 1);
     else if (strcmp(option, "--enough") == 0)
         m->enough = count_after(option, value, 0);
     else if (strcmp(option, "--instants") == 0)
         m->instants = count_after(option, value, 0);
-    else if (strchr(value, '=') == NULL)
+    else if (sign == NULL)
         refuse("argument", option, "expected NAME=VALUE after it");
     else if (strcmp(option, "--symbol") == 0)
-        set_symbol(m, value);
+        set_input(m, SYMBOL_INPUT, value, sign + 1);
     else if (strcmp(option, "--resource") == 0)
-        set_knob(m, value);
+        set_input(m, RESOURCE_INPUT, value, sign + 1);
     else if (strcmp(option, "--tensor") == 0)
-        set_tensor(m, value);
+        set_tensor(m, value, sign + 1);
     else
         refuse("argument", option,
                "expected --symbol NAME=VALUE, --resource NAME=SIZE, --tensor NAME=FILE, --max-steps N, --instants N, "

@@ -1,4 +1,4 @@
-/* What processes do: values of expressions, kernels, and the steps of statements. */
+/* What processes do: values of expressions, kernels, and statements. */
 #include "program.h"
 
 /* The value of an expression now; of `select` only the chosen operand is evaluated. */
@@ -6,7 +6,7 @@ static u64 wsp_value(Machine *m, uint32_t expression) {
     const Expression *e = &m->info->expressions[expression];
     switch (e->op) {
     case CONSTANT: return e->value;
-    case SYMBOL: return m->symbols[e->value];
+    case SYMBOL: return m->inputs[e->value];
     case SLOT: return m->slots[e->value];
     case INPUT_TASK: return m->task_input;
     case INPUT_KEY: return m->key_input;
@@ -196,35 +196,44 @@ static u64 as_u64(Machine *m, const Elements *e, u64 place) {
     return (u64)value;
 }
 
-/* The steps of a process. One that has blocked is executed again, unless it has moved `pc` past itself. */
+/* The statements of a process. One that waits is executed again when it need not wait any more; `phase` is how far it is. */
 
-/* The process has a token or its end, or waits. */
-static int take(Machine *m, Process *p, uint32_t channel, uint32_t slot) {
-    Channel *c = &m->channels[channel];
-    if (p->delivered == NOTHING) {
-        wsp_count_step(m);
-        p->delivered = wsp_channel_take(m, c, of_process(p), &p->token);
-        if (p->delivered == NOTHING) {
-            wsp_process_waits(m, p, CHANNEL_EMPTY_WAIT, c->info->name);
-            return NOTHING;
-        }
-    }
-    int found = p->delivered;
-    p->delivered = NOTHING;
-    if (found == TOKEN) {
-        m->slots[slot] = p->token;
-        wsp_observe(m, "arrival", p->index, channel, p->token);
-    }
-    return found;
+static Frame *innermost(const Process *p) { return (Frame *)p->frames.items + p->frames.count - 1; }
+
+/* The process goes on with a body. */
+static bool wsp_enter(Machine *m, Process *p, List body) {
+    *(Frame *)wsp_add(m, &p->frames, sizeof(Frame)) = (Frame){.body = body};
+    p->phase = 0;
+    return true;
 }
 
-static bool send(Machine *m, Process *p, uint32_t channel, uint32_t value) {
-    Channel *c = &m->channels[channel];
-    if (p->closed[channel])
+static bool send(Machine *m, Process *p, const Statement *s) {
+    Channel *c = &m->channels[s->channel];
+    if (p->phase++ > 0) return true;
+    if (p->closed[s->channel])
         wsp_fail(m, "SEND_AFTER_CLOSE", "%s has closed %s", p->info->name, c->info->name);
-    if (wsp_channel_send(m, c, of_process(p), wsp_value(m, value))) return true;
+    if (wsp_channel_send(m, c, of_process(p), wsp_value(m, s->value))) return true;
     wsp_process_waits(m, p, CHANNEL_FULL_WAIT, c->info->name);
     return false;
+}
+
+/* The process has a token or its end, or waits. */
+static int take(Machine *m, Process *p, const Statement *s) {
+    Channel *c = &m->channels[s->channel];
+    if (p->phase++ == 0) p->delivered = wsp_channel_take(m, c, of_process(p), &p->token);
+    if (p->delivered == NOTHING) wsp_process_waits(m, p, CHANNEL_EMPTY_WAIT, c->info->name);
+    if (p->delivered == TOKEN) {
+        m->slots[s->into] = p->token;
+        wsp_observe(m, "arrival", p->index, s->channel, p->token);
+    }
+    return p->delivered;
+}
+
+static bool receive(Machine *m, Process *p, const Statement *s) {
+    int taken = take(m, p, s);
+    if (taken == CLOSED)
+        wsp_fail(m, "RECEIVE_AFTER_CLOSE", "%s is closed and empty", m->channels[s->channel].info->name);
+    return taken == TOKEN;
 }
 
 static void evaluate(Machine *m, Process *p, List scalars) {
@@ -233,14 +242,15 @@ static void evaluate(Machine *m, Process *p, List scalars) {
 }
 
 /* Issue a task, when all that it needs is free; its operands are those of the first attempt. */
-static bool task(Machine *m, Process *p, const Site *site, uint32_t key) {
-    if (p->waiting.reason == NOT_WAITING) {
-        wsp_count_step(m);
+static bool task(Machine *m, Process *p, const Statement *s) {
+    const Site *site = &m->info->sites[s->site];
+    if (p->phase == 0) {
         for EACH_OF(signal, site->signals)
             if (p->closed[*signal])
                 wsp_fail(m, "SEND_AFTER_CLOSE", "a task of %s signals a channel that it has closed", p->info->name);
-        p->operands[0] = key == NONE ? 0 : wsp_value(m, key);
+        p->operands[0] = s->key == NONE ? 0 : wsp_value(m, s->key);
         evaluate(m, p, site->scalars);
+        p->phase = 1;
     }
     int reason = wsp_issue(m, p, site);
     if (reason != NOT_WAITING) {
@@ -268,6 +278,7 @@ static bool await_tensors(Machine *m, Process *p, List reads, List writes) {
 
 static bool await_own(Machine *m, Process *p) {
     size_t own = 0;
+    if (p->phase++ > 0) return true;
     for (Task *task = m->tasks.after; task != &m->tasks; task = task->after)
         if (task->process == p) {
             wsp_add_pointer(m, &task->watchers, p);
@@ -276,96 +287,113 @@ static bool await_own(Machine *m, Process *p) {
     return await(m, p, own);
 }
 
-static void load(Machine *m, Process *p, uint32_t slot, uint32_t tensor) {
-    Elements e = elements_of(m, tensor);
+static bool load(Machine *m, Process *p, const Statement *s) {
+    Elements e = elements_of(m, s->tensor);
+    if (p->phase++ == 0) {
+        p->operands[1] = wsp_value(m, s->element);
+        if (!await_tensors(m, p, s->reads, (List){0, 0})) return false;
+    }
     u64 place = p->operands[1];
     if (place >= e.info->count)
         wsp_fail(m, "ELEMENT_OUT_OF_RANGE", "%s has %" PRIu64 " elements, and no %" PRIu64, e.info->name,
                  e.info->count, place);
-    m->slots[slot] = as_u64(m, &e, place);
+    m->slots[s->slot] = as_u64(m, &e, place);
+    return true;
+}
+
+/* Execute a kernel in the time of the process; it changes its tensors at its end. */
+static bool run_kernel(Machine *m, Process *p, const Statement *s) {
+    const Site *site = &m->info->sites[s->site];
+    if (p->phase == 0) {
+        evaluate(m, p, site->scalars);
+        p->phase = 1;
+        if (!await_tensors(m, p, site->reads, site->writes)) return false;
+    }
+    if (p->phase++ == 1 && site->cycles > 0) {
+        wsp_after(m, site->cycles, PROCESS_GOES_ON, p->index, p);
+        return false;
+    }
+    wsp_apply(m, site, p->operands + 1);
+    wsp_count_kernel(m, site);
+    wsp_observe(m, "kernel", p->index, site->kernel, site->cycles);
+    return true;
 }
 
 static void begin_scope(Machine *m, Process *p) {
-    if (!p->without_scopes) *(Scope *)wsp_add(m, &p->scopes, sizeof(Scope)) = (Scope){.serial = ++m->scopes};
+    if (!*p->without_scopes) *(Scope *)wsp_add(m, &p->scopes, sizeof(Scope)) = (Scope){.serial = ++m->scopes};
 }
 
 /* Free what complete tasks of the scope held; no barrier. */
 static void end_scope(Machine *m, Process *p) {
-    if (p->without_scopes) return;
+    if (*p->without_scopes) return;
     Scope scope = ((Scope *)p->scopes.items)[--p->scopes.count];
     if (scope.held[TASK_RING] == 0) return;
     wsp_free(m, scope.held);
     wsp_freed(m);
 }
 
-/* The process ends, and closes what it produces. */
-static void end_process(Machine *m, Process *p) {
-    for EACH_OF(channel, p->info->produces) wsp_close_channel(m, p, *channel);
-    p->done = true;
+/* True if a repeat has another turn. */
+static bool turn(Machine *m, const Statement *s, Frame *frame) {
+    if (!frame->repeats) {
+        frame->count = wsp_value(m, s->count);
+        frame->turn = 0;
+    }
+    frame->repeats = frame->turn < frame->count;
+    if (!frame->repeats) return false;
+    wsp_count_step(m);
+    if (s->index != NONE) m->slots[s->index] = frame->turn;
+    frame->turn++;
+    return true;
 }
 
-/* Execute a step, which moves `pc`. True if the process goes on. */
-static bool execute(Machine *m, Process *p) {
-    const Step *step = &m->info->steps[p->pc];
-    const Site *site = step->kind >= RUN ? &m->info->sites[step->a] : NULL;
-    bool goes_on = true;
-    uint32_t next = p->pc + 1;
-    int found;
-    if (step->kind >= SEND && step->kind <= RUN) wsp_count_step(m);
-    switch (step->kind) {
-    case RECEIVE:
-    case CONSUME:
-        found = take(m, p, step->a, step->b);
-        if (found == NOTHING) return false;
-        if (found == CLOSED && step->kind == RECEIVE)
-            wsp_fail(m, "RECEIVE_AFTER_CLOSE", "%s is closed and empty", m->channels[step->a].info->name);
-        if (found == CLOSED) next = step->c;
-        break;
-    case TASK:
-        if (!task(m, p, site, step->b)) return false;
-        break;
-    case END: end_process(m, p); return false;
-    case JUMP: next = step->a; break;
-    case TURN:
-        if (p->rounds[step->b] == p->counts[step->b]) {
-            next = step->a;
-            break;
-        }
-        wsp_count_step(m);
-        if (step->c != NONE) m->slots[step->c] = p->rounds[step->b];
-        p->rounds[step->b]++;
-        break;
-    case SEND: goes_on = send(m, p, step->a, step->b); break;
-    case CLOSE: wsp_close_channel(m, p, step->a); break;
-    case BEGIN_SCOPE: begin_scope(m, p); break;
-    case END_SCOPE: end_scope(m, p); break;
-    case BRANCH: next = wsp_value(m, step->a) != 0 ? next : step->b; break;
-    case REPEAT:
-        p->counts[step->b] = wsp_value(m, step->a);
-        p->rounds[step->b] = 0;
-        break;
-    case LOAD:
-        p->operands[1] = wsp_value(m, step->c);
-        goes_on = await_tensors(m, p, (List){step->b, 1}, (List){0, 0});
-        break;
-    case LOADED: load(m, p, step->a, step->b); break;
-    case WAIT: goes_on = await_own(m, p); break;
-    case RUN:
-        evaluate(m, p, site->scalars);
-        goes_on = await_tensors(m, p, site->reads, site->writes);
-        break;
-    case ELAPSE:
-        goes_on = site->cycles == 0;
-        if (!goes_on) wsp_after(m, site->cycles, PROCESS_GOES_ON, p->index, p);
-        break;
-    case APPLY:
-        wsp_apply(m, site, p->operands + 1);
-        wsp_count_kernel(m, site);
-        wsp_observe(m, "kernel", p->index, site->kernel, site->cycles);
-        break;
+/* A body has ended: a scope or cond with it, while loops are executed again; the last one closes what the process
+ * produces. */
+static bool leave(Machine *m, Process *p) {
+    if (--p->frames.count == 0) {
+        p->path = "end";
+        for EACH_OF(channel, p->info->produces) wsp_close_channel(m, p, *channel);
+        p->done = true;
+        return false;
     }
-    p->pc = next;
-    return goes_on;
+    Frame *frame = innermost(p);
+    StatementKind around = m->info->statements[frame->body.first + frame->next].kind;
+    if (around == SCOPE) end_scope(m, p);
+    if (around == SCOPE || around == COND) frame->next++;
+    return true;
+}
+
+/* Execute a statement, or leave a body. True if the process goes on. */
+static bool execute(Machine *m, Process *p) {
+    Frame *frame = innermost(p);
+    if (frame->next == frame->body.count) return leave(m, p);
+    const Statement *s = &m->info->statements[frame->body.first + frame->next];
+    bool done = true;
+    int taken;
+    p->path = s->path;
+    if (p->phase == 0 && !frame->repeats) wsp_count_step(m);
+    switch (s->kind) {
+    case RUN: done = run_kernel(m, p, s); break;
+    case TASK: done = task(m, p, s); break;
+    case SEND: done = send(m, p, s); break;
+    case RECEIVE: done = receive(m, p, s); break;
+    case CONSUME:
+        taken = take(m, p, s);
+        if (taken == TOKEN) return wsp_enter(m, p, s->body);
+        done = taken == CLOSED;
+        break;
+    case CLOSE: wsp_close_channel(m, p, s->channel); break;
+    case SCOPE: begin_scope(m, p); return wsp_enter(m, p, s->body);
+    case COND: return wsp_enter(m, p, wsp_value(m, s->when) != 0 ? s->then : s->otherwise);
+    case REPEAT:
+        if (turn(m, s, frame)) return wsp_enter(m, p, s->body);
+        break;
+    case LOAD: done = load(m, p, s); break;
+    case WAIT: done = await_own(m, p); break;
+    }
+    if (!done) return false;
+    p->phase = 0;
+    frame->next++;
+    return true;
 }
 
 static void wsp_go_on(Machine *m, Process *p) {

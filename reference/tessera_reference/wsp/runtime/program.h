@@ -29,10 +29,11 @@ enum { TASK_RING, TENSORMAP_POOL, DEPLIST_POOL, HEAP_ARENA, READY_QUEUE, RESOURC
 /* The tables of a generated program. A list is a part of `numbers`. */
 
 typedef struct { uint32_t first, count; } List;
-typedef struct { const char *name; u64 capacity, latency; } ChannelInfo;
+typedef struct { const char *name; u64 latency; } ChannelInfo;
 typedef enum { I8, I16, I32, I64, U8, U16, U32, U64, FP32, FP64, BOOL } Dtype;
 typedef struct { const char *name; Dtype dtype; u64 count, bytes; const uint8_t *initial; } TensorInfo;
-typedef struct { const char *name; unsigned width; u64 value; } SymbolInfo;
+typedef enum { SYMBOL_INPUT, RESOURCE_INPUT } InputKind;
+typedef struct { InputKind kind; const char *name; u64 least, most, value; } InputInfo;
 
 /* An expression; operands are expressions by their places. */
 enum {
@@ -53,33 +54,36 @@ typedef struct { const char *name; List instructions; } KernelInfo; /* among `in
 /* A call of a kernel at a `run` or `task` statement. */
 typedef struct { uint32_t kernel; u64 cycles, heap; List tensors, scalars, reads, writes, waits, signals; } Site;
 
-/* A step of a process: its kind, the path of its statement, and what the kind takes: channels, slots, tensors, sites,
- * expressions, depths of loops, and steps by their places. */
-enum {
-    RECEIVE, CONSUME, END_SCOPE, JUMP, TURN, LOADED, END, /* from SEND to RUN each execution is a step of the run */
-    SEND, CLOSE, BEGIN_SCOPE, BRANCH, REPEAT, LOAD, WAIT, RUN, ELAPSE, APPLY, TASK /* from RUN on, of a site */
-};
-typedef struct { int kind; const char *path; uint32_t a, b, c; } Step;
+/* A statement of a process: its kind, its path, and its members as `statements.py` names them; numbers are places of
+ * channels, slots, tensors and expressions, bodies are among `statements`, `reads` has the tensor of a load. */
+typedef enum { RUN, TASK, SEND, RECEIVE, CONSUME, CLOSE, SCOPE, COND, REPEAT, LOAD, WAIT } StatementKind;
+typedef struct {
+    StatementKind kind;
+    const char *path;
+    uint32_t site, key, channel, value, into, when, count, index, slot, tensor, element;
+    List body, then, otherwise, reads;
+} Statement;
 #define NONE UINT32_MAX
 
-typedef struct { const char *name; uint32_t first_step, loop_depth; List produces; } ProcessInfo;
+typedef struct { const char *name; List body, produces; } ProcessInfo;
 
+#define TABLE(type, name) uint32_t name##_count; const type *name
+
+/* The inputs are the symbols, then the sizes of resources, the capacities of channels, and for each process whether it is
+ * executed without its scopes. `worker` is the expression of the dispatch policy. */
 typedef struct {
-    const char *name;
-    uint32_t kernel_count, channel_count, process_count, slot_count, symbol_count, tensor_count, workers;
-    uint32_t worker, most_scalars; /* `worker` is the expression of the dispatch policy */
-    const KernelInfo *kernels;
-    const Instruction *instructions;
-    const ChannelInfo *channels;
-    const ProcessInfo *processes;
-    const Step *steps;
-    const Site *sites;
-    const Expression *expressions;
-    const uint32_t *numbers;
-    const char *const *slots;
-    const SymbolInfo *symbols;
-    const TensorInfo *tensors;
-    u64 sizes[RESOURCES];
+    uint32_t symbols_count, workers, worker, most_scalars;
+    TABLE(KernelInfo, kernels);
+    TABLE(Instruction, instructions);
+    TABLE(ChannelInfo, channels);
+    TABLE(ProcessInfo, processes);
+    TABLE(Statement, statements);
+    TABLE(Site, sites);
+    TABLE(Expression, expressions);
+    TABLE(uint32_t, numbers);
+    TABLE(char *const, slots);
+    TABLE(InputInfo, inputs);
+    TABLE(TensorInfo, tensors);
 } ProgramInfo;
 
 extern const ProgramInfo *const wsp_programs[];

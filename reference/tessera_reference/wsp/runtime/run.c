@@ -15,15 +15,15 @@ static void print_number(const char *name, u64 value) { wsp_print("\"%s\":" NUMB
 static void print_times(const Machine *m) {
     const ProgramInfo *info = m->info;
     u64 makespan = 0;
-    for EACH(p, info->process_count) makespan = larger(makespan, m->processes[p].time);
+    for EACH(p, info->processes_count) makespan = larger(makespan, m->processes[p].time);
     for EACH(w, info->workers) makespan = larger(makespan, m->workers[w].time);
     print_number("total_cycles", makespan);
     wsp_print("\"processes\":{");
-    for EACH(p, info->process_count) print_number(info->processes[p].name, m->processes[p].time);
+    for EACH(p, info->processes_count) print_number(info->processes[p].name, m->processes[p].time);
     wsp_print("},\"workers\":[");
     for EACH(w, info->workers) wsp_print("{\"busy\":" NUMBER ",\"tasks\":" NUMBER "}", m->workers[w].busy, m->workers[w].tasks);
     wsp_print("],\"kernels\":{");
-    for EACH(k, info->kernel_count)
+    for EACH(k, info->kernels_count)
         wsp_print("\"%s\":{\"runs\":" NUMBER ",\"cycles\":" NUMBER "}", info->kernels[k].name, m->kernel_runs[k],
                   m->kernel_cycles[k]);
     wsp_print("}");
@@ -40,7 +40,7 @@ static void print_stalls(const Machine *m) {
     u64 cycles[STALL_REASONS];
     memcpy(cycles, m->stall_cycles, sizeof cycles);
     wsp_print("\"current_stalls\":[");
-    for EACH(process, m->info->process_count) {
+    for EACH(process, m->info->processes_count) {
         const Process *p = &m->processes[process];
         if (p->waiting.reason >= STALL_REASONS) continue;
         wsp_print("{\"process\":\"%s\"", p->info->name);
@@ -74,15 +74,15 @@ static void print_values(const Machine *m) {
     print_resources("\"used\":", used, RESOURCES);
     print_resources("\"high_water\":", m->high_water, RESOURCES);
     wsp_print("\"channels\":{");
-    for EACH(channel, info->channel_count) {
+    for EACH(channel, info->channels_count) {
         const Channel *c = &m->channels[channel];
         wsp_print("\"%s\":{\"sent\":" NUMBER ",\"taken\":" NUMBER ",\"left\":%zu}", c->info->name, c->sent, c->taken,
                   c->tokens.count);
     }
     wsp_print("},\"slots\":{");
-    for EACH(slot, info->slot_count) wsp_print("\"%s\":\"" NUMBER "\"", info->slots[slot], m->slots[slot]);
+    for EACH(slot, info->slots_count) wsp_print("\"%s\":\"" NUMBER "\"", info->slots[slot], m->slots[slot]);
     wsp_print("},\"tensors\":{");
-    for EACH(tensor, info->tensor_count) {
+    for EACH(tensor, info->tensors_count) {
         wsp_print("\"%s\":\"", info->tensors[tensor].name);
         for (u64 byte = 0; byte < info->tensors[tensor].bytes; byte++) {
             putchar("0123456789abcdef"[m->tensors[tensor][byte] >> 4]);
@@ -106,7 +106,7 @@ static void print_process(const Machine *m, const Process *p) {
         wsp_print("\"waiting\":{\"reason\":\"%s\",\"for\":\"%s\",\"statement\":\"%s\"}",
                   wsp_reason_names[p->waiting.reason], p->waiting.subject, p->waiting.statement);
     wsp_print("\"closed\":[");
-    for EACH(channel, m->info->channel_count)
+    for EACH(channel, m->info->channels_count)
         if (p->closed[channel]) wsp_print("\"%s\"", m->info->channels[channel].name);
     wsp_print("],\"scopes\":[");
     for EACH(depth, p->scopes.count) print_resources("", ((Scope *)p->scopes.items)[depth].held, READY_QUEUE);
@@ -115,7 +115,7 @@ static void print_process(const Machine *m, const Process *p) {
 
 static void print_channel(const Channel *c) {
     wsp_print("\"%s\":{\"capacity\":" NUMBER ",\"tokens\":%zu,\"senders\":%zu,\"producers\":%" PRIu32 ",\"takers\":%zu",
-              c->info->name, c->capacity, c->tokens.count, c->senders.count, c->producers, c->takers.count);
+              c->info->name, *c->capacity, c->tokens.count, c->senders.count, c->producers, c->takers.count);
     wsp_print("\"tasks\":[");
     for EACH(place, c->takers.count) {
         const Entry *taker = wsp_first(&c->takers) + place;
@@ -153,9 +153,9 @@ static void print_waiting(const Machine *m) {
         wsp_print("\"spinning\":\"%s\"", m->spinning->info->name);
     print_resources("\"sizes\":", m->sizes, RESOURCES);
     wsp_print("\"processes\":{");
-    for EACH(process, m->info->process_count) print_process(m, &m->processes[process]);
+    for EACH(process, m->info->processes_count) print_process(m, &m->processes[process]);
     wsp_print("},\"channels\":{");
-    for EACH(channel, m->info->channel_count) print_channel(&m->channels[channel]);
+    for EACH(channel, m->info->channels_count) print_channel(&m->channels[channel]);
     wsp_print("},\"tasks\":[");
     for (const Task *task = m->tasks.after; task != &m->tasks; task = task->after) print_task(m, task);
     wsp_print("],\"workers\":[");
@@ -184,18 +184,17 @@ static void wsp_print_result(Machine *m, int outcome) {
 
 static void prepare_processes(Machine *m) {
     const ProgramInfo *info = m->info;
-    m->processes = wsp_allocate(m, info->process_count, sizeof(Process));
-    for EACH(each, info->process_count) {
+    m->processes = wsp_allocate(m, info->processes_count, sizeof(Process));
+    for EACH(each, info->processes_count) {
         Process *p = &m->processes[each];
         p->info = &info->processes[each];
         p->index = each;
+        p->without_scopes = m->sizes + RESOURCES + info->channels_count + each;
         p->waiting.reason = NOT_WAITING;
         p->operands = wsp_allocate(m, info->most_scalars + (size_t)1, sizeof(u64));
-        p->rounds = wsp_allocate(m, p->info->loop_depth, sizeof(u64));
-        p->counts = wsp_allocate(m, p->info->loop_depth, sizeof(u64));
-        p->signalling = wsp_allocate(m, info->channel_count, sizeof(u64));
-        p->closed = wsp_allocate(m, info->channel_count, sizeof(bool));
-        p->pc = p->info->first_step;
+        p->signalling = wsp_allocate(m, info->channels_count, sizeof(u64));
+        p->closed = wsp_allocate(m, info->channels_count, sizeof(bool));
+        wsp_enter(m, p, p->info->body);
         for EACH_OF(channel, p->info->produces) m->channels[*channel].producers++;
         p->runnable = true;
     }
@@ -203,24 +202,24 @@ static void prepare_processes(Machine *m) {
 
 static void prepare_values(Machine *m) {
     const ProgramInfo *info = m->info;
-    m->symbols = wsp_allocate(m, info->symbol_count, sizeof(u64));
-    m->slots = wsp_allocate(m, info->slot_count, sizeof(u64));
-    m->tensors = wsp_allocate(m, info->tensor_count, sizeof(uint8_t *));
-    m->writers = wsp_allocate(m, info->tensor_count, sizeof(Task *));
-    m->readers = wsp_allocate(m, info->tensor_count, sizeof(Vector));
-    m->kernel_runs = wsp_allocate(m, info->kernel_count, sizeof(u64));
-    m->kernel_cycles = wsp_allocate(m, info->kernel_count, sizeof(u64));
-    memcpy(m->sizes, info->sizes, sizeof m->sizes);
-    for EACH(each, info->symbol_count) m->symbols[each] = info->symbols[each].value;
-    for EACH(each, info->tensor_count) {
+    m->inputs = wsp_allocate(m, info->inputs_count, sizeof(u64));
+    m->sizes = m->inputs + info->symbols_count;
+    m->slots = wsp_allocate(m, info->slots_count, sizeof(u64));
+    m->tensors = wsp_allocate(m, info->tensors_count, sizeof(uint8_t *));
+    m->writers = wsp_allocate(m, info->tensors_count, sizeof(Task *));
+    m->readers = wsp_allocate(m, info->tensors_count, sizeof(Vector));
+    m->kernel_runs = wsp_allocate(m, info->kernels_count, sizeof(u64));
+    m->kernel_cycles = wsp_allocate(m, info->kernels_count, sizeof(u64));
+    for EACH(each, info->inputs_count) m->inputs[each] = info->inputs[each].value;
+    for EACH(each, info->tensors_count) {
         const TensorInfo *tensor = &info->tensors[each];
         m->tensors[each] = wsp_allocate(m, (size_t)tensor->bytes, 1);
         if (tensor->initial != NULL) memcpy(m->tensors[each], tensor->initial, (size_t)tensor->bytes);
     }
 }
 
-/* The machine of a run with what the program says; its caller may change symbols, sizes, capacities, tensors and
- * bounds before it begins. */
+/* The machine of a run with what the program says; its caller may change inputs, tensors and bounds before it
+ * begins. */
 static Machine *wsp_prepared(const ProgramInfo *info) {
     Machine *m = calloc(1, sizeof(Machine));
     if (m == NULL) {
@@ -234,14 +233,14 @@ static Machine *wsp_prepared(const ProgramInfo *info) {
     prepare_values(m);
     m->workers = wsp_allocate(m, info->workers, sizeof(Worker));
     for EACH(each, info->workers) m->workers[each].index = each;
-    m->channels = wsp_allocate(m, info->channel_count, sizeof(Channel));
-    for EACH(each, info->channel_count) {
+    m->channels = wsp_allocate(m, info->channels_count, sizeof(Channel));
+    for EACH(each, info->channels_count) {
         m->channels[each].info = &info->channels[each];
         m->channels[each].index = each;
-        m->channels[each].capacity = info->channels[each].capacity;
+        m->channels[each].capacity = m->sizes + RESOURCES + each;
     }
     prepare_processes(m);
-    for EACH(each, info->channel_count) m->channels[each].seen_closed = m->channels[each].producers == 0;
+    for EACH(each, info->channels_count) m->channels[each].seen_closed = m->channels[each].producers == 0;
     return m;
 }
 
@@ -254,7 +253,7 @@ static void happen(Machine *m, const Entry *event) {
     }
 }
 
-/* Execute steps until the process blocks; its time is when it last did something. */
+/* Execute statements until the process waits; its time is when it last did something. */
 static void go_on(Machine *m, Process *p) {
     p->runnable = false;
     if (p->waiting.reason == NOT_WAITING) p->time = m->now;
@@ -266,7 +265,7 @@ static void go_on(Machine *m, Process *p) {
 }
 
 static bool is_any_runnable(const Machine *m) {
-    for EACH(each, m->info->process_count)
+    for EACH(each, m->info->processes_count)
         if (m->processes[each].runnable) return true;
     return false;
 }
@@ -277,7 +276,7 @@ static void instant(Machine *m) {
         m->due.count = 0;
         while (wsp_is_due(m)) *(Entry *)wsp_add(m, &m->due, sizeof(Entry)) = wsp_pop(&m->events);
         for (size_t place = 0; place < m->due.count; place++) happen(m, wsp_first(&m->due) + place);
-        for EACH(each, m->info->process_count)
+        for EACH(each, m->info->processes_count)
             if (m->processes[each].runnable) go_on(m, &m->processes[each]);
         wsp_start_tasks(m);
     } while (is_any_runnable(m) || wsp_is_due(m));
@@ -288,7 +287,7 @@ static void blame(Machine *m) {
     if (p != NULL) p->time = m->now;
     if (m->failure.process == NULL) {
         m->failure.process = p != NULL ? p->info->name : "";
-        m->failure.statement = p != NULL ? m->info->steps[p->pc].path : "";
+        m->failure.statement = p != NULL ? p->path : "";
     }
 }
 
@@ -309,7 +308,7 @@ static int finish(Machine *m) {
         instant(m);
     }
     if (m->tasks.after != &m->tasks) return DEADLOCK;
-    for EACH(each, m->info->process_count)
+    for EACH(each, m->info->processes_count)
         if (!m->processes[each].done) return DEADLOCK;
     return COMPLETED;
 }
