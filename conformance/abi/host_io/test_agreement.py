@@ -182,10 +182,11 @@ def test_a_shard_ends_at_2_to_the_64_of_its_tensor_at_the_latest(impl, check):
 
 @clause("HIO-D7-07", "HIO-D7-08")
 def test_a_deployed_kernel_without_an_address_is_refused(impl, check):
-    """The address is absent or null (AMB-HIO-18)."""
+    """The address is absent or null (AMB-HIO-18); binaries lie at the usual address and at the first of memory."""
     host = connected(impl, check)
     message = host.launch(host.deploy(), host.arguments(["tensor"]))
     path = ("kernel_ref", "deploy_pa")
+    host.written(host.binary(deploy_pa=host.machine.memories[0].base))
     host.refused({"no address": changed(message, path, ABSENT), "null": changed(message, path, None)}, message)
 
 
@@ -251,6 +252,29 @@ def test_a_boolean_goes_with_bool_and_with_nothing_else(impl, check):
     host.refused(
         wrong | numbers, launch("bool", False), Reading("AMB-HIO-14", "true and false count as numbers", wrong), counted
     )
+
+
+@clause("HIO-D7-27")
+@pytest.mark.parametrize(
+    ("dtype", "bits"),
+    [
+        pytest.param("i32", 32, marks=clause("HIO-D7-38"), id="i32"),
+        pytest.param("i64", 64, marks=clause("HIO-D7-39"), id="i64"),
+    ],
+)
+def test_the_value_of_an_integer_scalar_is_one_in_range(impl, check, dtype, bits):
+    """Values just outside the range, numbers with a fraction, and ones far outside are refused (AMB-HIO-69)."""
+    host = connected(impl, check)
+    kernel, tensors = host.deploy(), host.arguments(["tensor"])
+    most = 2 ** (bits - 1) - 1
+    whole = [most + 1, most + 2, 2**bits - 1, -most - 2]
+
+    def launch(value):
+        return host.launch(kernel, [*tensors, scalar(dtype, value)])
+
+    wrong = {f"{dtype} {value}": launch(value) for value in [*whole, 0.5, -0.5, 1e-7, 1e30, -1e30]}
+    host.accepted(launch(most), launch(-most - 1))
+    host.refused(wrong, launch(1), Reading("AMB-HIO-69", "wrap", [f"{dtype} {value}" for value in whole], whole=True))
 
 
 @clause("HIO-D7-46")

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from tessera_conformance.chapters.abi.host_io.kit.elements import EXACT, binary, element, filled
-from tessera_conformance.chapters.abi.host_io.kit.memory import host_of
+from tessera_conformance.chapters.abi.host_io.kit.memory import BACKGROUND, host_of
 from tessera_conformance.marks import clause, feature
 
 
@@ -150,6 +150,25 @@ def test_a_write_fills_as_many_bytes_as_it_says(impl, check, nbytes, offset):
     host.done(host.fill(place, base + offset, nbytes, "fill_u8", 0x3C))
     expected[offset : offset + nbytes] = filled("fill_u8", 0x3C, nbytes)
     host.holds(place, base, bytes(expected), f"{nbytes} bytes from offset {offset}")
+
+
+@clause("HIO-D5-01", "HIO-D5-07")
+@feature("device-memory-probe")
+def test_a_write_of_more_than_a_mebibyte_reaches_its_last_byte(impl, check):
+    """Three mebibytes and five bytes; those before the first, around each mebibyte and behind the last are looked at.
+
+    Presumes that a memory has as many.
+    """
+    host = host_of(impl, check)
+    place, base, nbytes = host.spread(1)[0], host.base + 9, 3 * (1 << 20) + 5
+    check.given(host.machine.memories[0].bytes > nbytes + 32, "a memory of more than 3 MiB", host.machine.memories[0])
+    edges = {9 + (mebibytes << 20): bytes([0x3C] * 16) for mebibytes in (1, 2)}
+    edges |= {0: bytes([BACKGROUND] * 9 + [0x3C] * 7), 5 + nbytes: bytes([0x3C] * 4 + [BACKGROUND] * 12)}
+    for offset in edges:
+        host.painted(place, host.base + offset, 16)
+    host.done(host.fill(place, base, nbytes, "fill_u8", 0x3C))
+    for offset, expected in edges.items():
+        host.holds(place, host.base + offset, expected, f"the bytes from offset {offset}")
 
 
 @clause("HIO-D5-01", "HIO-D5-06")

@@ -72,6 +72,23 @@ def test_a_read_brings_as_many_bytes_as_it_says_from_its_address(impl, check, nb
     check.true(sink == data[offset : offset + nbytes], "the bytes are those from the address on", sink[:16].hex())
 
 
+@clause("HIO-D6-01", "HIO-D6-07", "HIO-D6-13")
+@feature("host-buffer-ref")
+def test_a_read_of_more_than_a_mebibyte_brings_its_last_byte(impl, check):
+    """Two mebibytes and five bytes, in three parts of different values. Presumes that a memory has as many."""
+    host = host_of(impl, check)
+    place, base, mebibyte = host.spread(1)[0], host.base + 3, 1 << 20
+    check.given(host.machine.memories[0].bytes > 3 * mebibyte, "a memory of 3 MiB", host.machine.memories[0])
+    sizes = {1: mebibyte, 2: mebibyte, 3: 5}
+    firsts = {value: base + (value - 1) * mebibyte for value in sizes}
+    host.done(*(host.fill(place, firsts[value], size, value=value) for value, size in sizes.items()))
+    read = host.read_back(place, base, sum(sizes.values()))
+    sink = host.done(read).sinks.get(pair_of(read), b"")
+    check.equal(len(sink), sum(sizes.values()), "the number of bytes")
+    ends = [sink[: 2 + mebibyte][at] for at in (0, mebibyte - 1, mebibyte)] + [*sink[-6:]]
+    check.equal(ends, [1, 1, 2, 2, 3, 3, 3, 3, 3], "the bytes at the ends of the parts")
+
+
 @clause("HIO-D6-06", "HIO-D6-07", "HIO-D6-13")
 @feature("host-buffer-ref")
 def test_every_memory_can_be_read_to_its_ends(impl, check):

@@ -430,7 +430,7 @@ def _require_argument(field: str, argument: TensorArgument | ScalarArgument) -> 
 
 
 def _require_scalar(field: str, scalar: ScalarArgument) -> None:
-    """A bool for bool and for nothing else; a number in the range of its dtype (AMB-HIO-14)."""
+    """A bool for bool and for nothing else; a number in the range of its dtype (AMB-HIO-14, AMB-HIO-69)."""
     value = scalar.value
     if isinstance(value, bool) != (scalar.dtype == "bool"):
         _refuse(

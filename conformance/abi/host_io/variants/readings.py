@@ -20,6 +20,8 @@ HOST_IO = ("abi/host-io/*",)
 Message = dict[str, Any]
 Rewrite = Callable[[Message], Message]
 WIDTHS = {"fill_u8": 1, "fill_u16": 2, "fill_u32": 4, "fill_fp16": 2, "fill_fp32": 4}
+INTEGERS = {"i32": 32, "i64": 64}
+"""The bits of each dtype of whole numbers."""
 MEMBERS: Mapping[str, tuple[str, ...]] = {
     "": (
         *("msg_type", "correlation_id", "request_id", "target_device", "timestamp_tag", "debug_label", "src_kind"),
@@ -106,6 +108,21 @@ def wrapped(message: Message) -> Message:
     if not kind.startswith("fill_u") or kind not in WIDTHS or type(value) is not int:
         return message
     return message | {"pattern": {**pattern, "value": value % 256 ** WIDTHS[kind]}}
+
+
+def wrapped_scalars(message: Message) -> Message:
+    """Whole numbers of i32 and i64 are taken modulo the range."""
+    if message.get("msg_type") != "KernelLaunch" or not isinstance(message.get("args"), list):
+        return message
+
+    def wrapped_argument(argument: Any) -> Any:
+        bits = INTEGERS.get(str(argument.get("dtype"))) if isinstance(argument, dict) else None
+        if bits is None or type(argument.get("value")) is not int:
+            return argument
+        half = 2 ** (bits - 1)
+        return argument | {"value": (argument["value"] + half) % 2**bits - half}
+
+    return message | {"args": list(map(wrapped_argument, message["args"]))}
 
 
 def zero_done(message: Message) -> Message:
@@ -274,6 +291,7 @@ def is_fraction(value: Any) -> bool:
 READINGS = [
     follows("AMB-HIO-05", "truncates", "leaves out an element that is not whole", truncated),
     follows("AMB-HIO-06", "wraps", "takes whole numbers of fills modulo their range", wrapped),
+    follows("AMB-HIO-69", "wraps_scalars", "takes whole numbers of i32 and i64 modulo their range", wrapped_scalars),
     follows("AMB-HIO-08", "empty_tensors", "takes tensors without shards", without_empty),
     follows("AMB-HIO-68", "short_texts", "takes texts of 1,000 characters and no more", short),
     follows("AMB-HIO-14", "counts_truth", "takes true for 1, and 1 for true", counted),

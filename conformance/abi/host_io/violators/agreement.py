@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 from tessera_conformance.strength import Violation
@@ -114,11 +115,15 @@ def null_is_hbm(message: Message) -> None:
         message["dst_mem_kind"] = "HBM"
 
 
-def deployed_at_zero(message: Message) -> None:
-    """A deployed kernel without an address is the one of the suite's usual address."""
-    kernel = message.get("kernel_ref")
-    if isinstance(kernel, dict) and kernel.get("kind") == "deployed" and kernel.get("deploy_pa") is None:
-        kernel["deploy_pa"] = 2048
+def deployed_at(pa: int) -> Callable[[Message], None]:
+    """A deployed kernel without an address is the one of another address."""
+
+    def within(message: Message) -> None:
+        kernel = message.get("kernel_ref")
+        if isinstance(kernel, dict) and kernel.get("kind") == "deployed" and kernel.get("deploy_pa") is None:
+            kernel["deploy_pa"] = pa
+
+    return within
 
 
 def stripped_names(message: Message) -> None:
@@ -143,16 +148,39 @@ def booleans_of_texts(scalar: Message) -> None:
         scalar["value"] = scalar["value"] == "true"
 
 
+def integers(dtype: str, change: Callable[[Any], Any]) -> Callable[[Message], None]:
+    """A change of the numbers that scalars of a dtype have."""
+
+    def within(scalar: Message) -> None:
+        if scalar.get("dtype") == dtype and isinstance(scalar.get("value"), int | Decimal):
+            scalar["value"] = change(scalar["value"])
+
+    return scalar_value(within)
+
+
+def taken_for(other: int, value: int) -> Callable[[Any], Any]:
+    """One number is read as another."""
+    return lambda number: value if number == other else number
+
+
 def dereferenced(scalar: Message) -> None:
     if isinstance(scalar.get("value"), dict):
         scalar["value"] = 0
 
 
 LAUNCHES = [
-    read_as("HIO-D7-08", "code_at_zero", "takes the usual address for a missing one", deployed_at_zero),
-    read_as("HIO-D7-07", "null_is_an_address", "takes null for an address", deployed_at_zero),
+    read_as("HIO-D7-08", "code_at_an_address", "takes the usual address for a missing one", deployed_at(2048)),
+    read_as("HIO-D7-08", "code_at_zero", "takes zero for a missing address", deployed_at(0)),
+    read_as("HIO-D7-07", "null_is_an_address", "takes null for an address", deployed_at(2048)),
     read_as("HIO-D7-05", "stripped_names", "strips names of kernels", stripped_names),
     read_as("HIO-D7-27", "text_is_true", "takes texts for booleans", scalar_value(booleans_of_texts)),
+    *(
+        read_as(clause, name, f"takes {other} for an {dtype}", integers(dtype, taken_for(other, value)))
+        for clause, dtype, least in (("HIO-D7-38", "i32", -(2**31)), ("HIO-D7-39", "i64", -(2**63)))
+        for name, other, value in ((f"{dtype}_one_more", -least, least), (f"{dtype}_one_less", least - 1, -least - 1))
+    ),
+    read_as("HIO-D7-38", "i32_cut", "cuts the fraction of an i32 off", integers("i32", int)),
+    read_as("HIO-D7-39", "i64_cut", "cuts the fraction of an i64 off", integers("i64", int)),
     read_as("HIO-D7-46", "scalars_by_reference", "takes scalars by reference", scalar_value(dereferenced)),
     read_as("HIO-D5-23", "null_is_hbm", "takes null for HBM", null_is_hbm),
 ]

@@ -211,6 +211,12 @@ ORDER = [
         "refuses writes of more than 64 KiB",
         lambda value: value.get("nbytes", 0) > 65536 and value["msg_type"] == "MemoryWrite",
     ),
+    writing(
+        "HIO-D5-01",
+        "mebibyte_written",
+        "writes the first mebibyte and no more",
+        lambda write: replace(write, nbytes=min(write.nbytes, 1 << 20)),
+    ),
 ]
 
 # Buffers of the host
@@ -280,6 +286,12 @@ READS = [
         "one_byte_less",
         "brings one byte less",
         (Endpoint, "_read", bringing(lambda read, sunk: sunk and sunk[:-1])),
+    ),
+    changed(
+        "HIO-D6-01",
+        "mebibyte_brought",
+        "brings the first mebibyte and no more",
+        (Endpoint, "_read", bringing(lambda read, sunk: sunk and sunk[: 1 << 20])),
     ),
     changed(
         "HIO-D6-13",
