@@ -245,9 +245,9 @@ def test_a_text_that_is_no_json_is_refused(text: str, found: str) -> None:
 
 
 def test_a_text_of_too_many_values_or_bytes_is_refused() -> None:
-    with pytest.raises(InvalidDocument, match="is not JSON .more than 2000000 values"):
+    with pytest.raises(InvalidDocument, match=r"is not JSON .more than 2000000 values"):
         load("[" + "[]," * 3_000_000 + "0]")
-    with pytest.raises(InvalidDocument, match="is not JSON .more than 33554432 bytes"):
+    with pytest.raises(InvalidDocument, match=r"is not JSON .more than 33554432 bytes"):
         load("9" * 40_000_000)
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tessera_reference.numerics import arithmetic, kernels, matmul_kernel, rounding, ziv
+from tessera_reference.numerics import arithmetic, array, kernels, matmul_kernel, rounding, ziv
 from tessera_reference.numerics.arithmetic import larger, largest
 from tessera_reference.numerics.array import Array, decode
 from tessera_reference.numerics.elementary import FUNCTIONS, exp, exponential, logarithm, roots, trigonometric
@@ -502,6 +502,28 @@ def test_arithmetic_of_narrow_floats_is_rounded_from_float64(operation, name, rn
     rows = getattr(arithmetic, operation)(Array(narrow, a.values[:21].reshape(7, 3)), Array(narrow, b.values[:3]))
     pairs = getattr(arithmetic, operation)(Array(narrow, a.values[:21]), Array(narrow, np.tile(b.values[:3], 7)))
     same_bits(rows.values, pairs.values.reshape(7, 3))
+
+
+@pytest.mark.parametrize("name", ["fp8_e4m3", "fp8_e5m2", "fp16", "bf16"])
+@pytest.mark.parametrize("operation", ["add", "subtract", "multiply", "divide", "maximum", "equal"])
+def test_an_array_that_holds_its_codes_is_that_of_its_values(operation, name, rng, monkeypatch):
+    """Random codes, NaN of every payload among them, beside every kind of operand, in more than one block."""
+    narrow = dtype(name)
+    left, right = rng.integers(0, 1 << narrow.bits, (2, 3, 3 << 13)).astype(f"<u{narrow.bits // 8}")
+
+    def operands() -> tuple[Array, ...]:
+        whole, other = (Array.from_bits(narrow, codes.shape, codes.tobytes()) for codes in (left, right))
+        row = Array.from_bits(narrow, right[:1].shape, right[:1].tobytes())
+        return whole, other, row, Array(narrow, other.values)
+
+    kept = {}
+    for least in (1, float("inf")):
+        monkeypatch.setattr(array, "CODED", least)
+        whole, other, row, decoded = operands()
+        results = [getattr(arithmetic, operation)(whole, x) for x in (row, decoded, other, whole)]
+        kept[least] = [(x.shape, x.rank, x.to_bits()) for x in (*operands(), *results)]
+        assert (operands()[0].codes is None) == (least != 1)
+    assert kept[1] == kept[float("inf")]
 
 
 @pytest.mark.parametrize("name", ["fp8_e4m3", "fp8_e5m2", "fp16", "bf16"])

@@ -108,7 +108,7 @@ def test_what_is_no_package_is_refused(text: bytes, code: str) -> None:
 @pytest.mark.parametrize(
     ("start", "repeated", "count", "end"), [(b"[", b"[],", 3_000_000, b"0]"), (b'"', b"x", 40_000_000, b'"')]
 )
-def test_a_package_of_too_many_values_or_bytes_is_refused(start: bytes, repeated: bytes, count: int, end: bytes) -> None:
+def test_a_package_with_too_much_is_refused(start: bytes, repeated: bytes, count: int, end: bytes) -> None:
     with pytest.raises(PackageRefused) as refused:
         load(b'{"a":' + start + repeated * count + end + b"}\n")
     assert refused.value.code == "MALFORMED"

@@ -162,7 +162,7 @@ class Interpreter:
 
     def function(self, function: Function, arguments: tuple[Array, ...]) -> Steps:
         """The results of a function, as part of a run."""
-        self.has_large |= any(array.values.size >= LARGE for array in arguments)
+        self.has_large |= any(prod(array.shape) >= LARGE for array in arguments)
         try:
             return (yield from self.block(function.body, arguments, {}))
         except _Returned as returned:

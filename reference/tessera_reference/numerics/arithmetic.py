@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from .array import Array, in_blocks
+from .array import Array, Codes, decode, encode, in_blocks
 from .errors import DivisionByZero, DTypeMismatch, ShapeMismatch, broadcast_shape
 from .formats import DTYPES, UnsupportedDType
 from .rounding import narrowing
@@ -211,7 +211,13 @@ def _rounded_once(operator: Operator, a: Array, b: Array) -> Array:
         def rounded(*operands: Values) -> Values:
             return narrow(operator(*[x.astype(inner, copy=False) for x in operands]))
 
-        return Array(a.dtype, in_blocks(rounded, np.float32, a.values, b.values))
+        if a.codes is None or b.codes is None:
+            return Array(a.dtype, in_blocks(rounded, np.float32, a.values, b.values))
+
+        def of_codes(*operands: Codes) -> Codes:
+            return encode(rounded(*(decode(codes, a.dtype) for codes in operands)), a.dtype)
+
+        return Array.from_codes(a.dtype, in_blocks(of_codes, a.codes.dtype, a.codes, b.codes))
 
 
 def _integer_quotient(a: Values, b: Values) -> Values:

@@ -135,16 +135,24 @@ def _encode_narrow(values: Values, dtype: DType) -> Codes:
 # An array of one dtype: its values, held exactly, and its storage bytes.
 
 
+CODED = 1 << 24
+"""Elements from which an array of a narrow dtype that is read from bits keeps them; infinity turns that off."""
+
+
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Array:
     """Values of `dtype`, of any shape, held in `dtype.carrier` and read-only.
 
     The caller guarantees that each value is one of `dtype`; `Array.checked` verifies it.
     Raises `WrongCarrier` when `values` is of another numpy dtype. Compare arrays by `to_bits`.
+
+    A large array of a narrow dtype may have `codes` instead, which take a half or a quarter of the memory. Its values
+    are decoded when they are first asked for.
     """
 
     dtype: DType
     values: npt.NDArray[Any]
+    codes: Codes | None
 
     def __init__(self, dtype: DType, values: npt.NDArray[Any]) -> None:
         carrier = np.asarray(values).view()
@@ -153,16 +161,34 @@ class Array:
         carrier.setflags(write=False)
         object.__setattr__(self, "dtype", dtype)
         object.__setattr__(self, "values", carrier)
+        object.__setattr__(self, "codes", None)
+
+    def __getattr__(self, name: str) -> Any:
+        """Decode the values of an array that has codes. Python asks here for what is not set."""
+        if name != "values" or self.codes is None:
+            raise AttributeError(f"Array has no {name!r}")
+        decoded = Array(self.dtype, decode(self.codes, self.dtype)).values
+        object.__setattr__(self, "values", decoded)
+        object.__setattr__(self, "codes", None)
+        return decoded
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The extent of each dimension."""
-        return self.values.shape
+        return (self.values if self.codes is None else self.codes).shape
 
     @property
     def rank(self) -> int:
         """The number of dimensions."""
-        return self.values.ndim
+        return len(self.shape)
+
+    @classmethod
+    def from_codes(cls, dtype: DType, codes: Codes) -> Array:
+        """Return the array of a narrow dtype that holds these codes, in their shape."""
+        array = cls.__new__(cls)
+        object.__setattr__(array, "dtype", dtype)
+        object.__setattr__(array, "codes", codes)
+        return array
 
     @classmethod
     def checked(cls, dtype: DType, values: npt.ArrayLike) -> Array:
@@ -188,11 +214,16 @@ class Array:
         if len(data) != expected:
             raise MalformedStorage(expected, len(data))
         stored = dtype.component if dtype.kind == "complex" else dtype
-        values = decode(np.frombuffer(data, code_dtype(stored)), stored)
-        return cls(dtype, values.view(dtype.carrier).reshape(shape))
+        codes = np.frombuffer(data, code_dtype(stored))
+        if stored.is_narrow and codes.size >= CODED:
+            return cls.from_codes(dtype, codes.reshape(shape))
+        return cls(dtype, decode(codes, stored).view(dtype.carrier).reshape(shape))
 
     def to_bits(self) -> bytes:
         """Return the row-major little-endian storage codes, NaN as its one canonical code."""
+        if (codes := self.codes) is not None:
+            canonical = in_blocks(lambda block: encode(decode(block, self.dtype), self.dtype), codes.dtype, codes)
+            return canonical.tobytes()
         stored = self.dtype.component if self.dtype.kind == "complex" else self.dtype
         flat = np.ascontiguousarray(self.values).reshape(-1)
         return encode(flat.view(stored.carrier), stored).tobytes()
