@@ -17,7 +17,7 @@ import pytest
 from tessera_conformance.reports.journal import read
 from tessera_reference.cli import main
 from tessera_reference.wsp import deadlock, policies
-from tessera_reference.wsp.builder import Channel, Program
+from tessera_reference.wsp.builder import Channel, Program, TaskWindow
 from tessera_reference.wsp.native import FLAGS, BuildFailed, NativeRun, NoCompiler, build
 from tessera_reference.wsp.package import Package, load, package_bytes
 from tessera_reference.wsp.run import Run
@@ -174,6 +174,29 @@ def test_random_programs_give_equal_results(tmp_path: Path, drawn: Callable[[int
         actual = differences(packages, tmp_path / f"program{first}", QUICK, ({}, TIGHT))
         assert not actual, f"seed {first + actual[0][0]}, {actual[0][1]}"
         os.remove(tmp_path / f"program{first}")
+
+
+@pytest.mark.parametrize("engine", [Run, NativeRun])
+def test_a_send_waits_though_the_issue_before_it_completed_a_task(engine: type[Run] | type[NativeRun]) -> None:
+    """The task that is issued last takes a token for whose place another task waits, which completes and frees."""
+    program = Program("p")
+    c, d = program.channel("c"), program.channel("d")
+    kernels = {cycles: program.kernel(f"k{cycles}", cycles=cycles) for cycles in (1, 5, 10, 100)}
+    program.dispatch("round_robin", workers=2)
+    program.task_window(TaskWindow(2))
+    with program.process("p"):
+        program.task(kernels[1], signals=[c, c])
+        program.task(kernels[5])
+        program.task(kernels[1], waits=[c])
+        program.send(d)
+        program.send(d)
+        program.run(kernels[10])
+    with program.process("q"):
+        program.run(kernels[100])
+        with program.consume(d, into="x"):
+            pass
+    result = engine(load(program.compile().package)).finish().result()
+    assert result["outcome"] == "completed" and result["statistics"]["processes"]["p"] == 110
 
 
 def test_a_policy_is_one_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

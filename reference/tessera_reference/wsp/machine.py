@@ -458,6 +458,7 @@ class Machine:
         if reason is not None:
             return reason
         self.resources.take(amounts, worker)
+        self.end_wait(process)
         scope = process.scopes[-1] if process.scopes else None
         missing = len(dependencies) + len(site.waits) + 1
         task = TaskState(number, site, process.place, scalars, process, worker, scope, amounts, missing)

@@ -182,7 +182,6 @@ class Processes:
         while (reason := machine.issue(process, site, key, scalars)) is not None:
             machine.stall(process, reason, RESOURCE_OF[reason])
             yield
-        machine.end_wait(process)
         process.time = machine.agenda.now
 
     def key(self, task: statements.Task) -> int:

@@ -472,6 +472,7 @@ static int wsp_issue(Machine *m, Process *p, const Site *site) {
     int reason = wsp_shortage(m, needs, worker);
     if (reason != NOT_WAITING) return reason;
     wsp_charge(m, needs, worker);
+    wsp_end_wait(m, &p->waiting);
     size_t depth = p->scopes.count;
     Task *task = new_task(m);
     *task = (Task){

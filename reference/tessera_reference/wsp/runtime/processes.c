@@ -257,7 +257,6 @@ static bool task(Machine *m, Process *p, const Statement *s) {
         wsp_stall(m, p, reason);
         return false;
     }
-    wsp_end_wait(m, &p->waiting);
     p->time = m->now;
     return true;
 }
@@ -397,5 +396,5 @@ static bool execute(Machine *m, Process *p) {
 }
 
 static void wsp_go_on(Machine *m, Process *p) {
-    while (execute(m, p));
+    while (!p->done && execute(m, p));
 }
