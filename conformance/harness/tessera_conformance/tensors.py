@@ -230,7 +230,7 @@ def shape_of(values: Any) -> tuple[int, ...]:
     """The shape of nested lists; of a bare number, no dimensions. Raises `ValueError`: the rows differ in length."""
     if not isinstance(values, Sequence):
         return ()
-    rows = {shape_of(row) for row in values}
+    rows = {() if isinstance(row, int | float) else shape_of(row) for row in values}
     if len(rows) > 1:
         raise ValueError(f"rows of different lengths in {values!r}")
     return (len(values), *(rows.pop() if rows else ()))

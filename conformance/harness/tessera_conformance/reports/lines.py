@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from sys import intern
 from typing import Any, ClassVar, TypeVar
@@ -189,42 +189,46 @@ def traits(exchanges: Iterable[Exchange]) -> list[str]:
     for exchange in exchanges:
         if exchange.method != "session.reset":
             names.add(exchange.method)
-            names.update(f"{exchange.method} {trait}" for trait in _of_arguments("", exchange.params))
+            of_arguments: set[str] = set()
+            _add_of_arguments(of_arguments, "", exchange.params)
+            names.update(f"{exchange.method} {trait}" for trait in of_arguments)
     return sorted(names)
 
 
-def _of_arguments(path: str, value: Any) -> Iterator[str]:
+def _add_of_arguments(names: set[str], path: str, value: Any) -> None:
+    """Add the traits of an argument, or of a part of one, by its path."""
     if isinstance(value, str):
-        yield from [f"{path}={value}"] if _NAME.fullmatch(value) else _of_text(value)
+        names.update([f"{path}={value}"] if _NAME.fullmatch(value) else _of_text(value))
     elif isinstance(value, bool):
-        yield f"{path}={value}".lower()
+        names.add(f"{path}={value}".lower())
     elif isinstance(value, int):
         if value < 0:
-            yield f"{path}<0"
+            names.add(f"{path}<0")
         if abs(value) <= LARGEST_VALUE:
-            yield f"{path}={value}"
+            names.add(f"{path}={value}")
         elif 0 < value < LARGEST_SIZE:
-            yield from _of_size(path, value)
+            names.update(_of_size(path, value))
     elif isinstance(value, list | tuple):
-        yield from _of_size(f"number of {path}", len(value))
+        names.update(_of_size(f"number of {path}", len(value)))
         for part in value[:LARGEST_VALUE]:
-            yield from _of_arguments(path, part)
+            _add_of_arguments(names, path, part)
     elif isinstance(value, Tensor):
-        yield f"{path}:{value.dtype}"
-        yield from _of_size(f"elements of {path}", value.size)
+        names.add(f"{path}:{value.dtype}")
+        names.update(_of_size(f"elements of {path}", value.size))
     elif isinstance(value, Mapping):
         for name, part in value.items():
-            yield from _of_arguments(f"{path}.{name}" if path else str(name), part)
+            _add_of_arguments(names, f"{path}.{name}" if path else str(name), part)
 
 
-def _of_size(path: str, size: int) -> Iterator[str]:
-    if size <= LARGEST_VALUE:
-        yield f"{path}={size}"
+@lru_cache(maxsize=1 << 14)
+def _of_size(path: str, size: int) -> tuple[str, ...]:
+    names = [f"{path}={size}"] if size <= LARGEST_VALUE else []
     for threshold in THRESHOLDS:
         if size >= threshold:
-            yield f"{path}>={threshold}"
+            names.append(f"{path}>={threshold}")
             if size % WORD:
-                yield f"{path}>={threshold}, no multiple of {WORD}"
+                names.append(f"{path}>={threshold}, no multiple of {WORD}")
+    return tuple(names)
 
 
 @cache
