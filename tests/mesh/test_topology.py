@@ -234,8 +234,8 @@ def test_every_topology_of_the_package_has_a_name_and_the_form() -> None:
         ('{"format": 1, "format": 1}', "two members 'format'"),
         ("[" * 500 + "]" * 500, "is not JSON"),
         ("{" + "".join(f'"{name}": 0, ' for name in range(100_000)) + '"z": 1, "z": 1}', "two members 'z'"),
-        ('{"format": NaN}', "holds NaN"),
-        ('{"format": -Infinity}', "holds -Infinity"),
+        ('{"format": NaN}', "NaN is no number of JSON"),
+        ('{"format": -Infinity}', "-Infinity is no number of JSON"),
         ('{"format": ' + "9" * 5000 + "}", "is not JSON"),
     ],
 )

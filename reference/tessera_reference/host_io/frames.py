@@ -16,6 +16,7 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
+from ..ir.diagnostics import STRICT
 from ..numerics.formats import DTYPES
 from ..numerics.rounding import round_exact
 from .messages import (
@@ -200,19 +201,6 @@ def _number(text: str) -> int | Decimal:
     return int(number) if whole else number
 
 
-def _refused(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
-
-
-def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"a member given twice: {twice!r}")
-    return members
-
-
 def _require_shallow(value: dict[str, Any] | list[Any], most: int = _DEEPEST) -> None:
     """No value is nested deeper than any message needs. Raises `ValueError`."""
     if not most:
@@ -222,7 +210,7 @@ def _require_shallow(value: dict[str, Any] | list[Any], most: int = _DEEPEST) ->
             _require_shallow(member, most - 1)
 
 
-_DECODER = json.JSONDecoder(parse_int=_whole, parse_float=_number, parse_constant=_refused, object_pairs_hook=_members)
+_DECODER = json.JSONDecoder(parse_int=_whole, parse_float=_number, **STRICT)
 
 # A value judged by the schema of the messages, with the member at fault and its clause (AMB-HIO-31).
 #

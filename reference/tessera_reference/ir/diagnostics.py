@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import islice
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, NoReturn
+
+from ..numerics.formats import shown
 
 # Words of diagnostics: the nearest known spelling of a name, and how many there are of something.
 
@@ -207,10 +210,11 @@ DEEPEST = 400
 """Levels of nesting; the statements of a package need two or three for each level of theirs."""
 
 
-def read_json(text: str | bytes, **hooks: Any) -> Any:
-    """Return the value of a JSON text, by the hooks of `json.loads`. Raise `ValueError` for all that is wrong with it.
+def read_json(text: str | bytes) -> Any:
+    """Return the value of a JSON text without NaN and infinities and with one member of a name in each object.
 
-    Each value follows a comma, a bracket or a brace, so that counting these bounds the memory before it is taken.
+    Raises `ValueError` for all that is wrong with it. Each value follows a comma, a bracket or a brace, so that counting
+    these bounds the memory before it is taken.
     """
     signs: tuple[Any, ...] = (b",", b"[", b"{") if isinstance(text, bytes) else (",", "[", "{")
     if len(text) > MOST_BYTES:
@@ -218,7 +222,7 @@ def read_json(text: str | bytes, **hooks: Any) -> Any:
     if len(text) > MOST_VALUES and sum(map(text.count, signs)) > MOST_VALUES:
         raise ValueError(f"more than {MOST_VALUES} values")
     try:
-        value = json.loads(text.decode() if isinstance(text, bytes) else text, **hooks)
+        value = json.loads(text.decode() if isinstance(text, bytes) else text, **STRICT)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     level = [value]
@@ -227,6 +231,24 @@ def read_json(text: str | bytes, **hooks: Any) -> Any:
         if not level:
             return value
     raise ValueError("nested too deeply")
+
+
+def members_once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the members of an object. Raises `ValueError` for two of one name."""
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        counts = Counter(name for name, _ in pairs)
+        raise ValueError(f"two members {shown(next(name for name in counts if counts[name] > 1))}")
+    return members
+
+
+def no_constant(name: str) -> NoReturn:
+    """Raise `ValueError` for NaN, Infinity or -Infinity, which are no numbers of JSON."""
+    raise ValueError(f"{name} is no number of JSON")
+
+
+STRICT: Mapping[str, Any] = {"object_pairs_hook": members_once, "parse_constant": no_constant}
+"""Hooks of Python's `json`, which takes both."""
 
 
 def _parts(value: Any) -> list[Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
@@ -13,7 +12,7 @@ from importlib.resources import files
 from itertools import chain, product
 from math import prod
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from ..abi.status import CopyKind, Failure, Status, invalid
 from ..ir.diagnostics import listed, read_json
@@ -130,20 +129,8 @@ class InvalidDocument(Failure):
 
 def parse(text: str, file: str) -> Any:
     """The value of a JSON text. Raises `InvalidDocument`, also for NaN and for a member given twice."""
-
-    def members_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        members = dict(pairs)
-        if len(members) != len(pairs):
-            counts = Counter(name for name, _ in pairs)
-            twice = next(name for name in counts if counts[name] > 1)
-            raise InvalidDocument(file, "$", f"holds an object with two members {shown(twice)}", "one of each name")
-        return members
-
-    def no_constant(name: str) -> NoReturn:
-        raise InvalidDocument(file, "$", f"holds {name}", "numbers that JSON has")
-
     try:
-        return read_json(text, object_pairs_hook=members_once, parse_constant=no_constant)
+        return read_json(text)
     except ValueError as error:
         raise InvalidDocument(file, "$", f"is not JSON ({error})", "a JSON document") from None
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
-from typing import Annotated, Any, ClassVar, Literal, NoReturn
+from typing import Annotated, Any, ClassVar, Literal
 
 from ..ir.diagnostics import read_json
 from . import policies, statements
@@ -469,7 +469,7 @@ def load(data: bytes) -> Package:
 
 def _document(data: bytes) -> Mapping[str, Any]:
     try:
-        document = read_json(data, object_pairs_hook=_distinct, parse_constant=_no_number)
+        document = read_json(data)
     except ValueError as error:
         if not data.endswith(b"}\n"):
             raise PackageRefused("TRUNCATED", f"it ends after {len(data)} bytes, within its JSON") from None
@@ -492,17 +492,6 @@ def _document(data: bytes) -> Mapping[str, Any]:
     if stated != actual:
         raise PackageRefused("ALTERED", f"its hash is {stated!r:.80}, and its content has {actual}")
     return document
-
-
-def _distinct(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise ValueError("a member is there twice")
-    return members
-
-
-def _no_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number")
 
 
 def _package(stated: Mapping[str, Any]) -> Package:
