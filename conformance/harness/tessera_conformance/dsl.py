@@ -108,8 +108,10 @@ def _declaration(word: str, name: str, statements: Sequence[str], parameters: st
 def _leaves(values: Values) -> Iterator[Number]:
     if not isinstance(values, Sequence):
         yield values
-    elif all(isinstance(row, int | float) for row in values):  # a call for each takes three times as long
-        yield from values
+        return
+    numbers = [row for row in values if isinstance(row, int | float)]  # a call for each takes three times as long
+    if len(numbers) == len(values):
+        yield from numbers
     else:
         for row in values:
             yield from _leaves(row)

@@ -213,8 +213,8 @@ DEEPEST = 400
 def read_json(text: str | bytes) -> Any:
     """Return the value of a JSON text without NaN and infinities and with one member of a name in each object.
 
-    Raises `ValueError` for all that is wrong with it. Each value follows a comma, a bracket or a brace, so that counting
-    these bounds the memory before it is taken.
+    Raises `ValueError` for all that is wrong with it. Each value follows a comma, a bracket or a brace: to count these
+    bounds the memory before it is taken.
     """
     signs: tuple[Any, ...] = (b",", b"[", b"{") if isinstance(text, bytes) else (",", "[", "{")
     if len(text) > MOST_BYTES:
