@@ -123,7 +123,6 @@ def device(change: Callable[[str], str]) -> Callable[[Message], None]:
 
 DEVICES = [
     read_as("HIO-D3-07", "stripped_devices", "strips names of devices", device(lambda name: name.strip() or "x")),
-    read_as("HIO-D3-07", "devices_of_any_case", "compares names of devices without case", device(str.lower)),
 ]
 
 
