@@ -17,9 +17,9 @@ import pytest
 from tessera_conformance.reports.journal import read
 from tessera_reference.cli import main
 from tessera_reference.wsp import deadlock, policies
-from tessera_reference.wsp.builder import Channel, Program, TaskWindow
+from tessera_reference.wsp.builder import Channel, Program
 from tessera_reference.wsp.native import FLAGS, BuildFailed, NativeRun, NoCompiler, build
-from tessera_reference.wsp.package import Package, load, package_bytes
+from tessera_reference.wsp.package import Package, TaskWindow, load, package_bytes
 from tessera_reference.wsp.run import Run
 from tessera_reference.wsp.targets import target
 

@@ -268,17 +268,8 @@ class ChannelState:
             self.agenda.after(self.latency, TOKEN_SEEN, self.index)
 
 
-# The bounded resources (section 3.4): a task takes all that it needs when it is issued, or nothing.
-
-
-def needs(site: CallSite, dependencies: int) -> dict[str, int]:
-    """Return what a task takes of each pool, with a DepList node for each task in flight that it depends on."""
-    return {
-        "task_ring": 1,
-        "tensormap_pool": len(site.writes),
-        "deplist_pool": dependencies,
-        "heap_arena": site.heap,
-    }
+# The bounded resources (section 3.4): a task takes all that it needs when it is issued, or nothing. Of the DepList pool
+# it takes a node for each task in flight that it depends on.
 
 
 class Resources:
@@ -453,14 +444,15 @@ class Machine:
         number = len(self.assignments)
         dependencies = self.tensor_map.dependencies(site.reads, site.writes)
         worker = self.workers[self._place(number, key)]
-        amounts = needs(site, len(dependencies))
+        nodes = len(dependencies)
+        amounts = {"task_ring": 1, "tensormap_pool": len(site.writes), "deplist_pool": nodes, "heap_arena": site.heap}
         reason = self.resources.shortage(amounts, worker)
         if reason is not None:
             return reason
         self.resources.take(amounts, worker)
         self.end_wait(process)
         scope = process.scopes[-1] if process.scopes else None
-        missing = len(dependencies) + len(site.waits) + 1
+        missing = nodes + len(site.waits) + 1
         task = TaskState(number, site, process.place, scalars, process, worker, scope, amounts, missing)
         self.assignments.append(worker.index)
         self.observe("task", site.kernel, worker.index, site.cycles)

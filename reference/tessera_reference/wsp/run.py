@@ -52,41 +52,35 @@ class Left(Exception):
     """An execution has taken the steps after which its caller leaves it."""
 
 
-class StepCount:
-    """The steps of a run: statements, and turns of loops. `most` end it; after `enough` of them it is left."""
+class Processes:
+    """Executes the processes of a machine, and counts their steps: statements, and turns of loops.
+
+    `most` steps end the run; after `enough` of them it is left.
+    """
 
     def __init__(self, machine: Machine, most: int, enough: int | None) -> None:
         self.machine, self.most, self.enough = machine, most, enough
+        self.values = Values(machine.symbols, machine.slots)
         self.spin = max(1, most // SPINS_IN_A_RUN)
-        self.taken = 0
-        self.begin_turn()
+        self.steps = 0
 
     def begin_turn(self) -> None:
         """A process goes on at an instant."""
         self._of_turn, self._progress = 0, -1
 
-    def add(self) -> None:
+    def step(self) -> None:
         """Count a step. Raise `RunError` at the bound, `Spinning` after two 200ths of it without progress, `Left`."""
-        if self.taken == self.most:
+        if self.steps == self.most:
             raise RunError("STEP_LIMIT", f"the run has taken {self.most} steps")
         if self._of_turn == self.spin:
             progress = self.machine.progress()
             if progress == self._progress:
                 raise Spinning
             self._of_turn, self._progress = 0, progress
-        if self.taken == self.enough:
+        if self.steps == self.enough:
             raise Left
         self._of_turn += 1
-        self.taken += 1
-
-
-class Processes:
-    """Executes the processes of a machine."""
-
-    def __init__(self, machine: Machine, steps: StepCount) -> None:
-        self.machine = machine
-        self.steps = steps
-        self.values = Values(machine.symbols, machine.slots)
+        self.steps += 1
 
     def whole(self, process: ProcessState, body: Body) -> Waits:
         """A process from its first statement to its end, which closes the channels that it produces."""
@@ -100,7 +94,7 @@ class Processes:
         machine, slots = self.machine, self.machine.slots
         for number, statement in enumerate(body):
             process.place = here = (outer, number)
-            self.steps.add()
+            self.step()
             match statement:
                 case statements.Task():
                     yield from self.task(process, statement)
@@ -114,7 +108,7 @@ class Processes:
                     while (yield from self.take(process, channel, into)):
                         yield from self.body(process, inner, (here, "body"))
                         process.place = here
-                        self.steps.add()
+                        self.step()
                 case statements.Close(channel):
                     machine.close(process, channel)
                 case statements.Scope(inner):
@@ -131,7 +125,7 @@ class Processes:
                 case statements.Repeat(count, inner, index):
                     for turn in range(self.value(count)):
                         process.place = here
-                        self.steps.add()
+                        self.step()
                         if index is not None:
                             slots[index] = turn
                         yield from self.body(process, inner, (here, "body"))
@@ -388,10 +382,9 @@ class Run:
         self.error: RunError | None = None
         self._instants = 0
         self._result: dict[str, Any] | None = None
-        self._steps = StepCount(self.machine, max_steps, enough)
-        processes = Processes(self.machine, self._steps)
+        self._processes = Processes(self.machine, max_steps, enough)
         for process, stated in zip(self.machine.processes, package.csp.processes, strict=True):
-            process.execution = processes.whole(process, stated.body)
+            process.execution = self._processes.whole(process, stated.body)
 
     def step(self) -> bool:
         """All that happens at the next instant; False when the run has ended."""
@@ -413,7 +406,7 @@ class Run:
         """Return outcome, statistics, steps and progress; an error; what waits where it runs on or is a deadlock."""
         machine = self.machine
         state: dict[str, Any] = {"outcome": self.outcome, "statistics": statistics(machine)}
-        state |= {"steps": self._steps.taken, "progress": machine.progress()}
+        state |= {"steps": self._processes.steps, "progress": machine.progress()}
         if self.error is not None:
             state["error"] = {
                 "code": self.error.code,
@@ -497,7 +490,7 @@ class Run:
         machine = self.machine
         if process.waiting is None:
             process.time = machine.agenda.now
-        self._steps.begin_turn()
+        self._processes.begin_turn()
         try:
             next(process.execution, None)
         except Spinning:

@@ -233,20 +233,24 @@ static void wsp_count_step(Machine *m) {
     m->steps++;
 }
 
-/* Print a piece of JSON, after a comma where it is a member or an element that follows another one. */
+/* Print a piece of JSON, in whose format a ' stands for a ", after a comma where it follows a member or an element. */
 static void wsp_print(const char *format, ...) {
     static bool follows;
+    char text[200];
+    size_t length = 0;
+    do text[length] = format[length] == '\'' ? '"' : format[length];
+    while (format[length++] != 0);
     if (follows && *format != ']' && *format != '}') putchar(',');
     va_list values;
     va_start(values, format);
-    vprintf(format, values);
+    vprintf(text, values);
     va_end(values);
-    follows = strchr("[{\n", format[strlen(format) - 1]) == NULL;
+    follows = strchr("[{\n", text[length - 2]) == NULL;
 }
 
 /* Print an arrival, a kernel or a task as it happens, where somebody asked for it. */
 static void wsp_observe(Machine *m, const char *kind, u64 a, u64 b, u64 c) {
-    if (m->observed) wsp_print("[\"%s\",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "]", kind, a, b, c);
+    if (m->observed) wsp_print("['%s',%" PRIu64 ",%" PRIu64 ",%" PRIu64 "]", kind, a, b, c);
 }
 
 /* The bounded resources (section 3.4): a task takes all that it needs when it is issued, or nothing. */
@@ -516,14 +520,8 @@ static void wsp_start_tasks(Machine *m) {
     if (started) wsp_freed(m);
 }
 
-static void wsp_count_kernel(Machine *m, const Site *site) {
-    m->kernel_runs[site->kernel]++;
-    m->kernel_cycles[site->kernel] += site->cycles;
-}
-
 static void wsp_kernel_ends(Machine *m, Task *task) {
     wsp_apply(m, task->site, task->scalars);
-    wsp_count_kernel(m, task->site);
     wsp_signal(m, task);
 }
 

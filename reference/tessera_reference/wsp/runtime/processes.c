@@ -174,11 +174,13 @@ static void apply(Machine *m, const Site *site, const u64 *scalars, const Instru
         set_bits(&d, place, result(&d, instruction->op, place, bits_from(&a, place), bits_from(&b, place)));
 }
 
-/* Execute the instructions of a kernel on its tensors. */
+/* Execute the instructions of a kernel on its tensors, and count it. */
 static void wsp_apply(Machine *m, const Site *site, const u64 *scalars) {
     List instructions = m->info->kernels[site->kernel].instructions;
     for EACH(each, instructions.count)
         apply(m, site, scalars, &m->info->instructions[instructions.first + each]);
+    m->kernel_runs[site->kernel]++;
+    m->kernel_cycles[site->kernel] += site->cycles;
 }
 
 /* An element as u64: integers extend in two's complement, floats must be whole. */
@@ -313,7 +315,6 @@ static bool run_kernel(Machine *m, Process *p, const Statement *s) {
         return false;
     }
     wsp_apply(m, site, p->operands + 1);
-    wsp_count_kernel(m, site);
     wsp_observe(m, "kernel", p->index, site->kernel, site->cycles);
     return true;
 }

@@ -10,7 +10,11 @@ enum { COMPLETED, DEADLOCK, ERROR, RUNNING };
 
 static u64 larger(u64 a, u64 b) { return a > b ? a : b; }
 
-static void print_number(const char *name, u64 value) { wsp_print("\"%s\":" NUMBER, name, value); }
+static void print_number(const char *name, u64 value) { wsp_print("'%s':" NUMBER, name, value); }
+
+static void print_name(const char *member, const char *name) {
+    wsp_print(name == NULL ? "'%s':null" : "'%s':'%s'", member, name);
+}
 
 static void print_times(const Machine *m) {
     const ProgramInfo *info = m->info;
@@ -18,13 +22,13 @@ static void print_times(const Machine *m) {
     for EACH(p, info->processes_count) makespan = larger(makespan, m->processes[p].time);
     for EACH(w, info->workers) makespan = larger(makespan, m->workers[w].time);
     print_number("total_cycles", makespan);
-    wsp_print("\"processes\":{");
+    wsp_print("'processes':{");
     for EACH(p, info->processes_count) print_number(info->processes[p].name, m->processes[p].time);
-    wsp_print("},\"workers\":[");
-    for EACH(w, info->workers) wsp_print("{\"busy\":" NUMBER ",\"tasks\":" NUMBER "}", m->workers[w].busy, m->workers[w].tasks);
-    wsp_print("],\"kernels\":{");
+    wsp_print("},'workers':[");
+    for EACH(w, info->workers) wsp_print("{'busy':" NUMBER ",'tasks':" NUMBER "}", m->workers[w].busy, m->workers[w].tasks);
+    wsp_print("],'kernels':{");
     for EACH(k, info->kernels_count)
-        wsp_print("\"%s\":{\"runs\":" NUMBER ",\"cycles\":" NUMBER "}", info->kernels[k].name, m->kernel_runs[k],
+        wsp_print("'%s':{'runs':" NUMBER ",'cycles':" NUMBER "}", info->kernels[k].name, m->kernel_runs[k],
                   m->kernel_cycles[k]);
     wsp_print("}");
 }
@@ -32,36 +36,36 @@ static void print_times(const Machine *m) {
 /* A stall that lasts; its cycles up to now are added. */
 static void print_current(const Machine *m, const Waiting *waiting, u64 *cycles) {
     cycles[waiting->reason] += m->now - waiting->since;
-    wsp_print("\"reason\":\"%s\",\"since\":" NUMBER ",\"for\":\"%s\"}", wsp_reason_names[waiting->reason],
-              waiting->since, waiting->subject);
+    wsp_print("'reason':'%s','since':" NUMBER ",'for':'%s'}", wsp_reason_names[waiting->reason], waiting->since,
+              waiting->subject);
 }
 
 static void print_stalls(const Machine *m) {
     u64 cycles[STALL_REASONS];
     memcpy(cycles, m->stall_cycles, sizeof cycles);
-    wsp_print("\"current_stalls\":[");
+    wsp_print("'current_stalls':[");
     for EACH(process, m->info->processes_count) {
         const Process *p = &m->processes[process];
         if (p->waiting.reason >= STALL_REASONS) continue;
-        wsp_print("{\"process\":\"%s\"", p->info->name);
+        wsp_print("{'process':'%s'", p->info->name);
         print_current(m, &p->waiting, cycles);
     }
     for EACH(w, m->info->workers) {
         const Task *task = m->workers[w].task;
         if (task == NULL || task->waiting.reason == NOT_WAITING) continue;
-        wsp_print("{\"task\":" NUMBER, task->number);
+        wsp_print("{'task':" NUMBER, task->number);
         print_current(m, &task->waiting, cycles);
     }
-    wsp_print("],\"stalls\":{");
+    wsp_print("],'stalls':{");
     for EACH(reason, STALL_REASONS)
-        wsp_print("\"%s\":{\"count\":" NUMBER ",\"cycles\":" NUMBER "}", wsp_reason_names[reason],
-                  m->stall_count[reason], cycles[reason]);
+        wsp_print("'%s':{'count':" NUMBER ",'cycles':" NUMBER "}", wsp_reason_names[reason], m->stall_count[reason],
+                  cycles[reason]);
     wsp_print("}");
 }
 
-/* The first resources by name, after a title. */
-static void print_resources(const char *title, const u64 *values, uint32_t count) {
-    wsp_print("%s{", title);
+/* The first resources by name, as a member or an element. */
+static void print_resources(const char *member, const u64 *values, uint32_t count) {
+    wsp_print(member == NULL ? "{" : "'%s':{", member);
     for EACH(resource, count) print_number(wsp_resource_names[resource], values[resource]);
     wsp_print("}");
 }
@@ -71,26 +75,26 @@ static void print_values(const Machine *m) {
     u64 used[RESOURCES];
     memcpy(used, m->used, sizeof used);
     for EACH(w, info->workers) used[READY_QUEUE] = larger(used[READY_QUEUE], m->workers[w].places);
-    print_resources("\"used\":", used, RESOURCES);
-    print_resources("\"high_water\":", m->high_water, RESOURCES);
-    wsp_print("\"channels\":{");
+    print_resources("used", used, RESOURCES);
+    print_resources("high_water", m->high_water, RESOURCES);
+    wsp_print("'channels':{");
     for EACH(channel, info->channels_count) {
         const Channel *c = &m->channels[channel];
-        wsp_print("\"%s\":{\"sent\":" NUMBER ",\"taken\":" NUMBER ",\"left\":%zu}", c->info->name, c->sent, c->taken,
+        wsp_print("'%s':{'sent':" NUMBER ",'taken':" NUMBER ",'left':%zu}", c->info->name, c->sent, c->taken,
                   c->tokens.count);
     }
-    wsp_print("},\"slots\":{");
-    for EACH(slot, info->slots_count) wsp_print("\"%s\":\"" NUMBER "\"", info->slots[slot], m->slots[slot]);
-    wsp_print("},\"tensors\":{");
+    wsp_print("},'slots':{");
+    for EACH(slot, info->slots_count) wsp_print("'%s':'" NUMBER "'", info->slots[slot], m->slots[slot]);
+    wsp_print("},'tensors':{");
     for EACH(tensor, info->tensors_count) {
-        wsp_print("\"%s\":\"", info->tensors[tensor].name);
+        wsp_print("'%s':'", info->tensors[tensor].name);
         for (u64 byte = 0; byte < info->tensors[tensor].bytes; byte++) {
             putchar("0123456789abcdef"[m->tensors[tensor][byte] >> 4]);
             putchar("0123456789abcdef"[m->tensors[tensor][byte] & 15]);
         }
         putchar('"');
     }
-    wsp_print("},\"assignments\":[");
+    wsp_print("},'assignments':[");
     for (size_t task = 0; task < m->assignments.count; task++)
         wsp_print("%" PRIu32, ((uint32_t *)m->assignments.items)[task]);
     wsp_print("]");
@@ -99,24 +103,24 @@ static void print_values(const Machine *m) {
 /* Who waits for whom. */
 
 static void print_process(const Machine *m, const Process *p) {
-    wsp_print("\"%s\":{\"done\":%s", p->info->name, p->done ? "true" : "false");
+    wsp_print("'%s':{'done':%s", p->info->name, p->done ? "true" : "false");
     if (p->waiting.reason == NOT_WAITING)
-        wsp_print("\"waiting\":null");
+        wsp_print("'waiting':null");
     else
-        wsp_print("\"waiting\":{\"reason\":\"%s\",\"for\":\"%s\",\"statement\":\"%s\"}",
+        wsp_print("'waiting':{'reason':'%s','for':'%s','statement':'%s'}",
                   wsp_reason_names[p->waiting.reason], p->waiting.subject, p->waiting.statement);
-    wsp_print("\"closed\":[");
+    wsp_print("'closed':[");
     for EACH(channel, m->info->channels_count)
-        if (p->closed[channel]) wsp_print("\"%s\"", m->info->channels[channel].name);
-    wsp_print("],\"scopes\":[");
-    for EACH(depth, p->scopes.count) print_resources("", ((Scope *)p->scopes.items)[depth].held, READY_QUEUE);
+        if (p->closed[channel]) wsp_print("'%s'", m->info->channels[channel].name);
+    wsp_print("],'scopes':[");
+    for EACH(depth, p->scopes.count) print_resources(NULL, ((Scope *)p->scopes.items)[depth].held, READY_QUEUE);
     wsp_print("]}");
 }
 
 static void print_channel(const Channel *c) {
-    wsp_print("\"%s\":{\"capacity\":" NUMBER ",\"tokens\":%zu,\"senders\":%zu,\"producers\":%" PRIu32 ",\"takers\":%zu",
+    wsp_print("'%s':{'capacity':" NUMBER ",'tokens':%zu,'senders':%zu,'producers':%" PRIu32 ",'takers':%zu",
               c->info->name, *c->capacity, c->tokens.count, c->senders.count, c->producers, c->takers.count);
-    wsp_print("\"tasks\":[");
+    wsp_print("'tasks':[");
     for EACH(place, c->takers.count) {
         const Entry *taker = wsp_first(&c->takers) + place;
         if (taker->kind == OF_TASK) wsp_print(NUMBER, taker->number);
@@ -127,38 +131,32 @@ static void print_channel(const Channel *c) {
 static void print_task(const Machine *m, const Task *task) {
     u64 holds[RESOURCES] = {[READY_QUEUE] = task->worker->task != task};
     memcpy(holds, task->holds, sizeof task->holds);
-    wsp_print("{\"task\":" NUMBER ",\"process\":\"%s\",\"statement\":\"%s\",\"worker\":%" PRIu32, task->number,
+    wsp_print("{'task':" NUMBER ",'process':'%s','statement':'%s','worker':%" PRIu32, task->number,
               task->process->info->name, task->statement, task->worker->index);
-    if (task->waiting.reason == NOT_WAITING)
-        wsp_print("\"full\":null");
-    else
-        wsp_print("\"full\":\"%s\"", task->waiting.subject);
-    print_resources("\"holds\":", holds, RESOURCES);
-    wsp_print("\"signals\":[");
-    for EACH_OF(signal, task->site->signals) wsp_print("\"%s\"", m->info->channels[*signal].name);
-    wsp_print("],\"dependents\":[");
+    print_name("full", task->waiting.reason == NOT_WAITING ? NULL : task->waiting.subject);
+    print_resources("holds", holds, RESOURCES);
+    wsp_print("'signals':[");
+    for EACH_OF(signal, task->site->signals) wsp_print("'%s'", m->info->channels[*signal].name);
+    wsp_print("],'dependents':[");
     for EACH(place, task->dependents.count) wsp_print(NUMBER, ((Task *)wsp_pointer(&task->dependents, place))->number);
-    wsp_print("],\"watchers\":[");
+    wsp_print("],'watchers':[");
     for EACH(place, task->watchers.count)
-        wsp_print("\"%s\"", ((Process *)wsp_pointer(&task->watchers, place))->info->name);
+        wsp_print("'%s'", ((Process *)wsp_pointer(&task->watchers, place))->info->name);
     wsp_print("]}");
 }
 
 /* The task of an idle worker is -1. */
 static void print_waiting(const Machine *m) {
-    wsp_print("\"waiting\":{\"time\":" NUMBER, m->now);
-    if (m->spinning == NULL)
-        wsp_print("\"spinning\":null");
-    else
-        wsp_print("\"spinning\":\"%s\"", m->spinning->info->name);
-    print_resources("\"sizes\":", m->sizes, RESOURCES);
-    wsp_print("\"processes\":{");
+    wsp_print("'waiting':{'time':" NUMBER, m->now);
+    print_name("spinning", m->spinning == NULL ? NULL : m->spinning->info->name);
+    print_resources("sizes", m->sizes, RESOURCES);
+    wsp_print("'processes':{");
     for EACH(process, m->info->processes_count) print_process(m, &m->processes[process]);
-    wsp_print("},\"channels\":{");
+    wsp_print("},'channels':{");
     for EACH(channel, m->info->channels_count) print_channel(&m->channels[channel]);
-    wsp_print("},\"tasks\":[");
+    wsp_print("},'tasks':[");
     for (const Task *task = m->tasks.after; task != &m->tasks; task = task->after) print_task(m, task);
-    wsp_print("],\"workers\":[");
+    wsp_print("],'workers':[");
     for EACH(w, m->info->workers) wsp_print("%" PRId64, m->workers[w].task ? (int64_t)m->workers[w].task->number : -1);
     wsp_print("]}");
 }
@@ -167,14 +165,13 @@ static void print_waiting(const Machine *m) {
 static void wsp_print_result(Machine *m, int outcome) {
     static const char *const names[] = {"completed", "deadlock", "error", "running"};
     const Failure *failure = &m->failure;
-    wsp_print("\"outcome\":\"%s\",\"statistics\":{", names[outcome]);
+    wsp_print("'outcome':'%s','statistics':{", names[outcome]);
     print_times(m);
     print_stalls(m);
     print_values(m);
-    wsp_print("},\"steps\":" NUMBER ",\"progress\":" NUMBER, m->steps, wsp_progress(m));
+    wsp_print("},'steps':" NUMBER ",'progress':" NUMBER, m->steps, wsp_progress(m));
     if (failure->code != NULL)
-        wsp_print("\"error\":{\"code\":\"%s\",\"process\":\"%s\",\"statement\":\"%s\",\"time\":" NUMBER
-                  ",\"message\":\"%s\"}",
+        wsp_print("'error':{'code':'%s','process':'%s','statement':'%s','time':" NUMBER ",'message':'%s'}",
                   failure->code, failure->process, failure->statement, m->now, failure->message);
     if (outcome == DEADLOCK || outcome == RUNNING) print_waiting(m);
     wsp_print("}\n");
@@ -316,7 +313,7 @@ static int finish(Machine *m) {
 /* Run a program, and print its result. True if it completed. */
 static bool wsp_run(Machine *m) {
     wsp_print("{");
-    if (m->observed) wsp_print("\"observed\":[");
+    if (m->observed) wsp_print("'observed':[");
     int outcome = finish(m);
     if (m->observed) wsp_print("]");
     wsp_print_result(m, outcome);
