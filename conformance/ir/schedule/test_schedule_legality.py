@@ -68,6 +68,11 @@ TILES = {
     "zero-k": ({"m": 12, "n": 8, "k": 1}, {"m": 12, "n": 8, "k": 0}),
     "negative": ({"m": 4, "n": 8}, {"m": -4, "n": 8}),
     "negative-padding": ({"m": 5, "n": 8, "pad": [3, 0]}, {"m": 5, "n": 8, "pad": [-2, 0]}),
+    "negative-padding-of-n": ({"m": 12, "n": 3, "pad": [0, 1]}, {"m": 12, "n": 3, "pad": [0, -2]}),
+    "negative-padding-of-k": (
+        {"m": 12, "n": 8, "k": 4, "pad": [0, 0, 2]},
+        {"m": 12, "n": 8, "k": 4, "pad": [0, 0, -2]},
+    ),
 }
 """The tiles of a product of 12x6 and 6x8."""
 
@@ -85,6 +90,14 @@ def test_tiles_divide_or_cover_with_padding(impl, check, legal, illegal):
 def test_one_number_pads_every_extent(impl, check, right, wrong):
     """Three extents of 12 are padded for tiles of 8."""
     texts = [product(("tile", {"m": 8, "n": 8, "k": 8, "pad": pad}), extents=(12, 12, 12)) for pad in (right, wrong)]
+    judge(impl, check, *texts, category=("schedule", "shapes"))
+
+
+@clause("LANG-06.3-01")
+@pytest.mark.parametrize("extents", [(12, 16, 8), (16, 12, 8), (16, 8, 12)], ids=["m", "n", "k"])
+def test_one_number_pads_only_what_a_size_does_not_divide(impl, check, extents):
+    """An extent of 12 is padded by 4 for tiles of 8; the two extents that 8 divides stay (AMB-LANG-211)."""
+    texts = [product(("tile", {"m": 8, "n": 8, "k": 8, "pad": pad}), extents=extents) for pad in (4, 8)]
     judge(impl, check, *texts, category=("schedule", "shapes"))
 
 
@@ -216,6 +229,14 @@ def test_an_alignment_is_a_power_of_two_from_16(impl, check, right, wrong):
     judge(impl, check, *texts, at_line=FIRST_OPERATION)
 
 
+@clause("LANG-06.1-04")
+@pytest.mark.parametrize(("right", "wrong"), [(16, 8), (64, 48), (32, -32)])
+def test_an_alignment_in_global_memory_is_a_power_of_two_from_16(impl, check, right, wrong):
+    """The rule of an alignment does not depend on the scope (AMB-LANG-36)."""
+    texts = [fetched(scope="global", align=align) for align in (right, wrong)]
+    judge(impl, check, *texts, at_line=FIRST_OPERATION)
+
+
 # Shared memory and registers (6.2, 11)
 
 
@@ -265,6 +286,28 @@ def test_a_shared_tile_of_an_elementwise_operation_fits_into_a_block(impl, check
 
     limit = LIMITS[target] // width
     judge(impl, check, text(limit), text(limit + 16), ("schedule", "tile"), target)
+
+
+@clause("LANG-06.2-03")
+@pytest.mark.parametrize("target", ["gfx90a", "gfx942"])
+def test_a_shared_tile_of_an_operation_behind_a_product_fits_into_a_block(impl, check, target):
+    """The addend of a fused product, a row of a tile: one that fills the shared memory, and one 16 bytes longer."""
+
+    def text(columns):
+        left, right, row = matrix(1, 4), matrix(4, columns), matrix(1, columns)
+        return scheduled(
+            line("%Cs", "tessera.schedule.prefetch", {"%C": row}, row, scope="shared"),
+            line("%p", "tessera.graph.matmul", {"%A": left, "%B": right}, row),
+            line("%y", "tessera.graph.add", {"%p": row, "%Cs": row}, row),
+            line("%f", "tessera.schedule.fuse", {"%p": row, "%y": row}, row),
+            line("%t", "tessera.schedule.tile", {"%f": row}, row, m=1, n=columns, k=4),
+            returning(t=row),
+            takes=f"%A: {left}, %B: {right}, %C: {row}",
+            gives=row,
+        )
+
+    limit = LIMITS[target] // 4
+    judge(impl, check, text(limit), text(limit + 4), ("schedule", "tile"), target)
 
 
 @clause("LANG-11-08", "LANG-06.2-03")
@@ -340,6 +383,29 @@ def test_a_fusion_encloses_no_value_that_depends_on_it(impl, check, values):
 
 
 @clause("LANG-11-06", "LANG-06.2-01")
+def test_a_fusion_encloses_no_branch_that_depends_on_it(impl, check):
+    """A branch that computes with the first operation, and whose result the second needs, stands between them too."""
+
+    def text(inside):
+        return scheduled(
+            line("%x", "tessera.graph.relu", {"%A": SQUARE}, SQUARE),
+            '%r = "tessera.graph.if"(%c) ({',
+            "  " + line("%s", "tessera.graph.softmax", {inside: SQUARE}, SQUARE),
+            f'  "tessera.graph.yield"(%s) : ({SQUARE}) -> ()',
+            "}, {",
+            f'  "tessera.graph.yield"(%B) : ({SQUARE}) -> ()',
+            f"}}) : (bool) -> {SQUARE}",
+            line("%y", "tessera.graph.add", {"%x": SQUARE, "%r": SQUARE}, SQUARE),
+            line("%f", "tessera.schedule.fuse", {"%x": SQUARE, "%y": SQUARE}, SQUARE),
+            returning(f=SQUARE),
+            takes=f"{OPERANDS}, %c: bool",
+            gives=SQUARE,
+        )
+
+    judge(impl, check, text("%A"), text("%x"))
+
+
+@clause("LANG-11-06", "LANG-06.2-01")
 def test_a_fusion_does_not_cross_a_barrier(impl, check):
     """Two operations with a barrier between them are not one; without it they may be."""
 
@@ -400,6 +466,13 @@ def test_a_layout_cast_without_support_is_a_copy(impl, check, producer, to):
     """A producer that writes row_major only, and the caller, leave a materialized copy or a refusal."""
     texts = [cast(producer, to=to, materialize=copied) for copied in (True, False)]
     judge(impl, check, *texts, category="layouts")
+
+
+@clause("LANG-06.3-02")
+@pytest.mark.parametrize("producer", ["tessera.graph.softmax", None], ids=["softmax", "argument"])
+def test_a_layout_cast_is_no_copy_unless_it_says_so(impl, check, producer):
+    """Without the attribute `materialize` nothing is copied, so that the producer would have to write the layout."""
+    judge(impl, check, cast(producer, materialize=True), cast(producer), category="layouts")
 
 
 @clause("LANG-06.3-02", "LANG-11-05")

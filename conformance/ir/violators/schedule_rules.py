@@ -11,9 +11,9 @@ from tessera_reference.adapter import make
 from tessera_reference.ir.targets import TARGETS
 from tessera_reference.schedule import fusion, nests, operations
 from tessera_reference.schedule.nests import Legality, Nest, buffers, shared_bytes
-from tessera_reference.schedule.operations import require_cover
+from tessera_reference.schedule.operations import padding_of, require_cover
 
-from .verifiers_of_text import overlooks, turns_down
+from .verifiers_of_text import misreads, overlooks, turns_down
 
 # Tiles
 
@@ -43,12 +43,26 @@ def _k_goes(position: int, size: int, extent: Any, pad: Any) -> None:
         require_cover(position, size, extent, pad)
 
 
+def _pads_all(pad: Any, position: int, size: int, extent: int) -> int:
+    return pad if isinstance(pad, int) else padding_of(pad, position, size, extent)
+
+
 TILES = [
     covering("larger_tiles", "takes tiles larger than their extents without padding", _larger_go),
     covering("any_padding", "takes any padding for enough", _any_padding_goes),
     covering("any_size", "takes tiles of any size", lambda *ignored: None),
     covering("no_padding", "does not take padding for cover", _no_padding_goes),
     covering("any_k", "does not compare k with what is summed over", _k_goes),
+    replaced(
+        "LANG-06.3-01",
+        "pads with one number what a size divides too",
+        make,
+        (operations, "padding_of", _pads_all),
+        name="everything_padded",
+    ),
+    overlooks(
+        "negative_behind_zero", "LANG-06.3-01", "that a later number of a padding is negative", r"pad is \((0, )+-"
+    ),
     overlooks("empty_tiles", "LANG-06.3-01", "that a tile has no extent", r"\b[mnk] is (0|-\d+)"),
     turns_down("k_always", "LANG-06.1-01", "tiles without k", r"schedule\.tile\"\([^)]*\) \{(?![^}]*\bk = )"),
     overlooks("tile_attributes", "LANG-06.1-01", "attributes of a tile that there are not", r"no attribute|is missing"),
@@ -89,7 +103,22 @@ PIPELINES = [
 
 # Prefetches
 
+
+def _of_shared_memory(self: operations.Prefetch) -> None:
+    if self.scope != "global":
+        _check_prefetch(self)
+
+
+_check_prefetch = operations.Prefetch.check
+
 PREFETCHES = [
+    replaced(
+        "LANG-06.1-04",
+        "takes any alignment in global memory",
+        make,
+        (operations.Prefetch, "check", _of_shared_memory),
+        name="alignments_of_shared_memory",
+    ),
     turns_down("shared_only", "LANG-06.2-02", "prefetches to global memory", 'scope = "global"'),
     overlooks("odd_alignments", "LANG-06.1-04", "that an alignment is no power of two", r"align is (24|48|17|127)\b"),
     overlooks("small_alignments", "LANG-06.1-04", "that an alignment is below 16", r"align is (8|1|0|-16)\b"),
@@ -111,6 +140,10 @@ def _of_one_stage(nest: Nest) -> int:
 def _of_the_first(nest: Nest) -> int:
     counted = [size for value, size in buffers(nest) if value is nest.lead.operands[0]]
     return shared_bytes(nest) if nest.lead.operation.short_name == "matmul" else sum(counted)
+
+
+def _without_addends(nest: Nest) -> int:
+    return sum(size for value, size in buffers(nest) if value in nest.lead.operands)
 
 
 def _for_one_target(self: Legality, function: Any, target: Any) -> None:
@@ -142,6 +175,13 @@ RESOURCES = [
         "shared_bytes",
         _of_the_first,
     ),
+    measuring(
+        "without_addends",
+        "LANG-06.2-03",
+        "counts no shared memory of operations behind a product",
+        "shared_bytes",
+        _without_addends,
+    ),
     measuring("one_stage", "LANG-11-08", "counts one stage of a pipeline", "shared_bytes", _of_one_stage),
     measuring("registers", "LANG-11-09", "counts no registers", "registers", lambda *ignored: 0),
     replaced(
@@ -171,6 +211,13 @@ DEPENDENCES = [
         (fusion, "sorted_groups", _in_some_order),
         name="around",
     ),
+    replaced(
+        "LANG-11-06",
+        "sees no value that is used inside a branch",
+        make,
+        (fusion, "used_by", lambda instruction: instruction.operands),
+        name="around_branches",
+    ),
     overlooks("dependences", "LANG-06.2-01", "that a fusion goes around something", "cannot run as one"),
     turns_down("upwards", "LANG-11-06", "a fusion whose last value is the first computed", r'fuse"\(%e, %p\)'),
     overlooks("one_value", "LANG-06.1-02", "that a fusion has one value", r"fuses \d"),
@@ -183,4 +230,11 @@ CASTS = [
     overlooks("layouts", "LANG-06.1-05", "that a layout is unknown", "unknown layout"),
     overlooks("cast_results", "LANG-06.1-05", "that a cast gives another layout than it says", "the result is"),
     turns_down("copies", "LANG-06.3-02", "materialized copies", "materialize = true"),
+    misreads(
+        "copies_unasked",
+        "LANG-06.3-02",
+        "copies where no copy is asked for",
+        r'(layout_cast"\([^)]*\) \{to = "[^"]*")\}',
+        r"\1, materialize = true}",
+    ),
 ]
