@@ -76,14 +76,14 @@ class _Package(ModuleType):
         return __getattr__("mesh")
 
     @mesh.setter
-    def mesh(self, room: ModuleType) -> None: ...
+    def mesh(self, package: ModuleType) -> None: ...
 
     @property
     def collectives(self) -> Any:
         return __getattr__("collectives")
 
     @collectives.setter
-    def collectives(self, room: ModuleType) -> None: ...
+    def collectives(self, package: ModuleType) -> None: ...
 
 
 sys.modules[__name__].__class__ = _Package

@@ -118,8 +118,8 @@ def test_every_name_of_the_binding_is_one_of_the_package() -> None:
         "from tessera_reference.mesh.topology import MeshAxes",
     ],
 )
-def test_rooms_do_not_hide_the_binding(first: str) -> None:
-    """The rooms `mesh` and `collectives` bear names of section 5; whichever is imported first, the binding's holds."""
+def test_packages_do_not_hide_the_binding(first: str) -> None:
+    """The packages `mesh` and `collectives` have names of section 5; the binding is found whichever comes first."""
     program = f"""
 {first}
 import tessera_reference as ts
@@ -133,7 +133,7 @@ assert mesh is meshes.mesh
     assert done.returncode == 0, done.stderr
 
 
-def test_importing_the_package_loads_no_room() -> None:
+def test_importing_the_package_loads_no_other() -> None:
     program = "import sys, tessera_reference; print([n for n in sys.modules if n.startswith('tessera_reference.')])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

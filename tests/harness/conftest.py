@@ -121,9 +121,9 @@ def copy_harness(directory: Path) -> None:
     shutil.copytree(ROOT / "conformance" / "clauses", directory / "conformance" / "clauses")
     shutil.copytree(ROOT / "schemas", directory / "schemas")
     for declared in (ROOT / "conformance").rglob("interface.toml"):
-        room = directory / declared.parent.relative_to(ROOT)
-        room.mkdir(parents=True, exist_ok=True)
-        shutil.copy(declared, room)
+        folder = directory / declared.parent.relative_to(ROOT)
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copy(declared, folder)
     shutil.copy(ROOT / "conformance" / "conftest.py", directory / "conformance")
     options = "addopts = --import-mode=importlib --strict-markers\ntestpaths = conformance\n"
     (directory / "pytest.ini").write_text(f"[pytest]\n{options}")

@@ -170,20 +170,20 @@ add_three = adder(3)
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """A package `mutable` with a room `room`."""
-    folder = tmp_path / "mutable" / "room"
+    """A package `mutable` with a package `part`."""
+    folder = tmp_path / "mutable" / "part"
     folder.mkdir(parents=True)
     (tmp_path / "mutable" / "__init__.py").write_text("")
     (folder / "__init__.py").write_text("")
     (folder / "things.py").write_text(textwrap.dedent(MODULE))
     monkeypatch.syspath_prepend(str(tmp_path))
-    yield importlib.import_module("mutable.room.things")
+    yield importlib.import_module("mutable.part.things")
     for name in [name for name in sys.modules if name.partition(".")[0] == "mutable"]:
         del sys.modules[name]
 
 
 def mutant(ending: str) -> Mutant:
-    (found,) = [mutant for mutant in mutants_of("mutable", ["room"]) if mutant.name.startswith(f"room.things.{ending}")]
+    (found,) = [mutant for mutant in mutants_of("mutable", ["part"]) if mutant.name.startswith(f"part.things.{ending}")]
     return found
 
 
@@ -196,23 +196,23 @@ def in_a_child(act: Callable[[], bool]) -> bool:
 
 def test_a_mutant_says_where_it_is(package: ModuleType) -> None:
     actual = mutant("Box.half/operator")
-    assert (actual.package, actual.module) == ("room", "mutable.room.things")
+    assert (actual.package, actual.module) == ("part", "mutable.part.things")
     assert actual.description == "line 30: 'self.size / 2' becomes 'self.size * 2'"
     assert actual.clauses == {"RT-04.1-16", "LANG-15-05"}
 
 
-def test_a_room_that_is_not_there_is_refused(package: ModuleType) -> None:
+def test_a_package_that_is_not_there_is_refused(package: ModuleType) -> None:
     with pytest.raises(ValueError, match="mutable has no package 'cellar'"):
         mutants_of("mutable", ["cellar"])
 
 
 def test_modules_that_nothing_has_imported_yet_are_mutated_too(package: ModuleType) -> None:
-    del sys.modules["mutable.room.things"]
-    assert mutants_of("mutable", ["room"])
+    del sys.modules["mutable.part.things"]
+    assert mutants_of("mutable", ["part"])
 
 
 def test_a_sample_follows_from_its_seed(package: ModuleType) -> None:
-    every = mutants_of("mutable", ["room"])
+    every = mutants_of("mutable", ["part"])
     assert sample(every, 3, seed=1) == sample(every, 3, seed=1)
     assert {tuple(sample(every, 3, seed=seed)) for seed in range(20)} != {tuple(sample(every, 3, seed=1))}
     assert set(sample(every, 3, seed=1)) < set(sample(every, 4, seed=1))
@@ -393,7 +393,7 @@ def test_a_journal_that_is_none_is_refused(tmp_path: Path) -> None:
         read_killers(path)
 
 
-def test_an_unknown_room_is_one_line_before_the_suite_is_collected(
+def test_an_unknown_package_is_one_line_before_the_suite_is_collected(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(commands, "suite_of", None)

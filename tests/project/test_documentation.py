@@ -100,7 +100,7 @@ def test_the_picture_is_current(root: Path) -> None:
     assert written == script["picture"](), "run `python docs/draw_architecture.py`"
 
 
-def test_every_room_of_the_reference_is_described(root: Path) -> None:
+def test_every_package_of_the_reference_is_described(root: Path) -> None:
     page = (root / "docs" / "architecture.md").read_text(encoding="utf-8")
     chapter_files = [
         path.parent.name for path in sorted((root / "reference" / "tessera_reference").glob("*/__init__.py"))
@@ -137,7 +137,7 @@ def test_the_page_of_the_runtime_lists_every_function(root: Path) -> None:
     assert [name for name in names if f"`{name}`" not in page] == []
 
 
-# The README of a chapter's room names every file of the room that a reader may look for, and no other.
+# The README of a chapter names every file of its folder that a reader may look for, and no other.
 
 NAMED = ("test_*.py", "kit/**/*.py", "vector_sources/*.py", "rejections/*.toml")
 FILE_NAME = re.compile(r"`([\w*/]+\.(?:py|toml))`")
@@ -147,16 +147,16 @@ CHAPTERS = chapter_files("interface.toml")
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
-def test_the_readme_of_a_room_names_its_files(root: Path, chapter: str) -> None:
+def test_the_readme_of_a_chapter_names_its_files(root: Path, chapter: str) -> None:
     """Every test file, kit module, vector source and table is named, or matches a glob; every name has a file."""
-    room = root / "conformance" / chapter
-    patterns = FILE_NAME.findall((room / "README.md").read_text(encoding="utf-8"))
-    named = {pattern: set(room.glob(pattern)) for pattern in patterns}
+    folder = root / "conformance" / chapter
+    patterns = FILE_NAME.findall((folder / "README.md").read_text(encoding="utf-8"))
+    named = {pattern: set(folder.glob(pattern)) for pattern in patterns}
     assert [pattern for pattern, paths in named.items() if not paths] == []
-    files = {path for glob in NAMED for path in room.rglob(glob) if path.name != "__init__.py"}
+    files = {path for glob in NAMED for path in folder.rglob(glob) if path.name != "__init__.py"}
     within = [root / "conformance" / other for other in CHAPTERS if other.startswith(f"{chapter}/")]
     files = {path for path in files if "violators" not in path.parts and not {*within} & {*path.parents}}
-    assert sorted(str(path.relative_to(room)) for path in files - set().union(*named.values())) == []
+    assert sorted(str(path.relative_to(folder)) for path in files - set().union(*named.values())) == []
 
 
 # The page of the first hour: each of its blocks of commands runs as it stands and ends in a report.

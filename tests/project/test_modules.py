@@ -19,7 +19,7 @@ import tessera_reference
 SUITE = ("abi", "ir", "runtime", "collectives", "harness")
 BRIDGES = {"tessera_reference.adapter", "tessera_reference.commands.tools"}
 CHAPTERS = "tessera_conformance.chapters"
-ROOMS = (
+PACKAGES = (
     "numerics",
     "ir",
     "graph",
@@ -41,7 +41,7 @@ ROOMS = (
     "commands",
     "cli",
 )
-"""The rooms of the reference in the order in which each may import only those before it."""
+"""The packages of the reference in the order in which each may import only those before it."""
 
 
 def imported_names(tree: ast.Module, module: str = "", package: bool = False) -> Iterator[str]:
@@ -149,12 +149,12 @@ def test_the_reference_meets_the_harness_only_at_the_bridges(modules: Mapping[st
     assert offenders == []
 
 
-def test_arrows_between_the_rooms_run_one_way(graph: Mapping[str, set[str]]) -> None:
+def test_imports_between_the_packages_run_one_way(graph: Mapping[str, set[str]]) -> None:
     offenders = []
     for name, imported in graph.items():
-        room = _room(name)
-        later = ROOMS[ROOMS.index(room) + 1 :] if room in ROOMS else ()
-        offenders += [f"{name} imports {found}" for found in sorted(imported) if _room(found) in later]
+        package = _package(name)
+        later = PACKAGES[PACKAGES.index(package) + 1 :] if package in PACKAGES else ()
+        offenders += [f"{name} imports {found}" for found in sorted(imported) if _package(found) in later]
     assert offenders == []
 
 
@@ -164,7 +164,7 @@ def _parents(name: str) -> list[str]:
     return [".".join(parts[:count]) for count in range(1, len(parts))]
 
 
-def _room(module: str) -> str:
+def _package(module: str) -> str:
     parts = module.split(".")
     return parts[1] if parts[0] == "tessera_reference" and len(parts) > 1 else ""
 

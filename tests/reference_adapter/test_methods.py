@@ -157,8 +157,8 @@ from tessera_reference.adapter import make
 adapter = make()
 adapter.hello()
 {call}
-rooms = {{name.split(".")[1] for name in sys.modules if name.startswith("tessera_reference.")}}
-print(*sorted(rooms & set({rooms!r})))
+packages = {{name.split(".")[1] for name in sys.modules if name.startswith("tessera_reference.")}}
+print(*sorted(packages & set({packages!r})))
 """
 LOAD = "from tessera_reference.adapter import load_whole; load_whole()"
 HEAVY = ("graph", "language", "schedule", "tile", "target", "runtime", "wsp", "host_io", "binding")
@@ -174,7 +174,7 @@ PROGRAM = "module m { func f(x: tensor<2xfp32>) -> tensor<2xfp32> { return x + x
     ],
 )
 def test_what_is_not_asked_for_is_not_imported(call: str, absent: tuple[str, ...]) -> None:
-    script = SCRIPT.format(call=call, rooms=HEAVY)
+    script = SCRIPT.format(call=call, packages=HEAVY)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     actual = set(done.stdout.split())
     assert actual.isdisjoint(absent)

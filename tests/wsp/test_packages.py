@@ -124,7 +124,7 @@ def places(node: Any, path: str = "") -> list[str]:
 
 
 def test_odd_values_anywhere_are_refused_or_mean_something() -> None:
-    """In the package and in the program that it is made of; nothing but the errors of this room is raised."""
+    """In the package and in the program that it is made of; nothing but the errors of this package is raised."""
     data, program = everything().compile().package, everything().form
     actual = target("cpu_sim")
     assert actual is not None

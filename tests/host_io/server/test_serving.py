@@ -156,15 +156,15 @@ def test_the_description_is_of_the_machine(serve: Serve, tmp_path: Path) -> None
 
 
 ROOT = Path(__file__).resolve().parents[3]
-ROOM = ROOT / "conformance" / "abi" / "host_io"
+HOST_IO = ROOT / "conformance" / "abi" / "host_io"
 QUICK = ("test_envelope.py", "test_matching.py")
-pytestmark = pytest.mark.skipif(not list(ROOM.glob("test_*.py")), reason="the room has no cases yet")
+pytestmark = pytest.mark.skipif(not list(HOST_IO.glob("test_*.py")), reason="the chapter has no cases yet")
 
 
 def suite(served: Served, tmp_path: Path, *files: str, options: Sequence[str] = ()) -> subprocess.Popen[str]:
-    """A run of the room's cases, or of some files of them, against an endpoint."""
+    """A run of the cases of host_io, or of some files of them, against an endpoint."""
     implementation = f"--impl=hostio:{served.address},description={tmp_path / 'io.json'}"
-    places = [str(ROOM / file) for file in files] or [str(ROOM)]
+    places = [str(HOST_IO / file) for file in files] or [str(HOST_IO)]
     options = [implementation, "--deadline=10", f"--report-dir={tmp_path}", *options, *places]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
