@@ -49,7 +49,7 @@ def tessxHostRead(state: State, hostPtr: Any, bytes: int) -> Any:
 
 @entry()
 def tessxHostWrite(state: State, hostPtr: Any, data: bytes) -> None:
-    """Put bytes into host memory."""
+    """Write bytes into host memory."""
     view = byte_view(data, "data")
     region = state.machine.memory.find(hostPtr, len(view), "tessxHostWrite", "hostPtr", "host")
     state.machine.memory.write(region, 0, view)
@@ -57,13 +57,13 @@ def tessxHostWrite(state: State, hostPtr: Any, data: bytes) -> None:
 
 @entry("hostPtr")
 def tessxAdoptHost(state: State, memory: Any) -> int:
-    """An address for host memory of the caller, used in place."""
+    """Return an address for host memory of the caller, which the runtime uses in place."""
     return state.machine.memory.adopt_host(memory)
 
 
 @entry("devPtr")
 def tessxAdoptDevice(state: State, mesh: Any, memory: Any) -> int:
-    """A device pointer for memory of the caller, which all ranks of a mesh share in place."""
+    """Return a device pointer for memory of the caller, which all ranks of a mesh share in place."""
     on = state.mesh(mesh)
     return state.machine.memory.adopt_device(on.devices, memory, owner=mesh)
 
@@ -77,7 +77,7 @@ def tessxPeek(state: State, mesh: Any, rank: int, devPtr: Any, bytes: int) -> An
 
 @entry()
 def tessxPoke(state: State, mesh: Any, rank: int, devPtr: Any, data: bytes) -> None:
-    """Put bytes into one rank's copy of device memory, once all work of the mesh is done (AMB-RT-79)."""
+    """Write bytes into one rank's copy of device memory, once all work of the mesh is done (AMB-RT-79)."""
     view = byte_view(data, "data")
     region = _of_rank(state, "tessxPoke", mesh, rank, devPtr, len(view))
     state.machine.memory.write(region, rank, view)
@@ -95,25 +95,25 @@ def _of_rank(state: State, function: str, mesh: Any, rank: int, pointer: Any, si
 
 @infallible
 def tessxLastError(state: State) -> str:
-    """The text of the last failure (AMB-RT-82)."""
+    """Return the message of the last failure (AMB-RT-82)."""
     return state.last_error
 
 
 @infallible
 def tessxFindings(state: State) -> Sequence[Finding]:
-    """The wrong uses of memory that were found so far (AMB-RT-83)."""
+    """Return the wrong uses of memory found so far (AMB-RT-83)."""
     return tuple(state.machine.memory.findings)
 
 
 @infallible
 def tessxLog(state: State) -> Sequence[Line]:
-    """The lines of the log."""
+    """Return the lines of the log."""
     return tuple(state.log.lines)
 
 
 @entry()
 def tessxSetSchedule(state: State, policy: str, seed: int, choices: Sequence[int], untimed: bool) -> None:
-    """Choose the policy of choices, before there is a stream (AMB-RT-80)."""
+    """Set the policy that orders concurrent work, before any stream exists (AMB-RT-80)."""
     named("policy", policy, tuple(POLICIES))
     if not isinstance(choices, list | tuple) or not all(type(choice) is int and choice >= 0 for choice in choices):
         raise invalid(f"choices is {shown(choices)}", "a list of whole numbers from 0")
@@ -125,14 +125,14 @@ def tessxSetSchedule(state: State, policy: str, seed: int, choices: Sequence[int
 
 @entry()
 def tessxSetFaults(state: State, ctx: Any, faults: Sequence[Mapping[str, Any]]) -> None:
-    """Replace the faults that are to come (AMB-RT-81)."""
+    """Replace the planned faults (AMB-RT-81)."""
     links = tuple(link.name for link in state.machine.topology.links)
     state.context(ctx).faults = read_faults(faults, links, state.machine.host_time)
 
 
 @entry()
 def tessxSetTimeout(state: State, ctx: Any, nanoseconds: int) -> None:
-    """Limit the time that work of a context may take; 0 is no limit (AMB-RT-67)."""
+    """Limit the time that work of a context may take; 0 means no limit (AMB-RT-67)."""
     allowed = integer("nanoseconds", nanoseconds, SIZE)
     state.context(ctx).timeout = allowed * 1000 or None
 
@@ -151,19 +151,19 @@ def tessxDescriptors(state: State, stream: Any) -> Sequence[Carried]:
 
 @entry()
 def tessxSetModulePolicy(state: State, ctx: Any, policy: ModulePolicy) -> None:
-    """Set what modules and work of a context may do (runtime spec 15, AMB-RT-88)."""
+    """Set what a context permits its modules and work to do (runtime spec 15, AMB-RT-88)."""
     state.context(ctx).module_policy = of_type("policy", policy, ModulePolicy)
 
 
 @entry()
 def tessxSetStreamLimit(state: State, stream: Any, bytes: int) -> None:
-    """Limit the memory that queued work of a stream may refer to; 0 is no limit (AMB-RT-87)."""
+    """Limit the memory that queued work of a stream may refer to; 0 means no limit (AMB-RT-87)."""
     state.stream(stream).limit = integer("bytes", bytes, SIZE)
 
 
 @entry("settings")
 def tessxSettings(state: State, ctx: Any) -> Environment:
-    """The settings that a context took from the environment."""
+    """Return the settings that a context took from the environment."""
     return state.context(ctx).environment
 
 
@@ -171,7 +171,7 @@ def tessxSettings(state: State, ctx: Any) -> Environment:
 def tessxSetIdentity(
     state: State, driver: str | None = None, abi_hash: str | None = None, arch: str | None = None
 ) -> None:
-    """Change the driver, the ABI hash or the revision of the architecture (AMB-RT-69)."""
+    """Change the driver version, the ABI hash or the architecture's revision (AMB-RT-69)."""
     state.machine.driver = driver or state.machine.driver
     state.machine.abi_hash = abi_hash or state.machine.abi_hash
     state.machine.revision = arch or state.machine.revision
@@ -211,7 +211,7 @@ def tessxIssue(
     descriptor: Descriptor | None = None,
     policy: Any = None,
 ) -> None:
-    """Issue a collective on one rank; the n-th of each rank of a stream are one collective (AMB-RT-41)."""
+    """Issue a collective on one rank; the n-th calls of a stream's ranks form one collective (AMB-RT-41)."""
     on, queue = state.mesh(mesh), state.stream(stream)
     integer("rank", rank, (0, len(on.devices) - 1))
     queue.require_of(on)
@@ -234,7 +234,7 @@ def tessxIssue(
 
 @entry("plan")
 def tessxCollectivePlan(state: State, mesh: Any, collective: str, count: int, dtype: int, axis: Any) -> Selection:
-    """The algorithm by which a collective would run, and why (RT-13-03 to -08)."""
+    """Return the algorithm that a collective would use, and the reason (RT-13-03 to -08)."""
     on = state.mesh(mesh)
     named("collective", collective, COLLECTIVES)
     root, along = (0, None) if collective == "broadcast" else (None, axis)
@@ -244,7 +244,7 @@ def tessxCollectivePlan(state: State, mesh: Any, collective: str, count: int, dt
 
 @entry()
 def tessxSetAlgorithm(state: State, ctx: Any, collective: str, algorithm: str | None, source: str) -> None:
-    """A schedule's hint, or an autotuner's result, for a collective; None takes it back (RT-13-06, RT-13-07)."""
+    """Set a schedule's or an autotuner's algorithm of a collective; None removes it (RT-13-06, RT-13-07)."""
     context = state.context(ctx)
     named("collective", collective, COLLECTIVES)
     named("source", source, ("hint", "autotuner"))
@@ -258,7 +258,7 @@ def tessxSetAlgorithm(state: State, ctx: Any, collective: str, algorithm: str | 
 
 @entry("explanation")
 def tessxExplain(state: State, module: Any) -> Explained:
-    """Fusion groups, tile shapes and collective plans of a module (runtime spec 17, AMB-RT-36)."""
+    """Return fusion groups, tile shapes and collective plans of a module (runtime spec 17, AMB-RT-36)."""
     from ..compilation.images import explanation_text, explanation_value
 
     metadata = state.module(module).fatbin.metadata
@@ -285,7 +285,7 @@ class Runtime(State):
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Callable[..., Any]:
-            """A function of the API."""
+            """Return a function of the API."""
 
 
 for _name, _function in FUNCTIONS.items():

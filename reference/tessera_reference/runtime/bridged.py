@@ -35,9 +35,9 @@ from .streams import capture_of, host_bytes
 # A runtime whose calls reach an endpoint as messages, too (Host - IO_CPU document, D2; AMB-HIO-63 to -66).
 #
 # Each call is first the runtime's own, which checks it and queues its work; one that succeeds is then expressed by
-# messages. So a host program runs once, and what its copies to the host brought can be compared. Messages are sent in
-# the order of calls, which is one that streams and events allow. A call that messages cannot express answers
-# TESS_ERR_UNSUPPORTED and is kept in `gaps`; what follows it is no longer the same on both sides.
+# messages. So a host program runs once, and the bytes it copies to the host can be compared. Messages are sent in the
+# order of calls, an order that streams and events allow. A call that messages cannot express answers
+# TESS_ERR_UNSUPPORTED and is recorded in `gaps`; from then on the two sides may differ.
 
 
 NOT_EXPRESSED: Mapping[str, bool] = {
@@ -50,11 +50,11 @@ NOT_EXPRESSED: Mapping[str, bool] = {
     "tessxIssue": False,
     "tessxPoke": False,
 }
-"""Calls that change device memory otherwise than by copies and launches, and whether they have an output."""
+"""Calls that change device memory by other means than copies and launches; True for those with an output."""
 
 
 class BridgedRuntime(Runtime):
-    """A runtime and the bridge that its calls pass."""
+    """A runtime that forwards its calls to a bridge."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class BridgedRuntime(Runtime):
         self._code: dict[int, Code] = {}
 
     def tessMalloc(self, mesh: Any, bytes: int, **options: Any) -> tuple[Status, int | None]:
-        """A pointer, and a physical address for it."""
+        """Allocate memory, and reserve a physical address for it."""
         status, pointer = self._own("tessMalloc", mesh, bytes, **options)
         if status is Status.TESS_OK:
             status = self._expressed("tessMalloc", lambda: self.bridge.allocate(pointer, bytes))
@@ -80,14 +80,14 @@ class BridgedRuntime(Runtime):
         return status
 
     def tessMemcpyAsync(self, dst: Any, src: Any, bytes: int, kind: int, stream: Any) -> Status:
-        """A copy, and reads and writes for it."""
+        """Queue a copy, and send reads and writes for it."""
         status: Status = self._own("tessMemcpyAsync", dst, src, bytes, kind, stream)
         if status is not Status.TESS_OK or bytes == 0:
             return status
         return self._expressed("tessMemcpyAsync", lambda: self._copy(dst, src, bytes, CopyKind(kind), stream))
 
     def tessModuleLoad(self, ctx: Any, image: Any, size: int, **options: Any) -> tuple[Status, int | None]:
-        """A module, and a write of its image."""
+        """Load a module, and send a write of its image."""
         status, module = self._own("tessModuleLoad", ctx, image, size, **options)
         if status is Status.TESS_OK:
             data = host_bytes(self.machine.memory, "tessModuleLoad", "image", image, size, "size")
@@ -97,14 +97,14 @@ class BridgedRuntime(Runtime):
     def tessLaunch(
         self, kernel: Any, mesh: Any, cfg: LaunchConfig, argBuffer: Any, argSize: int, stream: Any
     ) -> Status:
-        """A launch, and messages for it."""
+        """Queue a launch, and send messages for it."""
         status: Status = self._own("tessLaunch", kernel, mesh, cfg, argBuffer, argSize, stream)
         if status is not Status.TESS_OK:
             return status
         return self._expressed("tessLaunch", lambda: self._launch(kernel, cfg, argBuffer, argSize, stream))
 
     def _own(self, name: str, *arguments: Any, **options: Any) -> Any:
-        """The runtime's own call."""
+        """Call the function of the runtime itself."""
         return getattr(super(), name)(*arguments, **options)
 
     def _copy(self, dst: int, src: int, size: int, kind: CopyKind, stream: Any) -> None:
@@ -130,12 +130,12 @@ class BridgedRuntime(Runtime):
         self.bridge.launch(code, launched.entry, self.bridge.places(queue.mesh.devices), arguments)
 
     def _require_executed(self, stream: Any) -> None:
-        """A stream is not being captured. Raises `RequestFailed` with UNSUPPORTED."""
+        """Require that a stream is not being captured. Raises `RequestFailed` with UNSUPPORTED."""
         if capture_of(self.captures, self.stream(stream)) is not None:
             _inexpressible("work that is captured")
 
     def _expressed(self, function: str, operation: Callable[[], None]) -> Status:
-        """Express a call by messages; the status that it answers then."""
+        """Express a call by messages; return the resulting status."""
         try:
             operation()
         except RequestFailed as failure:
@@ -151,7 +151,7 @@ def _inexpressible(what: str = "it") -> None:
 
 
 def _refusing(function: str, has_output: bool) -> Callable[..., Any]:
-    """A call that messages do not express."""
+    """Return a function that refuses a call which messages cannot express."""
 
     def refuse(runtime: BridgedRuntime, *arguments: Any, **named: Any) -> Any:
         status = runtime._expressed(function, _inexpressible)
@@ -163,15 +163,15 @@ def _refusing(function: str, has_output: bool) -> Callable[..., Any]:
 for _name, _has_output in NOT_EXPRESSED.items():
     setattr(BridgedRuntime, _name, _refusing(_name, _has_output))
 
-# Host programs that run once, by the runtime and by messages, and whether both brought the same bytes (D2).
+# Host programs that run once, by the runtime and by messages, and the comparison of the resulting bytes (D2).
 #
-# A program allocates, initializes, copies, launches and reads back; ranks have inputs of their own. The two examples
+# A program allocates, initializes, copies, launches and reads back; each rank has its own inputs. The two examples
 # are those of `host_io.runtime_frames`: attention, and fills without a kernel.
 
 
 RANKS = 2
 LENGTH = 13
-"""Rows of the tensors of attention: a prime."""
+"""The number of rows of the attention tensors: a prime."""
 
 ATTENTION = """module demo {
   func attention(
@@ -191,7 +191,7 @@ EXAMPLES = ("attention", "fill")
 
 @dataclass(frozen=True)
 class Output:
-    """The data read back to the host, by the runtime and by messages."""
+    """The data read back to the host through the runtime and through messages."""
 
     name: str
     own: bytes
@@ -200,7 +200,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Frames with their answers, what was read back, and calls that messages did not express."""
+    """Exchanged frames, the data read back, and calls that messages did not express."""
 
     exchanges: Sequence[Exchange]
     outputs: Sequence[Output]
@@ -208,14 +208,14 @@ class Comparison:
 
     @property
     def equal(self) -> bool:
-        """True if messages expressed every call and gave the bits of the runtime's own path."""
+        """True if messages expressed every call and yielded the same bits as the runtime."""
         return not self.gaps and all(output.own == output.by_messages for output in self.outputs)
 
 
 def image_of(module: Module, function: Function, shapes: Mapping[str, tuple[int, ...]]) -> bytes:
-    """The image of a function alone, as a kernel, for parameters of these shapes. Raises `Rejection`.
+    """Return the image of one function as a kernel, for parameters of these shapes. Raises `Rejection`.
 
-    It is without machine code, which no PE of an endpoint runs and which is there only where LLVM is installed.
+    The image has no machine code: no PE of an endpoint runs it, and it exists only where LLVM is installed.
     """
     specialized = for_shapes(module, function, shapes)
     kernel, _ = as_kernel(specialized, specialized.functions[function.name])
@@ -225,9 +225,9 @@ def image_of(module: Module, function: Function, shapes: Mapping[str, tuple[int,
 
 
 def counted(function: Function, extents: Mapping[str, int], rank: int) -> dict[str, Array]:
-    """Inputs of one rank that every dtype of 8 bits or more has exactly; open dimensions have these extents.
+    """Return inputs of one rank that every dtype of 8 bits or more represents exactly; `extents` fix open dimensions.
 
-    Raises `NumericsFailure` for a dtype that has not these numbers, and `Failure` for a dimension that has no extent.
+    Raises `NumericsFailure` for a dtype without these numbers, and `Failure` for a dimension without an extent.
     """
     counts = {}
     for place, parameter in enumerate(function.parameters):
@@ -253,7 +253,7 @@ def _extent(function: Function, extent: int | str, extents: Mapping[str, int]) -
 
 
 def run_example(name: str, endpoint: Endpoint) -> Comparison:
-    """Run an example. Raises `Failure` for a name that none has."""
+    """Run an example. Raises `Failure` for an unknown name."""
     if name == "fill":
         return _fill(endpoint)
     if name != "attention":
@@ -266,9 +266,9 @@ def run_example(name: str, endpoint: Endpoint) -> Comparison:
 
 
 def run_kernel(endpoint: Endpoint, image: bytes, name: str, inputs: Sequence[Mapping[str, Array]]) -> Comparison:
-    """Launch a kernel with the inputs of each rank; tensors that are none are zeros, and what it writes is read back.
+    """Launch a kernel with the inputs of each rank, and read back the tensors it writes.
 
-    Scalars are those of rank 0. Raises `Failure` for a call of the runtime that fails.
+    Missing tensors are zeros, and scalars are those of rank 0. Raises `Failure` for a call of the runtime that fails.
     """
     program = _HostProgram(endpoint, len(inputs))
     with suppress(_NotExpressed):
@@ -301,7 +301,7 @@ def run_kernel(endpoint: Endpoint, image: bytes, name: str, inputs: Sequence[Map
 def _contents(
     parameter: KernelParameter, shapes: Mapping[str, tuple[int, ...]], inputs: Sequence[Mapping[str, Array]]
 ) -> list[bytes]:
-    """The bytes of a tensor on each rank before the launch."""
+    """Return the bytes of a tensor on each rank before the launch."""
     nbytes = prod(shapes[parameter.name]) * dtype(str(parameter.dtype)).storage_bytes
     return [operand[parameter.name].to_bits() if parameter.name in operand else bytes(nbytes) for operand in inputs]
 
@@ -313,7 +313,7 @@ def _scalar(array: Array) -> ParameterValue:
 
 
 def _fill(endpoint: Endpoint) -> Comparison:
-    """Tensors of one value, of zeros and of part of another; a copy on the devices; no kernel."""
+    """Run fills and a copy on the devices, without a kernel, and read the tensors back."""
     program = _HostProgram(endpoint, RANKS)
     with suppress(_NotExpressed):
         count, nbytes = 1009, 4 * 1009
@@ -328,11 +328,11 @@ def _fill(endpoint: Endpoint) -> Comparison:
 
 
 class _NotExpressed(Exception):
-    """A call that messages did not express: the program ends."""
+    """Messages did not express a call, so the program ends."""
 
 
 class _HostProgram:
-    """A host with a mesh of some ranks, and one of each rank alone, by which a rank gets bytes of its own."""
+    """A host with one mesh of all ranks, and one mesh per rank through which it writes that rank's own bytes."""
 
     def __init__(self, endpoint: Endpoint, ranks: int) -> None:
         self.runtime = BridgedRuntime(endpoint)
@@ -344,7 +344,7 @@ class _HostProgram:
         self._outputs: list[Output] = []
 
     def call(self, name: str, *arguments: Any) -> Any:
-        """The output of a call. Raises `Failure` where it failed, `_NotExpressed` where only its messages did."""
+        """Return a call's output. Raises `Failure` if it failed, `_NotExpressed` if only its messages failed."""
         answer = getattr(self.runtime, name)(*arguments)
         status, value = answer if isinstance(answer, tuple) else (answer, None)
         if self.runtime.gaps:
@@ -355,7 +355,7 @@ class _HostProgram:
         return value
 
     def tensor(self, contents: Sequence[bytes]) -> int:
-        """Memory with these bytes on each rank."""
+        """Allocate memory, and write these bytes to each rank."""
         pointer: int = self.call("tessMalloc", self.mesh, len(contents[0]))
         if len(set(contents)) == 1:
             self.write(pointer, contents[0])
@@ -365,7 +365,7 @@ class _HostProgram:
         return pointer
 
     def write(self, pointer: int, data: bytes, stream: int | None = None) -> None:
-        """Bytes to the ranks of a stream, or to every rank."""
+        """Write bytes to the ranks of a stream, or to every rank."""
         on = self.stream if stream is None else stream
         host = self.call("tessHostAlloc", len(data), int(MemKind.TESS_MEM_PINNED_HOST))
         self.call("tessxHostWrite", host, data)
@@ -384,6 +384,6 @@ class _HostProgram:
             self.call("tessHostFree", host)
 
     def comparison(self) -> Comparison:
-        """Return the comparison of both, once the program has ended."""
+        """End the program, and return the comparison of both runs."""
         self.runtime.tessShutdown(self.context)
         return Comparison(self.runtime.bridge.exchanges, self._outputs, self.runtime.gaps)

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 @entry("context")
 def tessInit(state: State) -> int:
-    """A new context, with what the environment says now (RT-04.1-19, RT-19.C-02)."""
+    """Return a new context, with the settings of the current environment (RT-04.1-19, RT-19.C-02)."""
     settings = read_environment(state.environment)
     context = Context(state.handles.next, settings)
     state.handles.give("context", context)
@@ -74,7 +74,7 @@ def tessInit(state: State) -> int:
 
 @entry()
 def tessShutdown(state: State, ctx: Any) -> None:
-    """End a context once its work is done; what is left of it is released (RT-04.1-20, AMB-RT-50)."""
+    """End a context once its work is done, and release what remains of it (RT-04.1-20, AMB-RT-50)."""
     context = state.context(ctx)
     for _, mesh in state.handles.live("mesh"):
         if mesh.context is context:
@@ -90,7 +90,7 @@ def tessShutdown(state: State, ctx: Any) -> None:
 
 @entry("major", "minor", "patch")
 def tessGetVersion(state: State) -> tuple[int, int, int]:
-    """The ABI pair and a patch number; works before tessInit (RT-04.1-21, AMB-RT-32, AMB-RT-39)."""
+    """Return the ABI pair and a patch number; works before tessInit (RT-04.1-21, AMB-RT-32, AMB-RT-39)."""
     return RUNTIME_VERSION
 
 
@@ -99,7 +99,7 @@ def tessGetVersion(state: State) -> tuple[int, int, int]:
 
 @entry("mesh")
 def tessMeshCreate(state: State, ctx: Any, deviceIds: Any, nDevices: int, axes: MeshAxes) -> int:
-    """A mesh over devices, one a rank; the product of the axes is their number (RT-04.2-04)."""
+    """Create a mesh over devices, one a rank; the product of the axes is their number (RT-04.2-04)."""
     context = state.context(ctx)
     count = integer("nDevices", nDevices, INT)
     if count < 1:
@@ -124,7 +124,7 @@ def tessMeshCreate(state: State, ctx: Any, deviceIds: Any, nDevices: int, axes: 
 
 @entry()
 def tessMeshDestroy(state: State, mesh: Any) -> None:
-    """End a mesh once its work is done; its streams and memory are released (RT-04.2-05, AMB-RT-50)."""
+    """End a mesh once its work is done, and release its streams and memory (RT-04.2-05, AMB-RT-50)."""
     state.release_mesh(state.mesh(mesh))
 
 
@@ -133,7 +133,7 @@ def tessMeshDestroy(state: State, mesh: Any) -> None:
 
 @entry("stream")
 def tessStreamCreate(state: State, mesh: Any, priority: int) -> int:
-    """A stream on all ranks of a mesh; the larger its priority, the more urgent (RT-04.3-11, AMB-RT-63)."""
+    """Create a stream on all ranks of a mesh; a larger priority is more urgent (RT-04.3-11, AMB-RT-63)."""
     on = state.mesh(mesh)
     stream = Stream(state.handles.next, on, integer("priority", priority, INT))
     on.streams[stream.handle] = stream
@@ -150,21 +150,21 @@ def tessStreamDestroy(state: State, stream: Any) -> None:
 
 @entry("event")
 def tessEventCreate(state: State) -> int:
-    """An event that nothing has recorded yet (RT-04.3-13, AMB-RT-07)."""
+    """Create an event without a recording (RT-04.3-13, AMB-RT-07)."""
     state.require_initialized()
     return state.handles.give("event", Event(state.handles.next))
 
 
 @entry()
 def tessEventDestroy(state: State, event: Any) -> None:
-    """End an event; streams that wait for its recording still do (RT-04.3-14)."""
+    """End an event; streams that wait for its recording continue to wait (RT-04.3-14)."""
     _event(state, event)
     state.handles.end(event)
 
 
 @entry()
 def tessEventRecord(state: State, event: Any, stream: Any) -> None:
-    """Record how far a stream's work has come; this replaces an earlier recording (RT-02-06, AMB-RT-49)."""
+    """Record the current end of a stream's queue; this replaces an earlier recording (RT-02-06, AMB-RT-49)."""
     recorded = _event(state, event)
     on = state.stream(stream)
     capture = capture_of(state.captures, on)
@@ -179,7 +179,7 @@ def tessEventRecord(state: State, event: Any, stream: Any) -> None:
 
 @entry()
 def tessStreamWaitEvent(state: State, stream: Any, event: Any) -> None:
-    """Later work of a stream begins when the recording is reached (RT-12-03, RT-12-04, AMB-RT-49)."""
+    """Hold back later work of a stream until the event's recording is reached (RT-12-03, RT-12-04, AMB-RT-49)."""
     waiting = state.stream(stream)
     recording = _event(state, event).last
     if recording is None:
@@ -198,8 +198,8 @@ def tessStreamWaitEvent(state: State, stream: Any, event: Any) -> None:
 
 @entry()
 def tessStreamSynchronize(state: State, stream: Any) -> None:
-    """Return when all that was queued is done; the first asynchronous error among it is reported, once
-    (RT-04.3-10, RT-07-07, AMB-RT-14)."""
+    """Wait until all queued work is done; report its first asynchronous error, once (RT-04.3-10, RT-07-07,
+    AMB-RT-14)."""
     state.stream(stream).synchronize()
 
 
@@ -208,7 +208,7 @@ def _event(state: State, handle: Any) -> Event:
 
 
 def _require_may_join(capture: Capture, recording: Recording, stream: Stream, current: Capture | None) -> None:
-    """A stream joins a capture of its own mesh, while it runs, and only one at a time. Raises `Failure`."""
+    """Require a running capture of the stream's own mesh, and no other capture of the stream. Raises `Failure`."""
     if capture not in capture.running:
         raise invalid("an event that was recorded in a capture, which has ended", "an event recorded since")
     if stream.mesh is not recording.mesh:
@@ -232,7 +232,7 @@ SIDES: Mapping[CopyKind, tuple[Wanted, Wanted]] = {
 
 @entry("devPtr")
 def tessMalloc(state: State, mesh: Any, bytes: int) -> int:
-    """Global memory, as much on every rank under one pointer (RT-04.4-14, AMB-RT-05)."""
+    """Allocate global memory: the same size on every rank, under one pointer (RT-04.4-14, AMB-RT-05)."""
     on = state.mesh(mesh)
     size = integer("bytes", bytes, SIZE)
     if on.context.faults.of_allocation():
@@ -243,7 +243,7 @@ def tessMalloc(state: State, mesh: Any, bytes: int) -> int:
 
 @entry()
 def tessFree(state: State, mesh: Any, devPtr: Any) -> None:
-    """Release memory of a mesh once all work is done that could refer to it (RT-04.4-15, AMB-RT-50)."""
+    """Release memory of a mesh once all work that could refer to it is done (RT-04.4-15, AMB-RT-50)."""
     state.mesh(mesh)
     required("devPtr", devPtr)
     state.drain()
@@ -253,7 +253,7 @@ def tessFree(state: State, mesh: Any, devPtr: Any) -> None:
 
 @entry("hostPtr")
 def tessHostAlloc(state: State, bytes: int, kind: int) -> int:
-    """Pinned memory of the host (RT-04.4-16, AMB-RT-06, AMB-RT-07)."""
+    """Allocate pinned host memory (RT-04.4-16, AMB-RT-06, AMB-RT-07)."""
     state.require_initialized()
     size = integer("bytes", bytes, SIZE)
     one_of("kind", kind, list(MemKind), "TESS_MEM_PINNED_HOST (1)")
@@ -264,7 +264,7 @@ def tessHostAlloc(state: State, bytes: int, kind: int) -> int:
 
 @entry()
 def tessHostFree(state: State, hostPtr: Any) -> None:
-    """Release host memory once all work is done that could refer to it (RT-04.4-17)."""
+    """Release host memory once all work that could refer to it is done (RT-04.4-17)."""
     required("hostPtr", hostPtr)
     state.drain()
     state.machine.memory.free_host(hostPtr)
@@ -272,7 +272,7 @@ def tessHostFree(state: State, hostPtr: Any) -> None:
 
 @entry()
 def tessMemcpyAsync(state: State, dst: Any, src: Any, bytes: int, kind: int, stream: Any) -> None:
-    """Queue a copy (RT-04.4-11, RT-04.4-18 to -20); one of nothing succeeds (AMB-RT-40)."""
+    """Queue a copy (RT-04.4-11, RT-04.4-18 to -20); a copy of no bytes succeeds (AMB-RT-40)."""
     on = state.stream(stream)
     size = integer("bytes", bytes, SIZE)
     one_of("kind", kind, list(CopyKind), "TESS_COPY_H2D (0), TESS_COPY_D2H (1) or TESS_COPY_D2D (2)")
@@ -292,7 +292,7 @@ def tessMemcpyAsync(state: State, dst: Any, src: Any, bytes: int, kind: int, str
 
 @entry("module")
 def tessModuleLoad(state: State, ctx: Any, image: bytes | int | None, size: int) -> int:
-    """A module of a fatbin: well formed, then of our ABI, then for a device of the machine (AMB-RT-43, -60)."""
+    """Load a fatbin: check its form, then its ABI, then its targets against the machine's devices (AMB-RT-43, -60)."""
     context = state.context(ctx)
     data = host_bytes(state.machine.memory, "tessModuleLoad", "image", required("image", image), size, "size")
     keys = context.module_policy.trusted_keys
@@ -313,7 +313,7 @@ def tessModuleLoad(state: State, ctx: Any, image: bytes | int | None, size: int)
 
 @entry()
 def tessModuleUnload(state: State, module: Any) -> None:
-    """End a module once all work is done that could use it (RT-04.5-15, AMB-RT-35, AMB-RT-50)."""
+    """End a module once all work that could use it is done (RT-04.5-15, AMB-RT-35, AMB-RT-50)."""
     ended = state.module(module)
     state.drain(ended.context)
     for kernel in ended.kernels.values():
@@ -324,7 +324,7 @@ def tessModuleUnload(state: State, module: Any) -> None:
 
 @entry("kernel")
 def tessKernelGet(state: State, module: Any, name: str | None) -> int:
-    """The kernel of a public name (RT-04.5-16, AMB-RT-18, AMB-RT-42)."""
+    """Return the kernel with a public name (RT-04.5-16, AMB-RT-18, AMB-RT-42)."""
     loaded = state.module(module)
     kernel_name = required("name", name)
     entry = loaded.entry(kernel_name) if isinstance(kernel_name, str) else None
@@ -347,7 +347,7 @@ def tessLaunch(
     argSize: int,
     stream: Any,
 ) -> None:
-    """Queue a launch on every rank; the arguments are read now (RT-04.5-17, RT-06-05, AMB-RT-72)."""
+    """Queue a launch on every rank; the call reads the arguments at once (RT-04.5-17, RT-06-05, AMB-RT-72)."""
     launched = state.handles.find("kernel", Kernel, kernel)
     on, queue = state.mesh(mesh), state.stream(stream)
     require_together(launched, on, queue)
@@ -383,7 +383,7 @@ def tessLaunch(
 
 
 def queue_launch(state: State, work: LaunchWork) -> None:
-    """Capture a launch that asks for it, which begins a capture; queue any other (AMB-RT-86)."""
+    """Queue a launch; one with the capture flag begins a capture and becomes its node (AMB-RT-86)."""
     captured = bool(work.flags & LaunchFlag.TESS_LAUNCH_CAPTURE)
     if captured:
         begin_capture(state.captures, work.stream)
@@ -408,7 +408,7 @@ def _executable(
 
 @entry("graph")
 def tessxGraphInstantiate(state: State, stream: Any) -> int:
-    """End the capture on a stream, and give the graph of what was captured (RT-12-07)."""
+    """End the capture on a stream, and return the graph of the captured work (RT-12-07)."""
     capturing = state.stream(stream)
     capture = capture_of(state.captures, capturing)
     if capture is None:
@@ -418,7 +418,7 @@ def tessxGraphInstantiate(state: State, stream: Any) -> int:
 
 @entry("nodes")
 def tessxGraphNodes(state: State, graph: Any) -> Sequence[Node]:
-    """The nodes of a graph (RT-12-05, RT-12-06)."""
+    """Return the nodes of a graph (RT-12-05, RT-12-06)."""
     return _graph(state, graph).nodes
 
 
@@ -441,14 +441,14 @@ def tessxGraphLaunch(state: State, graph: Any, stream: Any) -> None:
 
 @entry()
 def tessxGraphDestroy(state: State, graph: Any) -> None:
-    """End a graph; replays that are queued still run."""
+    """End a graph; queued replays still run."""
     _graph(state, graph)
     state.handles.end(graph)
 
 
 @entry("kernels")
 def tessxResident(state: State, mesh: Any) -> Sequence[str]:
-    """The persistent kernels that are resident on a mesh now (AMB-RT-65)."""
+    """Return the persistent kernels that are resident on a mesh now (AMB-RT-65)."""
     return tuple(state.mesh(mesh).resident)
 
 
@@ -463,7 +463,7 @@ def _graph(state: State, handle: Any) -> Graph:
 def tessAllReduce(
     state: State, mesh: Any, buffer: Any, count: int, dtype: int, op: int, axis: str | None, stream: Any
 ) -> None:
-    """The combination of the group's buffers, on every rank (RT-04.6-08 to -10)."""
+    """Queue a combination of the group's buffers, which every rank receives (RT-04.6-08 to -10)."""
     _queue(state, "all_reduce", mesh, buffer, count, dtype, stream, op=op, axis=axis)
 
 
@@ -471,19 +471,19 @@ def tessAllReduce(
 def tessReduceScatter(
     state: State, mesh: Any, inout: Any, count: int, dtype: int, op: int, axis: str | None, stream: Any
 ) -> None:
-    """To each rank its share of the combination (RT-04.6-11, AMB-RT-04)."""
+    """Queue a combination of the group's buffers, of which each rank receives its share (RT-04.6-11, AMB-RT-04)."""
     _queue(state, "reduce_scatter", mesh, inout, count, dtype, stream, op=op, axis=axis)
 
 
 @entry()
 def tessAllGather(state: State, mesh: Any, inout: Any, count: int, dtype: int, axis: str | None, stream: Any) -> None:
-    """The shares of all ranks of the group, on every rank (RT-04.6-12, AMB-RT-04)."""
+    """Queue a gathering of the shares of all ranks of the group, which every rank receives (RT-04.6-12, AMB-RT-04)."""
     _queue(state, "all_gather", mesh, inout, count, dtype, stream, axis=axis)
 
 
 @entry()
 def tessBroadcast(state: State, mesh: Any, buffer: Any, count: int, dtype: int, root: int, stream: Any) -> None:
-    """The root's buffer, on every rank of the mesh (RT-04.6-13, AMB-RT-02)."""
+    """Queue a copy of the root's buffer to every rank of the mesh (RT-04.6-13, AMB-RT-02)."""
     _queue(state, "broadcast", mesh, buffer, count, dtype, stream, root=root)
 
 
@@ -506,7 +506,7 @@ NAMES = tuple(field.name for field in fields(NumericsPolicy))
 
 @entry()
 def tessSetNumericsPolicy(state: State, ctx: Any, policy: Mapping[str, int] | None) -> None:
-    """Govern the work that is submitted from now on (RT-04.7-10, AMB-RT-48)."""
+    """Set the policy of work submitted from now on (RT-04.7-10, AMB-RT-48)."""
     context = state.context(ctx)
     requested = read_policy("tessSetNumericsPolicy", required("policy", policy))
     context.require_no_fast_math("allowFastMath is 1, which the context forbids", "0", requested)
@@ -515,12 +515,12 @@ def tessSetNumericsPolicy(state: State, ctx: Any, policy: Mapping[str, int] | No
 
 @entry("policy")
 def tessGetNumericsPolicy(state: State, ctx: Any) -> NumericsPolicy:
-    """The policy last set, or what holds without one (RT-04.7-08, AMB-RT-33)."""
+    """Return the policy last set, or the one in force without it (RT-04.7-08, AMB-RT-33)."""
     return state.context(ctx).governing()
 
 
 def read_policy(function: str, switches: Mapping[str, Any]) -> NumericsPolicy:
-    """A policy from the values of its four switches. Raises `Failure`."""
+    """Return a policy from the values of its four switches. Raises `Failure`."""
     with reported_by(function):
         if not isinstance(switches, Mapping) or set(switches) != set(NAMES):
             raise invalid(f"policy is {switches!r:.200}", "the switches " + ", ".join(NAMES))
@@ -532,7 +532,7 @@ def read_policy(function: str, switches: Mapping[str, Any]) -> NumericsPolicy:
 
 @entry("profiler")
 def tessProfilerStart(state: State, ctx: Any) -> int:
-    """Record what the work of a context does from now on (RT-04.8-05)."""
+    """Record the work of a context from now on (RT-04.8-05)."""
     context = state.context(ctx)
     handle = state.handles.give("profiler", context)
     context.profilers[handle] = Profiler()

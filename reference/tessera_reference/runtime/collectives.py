@@ -25,10 +25,10 @@ from .launches import CodeCache
 from .machine import INT, SIZE, Access, integer, invalid, one_of, required
 from .streams import Carried, Mesh, Rendezvous, Stream, Work, region_of, require_aligned, require_connected
 
-# Which algorithm a collective runs by, and why (runtime spec 13; AMB-RT-180, AMB-RT-181).
+# The algorithm of a collective, and the reason for it (runtime spec 13; AMB-RT-180, AMB-RT-181).
 #
-# The choice is that of `collectives.selection`; what a context knows goes into it: hints, plans of modules, the
-# environment, the autotuner's results. An algorithm changes when a collective ends, never its bits (AMB-RT-26).
+# `collectives.selection` makes the choice from what a context knows: hints, plans of modules, the environment, the
+# autotuner's results. An algorithm changes when a collective ends, never its bits (AMB-RT-26).
 
 
 def plan(
@@ -40,10 +40,10 @@ def plan(
     cache: CodeCache,
     algorithm: str | None = None,
 ) -> Selection:
-    """The algorithm of a collective, and why: `algorithm` if it names one itself.
+    """Return the algorithm of a collective and the reason for it; a named `algorithm` is taken.
 
-    Raises `Failure` with TESS_ERR_UNSUPPORTED for an algorithm named so that not every group along the axis can follow;
-    other hints like that are passed over (RT-08.1-11).
+    Raises `Failure` with TESS_ERR_UNSUPPORTED if a group along the axis cannot follow the named algorithm. Other hints
+    that a group cannot follow are ignored (RT-08.1-11).
     """
     topology, environment = mesh.machine.topology, mesh.context.environment
     groups = [tuple(mesh.devices[rank] for rank in group) for group in mesh.groups(axis)]
@@ -58,7 +58,7 @@ def plan(
 
 
 def _hint(mesh: Mesh, collective: str, axis: str | None) -> str | None:
-    """The algorithm that the context was given, or that the module loaded last hints at (AMB-RT-167, AMB-COLL-85)."""
+    """Return the context's hint of an algorithm, or the one of the module loaded last (AMB-RT-167, AMB-COLL-85)."""
     if collective in mesh.context.hints:
         return mesh.context.hints[collective]
     plans = [plan for module in mesh.context.plans.values() for plan in module]
@@ -76,9 +76,9 @@ def _tuned(
     cache: CodeCache,
     possible: tuple[str, ...],
 ) -> str | None:
-    """The autotuner's result that the context was given, or the algorithm that is done first (RT-08.2-02).
+    """Return the autotuner's result set in the context, or the algorithm that ends first (RT-08.2-02).
 
-    Nothing where the environment asks for none. What is done first is kept in the cache.
+    Return None if the environment does not ask for tuning. The cache keeps the algorithm that ends first.
     """
     result = mesh.context.tuned.get(collective)
     if result is not None or not mesh.context.environment.autotune:
@@ -114,15 +114,15 @@ FUNCTIONS: Mapping[str, str] = {
 
 
 Met = dict[tuple[int, int, int], Rendezvous]
-"""The rendezvous of one collective, by the first, the last and the number of the ranks of a group: they are evenly
-spaced, and of thousands no rank hashes all."""
+"""The rendezvous of one collective; the key is the first, the last and the number of a group's ranks.
+They are evenly spaced, so no rank needs to hash thousands of them."""
 
 
 @dataclass(frozen=True)
 class CollectiveCall:
-    """The parameters of a collective; but for the address of the buffer, they have to be the same on all ranks.
+    """The parameters of a collective, which must be the same on all ranks.
 
-    Of the plan the algorithm has to be, not why it is.
+    Addresses of buffers may differ, and so may the reason in the plan, but not its algorithm.
     """
 
     collective: str
@@ -140,11 +140,11 @@ class CollectiveCall:
 
     @property
     def bytes(self) -> int:
-        """The bytes of the buffer."""
+        """The number of bytes of the buffer."""
         return self.count * self.dtype.storage_bytes
 
     def difference(self, other: CollectiveCall, rank: int) -> str:
-        """The first parameter in which another call differs from this one of a rank, in words; empty if none does."""
+        """Return the first parameter in which another call differs from this call of `rank`, in words, or ""."""
         for name in ("collective", "count", "dtype", "op", "axis", "root", "algorithm"):
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs:
@@ -154,7 +154,7 @@ class CollectiveCall:
 
 @dataclass(eq=False, kw_only=True)
 class CollectiveWork(Work):
-    """A collective issued on every rank, or by one rank for itself; what each rank brings to the rendezvous."""
+    """A collective issued on every rank or by one rank; each rank brings its own to the rendezvous."""
 
     kind = "collective"
 
@@ -167,11 +167,11 @@ class CollectiveWork(Work):
 
     @property
     def function(self) -> str:  # type: ignore[override]  # other work has but one
-        """The call of this collective."""
+        """The API function of this collective."""
         return FUNCTIONS[self.call.collective]
 
     def ranks(self) -> Sequence[int]:
-        """All, or the one that issues it."""
+        """Return all ranks, or the one that issues it."""
         return super().ranks() if self.only is None else (self.only,)
 
     def carries(self) -> Sequence[Carried]:
@@ -195,7 +195,7 @@ class CollectiveWork(Work):
         self.profile(rank, start, over=over, bytes=call.bytes, algorithm=call.algorithm)
 
     def _link(self, rank: int, start: int) -> str | None:
-        """The link on which a rank's data leaves it for the next rank of its group, as the links are at the start."""
+        """Return the link from a rank to the next rank of its group, by the state of links at `start`."""
         mesh = self.stream.mesh
         group = self._group(rank)
         follower = group[(bisect_left(group, rank) + 1) % len(group)]
@@ -206,11 +206,11 @@ class CollectiveWork(Work):
         return preferred_route(mesh.machine.topology, *ends, path, down).names[0]
 
     def _group(self, rank: int) -> tuple[int, ...]:
-        """The ranks of a rank's group, in order of the axis coordinate."""
+        """Return the ranks of a rank's group, in order of the axis coordinate."""
         return self.stream.mesh.group_of(self.call.axis, rank)
 
     def _require_one_axis(self, rank: int, rendezvous: Rendezvous) -> None:
-        """Let groups fail of which a rank has come along another axis: neither its group nor this one can complete."""
+        """Fail both groups if a rank issued this collective along another axis, since neither can then complete."""
         for other in self.rendezvous.values():
             for before, contribution in other.contributions.items() if other is not rendezvous else ():
                 if before in rendezvous.expected or rank in other.expected:
@@ -223,7 +223,7 @@ class CollectiveWork(Work):
         return mismatch(self.function, f"rank {rank} has {difference}", "the same on every rank")
 
     def _complete(self, contributions: Mapping[int, CollectiveWork]) -> tuple[int, Callable[[], None]]:
-        """Combine the contributions of a group once all have come: how long it takes, and what writes the results."""
+        """Combine the contributions of a whole group; return the duration, and a writer of the results."""
         self._require_agreement(contributions)
         mesh, group = self.stream.mesh, self._group(next(iter(contributions)))
         require_connected(self, [group])
@@ -240,7 +240,7 @@ class CollectiveWork(Work):
         return duration, finish
 
     def _duration(self, group: Sequence[int]) -> int:
-        """Return the time of a group from now on, on links that may fail meanwhile (AMB-RT-182). Raises `Failure`."""
+        """Return a group's duration, on links that may fail meanwhile (AMB-RT-182). Raises `Failure`."""
         mesh, call, context = self.stream.mesh, self.call, self.stream.mesh.context
         try:
             return collective_duration(
@@ -259,7 +259,7 @@ class CollectiveWork(Work):
             raise
 
     def _part(self, place: int, ranks: int, sharing: str) -> tuple[Region, int]:
-        """The part of the buffer that a place in a group owns, in a collective of that name, or all; its elements."""
+        """Return a place's part of the buffer and its element count; only `sharing` divides the buffer."""
         assert self.region is not None, "a collective of something has a buffer"
         count = self.call.count
         own = share_of(count, place, ranks) if self.call.collective == sharing else slice(0, count)
@@ -267,7 +267,7 @@ class CollectiveWork(Work):
         return Region(self.region.allocation, offset), own.stop - own.start
 
     def _combined(self, group: Sequence[int], contributions: Mapping[int, CollectiveWork]) -> Mapping[int, Array]:
-        """Return the results of a group's ranks: of a reduce-scatter their shares, else whole buffers."""
+        """Return the results of a group's ranks: shares for a reduce-scatter, whole buffers for others."""
         call, mesh, ranks = self.call, self.stream.mesh, len(group)
         if call.count == 0 or ranks == 1:
             return {}
@@ -294,7 +294,7 @@ class CollectiveWork(Work):
 
 
 def _name_of(op: CollOp | None) -> str:
-    """The name of an operator in the reference arithmetic; nothing for none."""
+    """Return the name of an operator in the reference arithmetic, or "" for none."""
     return "" if op is None else op.name.removeprefix("TESS_COLL_").lower()
 
 
@@ -303,9 +303,9 @@ class Issued:
     """The collectives that ranks of a stream issued for themselves; the n-th of each rank are one (AMB-RT-41)."""
 
     counts: dict[int, int] = field(default_factory=dict)
-    """By rank."""
+    """The number of collectives issued, by rank."""
     rendezvous: dict[int, Met] = field(default_factory=dict)
-    """By number."""
+    """The rendezvous, by the number of the collective."""
 
 
 # What a collective checks and reads before it is queued (runtime spec 4.6, 13; AMB-RT-02 to -05, -28, -40, -59).
@@ -326,7 +326,7 @@ def read_call(
     root: Any = None,
     algorithm: str | None = None,
 ) -> CollectiveCall:
-    """The parameters of a collective, with the plan that it follows. Raises `Failure`."""
+    """Return the parameters of a collective, with the plan that it follows. Raises `Failure`."""
     elements = integer("count", count, SIZE)
     if type(dtype) is not int or dtype not in BY_ID:  # RT-04.6-15, AMB-RT-59
         raise invalid(f"dtype is {shown(dtype)}", "an id from 1 to 13")
@@ -358,7 +358,7 @@ def collective_work(
     descriptor: Descriptor | None = None,
     only: int | None = None,
 ) -> CollectiveWork:
-    """The work of a collective, on all ranks or on one; one of no elements needs no buffer. Raises `Failure`."""
+    """Return the work of a collective on all ranks or on one; without elements it needs no buffer. Raises `Failure`."""
     region = None
     if call.bytes:
         argument = "buffer" if call.collective in ("all_reduce", "broadcast") else "inout"

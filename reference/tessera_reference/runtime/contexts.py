@@ -34,7 +34,7 @@ ALLOWED: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Environment:
-    """The settings of the variables; None where one is not set."""
+    """The settings of the environment variables; None where one is not set."""
 
     numerics: str | None = None
     deterministic: bool | None = None
@@ -45,7 +45,7 @@ class Environment:
 
 
 def read_environment(variables: Mapping[str, str]) -> Environment:
-    """The settings of these variables; others are ignored. Raises `Failure` with TESS_ERR_INVALID_VALUE."""
+    """Return the settings in these variables, ignoring others. Raises `Failure` with TESS_ERR_INVALID_VALUE."""
     for name, allowed in ALLOWED.items():
         if name in variables and variables[name] not in allowed:
             subject = f"the environment variable {name} is {variables[name]!r}"
@@ -87,9 +87,9 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault: of the `nth` launch or allocation from now on; `rank` None is every rank.
+    """A fault of the `nth` launch or allocation from now on; a `rank` of None means every rank.
 
-    A link is cut so many `nanoseconds` after the plan was set, and stays cut.
+    A link is cut `nanoseconds` after the plan was set, and stays cut.
     """
 
     kind: Kind
@@ -112,7 +112,7 @@ class FaultPlan:
     allocations: int = 0
 
     def of_launch(self, kernel: str) -> tuple[Fault, ...]:
-        """Count a launch; returns its faults."""
+        """Count a launch, and return its faults."""
         if not self.faults:
             return ()
         self.launches[kernel] = count = self.launches.get(kernel, 0) + 1
@@ -120,12 +120,12 @@ class FaultPlan:
         return tuple(fault for fault in faults if fault.kernel in (None, kernel))
 
     def of_allocation(self) -> bool:
-        """Count an allocation; returns whether it is to fail."""
+        """Count an allocation; return True if it must fail."""
         self.allocations += 1
         return any(fault.kind == "out_of_memory" and fault.nth == self.allocations for fault in self.faults)
 
     def cut(self, mesh: int) -> tuple[tuple[int, int], ...]:
-        """The pairs of ranks of a mesh between which nothing passes."""
+        """Return the pairs of ranks of a mesh between which nothing passes."""
         return tuple(
             (fault.ranks[0], fault.ranks[1])
             for fault in self.faults
@@ -133,13 +133,13 @@ class FaultPlan:
         )
 
     def link_cuts(self, now: int) -> tuple[Cut, ...]:
-        """The links that are cut, and when, in picoseconds from now on; 0 where it was before."""
+        """Return the cut links, each with the picoseconds until its cut; 0 for a past one."""
         cuts = (fault for fault in self.faults if fault.kind == "link_cut")
         return tuple(Cut(max(0, self.since + 1000 * cut.nanoseconds - now), cut.link) for cut in cuts)
 
 
 def read_faults(described: Sequence[Mapping[str, Any]], links: Sequence[str] = (), since: int = 0) -> FaultPlan:
-    """A plan from its description, on a machine with these links, from this time on.
+    """Return a plan from its description, for a machine with these links, starting at `since`.
 
     Raises `Failure` with TESS_ERR_INVALID_VALUE.
     """
@@ -176,7 +176,7 @@ def _fault(name: str, described: Mapping[str, Any], links: Sequence[str]) -> Fau
     return Fault(kind, kernel=kernel, rank=rank, ranks=pair, link=link, **numbers)
 
 
-# Contexts: what tessInit makes, with its policy and its settings (runtime spec 4.1, 4.7, 11; AMB-RT-46).
+# Contexts as tessInit creates them, with policy and settings (runtime spec 4.1, 4.7, 11; AMB-RT-46).
 
 
 @dataclass(frozen=True)
@@ -194,12 +194,12 @@ POLICIES = {
     "promote": NumericsPolicy(stableReductions=0),
     "downcast": NumericsPolicy(stableReductions=0, deterministic=0, allowFastMath=1),
 }
-"""By the value of TESS_NUMERICS, the policy of a context that nothing nearer gives one (AMB-RT-31)."""
+"""By the value of TESS_NUMERICS, the policy of a context for which nothing closer sets one (AMB-RT-31)."""
 
 
 @dataclass(eq=False)
 class Context:
-    """One context. `policy` is None until it is set: then that of the module or of the environment is in force."""
+    """One context. While `policy` is None, the policy of the module or of the environment is in force."""
 
     handle: int
     environment: Environment
@@ -214,24 +214,24 @@ class Context:
     plans: dict[int, tuple[CollectivePlan, ...]] = field(default_factory=dict)
 
     def governing(self, module: NumericsPolicy | None = None, deterministic_launch: bool = False) -> NumericsPolicy:
-        """The policy in force: flag, then context, then module, then environment, then our own (AMB-RT-46)."""
+        """Return the policy in force: of flag, context, module, environment or the default, in turn (AMB-RT-46)."""
         policy = self.policy or module or self.default()
         return replace(policy, deterministic=1) if deterministic_launch else policy
 
     def require_policy(self, function: str, policy: NumericsPolicy) -> None:
-        """Work under this policy is allowed in the context (AMB-RT-88). Raises `Failure`."""
+        """Require that the context allows work under this policy (AMB-RT-88). Raises `Failure`."""
         if self.module_policy.enforce_determinism and not policy.deterministic:
             raise violation(function, "work without determinism", "deterministic work, as the context demands")
         if self.module_policy.forbid_fast_math and policy.allowFastMath:
             raise violation(function, "work with fast math", "work without, as the context demands")
 
     def require_no_fast_math(self, subject: str, allowed: str, policy: NumericsPolicy | None) -> None:
-        """A policy does not allow fast math where the context forbids it (AMB-RT-88). Raises `Failure`."""
+        """Require a policy without fast math where the context forbids it (AMB-RT-88). Raises `Failure`."""
         if self.module_policy.forbid_fast_math and policy is not None and policy.allowFastMath:
             raise violation("", subject, allowed)
 
     def default(self) -> NumericsPolicy:
-        """The policy of the environment, or else the strict one."""
+        """Return the policy of the environment, or else the strict one."""
         policy = POLICIES[self.environment.numerics]
         deterministic = self.environment.deterministic
         return policy if deterministic is None else replace(policy, deterministic=int(deterministic))

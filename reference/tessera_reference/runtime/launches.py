@@ -82,7 +82,7 @@ class Kernel:
 
 @dataclass(eq=False)
 class CodeCache:
-    """Finds or makes the executable of a launch; counts hits and misses of the directory."""
+    """The store of executables; finds or makes that of a launch, and counts hits and misses of the directory."""
 
     machine: Machine
     compiler: Compiler
@@ -91,7 +91,7 @@ class CodeCache:
     _stores: dict[str, CacheStore] = field(default_factory=dict)
 
     def store(self, context: Context) -> CacheStore | None:
-        """The directory of a context, if its environment names one. Raises `Failure`."""
+        """Return the cache directory of a context, if its environment names one. Raises `Failure`."""
         directory = context.environment.cache_dir
         if directory is None:
             return None
@@ -100,19 +100,19 @@ class CodeCache:
         return self._stores[directory]
 
     def tags(self, policy: NumericsPolicy) -> CacheTags:
-        """The tags under which results are valid now."""
+        """Return the tags under which results are valid now."""
         return CacheTags(self.machine.driver, self.machine.abi_hash, policy)
 
     def arch(self, *targets: str) -> tuple[str, ...]:
-        """The architecture that results are for (RT-08.2-03)."""
+        """Return the architecture that results are for (RT-08.2-03)."""
         return (*targets, self.machine.revision) if self.machine.revision else targets
 
     def executable(
         self, module: LoadedModule, entry: KernelEntry, target: str, extents: Mapping[str, int], policy: NumericsPolicy
     ) -> Executable:
-        """A kernel for a target and these extents, under a policy (RT-08.2-01, RT-08.2-06).
+        """Return the executable of a kernel for a target and these extents, under a policy (RT-08.2-01, RT-08.2-06).
 
-        Raises `Failure` with TESS_ERR_CACHE_CORRUPT, and as `executables_of`.
+        Raises `Failure` with TESS_ERR_CACHE_CORRUPT, and as `executables_of` does.
         """
         key = (entry.name, target, tuple(sorted(extents.items())), policy)
         if key not in module.executables:
@@ -141,7 +141,7 @@ class CodeCache:
 def _key(
     module: LoadedModule, entry: KernelEntry, extents: Mapping[str, int], target: str, arch: tuple[str, ...]
 ) -> CacheKey:
-    """Kernel, shape, dtype and architecture; a kernel is known by its name and the IR that it is made from."""
+    """Return the key of kernel, shape, dtype and architecture; its name and its IR identify a kernel."""
     from ..compilation.executables import code_digest
 
     shapes = tuple((name, shape) for name, shape in shapes_of(entry, extents).items())
@@ -167,7 +167,7 @@ class LaunchConfig:
 
 @dataclass(frozen=True)
 class Tensor:
-    """A pointer argument: the tensor at that address; a tensor of no bytes may have none."""
+    """A pointer argument: the tensor at that address, which is None only for a tensor of no bytes."""
 
     region: Region | None
     dtype: DType
@@ -178,13 +178,13 @@ class Tensor:
 
 @dataclass(eq=False, kw_only=True)
 class LaunchWork(Work):
-    """One launch: on every rank the kernel reads its tensors, runs, and writes its results."""
+    """One launch: on every rank, the kernel reads its tensors, runs, and writes its results."""
 
     kind = "launch"
     function = "tessLaunch"
 
     executables: Mapping[str, Executable]
-    """By target."""
+    """The executables, by target."""
     tensors: Mapping[str, Tensor]
     scalars: Mapping[str, Array]
     grid: Extents
@@ -205,7 +205,7 @@ class LaunchWork(Work):
         return RandomSource(self.descriptor.seed, self.descriptor.stream)
 
     def when_queued(self) -> None:
-        """Look up the faults planned for this launch; a captured launch counts when it is replayed, not before."""
+        """Look up the faults planned for this launch; a captured launch counts at its replay, not before."""
         self.faults = self.stream.mesh.context.faults.of_launch(self.name)
 
     def accesses(self) -> Sequence[Access]:
@@ -218,8 +218,8 @@ class LaunchWork(Work):
     async def run(self, rank: int) -> None:
         """Run on one rank. Raises `Failure`.
 
-        A kernel with collectives waits for its other ranks before it takes a place on its device: kernels that held
-        one while they wait could keep one another from running.
+        A kernel with collectives waits for its other ranks before it takes a place on its device. Kernels that held a
+        place while they wait could keep one another from running.
         """
         mesh = self.stream.mesh
         device = mesh.device(rank)
@@ -267,7 +267,7 @@ class LaunchWork(Work):
             await self._stay()
 
     def _arguments(self, executable: Executable, rank: int) -> dict[str, Array]:
-        """The contents of the tensors; those that the kernel only writes may be uninitialised."""
+        """Return the contents of the tensors; those that the kernel only writes may be uninitialised."""
         mesh, arguments = self.stream.mesh, dict(self.scalars)
         for name, tensor in self.tensors.items():
             if tensor.region is None:
@@ -291,9 +291,9 @@ class LaunchWork(Work):
         await self.wait_for(never, 1, lambda: self._failed(rank, "it never ends"))
 
     def _write(self, executable: Executable, name: str, rank: int, data: bytes, before: Array) -> None:
-        """Write a tensor; of one that the kernel also reads, only the elements that changed (AMB-RT-96).
+        """Write a tensor; of one that the kernel also reads, write only the changed elements (AMB-RT-96).
 
-        Those change too whose bytes are not the ones that their value is written as, such as a bool of 5.
+        An element also changes if its bytes are not the ones that encode its value, such as a bool of 5.
         """
         mesh, tensor = self.stream.mesh, self.tensors[name]
         if tensor.region is None:
@@ -342,26 +342,26 @@ class LaunchWork(Work):
 
 
 def _differ(one: bytes, other: bytes, size: int) -> npt.NDArray[np.bool_]:
-    """Return a mask of the elements, of so many bytes, that differ."""
+    """Return a mask of the elements, each of `size` bytes, that differ."""
     ours, theirs = (np.frombuffer(array, np.uint8).reshape(-1, size) for array in (one, other))
     return np.asarray((ours != theirs).any(axis=1))
 
 
 def _runs(marked: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
-    """The ranges of consecutive marked elements, as start and stop."""
+    """Yield the ranges of consecutive marked elements, as start and stop."""
     edges = (marked[1:] != marked[:-1]).nonzero()[0] + 1
     bounds = [0, *edges.tolist(), len(marked)]
     yield from ((start, stop) for start, stop in pairwise(bounds) if start < stop and marked[start])
 
 
-# What tessLaunch checks and reads before it queues a launch (runtime spec 4.5, 6, 10; AMB-RT-10, -16, -61, -85).
+# Arguments that tessLaunch reads and checks before queueing (runtime spec 4.5, 6, 10; AMB-RT-10, -16, -61, -85).
 
 
 FUNCTION = "tessLaunch"
 
 
 def flags_of(config: LaunchConfig) -> LaunchFlag:
-    """The flags of a launch. Raises `Failure` for a bit that is not defined (AMB-RT-10)."""
+    """Return the flags of a launch. Raises `Failure` for an undefined bit (AMB-RT-10)."""
     if not isinstance(config, LaunchConfig):
         raise invalid(f"cfg is {shown(config)}", "tessLaunchConfig")
     flags = integer("flags", config.flags, UNSIGNED)
@@ -372,7 +372,7 @@ def flags_of(config: LaunchConfig) -> LaunchFlag:
 
 
 def configuration_of(config: LaunchConfig) -> tuple[Extents, Extents, int]:
-    """Grid, block and shared bytes of a launch; what the device takes is for the kernel to say. Raises `Failure`."""
+    """Return grid, block and shared bytes of a launch; the kernel checks the device's limits. Raises `Failure`."""
     grid, block = _three("grid", config.grid, 1), _three("block", config.block, 0)
     return grid, block, integer("shmemBytes", config.shmemBytes, SIZE)
 
@@ -385,7 +385,7 @@ def _three(name: str, value: Any, least: int) -> Extents:
 
 
 def require_targets(mesh: Mesh, targets: tuple[str, ...]) -> None:
-    """A module is for every device of a mesh. Raises `Failure` with TESS_ERR_ARCH_MISMATCH (RT-19.A-05)."""
+    """Require a target for every device of a mesh. Raises `Failure` with TESS_ERR_ARCH_MISMATCH (RT-19.A-05)."""
     for name in mesh.targets:
         if name not in targets:
             subject = f"a module for {', '.join(targets) or 'no target'} on a mesh with a device {name}"
@@ -393,9 +393,9 @@ def require_targets(mesh: Mesh, targets: tuple[str, ...]) -> None:
 
 
 def require_order(kernel: Kernel, mesh: Mesh, order: Tree | None) -> None:
-    """A kernel adds in the order of its descriptor, or adds nothing (RT-11-02, AMB-RT-78).
+    """Require that a kernel adds in the order of its descriptor, or adds nothing (RT-11-02, AMB-RT-78).
 
-    Raises `Failure` with TESS_ERR_UNSUPPORTED for one that is lowered in another order.
+    Raises `Failure` with TESS_ERR_UNSUPPORTED for one that was lowered in another order.
     """
     if order is None:
         return
@@ -409,7 +409,7 @@ def require_order(kernel: Kernel, mesh: Mesh, order: Tree | None) -> None:
 
 
 def scalars_of(entry: KernelEntry, buffer: bytes) -> tuple[Mapping[str, int], Mapping[str, Array]]:
-    """The pointers and the scalars in a parameter buffer, by name. Raises `Failure` for one that is too short."""
+    """Return pointers and scalars of a parameter buffer, by name. Raises `Failure` for a buffer that is too short."""
     values = unpack(entry.layout, buffer)
     pointers: dict[str, int] = {}
     scalars: dict[str, Array] = {}
@@ -424,7 +424,7 @@ def scalars_of(entry: KernelEntry, buffer: bytes) -> tuple[Mapping[str, int], Ma
 
 
 def extents_of(entry: KernelEntry, scalars: Mapping[str, Array]) -> dict[str, int]:
-    """The extents of named dimensions: the integer parameters of their names (AMB-RT-85). Raises `Failure`."""
+    """Return named dimensions' extents from the integer parameters so named (AMB-RT-85). Raises `Failure`."""
     extents = {name: int(scalars[name].values) for name in named_dimensions(entry) if name in scalars}
     for name, extent in extents.items():
         if extent < 0:
@@ -433,7 +433,7 @@ def extents_of(entry: KernelEntry, scalars: Mapping[str, Array]) -> dict[str, in
 
 
 def argument_bytes(kernel: Kernel, buffer: bytes | int | None, size: int, stream: Stream) -> bytes:
-    """The parameter buffer of a launch, as far as its last argument reaches. Raises `Failure`."""
+    """Return the parameter buffer of a launch, up to the end of its last argument. Raises `Failure`."""
     count = integer("argSize", size, SIZE)
     needed = kernel.entry.layout.end_of_last_argument
     if count < needed:
@@ -448,7 +448,7 @@ def argument_bytes(kernel: Kernel, buffer: bytes | int | None, size: int, stream
 def tensors_of(
     entry: KernelEntry, pointers: Mapping[str, int], extents: Mapping[str, int], stream: Stream
 ) -> dict[str, Tensor]:
-    """The tensors behind the pointers. Raises `Failure` for a pointer that is NULL, misaligned or too short."""
+    """Return the tensors behind the pointers. Raises `Failure` for a pointer that is NULL, misaligned or too short."""
     shapes = shapes_of(entry, extents)
     tensors: dict[str, Tensor] = {}
     for parameter in entry.parameters:
@@ -471,14 +471,14 @@ def tensors_of(
 
 
 def _untyped(argument: str, pointer: int, written: bool, stream: Stream) -> Tensor:
-    """The bytes from a pointer to the end of its allocation."""
+    """Return the bytes from a pointer to the end of its allocation, as a tensor."""
     region = region_of(FUNCTION, argument, required(argument, pointer), 1, "device", stream)
     size = region.allocation.bytes - region.offset
     return Tensor(region, dtype("int8"), (size,), size, written)
 
 
 def require_together(kernel: Kernel, mesh: Mesh, stream: Stream) -> None:
-    """Kernel, mesh and stream belong to each other. Raises `Failure`."""
+    """Require that kernel, mesh and stream belong together. Raises `Failure`."""
     stream.require_of(mesh)
     if kernel.context is not mesh.context:
         subject = f"a kernel of context {kernel.context.handle} on a mesh of context {mesh.context.handle}"
@@ -486,7 +486,7 @@ def require_together(kernel: Kernel, mesh: Mesh, stream: Stream) -> None:
 
 
 def require_place(stream: Stream, streams: Sequence[Stream]) -> None:
-    """Every device of a stream has a place left, beside one a stream for persistent kernels (AMB-RT-65).
+    """Require a free place for a persistent kernel on every device of a stream, beside one per stream (AMB-RT-65).
 
     Raises `Failure`.
     """

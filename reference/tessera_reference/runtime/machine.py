@@ -13,7 +13,7 @@ from ..mesh.memory import AddressSpaceMemory, Findings, ProcessMemory, Region
 from ..mesh.topology import Device, Topology
 from ..numerics.formats import shown
 
-# Checks of arguments: what is not as the prototype has it is TESS_ERR_INVALID_VALUE (runtime spec 7).
+# Checks of arguments: a value that the prototype does not allow is TESS_ERR_INVALID_VALUE (runtime spec 7).
 #
 # The failures name no function: the table of functions adds the name of the one that was called.
 
@@ -26,13 +26,13 @@ SIZE = (0, (1 << 64) - 1)
 
 
 def invalid(subject: str, allowed: str) -> Failure:
-    """A failure with TESS_ERR_INVALID_VALUE."""
+    """Return a failure with TESS_ERR_INVALID_VALUE."""
     return Failure(Status.TESS_ERR_INVALID_VALUE, "", subject, allowed)
 
 
 @contextmanager
 def reported_by(function: str) -> Iterator[None]:
-    """Failures that name no function are those of this one."""
+    """Attribute failures that name no function to this one."""
     try:
         yield
     except Failure as failure:
@@ -40,54 +40,54 @@ def reported_by(function: str) -> Iterator[None]:
 
 
 def integer(name: str, value: Any, bounds: tuple[int, int]) -> int:
-    """A whole number in these bounds. Raises `Failure`."""
+    """Return a whole number within these bounds. Raises `Failure`."""
     if type(value) is not int or not bounds[0] <= value <= bounds[1]:
         raise invalid(f"{name} is {shown(value)}", f"a whole number from {bounds[0]} to {bounds[1]}")
     return value
 
 
 def one_of(name: str, value: Any, allowed: Collection[int], names: str) -> int:
-    """One of an enumeration's numbers. Raises `Failure`."""
+    """Return one of an enumeration's numbers. Raises `Failure`."""
     if type(value) is not int or value not in allowed:
         raise invalid(f"{name} is {shown(value)}", names)
     return value
 
 
 def named(name: str, value: Any, allowed: Sequence[str]) -> str:
-    """One of these names. Raises `Failure`."""
+    """Return one of these names. Raises `Failure`."""
     if value not in allowed:
         raise invalid(f"{name} is {shown(value)}", " or ".join(allowed))
     return str(value)
 
 
 def of_type(name: str, value: Any, type_: type[Given]) -> Given:
-    """A value of one of the API's own types. Raises `Failure`."""
+    """Return a value of one of the API's own types. Raises `Failure`."""
     if not isinstance(value, type_):
         raise invalid(f"{name} is {shown(value)}", f"a {type_.__name__}")
     return value
 
 
 def required(name: str, value: Any) -> Any:
-    """A pointer that is not NULL. Raises `Failure`."""
+    """Return a pointer that is not NULL. Raises `Failure`."""
     if value is None or (type(value) is int and value == 0):
         raise invalid(f"{name} is NULL", "a pointer that is not NULL")
     return value
 
 
-# Handles: the numbers that stand for contexts, meshes, streams and so on (runtime spec 4; AMB-RT-38).
+# Handles: the numbers of contexts, meshes, streams and other objects (runtime spec 4; AMB-RT-38).
 #
-# All kinds are numbered together and no number is given twice, so that a handle that is NULL, unknown, of another
-# kind or dead is recognised.
+# All kinds share one numbering and no number is reused, so that a handle that is NULL, unknown, of another kind or
+# dead is recognised.
 
 
 Held = TypeVar("Held")
 
 WITHOUT = frozenset({"context", "mesh"})
-"""Kinds of which a NULL or dead handle is TESS_ERR_NOT_INITIALIZED."""
+"""The kinds whose NULL or dead handle is TESS_ERR_NOT_INITIALIZED."""
 
 
 class Handles:
-    """The live objects, by kind and handle, and the kind of every handle that was given."""
+    """The live objects, by kind and handle, and the kind of every handle ever issued."""
 
     def __init__(self) -> None:
         self._live: dict[str, dict[int, Any]] = {}
@@ -95,22 +95,22 @@ class Handles:
 
     @property
     def next(self) -> int:
-        """The handle that is given next."""
+        """The next handle to issue."""
         return len(self._kinds) + 1
 
     def give(self, kind: str, value: Any) -> int:
-        """Give an object the next handle."""
+        """Issue the next handle for an object."""
         handle = self.next
         self._kinds[handle] = kind
         self._live.setdefault(kind, {})[handle] = value
         return handle
 
     def end(self, handle: int) -> None:
-        """Let a live handle die."""
+        """Remove a live handle."""
         del self._live[self._kinds[handle]][handle]
 
     def find(self, kind: str, of: type[Held], handle: Any) -> Held:
-        """The object of a handle.
+        """Return the object of a handle.
 
         Raises `Failure`: TESS_ERR_NOT_INITIALIZED for a context or mesh that is NULL or dead, else
         TESS_ERR_INVALID_VALUE.
@@ -131,21 +131,21 @@ class Handles:
         return Failure(status, "", f"{kind} is {what}{was}", f"the handle of a live {kind}")
 
     def live(self, kind: str) -> list[tuple[int, Any]]:
-        """The live objects of a kind with their handles, in the order in which they were made."""
+        """Return the live objects of a kind with their handles, in order of creation."""
         return list(self._live.get(kind, {}).items())
 
 
-# Finds accesses to memory that neither a stream, nor an event, nor the host orders (runtime spec 12; AMB-RT-83).
+# Detection of accesses to memory that no stream, event or host call orders (runtime spec 12; AMB-RT-83).
 #
-# The happens-before order follows from the calls, so that a missing wait is found when work is queued, whatever the
-# schedule then does.
+# The happens-before order follows from the calls alone. So a missing wait is found when work is queued, whatever
+# schedule is then executed.
 
 
 Access: TypeAlias = tuple[Region, int, bool]
-"""So many bytes of memory, and whether they are written."""
+"""A number of bytes of memory, and True if they are written."""
 
 HOST = -1
-"""The rank of accesses to host memory, of which there is one copy."""
+"""The rank of accesses to host memory, which has a single copy."""
 
 
 class Order:
@@ -159,11 +159,11 @@ class Order:
         self._seen: dict[int, int] = {}
         """The number of host synchronizations that each stream's clock has been joined with."""
         self._ahead: set[int] = set()
-        """The streams whose clocks may hold what that of the host does not."""
+        """The streams whose clocks may be ahead of the host's clock."""
         self._log = AccessLog()
 
     def note(self, name: str, stream: int, devices: Sequence[int], accesses: Sequence[Access]) -> None:
-        """Work is queued on a stream: it comes after the stream's earlier work and after what the host waited for."""
+        """Order queued work after the stream's earlier work and the work that the host waited for; log its accesses."""
         if not accesses:
             return
         clock = self._clock(stream)
@@ -178,27 +178,27 @@ class Order:
                     self._findings.add("unordered_access", text)
 
     def forget(self, allocation: int) -> None:
-        """Memory was freed."""
+        """Forget the accesses to freed memory."""
         self._log.forget(allocation)
 
     def record(self, stream: int) -> VectorClock:
-        """The clock of a recording on a stream: that of the stream."""
+        """Return the clock of a recording on a stream: the stream's clock."""
         return self._clock(stream).copy()
 
     def wait(self, recorded: VectorClock, stream: int) -> None:
-        """A stream waits for a recording with this clock."""
+        """Order the later work of a stream after a recording with this clock."""
         self._clock(stream).join(recorded)
         self._ahead.add(stream)
 
     def synchronize(self, stream: int) -> None:
-        """The host has waited for a stream: all that is queued later comes after what the stream did."""
+        """Order all work queued later after the stream's work, for which the host has waited."""
         if stream in self._ahead:
             self._ahead.remove(stream)
             self._host.join(self._clock(stream))
             self._synchronized += 1
 
     def _clock(self, stream: int) -> VectorClock:
-        """The clock of a stream, joined with what the host has waited for until now."""
+        """Return the clock of a stream, joined with the work that the host has waited for."""
         clock = self._streams.setdefault(stream, VectorClock())
         if self._seen.get(stream) != self._synchronized:
             self._seen[stream] = self._synchronized
@@ -206,27 +206,26 @@ class Order:
         return clock
 
 
-# The simulated machine that a runtime drives: devices, their memory, virtual time, and what fails on demand.
+# The simulated machine under a runtime: devices, their memory, virtual time, and planned faults.
 #
-# The host runs ahead: work that is queued is done when a call waits for it. Each call takes a little of the host's
-# own virtual time, so that work is never done before it was queued. A machine that is `untimed` lets everything
-# happen at one instant, in any order that streams and events allow, as the policy of choices decides (design, section
-# 6).
+# The host runs ahead: queued work is done when a call waits for it. Each call takes a little of the host's own virtual
+# time, so that work is never done before it was queued. On an `untimed` machine everything happens at one instant, in
+# any order that streams and events allow; the policy of choices selects it (design, section 6).
 
 
 HOST_CALL = 1_000_000
-"""Picoseconds that a call takes on the host."""
+"""The picoseconds that a call takes on the host."""
 
 KERNELS_AT_ONCE = 4
-"""Kernels that share a device."""
+"""The number of kernels that share a device."""
 
 COPIES_AT_ONCE = 2
-"""Copies that a device's engines do at the same time."""
+"""The number of copies that a device's engines do at the same time."""
 
 
 @dataclass(eq=False)
 class SimulatedDevice:
-    """A device of the topology, with what its kernels and copies have to share."""
+    """A device of the topology, with the resources that its kernels and copies share."""
 
     description: Device
     kernels: Resource
@@ -235,7 +234,7 @@ class SimulatedDevice:
 
 @dataclass(frozen=True, eq=False)
 class Pending:
-    """A wait that may never end, and the failure that then ends it; the lower its turn, the sooner."""
+    """A wait that may never end, and the failure that then ends it; waits of a lower turn fail first."""
 
     signal: Signal
     turn: int
@@ -244,7 +243,7 @@ class Pending:
 
 @dataclass(eq=False)
 class Machine:
-    """One machine; every context of a runtime is on it."""
+    """The machine that all contexts of a runtime share."""
 
     topology: Topology
     choices: Choices | None = None
@@ -253,10 +252,10 @@ class Machine:
     driver: str = "simulated-1"
     abi_hash: str = "tessera-1.0"
     revision: str = ""
-    """The revision of its devices' architecture."""
+    """The revision of the devices' architecture."""
     pending: dict[Pending, None] = field(default_factory=dict)
     process: ProcessMemory | None = None
-    """Whose memory is that of the host, where it is not simulated."""
+    """The process whose memory is the host's, where host memory is not simulated."""
 
     def __post_init__(self) -> None:
         self.engine = Engine(self.choices)
@@ -270,23 +269,23 @@ class Machine:
         return SimulatedDevice(description, kernels, copies)
 
     def host_call(self) -> None:
-        """Let the host spend the time of a call."""
+        """Advance the host's time by that of a call."""
         if self.timed:
             self.host_time += HOST_CALL
 
     async def turn(self) -> None:
-        """On an untimed machine, let the policy of choices decide which process goes on."""
+        """Let the policy of choices select the next process, on an untimed machine."""
         if not self.timed:
             await self.engine.turn()
 
     def lasting(self, duration: int) -> int:
-        """The time that a duration takes: none on an untimed machine."""
+        """Return the time that a duration takes: none on an untimed machine."""
         return duration if self.timed else 0
 
     def settle(self, until: Callable[[], bool], workers: Iterable[Process] = ()) -> None:
-        """Run the engine until a condition holds that these workers cause.
+        """Run the engine until these workers have brought about a condition.
 
-        Waits of theirs that can never end are failed, so that this always returns.
+        Their waits that can never end are failed, so that this always returns.
         """
         waiting = tuple(workers)
         while not until():
@@ -299,9 +298,9 @@ class Machine:
             self.host_time = max(self.host_time, self.engine.now)
 
     def _give_up(self, workers: Sequence[Process]) -> bool:
-        """Fail the waits that nothing can end: all of the lowest turn. Returns whether there was any.
+        """Fail the waits of the lowest turn that nothing can end. Return True if there was any.
 
-        Only waits that hold up these workers are failed; where none is known to, all are.
+        Only waits that hold up these workers are failed; if no such wait is known, any wait counts.
         """
         in_vain = [wait for wait in self.pending if not wait.signal.is_set]
         holding = set(map(id, held_up_by(workers)))

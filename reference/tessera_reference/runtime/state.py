@@ -26,10 +26,10 @@ from .streams import Capture, Mesh, Stream, Work, capture_of
 
 
 LEVELS = ("info", "debug", "trace")
-"""From the fewest lines to the most."""
+"""The log levels, from the fewest lines to the most."""
 
 MOST_LINES = 10_000
-"""Lines that are kept: the last ones."""
+"""The number of lines kept: the last ones."""
 
 
 @dataclass(frozen=True)
@@ -41,14 +41,14 @@ class Line:
 
 
 class Log:
-    """Lines, the last of them; nothing is kept unless a level was set."""
+    """The last lines of the log; without a level none is kept."""
 
     def __init__(self) -> None:
         self.level: str | None = None
         self.lines: deque[Line] = deque(maxlen=MOST_LINES)
 
     def note(self, level: str, text: str) -> None:
-        """Keep a line, if the level asks for it."""
+        """Keep a line if the level includes it."""
         if self.level is not None and LEVELS.index(level) <= LEVELS.index(self.level):
             self.lines.append(Line(level, text))
 
@@ -57,7 +57,7 @@ class Log:
 
 
 class State:
-    """The state that the functions of the API work on. Two runtimes share nothing."""
+    """The state that the functions of the API share. Two runtimes share nothing."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class State:
         self.recordings = count(1)
         """The numbers of recordings to come."""
         self.captures: list[Capture] = []
-        """Those that have not ended."""
+        """The captures that have not ended."""
         self.issued: WeakKeyDictionary[Stream, Issued] = WeakKeyDictionary()
         self.log = Log()
         self.code = CodeCache(self.machine, compiler or Compiler())
@@ -84,34 +84,34 @@ class State:
         """The message of the last call that failed."""
 
     def context(self, handle: Any) -> Context:
-        """A live context. Raises `Failure`, as all of these."""
+        """Return the live context of a handle. Raises `Failure`, as all of these."""
         return self.handles.find("context", Context, handle)
 
     def mesh(self, handle: Any) -> Mesh:
-        """A live mesh."""
+        """Return the live mesh of a handle."""
         return self.handles.find("mesh", Mesh, handle)
 
     def stream(self, handle: Any) -> Stream:
-        """A live stream."""
+        """Return the live stream of a handle."""
         return self.handles.find("stream", Stream, handle)
 
     def module(self, handle: Any) -> LoadedModule:
-        """A live module."""
+        """Return the live module of a handle."""
         return self.handles.find("module", LoadedModule, handle)
 
     def require_initialized(self) -> None:
-        """There is a live context (AMB-RT-07). Raises `Failure`."""
+        """Require a live context (AMB-RT-07). Raises `Failure`."""
         if not self.handles.live("context"):
             raise Failure(Status.TESS_ERR_NOT_INITIALIZED, "", "no context is live", "a tessInit before it")
 
     def drain(self, context: Context | None = None) -> None:
-        """Let all queued work finish, or that of one context (AMB-RT-50)."""
+        """Wait until all queued work is done, or that of one context (AMB-RT-50)."""
         for _, mesh in self.handles.live("mesh"):
             if context in (None, mesh.context):
                 mesh.drain()
 
     def close(self) -> None:
-        """Free the machine and its memory at once: processes, work, streams and meshes hold each other."""
+        """Free the machine and its memory at once, since processes, work, streams and meshes refer to each other."""
         self.machine.engine.close()
         for _, stream in self.handles.live("stream"):
             stream.close()
@@ -119,7 +119,7 @@ class State:
             mesh.streams.clear()
 
     def release_stream(self, stream: Stream) -> None:
-        """End a stream that has no work left, and the capture that it is in."""
+        """End a stream that has no work left, and the capture that contains it."""
         capture = capture_of(self.captures, stream)
         if capture is not None:
             capture.end(stream)
@@ -128,7 +128,7 @@ class State:
         self.handles.end(stream.handle)
 
     def release_mesh(self, mesh: Mesh) -> None:
-        """Let the work of a mesh finish, and release its streams and memory."""
+        """Wait until the work of a mesh is done, and release its streams and memory."""
         self.drain()  # of every mesh: streams of others may refer to its memory
         for handle in tuple(mesh.streams):
             self.release_stream(self.stream(handle))
@@ -137,9 +137,9 @@ class State:
         self.handles.end(mesh.handle)
 
 
-# The table of the host API: each function under its C name, and how it answers its callers (runtime spec 4, 7).
+# The table of the host API: each function under its C name, with its answer to callers (runtime spec 4, 7).
 #
-# A file of `calls` defines the functions of one section: each takes the state of the runtime and then its arguments,
+# A file of `calls` defines the functions of one section. Each takes the state of the runtime and then its arguments,
 # returns its outputs, and raises `Failure`, which need not name the function.
 
 
@@ -152,8 +152,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def entry(*outputs: str) -> Callable[[Function], Function]:
     """Register a function of the API by its name, with the names of its outputs.
 
-    Callers get a status or, of a function with outputs, a status and what it returned, None where it failed. Nothing
-    raises. With `null` they name outputs whose pointer is NULL.
+    Callers get a status or, from a function with outputs, a status and the outputs, None where it failed. Nothing
+    raises. With the argument `null` callers name outputs whose pointer is NULL.
     """
 
     def register(function: Function) -> Function:
@@ -164,7 +164,7 @@ def entry(*outputs: str) -> Callable[[Function], Function]:
 
 
 def infallible(function: Function) -> Function:
-    """Register a function that cannot fail: callers get what it returns, without a status."""
+    """Register a function that cannot fail: callers get its result, without a status."""
     FUNCTIONS[function.__name__] = function
     return function
 
@@ -202,7 +202,7 @@ def _require_places(outputs: tuple[str, ...], null: tuple[str, ...]) -> None:
 
 
 def report(state: State, status: Status, text: str) -> Status:
-    """Remember how a call failed; returns its status."""
+    """Record the message of a failed call, and return its status."""
     state.last_status, state.last_error = status, text
     state.log.note("info", f"{status.name}: {text}")
     return status
@@ -212,7 +212,7 @@ def report(state: State, status: Status, text: str) -> Status:
 
 
 def submit(state: State, work: Work, *, captured: bool = True) -> None:
-    """Queue work; unless `captured` is False, work of a stream that is captured becomes a node instead."""
+    """Queue work; work of a captured stream becomes a node instead, unless `captured` is False."""
     state.log.note("trace", f"{work.function}: {work.name} on stream {work.stream.handle}")
     capture = capture_of(state.captures, work.stream) if captured else None
     if capture is None:

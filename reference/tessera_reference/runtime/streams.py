@@ -24,7 +24,7 @@ from .machine import SIZE, Access, Machine, Pending, SimulatedDevice, integer, i
 
 @dataclass(eq=False)
 class Mesh:
-    """Devices of a context, one a rank, and the streams on them."""
+    """The devices of a context, one a rank, and the streams on them."""
 
     handle: int
     context: Context
@@ -35,20 +35,20 @@ class Mesh:
     resident: list[str] = field(default_factory=list)
 
     def device(self, rank: int) -> SimulatedDevice:
-        """The device of a rank."""
+        """Return the device of a rank."""
         return self.machine.devices[self.devices[rank]]
 
     @cached_property
     def targets(self) -> tuple[str, ...]:
-        """The targets of its devices, each once."""
+        """The targets of its devices, without duplicates."""
         return tuple(dict.fromkeys(self.machine.devices[device].description.target for device in self.devices))
 
     def groups(self, axis: str | None) -> tuple[tuple[int, ...], ...]:
-        """The ranks that a collective combines: those of each group along an axis, or all of the mesh."""
+        """Return the groups of ranks that a collective combines: those along an axis, or the whole mesh."""
         return (self._ranks,) if axis is None else self.axes.groups(axis)
 
     def group_of(self, axis: str | None, rank: int) -> tuple[int, ...]:
-        """Return that of the `groups` to which a rank belongs, in ascending order of its ranks."""
+        """Return the group along an axis that contains a rank, in ascending order of its ranks."""
         return self._ranks if axis is None else self.axes.group_of(axis, rank)
 
     @cached_property
@@ -56,7 +56,7 @@ class Mesh:
         return tuple(range(len(self.devices)))
 
     def drain(self) -> None:
-        """Let all queued work finish (AMB-RT-50)."""
+        """Wait until all queued work is done (AMB-RT-50)."""
         for stream in self.streams.values():
             stream.end_residents()
         workers = [worker for stream in self.streams.values() for worker in stream.workers]
@@ -65,26 +65,26 @@ class Mesh:
             self.machine.order.synchronize(handle)
 
     def read(self, region: Region, rank: int, size: int, reader: str) -> memoryview | bytes:
-        """The bytes of a rank's copy of device memory, or of host memory; a view, valid until the next write."""
+        """Return bytes of a rank's copy of device memory, or of host memory, as a view valid until the next write."""
         return self.machine.memory.read(region, self._copy(region, rank), size, reader)
 
     def peek(self, region: Region, rank: int, size: int) -> bytes:
-        """The same as a copy, where it does not matter whether the bytes were ever written."""
+        """Return a copy of these bytes, which need not have been written before."""
         return self.machine.memory.peek(region, self._copy(region, rank), size)
 
     def write(self, region: Region, rank: int, data: bytes | memoryview) -> None:
-        """Put bytes into a rank's copy of device memory, or into host memory."""
+        """Write bytes into a rank's copy of device memory, or into host memory."""
         self.machine.memory.write(region, self._copy(region, rank), data)
 
     def _copy(self, region: Region, rank: int) -> int:
-        """Return the copy of an allocation, perhaps one of another mesh, that lies on the device of a rank."""
+        """Return the index of the copy of an allocation, perhaps of another mesh, on the device of a rank."""
         devices = region.allocation.devices
         if devices is self.devices:
             return rank
         return devices.index(self.devices[rank]) if devices else 0
 
 
-# Work: what streams hold, run once on each rank (runtime spec 6, 12).
+# Work: the operations in a stream, run once on each rank (runtime spec 6, 12).
 
 
 PROBLEMS = (Failure, NumericsFailure, MemoryError)
@@ -92,7 +92,7 @@ PROBLEMS = (Failure, NumericsFailure, MemoryError)
 
 
 def as_failure(problem: Exception, function: str) -> Failure:
-    """The failure that reports an exception of work."""
+    """Return the failure that reports an exception of work."""
     if isinstance(problem, Failure):
         return within(problem, function)
     if isinstance(problem, MemoryError):
@@ -127,39 +127,39 @@ class Work(ABC):
 
     kind: ClassVar[Kind]
     function: ClassVar[str]
-    """The call that queues it."""
+    """The API function that queues it."""
 
     name: str
     stream: Stream
     enqueued: int = field(default=0, init=False)
     number: int = field(default=0, init=False)
-    """Its place in the order in which the stream was given work, from 1."""
+    """Its place among the work queued on the stream, from 1."""
 
     def ranks(self) -> Sequence[int]:
-        """The ranks that take part."""
+        """Return the ranks that take part."""
         return range(len(self.stream.mesh.devices))
 
     def accesses(self) -> Sequence[Access]:
-        """The memory that it reads and writes."""
+        """Return the memory that it reads and writes."""
         return ()
 
     def carries(self) -> Sequence[Carried]:
-        """Return the attachments; of a replay, those of its launches and collectives."""
+        """Return the attachments; for a replay, those of its launches and collectives."""
         return ()
 
     def when_queued(self) -> None:  # noqa: B027, most work does nothing then
-        """Called once it is queued, and can no longer be refused."""
+        """React to having been queued, after which nothing can refuse the work."""
 
     @abstractmethod
     async def run(self, rank: int) -> None:
-        """Do it on one rank. Raises `Failure`, which is then an asynchronous error of the stream."""
+        """Do the work of one rank. Raises `Failure`, which is then an asynchronous error of the stream."""
 
     def on(self, stream: Stream) -> Work:
-        """The same once more, on another stream: how a captured graph is replayed."""
+        """Return a copy on another stream, as the replay of a captured graph needs it."""
         return replace(self, stream=stream)
 
     async def spend(self, duration: int) -> None:
-        """Let time pass. Raises `Failure` with TESS_ERR_TIMEOUT where the context allows less (RT-19.A-09)."""
+        """Spend virtual time. Raises `Failure` with TESS_ERR_TIMEOUT if the context allows less (RT-19.A-09)."""
         machine, timeout = self.stream.mesh.machine, self.stream.mesh.context.timeout
         lasting = machine.lasting(duration)
         if timeout is not None and duration > timeout:
@@ -172,9 +172,9 @@ class Work(ABC):
             raise self.timed_out(timeout)
 
     async def wait_for(self, signal: Signal, turn: int, given_up: Callable[[], Failure] | None) -> None:
-        """Wait for what may never come: then it is `given_up`, or a timeout where the context has one.
+        """Wait for a signal that may never come; then `given_up` or the context's timeout fails the wait.
 
-        What is given up first has the lowest turn; without a failure the wait just ends.
+        Waits of the lowest turn are failed first; without a failure the wait just ends.
         """
         machine, timeout = self.stream.mesh.machine, self.stream.mesh.context.timeout
         if timeout is not None and given_up is not None:
@@ -195,7 +195,7 @@ class Work(ABC):
         return Failure(Status.TESS_ERR_TIMEOUT, self.function, subject, "work that ends before its timeout")
 
     def profile(self, rank: int, start: int, over: Callable[[], str | None] = lambda: None, **more: Any) -> None:
-        """Record with the profilers what was done on a rank from `start` until now, and over which link (RT-17-01)."""
+        """Record with the profilers a rank's work from `start` until now, and the link it used (RT-17-01)."""
         mesh = self.stream.mesh
         if not mesh.context.profilers:
             return
@@ -221,8 +221,8 @@ class Work(ABC):
 
 
 Completion: TypeAlias = Callable[[Mapping[int, Any]], tuple[int, Callable[[], None]]]
-"""From the contributions by rank: how long the operation takes, and what is done at its end. Raises `Failure`, which
-all ranks get."""
+"""From the contributions by rank: the duration of the operation, and the function that ends it. Raises `Failure`,
+which all ranks get."""
 
 
 @dataclass(eq=False)
@@ -236,13 +236,13 @@ class Rendezvous:
 
     @classmethod
     def of(cls, work: Work, name: str, ranks: Sequence[int] | None = None) -> Rendezvous:
-        """A rendezvous of some ranks of the work's mesh, or of all, which its stream causes."""
+        """Return a rendezvous of some ranks of the work's mesh, or of all; its stream's workers end it."""
         mesh = work.stream.mesh
         done = Signal(mesh.machine.engine, f"the ranks of {name}", work.stream.workers)
         return cls(name, done, range(len(mesh.devices)) if ranks is None else ranks)
 
     async def arrive(self, work: Work, rank: int, contribution: Any, complete: Completion) -> None:
-        """Wait until all of its ranks have arrived and the operation is done. Raises `Failure`."""
+        """Wait until all ranks have arrived and the operation is done. Raises `Failure`."""
         self.contributions[rank] = contribution
         if len(self.contributions) == len(self.expected) and not self.done.is_set:
             await self._complete(work, complete)
@@ -264,7 +264,7 @@ class Rendezvous:
             self._finish(work, finish)
 
     def _finish(self, work: Work, finish: Callable[[], None]) -> None:
-        """End it, unless a timeout has ended it before."""
+        """Complete the operation, unless a timeout has already ended it."""
         if self.done.is_set:
             return
         try:
@@ -282,7 +282,7 @@ class Rendezvous:
 
 
 def require_connected(work: Work, groups: Sequence[Sequence[int]]) -> None:
-    """No link is cut between ranks of a group (AMB-RT-81). Raises `Failure`."""
+    """Require that no link between ranks of a group is cut (AMB-RT-81). Raises `Failure`."""
     mesh = work.stream.mesh
     for a, b in mesh.context.faults.cut(mesh.handle):
         if any(a in group and b in group for group in groups):
@@ -303,18 +303,18 @@ class Stream:
     mesh: Mesh
     priority: int
     queued: dict[Work, int] = field(default_factory=dict)
-    """Unfinished work, and on how many ranks."""
+    """Unfinished work, and the number of ranks that have not finished it."""
     failures: dict[tuple[int, int], Failure] = field(default_factory=dict)
-    """Since the last synchronization, by the number of the work and the rank."""
+    """The failures since the last synchronization, by the number of the work and the rank."""
     limit: int = 0
-    """Bytes of device memory that queued work may refer to; 0 is any."""
+    """The bytes of device memory that queued work may refer to; 0 means no limit."""
     carried: list[Carried] = field(default_factory=list)
-    """The attachments of all that was queued."""
+    """The attachments of all work queued so far."""
     residents: list[Signal] = field(default_factory=list)
     given: int = 0
     """The number of pieces of work queued so far."""
     ended: int = 0
-    """The number of the last of them whose persistent kernels were asked to end."""
+    """The number of the last work whose persistent kernels were asked to end."""
 
     def __post_init__(self) -> None:
         engine = self.mesh.machine.engine
@@ -324,7 +324,7 @@ class Stream:
         self.workers = [engine.spawn(name, begun(self._serve, rank)) for rank, name in enumerate(names)]
 
     async def _serve(self, rank: int) -> None:
-        """Do a rank's work, one after the other; a failure is kept and the next goes on (AMB-RT-14)."""
+        """Do a rank's work in order; keep a failure and go on with the next (AMB-RT-14)."""
         engine, mailbox = self.mesh.machine.engine, self._mailboxes[rank]
         while True:
             work: Work = await mailbox
@@ -338,7 +338,7 @@ class Stream:
             self._done(work)
 
     def close(self) -> None:
-        """End the workers, and drop what they had left to do."""
+        """End the workers, and drop their remaining work."""
         for worker, mailbox in zip(self.workers, self._mailboxes, strict=True):
             self.mesh.machine.engine.end(worker)
             mailbox.work.clear()
@@ -351,7 +351,7 @@ class Stream:
             del self.queued[work]
 
     def enqueue(self, work: Work) -> None:
-        """Queue work behind all that is queued. Raises `Failure` where the memory limit forbids it (AMB-RT-87)."""
+        """Append work to the queue. Raises `Failure` where the memory limit forbids it (AMB-RT-87)."""
         if self.limit:
             self._require_within_limit(work)
         devices = [self.mesh.devices[rank] for rank in work.ranks()]
@@ -367,13 +367,13 @@ class Stream:
             self._mailboxes[rank].put(work)
 
     def require_of(self, mesh: Mesh) -> None:
-        """It is a stream of this mesh. Raises `Failure`."""
+        """Require that this is a stream of the mesh. Raises `Failure`."""
         if self.mesh is not mesh:
             subject = f"stream {self.handle}, which is of mesh {self.mesh.handle}, for mesh {mesh.handle}"
             raise invalid(subject, "a stream of the mesh")
 
     def fail(self, failure: Failure, number: int, rank: int) -> None:
-        """Keep an asynchronous error; of a graph, the first of its nodes (AMB-RT-14)."""
+        """Keep an asynchronous error; for a graph, that of its first failed node (AMB-RT-14)."""
         self.failures.setdefault((number, rank), failure)
 
     @property
@@ -382,13 +382,13 @@ class Stream:
         return self.failures[min(self.failures)] if self.failures else None
 
     def drain(self) -> None:
-        """Let all queued work finish; persistent kernels are asked to end (AMB-RT-50, AMB-RT-65)."""
+        """Wait until all queued work is done; ask persistent kernels to end (AMB-RT-50, AMB-RT-65)."""
         self.end_residents()
         self.mesh.machine.settle(lambda: not self.queued, self.workers)
         self.mesh.machine.order.synchronize(self.handle)
 
     def synchronize(self) -> None:
-        """Let all queued work finish. Raises the first `Failure` among it, once (RT-04.3-10, AMB-RT-14).
+        """Wait until all queued work is done. Raises its first `Failure`, once (RT-04.3-10, AMB-RT-14).
 
         The first is that of the work queued first, on its lowest rank, even if another failed sooner.
         """
@@ -399,7 +399,7 @@ class Stream:
             raise error
 
     def end_residents(self) -> None:
-        """Ask persistent kernels to end, also those that have not begun."""
+        """Ask persistent kernels to end, including those that have not begun."""
         self.ended = self.given
         residents, self.residents = self.residents, []
         for signal in residents:
@@ -416,7 +416,7 @@ class Stream:
 
 @coroutine
 def _begun(serve: Callable[[int], Coroutine[Any, Any, None]], rank: int) -> Generator[Any, Any, None]:
-    """The coroutine of `serve`, made when it begins to run: Python warns of one that never does."""
+    """Run the coroutine of `serve`, creating it only now: Python warns of one that never runs."""
     yield from serve(rank).__await__()
 
 
@@ -444,27 +444,27 @@ class Capture:
     """For each recording, by number, the nodes captured on its stream before it."""
 
     def add(self, work: Work) -> None:
-        """Add work behind what its stream has."""
+        """Add work after the captured work of its stream."""
         after = self.before.get(work.stream, frozenset())
         self.nodes.append(Node(work, tuple(sorted(after))))
         self.before[work.stream] = frozenset({len(self.nodes) - 1})
 
     def record(self, recording: int, stream: Stream) -> None:
-        """An event is recorded on a stream."""
+        """Keep the nodes before a recording on a stream."""
         self.recorded[recording] = self.before.get(stream, frozenset())
 
     def wait(self, recording: int, stream: Stream) -> None:
-        """A stream waits for a recording of this capture, and joins it."""
+        """Let a stream wait for a recording of this capture, and join it."""
         self.before[stream] = self.before.get(stream, frozenset()) | self.recorded[recording]
 
     def end(self, stream: Stream) -> Graph:
-        """End the capture: its streams run their work again. Gives the graph of what was captured."""
+        """End the capture, so that its streams run their work again. Return the graph of the captured work."""
         self.running.remove(self)
         return Graph(tuple(self.nodes), stream)
 
 
 def capture_of(captures: Iterable[Capture], stream: Stream) -> Capture | None:
-    """The capture that a stream is in, if it is in one."""
+    """Return the capture that contains a stream, or None."""
     return next((capture for capture in captures if stream in capture.before), None)
 
 
@@ -476,11 +476,11 @@ def begin_capture(captures: list[Capture], stream: Stream) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """Work that can be replayed, in an order that its edges allow: that of capture."""
+    """Work that can be replayed, in the order of capture, which its edges allow."""
 
     nodes: tuple[Node, ...]
     stream: Stream
-    """On which it was captured."""
+    """The stream on which the graph was captured."""
 
     @property
     def context(self) -> Context:
@@ -490,7 +490,7 @@ class Graph:
 
 @dataclass(eq=False, kw_only=True)
 class GraphWork(Work):
-    """One replay: the nodes one after the other, on every rank."""
+    """One replay: the nodes one after another, on every rank."""
 
     kind = "graph"
     function = "tessxGraphLaunch"
@@ -509,7 +509,7 @@ class GraphWork(Work):
             work.when_queued()
 
     async def run(self, rank: int) -> None:
-        """Replay on one rank. A node that fails leaves the others to run (AMB-RT-14)."""
+        """Replay the nodes on one rank. Nodes after a failed one still run (AMB-RT-14)."""
         for work in self.works:
             work.enqueued, work.number = self.enqueued, self.number
             try:
@@ -523,7 +523,7 @@ class GraphWork(Work):
 
 @dataclass(eq=False)
 class Recording:
-    """One recording of an event: reached when all earlier work is done on every rank of the stream."""
+    """One recording of an event, reached when all earlier work is done on every rank of the stream."""
 
     number: int
     mesh: Mesh
@@ -535,7 +535,7 @@ class Recording:
 
 @dataclass(eq=False)
 class Event:
-    """An event: its last recording, which a wait refers to; a new one replaces it (AMB-RT-49)."""
+    """An event with its last recording, to which a wait refers; a new one replaces it (AMB-RT-49)."""
 
     handle: int
     last: Recording | None = None
@@ -543,7 +543,7 @@ class Event:
 
 @dataclass(eq=False, kw_only=True)
 class RecordWork(Work):
-    """Marks a place in the order of a stream."""
+    """A mark in the order of a stream."""
 
     kind = "record"
     function = "tessEventRecord"
@@ -551,7 +551,7 @@ class RecordWork(Work):
     recording: Recording
 
     async def run(self, rank: int) -> None:
-        """Count one more rank that has reached it."""
+        """Count a rank that has reached the mark."""
         self.recording.missing -= 1
         if self.recording.missing == 0:
             self.recording.reached.set()
@@ -560,7 +560,7 @@ class RecordWork(Work):
 
 @dataclass(eq=False, kw_only=True)
 class WaitWork(Work):
-    """Keeps the stream from going on before a recording is reached (RT-12-03, RT-12-04)."""
+    """A wait that holds the stream until a recording is reached (RT-12-03, RT-12-04)."""
 
     kind = "wait"
     function = "tessStreamWaitEvent"
@@ -574,19 +574,19 @@ class WaitWork(Work):
 
 
 def recording_on(stream: Stream, number: int, capture: Capture | None) -> Recording:
-    """A recording on a stream, which none of its ranks has reached."""
+    """Return a recording on a stream, which none of its ranks has reached."""
     name = f"recording {number} on stream {stream.handle}"
     reached = Signal(stream.mesh.machine.engine, name, stream.workers)
     return Recording(number, stream.mesh, reached, len(stream.mesh.devices), capture)
 
 
-# What a pointer argument points to: device or host memory that work uses, and bytes that a call reads (spec 4.4).
+# The targets of pointer arguments: device or host memory that work uses, and bytes that a call reads (spec 4.4).
 
 
 def region_of(
     function: str, argument: str, pointer: Any, size: int, space: Wanted, stream: Stream, written: bool = False
 ) -> Region:
-    """The memory of a pointer, for work of a stream: on every device of its mesh (AMB-RT-05). Raises `Failure`."""
+    """Return the memory of a pointer, present on every device of the stream's mesh (AMB-RT-05). Raises `Failure`."""
     region = stream.mesh.machine.memory.find(pointer, size, function, argument, space)
     devices = set(region.allocation.devices)
     missing = [device for device in stream.mesh.devices if device not in devices]
@@ -599,7 +599,7 @@ def region_of(
 
 
 def require_aligned(argument: str, pointer: int, dtype: DType) -> None:
-    """A pointer to elements of a dtype is a multiple of their size, of 8 at most. Raises `Failure`."""
+    """Require an address that is a multiple of the smaller of the dtype's size and 8. Raises `Failure`."""
     step = min(dtype.storage_bytes, 8)
     if pointer % step:
         raise invalid(f"{argument} is {pointer:#x}", f"a multiple of {step}, as {dtype} needs")
@@ -608,7 +608,7 @@ def require_aligned(argument: str, pointer: int, dtype: DType) -> None:
 def host_bytes(
     memory: AddressSpaceMemory, function: str, argument: str, source: bytes | int, size: int, size_name: str
 ) -> bytes:
-    """The first `size` bytes of host memory, given as they are or by their address. Raises `Failure`."""
+    """Return the first `size` bytes of host memory, from a buffer or from an address. Raises `Failure`."""
     count = integer(size_name, size, SIZE)
     if isinstance(source, int):
         region = memory.find(source, count, function, argument, "host")
@@ -634,7 +634,7 @@ class CopyWork(Work):
     source: Region
     bytes: int
     arrived: int = field(default=0, init=False)
-    """Ranks that have reached a copy to the host."""
+    """The number of ranks that have reached a copy to the host."""
     signals: tuple[Signal, Signal] | None = field(default=None, init=False)
     """The signals of a copy to the host: all ranks have arrived, and the copy is done."""
 
@@ -648,8 +648,8 @@ class CopyWork(Work):
             await self._copied(rank)
 
     async def _to_the_host(self, rank: int) -> None:
-        """Rank 0 copies when all ranks have arrived, and they go on when it has: the copies of other ranks come before
-        or after it as their work in the stream does (RT-06-01)."""
+        """Copy on rank 0 once all ranks have arrived; the others wait. So their copies precede or follow it as in the
+        stream (RT-06-01)."""
         engine = self.stream.mesh.machine.engine
         if self.signals is None:
             names = f"the ranks of {self.name}", f"the end of {self.name}"
@@ -668,7 +668,7 @@ class CopyWork(Work):
             done.set()
 
     async def _copied(self, rank: int) -> None:
-        """Read, let the time of the copy pass, write."""
+        """Read the bytes, spend the time of the copy, and write them."""
         mesh = self.stream.mesh
         device = mesh.device(rank)
         start = mesh.machine.engine.now
@@ -682,7 +682,7 @@ class CopyWork(Work):
         self.profile(rank, start, over=lambda: self._link(device.description), bytes=self.bytes)
 
     def _link(self, device: Device) -> str | None:
-        """The narrowest link between host and device; none within a device."""
+        """Return the narrowest link between host and device; None within a device."""
         topology = self.stream.mesh.machine.topology
         if self.direction is CopyKind.TESS_COPY_D2D:
             return None
@@ -690,6 +690,6 @@ class CopyWork(Work):
         return min(way, key=lambda link: link.bandwidth).name if way else None
 
     def _duration(self, device: Device) -> int:
-        """Memory of the host that is not pinned takes longer."""
+        """Return the time of a copy; host memory that is not pinned takes longer."""
         pinned = self.source.allocation.pinned and self.destination.allocation.pinned
         return copy_duration(self.stream.mesh.machine.topology, device, self.direction, self.bytes, pinned)
