@@ -1,4 +1,4 @@
-"""Proof that the suite bites, and no others: violators break one clause each, variants differ where they may."""
+"""Evidence that the suite catches violations, which break one clause each, and passes legal variants."""
 
 from tessera_conformance.strength.variants import Variant, altered, varies
 from tessera_conformance.strength.violation import Violation, replaced, violates, without_refusals

@@ -63,9 +63,9 @@ def configure_strength(parser: argparse.ArgumentParser) -> None:
 
 
 def strength(arguments: argparse.Namespace) -> int:
-    """0 where every violation is killed and every variant passes, 1 where one does not, 2 where they cannot be run.
+    """Return 0 if every violation is killed and every variant passes, 1 if one does not, 2 if they cannot be run.
 
-    A sample of cases is put to the variants after all violators of the chapters, and all where they are asked for.
+    A whole run puts a sample of cases to the variants after the violators; `--variants` puts all of them.
     """
     try:
         instead = arguments.mutants is not None or arguments.variants is not None
@@ -128,7 +128,7 @@ def strength(arguments: argparse.Namespace) -> int:
 
 
 def _chosen(violations: Sequence[Violation], arguments: argparse.Namespace, registry: Registry) -> list[Violation]:
-    """The violators that the options name. Raises `ValueError` where that is none, or the shard has another form."""
+    """Return the violators that the options name. Raise `ValueError` if there are none or the shard is malformed."""
     for violation in violations:
         registry.clause(violation.clause)
     only = arguments.only or ""
@@ -141,9 +141,9 @@ def _chosen(violations: Sequence[Violation], arguments: argparse.Namespace, regi
 
 
 def _lacking(violations: Sequence[Violation], suite: CollectedSuite, control: SuiteRun) -> dict[str, str]:
-    """By the name of each violator of whose clause the control claims no case, the least that one needs.
+    """Return, by violator, the fewest features that a case of its clause needs and the control does not claim.
 
-    None of these cases could catch it, and to put it to all others takes long and proves nothing.
+    Only violators whose clause has no case for the control are listed: no case of the clause could catch them.
     """
     hello = control.hello
     if not isinstance(hello, Hello):
@@ -184,7 +184,7 @@ def _judge_all(
 
 
 def _killers(path: Path) -> dict[str, frozenset[str]]:
-    """The cases that caught each violator of a matrix, by its name."""
+    """Return the cases that caught each violator of a published matrix, by the violator's name."""
     try:
         rows = read_json(path.read_text(encoding="utf-8"))["violators"]
         return {row["name"]: frozenset(row["killers"]) for row in rows}
@@ -193,7 +193,7 @@ def _killers(path: Path) -> dict[str, frozenset[str]]:
 
 
 def text(matrix: KillMatrix) -> str:
-    """For the terminal: the counts, and every row that is not a plain kill."""
+    """Return the counts, and every row that is not a plain kill, for the terminal."""
     fates = Counter(kill.fate for kill in matrix.kills)
     lines = [
         f"{len(matrix.kills)} violators against {matrix.cases} cases: {fates['killed']} killed, "
@@ -233,9 +233,9 @@ def as_json(matrix: KillMatrix) -> dict[str, Any]:
 
 
 def markdown(matrix: KillMatrix, control: SuiteRun, suite: CollectedSuite, broken: Collection[str]) -> str:
-    """The matrix for people, with the clauses that have cases but no violator: none of all there are `broken` by one.
+    """Return the matrix as Markdown, with the clauses that have cases but no violator: `broken` has those with one.
 
-    Where the control does not claim a feature, no violator of it can be judged by cases of that feature.
+    Clauses whose features the control does not claim are listed apart: their cases judge no violator.
     """
     head = ("clause", "violator", "what it does wrong", "level", "fate", "killed by tagged cases")
     rows = [
@@ -275,7 +275,7 @@ def _without_violator(broken: Collection[str], registry: Registry, suite: Collec
 
 
 def _is_unclaimed(clause: str, control: SuiteRun, suite: CollectedSuite) -> bool:
-    """True if the control claims the features of no case of a clause."""
+    """Return True if every case of the clause needs a feature that the control does not claim."""
     planned = [item.stash[CASE] for item in suite.items if clause in item.stash[CASE].clause_ids]
     verdicts = [
         control.judge_before(Case(case.id, case.title, case.clauses, case.levels, case.features)) for case in planned

@@ -1,8 +1,8 @@
-"""The kill matrix: which violation is caught by which case.
+"""The kill matrix: it names the cases that catch each violation.
 
-The control is the implementation that the violations are variants of. It is put to every case that catches a violation;
-one that it does not pass either proves nothing and is left out. A violation is judged at the numerics level that it
-claims, and so is the control beside it. It is killed when a case tagged with its clause no longer passes.
+The control is the implementation that the violations are variants of. It runs every case that catches a violation; a
+case that it does not pass proves nothing and is left out. A violation and the control are judged at the numerics level
+that the violation claims. A violation is killed when a case tagged with its clause no longer passes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Fate = Literal["killed", "killed_by_fault", "killed_by_unrelated", "survived", "
 Outcome = tuple[Fate, tuple[str, ...], int, str]
 """The fields of a `Kill` but its violation, which cannot be sent between processes."""
 Judged = tuple[Outcome, list[str]]
-"""The fate of a violation, and in words the cases that the control should have passed."""
+"""The fate of a violation, and a line for each case that the control should have passed."""
 DEADLINE = 20.0
 
 
@@ -49,7 +49,7 @@ class Kill:
 
 @dataclass(frozen=True)
 class KillMatrix:
-    """All rows, and what the control itself did not pass."""
+    """All rows, and the cases that the control itself did not pass."""
 
     kills: Sequence[Kill]
     cases: int
@@ -57,10 +57,10 @@ class KillMatrix:
 
     @property
     def survivors(self) -> list[Kill]:
-        """Violations that no case of their clause judged wrong.
+        """Violations that no case of their clause failed.
 
-        One that only crashes may have broken itself, not the clause; one that only others notice leaves its clause
-        without a case that bites.
+        A violation that only crashes may have broken itself and not the clause. One that only other clauses' cases
+        catch shows that its own clause has no case that detects it.
         """
         return [kill for kill in self.kills if kill.fate != "killed"]
 
@@ -74,11 +74,10 @@ def kill_matrix(
     killers: Mapping[str, Collection[str]] | None = None,
     judge_all: Callable[[Trial, Sequence[Violation]], Sequence[Judged]] | None = None,
 ) -> KillMatrix:
-    """Run the tests of each violation's clause against it, and all others where those let it pass.
+    """Judge each violation by the cases of its clause, then by all others if those pass it.
 
-    One test that judges a violation wrong is enough, unless the matrix is to be thorough and name them all. By name of
-    a violation, `known` has the cases that caught it before; they come first. `judge_all` shares out the work,
-    where not all of it is to be done here.
+    One failing case is enough, unless `thorough` asks for all of them. `known` has the cases that caught each violation
+    before, by its name; they run first. `judge_all` distributes the work where this process does not do all of it.
     """
     trial = Trial(suite.items, registry, control, thorough, killers or {})
     judged = list(map(trial.judge, violations)) if judge_all is None else judge_all(trial, violations)
@@ -97,12 +96,12 @@ def level_of(violation: Violation, registry: Registry) -> str:
 
 
 def transport_of(broken: Adapter | Transport, name: str) -> Transport:
-    """The way to a violator: an adapter is called in this process, one behind a transport through that."""
+    """Return the transport to a violator: its own if it is one, else a direct transport to the adapter."""
     return broken if isinstance(broken, Transport) else DirectTransport(lambda: broken, name)
 
 
 def suite_of(texts: Sequence[str]) -> CollectedSuite:
-    """The suite, or its cases whose ids contain one of the texts: only their files are read.
+    """Return the suite, or its cases whose ids contain one of the texts; pytest then reads only their files.
 
     Raises `SuiteNotCollected`: pytest cannot collect it.
     """
@@ -116,7 +115,7 @@ def suite_of(texts: Sequence[str]) -> CollectedSuite:
 
 @dataclass
 class Trial:
-    """The suite, and the control with what it passed so far: judges violations one by one."""
+    """The suite, and the control with the cases judged so far; judges violations one by one."""
 
     items: Sequence[pytest.Function]
     registry: Registry
@@ -137,7 +136,7 @@ class Trial:
         return [places[place] for place in sorted(places)]
 
     def judge(self, violation: Violation) -> Judged:
-        """Return the fate of a violation, and in words the cases that the control should have passed."""
+        """Return the fate of a violation, and a line for each case that the control should have passed."""
         level, own = level_of(violation, self.registry), self.tagged(violation)
         failures: list[str] = []
         verdicts = self._kills(violation, level, self._in_order(violation, own), {"fail"}, failures)
@@ -150,7 +149,7 @@ class Trial:
         return (fate, tuple(sorted(verdicts)), len(own), level), failures
 
     def _in_order(self, violation: Violation, items: Sequence[pytest.Function]) -> list[pytest.Function]:
-        """Return the cases in order: those that caught it before, then the most specific."""
+        """Return the cases: first those that caught the violation before, then those with the fewest clauses."""
         killers = self.known.get(violation.name, ())
         return sorted(items, key=lambda item: (item.stash[CASE].id not in killers, len(item.stash[CASE].clause_ids)))
 
@@ -162,7 +161,7 @@ class Trial:
         enough: Collection[str],
         failures: list[str],
     ) -> dict[str, str]:
-        """The cases that the control passes and the violation does not, with the verdicts, until one is enough."""
+        """Return the verdicts of cases that the control passes and the violation does not, until one is enough."""
         verdicts: dict[str, str] = {}
         waiting = iter(items)
         while suspected := self._suspected(violation, waiting, enough):
@@ -180,7 +179,7 @@ class Trial:
     def _suspected(
         self, violation: Violation, items: Iterator[pytest.Function], enough: Collection[str]
     ) -> list[tuple[pytest.Function, str]]:
-        """The next cases that a violation does not pass, up to one whose verdict is enough; none at the end."""
+        """Return the next cases that the violation does not pass, up to one with a verdict in `enough`."""
         suspected: list[tuple[pytest.Function, str]] = []
         with violation.broken() as broken:
             transport = transport_of(broken, violation.name)
@@ -197,7 +196,7 @@ class Trial:
         return suspected
 
     def _of_control(self, level: str, item: pytest.Function) -> Judgement:
-        """Return the control's judgement in a case, which it is put to once a level."""
+        """Return the control's judgement of a case, which runs once at each level."""
         key = level, item.stash[CASE].id
         if key not in self._passed:
             if level not in self._controls:
@@ -216,7 +215,7 @@ def write_results(directory: Path, name: str, document: Mapping[str, Any], page:
 
 
 def _by_clause(items: Sequence[pytest.Function]) -> Mapping[str, Mapping[int, pytest.Function]]:
-    """The tests of each clause, by their places in the suite."""
+    """The tests of each clause, by their positions in the suite."""
     items_of: dict[str, dict[int, pytest.Function]] = {}
     for place, item in enumerate(items):
         for clause in item.stash[CASE].clause_ids:
@@ -230,7 +229,7 @@ def judge(run: SuiteRun, item: pytest.Function) -> Judgement:
 
 
 def put(run: SuiteRun, item: pytest.Function) -> tuple[Case, Judgement]:
-    """Run one collected test against an implementation; the case with its exchanges, and what it came to."""
+    """Run one collected test against an implementation; return the case with its exchanges, and the judgement."""
     planned = item.stash[CASE]
     case = Case(planned.id, planned.title, planned.clauses, planned.levels, planned.features, cites=planned.cites)
     judgement = run.judge_before(case)
@@ -248,7 +247,7 @@ def put(run: SuiteRun, item: pytest.Function) -> tuple[Case, Judgement]:
 
 @contextmanager
 def _folder(item: pytest.Function) -> Iterator[Path | None]:
-    """A folder for the files of a test that asks for one, empty and of its own."""
+    """Yield an empty folder for a test that takes one, and delete it afterwards."""
     if "tmp_path" not in item.fixturenames:
         yield None
         return

@@ -1,4 +1,4 @@
-"""Mutants that no author of a case chose: small changes made by rule in the code of the implementation."""
+"""Mutants that no author of a case chose: small rule-based changes of the implementation's code."""
 
 from __future__ import annotations
 
@@ -39,11 +39,10 @@ from tessera_conformance.terminal import print_error
 from tessera_conformance.transports.locate import DirectTransport, load_adapter
 from tessera_conformance.verdicts import FAULTY
 
-# The rules by which code is changed: each finds the places in a function that it fits, and what stands there instead.
+# The rules by which code is changed: each finds the places in a function to which it applies, and rewrites them.
 #
-# The operators are those of mutation testing as mutmut and cosmic-ray have them. Left alone is what no case can
-# judge: texts of errors, annotations, docstrings, and what is evaluated when a module is imported, as default values
-# are.
+# The operators are those of mutation testing as mutmut and cosmic-ray have them. The rules leave alone what no case can
+# judge: texts of errors, annotations, docstrings, and code evaluated at import, such as default values.
 
 
 OTHER_OPERATOR: dict[type[ast.AST], type[ast.AST]] = {
@@ -78,9 +77,9 @@ Rewrite = Callable[[Any], ast.AST]
 
 @dataclass(frozen=True)
 class Change:
-    """One place of a function, the number of its node in a walk, and a rule that fits it.
+    """One place in a function, the number of its node in a walk, and a rule that applies to it.
 
-    A case can kill it only where it executes the line `reached`: of the branch that is dropped, or of the place itself.
+    A case can kill it only if it executes the line `reached`: of the dropped branch, or of the place itself.
     """
 
     rule: str
@@ -92,7 +91,7 @@ class Change:
 
 
 def changes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[Change]:
-    """Every change that some rule makes of a function."""
+    """Return every change that a rule can make in a function."""
     mutations = []
     for place, node in enumerate(_walk(function)):
         for rule, rewrite in _fitting(node):
@@ -104,7 +103,7 @@ def changes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[Change]:
 
 
 def _reached(node: ast.AST, rule: str, line: int) -> int:
-    """The line that is executed where a change makes a difference."""
+    """Return the line that is executed where the change has an effect."""
     branch = {"branch dropped": "body", "else dropped": "orelse"}.get(rule)
     if branch is None:
         return line
@@ -113,7 +112,7 @@ def _reached(node: ast.AST, rule: str, line: int) -> int:
 
 
 def changed(function: ast.FunctionDef | ast.AsyncFunctionDef, change: Change) -> None:
-    """Make a change in the tree of its function."""
+    """Apply a change to the syntax tree of its function."""
     node = next(candidate for place, candidate in enumerate(_walk(function)) if place == change.place)
     rewrite = dict(_fitting(node))[change.rule]
     substitute = ast.copy_location(rewrite(deepcopy(node)), node)
@@ -130,7 +129,7 @@ class _Substitution(ast.NodeTransformer):
 
 
 def _walk(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.AST]:
-    """The nodes of a function's body, those left out that no rule may change."""
+    """Yield the nodes of a function's body that a rule may change."""
     waiting: list[ast.AST] = list(reversed(_without_docstring(function.body)))
     while waiting:
         node = waiting.pop()
@@ -139,7 +138,7 @@ def _walk(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.AST]
 
 
 def _inner(node: ast.AST) -> list[ast.AST]:
-    """The children in which changes are looked for."""
+    """Return the children that may contain changes."""
     if isinstance(node, ast.Raise | ast.JoinedStr | ast.Assert | ast.Import | ast.ImportFrom):
         return []
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -158,7 +157,7 @@ def _without_docstring(body: list[ast.stmt]) -> list[ast.AST]:
 
 
 def _fitting(node: ast.AST) -> Iterator[tuple[str, Rewrite]]:
-    """The rules that fit a node, with what they make of a copy of it."""
+    """Yield the rules that apply to a node, each with the function that rewrites a copy of it."""
     match node:
         case ast.Compare(ops=[operator]) if type(operator) in OTHER_OPERATOR:
             yield "comparison", _other_comparison
@@ -185,13 +184,13 @@ def _fitting(node: ast.AST) -> Iterator[tuple[str, Rewrite]]:
 
 
 def _has_an_order(called: ast.expr, *arguments: ast.expr) -> bool:
-    """True if two arguments may be exchanged, and to another effect: the greater of two is that in any order."""
+    """Return True if exchanging two arguments changes the result; for `max` and `min` it does not."""
     symmetric = isinstance(called, ast.Name) and called.id in ("max", "min")
     return not symmetric and not any(isinstance(argument, ast.Starred) for argument in arguments)
 
 
 def _stores(node: ast.Assign) -> bool:
-    """True if it stores into an object: a name that is never bound is a crash, which proves nothing."""
+    """Return True if every target is an attribute or an item: dropping a name's binding only makes the code crash."""
     return all(isinstance(target, ast.Attribute | ast.Subscript) for target in node.targets)
 
 
@@ -222,9 +221,8 @@ def _swapped(copy: ast.Call) -> ast.AST:
 
 # The places of a package that can be changed, a sample of them, and the change made in the running process.
 #
-# A function is changed by giving it other code, wherever it is held: under its name, in a table, behind a decorator,
-# in a closure that exists already. What a module works out while it is imported is not changed: tables and default
-# values.
+# A function is changed by replacing its code, wherever the function is referenced: by name, in a table, behind a
+# decorator, in an existing closure. Values computed at import, such as tables and default values, stay as they are.
 
 
 CLAUSE = re.compile(r"\b(?:RT|LANG|COLL|HIO|WSP)-[0-9A-Z.]+-[0-9]+\b")
@@ -282,7 +280,7 @@ def _modules(package: str) -> list[str]:
 
 
 def sample(mutants: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
-    """So many of them, in order of name: those whose names have the least digests with the seed.
+    """Return `count` mutants in order of name: those whose names have the least digests with the seed.
 
     A change of the package exchanges few of them, and a larger sample contains a smaller one (bottom-k sampling).
     """
@@ -354,16 +352,16 @@ def _codes(code: types.CodeType, key: CodeKey, inside: bool = False) -> Iterator
             yield from _codes(constant, key, within)
 
 
-# Which cases execute which lines of a package: the cases that can tell a mutant.
+# The cases that execute each line of a package: only they can kill a mutant of that line.
 
 
 TraceFunction = Callable[[types.FrameType, str, object], Any]
 CHUNK = 60
 """Cases that a process runs: each new process begins without what an implementation keeps between cases."""
 SLOWED = 10
-"""A traced case may take so many times the deadline."""
+"""The factor by which a traced case may exceed the deadline."""
 TRACE_PATIENCE = 3600.0
-"""Seconds for a chunk."""
+"""Seconds for a chunk of traced cases."""
 
 
 @dataclass(frozen=True)
@@ -381,7 +379,7 @@ def executions(
     lines: Collection[Line],
     jobs: int,
 ) -> Executions:
-    """Run every case against the control, in processes of their own; cases that it does not pass are left out."""
+    """Run every case against the control in separate processes; leave out cases that it does not pass."""
     numbers_of: dict[str, set[int]] = {}
     for path, number in lines:
         numbers_of.setdefault(path, set()).add(number)
@@ -412,7 +410,7 @@ def executions(
 
 
 class _Trace:
-    """The lines, among those of interest in each file, that are executed meanwhile in this thread."""
+    """The lines of interest that this thread executes within the context."""
 
     def __init__(self, numbers: Mapping[str, Collection[int]]) -> None:
         self._wanted = numbers
@@ -440,16 +438,16 @@ class _Trace:
         return self._executed
 
 
-# A mutant against the suite: which case catches it, if any.
+# A mutant against the suite: the case that catches it, if any.
 #
-# A mutant is judged in a forked process that has run nothing yet: nothing that the unchanged code computed is kept.
-# The cases that execute the changed line come in an order that finds out soon: what caught it in an earlier run,
-# those of clauses that its module names, and the quick ones before the slow ones.
+# A mutant is judged in a forked process that has run no case, so that no value computed by the unchanged code remains.
+# The cases that execute the changed line run in an order that finds a killer soon: the killer of an earlier run, then
+# cases of clauses that the mutant's module names, and quick cases before slow ones.
 
 
 Fate = Literal["killed", "survived", "not executed", "not installed"]
 MEMORY = 6 << 30
-"""Bytes that the process of a mutant may have: one that asks for more without end is caught, not the machine's end."""
+"""Bytes that the process of a mutant may use: a mutant that allocates without end is caught before memory runs out."""
 
 
 @dataclass(frozen=True)
@@ -460,15 +458,15 @@ class Result:
     killer: str = ""
     verdict: str = ""
     near: bool = False
-    """True if the case judges a clause that the module names."""
+    """True if the case judges a clause that the mutant's module names."""
     cases: int = 0
 
 
 @dataclass(frozen=True)
 class Trials:
-    """The suite and what its cases execute.
+    """The suite, and the lines that its cases execute.
 
-    `most` cases of each kind are put to a mutant before it counts as survived. `known` has by the name of a mutant the
+    At most `most` cases of each kind run before a mutant counts as survived. `known` has, by the name of a mutant, the
     case that caught it in an earlier run.
     """
 
@@ -480,7 +478,7 @@ class Trials:
     known: Mapping[str, str] = field(default_factory=dict)
 
     def judge(self, mutant: Mutant) -> Result:
-        """Change this process for good and run the cases, until one catches the mutant."""
+        """Change this process for good, and run cases until one catches the mutant."""
         places = self._in_order(mutant)
         if not places:
             return Result("not executed")
@@ -497,7 +495,7 @@ class Trials:
         return Result("survived", cases=len(places))
 
     def _in_order(self, mutant: Mutant) -> list[int]:
-        """The cases that execute its line: near ones first, then quick ones, at most so many of each kind."""
+        """Return the cases that execute its line: near ones first, then quick ones, at most `most` of each kind."""
         seconds = self.executions.seconds
         executing = sorted(self.executions.cases.get(mutant.reached, ()), key=lambda place: (seconds[place], place))
         near = [place for place in executing if self._is_near(mutant, place)]
@@ -511,20 +509,20 @@ class Trials:
 
 
 def _spread(places: Sequence[int], most: int) -> list[int]:
-    """At most so many of them, evenly from the whole: neighbours often ask the same."""
+    """Return at most `most` of the places, evenly spaced: neighbouring cases often ask the same."""
     if len(places) <= most:
         return list(places)
     return [places[index * len(places) // most] for index in range(most)]
 
 
-# Mutants that no case can tell, each with the reason: they stand in files that people wrote.
+# Equivalent mutants, which no case can kill, each with the reason: people list them in files.
 
 
 def read_equivalents(path: Path) -> Mapping[str, str]:
-    """The reasons, of a file or of every `.toml` file of a folder.
+    """Return the reasons in a file, or in every `.toml` file of a folder, by subject.
 
-    An entry is about one mutant (`name`, and what its place `becomes`), of every mutant of a `function` whose result
-    no case may judge, such as a diagnostic's words, or of every mutant of a `module` that no case can call.
+    The subject is one mutant (`name`, and what its place `becomes`), every mutant of a `function` whose result no case
+    may judge, such as a diagnostic's words, or every mutant of a `module` that no case can call.
 
     Raises `ValueError`: the file is no TOML, or an entry lacks its subject or its reason.
     """
@@ -542,28 +540,28 @@ def _entries(file: Path) -> Iterable[tuple[str, str]]:
 
 
 def explained(mutant: Mutant, equivalents: Mapping[str, str]) -> bool:
-    """True if an entry is about it."""
+    """Return True if an entry is about the mutant."""
     return not equivalents.keys().isdisjoint(_known_by(mutant))
 
 
 def stale(equivalents: Mapping[str, str], mutants: Iterable[Mutant]) -> Sequence[str]:
-    """Entries about no mutant: the code has changed since they were written."""
+    """Return the entries that match no mutant: the code has changed since they were written."""
     names = {name for mutant in mutants for name in _known_by(mutant)}
     return [entry for entry in equivalents if entry not in names]
 
 
 def _known_by(mutant: Mutant) -> tuple[str, str, str]:
-    """Return the key of a mutant in the entries: a place that has become something else since is another mutant."""
+    """Return the keys under which an entry can name a mutant: itself with its new code, its function, its module."""
     function = mutant.name.partition("/")[0]
     becomes = " ".join(mutant.change.after.split())
     return f"{mutant.name} {becomes}", function, mutant.module.partition(".")[2]
 
 
-# The journal of an earlier run of mutants, a line each: by it, what caught a mutant comes first.
+# The journal of an earlier run of mutants, one a line: the case that caught a mutant then runs first.
 
 
 def read_killers(path: Path) -> Mapping[str, str]:
-    """The case that caught a mutant, by the mutant's name.
+    """Return the case that caught each mutant, by the mutant's name.
 
     Raises `ValueError`: the file cannot be read, or a line is no object with `name` and `killer`.
     """
@@ -581,7 +579,7 @@ def read_killers(path: Path) -> Mapping[str, str]:
     return killers
 
 
-# The result of a run of mutants, for the terminal, for people and for programs.
+# The result of a run of mutants: for the terminal, as Markdown and as JSON.
 
 
 Judged = Sequence[tuple[Mutant, Result]]
@@ -658,7 +656,7 @@ Survivors:
 
 
 def _figures(judged: Judged, equivalents: Mapping[str, str]) -> Mapping[str, Mapping[str, Any]]:
-    """By package, and for all of them together."""
+    """Return the counts of each package, and those of all packages together."""
     by_package = {
         mutant.package: [pair for pair in judged if pair[0].package == mutant.package] for mutant, _ in judged
     }
@@ -714,7 +712,7 @@ def chosen_mutants(arguments: argparse.Namespace) -> list[Mutant]:
 def judge_mutants(
     arguments: argparse.Namespace, every: Sequence[Mutant], suite: CollectedSuite, registry: Registry
 ) -> int:
-    """0 where every mutant is killed or explained, 1 where one survives, 2 where it cannot be run."""
+    """Return 0 if every mutant is killed or explained, 1 if one survives, 2 if they cannot be run."""
     try:
         equivalents = {} if arguments.equivalents is None else read_equivalents(arguments.equivalents)
         killers = {} if arguments.known is None else read_killers(arguments.known)
@@ -745,7 +743,7 @@ def judge_mutants(
 
 
 def _judged(trials: Trials, chosen: Sequence[Mutant], jobs: int, journal: TextIO) -> list[tuple[Mutant, Result]]:
-    """Every mutant with what became of it, which is also written down at once; one whose process dies is caught."""
+    """Return every mutant with its result, and write each to the journal at once; a process that dies is a kill."""
     results: dict[int, Result] = {}
     for place, ended in isolated(jobs, trials.judge, chosen, PATIENCE):
         results[place] = ended or Result("killed", "", "crash")

@@ -25,9 +25,8 @@ from tessera_conformance.strength.violation import Violation, load_violations
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import load_adapter
 
-# Work shared out to processes.
-#
-# They are forked, so that they have the collected tests and the violators as they are here: neither can be sent.
+# Work distributed to forked processes: they inherit the collected tests and the violators, neither of which can be
+# sent.
 
 
 Task = TypeVar("Task")
@@ -44,7 +43,7 @@ def available_processes() -> int:
 
 
 def share_out(jobs: int, work: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
-    """The result of each task, in order; what is returned must be picklable, the work and its tasks need not be."""
+    """Return the result of each task, in order; results must be picklable, the work and its tasks need not be."""
     if jobs <= 1 or len(tasks) <= 1:
         return [work(task) for task in tasks]
     context = multiprocessing.get_context("fork")
@@ -160,7 +159,7 @@ def _lost(trial: Trial, violation: Violation, lost: Lost) -> Judged:
 
 
 def judge(settings: Mapping[str, Any], names: Sequence[str], answers: AnswerWriter) -> None:
-    """Judge the violators of these names; without any, only look whether they and their control are here."""
+    """Judge the violators of these names; without names, only check that violators and control can be loaded."""
     folder = settings["violators"] and Path(settings["violators"])
     if folder and not folder.is_dir():
         answers.refuses(f"has no folder {folder}, where the violators are")

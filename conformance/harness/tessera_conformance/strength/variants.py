@@ -28,11 +28,10 @@ from tessera_conformance.suite_run import Case, SuiteRun
 from tessera_conformance.transports.locate import DirectTransport, load_adapter
 from tessera_conformance.verdicts import Judgement
 
-# A variant: the freedom it takes, where that can show, and how to get an adapter that takes it.
+# A variant: the freedom it takes, the cases that can show it, and how to get an adapter that takes it.
 #
-# A module in the folder `variants` of a chapter declares variants in one of two ways: an adapter class under
-# `@varies`, or `altered(...)` at module level, which swaps functions or constants of the implementation's code
-# meanwhile.
+# A module in the folder `variants` of a chapter declares variants in one of two ways: an adapter class under `@varies`,
+# or `altered(...)` at module level, which replaces functions or constants of the implementation's code meanwhile.
 
 
 @dataclass(frozen=True)
@@ -41,13 +40,13 @@ class Variant:
 
     name: str
     freedom: str
-    """The clause or the interpretation that leaves it."""
+    """The clause or the interpretation that leaves the freedom."""
     description: str
     reach: tuple[str, ...]
     """Patterns of the ids of cases that can show it, in which `*` is any text."""
     made: Callable[[], AbstractContextManager[Adapter]]
     taken_for: tuple[str, ...] = ()
-    """Other interpretations as whose alternatives an answer of it may be read, if cases cannot distinguish the two."""
+    """Other interpretations whose alternatives one of its answers may match, where cases cannot distinguish the two."""
 
 
 def varies(
@@ -81,11 +80,11 @@ def load_variants(directory: Path | None = None) -> list[Variant]:
     return load_declared(Variant, "variants", "variant", directory)
 
 
-# A variant against the suite: every case that its freedom can touch, and some that it cannot.
+# A variant against the suite: every case that its freedom can affect, and some that it cannot.
 #
-# A variant that follows a listed alternative of an interpretation passes where a case reads it as that, and where a
-# case that hangs on the interpretation is blocked by one that does, as in a report. Other readings excuse no other
-# variant.
+# A variant that follows a listed alternative of an interpretation passes if a case recognises that alternative. It also
+# passes if a case that depends on the interpretation is blocked by such a case, as in a report. Other alternatives
+# excuse no other variant.
 
 
 BESIDE = 100
@@ -104,7 +103,7 @@ class Selection:
     thorough: bool = False
 
     def of(self, variant: Variant, items: Sequence[pytest.Function]) -> list[pytest.Function]:
-        """The cases, in the order of the suite: the same on every machine."""
+        """Return the cases for a variant, in the order of their ids: the same on every machine."""
         if self.thorough:
             return list(items)
         within = [item for item in items if any(fnmatchcase(_id(item), pattern) for pattern in variant.reach)]
@@ -140,12 +139,12 @@ class Outcome:
     passed: int
     failures: Sequence[Failure] = ()
     shown_by: str = ""
-    """The first case in which it answers otherwise than the control; none where all answers are equal."""
+    """The first case in which its answers differ from the control's; empty where all answers are equal."""
     level: str = "strict"
 
     @property
     def left_out(self) -> int:
-        """Cases of what it does not claim, and of what it reads otherwise."""
+        """The number of cases that it does not claim or that it reads otherwise."""
         return self.cases - self.passed - len(self.failures)
 
 
@@ -156,7 +155,7 @@ class _Part:
     cases: int
     passed: int
     suspected: tuple[Line, ...]
-    """Facts that `settled` needs of the cases that are no pass here, and are one of the control."""
+    """Facts that `settled` needs about the cases that the control passes and this variant does not."""
     shown_by: str
     level: str
 
@@ -197,7 +196,7 @@ def _together(variant: Variant, parts: Sequence[_Part]) -> Outcome:
 
 
 def _hangs(variant: Variant, parts: Sequence[_Part]) -> bool:
-    """True if a case failed that may hang on the interpretation, and no case showed that it is read otherwise."""
+    """Return True if a case that may depend on the interpretation failed, and no case showed the other reading."""
     lines = [line for part in parts for line in part.suspected]
     shown = any(line["interpretation"] == variant.freedom for line in lines)
     return not shown and any(line["cites"] or line["leans"] for line in lines)
@@ -206,7 +205,7 @@ def _hangs(variant: Variant, parts: Sequence[_Part]) -> bool:
 def _witnesses(
     variant: Variant, items: Sequence[pytest.Function], chosen: Sequence[pytest.Function]
 ) -> list[pytest.Function]:
-    """The cases that name the interpretation and were not chosen: one of them may show how it is read."""
+    """Return the cases that name the interpretation and were not chosen: one may show the variant's reading."""
     identifiers = {_id(item) for item in chosen}
     return [item for item in items if variant.freedom in item.stash[CASE].cites and _id(item) not in identifiers]
 
@@ -246,14 +245,14 @@ def _line(variant: Variant, case: Case, judgement: Judgement) -> Line:
 
 
 def _answers(case: Case, judgement: Judgement) -> bytes:
-    """A digest of what was answered in a case, of what was judged of it, files that were written included, and how."""
+    """Return a digest of a case: its verdict, its observations, and the values that its checks judged."""
     parts = [judgement.verdict, *(f"{exchange.method} {exchange.observation}" for exchange in case.exchanges)]
     parts += [f"{record.what} {record.actual}" for record in case.check.records]
     return hashlib.sha256("\n".join(parts).encode(errors="backslashreplace")).digest()
 
 
 def _some(variant: Variant, items: Sequence[pytest.Function], most: int | None) -> list[pytest.Function]:
-    """At most so many of them, by the digests of their ids and the variant's name."""
+    """Return at most `most` of the cases, by the digests of their ids and the variant's name."""
     ordered = sorted(items, key=lambda item: hashlib.sha256(f"{variant.name} {_id(item)}".encode()).digest())
     return ordered[:most]
 
@@ -271,7 +270,7 @@ def _id(item: pytest.Function) -> str:
 
 
 def failed(outcomes: Sequence[Outcome], whole: bool) -> bool:
-    """True if the suite has a defect or, where the whole reach was run, a variant shows nowhere."""
+    """Return True if a case failed a variant or, after a run of the whole reach, no case distinguishes a variant."""
     return any(outcome.failures or (whole and not outcome.shown_by) for outcome in outcomes)
 
 
@@ -338,7 +337,7 @@ def markdown(outcomes: Sequence[Outcome]) -> str:
     return f"# Legal variants\n\n{summary(outcomes)}.\n\n{table(head, rows)}\n"
 
 
-# `tessera-conformance strength --variants`: put the legal variants to the suite, and say which cases fail one.
+# `tessera-conformance strength --variants`: run the suite against the legal variants, and list cases that fail one.
 
 
 CHAPTERS = Path()
@@ -359,10 +358,10 @@ def configure_variants(parser: argparse.ArgumentParser) -> None:
 
 
 def chosen_variants(arguments: argparse.Namespace, registry: Registry) -> list[Variant]:
-    """The variants that the options name.
+    """Return the variants that the options name.
 
-    Raises `RegistryError`: a variant names a clause or an interpretation that there is not; or `ValueError`: two
-    variants share a name, no variant has such a name, or the shard has another form.
+    Raises `RegistryError`: a variant names an unknown clause or interpretation; or `ValueError`: two variants share a
+    name, no variant has such a name, or the shard is malformed.
     """
     variants = load_variants(None if arguments.variants in (None, CHAPTERS) else arguments.variants)
     for variant in variants:
@@ -382,9 +381,9 @@ def put_variants(
     registry: Registry,
     chosen_cases: Selection | None = None,
 ) -> int:
-    """0 where every variant passes, 1 where a case fails one or none can distinguish one from the control.
+    """Return 0 if every variant passes, 1 if a case fails one or none distinguishes one from the control.
 
-    The cases are those of the options, unless they are given.
+    Without `chosen_cases`, the options select the cases.
     """
     selection = chosen_cases or Selection(arguments.within, arguments.beside, arguments.thorough)
     jobs = arguments.jobs or available_processes()

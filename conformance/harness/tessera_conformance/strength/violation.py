@@ -19,13 +19,13 @@ from tessera_conformance.adapter import Adapter
 from tessera_conformance.cases import chapter_files
 from tessera_conformance.transports import Transport
 
-# What the modules of the chapters declare: violators in their folders `violators`, variants in `variants`.
+# The values that modules of the chapters declare: violators in folders `violators`, variants in `variants`.
 
 
 def load_whole(implementation: object) -> None:
-    """Let an implementation that imports its parts late, and can import all of them by `load_whole`, do so.
+    """Import all modules of an implementation that imports them late and has a method `load_whole`.
 
-    What is imported while something of it is replaced would keep the substitute afterwards.
+    A module imported while one of its attributes is replaced would keep the substitute afterwards.
     """
     load = getattr(implementation, "load_whole", None)
     if load is not None:
@@ -33,13 +33,13 @@ def load_whole(implementation: object) -> None:
 
 
 class Declared(Protocol):
-    """A frozen dataclass with a name, which is empty until its module is read."""
+    """A frozen dataclass with a name, which is empty until its module is loaded."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
     def name(self) -> str:
-        """The name alone, or with its file once it is loaded."""
+        """The name alone, or with its file once the module is loaded."""
         ...
 
 
@@ -47,9 +47,9 @@ Found = TypeVar("Found", bound=Declared)
 
 
 def load_declared(kind: type[Found], folder: str, mark: str, directory: Path | None = None) -> list[Found]:
-    """Every value of a kind in the files of a directory, or of that folder of every chapter, by file and place.
+    """Return every value of a kind in the files of a directory, or of that folder of every chapter.
 
-    A class bears its own under the attribute `mark`. Those of chapters are called like `runtime/streams.null_stream`.
+    A class has its value under the attribute `mark`. Names of chapters' values are like `runtime/streams.null_stream`.
 
     Raises `ValueError`: two share a name.
     """
@@ -91,11 +91,11 @@ def _declared_in(module: types.ModuleType, kind: type[Found], mark: str) -> Iter
                 yield own.name, own
 
 
-# A violation: the clause it breaks, what it does wrong, and how to get an adapter that does so.
+# A violation: the clause it breaks, a description of the fault, and how to get an adapter with the fault.
 #
 # A module in the folder `violators` of a chapter declares violations in one of two ways: an adapter class under
-# `@violates`, which changes what the adapter itself does, or `replaced(...)` at module level, which swaps one
-# function or constant of the implementation's code while the violation is in force.
+# `@violates`, which changes the adapter itself, or `replaced(...)` at module level, which replaces one function or
+# constant of the implementation's code while the violation is in force.
 
 
 AdapterClass = TypeVar("AdapterClass", bound=type[Any])
@@ -112,7 +112,7 @@ class Violation:
     level: str | None = None
     """The numerics level that it claims, where that is known without asking."""
     missing: str = ""
-    """The tool that this machine lacks to run it, where it does."""
+    """The tool that the violator needs and this machine lacks; empty where it lacks none."""
 
 
 def violates(clause: str, description: str) -> Callable[[AdapterClass], AdapterClass]:
@@ -149,7 +149,7 @@ def substituted(make: Callable[[], Adapter], substitutions: Sequence[tuple[Any, 
 
 
 def without_refusals(module: types.ModuleType, chosen: Callable[[str], bool]) -> list[tuple[Any, str, Any]]:
-    """Substitutions by which the functions of a module pass over the chosen refusals.
+    """Return substitutes for functions of the module that skip the chosen refusals.
 
     A refusal is an `if` without `else` whose body ends in a `raise`; `chosen` gets the source of the statement.
     """
