@@ -244,6 +244,36 @@ def test_a_barrier_orders_global_memory_of_its_block(impl, check, ordered):
     runs_if(impl, check, ordered, kernel, tensor_of("int32", [*range(LANES)][::-1]))
 
 
+@clause("LANG-08.3-02", "LANG-07.2-05")
+@pytest.mark.parametrize("ordered", [True, False], ids=["barrier", "none"])
+def test_a_barrier_orders_what_threads_do_to_a_buffer_of_the_caller(impl, check, ordered):
+    """Lanes reverse a buffer in place: each reads the opposite element, and writes its own after a barrier only."""
+    kernel = ExchangeKernel(x=buffer("int32", LANES))
+    value = kernel.load(kernel["x"], kernel.opposite())
+    if ordered:
+        kernel.barrier()
+    kernel.store(value, kernel["x"], kernel.lane_number)
+    kernel.mark()
+    numbers = [3 * i - 100 for i in range(LANES)]
+    runs_if(impl, check, ordered, kernel, tensor_of("int32", numbers[::-1]), x=tensor_of("int32", numbers))
+
+
+@clause("LANG-08.3-02")
+@pytest.mark.parametrize("memory", ["shared", "global"])
+def test_a_thread_may_read_its_element_twice_and_then_write_it(impl, check, memory):
+    """Two readings of one lane are not readings of two lanes."""
+    kernel = ExchangeKernel(x=buffer("int32", LANES), y=buffer("int32", LANES))
+    place = kernel.tile if memory == "shared" else kernel["x"]
+    if memory == "shared":
+        kernel.store(kernel.load(kernel["x"], kernel.lane_number), place, kernel.lane_number)
+        kernel.barrier()
+    first, second = (kernel.load(place, kernel.lane_number) for _ in range(2))
+    kernel.store(kernel.compute("add", first, second), place, kernel.lane_number)
+    kernel.store(kernel.load(place, kernel.lane_number), kernel["y"], kernel.lane_number)
+    after = buffers_after(impl, check, kernel, x=tensor_of("int32", [*range(LANES)]))
+    check.bits(after[1], tensor_of("int32", [2 * i for i in range(LANES)]))
+
+
 # Which threads reach a barrier
 
 
@@ -322,6 +352,31 @@ def test_no_barrier_orders_two_blocks(impl, check, what):
             fails(impl, check, kernel, x=x)
         else:
             check.bits(buffers_after(impl, check, kernel, x=x)[1], x)
+
+
+@clause("LANG-08.3-02")
+@pytest.mark.parametrize("writer", [0, 1, 2])
+def test_a_block_that_reads_an_element_before_it_writes_it_is_not_ordered_either(impl, check, writer):
+    """All three blocks read one element, and one of them then writes it; where each has its own there is no race."""
+    for shared in (False, True):
+        kernel = KernelText({"x": buffer("int32", 3), "y": buffer("int32", 3)}, grid=(3, 1, 1), block=(1, 1, 1))
+        kernel.block = kernel.index("block_id")
+        place = kernel.constant(1) if shared else kernel.block
+        kernel.store(kernel.load(kernel["x"], place), kernel["y"], kernel.block)
+
+        def write(kernel=kernel, place=place):
+            kernel.store(kernel.constant(9), kernel["x"], place)
+            return ()
+
+        by_block(kernel, writer, write)
+        x = tensor_of("int32", [5, 6, 7])
+        if shared:
+            fails(impl, check, kernel, x=x)
+        else:
+            after = buffers_after(impl, check, kernel, x=x)
+            written = [9 if number == writer else 5 + number for number in range(3)]
+            check.bits(after[0], tensor_of("int32", written))
+            check.bits(after[1], x)
 
 
 @clause("LANG-08.3-02")

@@ -97,6 +97,7 @@ RANGES = {
     "step": ((3, 10, 3), [3, 6, 9]),
     "below": ((-2, 1, 1), [-2, -1, 0]),
     "down": ((5, 0, -2), [5, 3, 1]),
+    "down-to-the-stop": ((6, 0, -3), [6, 3]),
     "empty": ((4, 4, 1), []),
     "backwards": ((5, 4, 1), []),
     "one": ((7, 9, 100), [7]),
@@ -161,6 +162,24 @@ def test_the_bounds_of_a_loop_are_the_same_in_the_block(impl, check, bound):
         kernel.store(lane, kernel["y"], lane)
         if alike:
             check.bits(buffers_after(impl, check, kernel)[0], tensor_of("int32", [*range(32)]))
+        else:
+            fails(impl, check, kernel, line)
+
+
+@clause("LANG-08.2-03")
+@pytest.mark.parametrize("bound", ["start", "stop", "step"])
+def test_the_bounds_of_a_loop_are_the_same_in_all_warps(impl, check, bound):
+    """A bound that is the same within each warp and differs between warps is an error."""
+    for alike in (True, False):
+        kernel = KernelText({"y": buffer("int32", 96)}, block=(96, 1, 1))
+        lane, one = kernel.index("thread_id"), kernel.constant(1)
+        computed = kernel.compute("add", kernel.index("grid_dim") if alike else kernel.warp(), one)
+        bounds = {"start": one, "stop": kernel.constant(5), "step": one, bound: computed}
+        line = kernel.line + 1
+        kernel.loop(*bounds.values(), lambda index: ())
+        kernel.store(lane, kernel["y"], lane)
+        if alike:
+            check.bits(buffers_after(impl, check, kernel)[0], tensor_of("int32", [*range(96)]))
         else:
             fails(impl, check, kernel, line)
 

@@ -317,6 +317,10 @@ def stated(case, legal):
         kernel.copy(kernel["d"], wide, bytes=8 if legal else 4)
     elif case == "dtypes":
         kernel.copy(kernel["h"], half if legal else tile)
+    elif case == "dtypes-of-one-size":
+        kernel.copy(kernel["h"], half if legal else kernel.allocate("fp16", 64))
+    elif case == "two-bytes-of-bf16":
+        kernel.copy(kernel["h"], half, bytes=4 if legal else 2)
     elif case == "direction":
         kernel.copy(*((x, tile) if legal else (tile, x)))
     elif case == "within-global":
@@ -336,6 +340,8 @@ def stated(case, legal):
 
 REFUSED = {
     **dict.fromkeys(["bytes-2", "bytes-0", "bytes-12", "bytes-32", "part-of-an-element", "aligned"], ("tile", "types")),
+    "two-bytes-of-bf16": ("tile", "types"),
+    "dtypes-of-one-size": ("types", "tile"),
     **dict.fromkeys(["no-bytes", "dtypes", "direction", "within-global", "index-count"], ("types", "tile")),
     **dict.fromkeys(["pending", "result", "commit-operand"], ("types", "tile")),
 }

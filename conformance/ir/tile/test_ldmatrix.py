@@ -162,6 +162,33 @@ def test_a_fragment_lies_within_its_memory(impl, check, inside, outside, attribu
             fails(impl, check, kernel, **kernel.inputs())
 
 
+@clause("LANG-08.3-01")
+@pytest.mark.parametrize("row", [8, 9])
+def test_a_fragment_lies_within_one_matrix_of_its_memory(impl, check, row):
+    """In a tile of two 24x16 matrices a fragment from row 8 is the end of the first; from row 9 it would leave it."""
+    kernel = KernelText({"y": buffer("fp32", 16, 16)}, smem_bytes=1536)
+    tile, lane = kernel.allocate("bf16", 2, 24, 16), kernel.index("thread_id")
+    value = [kernel.constant(float(number), "bf16") for number in (1, 2)]
+
+    def fill():
+        for matrix_number in range(2):
+            place = kernel.constant(matrix_number)
+            for column in range(16):
+                kernel.store(value[matrix_number], tile, place, lane, kernel.constant(column))
+        return ()
+
+    kernel.branch(kernel.compute("less", lane, kernel.constant(24)), fill)
+    kernel.barrier()
+    corner = [kernel.constant(coordinate) for coordinate in (0, row, 0)]
+    a = kernel.op("tessera.tile.ldmatrix", tile, *corner, gives=TYPE)
+    kernel.critical = kernel.line
+    b = kernel.op("tessera.tile.ldmatrix", tile, gives=TYPE)
+    start = kernel.op("tessera.tile.fragment.zero", gives=TYPE)
+    total = kernel.op("tessera.tile.mma.sync", a, b, start, gives=TYPE, m=16, n=16, k=16)
+    kernel.op("tessera.tile.fragment.store", total, kernel["y"])
+    runs_if(impl, check, row == 8, kernel, tensor_of("fp32", [[16] * 16] * 16))
+
+
 @clause("LANG-07.3-01", "LANG-03.3-03", "LANG-11-14", "LANG-16-06")
 @pytest.mark.parametrize("column", [8, 4, 1, 7])
 def test_the_corner_of_a_fragment_is_aligned_to_16_bytes(impl, check, column):

@@ -365,3 +365,18 @@ def test_a_fragment_is_stored_within_its_memory(impl, check, corner):
             check.bits(buffers_after(impl, check, kernel, c=c)[0], tensor_of("fp32", expected))
         else:
             fails(impl, check, kernel, kernel.line, c=c)
+
+
+@clause("LANG-08.3-01")
+def test_a_fragment_is_stored_within_one_matrix_of_its_memory(impl, check):
+    """A corner from which it would leave the first of two 24x16 matrices is an error, though the second follows on."""
+    for row in (8, 9):
+        kernel = KernelText({"c": buffer("fp32", 2, 24, 16)})
+        zero = kernel.op("tessera.tile.fragment.zero", gives=fragment("bf16", 16, 16, 16))
+        kernel.op("tessera.tile.fragment.store", zero, kernel["c"], *map(kernel.constant, (0, row, 0)))
+        c = tensor_of("fp32", [[[1] * 16] * 24] * 2)
+        if row == 8:
+            first = [[0 if i >= 8 else 1] * 16 for i in range(24)]
+            check.bits(buffers_after(impl, check, kernel, c=c)[0], tensor_of("fp32", [first, [[1] * 16] * 24]))
+        else:
+            fails(impl, check, kernel, kernel.line, c=c)

@@ -152,6 +152,11 @@ def within_the_memory(block: BlockState, memory: Any, corners: Any, warps: Any, 
     return np.asarray(at)
 
 
+def within_the_batch(block: BlockState, memory: Any, corners: Any, warps: Any, shape: Any, stride: int) -> Any:
+    check = ELEMENTS if len(memory.shape) < 3 else within_the_memory
+    return check(block, memory, corners, warps, shape, stride)
+
+
 def clamped(block: BlockState, memory: Any, corners: Any, warps: Any, shape: Any, stride: int) -> Any:
     at = corners[warps, None, None] + matrices._pattern(*shape, stride)
     return np.minimum(at, memory.size - 1)
@@ -196,6 +201,8 @@ READING = [
              name="corner_of_first_lanes"),
     replaced(SPACES, "lets a matrix go on in the next row", make, (matrices, "_elements", within_the_memory),
              name="next_row"),
+    replaced(SPACES, "lets a matrix go on in the next one", make, (matrices, "_elements", within_the_batch),
+             name="next_matrix"),
     replaced(SPACES, "repeats the last element beyond the end", make, (matrices, "_elements", clamped), name="clamped"),
     replaced(ALIGNED, "aligns matrices to 8 bytes", make, (fragments, "require_aligned", of_eight), name="of_eight"),
     replaced("LANG-16-05", "lays allocations without gaps", make, (fragments, "require_aligned", packed),

@@ -89,11 +89,36 @@ def claimed_by_few(self: Storage, at: Any, who: Any, base: int) -> None:
             raise
 
 
+def after_the_caller(self: Storage, at: Any, who: Any, base: int) -> None:
+    """A write after a read of what the caller left is none of a race."""
+    before = self.wrote[at]
+    try:
+        CLAIM(self, at, who, base)
+    except Race as race:
+        if race.before != "reads" or race.who.block != race.other.block or before.any():
+            raise
+        self.wrote[at] = who + base
+
+
+def readers_are_several(self: Storage, at: Any, mine: Any) -> None:
+    """A second reading counts as that of another lane."""
+    last, base = self.seen[at], self.clock.base
+    MARK_SEEN(self, at, mine)
+    self.seen[at] = np.where(last < base, self.seen[at], base + self.clock.several)
+
+
+def last_of_the_blocks(self: GlobalStorage, at: Any, mine: Any) -> None:
+    """Only the last block that read an element is remembered."""
+    MARK_SEEN(self, at, mine)
+    self.first_seen[at] = mine
+
+
 def after_their_reads(self: GlobalStorage, at: Any, readers: Any) -> Any:
     return np.full(np.shape(readers), -1, np.int64)
 
 
 BARRIERS, CLAIM, UNDER = BlockState.barrier, Storage._claim, BlockState.under
+MARK_SEEN = Storage._mark_seen
 
 MEETING = [
     replaced(BARRIER, "drops barriers", make, (BlockState, "barrier", orders_nothing), name="dropped_barrier"),
@@ -104,6 +129,12 @@ MEETING = [
     replaced(SCOPE, "sees no write after a read", make, *unseen(Race, unless=read_first), name="write_after_read"),
     replaced(SCOPE, "sees no race of two writes of a block of one warp", make, (Storage, "_claim", claimed_by_few),
              name="two_writes_of_a_warp"),
+    replaced(SCOPE, "sees no write after a read of what the caller left", make, (Storage, "_claim", after_the_caller),
+             name="after_the_caller"),
+    replaced(SCOPE, "takes two readings of a lane for those of two", make,
+             (Storage, "_mark_seen", readers_are_several), name="readers_are_several"),
+    replaced(SCOPE, "remembers the last block alone that read an element", make,
+             (GlobalStorage, "_mark_seen", last_of_the_blocks), name="last_of_the_blocks"),
     replaced(SCOPE, "lets a block write what another has read", make,
              (GlobalStorage, "_earliest_seen", after_their_reads), name="write_after_another_block"),
     replaced(SCOPE, "lets two blocks write one element", make,
@@ -277,6 +308,15 @@ def of_one_lane(block: BlockState, name: str, bound: Array) -> int:
     return int(bound.values[block.active][0])
 
 
+def of_the_first_warp(block: BlockState, name: str, bound: Array) -> int:
+    values = block.of_active(bound.values)
+    return int(values[0]) if (values[: block.warp] == values[0]).all() else UNIFORM(block, name, bound)
+
+
+def down_through_the_stop(self: For, block: BlockState, start: Array, stop: Array, step: Array, *carried: Any) -> Any:
+    return LOOP(self, block, start, Array(stop.dtype, stop.values - (step.values < 0)), step, *carried)
+
+
 def never_ending(self: For, block: BlockState, start: Array, stop: Array, step: Array, *carried: Any) -> Any:
     bounds = [int(bound.values[block.active][0]) for bound in (start, stop, step)]
     if bounds[2] and len(range(*bounds)) > 1_000_000:
@@ -314,7 +354,7 @@ def flat_from_the_third(self: BlockState, condition: Any, outer: Any) -> Iterato
         DEPTHS[self] = depth - 1
 
 
-LOOP = For.run
+LOOP, UNIFORM = For.run, operations._uniform
 
 
 def controls(name: str, clause: str, description: str, owner: Any, attribute: str, changed: Any) -> Violation:
@@ -325,6 +365,15 @@ def controls(name: str, clause: str, description: str, owner: Any, attribute: st
 CONTROL = [
     controls("flat", BLOCKS, "forgets the outer branches of the third", BlockState, "under", flat_from_the_third),
     controls("inclusive", REGIONS, "runs a loop for its stop too", For, "run", inclusive),
+    controls("down_through_the_stop", BLOCKS, "counts down to the stop too", For, "run", down_through_the_stop),
+    controls(
+        "of_the_first_warp",
+        BLOCKS,
+        "compares bounds in the first warp alone",
+        operations,
+        "_uniform",
+        of_the_first_warp,
+    ),
     controls("by_ones", REGIONS, "takes steps of one", For, "run", by_ones),
     controls("forgetful", REGIONS, "carries nothing from turn to turn", For, "run", first_only),
     controls("of_one_lane", BLOCKS, "takes the bounds of a loop from one lane", operations, "_uniform", of_one_lane),

@@ -45,6 +45,8 @@ OPERATIONS = [
     misreads("named_copies", "LANG-07.2-04", "does nothing for a copy that is named", r"\n *%cp = .*", ""),
     overlooks("copied_bytes", "LANG-07.2-04", "that a copy has a strange size", r"it copies \d+ bytes of"),
     overlooks("copied_dtype", "LANG-07.2-04", "that a copy changes the dtype", r"it copies \w+ to \w+$"),
+    overlooks("copied_fp16", "LANG-07.2-04", "that a copy makes fp16 of bf16", "it copies bf16 to fp16"),
+    overlooks("copied_pairs", "LANG-07.2-04", "that two bytes are copied", "it copies 2 bytes of elements of 2"),
     overlooks("copied_back", "LANG-07.2-04", "that a copy goes another way", "to (global|shared) memory"),
     overlooks("copy_alignment", "LANG-07.2-04", "that a copy is misaligned", r"it copies \d+ bytes at"),
     overlooks("pending", "LANG-07.2-04", "that a negative number of groups is pending", "pending is"),
