@@ -42,7 +42,7 @@ from .term import Term, require_axis, require_numeric
 
 
 def resolve_axis(meshes: Mapping[str, Mesh], axis: str, mesh: str | None) -> tuple[str, int]:
-    """The mesh in force and its extent along `axis`: the only mesh, or the named one (AMB-LANG-60, AMB-LANG-108).
+    """Return the mesh in force, the named or only one, and its extent along `axis` (AMB-LANG-60, AMB-LANG-108).
 
     Raises `Refusal` of category distributed.
     """
@@ -73,8 +73,8 @@ def _refusal(message: str, requirement: str, remedy: str = "", clause: str = "LA
 # A collective works along one axis of a mesh: the ranks that differ in no other coordinate are its group. Each brings
 # one operand and is given one result, in order of the axis coordinate. `ranks` brings them together.
 #
-# A derivative on a mesh is that of the sum, over all ranks, of the elements of y: what leaves a rank through a
-# collective comes back to it through another.
+# On a mesh, the gradient is that of the sum of y's elements over all ranks: what leaves a rank through a collective
+# comes back to it through another.
 
 
 OPERATORS = ("sum", "max", "min")
@@ -107,13 +107,13 @@ class Collective(Stepwise):
 
     @classmethod
     def hidden(cls, shown: Shown) -> dict[str, Any]:
-        """The group is along the axis of the mesh in force."""
+        """Return the number of ranks along the axis of the mesh in force."""
         mesh = shown.attributes.get("mesh")
         _, group = resolve_axis(shown.meshes, str(shown.attributes["axis"]), None if mesh is None else str(mesh))
         return {"group": group}
 
     def infer(self) -> Numeric:
-        """The type of each rank's result; the axis has been found in a mesh."""
+        """Return the type of each rank's result; the axis has already been found in a mesh."""
         if self.group <= 0:
             raise _refusal(f"axis {self.axis} is of no mesh", "an axis of the mesh in force")
         return self.result_type()
@@ -123,7 +123,7 @@ class Collective(Stepwise):
         return (yield Arrival(self, (x,), env.location))
 
     def result_type(self) -> Numeric:
-        """The type of a rank's result: that of its operand, unless a collective says otherwise."""
+        """Return the type of a rank's result: that of its operand, unless a collective overrides this."""
         return self.x
 
     @abstractmethod
@@ -131,19 +131,19 @@ class Collective(Stepwise):
         """Return the results of the group's ranks from their contributions, both in order of the axis coordinate."""
 
     def terms(self) -> dict[str, object]:
-        """The attributes on which the ranks of a group must agree, by name."""
+        """Return the attributes on which the ranks of a group must agree, by name."""
         return {name: value for name, value in self.attributes.items() if name not in ("axis", "mesh")}
 
     def where(self) -> str:
-        """The place of its ranks in the words of a diagnostic."""
+        """Return the place of its ranks in the words of a diagnostic."""
         return f"along axis {self.axis}"
 
     def along(self) -> dict[str, Any]:
-        """The attributes that place another collective on the same ranks."""
+        """Return the attributes that place another collective on the same ranks."""
         return {"axis": self.axis, "mesh": self.mesh, "group": self.group}
 
     def anywhere(self, here: bool, location: Location) -> Generator[Arrival, tuple[Array, ...], bool]:
-        """Return True if something is true on any rank of the group."""
+        """Return True if `here` is true on any rank of the group."""
         any_rank = AllReduce(Scalar(dtype("bool")), op="max", **self.along())
         (answer,) = yield Arrival(any_rank, (Array(dtype("bool"), np.asarray(here)),), location)
         return bool(answer.values)
@@ -159,7 +159,7 @@ class Reducing(Collective):
     orders = ("pairwise",)
 
     def infer(self) -> Numeric:
-        """`op` is one of those that there are and defined on the operand's dtype."""
+        """Return the operand's type; `op` is a known operator that its dtype has."""
         if self.op not in self.operators:
             instead = f"tessera.collective.{self.short_name} has it" if self.op in REDUCTIONS else ""  # AMB-COLL-95
             remedy = instead or did_you_mean(self.op, self.operators)
@@ -169,15 +169,15 @@ class Reducing(Collective):
         return super().infer()
 
     def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
-        """The combination over the canonical tree, distributed (LANG-09-05, LANG-09-06)."""
+        """Return the combination over the canonical tree, distributed (LANG-09-05, LANG-09-06)."""
         return self.distribute(reduced(self.op, contributions), len(contributions))
 
     @abstractmethod
     def distribute(self, whole: Array, ranks: int) -> Sequence[Array]:
-        """Return the part of the combination that each of so many ranks gets."""
+        """Return the part of the combination for each of `ranks` ranks."""
 
     def shared(self, dy: Value, x: Value, y: Value, build: Builder) -> Value:
-        """The gradient of a maximum or minimum y: dy where x equals y, in equal shares where several ranks do."""
+        """Return the gradient of a maximum or minimum y: dy where x equals y, in equal shares for ranks that tie."""
         chosen = Term(x, build).equal(Term(y, build))
         count = chosen.cast_to(self.x.dtype).all_reduce(op="sum", **self.along())
         return (Term(dy, build) / count).where(chosen).value
@@ -195,7 +195,7 @@ class AllReduce(Reducing):
         return (whole,) * ranks
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """The sum of all gradients; of a maximum or minimum, for the contributions equal to it, in equal shares."""
+        """Return the sum of all gradients; for a maximum or minimum, equal shares for the contributions equal to it."""
         total = build(AllReduce, at.dy, op="sum", **self.along())
         return (total if self.op == "sum" else self.shared(total, at.operands[0], at.results[0], build),)
 
@@ -218,7 +218,7 @@ class ReduceScatter(Reducing):
         return parts(whole, self.dim, ranks)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """The gradients of all parts; of a maximum or minimum, for the contributions equal to it, in equal shares."""
+        """Return the gradients of all parts; for a maximum or minimum, equal shares for contributions equal to it."""
         whole = build(AllGather, at.dy, dim=self.dim, **self.along())
         if self.op == "sum":
             return (whole,)
@@ -240,7 +240,7 @@ class AllGather(Collective):
         return all_gather(contributions, self.dim)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """Each rank's part of the sum of all gradients."""
+        """Return each rank's part of the sum of all gradients."""
         return (build(ReduceScatter, at.dy, op="sum", dim=self.dim, **self.along()),)
 
 
@@ -261,11 +261,11 @@ class AllToAll(Collective):
         return _whole(part, self.concat, self.group)
 
     def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
-        """Every rank's parts, one for each rank (AMB-COLL-10)."""
+        """Return every rank's parts, one from each rank (AMB-COLL-10)."""
         return all_to_all(contributions, self.split, self.concat)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """The way back."""
+        """Return the gradient of every part to the rank that sent it."""
         return (build(AllToAll, at.dy, split=self.concat, concat=self.split, **self.along()),)
 
 
@@ -283,7 +283,7 @@ class RootBroadcast(Collective):
         return broadcast(contributions, self.root)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """The root's operand went everywhere, the others' nowhere."""
+        """Return the sum of all gradients to the root, and zeros to the others."""
         return (build(RootSum, at.dy, root=self.root, **self.along()),)
 
 
@@ -306,7 +306,7 @@ class RootSum(Collective):
         return tuple(total if place == self.root else zeros for place in range(len(contributions)))
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """The root's gradient comes back to all."""
+        """Return the root's gradient to all ranks."""
         return (build(RootBroadcast, at.dy, root=self.root, **self.along()),)
 
 
@@ -317,7 +317,7 @@ def _require_root(root: int, collective: Collective) -> None:
 
 
 def _part(x: Tensor, dim: int, group: int) -> Tensor:
-    """The type of one of `group` equal parts along a dimension. Raises `Refusal` where there are none."""
+    """Return the type of one of `group` equal parts along a dimension. Raises `Refusal` where the extent has none."""
     require_axis(dim, x.rank)
     extent = x.shape[dim]
     if isinstance(extent, int) and extent % group != 0:
@@ -327,7 +327,7 @@ def _part(x: Tensor, dim: int, group: int) -> Tensor:
 
 
 def _whole(x: Tensor, dim: int, group: int) -> Tensor:
-    """The type of `group` such tensors together, along a dimension."""
+    """Return the type of `group` such tensors concatenated along a dimension."""
     require_axis(dim, x.rank)
     extent = x.shape[dim]
     return _with_extent(x, dim, extent * group if isinstance(extent, int) else extent if group == 1 else "?")

@@ -71,7 +71,7 @@ class FlashAttention(Composite):
     orders = ("fold", "pairwise")
 
     def infer(self) -> Tensor:
-        """The queries' shape with the values' width; one dtype, one batch, at least one key."""
+        """Return the queries' shape with the values' width; one dtype, one batch, at least one key."""
         q, k, v = self.q, self.k, self.v
         require_float(q)
         require_held_as("k", k, q)
@@ -122,7 +122,7 @@ class FlashAttention(Composite):
         return constant(scores.build, width, scores.dtype).rsqrt()
 
     def _masked(self, scores: Term) -> Term:
-        """-inf where a key comes after its query; the same for every matrix of the batch."""
+        """Return the scores with -inf where a key comes after its query, the same for every matrix of the batch."""
         build, square = scores.build, self.q.shape[-2:-1] * 2
         query, key = (Term(build(Iota, shape=square, axis=axis), build) for axis in (0, 1))
         nothing = Term(build(Constant, value=-math.inf, dtype=scores.dtype), build)
@@ -152,7 +152,7 @@ class LayerNorm(Composite):
     orders = ("pairwise",)
 
     def infer(self) -> Tensor:
-        """x's type; gamma and beta have an element for each position along the axis."""
+        """Return x's type; gamma and beta have an element for each position along the axis."""
         require_float(self.x)
         require_axis(self.axis, self.x.rank)
         require_vector_along("gamma", self.gamma, self.x, self.axis)
@@ -186,7 +186,7 @@ class RmsNorm(Composite):
     orders = ("pairwise",)
 
     def infer(self) -> Tensor:
-        """x's type; gamma has an element for each position along the axis."""
+        """Return x's type; gamma has an element for each position along the axis."""
         require_float(self.x)
         require_axis(self.axis, self.x.rank)
         require_vector_along("gamma", self.gamma, self.x, self.axis)
@@ -202,10 +202,10 @@ class RmsNorm(Composite):
 
 # Random operations: `uniform`, `normal`, `dropout` (spec section 4; LANG-04-06; AMB-RT-23, AMB-RT-74).
 #
-# What is drawn follows from seed, stream and element index alone. An operation without a seed has that of the
-# run, and one without a stream takes the next one of the run: draws are numbered in the order in which they are
-# executed, every turn of a loop for itself. Both begin at 0, or where the descriptor of a launch says (AMB-RT-175).
-# That number is the effect of a random operation. A draw depends on no value, so it has no gradient.
+# Seed, stream and element index determine every number. An operation without a seed uses that of the run, and one
+# without a stream takes the next one of the run: draws are numbered in the order of execution, every turn of a loop
+# separately. Both begin at 0, or where the descriptor of a launch says (AMB-RT-175). That number is the effect of a
+# random operation. A draw depends on no value, so it has no gradient.
 
 
 _RANDOM = ("LANG-02-04", "LANG-04-06")
@@ -214,7 +214,7 @@ _EFFECTS = frozenset({"random"})
 
 @dataclass(frozen=True)
 class Draw(Operation):
-    """The base of all draws: a shape, and where their numbers come from."""
+    """The base of all draws: a shape, and the source of their numbers."""
 
     shape: Attribute[tuple[int, ...]]
     seed: Attribute[int | None] = None
@@ -226,7 +226,7 @@ class Draw(Operation):
     adjoint = no_gradient
 
     def infer(self) -> Numeric:
-        """The shape asked for, as float; a scalar where it has no dimensions."""
+        """Return the requested shape, as float; a scalar where it has no dimensions."""
         require_extents("shape", self.shape)
         require_source(self.seed, self.stream, self.offset)
         return Tensor(self.shape, self.result_dtype) if self.shape else Scalar(self.result_dtype)
@@ -246,7 +246,7 @@ class Distribution(Draw):
     draw: ClassVar[Callable[..., Array]]
 
     def infer(self) -> Numeric:
-        """A float dtype."""
+        """Return the requested shape, of a float dtype."""
         result = super().infer()
         require_float(result)
         return result
@@ -280,7 +280,7 @@ class DropoutMask(Draw):
     rate: Attribute[float] = 0.0
 
     def infer(self) -> Numeric:
-        """The shape asked for."""
+        """Return the requested shape, of bool."""
         require_number("rate", self.rate, below=1)
         return super().infer()
 
@@ -308,7 +308,7 @@ class Dropout(Composite):
     effects = _EFFECTS
 
     def infer(self) -> Tensor:
-        """x's type."""
+        """Return x's type."""
         require_float(self.x)
         require_number("rate", self.rate, below=1)
         require_source(self.seed, self.stream, self.offset)
@@ -323,17 +323,17 @@ class Dropout(Composite):
 
 
 def source_of(draw: Draw, env: Environment) -> tuple[int, int]:
-    """The seed of the attributes, or that of the run, and the stream."""
+    """Return the seed of the attributes, or that of the run, and the stream."""
     return env.seed if draw.seed is None else draw.seed, stream_of(draw.stream, env)
 
 
 def stream_of(stream: int | None, env: Environment) -> int:
-    """The stream of the attributes, or the next of the run."""
+    """Return the stream of the attributes, or the next of the run."""
     return env.next_stream() if stream is None else stream
 
 
 def require_source(seed: int | None, stream: int | None, offset: int) -> None:
-    """Numbers that the generator takes. Raises `Refusal`."""
+    """Require numbers that the generator takes. Raises `Refusal`."""
     for name, value, limit in (("seed", seed or 0, 64), ("stream", stream or 0, 64), ("offset", offset, 63)):
         if not 0 <= value < 1 << limit:
             raise Refusal("types", f"{name} is {value}", f"0 <= {name} < 2**{limit}", "LANG-04-06")
@@ -341,9 +341,9 @@ def require_source(seed: int | None, stream: int | None, offset: int) -> None:
 
 # Operations with state: what they share, and `batch_norm` (spec section 4; LANG-04-07, LANG-04-08).
 #
-# Values are pure, so the state is passed and returned: beside its result an operation gives the state as the next
-# call is to have it. It counts as effectful nevertheless, as the text has it: a call stays where it is, whether its
-# results are used or not.
+# Values are pure, so the state is passed and returned: beside its result an operation returns the state for the next
+# call. It counts as effectful nevertheless, as the text requires: a call stays in its place, whether its results are
+# used or not.
 #
 # An expression of the language has one value. So a call with all its results stands alone in a return, and `only`
 # names the one result that another expression takes.
@@ -363,7 +363,7 @@ class Stateful(Composite):
     """The names of the results."""
 
     def infer(self) -> tuple[Type, ...]:
-        """All results, or the one that is asked for."""
+        """Return the types of all results, or of the requested one."""
         if self.only not in (None, *self.gives):
             raise Refusal(
                 "types", f"there is no result {self.only!r}", f"one of {', '.join(self.gives)}", "LANG-02.3-13"
@@ -371,16 +371,16 @@ class Stateful(Composite):
         return self._taken(self.every_result())
 
     def decompose(self, build: Builder, *operands: Value) -> tuple[Value, ...]:
-        """The steps, and the results that are asked for."""
+        """Build the steps, and return the requested results."""
         return self._taken(self.compute(build, *operands))
 
     @abstractmethod
     def every_result(self) -> tuple[Type, ...]:
-        """The type of each result; refuses what the operation does not take."""
+        """Return the type of each result. Raises `Refusal` for operands that the operation does not take."""
 
     @abstractmethod
     def compute(self, build: Builder, *operands: Value) -> tuple[Value, ...]:
-        """Build the steps; each result."""
+        """Build the steps, and return each result."""
 
     def _taken(self, results: tuple[T, ...]) -> tuple[T, ...]:
         return results if self.only is None else (results[self.gives.index(self.only)],)
@@ -415,7 +415,7 @@ class BatchNorm(Stateful):
     orders = ("pairwise",)
 
     def every_result(self) -> tuple[Type, ...]:
-        """The types of x and of the statistics; all but x have an element for each channel."""
+        """Return the types of x and of the statistics; all but x have an element for each channel."""
         require_float(self.x)
         require_axis(self.axis, self.x.rank)
         require_vector_along("gamma", self.gamma, self.x, self.axis)
@@ -443,7 +443,7 @@ class BatchNorm(Stateful):
         return along_axis(vector, self.axis, self.x.rank)
 
     def _of_channels(self, x: Term) -> Term:
-        """A row for each channel, with its elements in row-major order."""
+        """Return a row for each channel, with its elements in row-major order."""
         channel = self.axis % self.x.rank
         others = [axis for axis in range(self.x.rank) if axis != channel]
         count = prod(extent for axis, extent in enumerate(x.shape) if axis != channel)
@@ -457,8 +457,8 @@ class BatchNorm(Stateful):
 # Optimizer steps: `sgd` and `adamw` (spec section 4; LANG-04-08).
 #
 # As in `stateful`, the state is passed and returned, and a step counts as effectful. Every step of the arithmetic is
-# rounded in the accumulator type; what results is rounded once to the dtype of the operand that it replaces, which
-# for the state is that of the parameter or of its accumulator.
+# rounded in the accumulator type. A result is rounded once to the dtype of the operand that it replaces, which for
+# the state is that of the parameter or of its accumulator.
 
 
 _OPTIMIZERS = ("LANG-02-04", "LANG-04-08")
@@ -466,7 +466,7 @@ _OPTIMIZERS = ("LANG-02-04", "LANG-04-08")
 
 @operation("tessera.graph.sgd", spellings=("op.sgd",), clauses=_OPTIMIZERS)
 class Sgd(Stateful):
-    """A step of gradient descent with momentum; (parameter, velocity) as the next step is to have them.
+    """A step of gradient descent with momentum, which returns parameter and velocity for the next step.
 
     u = (velocity * momentum) + gradient; the parameter becomes parameter - (u * rate), the velocity u.
     """
@@ -480,7 +480,7 @@ class Sgd(Stateful):
     gives = ("parameter", "velocity")
 
     def every_result(self) -> tuple[Type, ...]:
-        """The types of parameter and velocity; all three have one shape."""
+        """Return the types of parameter and velocity; all three operands have one shape."""
         require_float(self.parameter)
         require_like("gradient", self.gradient, self.parameter)
         require_like("velocity", self.velocity, self.parameter, wide=True)
@@ -520,7 +520,7 @@ class AdamW(Stateful):
     gives = ("parameter", "m", "v")
 
     def every_result(self) -> tuple[Type, ...]:
-        """The types of the parameter and its state, which have one shape; the step is an int32."""
+        """Return the types of the parameter and its state, which have one shape; the step is an int32."""
         require_float(self.parameter)
         require_like("gradient", self.gradient, self.parameter)
         require_like("m", self.m, self.parameter, wide=True)
@@ -534,7 +534,7 @@ class AdamW(Stateful):
         return self.parameter, self.m, self.v
 
     def compute(self, build: Builder, *operands: Value) -> tuple[Value, ...]:
-        """The steps above; a step below 1 ends execution."""
+        """Return the results of the steps above; a step below 1 ends execution."""
         *moments, count = operands
         step = Term(count, build)
         build.all(Assert, step.greater_equal(1).value, message="adamw counts steps from 1")
@@ -553,5 +553,5 @@ class AdamW(Stateful):
 
 
 def _lacking(beta: float, time: Term) -> Term:
-    """1 - pow(beta, t): how much of an average of t steps that began at 0 is there."""
+    """Return 1 - pow(beta, t): the total weight that an average of t steps from 0 has gathered."""
     return 1 - constant(time.build, Fraction(beta), time.dtype).pow(time)

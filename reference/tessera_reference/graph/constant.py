@@ -47,15 +47,15 @@ class LayoutCast(Operation):
     nest = "map"
 
     def infer(self) -> Tensor:
-        """The operand's type with the other layout."""
+        """Return the operand's type with the other layout."""
         return replace(self.x, layout=read_layout(self.to))
 
     def execute(self, x: Array, env: Environment) -> Array:
-        """Elements stay where they are; a layout says how they are stored."""
+        """Return the elements unchanged; a layout only determines how they are stored."""
         return x
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """The gradient in the operand's layout."""
+        """Return the gradient in the operand's layout."""
         return (build(LayoutCast, at.dy, to=self.x.layout.text),)
 
 
@@ -83,7 +83,7 @@ class Constant(Operation):
         return {"dtype": dtype_of(types[0])}
 
     def infer(self) -> Scalar:
-        """A scalar."""
+        """Return a scalar type."""
         if not _is_held(self.value, self.dtype):
             message, expected = f"{self.value} is no value of {self.dtype}", f"a number that {self.dtype} holds exactly"
             raise Refusal("types", message, expected, "LANG-02.3-42", "")
@@ -121,7 +121,7 @@ class ConstTensor(Operation):
                 return {}
 
     def infer(self) -> Tensor | Scalar:
-        """The shape and dtype asked for; a list of numbers has that shape, or is flat in row-major order."""
+        """Return the requested shape and dtype; a list of numbers has that shape, or is flat in row-major order."""
         require_extents("shape", self.shape)
         if isinstance(self.value, tuple):
             shape = _shape_of(self.value)
@@ -143,7 +143,7 @@ class ConstTensor(Operation):
 
 
 def _shape_of(value: Any) -> tuple[int, ...] | None:
-    """The shape of a nested tuple; nothing when its rows differ."""
+    """Return the shape of a nested tuple; None when its rows differ."""
     if not isinstance(value, tuple):
         return ()
     inner = {_shape_of(item) for item in value}
@@ -153,7 +153,7 @@ def _shape_of(value: Any) -> tuple[int, ...] | None:
 
 
 def _leaves(value: Any) -> Iterator[Any]:
-    """The numbers of a nested tuple."""
+    """Yield the numbers of a nested tuple."""
     if isinstance(value, tuple):
         for item in value:
             yield from _leaves(item) if isinstance(item, tuple) else (item,)
@@ -162,7 +162,7 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 
 def _is_held(value: Any, dtype: DType) -> bool:
-    """True if a number is one of the values of a dtype; 0 and 1 are bools too."""
+    """True if a number is one of the values of a dtype; 0 and 1 also count as bools."""
     if dtype.kind == "bool":
         return isinstance(value, int) and value in (0, 1)
     if isinstance(value, bool) or not isinstance(value, int | float):

@@ -40,8 +40,8 @@ from ..numerics.formats import NumericsFailure, dtype
 
 # Control flow: if, for and while as operations with regions, and what orders or ends execution (sections 2.3, 4).
 #
-# Their names are ours (AMB-LANG-85). What a region rebinds of the names around it, it yields (AMB-LANG-52): the
-# values carried by a loop are arguments of its regions and its results.
+# The names are ours (AMB-LANG-85). A region yields what it rebinds of the names around it (AMB-LANG-52): the values
+# carried by a loop are arguments of its regions and its results.
 
 
 _INT32 = Scalar(dtype("int32"))
@@ -56,7 +56,7 @@ def _require_bool(condition: Scalar) -> None:
 
 @dataclass(frozen=True)
 class Choice(Operation):
-    """The base of `if` at Graph and Tile IR: the results are what its two regions yield."""
+    """The base of `if` at Graph and Tile IR: its two regions yield the results."""
 
     condition: Operand[Scalar]
     returns: Hidden[tuple[Type, ...]]
@@ -64,7 +64,7 @@ class Choice(Operation):
     regions = ("then", "otherwise")
 
     def infer(self) -> tuple[Type, ...]:
-        """The types that both regions yield."""
+        """Return the types that both regions yield."""
         _require_bool(self.condition)
         return self.returns
 
@@ -73,7 +73,7 @@ class Choice(Operation):
 
     @classmethod
     def hidden(cls, shown: Shown) -> dict[str, Any]:
-        """The results are what the regions yield, as far as these agree."""
+        """Return the types of the results: those that the regions yield, as far as these agree."""
         yielded = [tuple(value.type for value in block.results) for block in shown.regions if block.exit == "yield"]
         both = joined_all(yielded)
         if both is None:
@@ -83,7 +83,7 @@ class Choice(Operation):
 
 @operation("tessera.graph.if", clauses=("LANG-02-08", "LANG-02.3-23", "LANG-01-06"))
 class If(Choice, Stepwise):
-    """Runs one of two regions; what it yields is the result."""
+    """Runs one of two regions, whose yielded values are the results."""
 
     def steps(self, condition: Array, env: StepEnvironment) -> Steps:
         return env.region(0 if condition.values else 1, ())
@@ -102,7 +102,7 @@ class Counting(Operation):
     layouts = frozenset(LAYOUTS)
 
     def infer(self) -> tuple[Type, ...]:
-        """The carried values, of unchanged types (AMB-LANG-92)."""
+        """Return the types of the carried values, which do not change (AMB-LANG-92)."""
         for name, type_ in (("start", self.start), ("stop", self.stop), ("step", self.step)):
             if type_ != _INT32:
                 raise Refusal("types", f"the range's {name} is {type_}, not int32", "an int32 scalar", "AMB-LANG-94")
@@ -133,7 +133,7 @@ class For(Counting, Stepwise):
 
 
 class ZeroStep(NumericsFailure):
-    """A range goes by steps of zero (AMB-LANG-29)."""
+    """A range has a step of zero (AMB-LANG-29)."""
 
     def __str__(self) -> str:
         return "the step is 0; it must not be"
@@ -150,7 +150,7 @@ class While(Stepwise):
     takes_futures = True
 
     def infer(self) -> tuple[Type, ...]:
-        """The carried values, of unchanged types (AMB-LANG-92)."""
+        """Return the types of the carried values, which do not change (AMB-LANG-92)."""
         return self.carried
 
     @classmethod
@@ -158,7 +158,7 @@ class While(Stepwise):
         return operands, operands
 
     def region_results(self) -> tuple[tuple[Type, ...], ...]:
-        """A bool that says whether to go on; the carried values."""
+        """Return the results of the regions: a bool, true to continue, and the carried values."""
         return (Scalar(dtype("bool")),), self.carried
 
     def steps(self, *carried: Array, env: StepEnvironment) -> Steps:
@@ -180,7 +180,7 @@ class Assert(Operation):
     adjoint = no_gradient
 
     def infer(self) -> None:
-        """Nothing results."""
+        """Return no types."""
         _require_bool(self.condition)
 
     def execute(self, condition: Array, env: Environment) -> tuple[Array, ...]:
@@ -202,7 +202,7 @@ class AssertionFailed(NumericsFailure):
 
 @operation("tessera.graph.barrier", clauses=("LANG-02.3-45", "LANG-04-10"))
 class Barrier(Operation):
-    """Everything before it happens before everything after it (AMB-LANG-84)."""
+    """A barrier: everything before it happens before everything after it (AMB-LANG-84)."""
 
     label: Attribute[str] = ""
 
@@ -210,10 +210,10 @@ class Barrier(Operation):
     adjoint = no_gradient
 
     def infer(self) -> None:
-        """Nothing results."""
+        """Return no types."""
 
     def execute(self, env: Environment) -> tuple[Array, ...]:
-        """Instructions run in program order as they are, so there is nothing to wait for."""
+        """Do nothing, since instructions run in program order."""
         return ()
 
 
@@ -221,7 +221,7 @@ class Barrier(Operation):
 
 
 def callee_of(shown: Shown) -> tuple[str, Function]:
-    """The name and the signature of the function that the attribute `callee` names. Raises `Refusal`."""
+    """Return the name and the signature of the function in the attribute `callee`. Raises `Refusal`."""
     name = str(shown.attributes.get("callee"))
     callee = shown.functions.get(name)
     if callee is None:
@@ -243,12 +243,12 @@ class Call(Stepwise):
     calls = "callee"
 
     def infer(self) -> tuple[Type, ...]:
-        """The result types that the front end found for the callee."""
+        """Return the result types that the front end found for the callee."""
         return self.returns
 
     @classmethod
     def hidden(cls, shown: Shown) -> dict[str, Any]:
-        """Return the fields that follow from the callee's signature for these arguments, in the words of the caller."""
+        """Return the fields that the callee's signature determines for these arguments, in the words of the caller."""
         name, callee = callee_of(shown)
         if callee.kernel:
             raise Refusal("types", f"@{name} is a kernel, which is launched, not called", "a func", "AMB-RT-20")
@@ -261,17 +261,17 @@ class Call(Stepwise):
         return {"returns": loosened_all(results, shown.results)}
 
     def steps(self, *arguments: Array, env: StepEnvironment) -> Steps:
-        """The callee's results."""
+        """Return the callee's results."""
         return env.call(self.callee, arguments)
 
 
-# Functions as values: one of the module by name, and a call of whichever a value is (LANG-02.3-51, AMB-LANG-187).
+# Functions as values: a function of the module by name, and a call of such a value (LANG-02.3-51, AMB-LANG-187).
 #
-# While a program runs, such a value is the number of a function among those of its module.
+# At run time, such a value is the number of a function among those of its module.
 
 
 def type_of_function(name: str, function: Function) -> FunctionType:
-    """The type of a function as a value: one result, and extents that are numbers. Raises `Refusal`."""
+    """Return the type of a function as a value: one result, extents that are numbers. Raises `Refusal`."""
     parameters, results = tuple(parameter.type for parameter in function.parameters), function.results
     clause = "LANG-02.3-51"
     if function.kernel:
@@ -299,12 +299,12 @@ class FunctionValue(Stepwise):
     calls = "callee"
 
     def infer(self) -> FunctionType:
-        """The type of the function."""
+        """Return the type of the function."""
         return self.type
 
     @classmethod
     def hidden(cls, shown: Shown) -> dict[str, Any]:
-        """The function's type follows from its signature."""
+        """Return the function's type, which follows from its signature."""
         name, function = callee_of(shown)
         return {"type": type_of_function(f"@{name}", function)}
 
@@ -312,14 +312,14 @@ class FunctionValue(Stepwise):
         return self.type.parameters
 
     def steps(self, env: StepEnvironment) -> Steps:
-        """Its number."""
+        """Return the function's number."""
         yield from ()
         return (env.number_of(self.callee),)
 
 
 @operation("tessera.graph.call_value", clauses=("LANG-02.3-32", "LANG-02.3-51"))
 class CallValue(Stepwise):
-    """Runs the function that a value is on the arguments."""
+    """Calls the function that a value denotes on the arguments."""
 
     function: Operand[FunctionType]
     arguments: Operands[Type]
@@ -327,7 +327,7 @@ class CallValue(Stepwise):
     layouts = frozenset(LAYOUTS)
 
     def infer(self) -> Type:
-        """The result of the function's type, whose parameters the arguments are."""
+        """Return the result of the function's type, whose parameters the arguments match."""
         parameters = self.function.parameters
         if self.arguments != parameters:
             message = f"the arguments are ({', '.join(map(str, self.arguments))})"
@@ -338,10 +338,10 @@ class CallValue(Stepwise):
         return env.call(env.function_of(function), arguments)
 
 
-# `tessera.graph.directive`: what a schedule or dist statement says about values (sections 2.3, 6; AMB-LANG-13).
+# `tessera.graph.directive`: schedule and dist statements about values (sections 2.3, 6; AMB-LANG-13).
 #
-# A directive changes how a thing is computed, never a bit of it (AMB-LANG-110): executing it does nothing. Lowering
-# to Schedule IR reads it.
+# A directive changes how a value is computed, never a bit of it (AMB-LANG-110): executing it does nothing. Lowering to
+# Schedule IR reads it.
 
 
 @operation(
@@ -359,8 +359,8 @@ class Directive(Operation):
     adjoint = no_gradient
 
     def infer(self) -> None:
-        """It yields nothing (LANG-02.3-53)."""
+        """Return no types (LANG-02.3-53)."""
 
     def execute(self, *subjects: Array, env: Environment) -> tuple[Array, ...]:
-        """Nothing is computed."""
+        """Compute nothing."""
         return ()

@@ -39,10 +39,10 @@ from .term import Term, differing, require_float, require_kind, require_numeric,
 
 
 class Operator(Protocol):
-    """A function of the reference arithmetic's arithmetic."""
+    """A function of the reference arithmetic."""
 
     def __call__(self, a: Array, b: Array, /) -> Array:
-        """The result."""
+        """Return the result."""
 
 
 class Elementwise(Operation):
@@ -65,7 +65,7 @@ class ElementwiseBinary(Elementwise):
     compute: ClassVar[Operator]
 
     def infer(self) -> Numeric:
-        """The broadcast of the operands; comparisons narrow it to bool."""
+        """Return the broadcast of the operands; comparisons narrow it to bool."""
         a, b = self.a, self.b
         require_one_dtype(a, b)
         require_kind(a.dtype, *self.defined_on)
@@ -76,7 +76,7 @@ class ElementwiseBinary(Elementwise):
 
 
 def elementwise(dtype: DType, *operands: Numeric) -> Numeric:
-    """The type of a result with an element for each of the operands' broadcast shape. Raises `Refusal`."""
+    """Return the type with an element for each of the operands' broadcast shape. Raises `Refusal`."""
     layout = _one_layout([type_.layout for type_ in operands if isinstance(type_, Tensor)])
     shape: tuple[Dim, ...] = ()
     for type_ in operands:
@@ -93,7 +93,7 @@ def _one_layout(layouts: list[Layout]) -> Layout | None:
 
 
 def broadcast(a: tuple[Dim, ...], b: tuple[Dim, ...]) -> tuple[Dim, ...]:
-    """NumPy's rule, on shapes whose dimensions may be names or unknown: what is not known to fit is refused."""
+    """Return the shape by NumPy's rule; refuse named or unknown dimensions that are not known to fit."""
     rank = max(len(a), len(b))
     left, right = (1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b
     shape: list[Dim] = []
@@ -112,14 +112,14 @@ class Arithmetic(ElementwiseBinary):
     defined_on: ClassVar[tuple[str, ...]] = ("float", "int", "complex")
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """Return the adjoint of each operand, summed over the elements that it was spread to."""
+        """Return the adjoint of each operand, summed over the elements that it was broadcast to."""
         dy, y, a, b = terms(at, build)
         to_a, to_b = self.pullback(dy, y, a, b)
         return to_a.summed_to(a).value, to_b.summed_to(b).value
 
     @abstractmethod
     def pullback(self, dy: Term, y: Term, a: Term, b: Term) -> tuple[Term, Term]:
-        """The gradients of the operands before those that were spread are summed."""
+        """Return the gradients of the operands, before those of broadcast elements are summed."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Comparison(ElementwiseBinary):
     defined_on: ClassVar[tuple[str, ...]] = ("float", "int")
 
     def infer(self) -> Numeric:
-        """The broadcast shape, as bool."""
+        """Return the broadcast shape, as bool."""
         return super().infer().with_dtype(dtype("bool"))
 
     adjoint = no_gradient
@@ -211,7 +211,7 @@ class Negate(Elementwise):
     x: Operand[Tensor | Scalar]
 
     def infer(self) -> Numeric:
-        """The operand's type."""
+        """Return the operand's type."""
         require_numeric(self.x.dtype)
         return self.x
 
@@ -226,9 +226,9 @@ class Negate(Elementwise):
 
 # Choosing among elements: `select`, `maximum`, `minimum`, `clamp`, `abs` (section 2; AMB-LANG-106's feature).
 #
-# They broadcast as the operators do. Maximum and minimum are the reference's: NaN propagates, -0 lies below +0. Where
-# they have a corner, the derivative is one of its subgradients: at equal operands that of the first, of abs at 0 it
-# is 0.
+# They broadcast as the operators do. Maximum and minimum are the reference's: NaN propagates, -0 lies below +0. Where a
+# function has a corner, the derivative is one of its subgradients: at equal operands that of the first, of abs at 0
+# it is 0.
 
 
 _CLAUSES = ("LANG-02-04", "LANG-03.2-02")
@@ -245,7 +245,7 @@ class Select(Elementwise):
     alike = ("a", "b")
 
     def infer(self) -> Numeric:
-        """A bool condition, and two operands of one dtype."""
+        """Return the type of two operands of one dtype, with a bool condition."""
         if self.condition.dtype.kind != "bool":
             message = f"the condition is {self.condition}, not bool"
             raise Refusal("types", message, "bool", "LANG-11-01", "compare it: {condition} != 0")
@@ -256,7 +256,7 @@ class Select(Elementwise):
         return movement.chosen(condition, a, b)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """dy to the operand that was chosen, 0 to the other."""
+        """Return dy to the chosen operand, and 0 to the other."""
         dy, _, condition, a, b = terms(at, build)
         return None, dy.where(condition).summed_to(a).value, dy.unless(condition).summed_to(b).value
 
@@ -296,7 +296,7 @@ class Clamp(Elementwise):
     alike = ("x", "low", "high")
 
     def infer(self) -> Numeric:
-        """Three operands of one dtype."""
+        """Return the type of three operands of one dtype."""
         require_one_dtype(self.x, self.low)
         require_one_dtype(self.x, self.high)
         require_kind(self.x.dtype, "float", "int")
@@ -306,7 +306,7 @@ class Clamp(Elementwise):
         return arithmetic.minimum(arithmetic.maximum(x, low), high)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """dy to the bound that was reached, or to x: where it equals a bound too."""
+        """Return dy to the bound that was reached, or to x, also where x equals a bound."""
         dy, _, x, low, high = terms(at, build)
         above, below = high < x.maximum(low), low > x
         inside = dy.unless(above)
@@ -321,7 +321,7 @@ class Abs(Elementwise):
     x: Operand[Tensor | Scalar]
 
     def infer(self) -> Numeric:
-        """The operand's type."""
+        """Return the operand's type."""
         require_kind(self.x.dtype, "float", "int")
         return self.x
 
@@ -346,7 +346,7 @@ class Cast(Elementwise):
     overflow: Attribute[str] = "saturate"
 
     def infer(self) -> Numeric:
-        """The operand's type with the other dtype; a complex number does not become a real one."""
+        """Return the operand's type with the other dtype; a complex number does not become a real one."""
         if self.x.dtype.kind == "complex" and self.dtype.kind not in ("complex", "bool"):
             raise Refusal("types", f"{self.x.dtype} does not become {self.dtype}", "a complex dtype", "LANG-03.1-05")
         if self.overflow not in get_args(Overflow):
@@ -363,12 +363,12 @@ class Cast(Elementwise):
         return (dy.cast(dtype=x.dtype, overflow=self.overflow).value,)
 
 
-# `tessera.graph.identity`: a value under another name, as where it is handed to a function or a region.
+# `tessera.graph.identity`: a value under another name, as when a function or a region receives it.
 
 
 @operation("tessera.graph.identity", clauses=("LANG-05-01", "LANG-05.5-01"))
 class Identity(Operation):
-    """Its operand. On the tape of a differentiation it distinguishes two values that happen to be one array."""
+    """Its operand. On the tape of a differentiation it distinguishes two values that share one array."""
 
     x: Operand[Tensor | Scalar]
 
@@ -377,14 +377,14 @@ class Identity(Operation):
     lanewise = True
 
     def infer(self) -> Numeric:
-        """The operand's type."""
+        """Return the operand's type."""
         return self.x
 
     def execute(self, x: Array, env: Environment) -> Array:
         return x
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """The gradient as it is."""
+        """Return the gradient unchanged."""
         return (at.dy,)
 
 
@@ -410,18 +410,18 @@ class FloatFunction(Elementwise):
     x: Operand[Tensor | Scalar]
 
     def infer(self) -> Numeric:
-        """The operand's type, which is a float."""
+        """Return the operand's type, which is a float."""
         require_float(self.x)
         return self.x
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """The pullback."""
+        """Return the pullback."""
         dy, y, x = terms(at, build)
         return (self.pullback(dy, y, x).value,)
 
     @abstractmethod
     def pullback(self, dy: Term, y: Term, x: Term) -> Term:
-        """The gradient of x from that of y."""
+        """Return the gradient of x from that of y."""
 
 
 class ElementaryFunction(FloatFunction):
@@ -503,7 +503,7 @@ class Relu(FloatFunction):
     """The maximum of x and +0 (AMB-LANG-106); NaN propagates."""
 
     def infer(self) -> Numeric:
-        """The operand's type, a float or an integer."""
+        """Return the operand's type, a float or an integer."""
         if self.x.dtype.kind not in ("float", "int"):
             raise Refusal("types", f"is not defined on {self.x.dtype}", "a float or integer dtype", "LANG-11-01")
         return self.x
@@ -523,7 +523,7 @@ class Gelu(FloatFunction):
     approximate: Attribute[str] = "none"
 
     def infer(self) -> Numeric:
-        """A float operand; `approximate` is none or tanh."""
+        """Return the type of a float operand; `approximate` is none or tanh."""
         if self.approximate not in ("none", "tanh"):
             raise Refusal("numerics", f"there is no approximation {self.approximate!r}", "none or tanh", "LANG-11-13")
         return super().infer()

@@ -21,16 +21,16 @@ from .futures import Await, FutureCollective, PointToPoint
 from .grad import on_types_of
 from .interpreter import FROM_ZERO, InputMismatch, Interpreter, Observer, RandomSource, bind, describe, reachable
 
-# What is said of ranks that do not come together: who is where, what differs, what to do (spec sections 9, 11, 15).
+# Diagnostics of ranks that disagree: who is where, what differs, what to do (spec sections 9, 11, 15).
 #
 # LANG-09-04, LANG-11-11, LANG-11-12, LANG-15-11, LANG-15-12; AMB-RT-13.
 
 
 _MOST_PLACES = 8
-"""Places that a diagnostic lists."""
+"""The number of places that a diagnostic lists."""
 
 _MOST_LINKS = 4
-"""Ranks of a circle that it names."""
+"""The number of ranks of a circle that a diagnostic names."""
 
 
 SAME = "have every rank of the group run the same collectives in the same order"
@@ -41,11 +41,11 @@ BOTH_ENDS = (
     "AMB-COLL-59",
     "issue sends and recvs before awaiting any of them",
 )
-"""The rule that is broken where ranks wait forever: requirement, clause, remedy."""
+"""The rule broken where ranks wait forever: requirement, clause, remedy."""
 
 
 class Disagreement(Rejection):
-    """Ranks came to different collectives, or some wait for others that never come (AMB-RT-13)."""
+    """Ranks arrived at different collectives, or wait for ranks that never arrive (AMB-RT-13)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,12 +61,12 @@ class Standing:
 
 
 def spelled(arrival: Arrival) -> str:
-    """The collective of an arrival as the source writes it."""
+    """Return the collective of an arrival as the source writes it."""
     return (*arrival.operation.spellings, arrival.operation.short_name)[0]
 
 
 def shown(arrival: Arrival) -> str:
-    """A collective with a rank's operand, and its place."""
+    """Return the text of a collective with a rank's operand, and its place."""
     attributes = ", ".join(f"{name}={value}" for name, value in arrival.operation.attributes.items())
     types = ", ".join(describe(operand) for operand in arrival.operands)
     return f"{spelled(arrival)}({types}, {attributes}) in {arrival.location}"
@@ -82,7 +82,7 @@ def brought(arrival: Arrival) -> dict[str, object]:
 
 
 def mismatch(arrived: Mapping[int, Arrival]) -> Diagnostic:
-    """The ranks of a group came to the same place, and not to the same collective."""
+    """Return the diagnostic of a group whose ranks arrived at different collectives."""
     first, *others = sorted(arrived)
     expected = brought(arrived[first])
     odd = next(rank for rank in others if brought(arrived[rank]) != expected)
@@ -101,7 +101,7 @@ def mismatch(arrived: Mapping[int, Arrival]) -> Diagnostic:
 
 
 def deadlock(standing: Sequence[Standing]) -> Diagnostic:
-    """No rank can go on: one waits for a rank that has ended, or ranks wait for each other."""
+    """Return the diagnostic of ranks that wait for each other, or for a rank that has ended."""
     places = {run.rank: run for run in standing}
     chain = [next(run for run in standing if run.arrival is not None)]
     while chain[-1].missing and chain[-1] not in chain[:-1]:
@@ -131,7 +131,7 @@ def refused(arrival: Arrival, refusal: Refusal) -> Rejection:
 
 
 def on_ranks(failure: Rejection, ranks: Sequence[int], total: int) -> Rejection:
-    """The failure of some ranks, naming them."""
+    """Return the failure of some ranks, naming them."""
     who = "every rank" if len(ranks) == total else _ranks(ranks)
     return Rejection(
         replace(diagnostic, message=f"{diagnostic.message}, on {who}") for diagnostic in failure.diagnostics
@@ -153,7 +153,7 @@ def _diagnostic(
 
 
 def _places(standing: Iterable[Standing]) -> tuple[str, ...]:
-    """Return the place of every rank, ranks at one place together."""
+    """Return the place of every rank, with ranks at one place together."""
     together: dict[str, list[int]] = {}
     for run in standing:
         together.setdefault(str(run), []).append(run.rank)
@@ -163,7 +163,7 @@ def _places(standing: Iterable[Standing]) -> tuple[str, ...]:
 
 
 def _ranks(ranks: Sequence[int]) -> str:
-    """`rank 3`, `ranks 1 and 2`, `ranks 0 to 2 and 5`; the numbers ascend."""
+    """Return the words for ranks in ascending order: `rank 3`, `ranks 1 and 2`, `ranks 0 to 2 and 5`."""
     runs: list[list[int]] = []
     for rank in ranks:
         if runs and rank == runs[-1][-1] + 1:
@@ -178,10 +178,10 @@ def _ranks(ranks: Sequence[int]) -> str:
 #
 # Each rank runs as a coroutine until it arrives at a collective or ends. A collective is executed when every rank of
 # its group has arrived, and only if all arrived at the same one; a rank that waits forever is found and named
-# (LANG-09-04, LANG-11-11, LANG-15-12, AMB-RT-13). The n-th collective of one rank of a group meets the n-th of the
-# others. A rank that issues one with a future goes on and waits where it awaits it (COLL-02.1-02); until then it has
-# a number for it. The two ends of a message are a group of their own (AMB-COLL-59). Results and diagnostics are those
-# of the state in which no rank can go on, so that neither depends on the order in which ranks make progress.
+# (LANG-09-04, LANG-11-11, LANG-15-12, AMB-RT-13). The n-th collective of one rank of a group matches the n-th of the
+# others. A rank that issues one with a future continues, and waits where it awaits it (COLL-02.1-02); until then it
+# has a number for it. The two ends of a message are a group of their own (AMB-COLL-59). Results and diagnostics are
+# those of the state in which no rank can continue, so they do not depend on the order in which ranks make progress.
 
 
 Choice = Callable[[Sequence[int]], int]
@@ -195,7 +195,7 @@ RankObserver = Callable[[int, Instruction, tuple[Array, ...]], None]
 
 
 def lowest(ready: Sequence[int]) -> int:
-    """Return the first of the ranks that can go on."""
+    """Return the first of the ranks that can continue."""
     return ready[0]
 
 
@@ -210,7 +210,7 @@ def meets(module: Module, function: Function) -> bool:
 
 
 def mesh_in_force(module: Module, function: Function, mesh: str | None) -> str:
-    """The mesh whose ranks run a function: the named one, that of its collectives, or the module's only one.
+    """Return the mesh whose ranks run a function: the named one, that of its collectives, or the module's only one.
 
     Raises `Rejection` where there is none, or several of different sizes (AMB-LANG-108).
     """
@@ -243,7 +243,7 @@ def mesh_in_force(module: Module, function: Function, mesh: str | None) -> str:
 
 @dataclass(frozen=True)
 class Group:
-    """Ranks that differ only in their coordinate along an axis of a mesh, in its order."""
+    """A group of ranks that differ only in their coordinate along an axis of a mesh, in its order."""
 
     mesh: str
     axis: str
@@ -252,18 +252,18 @@ class Group:
     """The number of their earlier collectives."""
 
     def __hash__(self) -> int:
-        """Hash the ends of `ranks` alone, since a mesh may have thousands of them and each looks its group up."""
+        """Return a hash of the ends of `ranks` alone, since a mesh may have thousands and each looks its group up."""
         return hash((self.mesh, self.axis, self.ranks[0], self.ranks[-1], self.turn))
 
     @classmethod
     def of(cls, name: str, mesh: Mesh, axis: str, rank: int) -> Group:
-        """The group of a rank; ranks count row-major over the mesh, the last axis fastest (AMB-RT-02)."""
+        """Return the group of a rank; ranks count row-major over the mesh, the last axis fastest (AMB-RT-02)."""
         index = mesh.axes.index(axis)
         return _along(name, mesh, (index,), axis, _first(mesh, (index,), rank))
 
     @classmethod
     def in_shard(cls, name: str, mesh: Mesh, shard: Shard, rank: int) -> Group:
-        """The group of a rank in a subgroup (AMB-COLL-51). Raises `Refusal` where it is in none."""
+        """Return the group of a rank in a subgroup (AMB-COLL-51). Raises `Refusal` where no group contains it."""
         if len(shard.axes) == 1:
             return cls.of(name, mesh, shard.axes[0], rank)
         for ranks in shard.groups:
@@ -277,7 +277,7 @@ class Group:
         return _along(name, mesh, varying, str(shard), _first(mesh, varying, rank))
 
     def channel(self, message: PointToPoint, rank: int) -> Group:
-        """The two ends of a message in this group, first who sends; each tag counts its own messages.
+        """Return the two ends of a message in this group, the sender first; each tag counts its own messages.
 
         Raises `Refusal` where a rank is its own peer.
         """
@@ -290,7 +290,7 @@ def _stride(mesh: Mesh, index: int) -> int:
 
 
 def _first(mesh: Mesh, varying: Sequence[int], rank: int) -> int:
-    """Return the lowest rank of those that differ from this one along the varying axes only."""
+    """Return the lowest of the ranks that differ from this one along the varying axes only."""
     return rank - sum(rank // _stride(mesh, index) % mesh.shape[index] * _stride(mesh, index) for index in varying)
 
 
@@ -302,7 +302,7 @@ def _along(name: str, mesh: Mesh, varying: tuple[int, ...], axis: str, first: in
 
 
 def groups_met(module: Module, function: Function) -> Sequence[tuple[int, ...]]:
-    """The groups of ranks of a function's collectives, along their axes.
+    """Return the groups of ranks of a function's collectives, along their axes.
 
     Raises `Rejection` where it is unclear which mesh runs it.
     """
@@ -338,8 +338,8 @@ def run_on_mesh(
 ) -> tuple[tuple[Array, ...], ...]:
     """Run a function on every rank of a mesh, `arguments` and results by rank; `choice` never changes a bit.
 
-    Raises `Rejection` for ranks that do not come together and for the error of a rank, `UnsupportedConstruct` where
-    one goes beyond this interpreter.
+    Raises `Rejection` for ranks that disagree and for the error of a rank, `UnsupportedConstruct` where a rank goes
+    beyond this interpreter.
     """
     ranks = Ranks(module, function, arguments, mesh, observer, combine, source)
     ranks.run(choice)
@@ -347,7 +347,7 @@ def run_on_mesh(
 
 
 class Ranks:
-    """The ranks of one run: where each of them is."""
+    """The ranks of one run, with the state of each."""
 
     def __init__(
         self,
@@ -373,13 +373,13 @@ class Ranks:
         self.failed: dict[int, Rejection | UnsupportedConstruct] = {}
         self.mismatched: list[Group] = []
         self.broken: set[Group] = set()
-        """Groups that never complete, since the operands of their ranks did not match."""
+        """The groups that never complete, since the operands of their ranks did not match."""
         self.turns: dict[tuple[Group, int], int] = {}
-        """The number of times that each rank has come to a collective of each of its groups."""
+        """The number of times that each rank has arrived at a collective of each of its groups."""
         self.futures: list[dict[int, Group | Array]] = [{} for _ in arguments]
         """The futures that each rank has issued, by number: the rendezvous of its group, or its value."""
         self.issued: dict[tuple[Group, int], int] = {}
-        """The number of the future that a rank has issued for a meeting of a group."""
+        """The number of the future that a rank has issued for a rendezvous of a group."""
         self.awaited: dict[int, int] = {}
         """The future for which a rank waits."""
         self._since: dict[int, float] = {}
@@ -399,7 +399,7 @@ class Ranks:
                     insort(ascending, resumed)
 
     def results(self) -> tuple[tuple[Array, ...], ...]:
-        """The results of every rank. Raises `Rejection` and `UnsupportedConstruct` where one has none."""
+        """Return the results of every rank. Raises `Rejection` or `UnsupportedConstruct` where a rank has none."""
         if self.failed:
             raise self._failure()
         if self.mismatched:
@@ -410,7 +410,7 @@ class Ranks:
         return tuple(self.ended[rank] for rank in range(len(self.running)))
 
     def _advance(self, rank: int, sent: tuple[Array, ...] | None) -> Arrival | None:
-        """Run a rank until it comes to a collective, ends or fails."""
+        """Run a rank until it arrives at a collective, ends or fails."""
         try:
             return next(self.running[rank]) if sent is None else self.running[rank].send(sent)
         except StopIteration as finished:
@@ -450,13 +450,13 @@ class Ranks:
         return {**sent, **self._exchange(group, arrived)}
 
     def _issue(self, rank: int, group: Group) -> Array:
-        """The number by which a rank knows a future."""
+        """Return the number by which a rank refers to a new future."""
         number = self.issued[group, rank] = len(self.futures[rank])
         self.futures[rank][number] = group
         return Array(dtype("int64"), np.asarray(number, np.int64))
 
     def _await(self, rank: int, arrival: Arrival) -> Mapping[int, tuple[Array, ...]]:
-        """The value of a future, if it is there (AMB-COLL-03)."""
+        """Return the value of a future if it is complete; else record that the rank awaits it (AMB-COLL-03)."""
         number = int(arrival.operands[0].values)
         value = self.futures[rank][number]
         if isinstance(value, Array):
@@ -484,7 +484,7 @@ class Ranks:
         return {}
 
     def _resumes(self, rank: int, group: Group, value: Array) -> bool:
-        """True if a rank has waited for this; keeps the value of a future."""
+        """Return True if a rank has waited for this value; keep it if it is a future's."""
         number = self._number(rank, group)
         if number is None:
             return True
@@ -495,17 +495,17 @@ class Ranks:
         return waits
 
     def _number(self, rank: int, group: Group) -> int | None:
-        """The future of a rank that its group computes; nothing where it waits for the collective itself."""
+        """Return the number of the rank's future that its group computes; None if it waits for the collective."""
         return self.issued.get((group, rank))
 
     def _fail(self, rank: int, failure: Rejection | UnsupportedConstruct, number: float | None = None) -> None:
-        """Keep the first failure of a rank in the order of its program, in which a future counts where it is issued."""
+        """Keep the first failure of a rank in program order, in which a future counts where it is issued."""
         since = inf if number is None else number
         if rank not in self.failed or since < self._since[rank]:
             self.failed[rank], self._since[rank] = failure, since
 
     def _group(self, rank: int, arrival: Arrival) -> Group:
-        """The ranks that a rank communicates with. Raises `Refusal` where an operation fits no mesh of these ranks."""
+        """Return the ranks a rank communicates with. Raises `Refusal` if an operation fits no mesh of these ranks."""
         operation = arrival.operation
         assert isinstance(operation, Collective)
         ranks = len(self.running)
@@ -524,7 +524,7 @@ class Ranks:
         return Group.of(name, mesh, operation.axis, rank)
 
     def _standing(self, rank: int) -> Standing:
-        """At what a rank waits; of one that has ended, at the first of its futures that never was complete."""
+        """Return the arrival at which a rank waits or, once it has ended, that of its first incomplete future."""
         open_futures = {number: where for number, where in self.futures[rank].items() if isinstance(where, Group)}
         if rank in self.awaited:
             group: Group | None = open_futures[self.awaited[rank]]
@@ -539,7 +539,7 @@ class Ranks:
         return Standing(rank, arrived[rank], tuple(member for member in group.ranks if member not in arrived))
 
     def _failure(self) -> Rejection | UnsupportedConstruct:
-        """The failure of the first rank that failed, naming the ranks that failed alike."""
+        """Return the failure of the first rank that failed, naming the ranks with the same failure."""
         first = self.failed[min(self.failed)]
         if isinstance(first, UnsupportedConstruct):
             return first
@@ -562,7 +562,7 @@ class UnknownFunction(Exception):
 
 
 def find_function(modules: Sequence[Module], name: str) -> tuple[Module, Function]:
-    """The module and function that `function` or `module.function` names. Raises `UnknownFunction`."""
+    """Return the module and function that `function` or `module.function` names. Raises `UnknownFunction`."""
     owner, _, short = name.rpartition(".")
     owners = [module for module in modules if short in module.functions and owner in ("", module.name)]
     if len(owners) != 1:
@@ -573,7 +573,7 @@ def find_function(modules: Sequence[Module], name: str) -> tuple[Module, Functio
 
 
 def function_named(module: Module, name: str) -> Function:
-    """A function of a module by its own name. Raises `UnknownFunction`."""
+    """Return the function of a module with this name. Raises `UnknownFunction`."""
     if name not in module.functions:
         raise UnknownFunction(name, tuple(module.functions))
     return module.functions[name]
@@ -586,10 +586,9 @@ def execute(
     observer: Observer | None = None,
     source: RandomSource = FROM_ZERO,
 ) -> tuple[Array, ...]:
-    """Run a function on named inputs; its results in order, of a kernel its tensor parameters as it leaves them.
+    """Run a function on named inputs; return its results in order, of a kernel its tensor parameters as it leaves them.
 
     A function with collectives runs on every rank of its mesh, on the same inputs; the results are rank 0's.
-
     Raises `UnknownFunction`, `InputMismatch`, `Rejection` with phase execute for an error of the running program, or
     `UnsupportedConstruct` where it goes beyond this interpreter.
     """
@@ -621,7 +620,7 @@ def execute_on_mesh(
 ) -> tuple[tuple[Array, ...], ...]:
     """Run a function on every rank of a mesh, named inputs and results by rank, row-major over the mesh.
 
-    Raises as `execute` does, and `Rejection` where ranks do not come together; what it says names the ranks.
+    Raises as `execute` does, and `Rejection` where ranks disagree; its message names the ranks.
     """
     target = function_named(module, function)
     mesh, arguments = bind_on_mesh(module, target, inputs, mesh)
@@ -631,7 +630,7 @@ def execute_on_mesh(
 def bind_on_mesh(
     module: Module, function: Function, inputs: Sequence[Mapping[str, Array]], mesh: str | None = None
 ) -> tuple[str, list[tuple[Array, ...]]]:
-    """The mesh that runs a function, and the arguments of each of its ranks. Raises `InputMismatch`, `Rejection`."""
+    """Return the mesh that runs a function, and the arguments of each rank. Raises `InputMismatch`, `Rejection`."""
     mesh = mesh_in_force(module, function, mesh)
     ranks = module.meshes[mesh].size
     if len(inputs) != ranks:

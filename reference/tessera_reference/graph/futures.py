@@ -39,15 +39,15 @@ from .collectives import (
 
 # The attributes that all collectives of the dialect take, and their values (collectives spec 2, 3, 8).
 #
-# `scope`, `algo`, `path` and `chunk` say how a collective travels, `dtype` as what; `priority`, `overlap` and `qos`
-# are kept as they are written (AMB-COLL-19). None of them changes what is computed; `algo` says in which order under
+# `scope`, `algo`, `path` and `chunk` determine how a collective travels, `dtype` as what; `priority`, `overlap` and
+# `qos` are kept as written (AMB-COLL-19). None of them changes the result; `algo` gives the order of a reduction under
 # another level than strict (AMB-COLL-96).
 
 
 SCOPES = ("intra_sm", "intra_gpu", "node", "rack")
 ALGORITHMS = ("auto", "ring", "tree", "halving_doubling", "hierarchical", "direct")
 ALL_TO_ALL_ALGORITHMS = ("ring", "direct")
-"""Those that send each block straight to its rank (AMB-COLL-34)."""
+"""The algorithms that send each block directly to its rank (AMB-COLL-34)."""
 PATHS = ("auto", "nvlink", "pcie", "rdma", "network")
 WIRES = {"bf16": "bf16", "fp16": "fp16", "fp8": "fp8_e4m3", "fp8_e4m3": "fp8_e4m3", "fp8_e5m2": "fp8_e5m2"}
 """The dtypes on a wire by their names (AMB-COLL-07)."""
@@ -56,7 +56,7 @@ LARGEST_CHUNK = 2**63 - 1
 
 
 def require_known(name: str, actual: str | None, names: Sequence[str], clause: str) -> None:
-    """Refuse a value that an attribute does not have, with the nearest one that it has."""
+    """Refuse a value that an attribute does not have, and suggest the nearest one that it has."""
     if actual is not None and actual not in names:
         message = f"there is no {name} {str(actual)[:40]!r}"
         requirement = f"{name} = one of {', '.join(names)}"
@@ -64,7 +64,7 @@ def require_known(name: str, actual: str | None, names: Sequence[str], clause: s
 
 
 def require_chunk(chunk: ByteCount | None, chunk_bytes: ByteCount | None) -> None:
-    """Refuse a chunk of no bytes, and two names of one attribute that say different things (AMB-COLL-01)."""
+    """Refuse a chunk of no bytes, and two names of the attribute with different values (AMB-COLL-01)."""
     for name, value in (("chunk", chunk), ("chunk_bytes", chunk_bytes)):
         if value is not None and not 1 <= value <= LARGEST_CHUNK:
             raise Refusal("distributed", f"{name} is {value}", f"1 <= {name} <= {LARGEST_CHUNK} bytes", "COLL-02.3-01")
@@ -75,7 +75,7 @@ def require_chunk(chunk: ByteCount | None, chunk_bytes: ByteCount | None) -> Non
 
 
 def require_wire(wire: str | None, scheme: str | None, x: Numeric) -> None:
-    """Refuse what does not travel, a wire for data that are no floats, and scales without a wire or fp32 data."""
+    """Refuse unknown values, a wire for data that are not floats, and scales without a wire or fp32 data."""
     require_known("dtype", wire, tuple(WIRES), "COLL-02.5-01")
     require_known("qscheme", scheme, SCHEMES, "COLL-02.5-02")
     if scheme is not None and (wire is None or x.dtype.name != "fp32"):
@@ -87,12 +87,12 @@ def require_wire(wire: str | None, scheme: str | None, x: Numeric) -> None:
 
 
 def loses(wire: str | None, data: DType) -> bool:
-    """True if some value of a dtype is none of what travels under a name (AMB-COLL-53)."""
+    """True if some value of a dtype has no equal in the wire dtype of that name (AMB-COLL-53)."""
     return wire is not None and not holds(DTYPES[WIRES[wire]], data)
 
 
 def holds(wire: DType, data: DType) -> bool:
-    """True if a dtype has every value of another of its kind; those of different kinds hold none of each other."""
+    """True if a dtype has every value of another; dtypes of different kinds have none of each other's."""
     storage = data.storage
     if wire in (data, storage) or wire.kind != storage.kind:
         return wire in (data, storage)
@@ -108,14 +108,14 @@ def holds(wire: DType, data: DType) -> bool:
 
 # Collectives that yield futures, `tessera.collective`, and `tessera.await` (collectives spec 2.1, 8; AMB-COLL-15).
 #
-# A rank that issues a collective goes on; it waits where it awaits the future, and there alone. What is computed is
-# what the collective of Graph IR computes, whose data these operations share: neither scope nor path or chunk changes
-# a bit, and the algorithm only the order of a reduction under another level than strict, which the run of
-# the program chooses (AMB-COLL-96). What travels and when is for the planner and the message schedules.
+# A rank that issues a collective continues; it waits where it awaits the future, and there alone. These operations
+# share the data of Graph IR's collectives and compute the same: neither scope nor path or chunk changes a bit, and the
+# algorithm only the order of a reduction under another level than strict, which the run of the program chooses
+# (AMB-COLL-96). The planner and the message schedules determine what travels and when.
 
 
 NOTHING = Shard()
-"""No ranks: of an operation whose place is not known."""
+"""No ranks: the group of an operation whose place is not known."""
 
 COMMON_CLAUSES = ("COLL-02.1-01", "COLL-08-15", "COLL-08-01", "COLL-08-02", "COLL-08-03", "COLL-08-04", "COLL-08-05")
 _TERMS = ("op", "root", "dim", "split", "concat", "algo", "dtype", "qscheme")
@@ -124,7 +124,7 @@ _TERMS = ("op", "root", "dim", "split", "concat", "algo", "dtype", "qscheme")
 
 @dataclass(frozen=True)
 class FutureCollective(Collective):
-    """The base of collectives with a future: attributes, the ranks that take part, and a handle as their value."""
+    """The base of collectives with a future: attributes, the ranks that take part, and a handle as the value."""
 
     axis: Attribute[str | None] = None  # type: ignore[assignment]  # may be left out (AMB-COLL-02)
     subgroup: Attribute[Shard | None] = field(default=None, kw_only=True)
@@ -147,7 +147,7 @@ class FutureCollective(Collective):
 
     @classmethod
     def hidden(cls, shown: Shown) -> dict[str, Any]:
-        """The ranks of the axis, of the subgroup, or of the only axis that has several (AMB-COLL-02)."""
+        """Return the ranks of the axis, of the subgroup, or of the only axis with several ranks (AMB-COLL-02)."""
         axis, subgroup, mesh = (shown.attributes.get(name) for name in ("axis", "subgroup", "mesh"))
         if axis is not None and subgroup is not None:
             message = f"axis is {axis} and subgroup is {subgroup}"
@@ -160,7 +160,7 @@ class FutureCollective(Collective):
         return {"group": group, "grid": grid, "met": met}
 
     def infer(self) -> Future:  # type: ignore[override]  # a future of what the collective gives
-        """A future of what the collective of Graph IR gives."""
+        """Return a future of the result of Graph IR's collective."""
         require_known("algo", self.algo, ALGORITHMS, "COLL-03.2-04")
         require_known("path", self.path, PATHS, "COLL-03.2-05")
         require_known("scope", self.scope, SCOPES, "COLL-02.2-01")
@@ -192,7 +192,7 @@ class GroupCollective(FutureCollective):
 
     @abstractmethod
     def plain(self) -> Collective:
-        """The collective of Graph IR that computes the same."""
+        """Return the collective of Graph IR that computes the same."""
 
     def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
         return self.plain().combine(contributions)
@@ -217,7 +217,7 @@ class ReduceScatterOfAny(ReduceScatter):
 
 @operation("tessera.collective.all_reduce", clauses=(*COMMON_CLAUSES, "COLL-02.3-07", "COLL-09.1-01"))
 class IssueAllReduce(GroupCollective):
-    """Every rank of the group will have the combination of all operands."""
+    """Every rank of the group will receive the combination of all operands."""
 
     op: Attribute[str] = field(default="sum", kw_only=True)
 
@@ -227,7 +227,7 @@ class IssueAllReduce(GroupCollective):
 
 @operation("tessera.collective.reduce_scatter", clauses=(*COMMON_CLAUSES, "COLL-02.1-04"))
 class IssueReduceScatter(GroupCollective):
-    """Rank i of the group will have the i-th of equal parts, along `dim`, of the combination (AMB-RT-04)."""
+    """Rank i of the group will receive the i-th of equal parts, along `dim`, of the combination (AMB-RT-04)."""
 
     x: Operand[Tensor]
     op: Attribute[str] = field(default="sum", kw_only=True)
@@ -239,7 +239,7 @@ class IssueReduceScatter(GroupCollective):
 
 @operation("tessera.collective.all_gather", clauses=(*COMMON_CLAUSES, "COLL-09.2-02"))
 class IssueAllGather(GroupCollective):
-    """Every rank of the group will have all operands, concatenated along `dim`."""
+    """Every rank of the group will receive all operands, concatenated along `dim`."""
 
     x: Operand[Tensor]
     dim: Attribute[int] = field(default=0, kw_only=True)
@@ -250,7 +250,7 @@ class IssueAllGather(GroupCollective):
 
 @operation("tessera.collective.broadcast", clauses=COMMON_CLAUSES)
 class IssueBroadcast(GroupCollective):
-    """Every rank of the group will have the operand of the root; `root` is its place in the group."""
+    """Every rank of the group will receive the operand of the root; `root` is its place in the group."""
 
     root: Attribute[int] = field(default=0, kw_only=True)
 
@@ -267,7 +267,7 @@ class IssueAllToAll(GroupCollective):
     concat: Attribute[int] = field(default=0, kw_only=True)
 
     def infer(self) -> Future:  # type: ignore[override]  # as of all futures
-        """A future of the blocks; not every algorithm carries them."""
+        """Return a future of the blocks; not every algorithm carries them."""
         future = super().infer()
         able = ("auto", *ALL_TO_ALL_ALGORITHMS)
         if self.algo is not None and self.algo not in able:
@@ -280,7 +280,7 @@ class IssueAllToAll(GroupCollective):
 
 @operation("tessera.await", clauses=("COLL-02.1-05",))
 class Await(Stepwise):
-    """The value of a future, for which the rank waits; a second time the same value (AMB-COLL-03)."""
+    """The value of a future, for which the rank waits; a second await has the same value (AMB-COLL-03)."""
 
     future: Operand[Future]
 
@@ -290,7 +290,7 @@ class Await(Stepwise):
     takes_futures = True
 
     def infer(self) -> Numeric:
-        """The type of the future's value."""
+        """Return the type of the future's value."""
         return self.future.value
 
     def steps(self, handle: Array, env: StepEnvironment) -> Steps:
@@ -298,7 +298,7 @@ class Await(Stepwise):
 
 
 def _only_axis(meshes: Mapping[str, Mesh], mesh: str | None) -> str:
-    """The only axis with several ranks of the mesh in force. Raises `Refusal` (AMB-COLL-02)."""
+    """Return the only axis of the mesh in force that has several ranks. Raises `Refusal` (AMB-COLL-02)."""
     names = [mesh] if mesh is not None and mesh in meshes else list(meshes)
     several = [
         axis for name in names for axis, extent in zip(meshes[name].axes, meshes[name].shape, strict=True) if extent > 1
@@ -316,7 +316,7 @@ def _only_axis(meshes: Mapping[str, Mesh], mesh: str | None) -> str:
 
 
 def _size_of(met: Shard, meshes: Mapping[str, Mesh], mesh: str | None) -> tuple[str, int]:
-    """The mesh in force and the ranks of a group. Raises `Refusal`."""
+    """Return the mesh in force and the number of ranks of a group. Raises `Refusal`."""
     if met.groups:
         some = meshes.get(mesh or "") or next(iter(meshes.values()), Mesh(("any",), (1,)))
         grid, _ = resolve_axis(meshes, some.axes[0], mesh)
@@ -334,10 +334,10 @@ def _size_of(met: Shard, meshes: Mapping[str, Mesh], mesh: str | None) -> tuple[
 
 # Messages between two ranks, `tessera.collective.send` and `recv`, with futures (collectives spec 2.1; AMB-COLL-59).
 #
-# A send of rank s to rank t meets a recv of rank t from rank s with the same tag: the n-th of the one the n-th of the
-# other. Neither waits where it is issued; the future of each has its value once both are issued, so that ranks which
-# await their sends before they issue their recvs wait for each other. Leaves out messages from any rank, and of any
-# tag.
+# A send of rank s to rank t matches a recv of rank t from rank s with the same tag: the n-th send the n-th recv.
+# Neither
+# waits where it is issued; the future of each has its value once both are issued. So ranks that await their sends
+# before they issue their recvs wait for each other. Messages from any rank or of any tag are left out.
 
 
 LARGEST_TAG = 2**31 - 1
@@ -350,13 +350,13 @@ class PointToPoint(FutureCollective):
     peer: Attribute[int | None] = field(default=None, kw_only=True)
     """The place of the other rank in the group."""
     shift: Attribute[int | None] = field(default=None, kw_only=True)
-    """The place of the other rank less that of the own, around the group."""
+    """The place of the other rank minus the own place, around the group."""
     tag: Attribute[int] = field(default=0, kw_only=True)
 
     sends: ClassVar[bool]
 
     def infer(self) -> Future:  # type: ignore[override]  # a future, as of every collective of the dialect
-        """A future of the operand's type; the other rank is in the group, and not the own one."""
+        """Return a future of the operand's type; the other rank is in the group, and is not the own one."""
         if (self.peer is None) == (self.shift is None):
             message = f"peer is {self.peer} and shift is {self.shift}"
             requirement = "one of peer and shift"
@@ -391,7 +391,7 @@ class PointToPoint(FutureCollective):
         return f"with a {self.short_name} of tag {self.tag}"
 
     def ends(self, rank: int, ranks: Sequence[int]) -> tuple[int, int]:
-        """Return the sender and the receiver of the rank that issues this in a group. Raises `Refusal`."""
+        """Return the sender and the receiver, for the rank that issues this in a group. Raises `Refusal`."""
         place = ranks.index(rank)
         other = self.peer if self.peer is not None else (place + (self.shift or 0)) % len(ranks)
         if other == place:
@@ -403,7 +403,7 @@ class PointToPoint(FutureCollective):
 
 @operation("tessera.collective.send", clauses=COMMON_CLAUSES)
 class Send(PointToPoint):
-    """The peer will have this rank's operand; the future has it too, once the peer has issued its recv."""
+    """The peer will receive this rank's operand; the future has it too, once the peer has issued its recv."""
 
     x: Operand[Tensor | Scalar]
 
@@ -412,7 +412,7 @@ class Send(PointToPoint):
 
 @operation("tessera.collective.recv", clauses=COMMON_CLAUSES)
 class Recv(PointToPoint):
-    """This rank will have what the peer sends, of the type of the operand, a buffer that is not read."""
+    """This rank will receive the peer's data, of the type of the operand, a buffer that is not read."""
 
     x: Operand[Tensor | Scalar]
 

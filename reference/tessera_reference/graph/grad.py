@@ -49,7 +49,7 @@ class Grad(Stepwise):
     orders = ("fold", "pairwise")
 
     def infer(self) -> tuple[Type, ...]:
-        """One gradient for each operand; only floats have any."""
+        """Return one gradient type for each operand, which must be a float."""
         if not self.wrt:
             raise Refusal("types", "differentiates by nothing", "op.grad(y, x, ...)", "LANG-05.2-06")
         for name, type_ in self.operand_types:
@@ -58,11 +58,11 @@ class Grad(Stepwise):
         return self.wrt
 
     def steps(self, y: Array, *wrt: Array, env: StepEnvironment) -> Steps:
-        """Go back along what was executed."""
+        """Differentiate backwards along the executed operations."""
         return env.differentiate(y, wrt)
 
 
-# The tape: the record of executed operations that differentiation goes back along (section 5.5).
+# The tape: the record of executed operations that differentiation follows backwards (section 5.5).
 
 
 @dataclass(frozen=True)
@@ -76,19 +76,19 @@ class Executed:
 
 
 def on_types_of(operation: Operation, operands: tuple[Array, ...]) -> Operation:
-    """An operation with the types of the arrays that it was executed on, so that every dimension is known."""
+    """Return an operation with the types of the arrays that it was executed on, so that every dimension is known."""
     static = [type_ for _, type_ in operation.operand_types]
     types = tuple(actual_type(type_, array) for type_, array in zip(static, operands, strict=True))
     return replace(operation, **fields_of(type(operation), types))  # type: ignore[type-var]  # all are dataclasses
 
 
 def actual_type(static: Type, array: Array) -> Type:
-    """The type of an array where `static` is the type of its value: the same layout."""
+    """Return the type of an array where `static` is the type of its value: the same layout."""
     return replace(static, shape=array.shape) if isinstance(static, Tensor) else Scalar(array.dtype)
 
 
 def type_of(array: Array) -> Numeric:
-    """The type of an array, in the layout that every operation takes."""
+    """Return the type of an array, in the layout that every operation takes."""
     return Tensor(array.shape, array.dtype) if array.shape else Scalar(array.dtype)
 
 
@@ -108,9 +108,9 @@ class Tape:
         self._entries.append(executed)
 
     def since(self, arrays: Sequence[Array]) -> tuple[Executed, ...]:
-        """The entries from the one that made the first of `arrays` on: nothing before it can depend on one of them.
+        """Return the entries from the one that made the first of `arrays` on: no earlier entry can depend on them.
 
-        All entries where ranks communicated, since every rank goes back through every collective.
+        Return all entries where ranks communicated, since every rank goes back through every collective.
         """
         first = 0 if self._communicates else min((self._produced.get(id(array), 0) for array in arrays), default=0)
         return tuple(self._entries[first:])
@@ -119,19 +119,19 @@ class Tape:
 # Reverse-mode differentiation along what was executed (spec section 5.5; LANG-05.5-01).
 #
 # An interpreter that runs a program with `grad` keeps a tape of what it executes: branches taken, every turn of a
-# loop, the bodies of calls. `gradients` goes back along the tape and has each operation's adjoint build its
-# contribution, which is then executed, and recorded, like any other code; so gradients can be differentiated again.
+# loop, the bodies of calls. `gradients` follows it backwards, and has each operation's adjoint build its contribution.
+# This is executed and recorded like any other code, so gradients can be differentiated again.
 
 
 Contributions = dict[int, list[Array]]
-"""The gradients that each array, by identity, gets from its uses, the last use first."""
+"""The gradients that each array, by identity, receives from its uses, the last use first."""
 
 Run = Callable[[Block, tuple[Array, ...]], Steps]
-"""Runs a block on arguments, recording what it executes."""
+"""A function that runs a block on arguments, and records what it executes."""
 
 
 def gradients(tape: Tape, run: Run, y: Array, wrt: tuple[Array, ...], location: Location) -> Steps:
-    """The derivative of the sum of y's elements with respect to each of `wrt`; zeros where y does not depend on it."""
+    """Return the derivative of the sum of y's elements with respect to each of `wrt`; zeros where y is independent."""
     executed = tape.since(wrt)
     depending = _depending_on(wrt, executed)
     contributions: Contributions = {id(y): [_filled(y, 1)]} if id(y) in depending else {}
@@ -156,7 +156,7 @@ def gradients(tape: Tape, run: Run, y: Array, wrt: tuple[Array, ...], location: 
 
 
 def _depending_on(wrt: tuple[Array, ...], executed: Sequence[Executed]) -> set[int]:
-    """The identities of the arrays computed from `wrt`, and of `wrt` themselves."""
+    """Return the identities of the arrays computed from `wrt`, and of `wrt` themselves."""
     depending = {id(x) for x in wrt}
     for entry in executed:
         if any(id(operand) in depending for operand in entry.operands):
@@ -167,7 +167,7 @@ def _depending_on(wrt: tuple[Array, ...], executed: Sequence[Executed]) -> set[i
 def _total(
     run: Run, x: Array, contributions: Contributions, location: Location
 ) -> Generator[Arrival, tuple[Array, ...], Array]:
-    """The contributions of all uses, added in program order (AMB-LANG-117)."""
+    """Return the sum of the contributions of all uses, in program order (AMB-LANG-117)."""
     found = contributions.get(id(x), [])
     if len(found) < 2:
         return found[0] if found else _filled(x, 0)
@@ -184,7 +184,7 @@ def _total(
 def _adjoint(
     run: Run, entry: Executed, dys: tuple[Array, ...]
 ) -> Generator[Arrival, tuple[Array, ...], tuple[Array | None, ...]]:
-    """Return the adjoint that an operation gives each operand; None for nothing."""
+    """Return the adjoint of each operand of an operation, or None where it has none."""
     operation = _row_major(on_types_of(entry.operation, entry.operands))
     build = Builder(entry.location)
     operands = tuple(build.value(type_) for _, type_ in operation.operand_types)
@@ -198,7 +198,7 @@ def _adjoint(
 
 
 def _row_major(operation: Operation) -> Operation:
-    """On operands in the layout that every operation takes: no derivative depends on a layout."""
+    """Return an operation on row-major operands, which every operation takes: no derivative depends on a layout."""
     types = (
         replace(type_, layout=ROW_MAJOR) if isinstance(type_, Tensor) else type_ for _, type_ in operation.operand_types
     )
@@ -209,18 +209,18 @@ def _filled(like: Array, number: int) -> Array:
     return Array(like.dtype, np.full(like.shape, number, like.dtype.carrier))
 
 
-# Whether every gradient that a program asks for exists (LANG-05.5-02, AMB-LANG-59).
+# The existence of every gradient that a program asks for (LANG-05.5-02, AMB-LANG-59).
 #
-# `grad` goes back along what is executed, which is known only then. So a path from what is differentiated to what it
-# is differentiated by is one that some execution could take: through either branch, round every loop, into what is
-# called and out to every caller. Only floats carry a derivative, and futures of them.
+# `grad` follows the executed operations backwards, which only execution determines. So a path from the differentiated
+# value to an operand of `wrt` is one that some execution could take: through either branch, round every loop, into each
+# callee and out to every caller. Only floats carry a derivative, and futures of them.
 
 
 Edges = dict[Value, list[Value]]
 
 
 def missing_adjoints(module: Module) -> list[Diagnostic]:
-    """A diagnostic for each operation without an adjoint that a `grad` of the module may have to go through."""
+    """Return a diagnostic for each operation without an adjoint that a `grad` of the module may go through."""
     instructions = [site for function in module.functions.values() for site in function.body.walk()]
     gradients = [instruction for instruction in instructions if isinstance(instruction.operation, Grad)]
     lacking = [
@@ -240,7 +240,7 @@ def missing_adjoints(module: Module) -> list[Diagnostic]:
 
 
 class Flow:
-    """The values that a value may be computed from, or handed on as, in a whole module."""
+    """The values in a whole module that a value may be computed from, or passed on as."""
 
     def __init__(self, module: Module) -> None:
         self._into: Edges = {}
@@ -251,11 +251,11 @@ class Flow:
                 self._add(instruction, module.functions)
 
     def before(self, value: Value) -> set[Value]:
-        """The float values that `value` may depend on, itself among them."""
+        """Return the float values that `value` may depend on, including itself."""
         return _reached([value], self._out_of)
 
     def after(self, values: Iterable[Value]) -> set[Value]:
-        """The float values that may depend on one of `values`, or on what that was handed on from."""
+        """Return the float values that may depend on one of `values`, or on the values passed on as them."""
         return _reached(_reached(values, self._same), self._into)
 
     def _add(self, instruction: Instruction, functions: Mapping[str, Function]) -> None:
@@ -279,7 +279,7 @@ class Flow:
                     self._connect(operand, result)
 
     def _hand_on(self, values: tuple[Value, ...], types: tuple[Value, ...]) -> None:
-        """One value for another, counted from the last: what is carried comes behind conditions and counters."""
+        """Connect values to those they become, counted from the last: carried values follow conditions and counters."""
         for source, target in zip(reversed(values), reversed(types), strict=False):
             if self._connect(source, target):
                 self._same.setdefault(target, []).append(source)
@@ -303,7 +303,7 @@ def _returned(block: Block) -> Iterator[tuple[Value, ...]]:
 
 
 def is_float(value: Value) -> bool:
-    """True if it is of floats, or a future of such."""
+    """True if the value is of floats, or a future of floats."""
     type_ = value.type.value if isinstance(value.type, Future) else value.type
     value_type = dtype_of(type_)
     return value_type is not None and value_type.kind == "float"

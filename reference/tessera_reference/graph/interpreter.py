@@ -34,12 +34,12 @@ from .grad import Executed, Grad, Tape, gradients, on_types_of, type_of
 
 # Inputs against the signature of a function (spec section 3.1).
 #
-# Dimensions that the signature leaves open are bound by the inputs: equal names to equal sizes (AMB-LANG-08), each
-# `?` to whatever comes.
+# The inputs bind the dimensions that the signature leaves open: equal names to equal sizes (AMB-LANG-08), each `?` to
+# any size.
 
 
 class InputMismatch(Exception):
-    """The inputs do not fit the signature. `expected` or `given` is empty for an input unexpected or missing."""
+    """The inputs do not fit the signature. `expected` is empty for an unexpected input, `given` for a missing one."""
 
     def __init__(self, name: str, expected: str, given: str, why: str = "") -> None:
         self.name = name
@@ -57,7 +57,7 @@ class InputMismatch(Exception):
 
 
 def bind(function: Function, inputs: Mapping[str, Array]) -> tuple[Array, ...]:
-    """The inputs in the order of the parameters; those left out take their defaults (AMB-LANG-74).
+    """Return the inputs in the order of the parameters; missing ones take their defaults (AMB-LANG-74).
 
     Raises `InputMismatch` for the first that does not fit.
     """
@@ -95,30 +95,30 @@ def _bind_one(function: Function, parameter: Value, array: Array, bound: dict[st
 
 
 def describe(array: Array) -> str:
-    """An array's type, as the source would write it."""
+    """Return an array's type as the source would write it."""
     return f"tensor<{'x'.join(map(str, (*array.shape, array.dtype)))}>" if array.shape else array.dtype.name
 
 
 # The interpreter of Graph IR: runs one rank, one instruction after another (spec section 4; LANG-04-01, -03).
 #
-# It runs as a coroutine, so that many ranks can run side by side in one process: at a collective it yields its
-# arrival and is sent the results. A failure ends the run with a diagnostic at the instruction.
+# It runs as a coroutine, so that many ranks can run side by side in one process: at a collective it yields its arrival
+# and receives the results. A failure ends the run with a diagnostic at the instruction.
 
 
 Frame: TypeAlias = dict[Value, Array]
 """The values of one activation of a function."""
 
 Observer = Callable[[Instruction, tuple[Array, ...]], None]
-"""Called for every executed instruction with its results; those of regions before their owner."""
+"""A function called for every executed instruction with its results; those of regions precede their owner."""
 
 NUMBERS = DTYPES["int32"]
-"""In which functions of a module are counted."""
+"""The dtype in which the functions of a module are numbered."""
 
 LARGE = 1 << 20
-"""Elements from which on elementwise instructions are executed slice by slice."""
+"""The number of elements from which elementwise instructions are executed slice by slice."""
 
 MOST_STEPS = 400_000
-"""Instructions that one run may execute, on scalars in less than 5 s: an endless loop ends with a diagnostic."""
+"""The number of instructions that one run may execute, under 5 s on scalars: a diagnostic ends an endless loop."""
 
 
 class _Returned(Exception):  # no error: how a return leaves the regions around it
@@ -137,11 +137,11 @@ class RandomSource:
 
 
 FROM_ZERO = RandomSource()
-"""The source of a run that has no other."""
+"""The source of a run that names no other."""
 
 
 class Interpreter:
-    """Runs functions of one module."""
+    """The interpreter of the functions of one module."""
 
     def __init__(self, module: Module, observer: Observer | None = None, source: RandomSource = FROM_ZERO) -> None:
         self.module = module
@@ -155,13 +155,13 @@ class Interpreter:
         self.expansions: dict[tuple[Instruction, tuple[tuple[int, ...], ...]], Block] = {}
 
     def run(self, function: Function, arguments: tuple[Array, ...]) -> Steps:
-        """The results of a function."""
+        """Run a function; return its results."""
         if any(isinstance(instruction.operation, Grad) for instruction in reachable(self.module, function)):
             self.tape = Tape()
         return self.function(function, arguments)
 
     def function(self, function: Function, arguments: tuple[Array, ...]) -> Steps:
-        """The results of a function, as part of a run."""
+        """Run a function as part of a run; return its results."""
         self.has_large |= any(prod(array.shape) >= LARGE for array in arguments)
         try:
             return (yield from self.block(function.body, arguments, {}))
@@ -169,7 +169,7 @@ class Interpreter:
             return returned.results
 
     def block(self, block: Block, arguments: tuple[Array, ...], frame: Frame) -> Steps:
-        """The results of a block. Raises `Rejection` and `UnsupportedConstruct`."""
+        """Run a block; return its results. Raises `Rejection` and `UnsupportedConstruct`."""
         if self.tape is not None:
             arguments = self._renewed(arguments)
         frame.update(zip(block.arguments, arguments, strict=True))
@@ -213,8 +213,8 @@ class Interpreter:
     def _execute_chain(self, block: Block, place: int, frame: Frame) -> int:
         """Execute elementwise instructions from `place` on together, slice by slice of large arrays of one shape.
 
-        Return their number; 0 where they are fewer than two, are observed or fail, and have to run one by one. What
-        nothing reads after them has memory for a slice only.
+        Return their number, or 0 if they are fewer than two, are observed or fail: they must then run one by one.
+        Values that nothing reads afterwards have memory for one slice only.
         """
         shape = max((frame[value].shape for value in block.instructions[place].operands), key=prod, default=())
         row = prod(shape[1:])
@@ -254,14 +254,14 @@ class Interpreter:
             raise Rejection([too_many_steps(instruction)])
 
     def next_stream(self) -> int:
-        """The number of a random stream that nothing drew from before."""
+        """Return the number of a random stream that nothing drew from before."""
         stream, self.stream = self.stream, (self.stream + 1) % (1 << 64)
         return stream
 
     def _record(
         self, operation: Operation, operands: tuple[Array, ...], results: tuple[Array, ...], location: Location
     ) -> tuple[Array, ...]:
-        """Note what was executed; differentiation distinguishes arrays as objects, so a result is never an operand."""
+        """Record an execution with new result objects: differentiation tells arrays apart by identity."""
         if isinstance(operation, Stepwise) and operation.transparent:
             return self._renewed(results)
         assert self.tape is not None
@@ -270,7 +270,7 @@ class Interpreter:
         return fresh
 
     def _renewed(self, arrays: tuple[Array, ...]) -> tuple[Array, ...]:
-        """The same arrays as new objects, since an argument is another value than what was passed for it."""
+        """Return the same arrays as new objects, since an argument and the value passed for it are distinct values."""
         assert self.tape is not None
         fresh = tuple(Array(array.dtype, array.values) for array in arrays)
         for before, after in zip(arrays, fresh, strict=True):
@@ -289,7 +289,7 @@ class Within:
 
     @property
     def location(self) -> Location:
-        """The place of the instruction."""
+        """The location of the instruction."""
         return self.instruction.location
 
     @property
@@ -302,20 +302,20 @@ class Within:
         return self.interpreter.next_stream()
 
     def region(self, index: int, arguments: tuple[Array, ...]) -> Steps:
-        """Run a region of the instruction; what it yields."""
+        """Run a region of the instruction; return what it yields."""
         self.interpreter.count(self.instruction)
         return self.interpreter.block(self.instruction.regions[index], arguments, self.frame)
 
     def call(self, function: str, arguments: tuple[Array, ...]) -> Steps:
-        """Run another function of the module."""
+        """Run another function of the module; return its results."""
         return self.interpreter.function(self.interpreter.module.functions[function], arguments)
 
     def number_of(self, function: str) -> Array:
-        """The place of a function among those of the module."""
+        """Return the number of a function among those of the module."""
         return Array(NUMBERS, np.asarray(list(self.interpreter.module.functions).index(function), NUMBERS.carrier))
 
     def function_of(self, number: Array) -> str:
-        """The function at that place."""
+        """Return the function with that number."""
         return list(self.interpreter.module.functions)[int(number.values)]
 
     def expand(self, operation: Composite, operands: tuple[Array, ...]) -> Steps:
@@ -338,7 +338,7 @@ class Within:
         return build.block(arguments, built if isinstance(built, tuple) else (built,))
 
     def differentiate(self, y: Array, wrt: tuple[Array, ...]) -> Steps:
-        """The gradients of the sum of y's elements, computed back along what was executed so far."""
+        """Return the gradients of the sum of y's elements, computed backwards along what was executed so far."""
         interpreter = self.interpreter
         assert interpreter.tape is not None
 
@@ -349,7 +349,7 @@ class Within:
 
 
 def chain_from(block: Block, place: int, shape: tuple[int, ...], frame: Frame) -> list[Instruction]:
-    """Return the elementwise instructions from `place` on whose operands have one shape or are scalars."""
+    """Return the elementwise instructions from `place` on whose operands are scalars or have one shape."""
     chain: list[Instruction] = []
     chains: dict[Value, tuple[int, ...]] = {}
     for index in range(place, len(block.instructions)):
@@ -364,7 +364,7 @@ def chain_from(block: Block, place: int, shape: tuple[int, ...], frame: Frame) -
 
 
 def last_uses(block: Block) -> list[tuple[Value, ...]]:
-    """Return for each instruction the values of its block that nothing reads after it: their memory is freed."""
+    """Return for each instruction the values of its block that nothing reads after it, whose memory is then freed."""
     alive = {value for instruction in block.instructions for value in instruction.results} - set(block.results)
     dead = []
     for instruction in reversed(block.instructions):
@@ -375,7 +375,7 @@ def last_uses(block: Block) -> list[tuple[Value, ...]]:
 
 
 def _read_by(instruction: Instruction) -> Iterator[Value]:
-    """Yield what an instruction and its regions read."""
+    """Yield the values that an instruction and its regions read."""
     yield from instruction.operands
     for region in instruction.regions:
         for inner in region.instructions:
@@ -384,7 +384,7 @@ def _read_by(instruction: Instruction) -> Iterator[Value]:
 
 
 def reachable(module: Module, function: Function) -> list[Instruction]:
-    """Every instruction that running a function may execute."""
+    """Return every instruction that running a function may execute."""
     instructions: list[Instruction] = []
     pending, visited = [function.name], set()
     while pending:
@@ -403,7 +403,7 @@ def reachable(module: Module, function: Function) -> list[Instruction]:
 
 
 def too_many_steps(instruction: Instruction) -> Diagnostic:
-    """The end of a program that does not end."""
+    """Return the diagnostic of a program that executes too many steps."""
     message = "the program has run its most steps and is not done"
     refusal = Refusal("types", message, "a program that ends", "", "does a loop never end?")
     return diagnostic_of(refusal.by(instruction.operation), instruction.location, phase="execute")
@@ -420,7 +420,7 @@ def failed(instruction: Instruction, failure: NumericsFailure) -> Diagnostic:
 
 
 def divided_by_zero(instruction: Instruction, failure: DivisionByZero) -> Diagnostic:
-    """Return the diagnostic of a zero divisor, which is the same at every level of IR: the place of the quotient."""
+    """Return the diagnostic of a zero divisor, at the place of the quotient, the same at every level of IR."""
     remedy = "make sure that no divisor is zero"
     refusal = Refusal("numerics", f"divide: {failure}", "divisors other than zero", "AMB-LANG-55", remedy)
     return diagnostic_of(refusal, instruction.location, phase="execute")

@@ -44,39 +44,38 @@ from .term import (
 # `tessera.graph.reshape` and `tessera.graph.broadcast`: the same elements in another shape, or repeated (section
 # 3.2).
 #
-# What does not fit is refused where the extents of the operand are known, and an error at run time where they are
-# not.
+# A shape that does not fit is refused where the extents of the operand are known; else it is an error at run time.
 
 
 @dataclass(frozen=True)
 class Count:
-    """The number of a shape's elements: a number, times the dimensions that are not known."""
+    """The number of a shape's elements: a number, times the unknown dimensions."""
 
     number: int
     symbols: tuple[str, ...]
 
     @classmethod
     def of(cls, shape: tuple[Dim, ...]) -> Count:
-        """The count of a shape."""
+        """Return the count of a shape."""
         return cls(
             prod(dim for dim in shape if isinstance(dim, int)), tuple(dim for dim in shape if isinstance(dim, str))
         )
 
     def may_be(self, number: int) -> bool:
-        """True if the dimensions that are not known can make it `number`."""
+        """True if the unknown dimensions can make the count `number`."""
         if not self.symbols or self.number == 0:
             return self.number == number
         return number % self.number == 0
 
     def without(self, number: int) -> Dim | None:
-        """Return the quotient by `number`; None when that leaves a remainder."""
+        """Return the quotient by `number`; None where it leaves a remainder."""
         if not self.symbols or self.number == 0:
             return self.number // number if self.number % number == 0 else None
         return self.symbols[0] if self.number == number and len(self.symbols) == 1 else "?"
 
 
 def of_shape(shape: tuple[Dim, ...], like: Numeric) -> Numeric:
-    """A tensor of the operand's dtype; a scalar where the shape has no dimensions (AMB-LANG-27)."""
+    """Return a tensor type of the operand's dtype; a scalar where the shape has no dimensions (AMB-LANG-27)."""
     return Tensor(shape, like.dtype) if shape else Scalar(like.dtype)
 
 
@@ -88,13 +87,13 @@ class Movement(Operation):
 
 @operation("tessera.graph.reshape", spellings=("op.reshape",), clauses=("LANG-02-04", "LANG-03.2-01"))
 class Reshape(Movement):
-    """The elements in row-major order in another shape, of which one extent may be -1: whatever is left."""
+    """The elements in row-major order in another shape, of which one extent may be -1: the remaining count."""
 
     x: Operand[Tensor | Scalar]
     shape: Attribute[tuple[int, ...]]
 
     def infer(self) -> Numeric:
-        """Return the type with the given extents and the operand's number of elements."""
+        """Return the type with these extents and the operand's number of elements."""
         require_extents("shape", self.shape, -1)
         if self.shape.count(-1) >= 2:
             message = f"shape {list(self.shape)} leaves several extents open"
@@ -112,7 +111,7 @@ class Reshape(Movement):
         return movement.reshaped(x, self.shape)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """dy in the operand's shape."""
+        """Return dy in the operand's shape."""
         dy, _, x = terms(at, build)
         return (dy.shaped(x.shape).value,)
 
@@ -125,7 +124,7 @@ class Broadcast(Movement):
     shape: Attribute[tuple[int, ...]]
 
     def infer(self) -> Numeric:
-        """The shape asked for; each of its last dimensions is the operand's, or that is 1."""
+        """Return the requested shape; each of its last dimensions is the operand's, or the operand's is 1."""
         require_extents("shape", self.shape)
         x, shape = self.x.shape, self.shape
         fits = len(shape) >= len(x) and all(
@@ -141,7 +140,7 @@ class Broadcast(Movement):
         return movement.broadcast(x, self.shape)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """The sum of dy over the axes that were spread."""
+        """Return the sum of dy over the broadcast axes."""
         dy, _, x = terms(at, build)
         return (dy.summed_to(x).value,)
 
@@ -157,7 +156,7 @@ class Transpose(Movement):
     perm: Attribute[tuple[int, ...]] = derived(lambda self: tuple(reversed(range(self.x.rank))))
 
     def infer(self) -> Tensor:
-        """`perm` names every axis once."""
+        """Return the type with permuted axes; `perm` names every axis once."""
         axes = list(range(self.x.rank))
         if sorted(self.perm) != axes:
             message = f"perm {list(self.perm)} is no permutation of {axes}"
@@ -168,7 +167,7 @@ class Transpose(Movement):
         return arithmetic.transpose(x, self.perm)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """dy with its axes back in their places."""
+        """Return dy with its axes back in their places."""
         dy, *_ = terms(at, build)
         return (dy.transpose(perm=tuple(self.perm.index(axis) for axis in range(self.x.rank))).value,)
 
@@ -178,13 +177,13 @@ class Transpose(Movement):
 
 @operation("tessera.graph.concat", spellings=("op.concat",), clauses=("LANG-02-04", "LANG-03.2-01"))
 class Concat(Movement):
-    """Tensors one after another along an axis; all else of their shapes is equal, and so are their dtypes."""
+    """Tensors one after another along an axis; their other extents and their dtypes are equal."""
 
     parts: Operands[Tensor]
     axis: Attribute[int]
 
     def infer(self) -> Tensor:
-        """The sum of the extents along the axis."""
+        """Return the type whose extent along the axis is the sum of the extents."""
         if not self.parts:
             raise Refusal("types", "joins nothing", "op.concat(a, b, ..., axis=...)", "LANG-11-01")
         first, *others = self.parts
@@ -210,7 +209,7 @@ class Concat(Movement):
         return movement.concatenated(parts, self.axis)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """To each operand its part of dy."""
+        """Return to each operand its part of dy."""
         dy, _, *parts = terms(at, build)
         axis, gradients, start = self.axis % len(dy.shape), [], 0
         for part in parts:
@@ -231,7 +230,7 @@ class Pad(Movement):
     value: Attribute[int | float | bool] = 0
 
     def infer(self) -> Tensor:
-        """Every extent grows by its two numbers; the value is one of the operand's dtype, rounded once."""
+        """Return the type with every extent enlarged by its two numbers; the value is rounded once to the dtype."""
         x = self.x
         for name, widths in (("low", self.low), ("high", self.high)):
             require_extents(name, widths)
@@ -250,14 +249,14 @@ class Pad(Movement):
         return movement.padded(x, self.low, self.high, value)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """dy without its frame."""
+        """Return dy without its frame."""
         dy, _, x = terms(at, build)
         inside = [(low, extent) for low, extent in zip(self.low, x.shape, strict=True) if isinstance(extent, int)]
         return (dy.slice(spec=tuple(f"{low}:{low + extent}" for low, extent in inside)).value,)
 
 
 def held_in(dtype: DType, value: int | float | bool) -> int | float | bool | None:
-    """A number rounded once to a dtype, -0 as -0; nothing where that has no such value (AMB-LANG-124)."""
+    """Return a number rounded once to a dtype, -0 as -0; None where it has no such value (AMB-LANG-124)."""
     if dtype.kind == "bool":
         return bool(value) if value in (0, 1) else None
     if isinstance(value, bool) or not math.isfinite(value):
@@ -283,7 +282,7 @@ class Iota(Movement):
     adjoint = no_gradient
 
     def infer(self) -> Tensor:
-        """The shape and dtype asked for. An integer dtype holds every position; a float dtype rounds them."""
+        """Return the requested shape and dtype. An integer dtype holds every position; a float dtype rounds them."""
         require_extents("shape", self.shape)
         require_axis(self.axis, len(self.shape))
         require_kind(self.dtype, "int", "float")
@@ -303,7 +302,7 @@ INDEX_DTYPES = ("int32", "int64")
 
 
 def slices_shape(x: Tensor, indices: Numeric, axis: int) -> tuple[Dim, ...]:
-    """The shape of the slices of `x` at `indices`, whose dimensions replace the axis. Raises `Refusal`."""
+    """Return the shape of the slices of `x` at `indices`, whose dimensions replace the axis. Raises `Refusal`."""
     require_axis(axis, x.rank)
     if indices.dtype.name not in INDEX_DTYPES:
         message = f"the indices are {indices.dtype}"
@@ -322,14 +321,14 @@ class Gather(Movement):
     axis: Attribute[int]
 
     def infer(self) -> Numeric:
-        """The dimensions of the indices in the place of the axis."""
+        """Return the type with the dimensions of the indices in place of the axis."""
         return of_shape(slices_shape(self.x, self.indices, self.axis), self.x)
 
     def execute(self, x: Array, indices: Array, env: Environment) -> Array:
         return movement.gathered(x, indices, self.axis)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """dy added to where its slices came from, in the order of the indices."""
+        """Return dy added to the places of its slices, in the order of the indices."""
         dy, _, x, indices = terms(at, build)
         nothing = x.beside(0).broadcast(shape=x.shape)
         return (nothing.scatter_add(indices, dy, axis=self.axis).value, None)
@@ -339,8 +338,8 @@ class Gather(Movement):
 class ScatterAdd(Operation):
     """`x` with `updates` added to its slices along an axis at `indices`.
 
-    What falls on one slice is added in ascending order of its position among the indices, row-major, to the element of
-    x, in the accumulator type; one final rounding.
+    The updates of one slice are added to the element of x in ascending order of their positions among the indices,
+    row-major, in the accumulator type; one final rounding.
     """
 
     x: Operand[Tensor]
@@ -351,7 +350,7 @@ class ScatterAdd(Operation):
     orders = ("fold",)
 
     def infer(self) -> Tensor:
-        """x's type; the updates have its dtype and the shape that gathering would give."""
+        """Return x's type; the updates have its dtype and the shape that gathering would give."""
         x, updates = self.x, self.updates
         require_numeric(x.dtype)
         require_one_dtype(x, updates, "updates.dtype == x.dtype")
@@ -366,16 +365,16 @@ class ScatterAdd(Operation):
         return movement.scattered(x, indices, updates, self.axis)
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """To x all of dy, to the updates its slices."""
+        """Return all of dy to x, and its slices to the updates."""
         dy, _, _, indices, _ = terms(at, build)
         return (dy.value, None, dy.gather(indices, axis=self.axis).value)
 
 
 # `tessera.graph.slice` and `tessera.graph.update`: indexing and slice assignment (AMB-LANG-52, -95, -96).
 #
-# Both say what they select by one text a dimension: `3` is an index, which drops the dimension; `a:b:s` a slice,
-# which keeps it. Each part is left out, an integer, or `$k`, the k-th operand of `bounds`. Dimensions left out at the
-# end are taken whole. `op.slice` is the same with integers only.
+# Both select by one text a dimension: `3` is an index, which drops the dimension; `a:b:s` a slice, which keeps it. Each
+# part is left out, an integer, or `$k`, the k-th operand of `bounds`. Dimensions left out at the end are taken whole.
+# `op.slice` is the same with integers only.
 
 
 _PART = re.compile(r"(?:-?[0-9]{1,18}|\$[0-9]{1,9})?")
@@ -383,25 +382,25 @@ _PART = re.compile(r"(?:-?[0-9]{1,18}|\$[0-9]{1,9})?")
 
 @dataclass(frozen=True)
 class Bound:
-    """One part of a specification: nothing, an integer, or the position of the operand that holds it."""
+    """One part of a specification: nothing, an integer, or the position of an operand."""
 
     value: int | None = None
     operand: int | None = None
 
     @classmethod
     def read(cls, text: str) -> Bound:
-        """Raises `Refusal` for text that is none."""
+        """Return the part that a text denotes. Raises `Refusal` for other text."""
         if _PART.fullmatch(text) is None:
             raise Refusal("types", f"{text!r} is no part of a slice", "an integer, $k or nothing", "LANG-02.3-20")
         return cls(operand=int(text[1:])) if text.startswith("$") else cls(int(text) if text else None)
 
     @property
     def is_left_out(self) -> bool:
-        """True if nothing is said."""
+        """True if the part is left out."""
         return self.value is None and self.operand is None
 
     def among(self, bounds: tuple[int, ...]) -> int | None:
-        """The integer that it is, given the operands."""
+        """Return the integer that the part denotes, given the operands."""
         return self.value if self.operand is None else bounds[self.operand]
 
 
@@ -413,7 +412,7 @@ class Entry:
 
     @classmethod
     def read(cls, text: str) -> Entry:
-        """Raises `Refusal` for what is no index and no slice."""
+        """Return the entry that a text denotes. Raises `Refusal` for other text than an index or a slice."""
         if not isinstance(text, str):
             raise Refusal("types", f"{text!r} is no text", "an index or a slice", "LANG-02.3-20")
         parts = tuple(Bound.read(part) for part in text.split(":"))
@@ -423,16 +422,16 @@ class Entry:
 
     @property
     def is_index(self) -> bool:
-        """True if it drops the dimension."""
+        """True if the entry drops the dimension."""
         return len(self.parts) == 1
 
     @property
     def is_constant(self) -> bool:
-        """True if no operand takes part."""
+        """True if the entry refers to no operand."""
         return all(part.operand is None for part in self.parts)
 
     def given(self, bounds: tuple[int, ...]) -> int | Stretch:
-        """Return the index or stretch that it selects, given the operands."""
+        """Return the selected index or stretch, given the operands."""
         parts = [part.among(bounds) for part in self.parts]
         start, stop, step = (*parts, None, None)[:3]
         if self.is_index:
@@ -441,7 +440,7 @@ class Entry:
         return Stretch(start, stop, 1 if step is None else step)
 
     def problem(self, extent: int | None) -> str:
-        """Return the fault in its constants; empty when there is none."""
+        """Return the fault in its constants, or "" if there is none."""
         if self.is_index:
             index = self.parts[0].value
             return "" if index is None else movement.index_problem(index, extent)
@@ -449,7 +448,7 @@ class Entry:
         return Stretch(start, stop, 1 if step is None else step).problem(extent)
 
     def extent(self, dim: Dim) -> Dim:
-        """The extent that a slice leaves of `dim`; unknown where it depends on an operand."""
+        """Return the extent that a slice leaves of `dim`; unknown where it depends on an operand."""
         if not self.is_constant:
             return "?"
         stretch = self.given(())
@@ -461,11 +460,11 @@ class Entry:
 
 
 _read = lru_cache(maxsize=4096)(Entry.read)
-"""Reading, made cheap for what is executed again and again."""
+"""A cached reader, since running programs read the same texts again and again."""
 
 
 def read_entries(spec: tuple[str, ...], x: Tensor, bounds: tuple[object, ...]) -> tuple[Entry, ...]:
-    """A specification, checked against what it selects from. Raises `Refusal`."""
+    """Return the entries of a specification, checked against the tensor it selects from. Raises `Refusal`."""
     if len(spec) > x.rank:
         message = f"{len(spec)} indices for rank {x.rank}"
         raise Refusal("shapes", message, f"at most {x.rank}, one a dimension", "LANG-02.3-20")
@@ -494,7 +493,7 @@ def _allowed(entry: Entry, dim: Dim) -> str:
 
 
 def selected(x: Tensor, entries: tuple[Entry, ...]) -> Numeric:
-    """The type of what is selected; a tensor of rank below 2 has only one order, the default."""
+    """Return the type of a selection; a tensor of rank below 2 has only the default order."""
     extents = [entry.extent(dim) for entry, dim in zip(entries, x.shape, strict=False) if not entry.is_index]
     shape = (*extents, *x.shape[len(entries) :])
     return Tensor(shape, x.dtype, x.layout if len(shape) > 1 else ROW_MAJOR) if shape else Scalar(x.dtype)
@@ -507,7 +506,7 @@ def selection(spec: tuple[str, ...], bounds: tuple[Array, ...]) -> Selection:
 
 
 def put_back(dy: Term, x: Term, bounds: tuple[Term, ...], spec: tuple[str, ...]) -> Term:
-    """The adjoint of selecting from x: dy where it was taken from, 0 elsewhere."""
+    """Return the adjoint of selecting from x: dy at the selected elements, 0 elsewhere."""
     return x.beside(0).broadcast(shape=x.shape).update(dy, *bounds, spec=spec)
 
 
@@ -522,15 +521,15 @@ class Slice(Movement):
     layouts = frozenset(LAYOUTS)
 
     def infer(self) -> Numeric:
-        """The kept dimensions; a scalar where every one is indexed. What depends on an operand is unknown."""
+        """Return the type of the kept dimensions, a scalar if all are indexed; unknown if an operand decides."""
         return selected(self.x, read_entries(self.spec, self.x, self.bounds))
 
     def execute(self, x: Array, *bounds: Array, env: Environment) -> Array:
-        """The elements selected; bounds are checked here where they were not known before."""
+        """Return the selected elements; check bounds that were not known before."""
         return movement.sliced(x, selection(self.spec, bounds))
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """dy where it was taken from, 0 elsewhere."""
+        """Return dy at the selected elements, 0 elsewhere."""
         dy, _, x, *bounds = terms(at, build)
         return (put_back(dy, x, tuple(bounds), self.spec).value, *(None for _ in bounds))
 
@@ -547,7 +546,7 @@ class StridedSlice(Movement):
     layouts = frozenset(LAYOUTS)
 
     def infer(self) -> Numeric:
-        """The rest of each dimension after slicing; dimensions left out at the end are taken whole."""
+        """Return the type of the sliced dimensions; dimensions left out at the end are taken whole."""
         if not len(self.starts) == len(self.stops) == len(self.steps):
             message = f"there are {len(self.starts)} starts, {len(self.stops)} stops and {len(self.steps)} steps"
             raise Refusal("shapes", message, "as many starts as stops and steps", "LANG-02.3-20")
@@ -555,7 +554,7 @@ class StridedSlice(Movement):
 
     @property
     def spec(self) -> tuple[str, ...]:
-        """The same as a specification."""
+        """The equivalent specification."""
         parts = zip(self.starts, self.stops, self.steps, strict=True)
         return tuple(f"{start}:{stop}:{step}" for start, stop, step in parts)
 
@@ -563,14 +562,14 @@ class StridedSlice(Movement):
         return movement.sliced(x, selection(self.spec, ()))
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """dy where it was taken from, 0 elsewhere."""
+        """Return dy at the selected elements, 0 elsewhere."""
         dy, _, x = terms(at, build)
         return (put_back(dy, x, (), self.spec).value,)
 
 
 @operation("tessera.graph.update", clauses=("LANG-02.3-19", "LANG-02.3-20"))
 class Update(Movement):
-    """A tensor with part of it replaced, `X[i, a:b] = V`; the operand itself stays (AMB-LANG-95).
+    """A tensor with part of it replaced, `X[i, a:b] = V`; the operand itself does not change (AMB-LANG-95).
 
     The value has the shape of the part, or is a scalar that fills it.
     """
@@ -583,7 +582,7 @@ class Update(Movement):
     layouts = frozenset(LAYOUTS)
 
     def infer(self) -> Tensor:
-        """x's type. An extent that is unknown on either side is compared at run time."""
+        """Return x's type. An extent that is unknown on either side is compared at run time."""
         part = selected(self.x, read_entries(self.spec, self.x, self.bounds))
         if self.value.dtype != self.x.dtype:
             message = f"the value is {self.value.dtype}, the tensor {self.x.dtype}"
@@ -597,7 +596,7 @@ class Update(Movement):
         return movement.updated(x, value, selection(self.spec, bounds))
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """To x what was not replaced, to the value what was: to a scalar the sum of it."""
+        """Return dy outside the part to x, and dy of the part to the value, summed for a scalar."""
         dy, _, _, value, *bounds = terms(at, build)
         to_x = dy.update(dy.beside(0), *bounds, spec=self.spec)
         part = dy.slice(*bounds, spec=self.spec)

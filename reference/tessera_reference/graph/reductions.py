@@ -64,7 +64,7 @@ class MatMul(Operation):
     orders = ("fold",)
 
     def infer(self) -> Tensor:
-        """Equal inner dimensions, equal batch dimensions (AMB-LANG-42), one dtype."""
+        """Return the product's type; inner and batch dimensions are equal (AMB-LANG-42), and so are the dtypes."""
         a, b = self.a, self.b
         require_one_dtype(a, b, "a.dtype == b.dtype", "LANG-05.2-02")
         require_numeric(a.dtype)
@@ -105,7 +105,7 @@ class MatMul(Operation):
 
 
 def _transposed(x: Term) -> Term:
-    """Every matrix of a batch transposed."""
+    """Return every matrix of a batch transposed."""
     rank = len(x.shape)
     return x.transpose(perm=(*range(rank - 2), rank - 1, rank - 2))
 
@@ -136,12 +136,12 @@ class Reduction(Operation):
 
     defined_on: ClassVar[tuple[str, ...]] = ("float", "int")
     of_nothing: ClassVar[bool] = False
-    """True if it has a value along an axis of no elements."""
+    """True if the reduction has a value along an axis of no elements."""
     compute: ClassVar[Callable[..., Array]]
     nest = "rows"
 
     def infer(self) -> Numeric:
-        """The operand's shape without the axis; a scalar where no axis is left."""
+        """Return the operand's shape without the axis; a scalar where no axis is left."""
         x, axis = self.x, self.axis
         require_kind(x.dtype, *self.defined_on)
         require_axis(axis, x.rank)
@@ -171,7 +171,7 @@ class DifferentiableReduction(Reduction):
     """A reduction whose value has the operand's dtype, and a gradient."""
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """The pullback, for dy and y with the axis kept."""
+        """Return the pullback, for dy and y with the axis kept."""
         dy, y, x = terms(at, build)
         shape = list(x.shape)
         shape[self.axis] = 1
@@ -179,12 +179,12 @@ class DifferentiableReduction(Reduction):
 
     @abstractmethod
     def pullback(self, dy: Term, y: Term, x: Term) -> Term:
-        """The gradient of x from that of y, both of which have extent 1 along the axis."""
+        """Return the gradient of x from that of y, both of which have extent 1 along the axis."""
 
 
 @operation("tessera.graph.sum", spellings=("op.sum",), clauses=_CLAUSES)
 class Sum(DifferentiableReduction):
-    """The sum over the canonical tree; of nothing +0."""
+    """The sum over the canonical tree; +0 for no elements."""
 
     defined_on = ("float", "int", "complex")
     of_nothing = True
@@ -192,13 +192,13 @@ class Sum(DifferentiableReduction):
     orders = ("pairwise",)
 
     def pullback(self, dy: Term, y: Term, x: Term) -> Term:
-        """dy for every element."""
+        """Return dy for every element."""
         return dy.broadcast(shape=x.shape)
 
 
 @operation("tessera.graph.prod", spellings=("op.prod",), clauses=_CLAUSES)
 class Prod(DifferentiableReduction):
-    """The product over the canonical tree; of nothing 1."""
+    """The product over the canonical tree; 1 for no elements."""
 
     defined_on = ("float", "int", "complex")
     of_nothing = True
@@ -206,9 +206,9 @@ class Prod(DifferentiableReduction):
     orders = ("pairwise",)
 
     def pullback(self, dy: Term, y: Term, x: Term) -> Term:
-        """Back along the canonical tree: what a node gets, times its neighbour; zeros need no special care.
+        """Return the gradient along the canonical tree: a node's gradient times its neighbour, also for zeros.
 
-        In the accumulator type, as the product itself.
+        The accumulator type is that of the product itself.
         """
         wide = self.x.dtype.accumulator
         return _through_products(dy.cast_to(wide), x.cast_to(wide), self.axis % len(x.shape)).cast_to(x.dtype)
@@ -216,7 +216,7 @@ class Prod(DifferentiableReduction):
 
 @operation("tessera.graph.mean", spellings=("op.mean",), clauses=_CLAUSES)
 class Mean(DifferentiableReduction):
-    """The sum divided by the number of elements, both in the accumulator type; of nothing NaN."""
+    """The sum divided by the number of elements, both in the accumulator type; NaN for no elements."""
 
     defined_on = ("float", "complex")
     of_nothing = True
@@ -238,7 +238,7 @@ class Max(DifferentiableReduction):
     compute = staticmethod(reductions.max)
 
     def pullback(self, dy: Term, y: Term, x: Term) -> Term:
-        """dy for the first of the largest elements, 0 for the others."""
+        """Return dy for the first of the largest elements, 0 for the others."""
         return _at_first_largest(dy, x, x, self.axis)
 
 
@@ -249,7 +249,7 @@ class Min(DifferentiableReduction):
     compute = staticmethod(reductions.min)
 
     def pullback(self, dy: Term, y: Term, x: Term) -> Term:
-        """dy for the first of the smallest elements, 0 for the others."""
+        """Return dy for the first of the smallest elements, 0 for the others."""
         return _at_first_largest(dy, x, -x, self.axis)
 
 
@@ -261,7 +261,7 @@ class ArgMax(Reduction):
     adjoint = no_gradient
 
     def infer(self) -> Numeric:
-        """The operand's shape without the axis, of int32, which has to hold every index."""
+        """Return the operand's shape without the axis, of int32, which must hold every index."""
         extent = self.x.shape[self.axis] if -self.x.rank <= self.axis < self.x.rank else 0
         if isinstance(extent, int) and extent > self.result_dtype.int_max + 1:
             message = f"{extent} elements are along axis {self.axis}"
@@ -288,12 +288,12 @@ class LogSumExp(DifferentiableReduction):
 
 
 def _at_first_largest(dy: Term, x: Term, keys: Term, axis: int) -> Term:
-    """dy at the first of the largest keys."""
+    """Return dy at the first of the largest keys, 0 elsewhere."""
     return dy.where(positions_along(axis, x).equal(keys.argmax(axis=axis, keepdims=True)))
 
 
 def _through_products(dy: Term, x: Term, axis: int) -> Term:
-    """The gradient of x from that of its product over the tree of adjacent pairs, an odd tail carried."""
+    """Return the gradient of x from that of its product over the tree of adjacent pairs with a carried odd tail."""
     extent = x.shape[axis]
     assert isinstance(extent, int)
     if extent < 2:
@@ -331,7 +331,7 @@ class Softmax(Operation):
     orders = ("pairwise",)
 
     def infer(self) -> Tensor:
-        """A float tensor with elements along an axis from -rank to rank - 1."""
+        """Return the type of a float tensor with elements along an axis from -rank to rank - 1."""
         x, axis = self.x, self.axis
         require_float(x)
         require_axis(axis, x.rank, "LANG-05.4-02")
@@ -356,7 +356,7 @@ class Softmax(Operation):
 
 @dataclass(frozen=True)
 class FourierTransform(Operation):
-    """The base of the transform and its inverse: float or complex operands, the last axis, a norm, a complex result."""
+    """The base of both transforms: float or complex operands, the last axis, a norm, a complex result."""
 
     x: Operand[Tensor]
     norm: Attribute[str] = "ortho"
@@ -366,7 +366,7 @@ class FourierTransform(Operation):
     orders = ("pairwise",)
 
     def infer(self) -> Tensor:
-        """The operand's shape, of at least one element along the last axis, complex."""
+        """Return the operand's shape as complex; the last axis has at least one element."""
         x = self.x
         if x.dtype.kind not in ("complex", "float"):
             message = f"is not defined on {x.dtype}"

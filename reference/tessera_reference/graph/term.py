@@ -45,7 +45,7 @@ class Term:
         return element
 
     def __getattr__(self, name: str) -> Callable[..., Term]:
-        """The operation of that short name, with this as its first operand."""
+        """Return the operation of that short name, with this as its first operand."""
         if name.startswith("__"):
             raise AttributeError(name)
         declared = OPERATIONS[f"tessera.graph.{name}"]
@@ -57,7 +57,7 @@ class Term:
         return apply
 
     def beside(self, other: Term | Number) -> Term:
-        """A term as it is; a number as a constant of this one's dtype."""
+        """Return a term as it is, and a number as a constant of this term's dtype."""
         return other if isinstance(other, Term) else constant(self.build, other, self.dtype)
 
     def __add__(self, other: Term | Number) -> Term:
@@ -91,23 +91,23 @@ class Term:
         return self.less(other)
 
     def where(self, condition: Term) -> Term:
-        """This where the condition holds, 0 elsewhere."""
+        """Return this where the condition holds, 0 elsewhere."""
         return condition.select(self, self.beside(0))
 
     def unless(self, condition: Term) -> Term:
-        """0 where the condition holds, this elsewhere."""
+        """Return 0 where the condition holds, this elsewhere."""
         return condition.select(self.beside(0), self)
 
     def cast_to(self, dtype: DType) -> Term:
-        """This in another dtype, rounded once; itself where it has that dtype."""
+        """Return this in another dtype, rounded once; itself where it has that dtype."""
         return self if dtype == self.dtype else self.cast(dtype=dtype)
 
     def shaped(self, shape: tuple[Dim, ...]) -> Term:
-        """The same elements in another shape."""
+        """Return the same elements in another shape."""
         return self if shape == self.shape else self.reshape(shape=shape)
 
     def summed_to(self, like: Term) -> Term:
-        """The adjoint of broadcasting `like` to this shape: the sum over each axis that was spread, first to last."""
+        """Return the adjoint of broadcasting `like` to this shape: the sum over each broadcast axis, first to last."""
         total, shape = self, like.shape
         while len(total.shape) > len(shape):
             total = total.sum(axis=0)
@@ -118,40 +118,40 @@ class Term:
 
 
 def constant(build: Builder, number: Number, dtype: DType) -> Term:
-    """A number as a scalar, rounded once to `dtype`."""
+    """Return a number as a scalar, rounded once to `dtype`."""
     value = int(number) if dtype.kind in ("int", "bool") else round_exact(Fraction(number), dtype)
     return Term(build(OPERATIONS["tessera.graph.constant"], value=value, dtype=dtype), build)
 
 
-# What adjoints share: the terms that one starts from, and positions along an axis (section 5.5; AMB-LANG-59).
+# Common parts of adjoints: the terms that one starts from, and positions along an axis (section 5.5; AMB-LANG-59).
 #
 # An adjoint is a composition of operations of Graph IR in the operand's dtype, each of which rounds, so that it can
 # be executed, traced and differentiated again like any other code.
 
 
 def terms(at: Applied, build: Builder) -> tuple[Term, ...]:
-    """The gradient of the only result, the result, and the operands."""
+    """Return the gradient of the only result, the result, and the operands."""
     return tuple(Term(value, build) for value in (at.dy, at.results[0], *at.operands))
 
 
 def positions_along(axis: int, like: Term) -> Term:
-    """The position along an axis of every element of a tensor, as int32."""
+    """Return the position along an axis of every element of a tensor, as int32."""
     declared = OPERATIONS["tessera.graph.iota"]
     return Term(like.build(declared, shape=like.shape, axis=axis), like.build)
 
 
-# What operations ask of an axis and of a shape that are given as attributes.
+# Checks of an axis and of a shape given as attributes.
 
 
 def require_axis(axis: int, rank: int, clause: str = "LANG-03.2-01") -> None:
-    """An axis from -rank to rank - 1. Raises `Refusal`."""
+    """Require an axis from -rank to rank - 1. Raises `Refusal`."""
     if not -rank <= axis < rank:
         message = f"axis {axis} is out of range for rank {rank}"
         raise Refusal("shapes", message, f"{-rank} <= axis <= {rank - 1}", clause, "the last axis is -1")
 
 
 def require_extents(name: str, extents: Sequence[int], least: int = 0) -> None:
-    """None of them below `least`. Raises `Refusal`."""
+    """Require extents of at least `least`. Raises `Refusal`."""
     if not all(extent >= least for extent in extents):
         message = f"{name} {list(extents)} has an extent below {least}"
         raise Refusal("shapes", message, f"extents of at least {least}", "LANG-05.3-01")
@@ -163,11 +163,11 @@ def differing(x: Dim, y: Dim, what: str = "dimensions") -> str:
     return f"{what} {'differ' if fixed else 'are not known to be equal'}: {show_dim(x)} and {show_dim(y)}"
 
 
-# What operations require of the dtypes of their operands.
+# Checks of the operands' dtypes.
 
 
 def require_kind(dtype: DType, *kinds: str) -> None:
-    """A dtype of one of these kinds. Raises `Refusal`."""
+    """Require a dtype of one of these kinds. Raises `Refusal`."""
     if dtype.kind not in kinds:
         expected = f"a dtype of kind {' or '.join(kinds)}"
         raise Refusal("types", f"is not defined on {dtype}", expected, "LANG-11-01", "")
@@ -186,45 +186,45 @@ def require_one_dtype(
 
 
 def require_numeric(dtype: DType) -> None:
-    """Any dtype but bool. Raises `Refusal`."""
+    """Require any dtype but bool. Raises `Refusal`."""
     if dtype.kind == "bool":
         raise Refusal("types", "is not defined on bool", "a numeric dtype", "LANG-11-01")
 
 
 def require_float(x: Numeric) -> None:
-    """A float dtype. Raises `Refusal`."""
+    """Require a float dtype. Raises `Refusal`."""
     remedy = "cast the operand with op.cast"
     if x.dtype.kind != "float":
         raise Refusal("types", f"is not defined on {x.dtype}", "a float dtype", "LANG-11-01", remedy)
 
 
 def require_accumulator(dtype: DType, accum: DType) -> None:
-    """An accumulator of the kind that `dtype` has by the reference arithmetic. Raises `Refusal`."""
+    """Require an accumulator of the kind that `dtype` has in the reference arithmetic. Raises `Refusal`."""
     kind = dtype.accumulator.kind
     if accum.kind != kind:
         message, expected = f"{dtype} does not accumulate in {accum}", f"an accumulator of kind {kind}"
         raise Refusal("types", message, expected, "LANG-10-01", "")
 
 
-# What compound operations share: they compute in the accumulator type, and round each result once to its dtype.
+# Compound operations: they compute in the accumulator type, and round each result once to its dtype.
 #
 # Reference arithmetic. Every step of a composition is an operation of Graph IR and rounds in the accumulator type;
 # numbers given as attributes are rounded once to it, from the fp64 that the attribute holds.
 
 
 def widened(value: Value, build: Builder) -> Term:
-    """A value in the accumulator type of its dtype."""
+    """Return a value in the accumulator type of its dtype."""
     term = Term(value, build)
     return term.cast_to(term.dtype.accumulator)
 
 
 def along_axis(vector: Term, axis: int, rank: int) -> Term:
-    """A vector whose elements are along one axis of a tensor of that rank."""
+    """Return a vector whose elements lie along one axis of a tensor of that rank."""
     return vector.shaped(tuple(vector.shape[0] if place == axis % rank else 1 for place in range(rank)))
 
 
 def require_vector_along(name: str, vector: Tensor, x: Tensor, axis: int, *, wide: bool = False) -> None:
-    """One element for each position of x along an axis, of x's dtype; `wide`: or of its accumulator's.
+    """Require one element for each position of x along an axis, of x's dtype or, if `wide`, of its accumulator's.
 
     Raises `Refusal`.
     """
@@ -236,14 +236,14 @@ def require_vector_along(name: str, vector: Tensor, x: Tensor, axis: int, *, wid
 
 
 def require_like(name: str, value: Numeric, x: Numeric, *, wide: bool = False) -> None:
-    """The shape and dtype of another operand; `wide`: or the dtype of its accumulator. Raises `Refusal`."""
+    """Require the shape and dtype of another operand or, if `wide`, its accumulator's dtype. Raises `Refusal`."""
     require_held_as(name, value, x, wide=wide)
     if type(value) is not type(x) or value.shape != x.shape:
         raise Refusal("shapes", f"{name} is {value}, not of the shape of {x}", "operands of one shape", "LANG-03.2-03")
 
 
 def require_held_as(name: str, value: Numeric, x: Numeric, *, wide: bool = False) -> None:
-    """The dtype of another operand; `wide`: or its accumulator's. Raises `Refusal`."""
+    """Require the dtype of another operand or, if `wide`, its accumulator's. Raises `Refusal`."""
     dtypes = dict.fromkeys((x.dtype, *([x.dtype.accumulator] if wide else [])))
     if value.dtype not in dtypes:
         message = f"{name} is {value.dtype}, beside {x.dtype}"
@@ -252,7 +252,7 @@ def require_held_as(name: str, value: Numeric, x: Numeric, *, wide: bool = False
 
 
 def require_number(name: str, value: float, *, below: float | None = None, most: float | None = None) -> None:
-    """A finite number of at least 0, less than `below` and at most `most` where they are given. Raises `Refusal`."""
+    """Require a finite number of at least 0, and if given, below `below` and at most `most`. Raises `Refusal`."""
     allowed = isfinite(value) and value >= 0 and (below is None or value < below) and (most is None or value <= most)
     above = f" < {below:g}" if below is not None else f" <= {most:g}" if most is not None else ""
     if not allowed:
