@@ -1,1 +1,1 @@
-"""Reports: one JSON Lines file is the truth, and everything people look at is made from it alone."""
+"""Reports: a run is recorded in one JSON Lines file, from which every page and summary is made."""

@@ -1,8 +1,8 @@
-"""A C program that calls a library as one case did, from the functions of `tessera.h` alone, and judges what it gives.
+"""A C program that makes the calls of one case with the functions of `tessera.h` alone, and judges the results.
 
-It needs the header and the library, and neither Python nor the suite. The declaration of a function says how its values
-are written in C (`interface/declarations.py`). Nothing here knows a function, except for host memory, which the program
-allocates itself. Calls of a compiler are left out, since their image is in the program.
+It needs the header and the library, but neither Python nor the suite. The declaration of a function says how its values
+are written in C (`interface/declarations.py`). This module has no code for single functions, except for host memory,
+which the program allocates itself. Calls of a compiler are left out, since their image is in the program.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def c_program(content: Mapping[str, Any]) -> str:
 
 
 class _Writer:
-    """Writes the calls, each with variables of its own."""
+    """Writes calls as C statements, each with variables of its own."""
 
     def __init__(self, requests: Sequence[Mapping[str, Any]], outcomes: Sequence[Any], compiled: bool) -> None:
         self._requests, self._outcomes = requests, outcomes
@@ -59,7 +59,7 @@ class _Writer:
         self._arrays = 0
 
     def _function_of(self, number: int) -> CFunction | None:
-        """The function that a request is; none where another one compiles, or the library lacks an extension."""
+        """Return the function that a request calls; None for another compiler's call or a lacking extension."""
         method = self._requests[number]["method"]
         function = c_functions().get(method)
         lacking = function is not None and function.extension and "unsupported" in self._outcomes[number]
@@ -73,7 +73,7 @@ class _Writer:
         )
 
     def call(self, number: int, method: str, params: Mapping[str, Any]) -> Iterator[str]:
-        """Yield the lines of a call; none of what is no function of the library."""
+        """Yield the lines of a call; a comment for a request that calls no function of the library."""
         yield ""
         own = getattr(self, f"_{method.partition('.')[2]}", None)
         if own is not None:
@@ -139,7 +139,7 @@ class _Writer:
             yield f"as_then(r{number}_{data}, then{number}, {len(then) // 2});"
 
     def _plain(self, value: Any) -> Any:
-        """A value from a request without a function is in the program as it was."""
+        """Return a value; one bound to a request without a C function is replaced by the recorded value."""
         if isinstance(value, Mapping) and "$from" in value:
             number, path = value["$from"]
             if self._function_of(number) is None and not self._requests[number]["method"].startswith(
@@ -218,7 +218,7 @@ class _Writer:
     # Checks
 
     def judge(self, number: int, check: Mapping[str, Any]) -> Iterator[str]:
-        """Yield the lines of a check; one of what the program cannot see."""
+        """Yield the lines of a check; `only_the_suite` for a check that the program cannot make."""
         what = _quoted(check["what"])
         function = self._function_of(number) is not None
         match check["how"]:

@@ -1,4 +1,4 @@
-"""The outcomes of clauses, and the cases that count against a claim in few groups, what to mend first on top."""
+"""The outcomes of clauses, and the few causes of the cases that count against a claim, the largest first."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tessera_conformance.reports.claim import Line, Outcome, counts_against, out
 from tessera_conformance.reports.journal import Report
 from tessera_conformance.reports.lines import digest, digests_of
 
-# What a report says of each clause: the cases tagged with it, brought to one outcome, and tables of such outcomes.
+# The outcome of each clause, from the cases tagged with it, and tables of such outcomes.
 #
-# A clause passes only where a case that judges its main effect ran and all that ran passed. A clause that says what
-# another says shares its cases and so its outcome. Clauses of the registry that no test can judge are set apart,
-# whatever cases speak of them, so that the numbers of testable clauses are those of the registry in every run.
+# A clause passes only if a case that judges its main effect ran and all that ran passed. A clause that repeats another
+# shares its cases and so its outcome. Clauses that no test can judge are counted apart, even if cases are tagged with
+# them. The numbers of testable clauses thus equal those of the registry in every run.
 
 
 Tally = Counter[Outcome]
@@ -60,7 +60,7 @@ def clause_results(report: Report, registry: Registry) -> dict[str, ClauseResult
 
 
 def unknown_clauses(report: Report, registry: Registry) -> list[str]:
-    """Clause ids that the report cites and the registry does not have: it was made with another registry."""
+    """Return clause ids that the report cites and the registry lacks: the report was made with another registry."""
     cited = {name for line in report.observations for name in line["clauses"]}
     return sorted(cited - registry.clauses.keys())
 
@@ -83,10 +83,10 @@ def by_document_and_level(results: Mapping[str, ClauseResult]) -> dict[tuple[str
     return table
 
 
-# Which cases count against the claim, in the order in which people want to read them.
+# The cases that count against the claim, in the order in which people want to read them.
 #
-# Wrong results come first, then crashes, hangs and what else went wrong. Cases that failed only because something
-# claimed was answered as unsupported say nothing one by one: the causes count them by feature.
+# Wrong results come first, then crashes, hangs and other failures. Cases that failed only because a claimed feature was
+# answered as unsupported are not listed one by one: the causes count them by feature.
 
 
 _AFTER_FAILURES = ("pass", "crash", "hang", "protocol_error", "harness_error", "not_run")
@@ -94,7 +94,7 @@ _AFTER_FAILURES = ("pass", "crash", "hang", "protocol_error", "harness_error", "
 
 
 def failures(report: Report) -> list[Line]:
-    """The cases to show one by one; none of an implementation that did not even start, and none of what it lacks."""
+    """Return the cases to show one by one: none if the implementation did not start, and none of missing features."""
     if did_not_start(report):
         return []
     return [line for line in in_order(report.observed) if counts_against(line) and missing_feature(line) is None]
@@ -106,14 +106,14 @@ def did_not_start(report: Report) -> bool:
 
 
 def in_order(lines: Iterable[Line]) -> list[Line]:
-    """Cases that count against the claim first and by their weight, each part in the report's own order."""
+    """Return the cases sorted: those that count against the claim by their weight, then the others in report order."""
     return sorted(lines, key=_weight)
 
 
 def missing_feature(observation: Line) -> str | None:
-    """The feature whose lack alone failed the case: it was claimed, and answered as unsupported."""
+    """Return the feature whose lack alone failed the case: claimed, but answered as unsupported."""
     if observation["verdict"] != "fail" or _wrong(observation):
-        return None  # asked of every case: the exchanges of one that passed are not to be parsed for it
+        return None  # skip the exchanges of cases that passed: parsing them takes long
     exchanges = observation["exchanges"]
     if not exchanges:
         return None
@@ -122,13 +122,13 @@ def missing_feature(observation: Line) -> str | None:
 
 
 def last_stderr(observation: Line) -> str:
-    """The standard error that the last exchange of a case that crashed or hung left behind."""
+    """Return the standard error after the last exchange of a case that crashed or hung."""
     exchanges = observation["exchanges"] if observation["verdict"] in ("crash", "hang") else ()
     return str(exchanges[-1]["run"].get("stderr", "")) if exchanges else ""
 
 
 def tail(text: str, most: int) -> list[str]:
-    """The last lines that say something."""
+    """Return the last non-empty lines."""
     return [line for line in text.splitlines() if line.strip()][-most:]
 
 
@@ -170,15 +170,15 @@ RECALL = 4
 LEAST_TELLING = 2 / 5
 """The least share of failing cases that makes a trait count, where it has enough of them."""
 LEAST_PART = 1 / 5
-"""The share of the failures that are enough."""
+"""The share of the failures that such a trait must have."""
 NEARLY = 0.95
 """The share of the best measure from which on a trait is nearly as good."""
 REMAINDER = 0.1
-"""The share of the failures of one form of which a last group is counted to the largest one that calls what it does."""
+"""The largest share of a form's failures that is joined as a last group to the largest group with the same calls."""
 _CODE = re.compile(r"\bTESS_[A-Z_]+\b|\bwith (\S+?):")
 _SIGNAL = re.compile(r"\bSIG[A-Z]+\b|\bexit(?:ed)? (?:status |code |with )?\d+")
 _HARNESS = ("runtime.tessx", "numerics.declared", "session.")
-"""Methods that ask for nothing of a document."""
+"""Methods that test nothing of a document."""
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ class Cause:
     passing: int
     """The cases with the trait that pass."""
     mended: tuple[str, ...]
-    """The clauses of which no other case fails: they hold as soon as the cause is mended."""
+    """The clauses of which no other case fails: they hold once the cause is corrected."""
     blocked: int
     """The cases that lean on one of these and so were not judged."""
     diagnosis: str = ""
@@ -206,7 +206,7 @@ class Cause:
 
     @cached_property
     def clauses(self) -> tuple[str, ...]:
-        """The clause of the diagnosis, then those of the cases, the smallest first: it does little else."""
+        """The clause of the diagnosis, then those of the cases from the smallest on, which calls little else."""
         named = (name for line in self.lines for name in line["clauses"])
         return tuple(dict.fromkeys([*self.speaks_of, *named]))
 
@@ -231,7 +231,7 @@ class Cause:
         return f", all of clause {name}" if kind == "clause" else f", all in {name}"
 
     def _what(self) -> str:
-        """Return what the check says, where it says the same of all cases."""
+        """Return the text of the failed check, if all cases failed the same one."""
         said = {re.sub(r"\d+", "#", check["what"]) for line in self.lines if (check := _failed(line)) is not None}
         return f": {said.pop()}" if len(said) == 1 and self.form[0] == "value" and "#" not in str(said) else ""
 
@@ -293,11 +293,11 @@ def _causes(report: Report) -> list[Cause]:
 
 
 def _diagnosed(forms: dict[Form, list[Line]], passed: Sequence[Line]) -> Iterator[_Group]:
-    """Yield the groups of wrong values that a hypothesis explains, and take their cases out of the others."""
+    """Yield the groups of wrong values that a hypothesis explains, and remove their cases from `forms`."""
     left = {line["case"]: line for line in forms.get(WRONG_VALUE, ())}
     if not left:
         return
-    from tessera_conformance.diagnosis import diagnose  # with numpy, 100 ms, which most runs do without
+    from tessera_conformance.diagnosis import diagnose  # imports numpy, 100 ms, which most runs do without
 
     for cause in diagnose([*left.values(), *passed]):
         lines = [left.pop(case) for case in cause.cases if case in left] if cause.hypothesis else []
@@ -308,7 +308,7 @@ def _diagnosed(forms: dict[Form, list[Line]], passed: Sequence[Line]) -> Iterato
 
 
 def _rank(cause: Cause) -> tuple[int, int]:
-    """Return the rank of a cause: unimplemented last but for cases not run; of as many cases wrong values first."""
+    """Return the sort key of a cause: unimplemented last but for cases not run; then by cases, wrong values first."""
     return ({"missing": 1, "not_run": 2}.get(cause.form[0], 0), -len(cause.lines) - cause.blocked)
 
 
@@ -355,11 +355,10 @@ def _groups(form: Form, lines: Sequence[Line], passing: _Passing) -> list[_Group
 
 
 def _best(left: Sequence[tuple[Line, Mapping[Trait, None]]], passing: _Passing) -> Trait:
-    """Return the trait with the best measure for the failures; one whose cases mostly pass only where there is no
-    other.
+    """Return the trait with the best measure for the failures; one whose cases mostly pass only if there is no other.
 
-    Of nearly as good ones with no fewer of them it is that of the call nearest to the end of the smallest case, which
-    is the first: memory of some size is made before it is copied.
+    Among nearly as good traits of no fewer failures it prefers the one whose call is nearest to the end of the smallest
+    case, `left[0]`: memory of some size is allocated before it is copied.
     """
     counts = Counter(trait for _, traits in left for trait in traits)
     merits = {trait: _merit(failing, len(left), passing.of(trait)) for trait, failing in counts.items()}
@@ -383,7 +382,7 @@ def _merit(failing: int, all_failing: int, passing: int) -> float:
 
 
 def _home(lines: Sequence[Line], groups: Sequence[_Group]) -> _Group | None:
-    """Return the first group with a method that each of a few last cases calls too."""
+    """Return the first group whose method each of the last few cases calls too."""
     for group in groups:
         kind, name = group.trait
         if kind == "call" and all(name.partition(" ")[0] in line["methods"] for line in lines):

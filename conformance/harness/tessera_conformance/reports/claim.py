@@ -1,4 +1,4 @@
-"""The claim that follows from the lines of a report: outcomes of clauses, blocked cases, a silent implementation."""
+"""The claim that follows from the lines of a report: outcomes of clauses, blocked cases, and silent implementations."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from tessera_conformance.registry.model import carries
 from tessera_conformance.session import Exchange
 from tessera_conformance.verdicts import BAD_VERDICTS, FAULTY, LEVELS
 
-# Blocked cases: a case that fails on a construct which does not work at all says nothing of its own clause.
+# Blocked cases: a case that fails on a construct that does not work at all says nothing about its own clause.
 #
 # `conformance/clauses/constructs.toml` names for each construct (a method, a feature of program texts) its control
-# case: the plainest use of just that construct. Where the control case fails in a run, the cases that fail on a call
-# with that construct are inapplicable, "blocked by" the control case, whose clause is the one that fails.
+# case: the plainest use of just that construct. If the control case fails in a run, the cases that fail on a call with
+# that construct are inapplicable, "blocked by" the control case. Only the control case's clause then fails.
 #
-# A case that names an interpretation hangs on it. Where another case of the run shows that the implementation follows
-# a listed alternative, the cases that name the interpretation and fail are blocked by the one that shows it.
+# A case that names an interpretation depends on it. If another case of the run shows that the implementation follows a
+# listed alternative, it blocks the failing cases that name the interpretation.
 
 
 Line = Mapping[str, Any]
 
 
 def judged_exchange(exchanges: Sequence[Exchange], error: BaseException | None) -> Exchange | None:
-    """Return the exchange of the answer on which a case ended; the last one where the error names none."""
+    """Return the exchange whose answer ended the case; the last one if the error names none."""
     answer = error.observation if isinstance(error, CheckFailed | Unanswered) else None
     same = (exchange for exchange in reversed(exchanges) if exchange.observation is answer)
     return next(same, exchanges[-1] if exchanges else None)
@@ -38,9 +38,9 @@ def judged_exchange(exchanges: Sequence[Exchange], error: BaseException | None) 
 def controls(
     constructs: Sequence[Construct], case: str, exchanges: Sequence[Exchange], error: BaseException | None
 ) -> list[str]:
-    """Return the control cases of the constructs in the call on which a case failed, the simplest construct first.
+    """Return the control cases of the constructs in the failed call, the simplest construct first.
 
-    A control case leans on the constructs before its own alone, so that no two block each other.
+    A control case depends only on constructs before its own, so that no two block each other.
     """
     exchange = judged_exchange(exchanges, error)
     if exchange is None or isinstance(exchange.observation, Returned):
@@ -58,7 +58,7 @@ def controls(
 
 
 class Blockers:
-    """The cases of a run by which others are blocked."""
+    """The cases of a run that can block others."""
 
     def __init__(self, lines: Iterable[Line]) -> None:
         self._failed: set[str] = set()
@@ -70,13 +70,13 @@ class Blockers:
                 self._shown.setdefault(line["interpretation"], line["case"])
 
     def of(self, line: Line) -> str | None:
-        """Return the case that failed or showed another reading, and so says why this one failed; None without one."""
+        """Return the case that blocks this one by its failure or by the other reading it showed; None without one."""
         failed = (name for name in line.get("leans", ()) if name in self._failed)
         shown = (self._shown[name] for name in line.get("cites", ()) if name in self._shown)
         return next(failed, None) or next(shown, None)
 
     def settle(self, line: Line) -> Line:
-        """Return the line of a case, as inapplicable where it is blocked."""
+        """Return the line of a case, changed to inapplicable if it is blocked."""
         control = self.of(line)
         if control is None or line["verdict"] not in FAULTY or line["disposition"] != "none":
             return line
@@ -85,15 +85,15 @@ class Blockers:
 
 
 def settled(lines: Sequence[Line]) -> Iterator[Line]:
-    """Yield the observation lines of a run, a case that is blocked as inapplicable."""
+    """Yield the observation lines of a run, with blocked cases as inapplicable."""
     return map(Blockers(lines).settle, lines)
 
 
-# What follows from a report's lines: the outcome of each clause, and the claim.
+# The outcome of each clause and the claim, derived from a report's lines alone.
 #
-# The plan of a report has every testable MUST clause of the claimed documents with what carries it, so that the claim
-# follows from the file alone. A clause passes only where a case that judges its main effect ran and passed and none
-# that ran failed.
+# The plan of a report lists every testable MUST clause of the claimed documents with what carries it, so that the claim
+# follows from the file. A clause passes only if a case that judges its main effect ran and passed and none that ran
+# failed.
 
 
 Outcome = Literal[
@@ -113,7 +113,7 @@ def counts_against(observation: Line) -> bool:
 
 
 def left_out_by_level(observation: Line, level: str) -> bool:
-    """True if a run at a level leaves out a case of a stronger one; those of weaker levels only are no loss."""
+    """Return True if a run at this level leaves out a case that only stronger levels judge."""
     stronger = LEVELS[LEVELS.index(level) + 1 :] if level in LEVELS else ()
     judges = observation["levels"]
     return (
@@ -151,13 +151,13 @@ def cases_of_musts(plan: Line, observations: Iterable[Line]) -> dict[str, list[L
 
 
 def outcomes_of_musts(plan: Line, observations: Iterable[Line]) -> dict[str, Outcome]:
-    """The outcome of each of these clauses."""
+    """The outcome of every testable MUST clause of the claimed documents."""
     musts = plan["musts"]
     return {name: outcome(musts[name]["by"], cases) for name, cases in cases_of_musts(plan, observations).items()}
 
 
 def missing_musts(plan: Line, outcomes: Mapping[str, Outcome]) -> list[str]:
-    """The core MUST clauses that this run has not judged, a recorded reason aside."""
+    """Return the core MUST clauses that this run has not judged and for which no reason is recorded."""
     musts = plan["musts"]
     return [
         name
@@ -167,14 +167,14 @@ def missing_musts(plan: Line, outcomes: Mapping[str, Outcome]) -> list[str]:
 
 
 def claimed_profiles(hello: Line | None, plan: Line) -> list[str]:
-    """core, and the named profiles of which an implementation claims every feature."""
+    """Return `core`, and the named profiles of which an implementation claims every feature."""
     states = (hello or {}).get("capabilities", {})
     named = plan["profiles"].items()
     return ["core", *(name for name, row in named if all(_is_claimed(states, feature) for feature in row["features"]))]
 
 
 def left_out_profiles(hello: Line | None, plan: Line, observations: Sequence[Line]) -> dict[str, int]:
-    """By named profile, how many core MUST clauses are unsupported for want of its features; "" for those of none."""
+    """Return by named profile, "" for none, the core MUST clauses unsupported for lack of its features."""
     states = (hello or {}).get("capabilities", {})
     outcomes, cases = outcomes_of_musts(plan, observations), cases_of_musts(plan, observations)
     counts: Counter[str] = Counter()
@@ -186,7 +186,7 @@ def left_out_profiles(hello: Line | None, plan: Line, observations: Sequence[Lin
 
 
 def _profile_with(plan: Line, document: str, features: set[str]) -> str:
-    """The first named profile with one of these features, those of the document before others; "" if there is none."""
+    """Return the first named profile with one of these features, the document's own before others; else ""."""
     rows = sorted(plan["profiles"].items(), key=lambda item: item[1]["document"] != document)
     return next((name for name, row in rows if features & {*row["features"]}), "")
 
@@ -199,8 +199,8 @@ def _is_claimed(states: Line, feature: str) -> bool:
 class ProductResult:
     """The numbers of cases of a product, by outcome.
 
-    `excused` follow another reading or a known deviation; `missing` are unsupported, blocked, or presume what is not
-    there; cases of other numerics levels are in neither.
+    `excused` follow another reading or a known deviation. `missing` are unsupported, blocked, or presume what is
+    absent. Cases that the run's level does not judge are counted nowhere.
     """
 
     passed: int = 0
@@ -234,7 +234,7 @@ def product_results(plan: Line, observations: Iterable[Line]) -> dict[str, Produ
 
 
 def _is_of_product(line: Line, product: Line) -> bool:
-    """True if a case is one of a product's: by its id, the features that it needs and the methods that it asked."""
+    """Return True if a case belongs to a product: by its id, its features and the methods that it called."""
     if not line["case"].startswith(tuple(product["cases"])) or line["case"].startswith(tuple(product["without"])):
         return False
     required = ({method, f"{method.partition('.')[0]}.*"} for method in line["methods"])
@@ -268,10 +268,10 @@ def tallies(plan: Line, outcomes: Mapping[str, Outcome]) -> dict[str, dict[str, 
 
 
 def claimed(header: Line, plan: Line, observations: Sequence[Line], problems: Sequence[str]) -> str:
-    """success, partial or failure.
+    """Return `success`, `partial` or `failure`.
 
-    Failure also where nothing passed: a run that judged nothing claims nothing. Partial where part of the suite was
-    left out, the level of the run leaves arithmetic unjudged, or a core MUST clause of a claimed document was not
+    It is `failure` also if nothing passed: a run that judged nothing claims nothing. It is `partial` if part of the
+    suite was left out, the run's level leaves arithmetic unjudged, or a core MUST clause of a claimed document was not
     judged.
     """
     passed = any(line["verdict"] == "pass" for line in observations)
@@ -284,17 +284,17 @@ def claimed(header: Line, plan: Line, observations: Sequence[Line], problems: Se
     return "partial" if missing_musts(plan, outcomes_of_musts(plan, observations)) else "success"
 
 
-# An implementation that answers nothing: the first cases that ask it all crash, hang or get nonsense.
+# An unresponsive implementation: the first cases that call it all crash, hang or get invalid answers.
 
 
 FIRST = 10
-"""Cases that are asked before it is given up."""
+"""Cases that run before the implementation is given up."""
 FAULTS = ("crash", "hang", "protocol_error")
 NOT_ASKED = ("unsupported", "inapplicable")
 
 
 class Silence:
-    """Watches the first cases of a run."""
+    """Watches the first cases of a run for an answer."""
 
     def __init__(self) -> None:
         self._cases = 0
@@ -302,7 +302,7 @@ class Silence:
         self._broken = False
 
     def after(self, line: Line) -> bool:
-        """True once: behind the last of the first cases, if no call of any of them had an answer."""
+        """Record a case; return True once, after the last of the first cases, if none of their calls was answered."""
         if self._broken or self._cases >= FIRST or line["verdict"] in NOT_ASKED:
             return False
         excused = line["disposition"] != "none"  # by a known deviation: somebody has seen it run

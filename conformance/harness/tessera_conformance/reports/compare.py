@@ -15,19 +15,18 @@ from tessera_conformance.reports.claim import OUTCOMES, Line, counts_against
 from tessera_conformance.reports.journal import Report
 from tessera_conformance.reports.page import clause_data, cut, document, packed, registry_data, script_json
 
-# Two reports held against each other: what was fixed, what broke, and what changed otherwise.
+# Two reports compared: cases that were fixed, that broke, and that changed otherwise.
 #
-# A case stands at one of three heights: it passes; it neither passes nor counts against the claim (unsupported,
-# inapplicable, a known deviation); or it counts against the claim. A case that climbs is fixed, one that falls is
-# broken, so that a pass that turns into unsupported reads as broken; an unexpected pass does not, since it is its
-# deviation that is out of date. One that keeps its height but changed its verdict, its disposition, its reason or
-# what its failing checks found is changed. Where one of the reports is of a part of the suite, only the cases of that
-# part are compared.
+# A case has one of three grades: it passes; it neither passes nor counts against the claim (unsupported, inapplicable,
+# a known deviation); or it counts against the claim. A case whose grade rises is fixed; one whose grade falls is
+# broken, so that a pass that turns into unsupported is broken. An unexpected pass is not: only its deviation is out of
+# date. A case of the same grade whose verdict, disposition, reason or failing checks differ is changed. If a report
+# covers a part of the suite, only the cases of that part are compared.
 
 
 GROUPS = ("broken", "removed", "fixed", "changed", "added")
 TOLD_ONE_BY_ONE = 3
-"""Cases that changed in the same way; more of them are shown together."""
+"""The most cases with the same change that are listed one by one; more are grouped."""
 HOLDS, FAILS, UNUSABLE = 0, 1, 2
 """Exit codes."""
 
@@ -82,13 +81,13 @@ def compare(before: Report, after: Report) -> Comparison:
 
 
 def is_part(report: Report) -> bool:
-    """True where the run was asked for less than the suite, so that a case it does not have was not removed."""
+    """Return True if the run selected less than the suite, so that a missing case was not removed."""
     selection = report.header["selection"]
     return selection["shard"] is not None or not selection["complete"]
 
 
 def _selections_differ(before: Report, after: Report) -> list[str]:
-    """Return the differences between what the runs were asked for, from which alone a change may come."""
+    """Return the differences between the runs' selections: they alone may explain a change."""
     old, new = before.header["selection"], after.header["selection"]
     differences = [
         f"the runs differ in {key}: {_chosen(old[key])} before, {_chosen(new[key])} after"
@@ -130,7 +129,7 @@ def _shows(observation: Line) -> object:
 
 
 def as_text(before: Report, after: Report, comparison: Comparison) -> str:
-    """The comparison for people: counts first, then each case with what it was and what it is."""
+    """Return the comparison for people: counts first, then each case with its result before and after."""
     lines = [f"before  {_named(before)}", f"after   {_named(after)}"]
     lines += [f"  invalid: {problem}" for problem in comparison.invalid]
     if comparison.left_out:
@@ -153,7 +152,7 @@ def _named(report: Report) -> str:
 
 
 def _alike(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
-    """Changes that read the same put together, where there are many of them."""
+    """Yield groups of changes: many with the same text together, others one by one."""
     groups: dict[tuple[object, ...], list[Change]] = {}
     for change in changes:
         groups.setdefault((_reads(change.before), _reads(change.after)), []).append(change)
@@ -246,9 +245,9 @@ def _text(text: str, begins: int, width: int) -> str:
 
 # Several reports in one self-contained HTML page: implementations side by side, by document, section and clause.
 #
-# Reports of one implementation, told by its name and device, are its history in the order in which they are given;
-# the last one is what stands beside the others. Clauses are those of the registry at hand. The page leaves out what
-# one case sent and received: the page of each report has it.
+# Reports with the same implementation name and device are its history, in the order of the arguments; the last one is
+# shown beside the other implementations. Clauses are those of the current registry. The page leaves out the messages of
+# cases: the page of each report has them.
 
 
 SCRIPTS = ("packed.js", "words.js", "bars.js", "scheme.js", "compared.js")
@@ -292,7 +291,7 @@ def _name(report: Report) -> str:
 
 
 def _notes(reports: Sequence[Report]) -> list[str]:
-    """Say where a difference may be due to the runs alone."""
+    """Return sentences about differences that may be due to the runs alone."""
     chosen = [report.header["selection"] for report in reports]
     notes = [
         f"{report.path.name} of {_name(report)} is invalid: {report.problem}" for report in reports if report.problem
@@ -314,7 +313,7 @@ def _runs(history: Sequence[Report], registry: Registry) -> list[dict[str, Any]]
 
 
 def _run(report: Report, before: Report | None, registry: Registry) -> dict[str, Any]:
-    """A run: its claim, the outcome of each clause as one digit, and of each that fails its first failing case."""
+    """Return a run's claim, the outcome of each clause as one digit, and the first failing case of each that fails."""
     results = clause_results(report, registry)
     changes = compare(before, report).groups if before is not None else {}
     lines = {line["case"]: line for line in report.observed}
@@ -332,6 +331,6 @@ def _run(report: Report, before: Report | None, registry: Registry) -> dict[str,
 
 
 def _first(result: ClauseResult, lines: Mapping[str, Line]) -> tuple[str, str]:
-    """The first case that fails a clause, and why."""
+    """Return the first case that fails a clause, and its reason."""
     line = next(lines[case] for case in result.cases if counts_against(lines[case]))
     return line["case"], cut(wording.reason_with_verdict(line), LONGEST_REASON)

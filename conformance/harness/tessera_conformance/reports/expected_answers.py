@@ -1,9 +1,9 @@
-"""The answers of an endpoint with which a case that failed passes, found by judging the case again from changed ones.
+"""The answers with which a failed case of an endpoint would pass, found by judging the case with modified answers.
 
-The messages of an endpoint say little: whether a request was done, a code, two ids. So a few changes of the recorded
-answers are enough to correct any of them: another outcome, another code, one response too many or too few, a member.
-Changes are kept that let the case get further, until its failing check holds. Where the case would then send what it
-never sent, nobody knows the rest, and what was sent is expected to be answered so.
+The messages of an endpoint are simple: an outcome, a code, two ids. A few kinds of change to the recorded answers
+therefore suffice to correct any of them: another outcome, another code, a response more or less, a member. The search
+keeps changes with which the case gets further, until its failing check holds. If the case would then send a request
+that it never sent, later answers are unknown, and the answers up to there are the expected ones.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from tessera_conformance.transports.hostio_connection import ids_of
 
 EXCHANGE = "host_io.exchange"
 MOST_TRIALS = 4000
-"""The most times that a case is judged again."""
+"""The most times that a case is judged."""
 FORM = "what is wrong with a response"
-"""The check of each response: how many there are says nothing of how far a case comes."""
+"""The check of each response: the number of them says nothing about the progress of a case."""
 
 Answers = list[Any]
 History = list[Answers | None]
@@ -43,7 +43,7 @@ Test = Callable[[Implementation, Check], object]
 
 
 class Departed(Exception):
-    """The case asks for something else than it did, or for more."""
+    """The case sends another request than the recorded one, or a further one."""
 
     def __init__(self, beyond: bool) -> None:
         super().__init__("asks for more" if beyond else "asks for something else")
@@ -51,7 +51,7 @@ class Departed(Exception):
 
 
 class Recorded:
-    """A transport that answers from a history."""
+    """A transport that replays recorded answers."""
 
     label = "recorded"
 
@@ -60,14 +60,14 @@ class Recorded:
         self._asked = 0
 
     def start(self, deadline: float) -> Any:
-        """The Hello."""
+        """Return the recorded Hello."""
         return self._hello
 
     def stop(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no resource is open."""
 
     def call(self, method: str, params: Mapping[str, Any], deadline: float) -> Any:
-        """The next answer. Raises `Departed`."""
+        """Return the next answer. Raises `Departed`."""
         number, self._asked = self._asked, self._asked + 1
         if number == len(self._exchanges):
             raise Departed(beyond=True)
@@ -82,7 +82,7 @@ class Recorded:
 
 
 class Trial(NamedTuple):
-    """The progress of a case: the checks that passed, and how near the one that failed came; more is better."""
+    """The progress of a case: the checks that passed, and the nearness of the failed one; greater is better."""
 
     done: bool
     passed: int = 0
@@ -90,7 +90,7 @@ class Trial(NamedTuple):
 
 
 class Search:
-    """Judges a case again from changed answers."""
+    """Judges a case again with modified answers."""
 
     def __init__(
         self, test: Test, hello: Mapping[str, Any], exchanges: Sequence[Exchange], level: str, seed: int = 0
@@ -100,7 +100,7 @@ class Search:
         self._pairs = [_pairs(exchange) for exchange in exchanges]
 
     def expected(self) -> list[dict[str, Any] | None] | None:
-        """Summaries of the answers with which the case passes, without what it does not look at; None if not found."""
+        """Return summaries of answers with which the case passes, without parts that it ignores; None if not found."""
         history = [self._recorded(number) for number in range(len(self._exchanges))]
         best, place = self._judge(history), 0
         while not best.done:
@@ -150,9 +150,9 @@ class Search:
         return Trial(error is None and bool(check.records), passed, -distance)
 
     def _changes(self, history: History, place: int) -> Iterator[tuple[History, int]]:
-        """Yield histories with one change, and its place; the last exchange comes first, changes of many answers too.
+        """Yield histories with one change, and its position; the last exchange and changes of many answers come first.
 
-        Single answers are changed from a place on, that of the change before: a case looks at one after the other.
+        Single answers are changed from the position of the previous change on: a case judges them one after the other.
         """
         for number in reversed(range(len(history))):
             answers = history[number]
@@ -167,7 +167,7 @@ class Search:
                     yield [*history[:number], changed, *history[number + 1 :]], at
 
     def _only_and_all(self, number: int) -> Callable[[Answers], Answers]:
-        """Add a response to each request that has none, and leave out those to requests that there are not."""
+        """Return a change that adds a response to each unanswered request and drops those to unknown requests."""
 
         def mended(answers: Answers) -> Answers:
             pairs = self._pairs[number]
@@ -178,7 +178,7 @@ class Search:
         return mended
 
     def _judged(self, history: History, number: int) -> dict[str, Any]:
-        """The summary of an exchange, with ANYTHING where other answers let the case pass too."""
+        """Return the summary of an exchange, with ANYTHING in place of values that the case does not judge."""
         answers = history[number] or []
         result = summary(answers)
 
@@ -213,7 +213,7 @@ def function_of(item: pytest.Function) -> Test:
 
 
 def answers_of(exchange: Exchange) -> Answers | None:
-    """The recorded answers of an exchange of frames, None of any other."""
+    """Return the recorded answers of an exchange of frames; None of another exchange."""
     if exchange.method != EXCHANGE or not isinstance(exchange.observation, Returned):
         return None
     return [json.loads(text) for text in exchange.observation.value["answers"]]
@@ -233,7 +233,7 @@ def _response(pair: str, ok: bool, code: str = "REFUSED") -> dict[str, Any]:
 
 
 def _replacements(answer: Any, history: History) -> Iterator[Answers]:
-    """Yield replacements of one answer: the other outcome, another code that came, nothing."""
+    """Yield replacements of one answer: the other outcome, another code of the history, nothing."""
     if is_response(answer) and not wrong_members(answer):
         completion = answer["completion"]
         yield [_response(pair_of(answer), not completion["ok"])]
@@ -251,7 +251,7 @@ def _failures(history: History) -> Iterator[Any]:
 
 
 def _of_right_form(answers: Answers) -> Answers:
-    """Each response with the members that it has to have, which agree with each other."""
+    """Return the answers, with responses whose members are missing, ill-typed or inconsistent rebuilt."""
     mended = list(answers)
     for place, answer in enumerate(answers):
         if is_response(answer) and wrong_members(answer):
@@ -271,7 +271,7 @@ def _without_other_members(answers: Answers) -> Answers:
 
 
 def _without_repetitions(answers: Answers) -> Answers:
-    """One response to each request, the first: where a case does not count them, more are expected of nobody."""
+    """Return the first response to each request: a case that does not count responses expects no more."""
     pairs: set[str] = set()
     remaining = []
     for answer in answers:

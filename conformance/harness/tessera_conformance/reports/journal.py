@@ -1,4 +1,4 @@
-"""The report file: written line by line as cases end, sealed by a footer; and the shards of one run joined.
+"""The report file: written line by line as cases end, and sealed by a footer; and the merging of a run's shards.
 
 A run that is killed leaves a file without a footer: readable, and invalid. `schemas/report/lines.schema.json` describes
 the lines.
@@ -40,15 +40,16 @@ FORMAT = 5
 FILE_NAME = "report.jsonl"
 REPORT = f"the {FILE_NAME} of a run"
 MOST_BYTES, MOST_LINES, MOST_LINE, MOST_HEADER = 1 << 30, 200_000, 1 << 26, 1 << 20
-"""The most bytes of a report (one of the whole suite with all evidence has a quarter), its lines, and the bytes of a
-line and of the first one."""
+"""The most bytes of a report, four times those of the suite with all evidence; its most lines; the most bytes of a line
+and of the header.
+"""
 
 NO_PLAN: Line = {"record": "plan", "cases": [], "musts": {}, "profiles": {}, "products": {}}
 """The plan of a report that was cut off before its own."""
 
 
 class UnreadableReport(Exception):
-    """A file that is no report at all; says which line and why."""
+    """A file that is not a report; says which line is wrong and why."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ class JournalWriter:
         self._observations: dict[str, Line] = {}
 
     def header(self, line: Line) -> None:
-        """The first line."""
+        """Write the first line."""
         self._header = {"record": "header", "format": FORMAT, **line}
         self._append(self._header)
 
@@ -118,13 +119,13 @@ class JournalWriter:
         profiles: Line | None = None,
         products: Line | None = None,
     ) -> None:
-        """The second line: every case that is to be observed, the MUST clauses to judge, the profiles and products."""
+        """Write the second line: the planned cases, the MUST clauses to judge, the profiles and the products."""
         optional = {"musts": musts or {}, "profiles": profiles or {}, "products": products or {}}
         self._plan = {"record": "plan", "cases": sorted(cases), **optional}
         self._append(self._plan)
 
     def observation(self, line: Line) -> None:
-        """A case has ended; a second line of the same case replaces the first."""
+        """Write the line of a case that ended; it replaces an earlier line of the case, unless that failed."""
         line = line if isinstance(line, ObservedLine) else {"record": "observation", **line}
         earlier = self._observations.get(line["case"])
         if earlier is None or not counts_against(earlier):
@@ -132,7 +133,7 @@ class JournalWriter:
         self._append(line)
 
     def finish(self, problems: Sequence[str], run: Line) -> Report:
-        """Put the observations in order of case id, add what was not run, and seal the file."""
+        """Sort the observations by case id, add the cases that did not run, and seal the file."""
         self._file.close()
         for case in self._plan["cases"]:
             self._observations.setdefault(case, _not_run(case))
@@ -151,7 +152,7 @@ class JournalWriter:
 
 
 def seal(lines: Sequence[Line], problems: Sequence[str]) -> dict[str, Any]:
-    """The footer, without its run field, that belongs below these lines."""
+    """Return the footer for these lines, without its run field."""
     observed = (line for line in lines if line["record"] == "observation")
     observations = [line if isinstance(line, ObservedLine) else whole(line) for line in observed]
     verdicts = Counter(line["verdict"] for line in observations)
@@ -169,7 +170,7 @@ def seal(lines: Sequence[Line], problems: Sequence[str]) -> dict[str, Any]:
 
 
 def _digest(lines: Sequence[Line]) -> str:
-    """Return the digest of all lines that are equal in two runs of the same behaviour."""
+    """Return the digest of the lines without what differs between two runs of the same behaviour."""
     digest = hashlib.sha256()
     for number, line in enumerate(lines):
         text = line.text_without_run if isinstance(line, ObservedLine) else dump(without_run(line))
@@ -178,7 +179,7 @@ def _digest(lines: Sequence[Line]) -> str:
 
 
 def content(path: Path) -> bytes:
-    """The bytes of a report file, those inside of one that is compressed (`.gz`).
+    """Return the bytes of a report file, decompressed if it is a `.gz`.
 
     Raises `UnreadableReport`: it cannot be opened, or is larger than any report.
     """
@@ -204,7 +205,7 @@ def lines_of(path: Path) -> Iterator[bytes]:
 
 
 def report_in(path: Path) -> Path:
-    """The report file that a path names: itself, or the one in a folder, compressed where there is no other."""
+    """Return the report file at a path: the path itself, or the file in that folder, compressed if only that exists."""
     if not path.is_dir():
         return path
     packed = path / f"{FILE_NAME}.gz"
@@ -247,7 +248,7 @@ def _no_header(path: Path, problem: str) -> UnreadableReport:
 
 
 def _parsed(raw: bytes, number: int) -> tuple[Line | None, str | None]:
-    """A line of a report file, or the fault of it."""
+    """Return a line of a report file, or its fault."""
     try:
         text = raw.decode("utf-8").removesuffix("\n")
         line = read_json(text)
@@ -292,23 +293,23 @@ def _not_run(case: str) -> Line:
     return {**whole(line), "run": {}}
 
 
-# The reports of the shards of one run, joined into the report of the whole run.
+# The reports of the shards of one run, merged into the report of the whole run.
 #
-# Everything but the shard must be the same in all of them, as one run has one implementation and one selection. What
-# only the whole run can say, such as that a deviation matches no case, is said here.
+# Everything but the shard must be the same in all of them, since one run has one implementation and one selection.
+# Problems that only the whole run shows, such as a deviation that matches no case, are reported here.
 
 
 _SHARD = re.compile(r"(\d+)/(\d+)")
 
 
 class CannotMerge(Exception):
-    """The reports are not the shards of one run; says which report, and why."""
+    """The reports are not the shards of one run; says which report is wrong, and why."""
 
 
 def merge(parts: Sequence[Report], directory: Path) -> Report:
-    """Write the joined report file into the directory.
+    """Write the merged report file into the directory.
 
-    Raises `CannotMerge`: a report is invalid, a shard is missing or there twice, or the reports are of different runs.
+    Raises `CannotMerge`: a report is invalid, a shard is missing or given twice, or the reports are of different runs.
     """
     parts = _in_order(parts)
     for part in parts[1:]:
@@ -332,7 +333,7 @@ def merge(parts: Sequence[Report], directory: Path) -> Report:
 
 
 def _in_order(parts: Sequence[Report]) -> list[Report]:
-    """The reports by shard, once it is certain that each shard of one number of shards is there once."""
+    """Return the reports in order of their shards. Raises `CannotMerge` unless each shard of one run is given once."""
     by_shard: dict[int, Report] = {}
     totals: dict[int, Report] = {}
     for part in parts:
@@ -387,7 +388,7 @@ def _require_disjoint(parts: Sequence[Report]) -> None:
 
 
 def _problems(parts: Sequence[Report]) -> list[str]:
-    """The problems of the parts, each once, and, of a whole suite, the deviations that match no case of any part."""
+    """Return the problems of all parts and, for a whole suite, the deviations that match no case of any part."""
     problems = [problem for part in parts for problem in _footer(part)["problems"]]
     if not parts[0].header["selection"]["complete"]:
         return list(dict.fromkeys(problems))

@@ -1,4 +1,4 @@
-"""The JSON of an observation line: from what a case did to text that is encoded once and parsed when asked for."""
+"""The JSON of an observation line: encoded once as text from what a case did, and parsed on demand."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from tessera_conformance.session import Exchange
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.verdicts import LEVELS
 
-# What a line of a report leaves out: of an observation fields with their default, of the plan what cases share.
+# The short form of lines: observations omit fields with their default, plans share the common parts of case ids.
 #
-# The file holds short lines; whoever reads it through `journal.read` has whole ones.
+# The file holds short lines; `journal.read` returns whole ones.
 
 
 DEFAULTS: Mapping[str, Any] = {
@@ -44,11 +44,11 @@ DEFAULTS: Mapping[str, Any] = {
 EVIDENCE = ("digests", "all")
 """The kinds of evidence that a report may keep of cases that pass."""
 LONG = ("checks", "exchanges")
-"""The fields that a line with `evidence` does not have: they are known by counts and a digest."""
+"""The fields that a line with `evidence` does not have: it has their counts and a digest instead."""
 
 
 def short(line: Mapping[str, Any]) -> dict[str, Any]:
-    """A line as it is written."""
+    """Return a line as it is written to the file."""
     if line.get("record") == "plan":
         return {**line, "cases": _by_folder(line["cases"])}
     if line.get("record") != "observation":
@@ -59,7 +59,7 @@ def short(line: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def whole(line: Mapping[str, Any]) -> dict[str, Any]:
-    """A line with every field, from one as it is written."""
+    """Return a line with every field, from its written form."""
     if line["record"] == "plan":
         return {**line, "cases": _listed(line["cases"])}
     if line["record"] != "observation":
@@ -69,7 +69,7 @@ def whole(line: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _by_folder(cases: Sequence[str]) -> dict[str, list[str]]:
-    """The last names of cases, by the part before them: most tests have many cases."""
+    """Return the last parts of case ids by the part before them: most tests have many cases."""
     names: dict[str, list[str]] = {}
     for case in cases:
         before, slash, last = case.rpartition("/")
@@ -78,14 +78,14 @@ def _by_folder(cases: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _listed(folders: Mapping[str, Sequence[str]]) -> list[str]:
-    """Every case in order of its id."""
+    """Return every case id in order."""
     return sorted(folder + last for folder, names in folders.items() for last in names)
 
 
-# An observation line as it is kept in a run: encoded once, as text, and parsed when asked for.
+# An observation line as a run keeps it: encoded once, as text, and parsed on demand.
 #
-# Checks and exchanges are nearly all of a report, so that the text is kept compressed. What is written to the file and
-# sealed is this very text.
+# Checks and exchanges are nearly all of a report, so that the text is kept compressed. The same text is written to the
+# file and sealed.
 
 
 FOLDER = "<folder>"
@@ -97,7 +97,7 @@ class ObservedLine(Mapping[str, Any]):
 
     __slots__ = ("_packed", "_parsed")
     _parsed_last: ClassVar[tuple[ObservedLine, dict[str, Any]] | None] = None
-    """The line whose long fields were asked for last, and these: the checks and the exchanges are asked for in turn."""
+    """The last line whose checks or exchanges were read, and both: readers ask for them in turn."""
 
     def __init__(self, text: str) -> None:
         self._packed = zlib.compress(text.encode(), 1)
@@ -110,7 +110,7 @@ class ObservedLine(Mapping[str, Any]):
 
     @property
     def text_without_run(self) -> str:
-        """The text without what differs between two runs of the same behaviour, in the canonical spelling."""
+        """The text in canonical spelling, without parts that differ between two runs of the same behaviour."""
         return _ENCODER.encode(short(without_run(whole(json.loads(self.text)))))
 
     @property
@@ -138,7 +138,7 @@ class ObservedLine(Mapping[str, Any]):
 
 
 def without_run(line: Mapping[str, Any]) -> dict[str, Any]:
-    """A line without what differs between two runs of the same behaviour: every field named run outside of data."""
+    """Return a line without its fields `run`, which differ between two runs of the same behaviour."""
     result = {key: value for key, value in line.items() if key != "run"}
     if "exchanges" in result:
         result["exchanges"] = [without_run(exchange) for exchange in result["exchanges"]]
@@ -146,7 +146,7 @@ def without_run(line: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _shared(value: Any) -> Any:
-    """The value, held once for all lines: clauses, levels and verdicts are the same in many."""
+    """Return the value as an object that all lines share: many have the same clauses, levels and verdicts."""
     if isinstance(value, list) and all(isinstance(element, str) for element in value):
         return _list_of(*value)
     return intern(value) if isinstance(value, str) else value
@@ -157,30 +157,29 @@ def _list_of(*texts: str) -> list[str]:
     return [*map(intern, texts)]
 
 
-# Traits: what the calls of a case have in common with those of others, in words, such as `tessMemcpyAsync
-# bytes>=256`.
+# Traits: features of a case's calls, in words, that other cases may share, such as `tessMemcpyAsync bytes>=256`.
 #
-# Of two cases that call one function, one may pass and one fail: the values of their arguments tell them apart.
-# Handles and addresses say nothing. A number is shown by its value where it is small, else by the thresholds that it
-# reaches, a program by its operations and dtypes, a tensor by its dtype and the number of its elements. A report
-# keeps them in words of the cases that went wrong, and as digests of those that pass, which are only counted.
+# Of two cases that call one function, one may pass and one fail: the values of their arguments distinguish them.
+# Handles and addresses have no traits. A number is shown by its value if it is small, else by the thresholds that it
+# reaches. A program is shown by its operations and dtypes, a tensor by its dtype and number of elements. A report keeps
+# the traits of failed cases in words, and those of passed cases, which are only counted, as digests.
 
 
 LARGEST_VALUE = 16
 """The largest number that is shown by its value."""
 THRESHOLDS = (32, 256, 1024, 4096, 65536)
 LARGEST_SIZE = 1 << 32
-"""Larger numbers are handles and addresses."""
+"""The least number that is taken for a handle or an address."""
 WORD = 64
-"""Bytes or elements that implementations like to move at once."""
+"""Bytes or elements that implementations often move at once."""
 _NAME = re.compile(r"[\w.+-]{1,24}")
-_TOLD = re.compile(
+_OPERATION_OR_DTYPE = re.compile(
     r"\b(?:op|dist|schedule|kernel|tile)\s*\.\s*[a-z_]\w*|(?<![a-wyz_])(?:fp|bf|int|complex|tf)\d+(?:_e\dm\d)?|\bbool\b"
 )
 
 _HEX = re.compile("[0-9a-f]*")
-_TOLD_IN_HEX = re.compile(r"bf(?<![a-wyz_]bf)\d+")
-"""Finds what `_TOLD` does in data written as hex digits, as images of modules are, ten times as fast."""
+_DTYPE_IN_HEX = re.compile(r"bf(?<![a-wyz_]bf)\d+")
+"""Finds in hex digits, as images of modules are, what `_OPERATION_OR_DTYPE` finds; ten times as fast."""
 
 
 def traits(exchanges: Iterable[Exchange]) -> list[str]:
@@ -196,7 +195,7 @@ def traits(exchanges: Iterable[Exchange]) -> list[str]:
 
 
 def _add_of_arguments(names: set[str], path: str, value: Any) -> None:
-    """Add the traits of an argument, or of a part of one, by its path."""
+    """Add the traits of an argument, or of a part of it at this path."""
     if isinstance(value, str):
         names.update([f"{path}={value}"] if _NAME.fullmatch(value) else _of_text(value))
     elif isinstance(value, bool):
@@ -233,12 +232,12 @@ def _of_size(path: str, size: int) -> tuple[str, ...]:
 
 @cache
 def digest(trait: str) -> str:
-    """Return the four characters for a trait of a case that passes: 24 bits, of some thousand traits."""
+    """Return the four characters for a trait of a passing case: 24 bits for some thousands of traits."""
     return base64.urlsafe_b64encode(hashlib.blake2b(trait.encode(), digest_size=3).digest()).decode()
 
 
 def digests(names: Sequence[str]) -> str:
-    """Return the digests of traits, one behind the other."""
+    """Return the concatenated digests of traits."""
     return "".join(map(digest, names))
 
 
@@ -251,7 +250,7 @@ def digests_of(digests: str | Sequence[str]) -> list[str]:
 
 @cache
 def _of_text(text: str) -> tuple[str, ...]:
-    pattern = _TOLD_IN_HEX if _HEX.fullmatch(text) else _TOLD
+    pattern = _DTYPE_IN_HEX if _HEX.fullmatch(text) else _OPERATION_OR_DTYPE
     return tuple(sorted({"".join(found.split()) for found in pattern.findall(text)}))
 
 
@@ -269,7 +268,7 @@ HEAD_TEXT = 256
 DIGEST_DIGITS = 24
 """Hexadecimal digits kept of a SHA-256: 96 bits distinguish evidence, and thousands of digests are most of a report."""
 WHOLE_CASE = 128
-"""So many checks and exchanges of a case that passes are shown: the first and the last ones."""
+"""The number of checks and exchanges shown of a passing case: the first and the last ones."""
 
 
 def observed_line(
@@ -282,17 +281,17 @@ def observed_line(
     digest: bool = False,
     whole: bool = False,
 ) -> ObservedLine:
-    """The line that begins with the fields of the head and ends with those of the tail.
+    """Return the line with the head's fields first and the tail's last.
 
-    With `digest` it has `evidence` instead of checks and exchanges: how many there are, and what they are by digest.
-    With `whole` no answer is shortened, so that the case can be replayed.
+    With `digest` it has `evidence` instead of checks and exchanges: their numbers and their digest. With `whole` no
+    answer is shortened, so that the case can be replayed.
     """
     parts = [encoded(short({"record": "observation", **head}))[:-1]]
     if digest:
         parts.append(f'"evidence":{encoded(_evidence(checks, exchanges, folder))}')
     else:
-        told = (f'{_exchange(exchange, whole)},"run":{_run(exchange)}}}' for exchange in exchanges)
-        parts.append(_long(checks, told))
+        texts = (f'{_exchange(exchange, whole)},"run":{_run(exchange)}}}' for exchange in exchanges)
+        parts.append(_long(checks, texts))
     parts += [f'"{name}":{encoded(value)}' for name, value in tail.items()]
     return ObservedLine(_without_folder(f"{','.join(parts)}}}", folder))
 
@@ -303,12 +302,12 @@ def _long(checks: Sequence[CheckRecord], exchanges: Iterable[str]) -> str:
 
 
 def _without_folder(text: str, folder: Path | None) -> str:
-    """JSON with the placeholder of the folder of the case's files in its place."""
+    """Return JSON with the placeholder instead of the path of the folder of the case's files."""
     return text if folder is None else text.replace(json.dumps(str(folder))[1:-1], FOLDER)
 
 
 def _evidence(checks: Sequence[CheckRecord], exchanges: Sequence[Exchange], folder: Path | None) -> dict[str, Any]:
-    """Checks by kind, the number of exchanges, and a digest of what the line would hold of both, without run."""
+    """Return checks by kind, the number of exchanges, and a digest of both as the line would hold them, without run."""
     text = _long(checks, (f"{_exchange(exchange)}}}" for exchange in exchanges))
     kinds = Counter(record.kind for record in checks)
     digest = hashlib.sha256(_without_folder(text, folder).encode()).hexdigest()[:DIGEST_DIGITS]
@@ -342,7 +341,7 @@ def _outcome(observation: Observation) -> Mapping[str, Any]:
 
 
 def _brief(message: Any) -> Any:
-    """A message whose long texts are shown as `plain` shows them: modules are not encoded to be shortened then."""
+    """Return a message with long texts shortened as `plain` does, so that modules are not encoded first."""
     if not isinstance(message, dict):
         return message
     return {
@@ -352,7 +351,7 @@ def _brief(message: Any) -> Any:
 
 
 def _run(exchange: Exchange) -> str:
-    """The field run of an exchange; of a call that answered, one number, for which no encoder is set up."""
+    """Return the field `run` of an exchange; without standard error it is one number, formatted without an encoder."""
     seconds = round(exchange.seconds, 6)
     if isinstance(exchange.observation, Fault) and exchange.observation.stderr:
         return encoded({"seconds": seconds, "stderr": exchange.observation.stderr})
@@ -360,7 +359,7 @@ def _run(exchange: Exchange) -> str:
 
 
 def encoded(value: Any) -> str:
-    """`plain(value)` as JSON; what is short and has nothing unusual in it goes to the encoder as it is."""
+    """Return `plain(value)` as JSON; a short value without special characters is encoded as it is."""
     try:
         text = _ENCODER.encode(value)
     except (TypeError, ValueError):
@@ -370,30 +369,30 @@ def encoded(value: Any) -> str:
 
 
 BLOCK = 1000
-"""So many digits in a row are looked for, a third of the least number that is shortened."""
+"""The block size of the search for digits, a third of the length from which numbers are shortened."""
 
 
 def _has_long_number(encoded_text: str) -> bool:
-    """True if JSON may hold 3,000 digits in a row, some thousand of which then fill a block of their own.
+    """Return True if JSON may hold 3,000 digits in a row, which fill a whole block of `BLOCK` characters.
 
-    A hundred times as fast as to search for the digits, which was a tenth of a whole run.
+    This is a hundred times faster than a search for the digits, which took a tenth of a whole run.
     """
     blocks = range(0, len(encoded_text) - BLOCK + 1, BLOCK)
     return any(encoded_text[first : first + BLOCK].isdigit() for first in blocks)
 
 
 def _has_long_text(encoded_text: str) -> bool:
-    """True if JSON may hold a text to be shortened: more characters than are shown between two quotation marks."""
+    """Return True if JSON may hold a text to shorten: too many characters between two quotation marks."""
     if len(encoded_text) <= WHOLE_TEXT:
         return False
     return max(map(len, encoded_text.replace('\\"', "__").split('"'))) > WHOLE_TEXT
 
 
 def plain(value: Any, whole: bool = False) -> Any:
-    """`value` as JSON: tensors and texts shortened where they are long, and anything unknown by its repr."""
+    """Return `value` as JSON data: long tensors and texts shortened, and values of unknown types by their repr."""
     if isinstance(value, Tensor):
         return value.to_message() if whole else shortened(value)
-    if isinstance(value, dict | Mapping):  # to ask for a Mapping alone takes ten times as long
+    if isinstance(value, dict | Mapping):  # a test for Mapping alone takes ten times as long
         return {plain(str(key)): plain(item, whole) for key, item in value.items()}
     if isinstance(value, set | frozenset):
         return sorted((plain(item) for item in value), key=json.dumps)  # a set has no order of its own
@@ -426,7 +425,7 @@ def ends_of(entries: Sequence[Entry]) -> Sequence[Entry]:
 
 
 def shortened(tensor: Tensor) -> dict[str, Any]:
-    """A tensor's message, or its beginning and SHA-256 where it is long."""
+    """Return a tensor's message; of a long tensor, its beginning and SHA-256."""
     if len(tensor.data) <= WHOLE_TENSOR:
         return tensor.to_message()
     head = tensor.bits()[: 2 * tensor.format.word_bytes * HEAD_WORDS]

@@ -31,10 +31,10 @@ from tessera_conformance.reports.summary import rooflines
 from tessera_conformance.terminal import visible
 from tessera_conformance.verdicts import VERDICTS
 
-# A self-contained HTML document: a template of `assets` with its style, its script and its data put in.
+# A self-contained HTML document: a template of `assets` filled with its style, its script and its data.
 #
-# A content policy allows exactly this style and this script, by their hashes. Data are compressed and in base64: no
-# text inside can end its island, and the same data give the same bytes.
+# A content security policy allows exactly this style and this script, by their hashes. Data are compressed and in
+# base64, so that no text inside can end its element, and the same data give the same bytes.
 
 
 _ASSETS = Path(__file__).resolve().parent / "assets"
@@ -44,7 +44,7 @@ _PLACE = re.compile(r"@@([A-Z]+)@@")
 def document(
     template: str, styles: Sequence[str], scripts: Sequence[str], places: Mapping[str, str], details: Iterable[str] = ()
 ) -> Iterator[str]:
-    """Yield the document piece by piece; the details are where the template says so and are never joined."""
+    """Yield the document piece by piece; the details replace their placeholder in the template and are never joined."""
     style, script = "".join(map(_asset, styles)), "".join(map(_asset, scripts))
     filled = {**places, "POLICY": _policy(script, style), "STYLE": style, "SCRIPT": script}
     before, _, after = _asset(template).partition("@@DETAILS@@")
@@ -80,7 +80,7 @@ def script_json(value: Any) -> str:
 
 
 def cut(text: str, longest: int) -> str:
-    """A text, or its beginning and how many characters follow."""
+    """Return a text, or its beginning and the number of the characters that follow."""
     return text if len(text) <= longest else f"{text[:longest]} ... ({len(text) - longest} more characters)"
 
 
@@ -89,7 +89,7 @@ def _asset(name: str) -> str:
 
 
 def _policy(script: str, style: str) -> str:
-    """Nothing from anywhere, but this very script and this very style."""
+    """Return the content security policy that allows only this script and this style."""
     return (
         f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
@@ -183,7 +183,7 @@ def _decisions(results: Mapping[str, ClauseResult], registry: Registry) -> dict[
 
 
 def _cause(report: Report, cause: Cause, places: Mapping[str, int]) -> dict[str, Any]:
-    """A cause; its cases, the smallest first, by their places in the list."""
+    """Return a cause; its cases, the smallest first, are indices into the list."""
     return {
         "sentence": cause.sentence(),
         "missing": cause.form[0] == "missing",
@@ -223,7 +223,7 @@ def _details(report: Report, observation: Line) -> str:
 
 
 def _long_fields(observation: Line, longest: int) -> str:
-    """Checks and exchanges: as the line has them, where no text between two quotation marks is too long."""
+    """Return checks and exchanges as JSON, trimmed if a text between two quotation marks is too long."""
     fields = {key: observation[key] for key in LONG}
     text = script_json(fields)[1:-1]
     if len(text) <= longest or max(map(len, text.replace('\\"', "__").split('"'))) <= longest:

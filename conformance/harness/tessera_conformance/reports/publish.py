@@ -61,7 +61,7 @@ def junit(report: Report, registry: Registry) -> Iterator[str]:
 
 
 def _suite(name: str, cases: Iterable[ElementTree.Element]) -> tuple[Counter[str], str]:
-    """The counts and the text of a chapter, whose cases are text as soon as they are counted."""
+    """Return the counts and the text of a chapter; each case becomes text as soon as it is counted."""
     counts: Counter[str] = Counter()
     seconds, texts = 0.0, []
     for case in cases:
@@ -137,11 +137,11 @@ def _problem(number: int, text: str) -> ElementTree.Element:
 
 
 def _legal(text: str) -> str:
-    """The text with every character that XML 1.0 does not allow written as an escape."""
+    """Return the text with every character that XML 1.0 does not allow written as an escape."""
     return escaped(_NOT_XML, text)
 
 
-# Everything people look at, made from a report file and written beside it.
+# Everything for people, made from a report file and written beside it.
 
 
 Rendering = Callable[[Report, Registry], str | Iterable[str]]
@@ -260,7 +260,7 @@ def show(arguments: argparse.Namespace) -> int:
 
 
 def _show_together(reports: Sequence[Report], registry: Registry, arguments: argparse.Namespace) -> int:
-    """Several reports in one page; the exit code is the worst of theirs."""
+    """Print several reports as one page; return the worst of their exit codes."""
     if arguments.format != "html":
         actual = f"{arguments.format} is of one report, and {len(reports)} are given"
         print_error(error_text("--format", actual, "html", "or `tessera-conformance compare` for two"))
@@ -270,7 +270,7 @@ def _show_together(reports: Sequence[Report], registry: Registry, arguments: arg
 
 
 def _exit_code(report: Report) -> int:
-    """The exit code of a report; a word of complaint where it is invalid."""
+    """Return the exit code of a report; print an error if it is invalid."""
     if report.claim == "invalid":
         print_error(error_text(str(report.path), f"not a valid report: {report.problem}", do="run the suite again"))
     return EXIT_CODES[report.claim]
@@ -332,15 +332,15 @@ def print_schema(arguments: argparse.Namespace) -> int:
 
 # `tessera-conformance deviations write`: few patterns that match the failing cases of a report and no others.
 #
-# A pattern is what ids have in common at their beginning and end, `ir/matmul/*/k-13`, or the same among the cases of
-# one clause. The largest patterns that match nothing else are taken first.
+# A pattern is a common beginning and end of ids, `ir/matmul/*/k-13`, or the same among the cases of one clause. The
+# largest patterns that match no other case are taken first.
 
 
 LONGEST_REASON = 160
 MODE = "must_fail"
 
 Pattern = tuple[int, str, str]
-"""The letters of the id that are written out, the pattern, and the clause that narrows it or nothing."""
+"""The number of literal characters, the pattern, and the clause that narrows it or ""."""
 
 
 class NoBaseline(Exception):
@@ -350,12 +350,12 @@ class NoBaseline(Exception):
 def baseline(
     report: Report, others: Mapping[str, Sequence[str]], owner: str, expires: datetime.date
 ) -> list[Deviation]:
-    """Deviations under which the same run is green, and any case that is mended makes it red.
+    """Return deviations with which this run is green; a repaired case then makes it red.
 
-    `others` are the clauses of further cases of the suite, which the run left out: no pattern matches them. Entries
-    under which the report was made are kept where they still hold.
+    `others` are the clauses of further cases of the suite, which the run left out: no pattern matches them. Deviations
+    with which the report was made are kept where they still hold.
 
-    Raises `NoBaseline`: the report is no whole run, or a case of it was not run or is broken itself.
+    Raises `NoBaseline`: the report is no whole run, or a case of it did not run or is broken itself.
     """
     if report.claim == "invalid":
         raise NoBaseline(f"{report.path}: not a valid report: {report.problem}")
@@ -382,7 +382,7 @@ def baseline(
 
 
 def _kept(report: Report) -> list[Deviation]:
-    """The entries of the run itself, but those of which a case passed unexpectedly, that expired or match nothing."""
+    """Return the run's deviations, except expired ones, unmatched ones, and those of cases that passed unexpectedly."""
     rows = report.header["selection"]["deviations"]
     entries = [Deviation(**{**entry, "expires": datetime.date.fromisoformat(entry["expires"])}) for entry in rows]
     passed = [line for line in report.observations if line["disposition"] == "unexpected_pass"]
@@ -398,7 +398,7 @@ def _kept(report: Report) -> list[Deviation]:
 def _cover(
     everything: Mapping[str, Sequence[str]], failing: Mapping[str, Line]
 ) -> Iterator[tuple[Pattern, Sequence[str]]]:
-    """Patterns that together match the failing cases, each with those that no pattern before it matches."""
+    """Yield patterns that together match the failing cases, each with the cases that no earlier pattern matches."""
     matched: dict[Pattern, set[str]] = {}
     for case in failing:
         for pattern in _patterns(case, everything[case]):
@@ -412,7 +412,7 @@ def _cover(
     while left:
         size, narrowed, letters, pattern = heapq.heappop(heap)
         fresh = matched[pattern] & left
-        if len(fresh) < -size:  # others have taken some of its cases
+        if len(fresh) < -size:  # earlier patterns have matched some of its cases
             if fresh:
                 heapq.heappush(heap, (-len(fresh), narrowed, letters, pattern))
             continue
@@ -421,7 +421,7 @@ def _cover(
 
 
 def _patterns(case: str, clauses: Sequence[str]) -> Iterator[Pattern]:
-    """Every pattern that matches a case: itself, and what it begins and ends with, by its parts, or its words."""
+    """Yield every pattern that matches a case: its id, and the beginnings and ends of its parts, or of its words."""
     parts = case.split("/")
     yield len(case), case, ""
     shared = {
@@ -456,11 +456,11 @@ def _table(entry: Deviation) -> str:
     return "\n".join(["[[deviation]]", *lines, f"expires = {entry.expires.isoformat()}"]) + "\n"
 
 
-# `tessera-conformance deviations write`: what fails today as known deviations, so that a run is green until then.
+# `tessera-conformance deviations write`: list today's failures as known deviations, so that the run is green.
 
 
 DAYS = 90
-"""The days for which a deviation lasts where no day is given."""
+"""The days for which a deviation lasts unless a date is given."""
 
 
 def configure_deviations(parser: argparse.ArgumentParser) -> None:
@@ -478,7 +478,7 @@ def configure_deviations(parser: argparse.ArgumentParser) -> None:
 
 
 def write_deviations(arguments: argparse.Namespace) -> int:
-    """Write the file; 0 where it is written, 2 where the report gives none."""
+    """Write the file and return 0; an error, such as a report without a baseline, makes the command return 2."""
     path = arguments.report
     report = read(path / FILE_NAME if path.is_dir() else path)
     expires = arguments.expires or datetime.date.today() + datetime.timedelta(days=DAYS)

@@ -1,9 +1,10 @@
-"""Requests whose handles, addresses and images are references to earlier answers, and no numbers.
+"""Requests in which references to earlier answers replace handles, addresses and images.
 
-Asked again, an implementation gives out other handles and other memory. A value of a request is bound to an earlier
-answer that gave it under the same name, or that gave out the memory it is in. In the request it is replaced by
-`{"$from": [exchange, path], "$plus": offset}`. An address within the bytes of an argument buffer is named beside them:
-`{"$bytes": digits, "$addresses": [[place, source], ...]}`."""
+When the requests are sent again, an implementation returns other handles and other memory. A value of a request is
+bound to an earlier answer that returned it under the same name, or whose memory it points into. In the request it is
+replaced by `{"$from": [exchange, path], "$plus": offset}`. An address within the bytes of an argument buffer is listed
+beside them: `{"$bytes": digits, "$addresses": [[place, source], ...]}`.
+"""
 
 from __future__ import annotations
 
@@ -38,9 +39,9 @@ LEAST_ADDRESS = 1 << 16
 LEAST_HANDLE = 1 << 32
 """Larger results are handles and addresses."""
 ADDRESS = 8
-"""The bytes of an address, little-endian, at a multiple of so many."""
+"""The bytes of an address; addresses are little-endian, at multiples of this many bytes."""
 LEAST_TEXT = 16
-"""The characters of a text, such as an image, from which on it is no name."""
+"""The least length of a text, such as an image, that is bound to an earlier answer."""
 _DIGITS = re.compile(r"(?:[0-9a-f]{2})+")
 
 _ENDING = re.compile("Free|Destroy|Unload|Shutdown|Stop")
@@ -50,15 +51,16 @@ FieldPath = tuple[Any, ...]
 
 @dataclass
 class Sources:
-    """All that the exchanges so far gave out."""
+    """The handles, memory and texts that the exchanges so far returned."""
 
     named: dict[tuple[str, Any], list[Any]] = field(default_factory=dict)
     """By name and value, the exchange that gave it and its path in the result."""
     blocks: list[tuple[int, int, list[Any]]] = field(default_factory=list)
-    """The first address and the number of bytes of each piece of memory, and who gave it."""
+    """The first address and the number of bytes of each piece of memory, and the place of the answer that returned it.
+    """
 
     def add(self, number: int, exchange: Exchange) -> None:
-        """Remember what an exchange gave."""
+        """Record the values that an exchange returned."""
         if not isinstance(exchange.observation, Returned):
             return
         for path, value in _leaves(exchange.observation.value):
@@ -69,7 +71,7 @@ class Sources:
                 self.blocks.append((value, size if isinstance(size, int) else 0, source))
 
     def bind(self, name: str, value: Any) -> Any:
-        """Return a value of a request, bound where an earlier answer gave it."""
+        """Return a value of a request, as a reference if an earlier answer returned it."""
         if isinstance(value, Mapping):
             return {key: self.bind(str(key), item) for key, item in value.items()}
         if isinstance(value, list | tuple):
@@ -104,7 +106,7 @@ class Sources:
 
 
 def bound_requests(exchanges: Sequence[Exchange]) -> list[dict[str, Any]]:
-    """Return the parameters of each exchange with what earlier answers gave bound to them."""
+    """Return the parameters of each exchange, with references to values that earlier answers returned."""
     sources = Sources()
     requests = []
     for number, exchange in enumerate(exchanges):
@@ -114,7 +116,7 @@ def bound_requests(exchanges: Sequence[Exchange]) -> list[dict[str, Any]]:
 
 
 def given_out(exchanges: Sequence[Exchange]) -> list[list[FieldPath]]:
-    """Return for each exchange the paths of what it gave out: handles, which are large numbers, and memory."""
+    """Return for each exchange the paths of the handles, which are large numbers, and the memory that it returned."""
     results = (
         exchange.observation.value if isinstance(exchange.observation, Returned) else {} for exchange in exchanges
     )
@@ -122,7 +124,7 @@ def given_out(exchanges: Sequence[Exchange]) -> list[list[FieldPath]]:
 
 
 def given_twice(exchanges: Sequence[Exchange]) -> bool:
-    """True if a handle or memory was given out twice: no request says which of the two it means."""
+    """True if a live handle or address was returned again: a request with it is ambiguous."""
     live: set[int] = set()
     for exchange in exchanges:
         if isinstance(exchange.observation, Returned):
@@ -148,7 +150,7 @@ def _leaves(value: Any) -> Iterator[tuple[FieldPath, Any]]:
 
 
 def _parts(value: Any, path: FieldPath = ()) -> Iterator[tuple[FieldPath, Any]]:
-    """Yield a value and all that it has inside, with their paths."""
+    """Yield a value and all values nested in it, with their paths."""
     yield path, value
     if isinstance(value, Mapping):
         for key, item in value.items():
@@ -158,12 +160,12 @@ def _parts(value: Any, path: FieldPath = ()) -> Iterator[tuple[FieldPath, Any]]:
             yield from _parts(item, (*path, number))
 
 
-# A standalone script that asks an implementation again what one case asked it, and judges the answers.
+# A standalone script that sends the requests of one case again, and judges the answers.
 #
-# The script is `reproduce_template.py` with the case put in: its requests with whole tensors, and the checks that can
-# be judged again from the answers alone. A check of bits or of a plain value is tied to the place of the value in the
-# answers. A refusal, a status or a result is tied to the exchange that gave it. Other checks are shown, and only the
-# suite judges them. The same holds for an answer to a request that had none in the run, since no check has seen it.
+# The script is `reproduce_template.py` filled with the case: its requests with whole tensors, and the checks that can
+# be judged again from the answers alone. A check of bits or of a plain value is bound to the value's place in the
+# answers; a refusal, a status or a result to the exchange that returned it. The script shows other checks, and leaves
+# their judgement to the suite. So it does with an answer to a request that had none in the run: no check has judged it.
 
 
 _TEMPLATE = Path(__file__).resolve().parent / "reproduce_template.py"
@@ -174,7 +176,7 @@ ENDPOINT = "hostio:"
 _EMPTY_CASE = 'json.loads(r"""{}""")'
 Place = TypeVar("Place")
 TRIES = 3
-"""The most times that a script asks a case with streams, whose work depends on time, until the difference shows."""
+"""The most times that a script runs a case with streams, whose work depends on time, until the difference shows."""
 LARGEST_SMALL = 255
 """A number up to this is in many answers by chance."""
 
@@ -187,9 +189,9 @@ def write_script(
     deadlines: tuple[float, float] = (START_DEADLINE, DEADLINE),
     expected: Sequence[Any] | None = None,
 ) -> Path:
-    """Write `reproduce-<case>.py` into the directory and return its path; `deadlines` of the start and of each call.
+    """Write `reproduce-<case>.py` into the directory and return its path; `deadlines` are of start and calls.
 
-    Of a library behind the C interface `reproduce-<case>.c` is beside it. The script for an endpoint sends the
+    For a library behind the C interface it also writes `reproduce-<case>.c`. The script for an endpoint sends the
     frames itself; `expected` has the summaries of the answers with which its case passes.
     """
     if implementation.startswith(ENDPOINT):
@@ -200,10 +202,10 @@ def write_script(
         template = _TEMPLATE.read_text(encoding="utf-8")
         script = _content(implementation, case, compiler, deadlines)
     content = json.dumps(script, indent=1, default=repr)
-    if case.folder:  # it is another one in every run, and gone after a few
+    if case.folder:  # differs in every run, and is deleted after a few
         content = content.replace(json.dumps(str(case.folder))[1:-1], FOLDER)
     before, _, after = template.partition(_EMPTY_CASE)
-    # JSON has single quotes only inside its strings, where an escape can stand for them: nothing can end the literal.
+    # JSON has single quotes only inside its strings, where an escape can replace them: nothing can end the literal.
     literal = "json.loads(r'''" + content.replace("'", "\\u0027") + "''')"
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / script_name(case.id)
@@ -214,7 +216,7 @@ def write_script(
 
 
 def _joined(connection: str, template: str, endpoint: str) -> str:
-    """The texts of three modules as those of one, which asks an endpoint: the first docstring is the last module's."""
+    """Return the texts of three modules as one module that asks an endpoint, with the docstring of the last."""
     before, case, _ = template.partition(f"CASE: dict[str, Any] = {_EMPTY_CASE}\n")
     header, body = _parted(endpoint)
     body, guard, rest = body.partition("if __name__")
@@ -225,7 +227,7 @@ def _joined(connection: str, template: str, endpoint: str) -> str:
 
 
 def _parted(text: str) -> tuple[str, str]:
-    """The docstring of a module, and what follows without what it imports from this package and the future."""
+    """Return the docstring of a module, and the rest without imports from this package and `__future__`."""
     lines, nodes = text.splitlines(keepends=True), ast.parse(text).body
     left_out = ("__future__", __name__.partition(".")[0])
     for node in nodes:
@@ -250,7 +252,7 @@ def start_command(implementation: str, compiler: str | None = None) -> list[str]
 
 
 def _unseen(case: Case) -> str:
-    """Return the reason for which a script cannot show a failure whose check has no answer of its own; else ""."""
+    """Return the reason for which the answers alone cannot show the failure; "" if they can."""
     failing = [record for record in case.check.records if not record.passed]
     left = [record.actual for record in failing if _how(record, case.exchanges) is None]
     if any("Profiler" in exchange.method for exchange in case.exchanges):
@@ -271,7 +273,7 @@ def _scalars(value: Any) -> Iterator[Any]:
 
 
 def _needs(implementation: str, compiler: str | None) -> str:
-    """Return the needs of the command beside the implementation; empty where there are none."""
+    """Return the needs of the command beside the implementation; empty if it has none."""
     form, _, rest = implementation.partition(":")
     if form == "rpc" and compiler is None:
         return ""
@@ -333,7 +335,7 @@ def _outcome(exchange: Exchange) -> Any:
 
 
 def _checks(case: Case) -> Iterator[dict[str, Any]]:
-    """The checks that can be judged again from the answers."""
+    """Return the checks that can be judged again from the answers."""
     for record in case.check.records:
         how = _how(record, case.exchanges)
         if how is not None:
@@ -341,7 +343,7 @@ def _checks(case: Case) -> Iterator[dict[str, Any]]:
 
 
 def _suite_only(case: Case) -> Iterator[dict[str, Any]]:
-    """The failing check, where it cannot be judged from the answers alone."""
+    """Return the failing check if it cannot be judged from the answers alone."""
     for record in case.check.records:
         if not record.passed and _how(record, case.exchanges) is None:
             yield {"what": record.what, "expected": plain(record.expected), "actual": plain(record.actual)}
@@ -358,7 +360,7 @@ def _how(record: CheckRecord, exchanges: Sequence[Exchange]) -> dict[str, Any] |
 
 
 def _tied(record: CheckRecord, exchanges: Sequence[Exchange]) -> dict[str, Any] | None:
-    """The last place of the judged value in the answers before the check.
+    """Return the check, bound to the last place of the judged value in the answers before it.
 
     A plain value must be in one place only, or in one of the last answer; a small number in both.
     """
@@ -387,7 +389,7 @@ def _tied(record: CheckRecord, exchanges: Sequence[Exchange]) -> dict[str, Any] 
 
 
 def _only(places: Sequence[tuple[int, Place]], after: int | None, last_alone: bool = False) -> tuple[int, Place] | None:
-    """The only one of these places, or the only one in the answer before the check; None where it could be another."""
+    """Return the only one of these places, or the only one in the last answer before the check; None if ambiguous."""
     last = [place for place in places if place[0] == (after or 0) - 1]
     if len(last) == 1 and not last_alone:
         return last[0]
@@ -395,7 +397,7 @@ def _only(places: Sequence[tuple[int, Place]], after: int | None, last_alone: bo
 
 
 def _tied_to_bytes(record: CheckRecord, exchanges: Sequence[Exchange]) -> dict[str, Any] | None:
-    """The place in the answers before the check whose bytes hold the judged value in one of its encodings."""
+    """Return the check, bound to the only bytes before it that hold the judged value in one of its encodings."""
     places = [
         (number, (start // 2, expected))
         for number, exchange in enumerate(exchanges[: record.after])
@@ -415,7 +417,7 @@ def _tied_to_bytes(record: CheckRecord, exchanges: Sequence[Exchange]) -> dict[s
 
 
 def _other_place(expected: Any, exchanges: Sequence[Exchange]) -> dict[str, Any] | None:
-    """The earlier answer that has the expected bytes, and no others: a check that two answers agree."""
+    """Return the place of the last earlier answer with exactly the expected bytes, for checks that compare answers."""
     for number, exchange in reversed([*enumerate(exchanges)] if isinstance(expected, str) else []):
         value = exchange.observation.value if isinstance(exchange.observation, Returned) else {}
         if value.get("data") == expected:
@@ -438,7 +440,7 @@ def _encodings(actual: Any, expected: Any) -> Iterator[tuple[str, str]]:
 
 
 def _exchange_of(record: CheckRecord, exchanges: Sequence[Exchange]) -> int | None:
-    """The exchange of the answer that was judged, else the last before the check that reads as it was recorded."""
+    """Return the exchange with the judged answer, else the last before the check with the recorded description."""
     same = [number for number, exchange in enumerate(exchanges) if exchange.observation is record.answer]
     if same:
         return same[-1]
@@ -463,14 +465,14 @@ def _about_refusal(record: CheckRecord, exchange: int) -> dict[str, Any] | None:
 
 
 def _unanswered(case: Case) -> bool:
-    """True if the case ended for want of an answer: its last request, or the implementation itself, gave none."""
+    """True if the case ended without an answer: of its last request, or because the implementation failed."""
     last = case.exchanges[-1].observation if case.exchanges else None
     faulted = case.judgement is not None and case.judgement.verdict in get_args(FaultKind)
     return faulted or isinstance(last, Unsupported | Fault)
 
 
 def _answered(case: Case) -> list[dict[str, Any]]:
-    """The last request must be answered, where the case ended for want of an answer to it."""
+    """Return a check that the last request is answered, if the case ended because it was not."""
     if any(not record.passed for record in case.check.records):
         return []
     if not case.exchanges or not isinstance(case.exchanges[-1].observation, Unsupported | Fault):

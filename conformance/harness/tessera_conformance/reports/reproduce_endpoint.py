@@ -35,7 +35,7 @@ ANYTHING = None
 
 
 def is_response(answer: Any) -> bool:
-    """True of an answer with an id or a completion; any other one refuses a frame that could not be read."""
+    """True if an answer has an id or a completion; any other answer refuses a malformed frame."""
     return isinstance(answer, dict) and not answer.keys().isdisjoint(RESPONSE)
 
 
@@ -45,7 +45,7 @@ def pair_of(response: Any) -> str:
 
 
 def wrong_members(response: Any) -> list[str]:
-    """The members that a response lacks, that are of another type, or do not agree with each other."""
+    """Return the members of a response that are missing, ill-typed or inconsistent with each other."""
     completion = response.get("completion")
     if not isinstance(completion, dict):
         return ["completion"]
@@ -57,7 +57,7 @@ def wrong_members(response: Any) -> list[str]:
 
 
 def other_members(response: Any) -> list[str]:
-    """The members of a response and its completion that the document does not name."""
+    """Return the members of a response and its completion that the document does not name."""
     completion = response.get("completion")
     return sorted({*response} - {*RESPONSE} | ({*completion} - {*TYPES} if isinstance(completion, dict) else set()))
 
@@ -81,7 +81,7 @@ def summary(answers: Sequence[Any]) -> dict[str, Any]:
 
 
 def differences(expected: dict[str, Any], now: dict[str, Any], codes: dict[str, Any]) -> Iterator[str]:
-    """Say where a summary is not as expected; `codes` has the actual code for each expected one until now."""
+    """Yield the differences of a summary from the expected one; `codes` maps each expected code to the actual one."""
     for name in ("refusals", "others"):
         if expected[name] is not ANYTHING and now[name] != expected[name]:
             yield f"{name}: expected {short(expected[name])}, found {short(now[name])}"
@@ -142,7 +142,7 @@ def judge_all(exchanges: Sequence[Any]) -> tuple[int, str]:
 
 
 def main() -> int:
-    """Ask, judge, and say what was found."""
+    """Run the case again, judge the answers, and print the result."""
     if sys.argv[1:] in (["-h"], ["--help"]):
         print(__doc__)
         return AS_EXPECTED

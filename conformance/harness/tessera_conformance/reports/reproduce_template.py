@@ -80,10 +80,10 @@ class Implementation:
         self._lines.put(b"")
 
     def ask(self, method: str, params: Any, deadline: float) -> Any:
-        """The result of one request: `returned`, `rejected` or `unsupported`."""
+        """Return the result of one request: `returned`, `rejected` or `unsupported`."""
         self._last_id += 1
         request = {"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params}
-        # Written beside the waiting, so that a process that reads nothing cannot hold us up.
+        # A thread writes while this one waits, so that a process that reads nothing cannot block it.
         threading.Thread(target=self._write, args=(json.dumps(request).encode() + b"\n",), daemon=True).start()
         try:
             line = self._lines.get(timeout=deadline)
@@ -96,7 +96,7 @@ class Implementation:
     def _write(self, line: bytes) -> None:
         assert self._process.stdin is not None
         rest = memoryview(line)
-        with contextlib.suppress(OSError):  # where it has died, the reading tells
+        with contextlib.suppress(OSError):  # the reading end reports a process that has exited
             while rest:
                 rest = rest[os.write(self._process.stdin.fileno(), rest) :]
 
@@ -124,7 +124,7 @@ class Implementation:
         return f"exit code {code}" if code >= 0 else f"signal {-code}"
 
     def stop(self) -> None:
-        """End the process and all that it started."""
+        """End the process and its child processes."""
         if os.name == "posix":
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -138,7 +138,7 @@ class Implementation:
 
 
 def words(tensor: Any) -> list[int]:
-    """The storage codes of a tensor message."""
+    """Return the storage codes of a tensor message."""
     digits, *_ = FORMATS[tensor["dtype"]]
     bits = tensor["bits"]
     return [int(bits[start : start + digits], 16) for start in range(0, len(bits), digits)]
@@ -158,7 +158,7 @@ def is_nan(word: int, dtype: str) -> bool:
 
 
 def index_of(element: int, shape: list[int]) -> list[int]:
-    """The indices of a row-major element number."""
+    """Return the indices of a row-major element number."""
     indices = []
     for extent in reversed(shape):
         indices.append(element % extent)
@@ -206,7 +206,7 @@ def wanted(check: Any, outcomes: list[Any]) -> Any:
 
 
 def unsupported(outcome: Any) -> bool:
-    """True of an answer that says, in the protocol's way or by its status, that this is not supported."""
+    """True if an answer reports, by the protocol or by its status, that the request is not supported."""
     return "unsupported" in outcome or outcome.get("rejected", {}).get("code") == "TESS_ERR_UNSUPPORTED"
 
 
@@ -240,7 +240,7 @@ def judge(check: Any, outcomes: list[Any]) -> str | None:
 
 
 def refused_rightly(check: Any, rejected: Any) -> bool:
-    """True if a rejection has one of the categories, in one of the phases and at the line that were expected."""
+    """True if a rejection has an expected category and, where given, an expected phase and line."""
     entries = [entry for entry in rejected.get("diagnostics", []) if entry.get("severity", "error") == "error"]
     entries = entries or [{"category": rejected.get("code")}]
     in_phase = not check["phases"] or rejected.get("phase") in check["phases"]
@@ -250,13 +250,13 @@ def refused_rightly(check: Any, rejected: Any) -> bool:
 
 
 def short(value: Any) -> str:
-    """A value as JSON, cut where it is long."""
+    """Return a value as JSON, cut if it is long."""
     text = json.dumps(value)
     return text if len(text) <= 300 else f"{text[:300]} ... ({len(text)} characters)"
 
 
 def resolved(value: Any, outcomes: list[Any]) -> Any:
-    """A value of a request with what is bound to earlier answers taken from these answers."""
+    """Return a value of a request, with references replaced by values of these answers."""
     if isinstance(value, list):
         return [resolved(item, outcomes) for item in value]
     if not isinstance(value, dict):
@@ -293,9 +293,9 @@ def ask_all(command: list[str], directory: str | None) -> list[Any]:
 
 
 def introduce() -> None:
-    """Print what the case is about, and what it came to."""
+    """Print the case and its recorded verdict."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a reason may hold what no encoding has
+        sys.stdout.reconfigure(errors="backslashreplace")  # a reason may hold characters that the encoding lacks
     print(f"case     {CASE['case']}\n         {CASE['title']}")
     print(f"clauses  {', '.join(CASE['clauses'])}")
     print(f"then     {CASE['verdict']}: {CASE['reason']}")
@@ -310,7 +310,7 @@ def with_files() -> None:
 
 
 def main() -> int:
-    """Ask, judge, and say what was found."""
+    """Run the case, judge the answers, and print the result."""
     with_files()
     if sys.argv[1:] in (["-h"], ["--help"]):
         print(__doc__)
@@ -354,9 +354,9 @@ def ask_once(command: list[str], directory: str | None) -> tuple[int, str]:
 
 
 def conclude(wrong: bool, outcomes: list[Any]) -> tuple[int, str]:
-    """The exit code and its meaning; what only the suite can judge is never taken for granted.
+    """Return the exit code and its meaning; a case that only the suite can judge is undecided.
 
-    That is so of a check it alone can make, and of an answer to a request that stayed without one then.
+    So is a check that only the suite can make, and an answer to a request that had none in the recorded run.
     """
     if wrong:
         return DIFFERS, "a difference still shows"
@@ -377,8 +377,7 @@ def conclude(wrong: bool, outcomes: list[Any]) -> tuple[int, str]:
 def essence(outcome: Any, paths: list[Any]) -> Any:
     """Return the part of an outcome that distinguishes two answers: the code and phase of a refusal, or the value.
 
-    Of what it gave out under names of its own, the handles and addresses of this run, no more than an address's place
-    in its 256 bytes counts.
+    Handles and addresses at `paths` differ from run to run: only an address's offset in its 256 bytes is kept.
     """
     rejected = outcome.get("rejected")
     if rejected:

@@ -1,4 +1,4 @@
-"""A report as text: the last lines of a run in plain ASCII, Markdown, and the chart of bounds of performance."""
+"""A report as text: the last lines of a run in plain ASCII, a Markdown page, and the chart of rooflines."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _title(report: Report) -> str:
 
 
 def _row(label: str, items: Sequence[str]) -> Iterator[str]:
-    """A label and its items, three blanks apart; an item moves to the next line whole where it can."""
+    """Yield lines of a label and its items, three blanks apart; an item moves whole to the next line where it fits."""
     line = f"  {label:<{_LABEL - 2}}"
     for item in (printable(item) for item in items):
         for piece in textwrap.wrap(item, WIDTH - _LABEL) or [""]:
@@ -132,7 +132,7 @@ def _stderr_of_the_start(report: Report) -> Iterator[str]:
 
 
 def _causes(causes: Sequence[Cause], registry: Registry) -> Iterator[str]:
-    """Each cause with its smallest case: the first to correct comes first."""
+    """Each cause with its smallest case, in the order in which to correct them."""
     if causes:
         yield "  fix first" if len(causes) > 1 else "  to fix"
     for cause in causes[:SHOWN_CAUSES]:
@@ -162,7 +162,7 @@ def _indented(text: str, indent: int, most: int) -> list[str]:
 
 
 def _pointers(report: Report, causes: Sequence[Cause]) -> Iterator[str]:
-    """The commands and paths one copies: never cut, even where they are longer than a line."""
+    """Yield the commands and paths that people copy: never cut, even if they are longer than a line."""
     first = next((cause.smallest for cause in causes if cause.form[0] != "missing"), None)
     if first is not None:
         yield f"  {'reproduce':<{_LABEL - 2}}{printable(wording.reproduce_command(report, first['case']))}"
@@ -171,7 +171,7 @@ def _pointers(report: Report, causes: Sequence[Cause]) -> Iterator[str]:
 
 
 def _near(path: Path) -> Path:
-    """The path relative to this folder, where it is below."""
+    """Return the path, relative to the working directory if it is below."""
     absolute = path.resolve()
     return absolute.relative_to(Path.cwd()) if absolute.is_relative_to(Path.cwd()) else absolute
 
@@ -272,7 +272,7 @@ def _numbers(counts: Tally) -> Iterator[str]:
 
 
 def _markdown_causes(report: Report, registry: Registry) -> str:
-    """A table of the causes, what to mend first on top."""
+    """Return a table of the causes, in the order in which to correct them."""
     rows = [
         (
             text(cause.sentence()),
@@ -368,9 +368,9 @@ def _escaped(value: str) -> str:
 
 # The rooflines of communication and of computation, side by side, as one picture for the page (collectives spec 6).
 #
-# Rates over sizes, both axes logarithmic, from the figures that cases of `COLL-06-02` kept: they are what the
-# implementation's traces tell of its own times, and nothing is judged by them. A size is the bytes of a collective's
-# buffer, or the operations of a kernel.
+# Rates over sizes, both axes logarithmic, from figures that cases of `COLL-06-02` recorded: the times that an
+# implementation's traces report. No case judges them. A size is the bytes of a collective's buffer, or the operations
+# of a kernel.
 
 
 CLAUSE = "COLL-06-02"
@@ -403,7 +403,7 @@ PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
 def rooflines(report: Report) -> str:
-    """The section's markup, in ASCII: the picture, and for a roofline without figures why it has none."""
+    """Return the section's markup, in ASCII: the picture and, for a roofline without figures, the reason."""
     measurements = figures(report)
     plots = [plot for plot in PLOTS if _lines(measurements, plot)]
     said = [f"<p>{_text(f'{plot.title}: {_why_not(report)}')}</p>" for plot in PLOTS if plot not in plots]
@@ -411,12 +411,12 @@ def rooflines(report: Report) -> str:
 
 
 def figures(report: Report) -> list[Mapping[str, Any]]:
-    """Return the figures that the cases of a report kept for plots."""
+    """Return the figures that the cases of a report recorded for plots."""
     return [figure for line in report.observed for figure in line["run"].get("figures", ())]
 
 
 def _lines(measurements: Sequence[Mapping[str, Any]], plot: Plot) -> dict[str, list[Point]]:
-    """The points of every line of a plot, by size: what a size took, and so its rate."""
+    """Return the points of every line of a plot, by size: the rate follows from the time that a size took."""
     found: dict[str, list[Point]] = {}
     for figure in measurements:
         if figure["plot"] == plot.name and figure.get("size", 0) > 0 and figure.get("picoseconds", 0) > 0:
@@ -446,7 +446,7 @@ def _picture(measurements: Sequence[Mapping[str, Any]], plots: Sequence[Plot]) -
 
 
 def _roof(measurements: Sequence[Mapping[str, Any]], plot: Plot) -> float | None:
-    """The rate that no point can be above, where a case knows it."""
+    """Return the greatest possible rate, if a case recorded it."""
     rates = [
         figure["bytes_per_second"]
         for figure in measurements
@@ -457,7 +457,7 @@ def _roof(measurements: Sequence[Mapping[str, Any]], plot: Plot) -> float | None
 
 @dataclass(frozen=True)
 class _Scale:
-    """Powers of ten that an axis spans, and where on the picture it begins and ends."""
+    """The powers of ten that an axis spans, and the coordinates of its ends."""
 
     least: int
     most: int
@@ -466,17 +466,17 @@ class _Scale:
 
     @classmethod
     def over(cls, values: Sequence[float], begins: float, ends: float) -> _Scale:
-        """An axis that holds all values."""
+        """Return an axis that spans all values."""
         least, most = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
         return cls(least, max(most, least + 1), begins, ends)
 
     def at(self, value: float) -> float:
-        """The place of a value."""
+        """Return the coordinate of a value."""
         part = (math.log10(value) - self.least) / (self.most - self.least)
         return self.begins + part * (self.ends - self.begins)
 
     def ticks(self) -> Iterator[tuple[float, str]]:
-        """Every power of ten with its place and its label; of many powers each second or third."""
+        """Yield powers of ten with their coordinates and labels; of many powers each second or third."""
         for power in range(self.least, self.most + 1, 1 + (self.most - self.least) // 8):
             yield self.at(10.0**power), _power(power)
 
@@ -502,7 +502,7 @@ def _panel(plot: Plot, lines: Mapping[str, Sequence[Point]], roof: float | None)
     yield f'<text class="label" x="{right + 8}" y="{places[""] + 4:.1f}">{label}</text>'
     for number, (name, line) in enumerate(lines.items()):
         coordinates = " ".join(f"{x.at(size):.1f},{y.at(rate):.1f}" for size, rate in line)
-        yield f'<g class="line-{number % 6}"><title>{_text(_told(name, line, plot))}</title>'
+        yield f'<g class="line-{number % 6}"><title>{_text(_tooltip(name, line, plot))}</title>'
         yield f'<polyline points="{coordinates}"/>'
         yield from (f'<circle cx="{x.at(size):.1f}" cy="{y.at(rate):.1f}" r="3"/>' for size, rate in line)
         yield f'<text class="label" x="{right + 8}" y="{places[name] + 4:.1f}">{_text(name.replace("_", " "))}</text>'
@@ -510,7 +510,7 @@ def _panel(plot: Plot, lines: Mapping[str, Sequence[Point]], roof: float | None)
 
 
 def _apart(positions: Mapping[str, float]) -> dict[str, float]:
-    """The heights of labels, each moved down as far as the one above it needs, all up where they leave the plot."""
+    """Return the heights of labels: each moved below the one above it, then all moved up into the plot."""
     names = sorted(positions, key=lambda name: positions[name])
     heights = [positions[name] for name in names]
     for above, below in pairwise(range(len(heights))):
@@ -519,8 +519,8 @@ def _apart(positions: Mapping[str, float]) -> dict[str, float]:
     return {name: height - excess for name, height in zip(names, heights, strict=True)}
 
 
-def _told(name: str, line: Sequence[Point], plot: Plot) -> str:
-    """The points in words, for a pointer that rests on the line."""
+def _tooltip(name: str, line: Sequence[Point], plot: Plot) -> str:
+    """Return the points as text, for the pointer's tooltip on the line."""
     return f"{name}: " + ", ".join(f"{size:g} at {rate:.3g} {plot.of_rate}" for size, rate in line)
 
 

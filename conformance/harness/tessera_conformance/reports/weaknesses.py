@@ -1,8 +1,8 @@
-"""Clauses whose cases may let a wrong implementation pass, by rules over what the cases ask.
+"""Clauses whose cases may let a wrong implementation pass, found by rules about the requests of the cases.
 
 The facts come from reports of runs with `--evidence=all`: the requests of each case that passed, with their dtypes and
-sizes. Without a report they come from the index of cases, which has features alone. A rule marks a clause and proves
-nothing: `weaknesses.toml` has the reasons why clauses that a rule marks are judged.
+sizes. Without a report they come from the index of cases, which has features alone. A mark of a rule proves nothing:
+`weaknesses.toml` has the reasons why marked clauses are tested well enough.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tessera_conformance.reports.journal import UnreadableReport, lines_of
 FILE_NAME = "weaknesses.toml"
 
 SMALL = 1000
-"""Elements of a tensor from which on the kernels and copies of libraries are others."""
+"""The least number of elements for which libraries use other kernels and copies."""
 NUMERIC = ("matmul", "numerics-policy", "determinism", "profiles", "copies", "allreduce", "softmax")
 """Topics of clauses about numbers or bytes whose count may matter."""
 
@@ -152,7 +152,7 @@ def _read(value: Any, case: Facts) -> None:
         case.dtypes |= DTYPES & {value}
 
 
-# Rules: each says of a clause and its facts what is weak, or nothing.
+# Rules: each returns a weakness of a clause, from the clause and its facts, or nothing.
 
 
 def _one_member(clause: Clause, facts: Facts) -> str:
@@ -167,7 +167,7 @@ def _one_member(clause: Clause, facts: Facts) -> str:
 
 
 def _names(clause: Clause, *members: str) -> bool:
-    """True if the summary of a clause names one of these members, in any spelling."""
+    """True if the summary of a clause contains one of these members, in any spelling."""
     text = re.sub(r"[\W_]", "", clause.summary).lower()
     return any(re.sub(r"[\W_]", "", member).lower() in text for member in members)
 
@@ -203,7 +203,7 @@ RULES: Mapping[str, Callable[[Clause, Facts], str]] = {
 
 @dataclass(frozen=True)
 class Weakness:
-    """A clause that a rule marks, with the reason why it is judged all the same where there is one."""
+    """A clause that a rule marks, and the reason why its cases suffice, if one is recorded."""
 
     clause: str
     rule: str
@@ -241,7 +241,7 @@ class Reasons:
         return next((row["reason"] for row in rows if _matches(row["clauses"], clause.id)), "")
 
     def idle(self, weaknesses: Iterable[Weakness], rules: Container[str] = RULES) -> list[str]:
-        """Return the entries for some rules that explain no mark."""
+        """Return the entries about some rules that explain no mark."""
         marked = {(weakness.rule, weakness.clause) for weakness in weaknesses}
         return [
             f"{row['rule']} {pattern}"

@@ -1,4 +1,4 @@
-"""The words that all renderings share: who was judged, what is claimed and why, how to see a case again."""
+"""The words that all renderings share: the implementation, the claim, its reason, and commands for single cases."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def implementation_name(report: Report) -> str:
 
 
 def selection(report: Report) -> str:
-    """Profile and level, the seed where one was named, and the shard where only one was run."""
+    """Return profile and level, the seed if one was named, and the shard if only one was run."""
     chosen = report.header["selection"]
     shard = f", shard {chosen['shard']}" if chosen["shard"] else ""
     via = ", by operations" if _by_operations(report) else ""
@@ -53,7 +53,7 @@ def selection(report: Report) -> str:
 
 
 def chosen_parts(report: Report) -> list[str]:
-    """Return the selection as it was asked for: `case ir/matmul/*`, `clause LANG-10-05`; the first of many."""
+    """Return the options that selected cases: `case ir/matmul/*`, `clause LANG-10-05`; only the first of many."""
     chosen = report.header["selection"].get("chosen", {})
     parts = [f"{_PARTS.get(name, name)} {value}" for name, part in chosen.items() for value in _listed(part)]
     further = len(parts) - _SHOWN_PARTS
@@ -74,16 +74,16 @@ _PARTS: Mapping[str, str] = {
     "keyword": "-k",
     "markexpr": "-m",
 }
-"""The words before what was asked for, by its name in the header."""
+"""The words before a selection, by the option's name in the header."""
 
 
 def _by_operations(report: Report) -> bool:
-    """True if arithmetic was asked for operation by operation, without programs."""
+    """True if the run judged arithmetic operation by operation, without programs."""
     return bool(report.header["selection"].get("via") == "operations")
 
 
 def duration(report: Report) -> str:
-    """Wall seconds where the run recorded them, else the time spent in cases."""
+    """Return the wall seconds of the run if it recorded them, else the time spent in cases."""
     whole = _seconds(report.footer["run"] if report.footer else {})
     if whole is not None:
         return f"{whole:.1f} s"
@@ -111,7 +111,7 @@ def facts(report: Report) -> list[tuple[str, str]]:
 
 
 def claim_title(report: Report) -> str:
-    """The claim, and how many cases count for nothing because a deviation excuses them."""
+    """Return the claim, and the number of cases that deviations excuse."""
     excused = sum(line["disposition"] in ("known_deviation", "waived") for line in report.observed)
     if not excused or report.claim not in ("success", "partial"):
         return report.claim.upper()
@@ -137,14 +137,14 @@ def claim_reason(report: Report, registry: Registry) -> str:
 
 
 def _profiles(report: Report) -> str:
-    """The profiles that are claimed, where the claimed documents have named ones."""
+    """Return the claimed profiles, if the claimed documents have named ones."""
     if not report.plan["profiles"]:
         return ""
     return f"; profiles {', '.join(claimed_profiles(report.header['implementation']['hello'], report.plan))}"
 
 
 def _unsupported(report: Report) -> list[str]:
-    """The core MUST clauses that the implementation does not support, with the profiles that it does not claim."""
+    """Return the core MUST clauses that the implementation does not support, and the profiles that lack them."""
     counts = report.left_out_profiles
     if not counts:
         return []
@@ -153,7 +153,7 @@ def _unsupported(report: Report) -> list[str]:
 
 
 def _unjudged(report: Report) -> list[str]:
-    """The core MUST clauses of which no case judged the main effect, for another reason."""
+    """Return the core MUST clauses whose main effect no case judged, for another reason."""
     outcomes = report.outcomes
     names = [name for name in missing_musts(report.plan, outcomes) if outcomes[name] != "unsupported"]
     shown = ", ".join(names[:MOST_NAMED]) + (", ..." if len(names) > MOST_NAMED else "")
@@ -175,7 +175,7 @@ def _failure_reasons(report: Report) -> list[str]:
 
 
 def _left_out_by_level(report: Report) -> list[str]:
-    """Return the number of cases that a weaker numerics level leaves out: such a claim is not whole."""
+    """Return the number of cases that a weaker numerics level leaves out: such a claim is partial."""
     level = report.header["selection"]["level"]
     number = sum(left_out_by_level(line, level) for line in report.observed)
     if not number:
@@ -212,12 +212,12 @@ def scope(report: Report) -> list[str]:
         unsupported = sum(musts[name]["document"] == document and outcomes[name] == "unsupported" for name in missing)
         first = [f"{_core_musts(unsupported)} unsupported"] if unsupported else []
         if tally:
-            lines.append(f"{document}: {'; '.join([*first, _told(tally)])}")
+            lines.append(f"{document}: {'; '.join([*first, _counts_of(tally)])}")
     return lines
 
 
 def images(report: Report) -> list[str]:
-    """Return the compiler of the images, where it is another, and the cases that it left unjudged, by reason."""
+    """Return the compiler of the images if it is another, and the cases that it left unjudged, by reason."""
     compiler = report.header["implementation"].get("compiler")
     if compiler is None:
         return []
@@ -227,7 +227,7 @@ def images(report: Report) -> list[str]:
     return [origin, *(f"{cases(number)} inapplicable: {kind}" for kind, number in kinds.most_common())]
 
 
-def _told(tally: Counter[Outcome]) -> str:
+def _counts_of(tally: Counter[Outcome]) -> str:
     """Return the counts of a document's testable MUST clauses: judged, passed, unsupported, untested, others."""
     judged = sum(tally[outcome] for outcome in JUDGED)
     rest = [outcome for outcome in OUTCOMES if outcome not in ("pass", "unsupported", "untested") and tally[outcome]]
@@ -240,7 +240,7 @@ def _told(tally: Counter[Outcome]) -> str:
 
 
 def reason_with_verdict(observation: Line) -> str:
-    """The reason of an observation in one line, led by the verdict where that is not plain from it."""
+    """Return the reason of an observation in one line, after the verdict unless that is `fail`."""
     if observation["disposition"] == "unexpected_pass":
         return "unexpected pass: a known deviation says that this case must fail"
     verdict = observation["verdict"].replace("_", " ")
@@ -294,7 +294,7 @@ def problems_of(report: Report, registry: Registry) -> list[str]:
 
 
 def mended(cause: Cause, registry: Registry) -> list[str]:
-    """Return the clause of a cause, in words, and the number of clauses that hold once it is corrected."""
+    """Return the first clause of a cause with its summary, and the number of clauses that hold once it is corrected."""
     first = registry.clauses.get(cause.clauses[0]) if cause.clauses else None
     named = [f"{first.id}: {first.summary}"] if first is not None else [*cause.clauses[:1]]
     number = len(cause.mended)
@@ -311,9 +311,9 @@ def verdict_counts(report: Report) -> list[tuple[str, str]]:
 
 
 def products(report: Report) -> list[str]:
-    """Return the products that are whole, and those of which at least half the cases pass, with their counts.
+    """Return the whole products, and those of which at least half the cases pass, with their counts.
 
-    Of a run of a part of the suite none is known to be whole.
+    A run of a part of the suite shows no product to be whole.
     """
     complete = report.header["selection"]["complete"]
     if "products" not in report.memo:
@@ -335,20 +335,20 @@ def _reached(result: ProductResult) -> str:
 
 
 def not_judged(report: Report) -> list[str]:
-    """Return why cases that the run selects and the implementation claims were not judged: the commonest reasons.
+    """Return the commonest reasons why selected cases of claimed features were not judged.
 
-    They presume what the machine lacks, lean on a construct that fails its control case, or ask a question that says
-    nothing of this implementation.
+    Such cases presume what the machine lacks, depend on a construct whose control case fails, or do not apply to this
+    implementation.
     """
     lines = [line for line in report.observed if line["cause"] in ("presumption", "blocked")]
     reasons = Counter(_short_reason(line) for line in lines).most_common()
-    told = [f"{cases(number)}: {reason}" for reason, number in reasons[:_SHOWN_REASONS]]
+    parts = [f"{cases(number)}: {reason}" for reason, number in reasons[:_SHOWN_REASONS]]
     further = sum(number for _, number in reasons[_SHOWN_REASONS:])
-    return [*told, *([f"{cases(further)} for other reasons"] if further else [])]
+    return [*parts, *([f"{cases(further)} for other reasons"] if further else [])]
 
 
 def remedies(report: Report) -> list[str]:
-    """Return what a vendor of a C library does about cases that need its devices, where nothing names them."""
+    """Return the remedy for cases that need the devices of a C library whose description names none."""
     reasons = [str(line["reason"]) for line in report.observed if line["verdict"] == "unsupported"]
     number = sum(reason.endswith("the feature device-list") for reason in reasons)
     label = str(report.header["implementation"]["label"])
@@ -362,13 +362,13 @@ _SHOWN_REASONS = 5
 
 
 def _short_reason(line: Line) -> str:
-    """The reason without what differs between cases with the same one: a blocked case names its control alone."""
+    """Return the reason without its details: of a blocked case, its control case alone."""
     reason = str(line["reason"])
     return reason.partition(": ")[0] if line["cause"] == "blocked" else reason
 
 
 def other_readings(report: Report) -> list[tuple[str, str, int]]:
-    """Return each interpretation of which a listed alternative was followed, that alternative, and the cases."""
+    """Return each interpretation with the listed alternative that cases followed, and the number of the cases."""
     followed = Counter(
         (line["interpretation"], line["reason"].rpartition(f"{line['interpretation']}: ")[2])
         for line in report.observed
@@ -383,12 +383,12 @@ def start_stderr(report: Report) -> str:
 
 
 def printable(text: str) -> str:
-    """Any text as one line of printable ASCII, everything else escaped: safe on every terminal."""
+    """Return a text as one line of printable ASCII, everything else escaped: safe on every terminal."""
     return escaped(_NOT_PRINTABLE, " ".join(text.split()))
 
 
 def count(number: int) -> str:
-    """A number with its thousands set apart: 4 118."""
+    """Return a number with its thousands set apart: 4 118."""
     return f"{number:,}".replace(",", " ")
 
 
@@ -398,7 +398,7 @@ def cases(number: int) -> str:
 
 
 def left_out(observation: Line) -> str:
-    """Return the parts of a passing case that a line does not show; empty where it shows all."""
+    """Return the checks and exchanges of a passing case that its line omits; empty if it has all."""
     stored = observation.get("evidence")
     if stored is not None:
         kinds = ", ".join(f"{kind} {number}" for kind, number in stored["checks"].items())
