@@ -173,13 +173,13 @@ LARGEST_SIZE = 1 << 32
 WORD = 64
 """Bytes or elements that implementations often move at once."""
 _NAME = re.compile(r"[\w.+-]{1,24}")
-_OPERATION_OR_DTYPE = re.compile(
+_TOLD = re.compile(
     r"\b(?:op|dist|schedule|kernel|tile)\s*\.\s*[a-z_]\w*|(?<![a-wyz_])(?:fp|bf|int|complex|tf)\d+(?:_e\dm\d)?|\bbool\b"
 )
 
 _HEX = re.compile("[0-9a-f]*")
-_DTYPE_IN_HEX = re.compile(r"bf(?<![a-wyz_]bf)\d+")
-"""Finds in hex digits, as images of modules are, what `_OPERATION_OR_DTYPE` finds; ten times as fast."""
+_TOLD_IN_HEX = re.compile(r"bf(?<![a-wyz_]bf)\d+")
+"""Finds in hex digits, as images of modules are, what `_TOLD` finds; ten times as fast."""
 
 
 def traits(exchanges: Iterable[Exchange]) -> list[str]:
@@ -250,7 +250,7 @@ def digests_of(digests: str | Sequence[str]) -> list[str]:
 
 @cache
 def _of_text(text: str) -> tuple[str, ...]:
-    pattern = _DTYPE_IN_HEX if _HEX.fullmatch(text) else _OPERATION_OR_DTYPE
+    pattern = _TOLD_IN_HEX if _HEX.fullmatch(text) else _TOLD
     return tuple(sorted({"".join(found.split()) for found in pattern.findall(text)}))
 
 
