@@ -1,4 +1,4 @@
-"""The clause registry: what the five specifications demand, how each demand is verified, and what is still untested.
+"""The clause registry: the demands of the five specifications, how each is verified, and which are still untested.
 
 `load_registry(clauses_directory())` gives the typed registry; `coverage` joins it with the tests' tags. The commands
 `tessera-conformance clauses` are in `commands.clauses`.

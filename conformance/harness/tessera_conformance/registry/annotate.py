@@ -1,4 +1,4 @@
-"""The specifications with all that the suite knows of them, as HTML, and feedback to their authors as Markdown."""
+"""The specifications annotated with clauses, interpretations and results, as HTML; and feedback to their authors."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from tessera_conformance.registry.model import (
 
 # A sentence for the specification, proposed from the decision of an interpretation.
 #
-# `wording` of the row is the proposal. A row without it has its decision, where that speaks of the specification
-# alone: what it says of this suite, its extensions and the reference is no text for the authors.
+# `wording` of the row is the proposal. A row without it proposes its decision, if that is about the specification
+# alone: statements about this suite, its extensions and the reference are no text for the authors.
 
 
 _CROSS_REFERENCE = re.compile(rf" \({INTERPRETATION_ID.pattern}\)")
@@ -41,17 +41,17 @@ _OURS = re.compile(
 
 
 def proposed_wording(row: Interpretation) -> str | None:
-    """The sentences that could be in the section; None where the decision has none for it."""
+    """Return sentences for the section; None if the decision has none for it."""
     decision = _CROSS_REFERENCE.sub("", row.decision)
     ours = _OURS.search(decision) or INTERPRETATION_ID.search(decision)
     return row.wording or (None if ours else decision)
 
 
-# The specifications with all that the suite knows of them: clauses, interpretations, tests and verdicts by line.
+# The specifications with everything that the suite knows about them: clauses, interpretations, tests, verdicts by line.
 #
-# `annotated` joins the text of a document with the registry and gives its passages, each a run of lines of which the
-# same clauses speak. `sections_of` and `open_points` need no text: the feedback to the authors is made from them, and
-# quotes nothing. `annotated_page` and `feedback` show these values.
+# `annotated` joins the text of a document with the registry and gives its passages: runs of lines with the same
+# clauses. `sections_of` and `open_points` need no text: the feedback to the authors is made from them, and quotes
+# nothing. `annotated_page` and `feedback` show these values.
 
 
 Mark = Literal["contradiction", "example", "silence", "untestable"]
@@ -61,7 +61,7 @@ MARKS: Mapping[Mark, str] = {
     "silence": "silent",
     "untestable": "not testable",
 }
-"""Each mark of a passage in words, the gravest first."""
+"""The words for each mark of a passage, the gravest mark first."""
 
 _HEADING = re.compile(r"#{1,6} ")
 _FENCE = re.compile(r"\s*```")
@@ -79,7 +79,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Knowledge:
-    """Facts beside the text: the registry, the cases of each clause, tests that name interpretations, runs."""
+    """Facts beside the text: the registry, cases of each clause, tests that name each interpretation, and runs."""
 
     registry: Registry
     cases: Mapping[str, Sequence[str]]
@@ -107,17 +107,17 @@ class Section:
 
     @property
     def anchor(self) -> str:
-        """The name of its place on the page of its document."""
+        """The id of its heading on the page of its document."""
         return f"section-{self.id}"
 
 
 @dataclass(frozen=True)
 class Passage:
-    """Lines with the same clauses, with the text beside them.
+    """Lines with the same clauses, with notes beside them.
 
-    `clauses` are all clauses of the lines, `begins` those of them that are shown here, at their first line.
-    `gaps` are the interpretations shown here: at the first passage of a clause that depends on them, or at the head of
-    their section. `sections` begin here.
+    `clauses` are all clauses of the lines; `begins` are those shown here, at their first line. `gaps` are the
+    interpretations shown here: at the first passage of a clause that depends on them, or at the head of their section.
+    `sections` begin here.
     """
 
     first: int
@@ -135,7 +135,7 @@ class Passage:
 
 
 def annotated(document: Document, text: Specification, knowledge: Knowledge) -> list[Passage]:
-    """The passages of a document, which are all of its lines, in order."""
+    """Return the passages of a document, which together are all of its lines, in order."""
     clauses = [clause for clause in knowledge.registry.clauses_of(document.key) if clause.active]
     heads = _heads(document, text, knowledge.registry)
     speaking: dict[int, list[Clause]] = {}
@@ -164,7 +164,7 @@ def annotated(document: Document, text: Specification, knowledge: Knowledge) -> 
 
 
 def _heads(document: Document, text: Specification, registry: Registry) -> dict[int, list[Section]]:
-    """The sections of a document by the line of their heading: the last heading before their first clause."""
+    """Return the sections of a document by the line of their heading: the last heading before their first clause."""
     headings, fenced = [1], False
     for number, line in enumerate(text.lines, start=1):
         fenced ^= bool(_FENCE.match(line))
@@ -180,10 +180,10 @@ def _heads(document: Document, text: Specification, registry: Registry) -> dict[
 def _places_of_gaps(
     document: Document, knowledge: Knowledge, heads: Mapping[int, Sequence[Section]]
 ) -> dict[Interpretation, int]:
-    """The line beside which each interpretation that concerns a document is shown, in the order of lines.
+    """Return the line beside which each interpretation of a document is shown, in the order of lines.
 
-    It is that of the first clause that depends on it, in a section that it names where there is such a clause; of one
-    on which no clause depends, the head of its section.
+    It is the first line of a dependent clause, preferably in a section that the interpretation names. Without such a
+    clause it is the head of its section.
     """
     lines_of_sections = {section.id: line for line, sections in heads.items() for section in sections}
     places = {}
@@ -200,7 +200,7 @@ def _places_of_gaps(
 
 
 def _names_section_of(row: Interpretation, clause: Clause, registry: Registry) -> bool:
-    """True if the clause is in a section that the interpretation names, by itself or as one of several."""
+    """True if the interpretation names the section of the clause, by itself or in a range."""
     prefix = registry.documents[clause.document].prefix
     for name in row.sections:
         document, _, section = name.partition(" ")
@@ -213,7 +213,7 @@ def _names_section_of(row: Interpretation, clause: Clause, registry: Registry) -
 
 
 def _numbers(section: str) -> list[tuple[int, str]]:
-    """The parts of a section's name in the order of numbers, 4.10 after 4.9."""
+    """Return a sort key of a section's name: its parts as numbers, so that 4.10 follows 4.9."""
     return [(int(part), "") if part.isdigit() else (0, part) for part in section.split(".")]
 
 
@@ -233,7 +233,7 @@ def is_untestable(clause: Clause) -> bool:
 
 
 def sections_of(registry: Registry) -> Mapping[str, Sequence[Section]]:
-    """The sections of each document in its order, the parent before its parts."""
+    """Return the sections of each document in its order, each before its subsections."""
     return {key: _sections(document, registry) for key, document in registry.documents.items()}
 
 
@@ -250,7 +250,7 @@ def _sections(document: Document, registry: Registry) -> list[Section]:
 
 
 def places_of(row: Interpretation, registry: Registry) -> list[tuple[str, str]]:
-    """The document and the section of each place that an interpretation names; of several sections the first."""
+    """Return the document and the section of each place that an interpretation names; of a range, its first section."""
     keys = {document.prefix: key for key, document in registry.documents.items()}
     places = []
     for name in row.sections:
@@ -260,26 +260,26 @@ def places_of(row: Interpretation, registry: Registry) -> list[tuple[str, str]]:
 
 
 def home_of(row: Interpretation, registry: Registry) -> tuple[str, str]:
-    """The document and section under which an interpretation is listed: the first of its own document, if any."""
+    """Return the document and section that list an interpretation: the first of its own document, if any."""
     places = places_of(row, registry)
     return next((place for place in places if place[0] == row.document), places[0])
 
 
 @dataclass(frozen=True)
 class OpenPoints:
-    """All that a section leaves open: its interpretations, by kind, and its clauses that nothing can decide."""
+    """Everything that a section leaves open: its interpretations, and its clauses that nothing can decide."""
 
     section: Section
     rows: tuple[Interpretation, ...]
     untestable: tuple[Clause, ...]
 
     def of(self, kind: str) -> list[Interpretation]:
-        """The interpretations of a kind."""
+        """Return the interpretations of a kind."""
         return [row for row in self.rows if row.kind == kind]
 
 
 def open_points(registry: Registry) -> list[OpenPoints]:
-    """The sections that leave something open, in the order of the documents."""
+    """Return the sections that leave something open, in the order of the documents."""
     rows: dict[tuple[str, str], list[Interpretation]] = {}
     for row in registry.interpretations.values():
         if row.active:
@@ -300,9 +300,9 @@ def open_points(registry: Registry) -> list[OpenPoints]:
 
 # The annotated specifications as HTML: a page for each document and a first page, static, without script or network.
 #
-# A content policy allows the one style by its hash. Notes that fold are `details`; the choice of passages is made by
-# the style alone. The first page counts clauses and open points; the page of a document has its lines on the left,
-# coloured by the strongest level of their clauses, and all that is known of them on the right.
+# A content security policy allows the one style by its hash. Notes that fold are `details`; the style alone selects
+# passages. The first page counts clauses and open points. The page of a document shows its lines on the left, coloured
+# by the strongest level of their clauses, and the notes on the right.
 
 
 MOST_CASES = 12
@@ -312,7 +312,7 @@ _STYLE = Path(__file__).with_name("annotated_page.css")
 
 
 def first_page(documents: Mapping[str, Sequence[Passage]], knowledge: Knowledge) -> str:
-    """The page that leads to the documents, with what each has."""
+    """Return the page that links the documents and counts the contents of each."""
     registry = knowledge.registry
     heads = ["document", "lines", *LEVELS, "contradictions", "samples", "silences", "not testable"]
     heads += [run.name for run in knowledge.runs]
@@ -342,7 +342,7 @@ def _row_of_document(document: Document, passages: Sequence[Passage], knowledge:
 
 
 def document_page(document: Document, passages: Sequence[Passage], knowledge: Knowledge) -> Iterator[str]:
-    """The page of one document, piece by piece."""
+    """Yield the page of one document, piece by piece."""
     sections = [section for passage in passages for section in passage.sections]
     names = [(section.anchor, f"{section.id} {section.title}".strip()) for section in sections]
     links = "".join(f'<li><a href="#{escape(anchor)}">{escape(name)}</a></li>' for anchor, name in names)
@@ -404,7 +404,7 @@ def _badge(run: Run, outcome: str) -> str:
 
 
 def _cases(cases: Sequence[str], runs: Sequence[Run]) -> str:
-    """The cases of a clause, those first that did not pass in some run."""
+    """Return the cases of a clause, first those that did not pass in some run."""
     if not cases:
         return ""
     outcomes = {
@@ -475,13 +475,13 @@ def _beginning(title: str) -> str:
     )
 
 
-# Feedback to the authors of the specifications, as Markdown: what they leave open, by document and section.
+# Feedback to the authors of the specifications, as Markdown: open points by document and section.
 #
-# Nothing of their text is quoted: sections and lines are named, summaries are those of the registry.
+# It quotes nothing of their text: it names sections and lines, and summaries are those of the registry.
 
 
 MOST_FILES = 4
-"""Files of tests that are named for an interpretation; the rest are counted."""
+"""The most test files that are named for an interpretation; the rest are counted."""
 
 _HEADINGS: Mapping[Gap, str] = {
     "contradiction": "Contradictions",
@@ -501,7 +501,7 @@ Made from the clause registry by `tessera-conformance clauses feedback --output 
 
 
 def feedback(registry: Registry, tests: Mapping[str, Sequence[str]]) -> str:
-    """The whole text; `tests` are those that name each interpretation."""
+    """Return the whole text; `tests` are those that name each interpretation."""
     points = open_points(registry)
     blocks = [_PREFACE, _issue_table(registry, points)]
     for key, document in registry.documents.items():

@@ -23,12 +23,12 @@ from tessera_conformance.documents import cache_file, write_whole
 from tessera_conformance.registry.errors import RegistryError, UnknownClause, UntestedClause, WithdrawnClause
 from tessera_conformance.registry.model import Clause, Registry, cited_interpretations, nearest
 
-# The index of cases: of each its pytest node, clauses, features and levels, so that the suite need not be collected.
+# The index of cases: each one's pytest node, clauses, features and levels, so that the suite need not be collected.
 #
-# To collect the suite takes seconds. The index is kept in the user's cache folder with the fingerprint of its
-# sources. That is the path, size and time of change of every file of the suite, its clauses, schemas and vectors, and
-# the harness. A wheel has one with a digest of their contents. Where a source differs, the suite is collected again,
-# in a process of its own; where the cache cannot be written, each time.
+# Collecting the suite takes seconds. The index is kept in the user's cache folder with the fingerprint of its sources:
+# the path, size and modification time of every file of the suite, its clauses, schemas and vectors, and the harness. A
+# wheel has an index with a digest of the sources' contents. If a source differs, the suite is collected again, in a
+# process of its own; if the cache cannot be written, each time.
 
 
 SHIPPED = "cases.json"
@@ -39,8 +39,8 @@ SHIPPED = "cases.json"
 class IndexedCase:
     """The facts about a case that is not collected.
 
-    `node` is its pytest node id from the folder of the suite on, `ir/test_matmul.py::test_k_tail[bf16]`; `features`
-    are those, other than core, that are to be claimed for it to run.
+    `node` is its pytest node id from the folder of the suite on, `ir/test_matmul.py::test_k_tail[bf16]`. `features` are
+    those, other than core, that an implementation must claim for it to run.
     """
 
     node: str
@@ -53,7 +53,7 @@ CaseIndex = Mapping[str, IndexedCase]
 
 
 def case_index() -> CaseIndex:
-    """Every case of the suite by its id, in the order of ids.
+    """Return every case of the suite by its id, in the order of ids.
 
     Raises `SuiteNotCollected`: the sources changed, and pytest cannot collect the suite.
     """
@@ -65,7 +65,7 @@ def case_index() -> CaseIndex:
 
 
 def current_index() -> CaseIndex | None:
-    """The index that is there and has the cases of the sources as they are; None where there is none."""
+    """Return the cached or shipped index if it matches the current sources, else None."""
     index = _kept(_fingerprint())
     shipped = locations.suite_directory() / SHIPPED
     if index is None and shipped.is_file():
@@ -77,7 +77,7 @@ def current_index() -> CaseIndex | None:
 
 @lru_cache(maxsize=1)
 def _kept(fingerprint: str) -> CaseIndex | None:
-    """The index that an earlier process kept of sources with this fingerprint."""
+    """Return the index that an earlier process cached for sources with this fingerprint."""
     return read_index(cache_file("cases", locations.suite_directory()), fingerprint)
 
 
@@ -97,7 +97,7 @@ def cases_by_clause(index: CaseIndex) -> Mapping[str, Sequence[str]]:
 
 
 def collected() -> CaseIndex:
-    """The index as pytest collects the suite now; a process of its own, since collecting changes the one it runs in.
+    """Return the index as pytest collects the suite now, in a new process, since collecting changes its process.
 
     Raises `SuiteNotCollected`: pytest cannot collect the suite.
     """
@@ -125,7 +125,7 @@ def write_index(file: Path, fingerprint: str, index: CaseIndex) -> None:
 
 
 def read_index(file: Path, fingerprint: str | None = None) -> CaseIndex | None:
-    """The index in a file; None where it is none, or has another fingerprint than the one given."""
+    """Return the index in a file; None if it has none, or one with another fingerprint."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         if fingerprint is not None and content["fingerprint"] != fingerprint:
@@ -137,7 +137,7 @@ def read_index(file: Path, fingerprint: str | None = None) -> CaseIndex | None:
 
 
 def _fingerprint() -> str:
-    """A digest of the sources' metadata in the file system, which is fast."""
+    """Return a digest of the sources' file metadata, which is fast."""
     digest = hashlib.sha256(f"{sys.version} {importlib.metadata.version('pytest')}".encode())
     for _, path in source_files():
         status = os.stat(path)
@@ -146,7 +146,7 @@ def _fingerprint() -> str:
 
 
 def digest_of_contents() -> str:
-    """A digest of the contents of the sources: the same in a checkout and in a wheel."""
+    """Return a digest of the contents of the sources: the same in a checkout and in a wheel."""
     digest = hashlib.sha256()
     for name, path in source_files():
         digest.update(f"{name}\0{hashlib.sha256(Path(path).read_bytes()).hexdigest()}\n".encode())
@@ -154,7 +154,7 @@ def digest_of_contents() -> str:
 
 
 def source_files() -> Iterator[tuple[str, str]]:
-    """Every file that the cases are made from: a name that does not depend on the place, and its path."""
+    """Yield every file from which cases are made: a name independent of the checkout's folder, and its path."""
     suite, harness = locations.suite_directory(), Path(locations.__file__).parent
     folders = {f"suite/{name}": suite / name for name in (*locations.CHAPTERS, "clauses")}
     folders |= {"schemas": locations.schemas_directory(), "vectors": locations.vectors_directory(), "harness": harness}
@@ -165,7 +165,7 @@ def source_files() -> Iterator[tuple[str, str]]:
 
 
 def _below(name: str, folder: str) -> Iterator[tuple[str, str]]:
-    """The files below a folder, but for those that running it leaves behind, and the suite inside the harness."""
+    """Yield the files below a folder, except those that a run leaves behind and the suite inside the harness."""
     with os.scandir(folder) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
             below = f"{name}/{entry.name}"
@@ -177,15 +177,15 @@ def _below(name: str, folder: str) -> Iterator[tuple[str, str]]:
                 yield below, entry.path
 
 
-# The registry joined with the tests' tags: which clauses a test verifies, and which wait for one.
+# The registry joined with the tests' tags: the clauses that tests verify, and those that lack a test.
 #
-# A tag says that a case is about a clause, not that it carries it: a case about refused arguments may be all there
-# is. What was judged is for a report to say, and counted beside the tags where one is given.
+# A tag says that a case is about a clause, not that it carries it: a clause may have nothing but a case about refused
+# arguments. A report shows which clauses a run judged; with a report, they are counted beside the tags.
 #
-# A clause that says what another says is covered by its twin's tests. Testable is what a case can decide, by a call
-# or statically (`verify` is test or static). Where a chapter is enforced (chapters.toml), an active testable clause
-# that has neither a test nor a recorded reason is an error; elsewhere it is a warning. A tag that names an unknown or
-# withdrawn clause is always an error: nobody would see that it checks nothing.
+# A clause that repeats another is covered by that one's tests. A clause is testable if a case can decide it, by a call
+# or statically (`verify` is test or static). In an enforced chapter (chapters.toml), an active testable clause that has
+# neither a test nor a recorded reason is an error; elsewhere it is a warning. A tag that names an unknown or withdrawn
+# clause is always an error: otherwise nobody would see that it checks nothing.
 
 
 Group = TypeVar("Group")
@@ -195,7 +195,7 @@ Group = TypeVar("Group")
 class Tally:
     """Numbers of active clauses: all, testable, and of these with a case, excused by a reason, and without either.
 
-    `judged` is how many of the testable ones a run has judged, where one was given.
+    `judged` is the number of testable ones that a run has judged, if a run is given.
     """
 
     clauses: int
@@ -210,8 +210,8 @@ class Tally:
 class Coverage:
     """The coverage of the tests.
 
-    `cases` gives every active clause its cases, its twin's included. The tallies are by document, by document and
-    section, and by level. `errors` must be settled; `warnings` are clauses whose chapter is not enforced yet.
+    `cases` gives every active clause its cases and those of the clause it repeats. Tallies are by document, by document
+    and section, and by level. `errors` must be settled; `warnings` are clauses whose chapter is not enforced yet.
     """
 
     cases: Mapping[str, tuple[str, ...]]
@@ -247,7 +247,7 @@ def _cases_of(clause: Clause, tagged: Mapping[str, Sequence[str]]) -> tuple[str,
 
 
 def _waits(clause: Clause, cases: Mapping[str, Sequence[str]]) -> bool:
-    """True if a required test is missing and not excused."""
+    """True if a required test is missing without a recorded reason."""
     return clause.testable and not cases[clause.id] and clause.reason is None
 
 
@@ -257,7 +257,7 @@ def _report(clause: Clause, registry: Registry) -> UntestedClause:
 
 
 def wrong_tags(registry: Registry, tagged: Mapping[str, Sequence[str]]) -> Iterator[RegistryError]:
-    """The unknown and the withdrawn clauses among those that cases, or methods of the interface, name."""
+    """Yield an error for each unknown or withdrawn clause that cases or methods of the interface name."""
     for clause_id, cases in tagged.items():
         if clause_id not in registry.clauses:
             yield UnknownClause(clause_id, nearest(clause_id, registry.clauses), tuple(cases))
@@ -287,7 +287,7 @@ def _tally(clauses: Sequence[Clause], cases: Mapping[str, Sequence[str]], judged
 
 # The tests of the suite that name an interpretation, found in their source: decorators, docstring and body.
 #
-# A name outside of the tests of a module, in a table or a helper, is the module's. The suite need not be collected.
+# A name outside of a module's tests, in a table or a helper, is the module's. The suite need not be collected.
 # Violators and legal variants are no tests.
 
 
@@ -295,7 +295,7 @@ NO_TESTS = {"violators", "variants"}
 
 
 def naming_tests(suite: Path) -> Mapping[str, tuple[str, ...]]:
-    """The tests that name each interpretation, `runtime/test_streams.py::test_order`, and after them the modules."""
+    """Return the tests that name each interpretation, `runtime/test_streams.py::test_order`, then the modules."""
     tests: dict[str, dict[str, None]] = {}
     for chapter in locations.CHAPTERS:
         for path in sorted((suite / chapter).rglob("*.py")):
@@ -306,7 +306,7 @@ def naming_tests(suite: Path) -> Mapping[str, tuple[str, ...]]:
 
 
 def _named_in(source: str, module: str) -> Iterator[tuple[str, str]]:
-    """Each interpretation that a module names, with the test or, where no test of it does, the module."""
+    """Yield each interpretation that a module names, with its tests; with the module if none of its tests names it."""
     everywhere = cited_interpretations(source)
     if not everywhere:
         return

@@ -1,7 +1,7 @@
 """Faults of the registry, one type for each.
 
-An error carries fields; `explain` makes its text where it is shown. The text always says four things: what is wrong,
-where, what was expected, and what to do about it. A type states the four as templates over its fields.
+An error carries fields; `explain` makes its text where it is shown. The text states the fault, its place, what was
+expected, and the remedy. A type states the four as templates over its fields.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ COMMAND = "tessera-conformance clauses"
 
 
 class RegistryError(Exception):
-    """Something is wrong with the registry, or with a question put to it."""
+    """A fault of the registry, or of a query."""
 
     what: ClassVar[str]
     where: ClassVar[str]
@@ -27,7 +27,7 @@ class RegistryError(Exception):
         return {name: _in_words(name, value) for name, value in vars(self).items()}
 
     def explain(self) -> dict[str, str]:
-        """The error in words: what is wrong, where, what was expected, and the remedy."""
+        """Return the text of the error: the fault, its place, what was expected, and the remedy."""
         words = self.words()
         return {name: getattr(self, name).format_map(words) for name in ("what", "where", "expected", "remedy")}
 
@@ -38,13 +38,13 @@ class RegistryError(Exception):
 
 @dataclass(eq=False)
 class InvalidRegistry(RegistryError):
-    """The registry's files cannot be read as a registry; `problems` says why, one by one."""
+    """The registry's files cannot be read as a registry; `problems` are the reasons."""
 
     directory: str
     problems: tuple[RegistryError, ...]
 
     def explain(self) -> dict[str, str]:
-        """The first problem, and how many more there are."""
+        """Return the first problem, and the number of the others."""
         first = self.problems[0].explain()
         return {
             "what": f"the clause registry has {len(self.problems)} problem(s); the first: {first['what']}",
@@ -85,7 +85,7 @@ class SchemaViolation(RegistryError):
 
 @dataclass(eq=False)
 class _RowError(RegistryError):
-    """Something is wrong with one row of a file."""
+    """A fault in one row of a file."""
 
     file: str
     id: str
@@ -120,7 +120,7 @@ class Inconsistent(_RowError):
 
 @dataclass(eq=False)
 class BadReference(_RowError):
-    """A row names another that is unknown, withdrawn, or not fit to be named there."""
+    """A row names another that is unknown, withdrawn, or of the wrong kind."""
 
     field: str
     target: str
@@ -155,7 +155,7 @@ class VanishedId(_RowError):
 
 @dataclass(eq=False)
 class LockOutOfDate(_RowError):
-    """The lock does not hold what a row says."""
+    """The lock differs from a row."""
 
     field: str
 
@@ -165,7 +165,7 @@ class LockOutOfDate(_RowError):
     remedy = f"if the change is meant, run `{COMMAND} lock` and review the lock's diff"
 
     def words(self) -> dict[str, str]:
-        """Also in what the lock differs from the row."""
+        """The fields, and the difference of the lock from the row."""
         missing = self.field == "id"
         difference = "is not in the lock" if missing else f"has another {self.field} than the lock recorded"
         return super().words() | {"difference": difference}
@@ -226,7 +226,7 @@ class UntestedClause(_RowError):
 
 @dataclass(eq=False)
 class SourceMissing(RegistryError):
-    """A specification is not where it was said to be."""
+    """A specification is not at the given path."""
 
     document: str
     file: str
@@ -255,7 +255,7 @@ class DocumentChanged(RegistryError):
 
 @dataclass(eq=False)
 class _SourceError(RegistryError):
-    """The lines a clause was read from do not hold its text."""
+    """The lines from which a clause was read do not hold its text."""
 
     document: str
     id: str
@@ -267,7 +267,7 @@ class _SourceError(RegistryError):
 
 @dataclass(eq=False)
 class SourceChanged(_SourceError):
-    """The words a clause was read from are no longer in the text."""
+    """The text from which a clause was read is no longer in the specification."""
 
     what = "the source of {id} changed (section {section}, {lines})"
     where = "{document}.toml, {id}, field source"
@@ -280,7 +280,7 @@ class SourceChanged(_SourceError):
 
 @dataclass(eq=False)
 class SourceMoved(_SourceError):
-    """The words of a clause are, unchanged, at other lines."""
+    """The text of a clause is, unchanged, at other lines."""
 
     now: tuple[int, int]
 

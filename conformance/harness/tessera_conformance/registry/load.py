@@ -45,12 +45,12 @@ from tessera_conformance.registry.model import (
     nearest,
 )
 
-# The digest that ties a clause to the lines of the specification it was read from.
+# The digest that ties a clause to the lines of the specification from which it was read.
 #
 # The text itself stays with its authors; the registry records only a digest of it. The text is normalised first, so
-# that re-wrapped indentation, trailing blanks or an inserted empty line do not count as a change, while a changed
-# word does: each line is stripped, runs of white space become one space, empty lines are dropped, characters are
-# composed (NFC), and what remains is joined by newlines.
+# that changed indentation, trailing blanks or an inserted empty line do not count as a change, while a changed word
+# does: each line is stripped, runs of white space become one space, empty lines are dropped, characters are composed
+# (NFC), and the rest is joined by newlines.
 
 
 @dataclass(frozen=True)
@@ -62,18 +62,18 @@ class Specification:
 
     @classmethod
     def read(cls, path: Path) -> Specification:
-        """Read a document; its lines end with a newline and with nothing else."""
+        """Read a document; only newlines end its lines."""
         content = path.read_bytes()
         lines = content.decode("utf-8").removesuffix("\n").split("\n")
         return cls(tuple(lines), hashlib.sha256(content).hexdigest())
 
     def span(self, first: int, last: int) -> Sequence[str]:
-        """The lines from `first` to `last`, both counted from one and included."""
+        """Return the lines from `first` to `last`, both counted from one and included."""
         return self.lines[first - 1 : last]
 
 
 def normalise(lines: Sequence[str]) -> str:
-    """The part of some lines that counts: their words, in order, line by line."""
+    """Return the lines as their digest sees them: words separated by one blank, without empty lines."""
     words = (" ".join(unicodedata.normalize("NFC", line).split()) for line in lines)
     return "\n".join(line for line in words if line)
 
@@ -86,7 +86,7 @@ def digest(lines: Sequence[str]) -> str:
 def read_specifications(
     documents: Iterable[Document], directory: Path
 ) -> tuple[dict[str, Specification], list[RegistryError]]:
-    """The texts found in a directory, by document key, and an error for each one that is not there."""
+    """Return the texts found in a directory, by document key, and an error for each missing one."""
     specifications: dict[str, Specification] = {}
     missing: list[RegistryError] = []
     for document in documents:
@@ -123,7 +123,7 @@ def _changes_of(clause: Clause, specification: Specification) -> Iterator[Regist
 
 
 def _find(clause: Clause, specification: Specification) -> tuple[int, int] | None:
-    """Return the place of a clause's recorded text now, as near as possible to its old place."""
+    """Return the current lines of a clause's recorded text, as near as possible to the old ones."""
     first, last = clause.lines
     height = last - first
     starts = sorted(range(1, len(specification.lines) - height + 1), key=lambda start: abs(start - first))
@@ -134,7 +134,7 @@ def _find(clause: Clause, specification: Specification) -> tuple[int, int] | Non
 
 
 def record_sources(registry: Registry, specifications: Mapping[str, Specification], directory: Path) -> None:
-    """Write into the files the digests of the texts as they are, and the lines of texts that only moved."""
+    """Write the digests of the current texts into the files, and the new lines of texts that only moved."""
     for key, specification in specifications.items():
         path = directory / f"{key}.toml"
         header, *rows = path.read_text(encoding="utf-8").split(_ROW)
@@ -150,7 +150,7 @@ _ROW = "\n[[clause]]\n"
 
 
 def _with(table: str, **values: Any) -> str:
-    """The text of a table with other values of fields that it has."""
+    """Return the text of a table with new values of existing fields."""
     for name, value in values.items():
         table = re.sub(rf"^{name} = .*$", f"{name} = {json.dumps(value)}", table, count=1, flags=re.MULTILINE)
     return table
@@ -165,7 +165,7 @@ LONGEST = 200
 
 
 def schema_of(file: str) -> str:
-    """The name of the schema a file of the registry obeys."""
+    """Return the name of the schema that a file of the registry obeys."""
     stem = file.partition(".")[0]
     if file.endswith(".lock"):
         return LOCK_SCHEMA
@@ -173,7 +173,7 @@ def schema_of(file: str) -> str:
 
 
 def schema_violations(file: str, content: Any) -> list[SchemaViolation]:
-    """Everything that the schema of a file refuses in its parsed content."""
+    """Return every violation of its schema by a parsed file."""
     from tessera_conformance.schemas import validator  # jsonschema takes 60 ms to import
 
     errors = validator(f"tessera:registry/{schema_of(file)}").iter_errors(content)
@@ -182,7 +182,7 @@ def schema_violations(file: str, content: Any) -> list[SchemaViolation]:
 
 
 def _faults(content: Any, error: Any) -> Iterator[tuple[str, str, str, str]]:
-    """Row, field, what was found and what is required."""
+    """Yield row, field, actual value and requirement."""
     row, field = _place(content, list(error.absolute_path))
     rules, required = error.schema, _shortened(error.message)
     if "description" in rules:
@@ -200,7 +200,7 @@ def _faults(content: Any, error: Any) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _place(content: Any, path: Sequence[str | int]) -> tuple[str, str]:
-    """The row of a path in a parsed file, and the field in that row."""
+    """Return the row at a path in a parsed file, and the field in that row."""
     row, rest = "top level", list(path)
     match path:
         case ["document", *rest]:
@@ -231,10 +231,10 @@ def _shortened(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
 
 
-# What relates the registry's rows to each other and to the headers of their files.
+# Relations of the registry's rows to each other and to the headers of their files.
 #
-# An id starts with its document's prefix and its section; lines lie in the document; every row named exists and may
-# be named; a clause names an interpretation exactly when that interpretation says that it affects the clause.
+# An id starts with its document's prefix and its section. Lines are in the document. Every row named exists and may be
+# named there. A clause names an interpretation exactly if that interpretation says that it affects the clause.
 
 
 MISSING = "does not exist"
@@ -245,7 +245,7 @@ REQUIRED = {
     "affects": "a clause whose interpretations name this one",
     "clauses": "an active testable core MUST clause",
 }
-"""Fields that name another row, and the rows that they must name."""
+"""The fields that name another row, and the required kind of row."""
 
 
 def problems(registry: Registry) -> Iterator[RegistryError]:
@@ -275,7 +275,7 @@ def _problems_of_place(clause: Clause, registry: Registry) -> Iterator[RegistryE
 
 
 def _section_in_id(section: str) -> str:
-    """Chapters have two digits in ids, so that ids sort as the document reads: 5.2 becomes 05.2."""
+    """Return the section with two digits for its chapter, so that ids sort as the document reads: 5.2 becomes 05.2."""
     chapter, point, rest = section.partition(".")
     return f"{chapter.zfill(2) if chapter.isdigit() else chapter}{point}{rest}"
 
@@ -354,8 +354,8 @@ def _bad_reference(
 
 # Reading the registry's files.
 #
-# `read` takes in whatever is there and keeps a list of what is wrong, for `clauses check`; `load` wants a registry it
-# can rely on and raises `InvalidRegistry` otherwise.
+# `read` returns everything readable with a list of the problems, for `clauses check`; `load_registry` returns a sound
+# registry or raises `InvalidRegistry`.
 
 
 CHAPTERS = "chapters.toml"
@@ -365,17 +365,17 @@ Row = TypeVar("Row", Clause, Interpretation)
 
 @dataclass(frozen=True)
 class Reading:
-    """The contents of a directory: the registry as far as it could be read, and the problems."""
+    """The readable contents of a directory: the registry, and the problems."""
 
     registry: Registry
     problems: tuple[RegistryError, ...]
 
 
 def load_registry(directory: Path) -> Registry:
-    """The registry of a directory; raises `InvalidRegistry` unless it can be read and its references are sound.
+    """Return the registry of a directory; raise `InvalidRegistry` unless it can be read and its references are sound.
 
-    The schemas, which take longer than all the rest, are asked only where something is wrong; `clauses check` and the
-    project's tests always ask them.
+    The schemas, which take longer than everything else, are checked only if something is wrong; `clauses check` and the
+    project's tests always check them.
     """
     try:
         reading = _Reader(directory, by_schema=False).read()
@@ -389,7 +389,7 @@ def load_registry(directory: Path) -> Registry:
 
 
 def read(directory: Path) -> Reading:
-    """Everything that can be read in a directory; a file that its schema refuses contributes no rows."""
+    """Return everything readable in a directory; a file that its schema refuses contributes no rows."""
     return _Reader(directory, by_schema=True).read()
 
 
@@ -423,7 +423,7 @@ class _Reader:
         return Reading(registry, tuple(self.problems))
 
     def _content(self, file: str) -> Mapping[str, Any]:
-        """The parsed file; nothing, and a problem, of one that cannot be read or is refused."""
+        """Return the parsed file; record a problem and return {} if it cannot be read or is refused."""
         try:
             content = table_of(self.directory / file)
         except (OSError, ValueError) as error:
@@ -446,10 +446,10 @@ def _with_tuples(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
 
 
-# The lock: every id ever issued, with what it stood for, so that no id is ever given a second meaning.
+# The lock: every id ever issued, with its meaning, so that no id is ever given a second meaning.
 #
-# The lock records of each row its status, a digest of its statement and, for a clause, the digest of its source. It
-# is written by `clauses lock` and compared by `clauses check`; its diff shows a reviewer which meanings changed.
+# The lock records each row's status, the digest of its statement and, for a clause, the digest of its source. `clauses
+# lock` writes it and `clauses check` compares it; its diff shows a reviewer the changed meanings.
 
 
 FILE = "clauses.lock"
@@ -457,11 +457,11 @@ FORMAT = 1
 
 
 Lock = Mapping[str, Mapping[str, str]]
-"""Of each id the status, the digest of its statement and, of a clause, the digest of its source."""
+"""The status of each id, the digest of its statement and, for a clause, the digest of its source."""
 
 
 def lock_of(registry: Registry) -> dict[str, dict[str, str]]:
-    """The lock that fits a registry."""
+    """Return the lock that matches a registry."""
     return {name: _entry(row) for name, row in _rows(registry).items()}
 
 
@@ -484,7 +484,7 @@ def read_lock(directory: Path) -> Lock:
 
 
 def _lock_in(directory: Path) -> tuple[Lock, list[RegistryError]]:
-    """The lock of a directory, and what is wrong with its file."""
+    """Return the lock of a directory, and the problems of its file."""
     try:
         content = json.loads((directory / FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -494,14 +494,14 @@ def _lock_in(directory: Path) -> tuple[Lock, list[RegistryError]]:
 
 
 def write_lock(registry: Registry, directory: Path) -> None:
-    """Write the lock that fits a registry: JSON, sorted, one id a line."""
+    """Write the lock that matches a registry: JSON, sorted, one id a line."""
     lines = [f"  {json.dumps(name)}: {json.dumps(entry)}" for name, entry in sorted(lock_of(registry).items())]
     text = "\n".join(["{", f'"format": {FORMAT},', '"ids": {', ",\n".join(lines), "}", "}", ""])
     (directory / FILE).write_text(text, encoding="utf-8", newline="\n")
 
 
 def broken_promises(registry: Registry, lock: Lock) -> Iterator[VanishedId | ReusedId]:
-    """Ids that vanished without a tombstone, or came back with another meaning: what no new lock may hide."""
+    """Yield ids that vanished without a tombstone or returned with another meaning; no new lock may hide them."""
     rows = _rows(registry)
     for name, entry in lock.items():
         if name not in rows:
@@ -511,7 +511,7 @@ def broken_promises(registry: Registry, lock: Lock) -> Iterator[VanishedId | Reu
 
 
 def differences(registry: Registry, lock: Lock) -> Iterator[LockOutOfDate]:
-    """Rows that the lock does not hold as they are: what `clauses lock` writes down."""
+    """Yield the differences of the lock from the rows, which `clauses lock` settles."""
     rows = _rows(registry)
     for name, entry in lock_of(registry).items():
         row = rows[name]
@@ -531,11 +531,11 @@ def _probable_file(name: str, registry: Registry) -> str:
 
 # The whole check of a registry: form, schemas, references, lock, in that order.
 #
-# Each step needs the one before it: a file that cannot be read would make every id in it look vanished.
+# Each step needs the one before it: if a file cannot be read, every id in it looks vanished.
 
 
 def examine(directory: Path) -> tuple[Registry | None, list[RegistryError]]:
-    """The registry of a directory, unless its files cannot be read as one, and everything that is wrong with it."""
+    """Return the registry of a directory, or None if its files cannot be read, and all problems."""
     reading = read(directory)
     if reading.problems:
         return None, list(reading.problems)

@@ -15,13 +15,13 @@ from tessera_conformance.interface import interface
 from tessera_conformance.operations import OPERATIONS
 from tessera_conformance.registry.errors import UnknownClause, UnknownInterpretation
 
-# What a case judges of its clauses, and whether that carries a clause.
+# The part of its clauses that a case judges, and whether that carries a clause.
 #
-# An **effect** is judged by values: what was computed, stored, printed or left as it was. An **acceptance** is judged
-# where something legal is to be taken, a **refusal** where something is to be refused. It follows from the checks
-# that ran; a test says it itself, `@judges("refusal")`, where that would be wrong. A clause is carried by what its
-# row in the registry names (`judged_by`), an effect unless it says otherwise: a function that refuses wrong arguments
-# and does nothing else has not shown its effect.
+# An **effect** is judged by values: computed, stored, printed or unchanged ones. An **acceptance** is judged if a legal
+# input must be accepted, a **refusal** if an input must be refused. The checks that ran decide between them; a test
+# says it itself, `@judges("refusal")`, where that would be wrong. A clause is carried by what its row in the registry
+# names (`judged_by`), by default an effect: a function that refuses wrong arguments and does nothing else has not shown
+# its effect.
 
 
 Judged = Literal["effect", "acceptance", "refusal"]
@@ -33,10 +33,10 @@ _REFUSING = frozenset({"rejects", "status"})
 
 
 def judged_by_checks(kinds: Iterable[str]) -> tuple[Judged, ...]:
-    """Return the effects that checks of these kinds judge together.
+    """Return the parts that checks of these kinds judge together.
 
-    A property (`true`) beside a refusal speaks of the refusal, of its message for instance; a call that merely returns
-    is on the way to what a case judges, unless nothing else is.
+    A property (`true`) beside a refusal is about the refusal, such as its message. A call that merely returns is a step
+    towards other checks, unless there are none.
     """
     judging = frozenset(kinds) - {"given", "reading"}
     refusing = bool(judging & _REFUSING)
@@ -49,7 +49,7 @@ def judged_by_checks(kinds: Iterable[str]) -> tuple[Judged, ...]:
 
 
 def carries(judged: Collection[str], main: str) -> bool:
-    """True if a case that judges this carries a clause of that main effect: what had an effect was accepted."""
+    """True if a case that judges these carries a clause of this main part: an effect implies its acceptance."""
     return main in judged or (main == "acceptance" and "effect" in judged)
 
 
@@ -79,7 +79,7 @@ _RANGE = re.compile(r"-([0-9]+)(?: to -([0-9]+))?")
 
 
 def cited_interpretations(text: str) -> tuple[str, ...]:
-    """The interpretations that a text names, once each, in order.
+    """Return the interpretations that a text names, once each, in order.
 
     `AMB-RT-46, -166` names two, `AMB-HIO-44 to -48` five.
     """
@@ -99,7 +99,7 @@ CONSTRUCTS = "constructs.toml"
 
 @dataclass(frozen=True)
 class Document:
-    """One specification, as it was when its clauses were recorded."""
+    """One specification, at the time when its clauses were recorded."""
 
     key: str
     title: str
@@ -116,8 +116,8 @@ class Clause:
     """One testable statement of a specification.
 
     `lines` are the first and last source line, counted from one; `source` is the digest of their normalised text.
-    `judged_by` is what a case has to judge that carries it, where that is no effect.
-    A clause that says what another says names it in `duplicate_of`. A withdrawn clause keeps its id forever.
+    `judged_by` is what a case must judge to carry it, if that is no effect. A clause that repeats another names it in
+    `duplicate_of`. A withdrawn clause keeps its id forever.
     """
 
     document: str
@@ -156,7 +156,7 @@ class Clause:
         return self.verify in ("test", "static")
 
     def within(self, section: str) -> bool:
-        """True if the clause is in a section or below it."""
+        """True if the clause is in this section or a subsection of it."""
         return f"{self.section}.".startswith(f"{section}.")
 
 
@@ -164,7 +164,7 @@ class Clause:
 class Interpretation:
     """A decision where the specifications are silent or contradict each other.
 
-    The reference follows `decision`; a test judges no more than `asserted`.
+    The reference follows `decision`; tests judge only `asserted`.
     """
 
     document: str
@@ -185,7 +185,7 @@ class Interpretation:
     """The feature to claim in order to be judged by the part that is not core."""
     kind: Gap = "silence"
     """A contradiction: one place demands, grants or prints as grammar what another rules out. An example: a printed
-    sample or listing does not follow the text. All else, slips of notation included, is a silence."""
+    sample or listing does not follow the text. A silence: all else, including slips of notation."""
     wording: str | None = None
     """A proposed sentence for the specification, where the decision does not read as one."""
     file: ClassVar[str] = INTERPRETATIONS
@@ -199,7 +199,7 @@ class Interpretation:
 
 @dataclass(frozen=True)
 class Chapter:
-    """A part of a document whose untested clauses are errors: a section and all below it, some topics, or both."""
+    """A part of a document whose untested clauses are errors: a section with its subsections, some topics, or both."""
 
     document: str
     section: str | None = None
@@ -218,8 +218,8 @@ class Chapter:
 class NamedProfile:
     """Features of a document without which some of its core MUST clauses cannot be judged.
 
-    An implementation claims the profile by claiming all of them; what it leaves out shows in its claim.
-    `clauses` are the core MUST clauses that no case carries without one of the features.
+    An implementation claims the profile by claiming all of its features; its claim shows those it leaves out. `clauses`
+    are the core MUST clauses that no case carries without one of the features.
     """
 
     id: str
@@ -233,11 +233,11 @@ class NamedProfile:
 
 @dataclass(frozen=True)
 class Product:
-    """A kind of implementation that people build, such as a parser, with the cases that judge just it.
+    """A kind of implementation that people build, such as a parser, and the cases that judge it alone.
 
-    Its cases are those whose ids begin with one of `cases` and with none of `without`, that need no feature but its
-    own, and that asked no method but its own. `methods` are those of the protocol that it has, `area.*` all of an area.
-    A presumption that does not hold is no loss to a product with a `single_device`.
+    Its cases are those whose ids begin with one of `cases` and with none of `without`, that need only its features, and
+    that call only its methods. `methods` are those of the protocol that it has, `area.*` all of an area. For a product
+    with `single_device`, a presumption that does not hold is no loss.
     """
 
     id: str
@@ -253,9 +253,9 @@ class Product:
 
 @dataclass(frozen=True)
 class Construct:
-    """Something that many cases use on the way to what they judge, and the case that judges it alone.
+    """A method or language feature that many cases need for what they judge, and the case that judges it alone.
 
-    It is a method of the protocol, or what a regular expression finds in the text of a program.
+    It is a method of the protocol, or a regular expression that matches the text of a program.
     """
 
     id: str
@@ -275,14 +275,14 @@ class Registry:
     enforced: tuple[Chapter, ...] = ()
     profiles: tuple[NamedProfile, ...] = ()
     constructs: tuple[Construct, ...] = ()
-    """The simplest first: the control case of one uses no construct after it."""
+    """The simplest construct first: the control case of one uses no construct after it."""
     products: tuple[Product, ...] = ()
 
     @cached_property
     def features(self) -> Sequence[str]:
         """Every feature that an implementation can claim beyond the core, in alphabetical order.
 
-        A feature is that of a clause, of a part of an interpretation, or of a method that no document has.
+        A feature belongs to a clause, to a part of an interpretation, or to a method that no document has.
         """
         clauses = {clause.feature for clause in self.clauses.values()}
         interpretations = {row.feature for row in self.interpretations.values() if row.feature}
@@ -290,19 +290,19 @@ class Registry:
         return sorted((clauses | interpretations | methods) - {"core", ""})
 
     def clause(self, clause_id: str) -> Clause:
-        """The clause of that id; raises `UnknownClause`, which suggests the nearest ids."""
+        """Return the clause with an id; raise `UnknownClause`, which suggests the nearest ids."""
         try:
             return self.clauses[clause_id]
         except KeyError:
             raise UnknownClause(clause_id, nearest(clause_id, self.clauses)) from None
 
     def carried_by(self, clause: Clause) -> Judged:
-        """Return what a case has to judge for a clause to pass; a clause that repeats another passes with it."""
+        """Return the part that a case must judge for a clause to pass; a repeated clause decides for its repetition."""
         said = self.clauses[clause.duplicate_of] if clause.duplicate_of else clause
         return said.judged_by or "effect"
 
     def interpretation(self, interpretation_id: str) -> Interpretation:
-        """The interpretation of that id; raises `UnknownInterpretation`, which suggests the nearest ids."""
+        """Return the interpretation with an id; raise `UnknownInterpretation`, which suggests the nearest ids."""
         try:
             return self.interpretations[interpretation_id]
         except KeyError:
@@ -310,16 +310,16 @@ class Registry:
             raise UnknownInterpretation(interpretation_id, suggestions) from None
 
     def clauses_of(self, document: str) -> Sequence[Clause]:
-        """The clauses of one document, in its order."""
+        """Return the clauses of one document, in its order."""
         return [clause for clause in self.clauses.values() if clause.document == document]
 
 
 def nearest(name: str, names: Mapping[str, object]) -> tuple[str, ...]:
-    """Up to three known names that a misspelt one may have meant, the likeliest first."""
+    """Return up to three known names that a misspelt one may mean, the likeliest first."""
     return tuple(difflib.get_close_matches(name.strip().upper(), names, n=3, cutoff=0.7))
 
 
-# The features that can be claimed beyond the core, each with a sentence and what it stands for.
+# The features that can be claimed beyond the core, each with a sentence and its methods, operations and clauses.
 #
 # `conformance/clauses/features.toml` has the sentences; methods come from the interface, operations from the table of
 # names, clauses and interpretations from the registry.
@@ -332,7 +332,7 @@ IR_LEVELS = ("graph", "schedule", "tile", "target")
 
 @dataclass(frozen=True)
 class Feature:
-    """A feature, and its meaning; `through` are shared methods, where it has none of its own."""
+    """A feature, and its meaning; `through` are the shared methods of a feature without methods of its own."""
 
     id: str
     summary: str
@@ -344,7 +344,7 @@ class Feature:
 
 
 def features(registry: Registry, directory: Path) -> Sequence[Feature]:
-    """Return every feature of a registry, in alphabetical order; of a directory without sentences they are empty."""
+    """Return every feature of a registry, in alphabetical order; without the file of sentences they are empty."""
     file = directory / FILE
     table: Mapping[str, Any] = table_of(file)["features"] if file.exists() else {}
     own: dict[str, list[str]] = {}
