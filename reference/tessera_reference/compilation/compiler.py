@@ -1,9 +1,9 @@
-"""A compiler that keeps what it made: programs, texts, images and kernels, by the content that they come from.
+"""A compiler with a cache of its results: programs, texts, images and kernels, by their source content.
 
-What it keeps is immutable and depends on the arguments alone. Two compilers share nothing. Code that replaces functions
-of this package, as the suite's violators do, makes a compiler after that: neither it nor another compiler sees the
-other's results. Refusals are not kept. Each stage is imported when it is first asked for: a session that launches
-nothing needs none of them.
+A result is immutable and depends on the arguments alone. Two compilers share nothing. Code that replaces functions of
+this package, as the suite's violators do, creates a compiler afterwards: neither it nor another compiler sees the
+other's results. Refusals are not cached. Each stage is imported on first use: a session that launches nothing needs
+none of them.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from .executables import Executable, Reading
 
 MOST = 128
-"""Results of a kind that are kept, those used last."""
+"""The number of results cached of each kind, those used last."""
 
 
 class Compiler:
-    """Compiles, reads and prepares, each once for the same arguments."""
+    """A compiler that parses, lowers and prepares, each once for the same arguments."""
 
     def __init__(self) -> None:
         self._programs = lru_cache(MOST)(_program)
@@ -38,19 +38,19 @@ class Compiler:
         self._executables = lru_cache(MOST)(partial(_executable, self.text))
 
     def program(self, source: str) -> CompiledModule:
-        """A program as Graph IR. Raises as `compile_source`."""
+        """Return a program as Graph IR. Raises as `compile_source` does."""
         return self._programs(source)
 
     def text(self, level: Level, text: str, target: Target, filename: str = "<ir>") -> tuple[Module, ...]:
-        """The modules of a text of a level. Raises as `read_at`."""
+        """Return the modules of a text at a level. Raises as `read_at` does."""
         return self._texts(level, text, target, filename)
 
     def lowered(
         self, module: Module, function: str, inputs: Mapping[str, Array], to: Level, target: Target, options: Options
     ) -> Module:
-        """A function of Graph IR and what it runs, for inputs of these shapes, at a level, through those above it.
+        """Return a function of Graph IR with its callees, lowered to a level for inputs of these shapes.
 
-        Raises as `specialized` and `lower`.
+        Raises as `specialized` and `lower` do.
         """
         from ..levels.execution import LEVELS, shapes_of
 
@@ -60,11 +60,11 @@ class Compiler:
         return lowered
 
     def image(self, source: str, targets: Sequence[str], **options: Any) -> bytes:
-        """The image of a program or text, with the options of `compile_module`. Raises as that."""
+        """Return the image of a program or text, with the options of `compile_module`. Raises as it does."""
         return self._images(source, tuple(targets), **options)
 
     def executable(self, fatbin: Fatbin, kernel: str, target: str, extents: Mapping[str, int]) -> Executable:
-        """A kernel of a module ready to run. Raises as `executables_of`."""
+        """Return the executable of a module's kernel. Raises as `executables_of` does."""
         return self._executables(fatbin, kernel, target, tuple(extents.items()))
 
 

@@ -30,30 +30,30 @@ from ..tile.verifier import MOST_BLOCKS
 from .extents import named_dimensions, refusal_at, shapes_of
 from .kernels import BYTE, Offered, accessed_dtypes, canonical_text, offered
 
-# The interface of kernels that are ready to run, and which launches they refuse (AMB-RT-08, AMB-RT-61).
+# The interface of executable kernels, and the launches that they refuse (AMB-RT-08, AMB-RT-61).
 
 
 Extents: TypeAlias = tuple[int, int, int]
 Arguments: TypeAlias = Mapping[str, Array]
-"""An array for each parameter of the entry, by name, scalars too."""
+"""An array for each parameter of the entry, by name, including scalars."""
 
 LARGEST_GRID = ((1 << 31) - 1,) * 3
 
 
 @dataclass(frozen=True, eq=False)
 class Executable(ABC):
-    """A kernel of a module for one target. What it computes depends on its arguments only, never on when it runs."""
+    """A kernel of a module for one target. Its results depend on its arguments only, never on the time of its run."""
 
     entry: KernelEntry
     target: Target
 
     @property
     def needs_mesh(self) -> bool:
-        """True if it communicates with the other ranks of a mesh, so that it runs by `run_on_mesh`."""
+        """True if it communicates with the other ranks of a mesh, so that `run_on_mesh` must run it."""
         return False
 
     def groups_met(self) -> Sequence[tuple[int, ...]]:
-        """The groups of ranks of its collectives; none for one that needs no mesh."""
+        """Return the groups of ranks of its collectives; none if it needs no mesh."""
         return ()
 
     @property
@@ -81,26 +81,26 @@ class Executable(ABC):
         block: Extents = (0, 0, 0),
         source: RandomSource = FROM_ZERO,
     ) -> dict[str, Array]:
-        """Run one launch: the arrays of the written pointer parameters afterwards, by name (RT-10.2-02).
+        """Run one launch; return the arrays of the written pointer parameters afterwards, by name (RT-10.2-02).
 
-        Of a kernel that needs a mesh every rank has these arguments, and the arrays are rank 0's. Raises `Rejection`
-        with phase execute for what fails while it runs, `UnsupportedConstruct` for what goes beyond this reference, and
+        If a kernel needs a mesh, every rank has these arguments, and the arrays are rank 0's. Raises `Rejection` with
+        phase execute for what fails while it runs, `UnsupportedConstruct` for what goes beyond this reference, and
         `Failure` with TESS_ERR_INVALID_VALUE for a configuration or arguments that do not fit the entry.
         """
 
     def run_on_mesh(
         self, arguments: Sequence[Arguments], mesh: str | None = None, source: RandomSource = FROM_ZERO
     ) -> tuple[dict[str, Array], ...]:
-        """Run one launch on every rank of a mesh, arguments and arrays by rank. Raises as `run`."""
+        """Run one launch on every rank of a mesh, arguments and arrays by rank. Raises as `run` does."""
         return tuple(self.run(argument, source=source) for argument in arguments)
 
     def block_of(self, block: Extents) -> Extents:
-        """The threads of a block, components of zero as the compiler chose them (AMB-RT-08)."""
+        """Return the threads of a block, with the compiler's choice for components of zero (AMB-RT-08)."""
         x, y, z = (requested or chosen for requested, chosen in zip(block, self.entry.block, strict=True))
         return x, y, z
 
     def require_configuration(self, grid: Extents, block: Extents, shared_bytes: int = 0) -> None:
-        """Refuse what shows in the arguments of a launch already (AMB-RT-61), `shared_bytes` being the hint.
+        """Refuse faults that a launch's arguments already show (AMB-RT-61), `shared_bytes` being the hint.
 
         Raises `Failure` with TESS_ERR_INVALID_VALUE.
         """
@@ -118,7 +118,7 @@ class Executable(ABC):
             raise invalid("tessLaunch", subject, f"at least 0, and {most} in all on {self.target.name}")
 
     def in_order(self, arguments: Arguments) -> list[Array]:
-        """The arguments in the order of the parameters. Raises `Failure` for one that is missing or unexpected."""
+        """Return the arguments in the order of the parameters. Raises `Failure` for a missing or unexpected one."""
         names = [parameter.name for parameter in self.entry.parameters]
         if arguments.keys() != set(names):
             subject = f"arguments {', '.join(arguments) or 'none'} for kernel {self.entry.name}"
@@ -127,7 +127,7 @@ class Executable(ABC):
 
 
 def held_as(parameter: Value, array: Array) -> Array:
-    """An argument as the kernel holds it: a scalar that is tf32 there has come as fp32 (AMB-RT-28)."""
+    """Return an argument in the kernel's dtype: a tf32 scalar of the kernel arrives as fp32 (AMB-RT-28)."""
     type_ = parameter.type
     if isinstance(type_, Scalar) and type_.dtype != array.dtype and type_.dtype.storage == array.dtype:
         return Array(type_.dtype, array.values)
@@ -139,13 +139,13 @@ def held_as(parameter: Value, array: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class TileExecutable(Executable):
-    """A kernel of Target IR. An opaque pointer is given the bytes behind it, as int8, and read as it is accessed."""
+    """A kernel of Target IR. An opaque pointer receives its bytes as int8; the kernel's accesses give their dtype."""
 
     kernel: Function
 
     @property
     def most_blocks(self) -> Extents:
-        """The grid that the device takes (AMB-LANG-203)."""
+        """The largest grid that the device takes (AMB-LANG-203)."""
         return MOST_BLOCKS
 
     def run(
@@ -168,7 +168,7 @@ class TileExecutable(Executable):
         return {name: as_bytes(array, arguments[name]) for name, array in written.items()}
 
     def _run(self, values: list[Array], grid: Extents, block: Extents) -> list[Array]:
-        """The arguments after the kernel has run. Raises `Rejection`."""
+        """Return the arguments after the kernel has run. Raises `Rejection`."""
         try:
             buffers = run_kernel(configured(self.kernel, grid, block), values, self.target)
         except NumericsFailure as failure:
@@ -176,7 +176,7 @@ class TileExecutable(Executable):
         return [*buffers, *values[len(buffers) :]]  # scalars stand behind buffers (LANG-16-02)
 
     def _held(self, parameter: Value, array: Array) -> Array:
-        """An argument as the kernel takes it. Raises `Failure` for one that does not fit."""
+        """Return an argument as the kernel takes it. Raises `Failure` for one that does not fit."""
         type_ = parameter.type
         if isinstance(type_, Pointer):
             entry = self.entry.parameters[self.kernel.parameters.index(parameter)]
@@ -196,12 +196,12 @@ class TileExecutable(Executable):
 
 @lru_cache(maxsize=256)
 def configured(kernel: Function, grid: Extents, block: Extents) -> Function:
-    """The kernel with the grid and the block of a launch in place of its own; the same one for the same launch."""
+    """Return the kernel with the grid and the block of a launch; the same object for the same launch."""
     return replace(kernel, attributes={**kernel.attributes, "grid": grid, "block": block})
 
 
 def of_bytes(array: Array, dtype: DType) -> Array:
-    """The bytes behind an opaque pointer as whole elements of a dtype; what is given as another is that already."""
+    """Return the bytes of an opaque pointer as whole elements of a dtype; an array of another dtype stays."""
     if array.dtype != BYTE or dtype == BYTE:
         return array
     data = array.to_bits()
@@ -210,9 +210,9 @@ def of_bytes(array: Array, dtype: DType) -> Array:
 
 
 def as_bytes(after: Array, array: Array) -> Array:
-    """Return a kernel's results as the bytes that it was given as, those of unchanged elements just as they were.
+    """Return a kernel's results as the bytes of its argument, where the bytes of unchanged elements stay.
 
-    An element whose bits no kernel would write, such as one of many NaN, stays what it is unless it is written.
+    An element whose bits no kernel would write, such as one of many NaN, stays as it was unless it is written.
     """
     if after.dtype == array.dtype:
         return after
@@ -239,24 +239,24 @@ def _failed(kernel: Function, failure: NumericsFailure) -> Diagnostic:
 
 # Programs: kernels of the language, whose host function launches kernels of the device (language spec 4, 8.1).
 #
-# The grid of a launch does not say how a program is tiled, which Schedule IR does: its blocks share the work out, and
-# any number of them leaves the whole result. So neither grid nor block reaches the host function.
+# Schedule IR determines how a program is tiled, not the grid of a launch: its blocks share the work, and any number of
+# them leaves the whole result. So neither grid nor block reaches the host function.
 
 
 @dataclass(frozen=True, eq=False)
 class ProgramExecutable(Executable):
-    """A program with the module, at Target IR, that it is a function of."""
+    """A program: a host function with its module at Target IR."""
 
     module: Module
     function: Function
 
     @cached_property
     def needs_mesh(self) -> bool:
-        """True if it comes to a collective."""
+        """True if it may execute a collective."""
         return meets(self.module, self.function)
 
     def groups_met(self) -> Sequence[tuple[int, ...]]:
-        """Those along the axes of its collectives. Raises `Rejection` where it is unclear which mesh runs it."""
+        """Return the groups along its collectives' axes. Raises `Rejection` where it is unclear which mesh runs it."""
         return groups_met(self.module, self.function) if self.needs_mesh else ()
 
     @cached_property
@@ -288,7 +288,7 @@ class ProgramExecutable(Executable):
     ) -> tuple[dict[str, Array], ...]:
         """Run the host function on every rank, row-major over the mesh; collectives synchronize them.
 
-        Raises as `run`, and `Rejection` where ranks do not come together, or a mesh is not the module's.
+        Raises as `run` does, and `Rejection` where ranks disagree, or a mesh is not the module's.
         """
         inputs = [self._inputs(argument) for argument in arguments]
         if not self.needs_mesh:
@@ -324,15 +324,15 @@ class ProgramExecutable(Executable):
         return tuple((name, position) for position, name in enumerate(tensors) if name in written)
 
 
-# Kernels of a loaded module, ready to run for one target (runtime spec 4.5, 6, 8.2; language spec 8.1).
+# Executables of a loaded module's kernels, for one target (runtime spec 4.5, 6, 8.2; language spec 8.1).
 #
 # A program runs its host function, which launches its kernels, whatever the grid; a tile kernel runs on the grid and
-# the blocks of the launch. Kernels with named dimensions are lowered for the extents of a launch first: `specialise`
-# gives the Target IR that a cache may keep, `executable_from` what runs it. Data only; time is the runtime's.
+# the blocks of the launch. Kernels with named dimensions are first lowered for the extents of a launch: `specialise`
+# returns the Target IR that a cache may keep, and `executable_from` its executable. Data only; time is the runtime's.
 
 
 Reading: TypeAlias = Callable[[Level, str, Target, str], tuple[Module, ...]]
-"""`read_at`, or what keeps its results: the kernels of a module share one text."""
+"""`read_at`, or a caching version of it: the kernels of a module share one text."""
 
 
 def executables_of(
@@ -342,11 +342,11 @@ def executables_of(
     shapes: Mapping[str, int] | None = None,
     read: Reading = read_at,
 ) -> Executable:
-    """A kernel of a module ready to run on a target, its named dimensions as `shapes` says; `read` reads its texts.
+    """Return the executable of a module's kernel on a target, with named dimensions as in `shapes`.
 
-    Raises `Failure` with TESS_ERR_INVALID_VALUE for an unknown kernel or an extent that is missing, with
-    TESS_ERR_ARCH_MISMATCH where the module is not for the target; `Rejection` and `UnsupportedConstruct` where the
-    kernel cannot be lowered for these extents, or the module's IR is malformed.
+    Its texts are read by `read`. Raises `Failure` with TESS_ERR_INVALID_VALUE for an unknown kernel or a missing
+    extent, with TESS_ERR_ARCH_MISMATCH where the module is not for the target; `Rejection` and `UnsupportedConstruct`
+    where the kernel cannot be lowered for these extents, or the module's IR is malformed.
     """
     entry = entry_named(fatbin, kernel_name)
     _target_in(fatbin, target_name)
@@ -363,9 +363,9 @@ def specialise(
     shapes: Mapping[str, int] | None = None,
     read: Reading = read_at,
 ) -> bytes:
-    """The Target IR of a kernel for these extents, as text: what a cache keeps of it (RT-08.2-01).
+    """Return the Target IR of a kernel for these extents, as the text that a cache keeps (RT-08.2-01).
 
-    Of a module that was written in Tile or Target IR, that of all its kernels. Raises as `executables_of`.
+    For a module written in Tile or Target IR, return that of all its kernels. Raises as `executables_of` does.
     """
     entry, target = entry_named(fatbin, kernel_name), _target_in(fatbin, target_name)
     section = fatbin.section("target-ir", target_name)
@@ -376,7 +376,7 @@ def specialise(
 
 
 def code_digest(fatbin: Fatbin, target_name: str) -> str:
-    """The SHA-256 of the IR that `specialise` reads, whatever hash the header of the image claims."""
+    """Return the SHA-256 of the IR that `specialise` reads, whatever hash the header of the image claims."""
     source, code = fatbin.section("graph-ir"), fatbin.section("target-ir", target_name)
     if source is not None:
         return hashlib.sha256(source.data).hexdigest()
@@ -384,9 +384,9 @@ def code_digest(fatbin: Fatbin, target_name: str) -> str:
 
 
 def executable_from(payload: bytes, entry: KernelEntry, target_name: str, read: Reading = read_at) -> Executable:
-    """The kernel of an entry in a text of Target IR, as `specialise` made it or a module carries it.
+    """Return the executable of an entry in a text of Target IR, made by `specialise` or carried by a module.
 
-    Raises `Rejection` for a text that is none, `Failure` with TESS_ERR_INVALID_VALUE where the kernel is not in it.
+    Raises `Rejection` for malformed text, `Failure` with TESS_ERR_INVALID_VALUE where it lacks the kernel.
     """
     target = target_of(target_name)
     executable = _offered(payload, "target", entry, target, read)
@@ -398,7 +398,7 @@ def executable_from(payload: bytes, entry: KernelEntry, target_name: str, read: 
 def explain_launch(
     fatbin: Fatbin, kernel_name: str, target_name: str, shapes: Mapping[str, int] | None = None
 ) -> Explanation:
-    """The fusion groups and tile shapes of a program for one target and these extents. Raises as `executables_of`."""
+    """Return the fusion groups and tile shapes of a program on a target. Raises as `executables_of` does."""
     entry, target = entry_named(fatbin, kernel_name), _target_in(fatbin, target_name)
     if entry.level == "tile":
         return Explanation()
@@ -408,7 +408,7 @@ def explain_launch(
 
 
 def reduction_orders(fatbin: Fatbin, kernel_name: str, target_name: str) -> frozenset[Tree]:
-    """The orders in which a program adds what rounds; none where it adds no such. Raises as `executables_of`."""
+    """Return the orders in which a program's values that round are added. Raises as `executables_of` does."""
     entry, section = entry_named(fatbin, kernel_name), fatbin.section("graph-ir")
     if section is None or entry.level == "tile":
         return frozenset()
@@ -420,7 +420,7 @@ def reduction_orders(fatbin: Fatbin, kernel_name: str, target_name: str) -> froz
 
 
 def _rounds(instruction: Instruction) -> bool:
-    """True if it takes tensors of other numbers than whole ones, whose sums are the same in any order."""
+    """True if it takes tensors other than integers, whose sums are the same in any order."""
     types = [operand.type for operand in instruction.operands]
     return any(isinstance(type_, Tensor) and type_.dtype.kind != "int" for type_ in types)
 
@@ -456,7 +456,7 @@ def _special(
 
 
 def _offered(text: bytes, level: Level, entry: KernelEntry, target: Target, read: Reading = read_at) -> Offered:
-    """The kernel of an entry among those that a text offers. Raises `Rejection` and `Failure`."""
+    """Return the kernel of an entry among those that a text offers. Raises `Rejection` and `Failure`."""
     modules = read(level, text.decode(), target, f"<{level}-ir>")
     kind = entry.level == "tile"
     for kernel in offered(modules):

@@ -14,20 +14,20 @@ from ..ir.operation import Function, Module, Refusal, diagnostic_of
 from ..ir.types import Scalar, Tensor, Type, Value, is_unknown, own_dims
 from ..ir.verifier import verify
 
-# Diagnostics of programs that are legal in the language and no modules of the runtime.
+# Diagnostics of programs that are legal in the language but cannot be modules of the runtime.
 
 
 def refusal_at(
     location: Location, category: Category, message: str, requirement: str, clause: str, remedy: str = ""
 ) -> Diagnostic:
-    """Return the diagnostic of a program that is legal in the language and no module of the runtime."""
+    """Return the diagnostic of a program that is legal in the language but cannot be a module of the runtime."""
     return diagnostic_of(Refusal(category, message, requirement, clause, remedy), location, phase="lower")
 
 
 # Named dimensions of a kernel, whose extents its int parameters give at launch (runtime spec 4.5, 10.1, 18).
 #
-# The sample's `Q: tensor<BxHxLxDxbf16>` has the extents of the arguments `B`, `H`, `L` and `D`: a parameter buffer
-# holds pointers and scalars only, so nothing else can tell them.
+# The sample's `Q: tensor<BxHxLxDxbf16>` takes its extents from the arguments `B`, `H`, `L` and `D`: a parameter buffer
+# holds pointers and scalars only, so nothing else can provide them.
 
 
 def is_open(function: Function) -> bool:
@@ -36,7 +36,7 @@ def is_open(function: Function) -> bool:
 
 
 def untellable(function: Function) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for each dimension of a kernel that no parameter gives."""
+    """Yield a diagnostic for each dimension of a kernel that no parameter provides."""
     counts = {
         parameter.name
         for parameter in function.parameters
@@ -53,13 +53,13 @@ def untellable(function: Function) -> Iterator[Diagnostic]:
 
 
 def named_dimensions(entry: KernelEntry) -> tuple[str, ...]:
-    """The names in the shapes of a kernel's parameters, in their order."""
+    """Return the names in the shapes of a kernel's parameters, in order."""
     names = [extent for parameter in entry.parameters for extent in parameter.shape or () if isinstance(extent, str)]
     return tuple(dict.fromkeys(names))
 
 
 def shapes_of(entry: KernelEntry, extents: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
-    """The shape of every pointer parameter of which one is known, with `extents` for its names.
+    """Return the known shape of every pointer parameter, with `extents` for its names.
 
     Raises `Failure` with TESS_ERR_INVALID_VALUE for a name that is not among them, or a negative extent.
     """
@@ -75,14 +75,14 @@ def shapes_of(entry: KernelEntry, extents: Mapping[str, int]) -> dict[str, tuple
     }
 
 
-# A kernel made of a function, so that a host can launch it (runtime spec 4.5; RT-02-01).
+# A kernel made from a function, so that a host can launch it (runtime spec 4.5; RT-02-01).
 
 
 def as_kernel(module: Module, function: Function) -> tuple[Module, Function]:
-    """The module in which a function is a kernel that takes a tensor more for each result: r0, r1, ...
+    """Return the module with the function made a kernel, which takes one more tensor for each result: r0, r1, ...
 
-    A kernel stays as it is. Raises `Rejection` for results that are no tensors, and for a function that returns from
-    within a branch or loop.
+    A kernel is returned unchanged. Raises `Rejection` for results that are not tensors, and for a function that returns
+    from within a branch or loop.
     """
     if function.kernel:
         return module, function
@@ -101,7 +101,7 @@ def as_kernel(module: Module, function: Function) -> tuple[Module, Function]:
 
 
 def _kernel(function: Function) -> Function:
-    """A function whose results are left in parameters."""
+    """Return a function that leaves its results in parameters."""
     names = {parameter.name for parameter in function.parameters}
     outputs = tuple(Value(_free(f"r{place}", names), type_) for place, type_ in enumerate(function.results))
     tensors = tuple(parameter for parameter in function.parameters if isinstance(parameter.type, Tensor))

@@ -44,12 +44,12 @@ from .kernels import Offered, canonical_text, entry_of, offered, require_kernels
 
 # The plans of a module, from the collectives of its functions (runtime spec 8.1, collectives spec 3.1, 8).
 #
-# RT-08.1-10, RT-17-09, COLL-08-12; AMB-COLL-85, -86. The plan of a collective has what the program says of it. If the
-# program leaves the algorithm open, the table by size decides, or the runtime where the size is known only at launch.
+# RT-08.1-10, RT-17-09, COLL-08-12; AMB-COLL-85, -86. The plan of a collective has the program's attributes. If it
+# leaves the algorithm open, the table by size decides, or the runtime where the size is known only at launch.
 
 
 def plans_of(modules: Sequence[Module]) -> tuple[CollectivePlan, ...]:
-    """A plan of every collective, in the order of the text; equal plans of a function are listed once."""
+    """Return a plan of every collective, in the order of the text; equal plans of a function are listed once."""
     return tuple(
         dict.fromkeys(
             _plan(operation, function.name, module.meshes)
@@ -89,7 +89,7 @@ def _plan(operation: Collective, function: str, meshes: Mapping[str, Mesh]) -> C
 
 
 def _place(met: Shard, mesh: Mesh) -> tuple[str | None, str | None]:
-    """The axis of the collective, its subgroup, or neither for the whole mesh."""
+    """Return the axis of the collective, or its subgroup, or neither for the whole mesh."""
     if len(met.axes) == 1:
         return met.axes[0], None
     whole = set(met.axes) == set(mesh.axes) or met.groups == (tuple(range(mesh.size)),)
@@ -97,7 +97,7 @@ def _place(met: Shard, mesh: Mesh) -> tuple[str | None, str | None]:
 
 
 def _bytes(operation: Collective) -> int | None:
-    """Return the size of the full buffer, for a gather that of its result; None if an extent is unknown."""
+    """Return the size in bytes of the full buffer, for a gather that of its result; None if an extent is unknown."""
     extents = [extent for extent in operation.x.shape if isinstance(extent, int)]
     if len(extents) != len(operation.x.shape):
         return None
@@ -110,7 +110,7 @@ def _by_size(collective: str, size: int | None) -> str:
 
 
 def _kept(value: object) -> int | str | None:
-    """A number or a text as it is; anything else as a text of IR has it (AMB-COLL-19)."""
+    """Return a number or a text unchanged, and anything else as IR text prints it (AMB-COLL-19)."""
     if value is None or isinstance(value, str) or (type(value) is int and -(1 << 63) <= value < 1 << 63):
         return value
     return attribute_text(value)  # type: ignore[arg-type]  # what the attributes of an operation are
@@ -123,19 +123,18 @@ Start = Literal["dsl", "graph", "tile", "target"]
 """The level of a source."""
 
 SETTINGS = tuple(field.name for field in fields(Options))
-"""Names of options, which are those of the annotations too."""
+"""The names of options, which are also those of the annotations."""
 
 
 def read_graph(source: str, at: Start, target: Target, filename: str) -> tuple[Module, ...]:
-    """A program, or a text of Graph IR, as modules of Graph IR. Raises `Rejection` and `UnsupportedConstruct`."""
+    """Return the modules of a program, or of a text of Graph IR. Raises `Rejection` and `UnsupportedConstruct`."""
     return compile_source(source, filename).modules if at == "dsl" else read_at("graph", source, target, filename)
 
 
 def read_kernels(source: str, at: Start, target: Target, filename: str) -> tuple[Module, ...]:
-    """A text of Tile or Target IR, verified for a target.
+    """Return the modules of a text of Tile or Target IR, verified for a target.
 
-    Raises `Rejection`, also for a kernel that is made for another target, `UnsupportedConstruct`, and `Failure` for a
-    level that there is not.
+    Raises `Rejection`, also for a kernel of another target, `UnsupportedConstruct`, and `Failure` for an unknown level.
     """
     if at != "tile" and at != "target":
         raise invalid("compile", f"a source at {at!r}", "dsl, graph, tile or target")
@@ -143,7 +142,7 @@ def read_kernels(source: str, at: Start, target: Target, filename: str) -> tuple
 
 
 def made_for(module: Module, target: Target) -> Module:
-    """A module whose kernels all say which target they are for: this one, where a text leaves it open."""
+    """Return the module with this target on every kernel that names none."""
 
     def stated(function: Function) -> Function:
         return replace(function, attributes={"target": target.name, **function.attributes})
@@ -153,9 +152,9 @@ def made_for(module: Module, target: Target) -> Module:
 
 
 def with_options(modules: Sequence[Module], options: Options) -> tuple[Module, ...]:
-    """Graph IR that says itself how it is to be scheduled, so that kernels specialised at launch are made alike.
+    """Return modules whose functions state the options themselves, so that kernels specialised at launch agree.
 
-    A function's own annotation comes before the options, as it does for the lowering. Raises `Rejection`.
+    A function's own annotation takes precedence over the options, as in the lowering. Raises `Rejection`.
     """
     if options == Options():
         return tuple(modules)
@@ -166,7 +165,7 @@ def with_options(modules: Sequence[Module], options: Options) -> tuple[Module, .
 
 
 def _annotated(function: Function, options: Options) -> Function:
-    """A function whose annotation says what of its schedule is not the default."""
+    """Return a function whose annotation states each option that differs from the default."""
     pairs: Any = function.attributes.get("schedule", ())
     try:
         wished = annotated(options, function)
@@ -180,17 +179,17 @@ def _annotated(function: Function, options: Options) -> Function:
 
 # Kernels with named dimensions, lowered ahead of a launch for one choice of extents (runtime spec 8.1; AMB-RT-60).
 #
-# Kernels have extents that are numbers, so that the code which a launch runs is made for its arguments. The image
-# holds code all the same: that for the first of a few extents, every dimension the same, with which the kernel can be
-# lowered. The Target IR beside the binary says which these are, in the types of the program.
+# A launch runs code for the extents of its arguments. The image holds binary code all the same: for the first of a few
+# extents, equal in every dimension, with which the kernel can be lowered. The Target IR beside the binary states them
+# in the types of the program.
 
 
 EXTENTS = (16, 8, 32, 64, 4, 128, 2, 1)
-"""In the order in which they are tried: most kernels take any, some a multiple of their tile."""
+"""The extents in the order of trial: most kernels take any, some a multiple of their tile."""
 
 
 def example(kernel: Offered, target: Target) -> Module | None:
-    """A kernel with named dimensions, and what it calls, at Target IR; nothing where none of the extents fits."""
+    """Return a kernel with named dimensions and its callees at Target IR; None where none of the extents fits."""
     for extent in EXTENTS:
         try:
             types = tuple(_with_extent(parameter.type, extent) for parameter in kernel.function.parameters)
@@ -201,7 +200,7 @@ def example(kernel: Offered, target: Target) -> Module | None:
 
 
 def _with_extent(type_: Type, extent: int) -> Type:
-    """A type with every named dimension of this extent."""
+    """Return a type with this extent for every named dimension."""
     if not isinstance(type_, Tensor):
         return type_
     return replace(type_, shape=tuple(size if isinstance(size, int) else extent for size in type_.shape))
@@ -209,13 +208,13 @@ def _with_extent(type_: Type, extent: int) -> Type:
 
 # Explanations of compilation: fusion groups and tile shapes (runtime spec 17; RT-17-03, -08, -09).
 #
-# It is read off Schedule IR, nest by nest. A kernel whose dimensions are known only at launch has no nests before;
-# `executables.explain_launch` gives those of a launch. Kernels of Tile and Target IR were scheduled by who wrote
-# them.
+# They are read off Schedule IR, nest by nest. A kernel whose dimensions are known only at launch has no nests before;
+# `executables.explain_launch` returns those of a launch. The author of a Tile or Target IR kernel has scheduled it
+# already.
 
 
 def explanation_of(kernel: str, module: Module, target: Target) -> Explanation:
-    """Return the decisions about a kernel for its shapes; `module` holds all that it runs. Raises `Rejection`."""
+    """Return the decisions about a kernel for its shapes; `module` holds everything it runs. Raises `Rejection`."""
     nests: list[Nest] = []
 
     def found(nest: Nest) -> tuple[Instruction, ...]:
@@ -229,28 +228,28 @@ def explanation_of(kernel: str, module: Module, target: Target) -> Explanation:
 
 
 def _described(instruction: Instruction) -> str:
-    """`%C = matmul -> tensor<20x18xbf16>`: enough to distinguish it from the others."""
+    """Return a text such as `%C = matmul -> tensor<20x18xbf16>`, which distinguishes it from the others."""
     results = ", ".join(f"%{value.name}" for value in instruction.results)
     types = ", ".join(str(value.type) for value in instruction.results)
     return f"{results} = {instruction.operation.short_name} -> {types}"
 
 
 def _tile(nest: Nest) -> tuple[tuple[str, int], ...]:
-    """The extents by name; k, and the depth of its pipeline, of contractions only."""
+    """Return the extents by name; k and the pipeline's depth for contractions only."""
     m, n, k = nest.tile
     depth = (("depth", nest.depth),)
     return (*depth, ("k", k), ("m", m), ("n", n)) if nest.kind == "contract" else (("m", m), ("n", n))
 
 
 def merged(explanations: Sequence[Explanation]) -> Explanation:
-    """Several explanations as one; equal decisions of targets are listed once."""
+    """Return several explanations as one; equal decisions of targets are listed once."""
     groups = dict.fromkeys(group for explanation in explanations for group in explanation.fusion_groups)
     tiles = dict.fromkeys(tile for explanation in explanations for tile in explanation.tile_shapes)
     return Explanation(tuple(groups), tuple(tiles))
 
 
 def explanation_value(metadata: Metadata) -> Mapping[str, object]:
-    """The explanation of a module as data that JSON can hold."""
+    """Return the explanation of a module as data for JSON."""
     explanation = metadata.explanation
     return {
         "kernels": {
@@ -266,12 +265,12 @@ def explanation_value(metadata: Metadata) -> Mapping[str, object]:
 
 
 def explanation_json(metadata: Metadata) -> str:
-    """The explanation of a module as JSON."""
+    """Return the explanation of a module as JSON."""
     return json.dumps(explanation_value(metadata), indent=2, sort_keys=True) + "\n"
 
 
 def explanation_text(metadata: Metadata) -> str:
-    """The explanation of a module as a person reads it."""
+    """Return the explanation of a module as text for people."""
     lines = [line for kernel in metadata.kernels for line in kernel_lines(kernel, metadata.explanation)]
     lines += [f"collective {plan}" for plan in metadata.collective_plans]
     if not metadata.collective_plans:
@@ -280,7 +279,7 @@ def explanation_text(metadata: Metadata) -> str:
 
 
 def kernel_lines(kernel: KernelEntry, explanation: Explanation) -> Iterator[str]:
-    """The lines about one kernel."""
+    """Yield the lines about one kernel."""
     yield f"kernel {kernel.name}"
     groups = [fusion_group for fusion_group in explanation.fusion_groups if fusion_group.kernel == kernel.name]
     for number, group in enumerate(groups):
@@ -300,9 +299,9 @@ def kernel_lines(kernel: KernelEntry, explanation: Explanation) -> Iterator[str]
 
 # From a source to the image of a module: Graph IR, kernels of every target, metadata (runtime spec 8.1, 16;
 # RT-17-03).
-#
-# Kernels whose extents are numbers are lowered here, for each target; those with named dimensions are lowered at
+# Kernels whose extents are numbers are lowered here, for each target. Those with named dimensions are lowered at
 # launch, from the Graph IR that the image carries, and here for one choice of extents. The same source and options
+# produce the same bytes everywhere.
 # give the same bytes everywhere.
 
 
@@ -331,10 +330,10 @@ def compile_module(
     ir_pack: bool = False,
     filename: str = "<source>",
 ) -> bytes:
-    """The image of a program, or of IR text of a level, for some targets; an IR-pack leaves out all binaries.
+    """Return the image of a program, or of IR text of a level, for some targets; an IR-pack leaves out all binaries.
 
     Raises `Rejection` for a source that is illegal, or has no kernels that a host can launch, `UnsupportedConstruct`
-    for what goes beyond this reference, and `Failure` for a target that is unknown, and as `fatbin.write`.
+    for what goes beyond this reference, and `Failure` for a target that is unknown, and as `fatbin.write` does.
     """
     targets_ = targets_named(targets)
     extras = Extras(abi_version, policy, signing_key)
@@ -345,7 +344,7 @@ def compile_module(
 
 
 def targets_named(names: Sequence[str]) -> tuple[Target, ...]:
-    """The targets of an image. Raises `Failure` with TESS_ERR_INVALID_VALUE for none, one unknown or named twice."""
+    """Return the targets of an image. Raises `Failure` with TESS_ERR_INVALID_VALUE for none, unknown or repeated."""
     if isinstance(names, str) or not names:
         raise invalid("compile", f"targets {names!r}", "a list of at least one")
     if len(set(names)) != len(names):
@@ -364,7 +363,7 @@ def image_of_graph(
     ir_pack: bool = False,
     filename: str = "<source>",
 ) -> bytes:
-    """The image of modules of Graph IR. Raises as `compile_module`."""
+    """Return the image of modules of Graph IR. Raises as `compile_module` does."""
     modules = with_options(modules, options)
     kernels = offered(modules)
     require_kernels(kernels, filename)
@@ -387,7 +386,7 @@ def image_of_graph(
 
 
 def _closed(modules: Sequence[Module], kernels: Sequence[Offered]) -> list[Module]:
-    """The modules with the kernels whose extents are known, and what those call, for the shapes with which they do."""
+    """Return the modules of kernels with known extents, with their callees specialized for the calls' shapes."""
     modules_ = []
     for module in modules:
         functions = [kernel.function for kernel in kernels if kernel.module is module]
@@ -402,7 +401,7 @@ def _closed(modules: Sequence[Module], kernels: Sequence[Offered]) -> list[Modul
 def _image_of_kernels(
     source: str, at: Start, targets: Sequence[Target], extras: Extras, ir_pack: bool, filename: str
 ) -> bytes:
-    """The image of a text of Tile or Target IR. Raises as `compile_module`."""
+    """Return the image of a text of Tile or Target IR. Raises as `compile_module` does."""
     sections: list[Section] = []
     entries: list[KernelEntry] = []
     source_ir: Sequence[Module] = ()
@@ -420,7 +419,7 @@ def _image_of_kernels(
 
 
 def _sections(modules: Sequence[Module], target: Target, ir_pack: bool = False) -> list[Section]:
-    """The kernels of a target as text, and as code for its vendor's tools where LLVM is installed."""
+    """Return the kernels of a target as text, and as code for its vendor's tools where LLVM is installed."""
     sections = [Section("target-ir", target.name, canonical_text(modules).encode())]
     functions = {name: function for module in modules for name, function in module.functions.items() if function.device}
     if functions and not ir_pack:

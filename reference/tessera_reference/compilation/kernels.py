@@ -1,4 +1,4 @@
-"""The kernel table of a module: which kernels it offers, and the entry descriptor of each (runtime spec 8.1, 10)."""
+"""The kernel table of a module: the kernels that it offers, and the entry descriptor of each (runtime spec 8.1, 10)."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from ..tile.interpreter import Launch, prepare
 from ..tile.verifier import SYMBOL
 from .extents import is_open, refusal_at, untellable
 
-# The text of modules that an image carries and its hash is of (runtime spec 8.1).
+# The text of modules that an image carries and hashes (runtime spec 8.1).
 
 
 def canonical_text(modules: Sequence[Module]) -> str:
-    """IR in the one spelling that the hash of a module is of: generic form, without locations."""
+    """Return the IR in the one spelling that a module's hash covers: generic form, without locations."""
     return "".join(print_module(module) for module in modules)
 
 
-# Opaque pointers of kernels of Target IR: what is stored through them, and which dtype lies behind (AMB-LANG-35).
+# Opaque pointers of kernels of Target IR: which of them are stored to, and the dtype of their memory (AMB-LANG-35).
 #
-# A pointer of Target IR says nothing of what it points to; the accesses do.
+# A pointer of Target IR does not state the type of its elements; the accesses do.
 
 
 BYTE = DTYPES["int8"]
-"""The dtype of memory of which nothing is known."""
+"""The dtype of memory without known accesses."""
 
 
 def stored_to(kernel: Function) -> set[Value]:
-    """The pointer parameters that a kernel may write: all of them where a store goes to what cannot be followed."""
+    """Return the pointer parameters that a kernel may write; all of them if a store's address cannot be traced."""
     bases = _bases(kernel)
     pointers = {parameter for parameter in kernel.parameters if isinstance(parameter.type, Pointer)}
     places = [instruction.operands[1] for instruction in kernel.body.walk() if isinstance(instruction.operation, Store)]
@@ -49,7 +49,7 @@ def stored_to(kernel: Function) -> set[Value]:
 
 
 def accessed_dtypes(kernel: Function) -> dict[Value, DType]:
-    """The dtype that each pointer parameter is accessed as: by its first load or store, else as it is counted in."""
+    """Return the dtype of each pointer parameter: that of its first load or store, else of its address arithmetic."""
     bases = _bases(kernel)
     dtypes: dict[Value, DType] = {}
     counted: dict[Value, DType] = {}
@@ -69,7 +69,7 @@ def accessed_dtypes(kernel: Function) -> dict[Value, DType]:
 
 
 def _bases(kernel: Function) -> dict[Value, Value]:
-    """The parameter behind each pointer that is a parameter, or so many elements on from one."""
+    """Return the parameter from which each pointer derives, directly or by an element offset."""
     bases = {parameter: parameter for parameter in kernel.parameters if isinstance(parameter.type, Pointer)}
     for instruction in kernel.body.walk():
         if isinstance(instruction.operation, GetElementPtr) and instruction.operands[0] in bases:
@@ -77,10 +77,10 @@ def _bases(kernel: Function) -> dict[Value, Value]:
     return bases
 
 
-# The kernel table of a module: which kernels it offers, and the entry descriptor of each (runtime spec 8.1, 10).
+# The kernel table of a module: the kernels that it offers, and the entry descriptor of each (runtime spec 8.1, 10).
 #
-# Kernels of the language are *programs*: host functions that bring their own launches. Kernels of Tile and Target IR
-# that no program launches are offered as they are, under their symbol without its prefix (AMB-RT-18).
+# Kernels of the language are *programs*: host functions that contain their own launches. Kernels of Tile and Target IR
+# that no program launches are offered directly, under their symbol without its prefix (AMB-RT-18).
 
 
 DEFAULT_BLOCK = (128, 1, 1)
@@ -102,7 +102,7 @@ class Offered:
 
 
 def offered(modules: Iterable[Module]) -> tuple[Offered, ...]:
-    """The kernels of modules, in their order."""
+    """Return the kernels of modules, in order."""
     return tuple(
         Offered(function.name.removeprefix(SYMBOL) if function.device else function.name, module, function)
         for module in modules
@@ -152,7 +152,7 @@ def _unfit(kernel: Offered) -> Iterator[Diagnostic]:
 
 
 def entry_of(kernel: Offered) -> KernelEntry:
-    """The entry descriptor of a kernel that `require_kernels` has passed; of a program without its resources."""
+    """Return the entry descriptor of a kernel that `require_kernels` passed; that of a program has no resources."""
     function = kernel.function
     written = _written_on_device(function) if function.device else _written_by_program(function)
     parameters = tuple(
@@ -168,7 +168,7 @@ def entry_of(kernel: Offered) -> KernelEntry:
 
 
 def with_resources(entry: KernelEntry, lowered: Sequence[Module]) -> KernelEntry:
-    """The entry of a program with the largest block and the most shared memory that its launches take anywhere."""
+    """Return the entry of a program with the largest block and the most shared memory of its launches."""
     launched = [
         module.functions[function.operation.kernel]
         for module in lowered
@@ -184,14 +184,14 @@ def with_resources(entry: KernelEntry, lowered: Sequence[Module]) -> KernelEntry
 
 
 def _shared(kernel: Function) -> tuple[int, bool]:
-    """Static shared memory in bytes, and whether more of it follows."""
+    """Return the static shared memory in bytes, and True if dynamic shared memory follows."""
     declared = kernel.attributes["smem_bytes"]
     assert isinstance(declared, int)
     return declared, bool(kernel.attributes.get("dynamic_smem"))
 
 
 def _name(parameter: Value, position: int, function: Function) -> str:
-    """The name of a parameter; IR text may call one by a number, which C does not."""
+    """Return the name of a parameter, or `p` and its position where IR text uses a number, which C does not allow."""
     usable = not function.device or is_c_identifier(parameter.name)
     return parameter.name if usable else f"p{position}"
 
@@ -206,7 +206,7 @@ def _parameter(parameter: Value, name: str, written: bool) -> KernelParameter:
 
 
 def _written_by_program(function: Function) -> set[Value]:
-    """The tensor parameters that a kernel of the language leaves with another value than they had (RT-10.2-02)."""
+    """Return the tensor parameters whose value a kernel of the language changes (RT-10.2-02)."""
     tensors = [parameter for parameter in function.parameters if isinstance(parameter.type, Tensor)]
     return {
         parameter
@@ -218,7 +218,7 @@ def _written_by_program(function: Function) -> set[Value]:
 
 
 def _written_on_device(kernel: Function) -> set[Value]:
-    """The buffers that a kernel of a device stores to."""
+    """Return the buffers that a device kernel stores to."""
     if kernel.device == "target":
         return stored_to(kernel)
     written = prepare(kernel, 1).written
