@@ -20,19 +20,19 @@ from .diagnostics import did_you_mean
 from .operation import AttributeValue, Refusal
 from .types import Mesh, Shard, Tensor, Type, dtype_of
 
-# Numbers of bytes with a unit, `512KiB` or `1MiB`, as attributes of collectives have them (AMB-COLL-01).
+# Numbers of bytes with a unit, `512KiB` or `1MiB`, in attributes of collectives (AMB-COLL-01).
 
 
 UNITS: Mapping[str, int] = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-"""Each in bytes; a number without a unit counts bytes."""
+"""The size of each unit in bytes; a number without a unit counts bytes."""
 
 
 class ByteCount(int):
-    """A whole number of bytes, which prints with the largest unit that measures it: `1MiB` for 1048576."""
+    """A whole number of bytes, which prints with the largest unit that divides it: `1MiB` for 1048576."""
 
     @classmethod
     def of(cls, number: Fraction | int, unit: str) -> ByteCount:
-        """So many of a unit. Raises `KeyError` for what is no unit, `ValueError` for no whole number of bytes."""
+        """Return `number` of a unit. Raises `KeyError` for an unknown unit, `ValueError` for a fraction of a byte."""
         total = Fraction(number) * UNITS[unit]
         if total.denominator != 1:
             raise ValueError(f"{number} {unit} is no whole number of bytes")
@@ -45,10 +45,10 @@ class ByteCount(int):
         return str(int(self))
 
 
-# Attribute values in text: how they are written, and of which kind an operation wants them (sections 5.3, 13.1).
+# Attribute values in text: their spelling, and the kind that an operation requires (sections 5.3, 13.1).
 #
-# The text knows integers, floats, bools, strings, lists and dictionaries; a dtype is a string there. What an
-# operation declares says which of these it is to become. Every value is written exactly.
+# The text knows integers, floats, bools, strings, lists and dictionaries; a dtype is a string there. An operation's
+# declaration determines which of these the value becomes. Every value is written exactly.
 
 
 _ESCAPED = re.compile(r'\\(?:(["\\])|(n)|(t)|([0-9A-Fa-f]{2}))|[^\\]+')
@@ -65,11 +65,11 @@ _KINDS = {
 
 
 class Mismatch(Exception):
-    """A value is not of the wanted kind; not an error by itself."""
+    """A value is not of the required kind; by itself this is not an error."""
 
 
 def attribute_text(value: AttributeValue | Mapping[str, Any]) -> str:
-    """An attribute value as MLIR spells it; a dtype is a string, a float always shows its point."""
+    """Return an attribute value as MLIR spells it; a dtype is a string, a float always shows its point."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, ByteCount | Shard):
@@ -88,7 +88,7 @@ def attribute_text(value: AttributeValue | Mapping[str, Any]) -> str:
 
 
 def float_text(value: float) -> str:
-    """A float that reads back to the same bits; one that is not finite as the bits of a double, as MLIR has it."""
+    """Return a float that reads back to the same bits; one that is not finite as the bits of a double, as in MLIR."""
     if not isfinite(value):
         return f"0x{struct.pack('>d', value).hex().upper()} : f64"
     mantissa, e, exponent = repr(value).partition("e")
@@ -96,13 +96,13 @@ def float_text(value: float) -> str:
 
 
 def float_of_bits(bits: int, dtype: DType) -> float:
-    """The number of a float dtype with these bits."""
+    """Return the number of a float dtype with these bits."""
     value: float = Array.from_bits(dtype, (), bits.to_bytes(dtype.bits // 8, "little")).values.item()
     return value
 
 
 def string_text(text: str) -> str:
-    """A string in quotes, with two hexadecimal digits for each byte that is no plain character."""
+    """Return a string in quotes, with two hexadecimal digits for each byte that is not a plain character."""
     if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
@@ -135,7 +135,7 @@ def string_of(quoted: str) -> str:
 
 
 def array_value(array: Array) -> AttributeValue | Mapping[str, Any]:
-    """An array as an attribute: a number, or a dictionary of its shape and its numbers in row-major order."""
+    """Return an array as an attribute: a number, or a dictionary of its shape and its numbers in row-major order."""
     if not array.shape and array.dtype.kind != "complex":
         scalar: AttributeValue = array.values.item()
         return scalar
@@ -146,7 +146,7 @@ def array_value(array: Array) -> AttributeValue | Mapping[str, Any]:
 
 
 def array_of(value: object, dtype: DType) -> Array:
-    """The array that an attribute says. Raises `Mismatch` when it is none of this dtype."""
+    """Return the array that an attribute denotes. Raises `Mismatch` if it denotes none of this dtype."""
     number = int | float | bool
     shape: Any = ()
     if isinstance(value, Mapping):
@@ -167,7 +167,7 @@ def array_of(value: object, dtype: DType) -> Array:
 
 
 def of_kind(value: object, kind: Any) -> Any:
-    """A value of the text as what is declared: an annotation such as `int`, `DType`, `tuple[int, ...]`, `str | None`.
+    """Return a value of the text as its declared kind, such as `int`, `DType`, `tuple[int, ...]` or `str | None`.
 
     Raises `Mismatch` when it is not of that kind, and `Refusal` for a string that names no dtype.
     """
@@ -205,7 +205,7 @@ def kind_text(kind: Any) -> str:
 
 
 def _of_any(value: object, kinds: tuple[Any, ...]) -> Any:
-    """The first kind that the value is as written; else the first that it can become."""
+    """Return the value as the first kind that it has as written; else as the first that it can become."""
     for kind in sorted(kinds, key=lambda kind: kind in (float, DType, ByteCount)):
         try:
             return of_kind(value, kind)
@@ -215,7 +215,7 @@ def _of_any(value: object, kinds: tuple[Any, ...]) -> Any:
 
 
 def _plain(value: object) -> object:
-    """A value of any kind that an attribute of an operation may have."""
+    """Return a value of any kind that an attribute of an operation may have. Raises `Mismatch`."""
     if isinstance(value, tuple):
         return tuple(map(_plain, value))
     if isinstance(value, int | float | str):
@@ -235,8 +235,8 @@ def _list_of(value: object, kinds: tuple[Any, ...]) -> tuple[Any, ...]:
 
 # Verification of the attributes that any operation may carry, at every level of IR (section 5.3).
 #
-# `shape`, `dtype` and `layout` state what the result is anyway and must agree with it; `mesh_axes` lists axes of
-# meshes of the module (AMB-LANG-60); `precision` and `numerics_profile` are annotations of numerics (AMB-LANG-51,
+# `shape`, `dtype` and `layout` repeat the type of the result and must agree with it; `mesh_axes` lists axes of meshes
+# of the module (AMB-LANG-60); `precision` and `numerics_profile` are annotations of numerics (AMB-LANG-51,
 # AMB-LANG-83).
 
 
@@ -248,14 +248,14 @@ COMMON_ATTRIBUTES: Mapping[str, Any] = {
     "precision": str,
     "numerics_profile": str,
 }
-"""Each with its kind."""
+"""The common attributes, each with its kind."""
 
 PROFILES = ("fast", "deterministic", "strict")
 """Numerics profiles, the loosest first (spec section 10)."""
 
 
 def check_common(values: Mapping[str, Any], results: Sequence[Type], meshes: Mapping[str, Mesh]) -> None:
-    """Refuse what contradicts the result type, axes that no mesh of the module has, and what is no annotation."""
+    """Refuse attributes that contradict the result type, axes that no mesh has, and unknown annotations."""
     if values.get("numerics_profile") is not None:
         require_profile(str(values["numerics_profile"]))
     if values.get("precision") is not None:
@@ -302,7 +302,7 @@ def _check_result(values: Mapping[str, AttributeValue], result: Type | None) -> 
 
 
 def _is_shape(stated: Sequence[Any], actual: Sequence[int | str]) -> bool:
-    """True if a shape is stated rightly; a dimension that is not a number may be any."""
+    """True if a stated shape is correct; it may state any extent for a dimension that is not a number."""
     return len(stated) == len(actual) and all(
         have == want or isinstance(have, str) for want, have in zip(stated, actual, strict=True)
     )

@@ -1,4 +1,4 @@
-"""Diagnostics, and JSON documents of others, bounded before they are read."""
+"""Diagnostics, and JSON documents from outside, bounded before they are read."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from typing import Any, Literal, NamedTuple, NoReturn
 
 from ..numerics.formats import shown
 
-# Words of diagnostics: the nearest known spelling of a name, and how many there are of something.
+# Words of diagnostics: the nearest known spelling of a name, and counts of things.
 
 
 LONGEST = 100
-"""Characters of a name for which a near spelling is looked for."""
+"""The longest name, in characters, for which a near spelling is searched."""
 MOST_KNOWN = 1000
-"""Names among which a near spelling is looked for."""
+"""The most names among which a near spelling is searched."""
 
 
 def did_you_mean(word: str, candidates: Iterable[str], template: str = "{}") -> str:
-    """A remedy that names the nearest spelling, or nothing."""
+    """Return a remedy that names the nearest spelling, or ""."""
     names = list(islice(candidates, MOST_KNOWN))
     near = [name for name in names if name == word.lower()]
     if not near and len(word) <= LONGEST:
@@ -32,21 +32,21 @@ def did_you_mean(word: str, candidates: Iterable[str], template: str = "{}") -> 
 
 
 def listed(names: Sequence[str], value: object) -> str:
-    """The names that are allowed, and which of them is meant, if `value` is near one."""
+    """Return the allowed names, and the one that `value` probably means, if it is near one."""
     hint = did_you_mean(value, names) if isinstance(value, str) else ""
     return ", ".join(names) + (f": {hint}" if hint else "")
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 operand`, `2 operands`."""
+    """Return a count such as `1 operand` or `2 operands`."""
     return f"{number} {noun}{'s' * (number != 1)}"
 
 
-# What is raised where an optional package is wanted and not installed.
+# The error where an optional package is required and not installed.
 
 
 class MissingTool(Exception):
-    """A tool that this needs is not installed; `install` says how to get it."""
+    """A required tool is not installed; `install` says how to get it."""
 
     def __init__(self, tool: str, install: str) -> None:
         super().__init__(tool, install)
@@ -57,10 +57,10 @@ class MissingTool(Exception):
         return f"{self.tool} is not installed: {self.install}"
 
 
-# What a front end or a verifier says about a program: where, what, why, and what now (spec sections 11 and 12).
+# The findings of a front end or a verifier about a program: where, what, why, and what now (spec sections 11 and 12).
 #
-# A `Diagnostic` is data; `render` makes its text where it is shown. `Rejection` is the answer to an illegal program,
-# `UnsupportedConstruct` the answer to a legal one that this reference does not implement: the two never mix.
+# A `Diagnostic` is data; `render` makes its text where it is shown. `Rejection` answers an illegal program,
+# `UnsupportedConstruct` a legal one that this reference does not implement: the two are always distinct.
 
 
 Category = Literal["syntax", "types", "shapes", "layouts", "schedule", "tile", "distributed", "numerics"]
@@ -107,7 +107,7 @@ class Diagnostic:
 
 
 class Rejection(Exception):
-    """The program is illegal, or failed while it ran; the diagnostics, all of them errors, say why, in source order."""
+    """The program is illegal, or failed while it ran; its errors give the reasons in source order."""
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
         self.diagnostics = tuple(sorted(diagnostics, key=lambda diagnostic: diagnostic.span))
@@ -139,7 +139,7 @@ _INSTEAD = {
 
 
 def _reason(feature: str) -> str:
-    """Return what cannot be done here, and what to do instead, with the name of the feature."""
+    """Return what this reference cannot do, and what to do instead, with the name of the feature."""
     area, _, construct = feature.partition(".")
     if construct in _LIMITS:
         return f"{_LIMITS[construct]} ({feature})"
@@ -149,11 +149,11 @@ def _reason(feature: str) -> str:
 HIDDEN = re.compile(
     "[\x00-\x08\x0a-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
-"""Control and format characters but the tab: they would move the cursor, or turn the order of what is shown."""
+"""Control and format characters except the tab, which would move the cursor or reverse the displayed text."""
 
 
 def _shown(line: str) -> str:
-    """A line with a sign of one column for each hidden character."""
+    """Return a line with a replacement of one column for each hidden character."""
     return HIDDEN.sub("\ufffd", line)
 
 
@@ -161,7 +161,7 @@ MOST_COLUMNS = 160
 """The longest part of a source line that is quoted."""
 CUT = "..."
 BEFORE = 60
-"""Columns that are quoted before a place in a longer line."""
+"""The columns quoted before a place in a longer line."""
 
 
 def _excerpt(text: str, column: int, width: int) -> tuple[str, int, int]:
@@ -177,7 +177,7 @@ def _excerpt(text: str, column: int, width: int) -> tuple[str, int, int]:
 
 
 def render(diagnostic: Diagnostic, source: str) -> str:
-    """A diagnostic as a person reads it: the line, a caret under the place, the requirement and the remedy."""
+    """Return a diagnostic as text for people: the line, a caret under the place, the requirement and the remedy."""
     span = diagnostic.span
     label = f"{span.line:>4} | "
     gutter = " " * (len(label) - 2) + "| "
@@ -201,20 +201,20 @@ def render(diagnostic: Diagnostic, source: str) -> str:
     return "\n".join([*(_shown(line) for line in out[:2]), *out[2:4], *(_shown(line) for line in out[4:])])
 
 
-# JSON texts of others, such as packages, topologies and the metadata of images: bounded before they are read.
+# JSON texts from outside, such as packages, topologies and the metadata of images: bounded before they are read.
 
 
 MOST_BYTES = 32 << 20
 MOST_VALUES = 2_000_000
 DEEPEST = 400
-"""Levels of nesting; the statements of a package need two or three for each level of theirs."""
+"""The levels of nesting; the statements of a package need two or three for each level of their own."""
 
 
 def read_json(text: str | bytes) -> Any:
-    """Return the value of a JSON text without NaN and infinities and with one member of a name in each object.
+    """Return the value of a JSON text without NaN and infinities, and with unique member names in each object.
 
-    Raises `ValueError` for all that is wrong with it. Each value follows a comma, a bracket or a brace: to count these
-    bounds the memory before it is taken.
+    Raises `ValueError` for every fault. Each value follows a comma, a bracket or a brace: counting these bounds the
+    memory before it is taken.
     """
     signs: tuple[Any, ...] = (b",", b"[", b"{") if isinstance(text, bytes) else (",", "[", "{")
     if len(text) > MOST_BYTES:
@@ -243,15 +243,15 @@ def members_once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def no_constant(name: str) -> NoReturn:
-    """Raise `ValueError` for NaN, Infinity or -Infinity, which are no numbers of JSON."""
+    """Raise `ValueError` for NaN, Infinity or -Infinity, which are not numbers of JSON."""
     raise ValueError(f"{name} is no number of JSON")
 
 
 STRICT: Mapping[str, Any] = {"object_pairs_hook": members_once, "parse_constant": no_constant}
-"""Hooks of Python's `json`, which takes both."""
+"""The hooks of Python's `json` that enforce both."""
 
 
 def _parts(value: Any) -> list[Any]:
-    """Return the lists and objects directly in a value."""
+    """Return the lists and objects directly within a value."""
     values = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return [part for part in values if isinstance(part, dict | list)]

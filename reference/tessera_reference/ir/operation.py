@@ -1,6 +1,6 @@
 """Operations, and the instructions, blocks, functions and modules that hold them (spec section 5; LANG-01-03, -06).
 
-An operation is declared in one class; what it refuses becomes a diagnostic."""
+An operation is declared in one class; each of its refusals becomes a diagnostic."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from .types import Fragment, Future, Memref, Mesh, Scalar, Shard, Tensor, Type, 
 
 # Declaring an operation: name, clauses, operands, attributes, typing and execution in one class (spec section 5).
 #
-# A subclass of `Operation` decorated with `@operation` is a frozen record of its operands' *types* and its
-# attributes; `infer` says what type results, `execute` what value. Everything else, the DSL's spelling of it, the
-# printer, the verifier and the interpreter, is driven by the declaration. An operation that runs other code, or waits
-# for other ranks, is `Stepwise`.
+# A subclass of `Operation` decorated with `@operation` is a frozen record of its operands' *types* and its attributes;
+# `infer` returns the type of the result, `execute` its value. The declaration drives everything else: the DSL's
+# spelling, the printer, the verifier and the interpreter. An operation that runs other code, or waits for other ranks,
+# is `Stepwise`.
 
 
 T = TypeVar("T")
@@ -79,7 +79,7 @@ class Refusal(Exception):
         super().__init__(message)
 
     def by(self, operation: Operation) -> Refusal:
-        """This refusal with the name of the operation that refuses before its message."""
+        """Return this refusal with the name of the refusing operation before its message."""
         message = f"{operation.short_name}: {self.message}"
         return Refusal(self.category, message, self.requirement, self.clause, self.remedy)
 
@@ -100,7 +100,7 @@ class Environment(Protocol):
         """The seed of random operations that name none (RT-11-03)."""
 
     def next_stream(self) -> int:
-        """The number of a random stream that nothing drew from before (RT-11-03)."""
+        """Return the number of a random stream that nothing drew from before (RT-11-03)."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Derived:
 
 
 def derived(rule: Callable[[Any], AttributeValue]) -> Any:
-    """An attribute that, unless given, is `rule(operation)`: stated, and so printed (AMB-LANG-70)."""
+    """Return an attribute with the default `rule(operation)`, which is then stated and printed (AMB-LANG-70)."""
     return Derived(rule)
 
 
@@ -121,7 +121,7 @@ class Shown(NamedTuple):
     operands: tuple[Type, ...]
     attributes: Mapping[str, AttributeValue]
     results: tuple[Type, ...] | None
-    """Nothing where the text leaves the types out."""
+    """The result types; None where the text leaves them out."""
     regions: Sequence[Block]
     functions: Mapping[str, Function]
     meshes: Mapping[str, Mesh]
@@ -129,7 +129,7 @@ class Shown(NamedTuple):
 
 @dataclass(frozen=True)
 class Applied:
-    """An executed operation as its adjoint sees it: what went in, what came out, and the gradient of each result."""
+    """An executed operation as its adjoint sees it: operands, results, and the gradient of each result."""
 
     operands: tuple[Value, ...]
     results: tuple[Value, ...]
@@ -147,13 +147,13 @@ _SPELT = {
     Fragment: "fragment<16,16,16,bf16>",
     Memref: "memref<128x64xbf16>[addrspace=shared]",
 }
-"""Types that a text may state, as examples."""
+"""The types that a text may state, as examples."""
 
 
 class Operation:
     """Base of all operations; see the module.
 
-    No `ABC`, which would make every `isinstance` of an operation slow: `operation` refuses what is left abstract.
+    No `ABC`, which would make every `isinstance` of an operation slow: `operation` refuses abstract methods.
     """
 
     name: ClassVar[str]
@@ -164,40 +164,40 @@ class Operation:
     singles: ClassVar[tuple[str, ...]] = ()
     """The fields that are one operand each, in order."""
     rest: ClassVar[str] = ""
-    """The field of the operands behind those, if it takes any number of them."""
+    """The field of the remaining operands, if it takes any number of them."""
     kinds: ClassVar[Mapping[str, tuple[Any, ...]]]
     own_attributes: ClassVar[Mapping[str, Any]] = {}
     """The attributes that it declares, each with its declared type."""
     required_attributes: ClassVar[tuple[str, ...]]
-    """Those that have no default."""
+    """The attributes that have no default."""
     derived_attributes: ClassVar[tuple[str, ...]] = ()
     """The attributes whose defaults follow from the operands."""
     stated: ClassVar[str] = ""
     """The `Stated` field."""
     hints: ClassVar[Mapping[str, Any]]
-    """The declared type of each field: what `kinds` says, with the items of tuples."""
+    """The declared type of each field: as in `kinds`, but with the items of tuples."""
     effects: ClassVar[frozenset[str]] = frozenset()
     """Empty for a pure operation (LANG-02.3-55)."""
     layouts: ClassVar[frozenset[str]] = frozenset({"row_major"})
     """The operand layouts it takes (LANG-03.3-02, AMB-LANG-67)."""
     alike: ClassVar[tuple[str, ...]] = ()
-    """Operands of one dtype, which a literal among them takes from the others (AMB-LANG-125)."""
+    """The operands that share one dtype, which a literal among them takes from the others (AMB-LANG-125)."""
     regions: ClassVar[tuple[str, ...]] = ()
     """The names of the regions it owns (LANG-01-06)."""
     takes_futures: ClassVar[bool] = False
     """True if an operand may be a future, which every other operation takes awaited (COLL-02.1-05)."""
     lone_type: ClassVar[Literal["operand", "result"]] = "result"
-    """The meaning of a single type behind its colon (AMB-COLL-15)."""
+    """The meaning of a single type after its colon (AMB-COLL-15)."""
     handle: ClassVar[bool] = False
     """True if printed IR may bind a name to an operation without results (AMB-LANG-280)."""
     calls: ClassVar[str] = ""
     """The attribute that names the function it runs, if it runs one (LANG-05-03)."""
     nest: ClassVar[Literal["map", "rows", "contract"] | None] = None
-    """The kind of loop nest it becomes; None for what the host function runs (AMB-LANG-214)."""
+    """The kind of loop nest it becomes; None for operations of the host function (AMB-LANG-214)."""
     lanewise: ClassVar[bool] = False
     """True if a kernel may hold it, on scalars, and it does the same in each lane."""
     orders: ClassVar[tuple[Literal["fold", "pairwise"], ...]] = ()
-    """The orders in which it, or its adjoint, adds what rounds."""
+    """The orders in which it, or its adjoint, adds values that round."""
 
     def __post_init__(self) -> None:
         if not self.derived_attributes:
@@ -252,21 +252,21 @@ class Operation:
         return inferred if isinstance(inferred, tuple) else (inferred,)
 
     def arguments_of_callee(self, operands: tuple[Type, ...]) -> tuple[Type, ...]:
-        """The types with which the function is run that `calls` names, given those of the operands."""
+        """Return the argument types of the function named by `calls`, from the types of the operands."""
         return operands
 
     @classmethod
     def region_arguments(cls, operands: tuple[Type, ...]) -> tuple[tuple[Type, ...], ...]:
-        """Return the argument types of each region, given its operands, which are as many as it has."""
+        """Return the argument types of each region, from the types of as many operands as it has."""
         return ((),) * len(cls.regions)
 
     def region_results(self) -> tuple[tuple[Type, ...], ...]:
-        """Return the types that each region yields, where it does not leave another way."""
+        """Return the types that each region yields, where it does not leave in another way."""
         return ((),) * len(self.regions)
 
     @classmethod
     def hidden(cls, shown: Shown) -> dict[str, Any]:
-        """The hidden fields, each of them. Raises `Refusal` where none follow from what is shown."""
+        """Return all hidden fields. Raises `Refusal` where the printed form does not determine them."""
         if not cls.stated:
             return {}
         is_dtype = cls.kinds[cls.stated] == (DType,)
@@ -279,16 +279,16 @@ class Operation:
 
     @abstractmethod
     def infer(self) -> Type | tuple[Type, ...] | None:
-        """The result type or types, if any; refuses what the operation does not take."""
+        """Return the result type or types, if any. Raises `Refusal` for operands that the operation does not take."""
 
     @abstractmethod
     def execute(self, *operands: Any, **context: Any) -> Any:
-        """The result value or values; called with the operand arrays and `env`."""
+        """Return the result value or values; the arguments are the operand arrays and `env`."""
 
     def adjoint(self, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-        """The gradient of each operand from those of the results (LANG-05.5-01); None where it is zero everywhere.
+        """Return each operand's gradient from those of the results (LANG-05.5-01); None where it is zero everywhere.
 
-        Called on the operation with the types of what was really executed, so that every dimension is known.
+        Called on the operation with the types of the executed operands, so that every dimension is known.
         """
         raise MissingAdjoint(self)
 
@@ -299,7 +299,7 @@ class Operation:
 
 
 def no_gradient(self: Operation, at: Applied, build: Builder) -> tuple[Value | None, ...]:
-    """None: the results do not change with a small change of any float that is given."""
+    """Return None for each operand: the results do not change with a small change of any float operand."""
     return (None,) * len(at.operands)
 
 
@@ -319,7 +319,7 @@ SPELLINGS: dict[str, type[Operation]] = {}
 
 
 def _annotations(cls: type[Operation]) -> dict[str, Any]:
-    """The annotations of a class and its bases below `Operation`, which has no fields and many annotations."""
+    """Return the annotations of a class and its bases below `Operation`, which has many annotations but no fields."""
     bases = [base for base in cls.__mro__ if base not in Operation.__mro__]
     return {name: hint for base in reversed(bases) for name, hint in get_annotations(base, eval_str=True).items()}
 
@@ -364,8 +364,8 @@ def operation(name: str, *, clauses: tuple[str, ...], spellings: tuple[str, ...]
 # Modules, functions, blocks, values: the SSA structure of every level (section 5; LANG-01-03, -06, LANG-05-01, -03).
 #
 # An instruction may own regions, each of one block (LANG-01-06). A block sees the values of the blocks around it, and
-# leaves in one of three ways: `yield` hands values to the instruction that owns it, `return` ends the function from
-# however deep, `unreachable` says that control never gets there.
+# ends in one of three ways: `yield` passes values to the instruction that owns it, `return` ends the function from any
+# depth, and `unreachable` states that control never gets there.
 
 
 Exit = Literal["return", "yield", "unreachable"]
@@ -388,7 +388,7 @@ class Instruction:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Arguments, instructions in order, and the values with which it leaves."""
+    """Arguments, instructions in order, and the values with which the block ends."""
 
     arguments: tuple[Value, ...]
     instructions: tuple[Instruction, ...]
@@ -396,7 +396,7 @@ class Block:
     exit: Exit = "return"
 
     def walk(self) -> Iterator[Instruction]:
-        """Every instruction in program order, those of regions after their owner."""
+        """Yield every instruction in program order, those of regions after their owner."""
         pending = [iter(self.instructions)]
         while pending:
             instruction = next(pending[-1], None)
@@ -407,7 +407,7 @@ class Block:
             pending += [iter(block.instructions) for block in reversed(instruction.regions)]
 
     def blocks(self) -> Iterator[Block]:
-        """This block and all blocks inside it."""
+        """Yield this block and all blocks inside it."""
         yield self
         for instruction in self.walk():
             yield from instruction.regions
@@ -415,7 +415,7 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class Function:
-    """A symbol of its module: a block with a signature. A kernel returns its tensor parameters as it leaves them."""
+    """A symbol of its module: a block with a signature. A kernel returns its tensor parameters after its execution."""
 
     name: str
     body: Block
@@ -424,9 +424,9 @@ class Function:
     attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
     kernel: bool = False
     defaults: Mapping[str, Array] = field(default_factory=dict)
-    """The values of parameters that may be left out (AMB-LANG-74)."""
+    """The values of optional parameters (AMB-LANG-74)."""
     device: str = ""
-    """`tile` or `target` for a kernel that runs on a device, at that level; nothing for what the host runs."""
+    """The level, `tile` or `target`, of a kernel that runs on a device; "" for functions of the host."""
 
     @property
     def parameters(self) -> tuple[Value, ...]:
@@ -448,7 +448,7 @@ class Module:
 
 
 class Builder:
-    """Builds one block: appends instructions, all at one place in the source, and names their results."""
+    """A builder of one block: it appends instructions, all at one place in the source, and names their results."""
 
     def __init__(self, location: Location, prefix: str = "") -> None:
         self.location = location
@@ -457,19 +457,19 @@ class Builder:
         self._named = 0
 
     def __call__(self, operation: type[Operation], *operands: Value, **attributes: Any) -> Value:
-        """Append an operation with one result; that result. Attributes and hidden fields are given by name."""
+        """Append an operation with one result, and return it. Attributes and hidden fields are given by name."""
         (result,) = self.all(operation, *operands, **attributes)
         return result
 
     def all(self, operation: type[Operation], *operands: Value, **attributes: Any) -> tuple[Value, ...]:
-        """Append an operation; its results. Raises `Refusal` when it does not take these operands."""
+        """Append an operation, and return its results. Raises `Refusal` when it does not take these operands."""
         built = operation(**fields_of(operation, tuple([value.type for value in operands])), **attributes)
         results = tuple([self.value(type_) for type_ in built.results()])
         self.instructions.append(Instruction(built, operands, results, self.location))
         return results
 
     def value(self, type_: Type) -> Value:
-        """A new value, which something else is to define."""
+        """Return a new value, which something else must define."""
         self._named += 1
         return Value(f"{self.prefix}{self._named - 1}", type_)
 
@@ -479,7 +479,7 @@ class Builder:
 
 
 def fields_of(operation: type[Operation], types: tuple[Type, ...]) -> dict[str, Any]:
-    """The operand fields of an operation from the types of its operands in order; the variadic field takes the rest."""
+    """Return the operand fields of an operation from its operand types in order; the variadic field takes the rest."""
     count = len(operation.singles)
     named: dict[str, Any] = dict(zip(operation.singles, types, strict=False))
     if operation.rest:
@@ -489,7 +489,7 @@ def fields_of(operation: type[Operation], types: tuple[Type, ...]) -> dict[str, 
     return named
 
 
-# Names of values in text: unique in a function, and such as MLIR takes (LANG-01-03).
+# Names of values in text: unique in a function, and valid in MLIR (LANG-01-03).
 
 
 _PLAIN = re.compile(r"[0-9]+|[A-Za-z_$.-][A-Za-z0-9_$.-]*")
@@ -497,14 +497,14 @@ _STRANGE = re.compile(r"[^A-Za-z0-9_$.-]")
 
 
 class Names:
-    """The names that are taken in one function."""
+    """The names used in one function."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
         self._next = 0
 
     def unique(self, hint: str) -> str:
-        """The name wished for, or one like it that is free."""
+        """Return the requested name, or a similar one that is free."""
         name = hint if _PLAIN.fullmatch(hint) else f"_{_STRANGE.sub('_', hint)}"
         if name in self._taken:
             stem = "" if name.isdecimal() else f"{name}_"
@@ -516,7 +516,7 @@ class Names:
 
 # A trampoline: nested regions are visited without nesting Python calls.
 #
-# A walk is a generator that yields the walk of each part and is sent its result. However deep the nesting, Python's
+# A walk is a generator that yields the walk of each part and receives its result. At any depth of nesting, Python's
 # stack does not grow: a thousand nested loops are read, printed and verified like any others.
 
 
@@ -525,7 +525,7 @@ Walk: TypeAlias = Generator["Walk[Any]", Any, T]
 
 
 def trampoline(walk: Walk[T]) -> T:
-    """Run a walk with all the walks that it yields; what it returns."""
+    """Run a walk with all the walks that it yields, and return its result."""
     pending: list[Walk[Any]] = [walk]
     sent: Any = None
     while True:
@@ -543,7 +543,7 @@ def trampoline(walk: Walk[T]) -> T:
 
 
 def with_operations(block: Block, change: Callable[[Operation], Operation]) -> Block:
-    """A block with another operation in each instruction, also in regions."""
+    """Return a block with another operation in each instruction, also in regions."""
 
     def changed(block: Block) -> Walk[Block]:
         instructions = []
@@ -573,7 +573,7 @@ class Arrival:
 
 
 Steps = Generator[Arrival, tuple[Array, ...], tuple[Array, ...]]
-"""Running code: a generator that yields at each collective, is sent its results, and returns its own."""
+"""Running code: a generator that yields at each collective, receives its results, and returns its own."""
 
 
 class StepEnvironment(Environment, Protocol):
@@ -581,10 +581,10 @@ class StepEnvironment(Environment, Protocol):
 
     @property
     def location(self) -> Location:
-        """The place of the instruction that is being executed."""
+        """The location of the instruction that is being executed."""
 
     def region(self, index: int, arguments: tuple[Array, ...]) -> Steps:
-        """Run a region of the instruction; what it yields."""
+        """Run a region of the instruction, and return what it yields."""
 
     def call(self, function: str, arguments: tuple[Array, ...]) -> Steps:
         """Run another function of the module."""
@@ -593,27 +593,27 @@ class StepEnvironment(Environment, Protocol):
         """Return the value that represents a function of the module."""
 
     def function_of(self, number: Array) -> str:
-        """The function that such a value represents."""
+        """Return the function that such a value represents."""
 
     def expand(self, operation: Composite, operands: tuple[Array, ...]) -> Steps:
         """Run the operations of a composite."""
 
     def differentiate(self, y: Array, wrt: tuple[Array, ...]) -> Steps:
-        """The gradients of the sum of y's elements, computed back along what was executed so far."""
+        """Return the gradients of the sum of y's elements, computed backwards along what was executed so far."""
 
 
 class Stepwise(Operation):
     """An operation that runs other code, or waits for other ranks, while it executes."""
 
     transparent: ClassVar[bool] = True
-    """True if differentiation sees what it runs, rather than itself."""
+    """True if differentiation sees the code that it runs, rather than the operation itself."""
 
     @abstractmethod
     def steps(self, *operands: Any, **context: Any) -> Steps:
-        """Its execution; called with the operand arrays and `env`, a `StepEnvironment`."""
+        """Return its execution; the arguments are the operand arrays and `env`, a `StepEnvironment`."""
 
     def execute(self, *operands: Any, **context: Any) -> Any:
-        """Never called: it runs by `steps`."""
+        """Never called, since `steps` runs the operation."""
         raise TypeError(f"{self.name} runs in steps")
 
     @classmethod
@@ -627,23 +627,23 @@ class Composite(Stepwise):
 
     @abstractmethod
     def decompose(self, build: Builder, *operands: Value) -> Value | tuple[Value, ...]:
-        """Build the operations of its formula; its result or results."""
+        """Build the operations of its formula, and return its result or results."""
 
     def steps(self, *operands: Array, env: StepEnvironment) -> Steps:
         return env.expand(self, operands)
 
 
-# From what is refused to what is said about it: diagnostics, and which category a difference of types has.
+# From refusals to diagnostics, and the category of a difference of types.
 
 
 MOST_NAMED = 8
-"""Functions of a circle of calls that a message names."""
+"""The number of functions in a circle of calls that a message names."""
 
 
 def diagnostic_of(
     refusal: Refusal, location: Location, operands: tuple[str, ...] = (), phase: Phase = "verify"
 ) -> Diagnostic:
-    """A refusal at a place."""
+    """Return the diagnostic of a refusal at a place."""
     return Diagnostic(
         refusal.category,
         phase,

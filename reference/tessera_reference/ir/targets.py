@@ -1,6 +1,6 @@
-"""The targets that programs are lowered for, and what their hardware takes (sections 7.3, 8, 11; AMB-LANG-62, -68).
+"""The targets that programs are lowered for, with their hardware limits (sections 7.3, 8, 11; AMB-LANG-62, -68).
 
-They are data: `targets.toml`, beside this file, says where its numbers are from.
+They are data: `targets.toml`, beside this file, names the sources of its numbers.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Target:
     mma: tuple[MmaShape, ...]
 
     def shapes_of(self, element: DType) -> tuple[MmaShape, ...]:
-        """Its matrix instructions for operands of a dtype."""
+        """Return its matrix instructions for operands of a dtype."""
         return tuple(shape for shape in self.mma if shape.dtype == element)
 
     def has_mma(self, element: DType, m: int, n: int, k: int) -> bool:
@@ -52,7 +52,7 @@ class Target:
 
 
 class OtherVendor(Exception):
-    """A kind of assembly is not one of the target's vendor."""
+    """The target's vendor does not have this kind of assembly."""
 
     def __init__(self, kind: str, target: Target) -> None:
         super().__init__(f"{target.name} takes no {kind}: it is {target.vendor}'s")
@@ -69,7 +69,7 @@ class UnknownTarget(Exception):
 
 
 def target_of(name: str) -> Target:
-    """The target of a name. Raises `UnknownTarget`."""
+    """Return the target with this name. Raises `UnknownTarget`."""
     if name not in TARGETS:
         raise UnknownTarget(name)
     return TARGETS[name]

@@ -28,7 +28,7 @@ from .types import (
     Vector,
 )
 
-# Reading types: `tensor<4x8xbf16; layout=col_major>` at home, `!tessera.tensor<...>` in exported text (section 13.1).
+# Reading types: `tensor<4x8xbf16; layout=col_major>`, exported as `!tessera.tensor<...>` (section 13.1).
 #
 # Only types without types inside are read here; a function type is read by the parser of the text around it.
 
@@ -51,7 +51,7 @@ _MESH = re.compile(r"axes=\[([A-Za-z_]\w*(?:,[A-Za-z_]\w*)*)\],shape=\[([0-9]+(?
 
 
 def read_type(text: str) -> Type:
-    """The type that a text is, of the home form or the exported one. Raises `Refusal`."""
+    """Return the type that a text denotes, in this project's form or the exported one. Raises `Refusal`."""
     match = _PARTS.fullmatch(text)
     if match is None:
         return Scalar(dtype_named(text.removeprefix(DIALECT)))
@@ -64,7 +64,7 @@ def read_type(text: str) -> Type:
 
 
 def exported(type_: Type) -> str:
-    """A type in exported text: all of it between the angle brackets of a dialect type."""
+    """Return a type in exported text: all of it between the angle brackets of a dialect type."""
     if isinstance(type_, Pointer | Future | Shard):
         return str(type_)  # of a dialect as it is
     if isinstance(type_, Memref):
@@ -74,7 +74,7 @@ def exported(type_: Type) -> str:
 
 
 def _shaped(text: str) -> tuple[tuple[Dim, ...], DType]:
-    """Extents and a dtype, joined by the letter x."""
+    """Return the extents and the dtype of a text that joins them by the letter x."""
     match = _SHAPED.fullmatch(text)
     assert match is not None, "the last component matches whatever is left"
     dims = match[1].split("x")[:-1]
@@ -90,7 +90,7 @@ def _dim(text: str) -> Dim:
 
 
 def read_extent(text: str) -> int:
-    """The extent that decimal digits say. Raises `Refusal`."""
+    """Return the extent that decimal digits denote. Raises `Refusal`."""
     digits = text.lstrip("0") or "0"
     if len(digits) > 19 or int(digits) > LARGEST_EXTENT:
         raise Refusal("shapes", "an extent is too large", f"extents up to {LARGEST_EXTENT}", "LANG-02.3-37")
@@ -98,14 +98,14 @@ def read_extent(text: str) -> int:
 
 
 def read_layout(text: str) -> Layout:
-    """The layout that a text such as `blocked(bm=2,bn=4)` names. Raises `Refusal`."""
+    """Return the layout that a text such as `blocked(bm=2,bn=4)` names. Raises `Refusal`."""
     match = _LAYOUT.fullmatch("".join(text.split()))
     pairs = [pair.partition("=") for pair in (match[2] or "").split(",") if pair] if match else []
     return sound_layout(match[1] if match else text[:40], [(name, int(size)) for name, _, size in pairs])
 
 
 def sound_layout(name: str, parameters: Sequence[tuple[str, int]]) -> Layout:
-    """A known layout with exactly its parameters (LANG-02.3-39, -40, -81, -82). Raises `Refusal`."""
+    """Return a known layout with exactly its parameters (LANG-02.3-39, -40, -81, -82). Raises `Refusal`."""
     if name not in LAYOUTS:
         message, requirement = f"unknown layout {name!r}", f"one of {', '.join(LAYOUTS)}"
         raise Refusal("layouts", message, requirement, "LANG-02.3-39", did_you_mean(name, LAYOUTS))
@@ -120,7 +120,7 @@ def sound_layout(name: str, parameters: Sequence[tuple[str, int]]) -> Layout:
 
 
 def _setting(text: str, name: str) -> str:
-    """The value of `name=value`."""
+    """Return the value of `name=value`."""
     key, equals, value = text.partition("=")
     if key != name or not bool(equals):
         raise Refusal("types", f"{text[:40]!r} stands in a type", f"{name}=...", "LANG-02.2-01")
@@ -138,7 +138,7 @@ def _memref(inside: str) -> Memref:
 
 
 def sound_memref(shape: tuple[Dim, ...], dtype: DType, space: str) -> Memref:
-    """A memref in an address space that there is (LANG-02.2-19). Raises `Refusal`."""
+    """Return a memref in a known address space (LANG-02.2-19). Raises `Refusal`."""
     if space not in ADDRESS_SPACES:
         message = f"a memref is not in address space {space[:40]!r}"
         requirement = f"addrspace={' or '.join(ADDRESS_SPACES)}"
@@ -157,7 +157,7 @@ def _fragment(inside: str) -> Fragment:
 
 
 def sound_fragment(m: int, n: int, k: int, dtype: DType, layout: Layout | None) -> Fragment:
-    """A fragment with extents of at least 1. Raises `Refusal`."""
+    """Return a fragment with extents of at least 1. Raises `Refusal`."""
     if min(m, n, k) <= 0:
         raise Refusal("tile", "a fragment has an extent of 0", "extents of at least 1", "LANG-02.2-15")
     return Fragment(m, n, k, dtype, layout)
@@ -171,7 +171,7 @@ def _mesh(inside: str) -> Mesh:
 
 
 def sound_mesh(axes: tuple[str, ...], shape: tuple[int, ...]) -> Mesh:
-    """A mesh with one extent of at least 1 for each of its axes (LANG-09-01, AMB-LANG-82). Raises `Refusal`."""
+    """Return a mesh with an extent of at least 1 for each of its axes (LANG-09-01, AMB-LANG-82). Raises `Refusal`."""
     if not len(shape) == len(axes) > 0:
         message = f"a mesh of {len(axes)} axes has {len(shape)} extents"
         raise Refusal("distributed", message, "one extent for each axis", "LANG-09-01")
@@ -247,36 +247,35 @@ _READERS: dict[str, Callable[[str], Type]] = {
 
 # Printing IR in MLIR's generic form (spec section 13.1; AMB-LANG-66: quoted operation names).
 #
-# At home types read as in the spec, `tensor<128x64xbf16>`. For export they become `!tessera.tensor<128x64xbf16>`, so
-# that `mlir-opt --allow-unregistered-dialect` takes the text. Every operation then carries its location, and a
-# function the names of its parameters, which other tools do not keep. `text_reader` reads both.
-
+# Types read as in the spec, `tensor<128x64xbf16>`. For export they become `!tessera.tensor<128x64xbf16>`, so that
+# `mlir-opt --allow-unregistered-dialect` takes the text. Every exported operation also carries its location, and a
+# function the names of its parameters, which other tools do not keep. `text_reader` reads both forms.
 
 MODULE = "builtin.module"
 FUNCTION = "tessera.graph.func"
 KERNEL = "tessera.graph.kernel"
 DEVICE_KERNELS = {"tile": "tessera.tile.kernel", "target": "tessera.target.kernel"}
-"""The name of a device's kernel at each level that has them."""
+"""The name of a device's kernel at each level that has kernels."""
 MESH = "tessera.graph.mesh"
 TERMINATORS: Mapping[str, Exit] = {
     "tessera.graph.return": "return",
     "tessera.graph.yield": "yield",
     "tessera.graph.unreachable": "unreachable",
 }
-"""The operations that end a block, by the way in which it is left."""
+"""The operations that end a block, by the kind of its end."""
 ENDINGS: Mapping[Exit, str] = {exit: name for name, exit in TERMINATORS.items()}
 
 DEEPEST_MARGIN = 32
-"""Nesting beyond which lines are not indented any further, so that the text grows with the program only."""
+"""The nesting beyond which lines are not indented further, so that the text grows with the program only."""
 
 
 def print_module(module: Module, *, export: bool = False) -> str:
-    """The text of a module; locations are printed on export only."""
+    """Return the text of a module; locations are printed on export only."""
     return _Printer(export).module(module)
 
 
 class _Printer:
-    """Prints; within a function, `names` has the name of each value so far."""
+    """The printer; within a function, `names` has the name of each value so far."""
 
     def __init__(self, export: bool) -> None:
         self.export = export
@@ -286,7 +285,7 @@ class _Printer:
         self.known: dict[Type, str] = {}
 
     def module(self, module: Module) -> str:
-        """The whole text."""
+        """Return the whole text."""
         self.lines = ['"builtin.module"() ({']
         if not module.functions and not module.meshes:
             self.lines.append("^bb0:")  # a region has one block, even empty
@@ -299,7 +298,7 @@ class _Printer:
         return "\n".join(self.lines) + "\n"
 
     def function(self, function: Function) -> Walk[None]:
-        """A function or kernel."""
+        """Print a function or kernel."""
         self.names, self.free = {}, Names()
         kind = DEVICE_KERNELS.get(function.device, KERNEL if function.kernel else FUNCTION)
         self.lines.append(f'  "{kind}"() ({{')
@@ -322,7 +321,7 @@ class _Printer:
         self.lines.append(f"  }}) {{{inside}}} : () -> (){self.place(function.location)}")
 
     def block(self, block: Block, depth: int) -> Walk[None]:
-        """The lines of a block: its arguments, which are named, its instructions, and how it is left."""
+        """Print the lines of a block: its arguments with their names, its instructions, and its end."""
         margin = "  " * min(depth, DEEPEST_MARGIN)
         if block.arguments:
             arguments = ", ".join(f"%{self.names[value]}: {self.type(value.type)}" for value in block.arguments)
@@ -338,7 +337,7 @@ class _Printer:
         self.lines.append(f'{margin}"{ENDINGS[block.exit]}"({self.used(block.results)}) : ({types}) -> ()')
 
     def owner(self, instruction: Instruction, depth: int, margin: str) -> Walk[None]:
-        """An instruction with regions. Its results are named before what is inside, and visible only behind it."""
+        """Print an instruction with regions. Its results are named before its regions, and visible only after it."""
         self.lines.append(f"{margin}{self.head(instruction)} ({{")
         for position, region in enumerate(instruction.regions):
             if position:
@@ -349,13 +348,13 @@ class _Printer:
         self.lines.append(f"{margin}}}){self.tail(instruction)}")
 
     def head(self, instruction: Instruction) -> str:
-        """Results, name and operands."""
+        """Return results, name and operands."""
         operands = self.used(instruction.operands)
         results = ", ".join(f"%{self.define(result)}" for result in instruction.results)
         return f'{results}{results and " = "}"{instruction.operation.name}"({operands})'
 
     def tail(self, instruction: Instruction) -> str:
-        """Attributes, types and location; those that any operation may carry follow its own."""
+        """Return attributes, types and location; common attributes follow the operation's own."""
         own, common = instruction.operation.attributes, instruction.attributes
         if self.export:  # other tools know no unit of bytes
             own = {name: int(value) if isinstance(value, ByteCount) else value for name, value in own.items()}
@@ -368,20 +367,20 @@ class _Printer:
         return f"{attributes} : ({inputs}) -> {outputs}{self.place(instruction.location)}"
 
     def define(self, value: Value) -> str:
-        """The name that a value is given."""
+        """Give a value a name, and return it."""
         name = self.names[value] = self.free.unique(value.name)
         return name
 
     def used(self, values: Iterable[Value]) -> str:
-        """Values by name; one that nothing has defined, which no verified module has, by a name of its own."""
+        """Return values by name; an undefined one, which no verified module has, receives a name."""
         return ", ".join([f"%{self.names.get(value) or self.define(value)}" for value in values])
 
     def types(self, types: Iterable[Type]) -> str:
-        """Types between commas."""
+        """Return types separated by commas."""
         return ", ".join([self.type(type_) for type_ in types])
 
     def type(self, type_: Type) -> str:
-        """A type at home or abroad."""
+        """Return a type in this project's or the exported form."""
         text = self.known.get(type_)
         if text is None:
             text = self.known[type_] = exported(type_) if self.export else str(type_)
@@ -395,11 +394,11 @@ class _Printer:
 
 
 def entries(attributes: Mapping[str, Any]) -> str:
-    """Attributes between commas."""
+    """Return attributes separated by commas."""
     return ", ".join([f"{name} = {attribute_text(value)}" for name, value in attributes.items()])
 
 
 def in_order(attributes: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
-    """Attributes that any operation may carry in the order of section 5.3, others behind them by name."""
+    """Return common attributes in the order of section 5.3, followed by the others by name."""
     common = {name: attributes[name] for name in COMMON_ATTRIBUTES if name in attributes}
     return common | {name: attributes[name] for name in sorted(attributes.keys() - common.keys())}

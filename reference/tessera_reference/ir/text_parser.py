@@ -1,4 +1,4 @@
-"""Parsing IR text to a tree of what it says: tokens, literals, entries of kernels (spec sections 5.2, 8.1, 13.1)."""
+"""Parsing IR text to a syntax tree: tokens, literals, entries of kernels (spec sections 5.2, 8.1, 13.1)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .operation import OPERATIONS, Operation, Refusal, Walk, diagnostic_of, tram
 from .text import DEVICE_KERNELS, DIALECT, ENDINGS, read_type
 from .types import FunctionType, Scalar, Type
 
-# The tokens of IR text, one at a time, and where they stand (spec section 13.1; AMB-LANG-31 for hexadecimal).
+# The tokens of IR text, one at a time, and their places (spec section 13.1; AMB-LANG-31 for hexadecimal).
 #
 # A comment goes from `//` or, as in the examples of the collectives, from `;` to the end of its line (AMB-COLL-12).
 
@@ -45,7 +45,7 @@ LONGEST_SHOWN = 40
 
 
 class Tokens:
-    """The current token of a text: `kind`, `text`, `start` and `end`; `previous_end` is where the one before ended."""
+    """The current token of a text: `kind`, `text`, `start` and `end`; `previous_end` is the end of the token before."""
 
     def __init__(self, source: str, filename: str) -> None:
         self.source = source
@@ -57,7 +57,7 @@ class Tokens:
         self.advance()
 
     def advance(self) -> str:
-        """Go on to the next token; the text of the one left behind. Raises `Rejection` for what is no token."""
+        """Advance to the next token; return the text of the previous one. Raises `Rejection` for an invalid token."""
         text, self.previous_end = self.text, self.end
         match = next(self._matches)
         self.kind = kind = match.lastgroup or ""
@@ -68,47 +68,47 @@ class Tokens:
         return text
 
     def accept(self, mark: str) -> bool:
-        """True if this is the token `mark`; goes on if so."""
+        """Return True if this is the token `mark`, and advance past it."""
         if self.text != mark:
             return False
         self.advance()
         return True
 
     def expect(self, mark: str, where: str) -> None:
-        """Go on behind the token `mark`. Raises `Rejection` when it is another."""
+        """Advance past the token `mark`. Raises `Rejection` when the token is another."""
         if not self.accept(mark):
             self.refuse(f"expected {mark!r} {where}, found {self.shown()}", f"{mark!r} {where}")
 
     def on_same_line(self) -> bool:
-        """True if the current token is on the line on which the one before ended."""
+        """True if the current token is on the line on which the previous one ended."""
         return "\n" not in self.source[self.previous_end : self.start]
 
     def shown(self) -> str:
-        """The current token as a diagnostic shows it."""
+        """Return the current token as a diagnostic shows it."""
         if self.kind == "end":
             return "the end of the text"
         short = self.text if len(self.text) <= LONGEST_SHOWN else f"{self.text[:LONGEST_SHOWN]}..."
         return short if self.kind == "string" else f"{short!r}"
 
     def refuse(self, message: str, requirement: str, clause: str = "AMB-LANG-66", remedy: str = "") -> NoReturn:
-        """End with a syntax error at the current token."""
+        """Raise a syntax error at the current token."""
         self.reject("syntax", "parse", message, self.span(self.start, self.end), requirement, clause, remedy)
 
     def reject(
         self, category: Category, phase: Phase, message: str, span: Span, requirement: str, clause: str, remedy: str
     ) -> NoReturn:
-        """End with an error anywhere in the text."""
+        """Raise an error anywhere in the text."""
         finding = Diagnostic(category, phase, message, span, self.filename, (), requirement, clause, remedy)
         raise Rejection([finding])
 
     def span(self, start: int, end: int) -> Span:
-        """The place of a stretch of the text."""
+        """Return the span of a stretch of the text."""
         line, column = self._place(start)
         end_line, end_column = self._place(max(end, start + 1))
         return Span(line, column, end_line, end_column)
 
     def location(self, start: int, end: int) -> Location:
-        """The place of a stretch of the text, in its file."""
+        """Return the location of a stretch of the text, in its file."""
         return Location(self.filename, self.span(start, end))
 
     def _place(self, offset: int) -> tuple[int, int]:
@@ -126,11 +126,11 @@ class Tokens:
         self.reject("syntax", "lex", message, span, requirement, "AMB-LANG-66", "")
 
 
-# Reading the numbers and strings of IR text, of which the first token is the current one (AMB-LANG-31).
+# Reading the numbers and strings of IR text, each beginning at the current token (AMB-LANG-31).
 
 
 MOST_DIGITS = 3500
-"""Hexadecimal ones are then a number of at most 4,300 decimal digits, the most that Python writes into a message."""
+"""The most digits; as many hexadecimal ones make at most 4,300 decimal digits, the most that Python prints."""
 
 
 FLOAT_TYPES = {
@@ -145,7 +145,7 @@ FLOAT_TYPES = {
 
 
 def number(tokens: Tokens) -> int | float | ByteCount:
-    """An integer such as `7 : i8`, the bits of a float such as `0x7FC0 : bf16`, or a number of bytes such as `4KiB`."""
+    """Return an integer such as `7 : i8`, the bits of a float such as `0x7FC0 : bf16`, or bytes such as `4KiB`."""
     start, text = tokens.start, tokens.text
     value = integer(tokens)
     if _is_unit(tokens):
@@ -164,7 +164,7 @@ def number(tokens: Tokens) -> int | float | ByteCount:
 
 
 def _of_width(tokens: Tokens, value: int, suffix: str, text: str, span: Span) -> int | bool:
-    """An integer that fits the type behind it; as in MLIR, a signless type takes the unsigned spelling too."""
+    """Return an integer that fits the type after it; as in MLIR, a signless type also takes the unsigned spelling."""
     type_ = re.fullmatch(r"(s|u)?i([1-9][0-9]{0,6})", "i64" if suffix == "index" else suffix)
     if type_ is None:
         expected = f"an integer type such as i8, index, or one of {', '.join(FLOAT_TYPES)}"
@@ -181,7 +181,7 @@ def _of_width(tokens: Tokens, value: int, suffix: str, text: str, span: Span) ->
 
 
 def fraction(tokens: Tokens) -> float | ByteCount:
-    """A float, rounded once to the type behind it; or a number of bytes such as `1.5MiB`."""
+    """Return a float, rounded once to the type after it, or a number of bytes such as `1.5MiB`."""
     text = digits(tokens)
     if _is_unit(tokens) and "e" not in text.lower():
         return _bytes_of(tokens, Fraction(text.rstrip(".")))
@@ -201,7 +201,7 @@ def fraction(tokens: Tokens) -> float | ByteCount:
 
 
 def _held(tokens: Tokens, exact: Fraction, type_: DType, text: str, span: Span) -> float:
-    """A number rounded once to a float dtype. Refuses one beyond the largest finite value."""
+    """Return a number rounded once to a float dtype. Refuse one beyond the largest finite value."""
     value = round_exact(exact, type_, overflow="nonfinite")
     return value if math.isfinite(value) else _beyond(tokens, text, type_.name, span)
 
@@ -212,13 +212,13 @@ def _beyond(tokens: Tokens, text: str, name: str, span: Span) -> NoReturn:
 
 
 def integer(tokens: Tokens) -> int:
-    """An integer, decimal or hexadecimal."""
+    """Return an integer, decimal or hexadecimal."""
     text = digits(tokens)
     return int(text, 16) if "x" in text else int(text)
 
 
 def digits(tokens: Tokens) -> str:
-    """The text of a number, which has at most `MOST_DIGITS` digits."""
+    """Return the text of a number, which has at most `MOST_DIGITS` digits."""
     if len(tokens.text) > MOST_DIGITS:
         tokens.refuse(f"a number of {len(tokens.text)} digits", f"at most {MOST_DIGITS}", "LANG-02.1-02")
     return tokens.advance()
@@ -240,7 +240,7 @@ def _is_unit(tokens: Tokens) -> bool:
 
 
 def _bytes_of(tokens: Tokens, count: Fraction | int) -> ByteCount:
-    """`B`, `KiB`, `MiB` or `GiB` right behind a number (AMB-COLL-01, AMB-COLL-35)."""
+    """Return the count of `B`, `KiB`, `MiB` or `GiB` directly after a number (AMB-COLL-01, AMB-COLL-35)."""
     unit = tokens.text
     if unit not in UNITS:
         remedy = did_you_mean(unit, UNITS)
@@ -254,7 +254,7 @@ def _bytes_of(tokens: Tokens, count: Fraction | int) -> ByteCount:
 
 
 def _suffix(tokens: Tokens) -> str:
-    """The word of a type behind a number, such as `: i64`, or nothing."""
+    """Return the word of a type after a number, such as `: i64`, or ""."""
     if not tokens.accept(":"):
         return ""
     if tokens.kind != "word":
@@ -262,7 +262,7 @@ def _suffix(tokens: Tokens) -> str:
     return tokens.advance()
 
 
-# What IR text says, before anything in it has a meaning: operations in blocks, names, attributes and types.
+# The syntax tree of IR text, without meanings: operations in blocks, names, attributes and types.
 
 
 @dataclass(slots=True)
@@ -308,7 +308,7 @@ class TextBlock:
 
 @dataclass(slots=True)
 class TextOperation:
-    """An operation as it is written; `start` and `end` enclose the text before its regions."""
+    """An operation as written; `start` and `end` enclose the text before its regions."""
 
     name: str
     start: int
@@ -322,7 +322,7 @@ class TextOperation:
     location: Location | None = None
 
     def walk(self) -> Iterator[TextOperation]:
-        """It and every operation in its regions."""
+        """Yield this operation and every operation in its regions."""
         pending = [self]
         while pending:
             operation = pending.pop()
@@ -330,12 +330,12 @@ class TextOperation:
             pending += [inner for block in operation.regions for inner in block.operations]
 
 
-# Parsing IR text to the tree of what it says (spec sections 5.2, 13.1; AMB-LANG-31, AMB-LANG-66).
+# Parsing IR text to its syntax tree (spec sections 5.2, 13.1; AMB-LANG-31, AMB-LANG-66).
 #
 # Operations read in MLIR's generic form, `%y = "tessera.graph.add"(%a, %b) {...} : (T, T) -> T`, and in the short one
 # of section 5.2, `%y = tessera.graph.add %a, %b {...} : (T, T) -> T`, where a single type is that of the result.
-# Everything but the name may be left out; what it means to leave it out is for the reader of the tree to say. The
-# entry of a kernel reads as in section 8.1 as well. The first error ends the parse.
+# Everything but the name may be left out; the reader of the tree decides what an omission means. The entry of a kernel
+# also reads as in section 8.1. The first error ends the parse.
 
 
 WORD = "kernel"
@@ -346,13 +346,13 @@ SCALARS = {
 """The scalar parameters of an entry, as LLVM names them."""
 
 MOST_NESTED = 64
-"""Lists in lists, and function types in function types."""
+"""The depth of lists in lists, and of function types in function types."""
 MOST_REGIONS = 4000
-"""Regions in regions."""
+"""The depth of regions in regions."""
 
 
 def parse_text(source: str, filename: str) -> tuple[list[TextOperation], Tokens]:
-    """The operations at the top of a text, and its tokens, which know the places.
+    """Return the operations at the top of a text, and its tokens, which know the places.
 
     Raises `Rejection` with phase lex or parse, `UnsupportedConstruct` for lists nested too deep.
     """
@@ -368,7 +368,7 @@ class _Parser:
         """The number of operations whose regions are being read."""
 
     def operations(self, closing: str) -> Walk[list[TextOperation]]:
-        """Operations up to the closing brace or another block; `closing` is empty at the end of the text."""
+        """Return the operations up to the closing brace or another block; `closing` is empty at the end of the text."""
         tokens, operations = self.tokens, []
         while tokens.text != closing and tokens.kind != "end" and not (closing and tokens.kind == "block"):
             operations.append((yield self.operation()))
@@ -402,7 +402,7 @@ class _Parser:
         return operation
 
     def results(self) -> list[Name]:
-        """`%a, %b =` or `%c:2 =`."""
+        """Return the results of `%a, %b =` or `%c:2 =`."""
         tokens, names = self.tokens, []
         while True:
             name = self.value("a result")
@@ -417,7 +417,7 @@ class _Parser:
                 return names
 
     def operands(self, operation: TextOperation) -> bool:
-        """With parentheses or without them; whether what was opened last is the list of regions."""
+        """Read operands, with or without parentheses. Return True if a list of regions was opened last."""
         tokens = self.tokens
         if tokens.accept("("):
             if tokens.text == "{":
@@ -430,7 +430,7 @@ class _Parser:
         return False
 
     def operand_list(self, operation: TextOperation) -> bool:
-        """Operands between commas; whether a list of regions was opened behind the last."""
+        """Read operands between commas. Return True if a list of regions was opened after the last."""
         tokens = self.tokens
         while True:
             name = self.value("an operand")
@@ -449,7 +449,7 @@ class _Parser:
                 return False
 
     def regions(self, operation: TextOperation) -> Walk[None]:
-        """`({...}, {...})`, of which the parenthesis has been read."""
+        """Read `({...}, {...})`, after its parenthesis."""
         tokens = self.tokens
         self.open += 1
         self.limit(self.open, MOST_REGIONS)
@@ -469,7 +469,7 @@ class _Parser:
                 return
 
     def block_heading(self, block: TextBlock) -> None:
-        """`^bb0(%x: T, %i: int32):`."""
+        """Read `^bb0(%x: T, %i: int32):`."""
         tokens = self.tokens
         tokens.advance()
         if tokens.accept("(") and not tokens.accept(")"):
@@ -493,7 +493,7 @@ class _Parser:
     # Attributes
 
     def properties(self, operation: TextOperation) -> None:
-        """`<{...}>`, where MLIR prints the attributes of the operations that it knows."""
+        """Read `<{...}>`, in which MLIR prints the attributes of the operations that it knows."""
         if self.tokens.accept("<"):
             self.attributes(operation)
             self.tokens.expect(">", "behind the properties")
@@ -503,7 +503,7 @@ class _Parser:
             self.entries(operation.attributes, 0)
 
     def entries(self, attributes: dict[str, Given], depth: int) -> None:
-        """`{name = value, flag, ...}`; a name alone says true."""
+        """Read `{name = value, flag, ...}`; a name alone means true."""
         tokens = self.tokens
         tokens.expect("{", "to open the attributes")
         if tokens.accept("}"):
@@ -549,7 +549,7 @@ class _Parser:
         self.tokens.refuse(f"expected the value of an attribute, found {shown}", "a number, string, list or type")
 
     def nested(self, depth: int) -> Any:
-        """A list, or a dictionary."""
+        """Return a list or a dictionary."""
         tokens = self.tokens
         self.limit(depth)
         if tokens.text == "{":
@@ -565,7 +565,7 @@ class _Parser:
         return tuple(items)
 
     def more(self, closing: str, where: str) -> bool:
-        """True if a comma promises another item; goes on behind it, or behind what closes the list."""
+        """Return True if a comma promises another item; advance past it, or past the end of the list."""
         if self.tokens.accept(closing):
             return False
         self.tokens.expect(",", where)
@@ -574,7 +574,7 @@ class _Parser:
     # Types
 
     def signature(self, operation: TextOperation) -> None:
-        """`: (T, T) -> T`, `: T -> T`, or `: T` alone for the result."""
+        """Read `: (T, T) -> T`, `: T -> T`, or `: T` alone for the result."""
         tokens = self.tokens
         if not tokens.accept(":"):
             return
@@ -624,7 +624,7 @@ class _Parser:
         return type_
 
     def function_type(self, depth: int) -> FunctionType:
-        """`fn(T) -> T`, exported as `!tessera.fn<(T) -> T>`."""
+        """Return the type `fn(T) -> T`, exported as `!tessera.fn<(T) -> T>`."""
         tokens = self.tokens
         self.limit(depth)
         tokens.advance()
@@ -643,7 +643,7 @@ class _Parser:
     # Locations
 
     def place(self) -> Location | None:
-        """`loc("file":1:2)` or `loc(unknown)`; nothing where neither says where."""
+        """Return the location `loc("file":1:2)`, or None for `loc(unknown)` and for none."""
         tokens = self.tokens
         if tokens.text != "loc" or tokens.kind != "word":
             return None
@@ -670,11 +670,11 @@ class _Parser:
     # kernel @tss_kernel_k(%arg0: !llvm.ptr<global>, %arg1: i64, %arg2: f32)
     # attributes { grid=(2,1,1), block=(32,1,1), smem_bytes=64, stream=S }
     #
-    # It is the `tessera.target.kernel` of the generic form. A body may stand behind it in braces; without one the entry
-    # computes nothing. What must be stated is for the reader of the tree to say.
+    # It is the `tessera.target.kernel` of the generic form. A body in braces may follow; without one the entry computes
+    # nothing. The reader of the tree decides what must be stated.
 
     def kernel_entry(self) -> Walk[TextOperation]:
-        """The entry whose symbol is the current token. Raises `Rejection` for what has not its form."""
+        """Return the entry whose symbol is the current token. Raises `Rejection` for a malformed one."""
         tokens = self.tokens
         entry = TextOperation(DEVICE_KERNELS["target"], tokens.start, tokens.end, [], [])
         symbol = Given(tokens.text[1:], tokens.start, tokens.end)
@@ -710,7 +710,7 @@ class _Parser:
         return names
 
     def entry_attributes(self) -> dict[str, Given]:
-        """`{ grid=(2,1,1), stream=S }`."""
+        """Return the attributes `{ grid=(2,1,1), stream=S }`."""
         tokens, attributes = self.tokens, dict[str, Given]()
         tokens.expect("{", "to open the attributes")
         while not tokens.accept("}"):
@@ -727,7 +727,7 @@ class _Parser:
         return attributes
 
     def entry_value(self) -> Any:
-        """Three extents in parentheses, a bare name, or what the generic form has."""
+        """Return three extents in parentheses, a bare name, or a value of the generic form."""
         tokens = self.tokens
         if tokens.kind == "word" and tokens.text not in ("true", "false"):
             return tokens.advance()

@@ -34,11 +34,11 @@ from .text_parser import LONGEST_SHOWN, Given, Name, Signature, TextBlock, TextO
 from .types import Mesh, Scalar, Tensor, Type, Value, joined_all, marked, shown, with_marks
 from .verifier import order_of_calls, refuse_narrow_accumulation, verify
 
-# What is wrong with a text whose syntax is sound: collected, so that one reading reports many.
+# Faults of a text with sound syntax: collected, so that one reading reports many.
 
 
 MOST_FOUND = 100
-"""Findings after which the reading ends."""
+"""The number of findings after which the reading ends."""
 
 
 class Findings:
@@ -49,7 +49,7 @@ class Findings:
         self.found: list[Diagnostic] = []
 
     def report(self, operation: TextOperation, message: str, requirement: str, clause: str, remedy: str = "") -> None:
-        """Keep a finding of category types about an operation; the reading goes on."""
+        """Keep a finding of category types about an operation, and continue the reading."""
         self.refused(Refusal("types", message, requirement, clause, remedy), operation)
 
     def refused(
@@ -59,7 +59,7 @@ class Findings:
         operands: tuple[str, ...] = (),
         place: tuple[int, int] | None = None,
     ) -> None:
-        """Keep what was refused about an operation, or about the part of it at `place`."""
+        """Keep a refusal about an operation, or about the part of it at `place`."""
         place_found = self.tokens.location(*(place or (operation.start, operation.end)))
         message = f"{operation.name.rpartition('.')[2][:LONGEST_SHOWN]}: {refusal.message}"
         self.found.append(replace(diagnostic_of(refusal, place_found, operands), message=message))
@@ -71,15 +71,15 @@ class Findings:
         return operation.location or self.tokens.location(operation.start, operation.end)
 
 
-# Which values the names in a function's text stand for, from place to place (LANG-01-03, LANG-05-01).
+# The values of names in a function's text, from place to place (LANG-01-03, LANG-05-01).
 
 
 Operands = list[Value | None]
-"""Without a value where something was reported about its definition or its use."""
+"""The operands; None where a definition or use has a reported fault."""
 
 
 class TextScope:
-    """The names that are visible where the reading of a function has come to."""
+    """The names that are visible at the current place in a function."""
 
     def __init__(self, function: TextOperation, findings: Findings) -> None:
         self.function = function
@@ -87,18 +87,18 @@ class TextScope:
         self.names = Names()
         self.visible: dict[str, Value | None] = {}
         self.defined: list[str] = []
-        """Those that are visible, in the order of their definition."""
+        """The visible names, in the order of their definition."""
         self.ended: set[str] = set()
         self.handles: set[str] = set()
-        """The visible names of results that are no values."""
+        """The visible names of results that are not values."""
 
     def value(self, hint: str, type_: Type) -> Value:
-        """A value with a name of its own; each dimension that is not known becomes one of its own."""
+        """Return a value with a unique name; each unknown dimension becomes one of its own."""
         name = self.names.unique(hint)
         return Value(name, marked(type_, name))
 
     def define(self, operation: TextOperation, types: tuple[Type, ...]) -> tuple[Value, ...]:
-        """The results of an operation, which has named as many, or a handle where it has none (AMB-LANG-280)."""
+        """Return the results of an operation, which names as many, or bind a handle if it has none (AMB-LANG-280)."""
         if not types:
             self.handles.update(name.text for name in operation.results if name.text not in self.visible)
             self.define_nothing(operation)
@@ -111,12 +111,12 @@ class TextScope:
         return tuple(values)
 
     def define_nothing(self, operation: TextOperation) -> None:
-        """Let the results of an operation about which something was reported have no value."""
+        """Bind the results of an operation with a reported fault to no value."""
         for name in operation.results:
             self.bind(name, [None] * name.count, operation)
 
     def bind(self, name: Name, values: Sequence[Value | None], operation: TextOperation) -> None:
-        """Let a name stand for a value, or for several as `%x#0`, `%x#1`."""
+        """Bind a name to a value, or to several as `%x#0`, `%x#1`."""
         if name.text in self.visible:
             self._refuse(name, operation, "is defined twice", "one definition of a value", "choose another name")
             return
@@ -128,7 +128,7 @@ class TextScope:
             self.defined += keys
 
     def use(self, name: Name, operation: TextOperation) -> Value | None:
-        """The value of a name; nothing after a reported error."""
+        """Return the value of a name; None after a reported error."""
         value = self.visible.get(name.text)
         if name.text in self.handles:
             message, remedy = "is the name of an operation without a result", "use what the operation writes"
@@ -146,7 +146,7 @@ class TextScope:
         return None
 
     def forget(self, before: int) -> None:
-        """A region ends: all but the first `before` names that are visible have ended with it."""
+        """End a region: remove all but the first `before` visible names."""
         ended = self.defined[before:]
         for name in ended:
             del self.visible[name]
@@ -156,7 +156,7 @@ class TextScope:
 
     @cached_property
     def _all_results(self) -> frozenset[str]:
-        """The names of all results of the function, to tell a use that is too early from one of nothing."""
+        """The names of all results of the function, which tell a premature use from an undefined name."""
         return frozenset(name.text for inner in self.function.walk() for name in inner.results)
 
     def _refuse(self, name: Name, operation: TextOperation, message: str, requirement: str, remedy: str) -> None:
@@ -164,7 +164,7 @@ class TextScope:
         self.findings.refused(refusal, operation, place=(name.start, name.start + len(name.text) + 1))
 
 
-# The attributes that an operation is given in text, as the values that its class declares (sections 5.3, 13.1).
+# The attributes of an operation in text, as values of the declared kinds (sections 5.3, 13.1).
 
 
 class MisplacedAttribute(Exception):
@@ -177,7 +177,7 @@ class MisplacedAttribute(Exception):
 
 
 def own_and_common(text: TextOperation, declared: type[Operation]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The attributes that the operation declares, and those that any may carry. Raises `MisplacedAttribute`."""
+    """Return the operation's own attributes, and the common ones. Raises `MisplacedAttribute`."""
     kinds, required = declared.own_attributes, declared.required_attributes
     if not text.attributes and not required:
         return {}, {}
@@ -192,7 +192,7 @@ def own_and_common(text: TextOperation, declared: type[Operation]) -> tuple[dict
 def common_of(
     attributes: Mapping[str, Given], own: list[str], others: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Attributes of which each is one that any operation may carry, or one of `others`, by kind, in their order.
+    """Return attributes by kind, in order, each a common one or one of `others`.
 
     Raises `MisplacedAttribute`.
     """
@@ -213,7 +213,7 @@ def common_of(
 
 
 def stated(attributes: Mapping[str, Given], name: str, kind: Any) -> Any:
-    """The value of an attribute, of its kind. Raises `MisplacedAttribute`."""
+    """Return the value of an attribute, of its kind. Raises `MisplacedAttribute`."""
     value = attributes.get(name)
     if value is None:
         message = f"the attribute {name} is missing"
@@ -230,12 +230,12 @@ def stated(attributes: Mapping[str, Given], name: str, kind: Any) -> Any:
 
 # Reading one function of IR text: names to values, operations to instructions (LANG-05-01, LANG-11-01).
 #
-# An operation about which something was reported defines its results all the same, so that nothing is said about what
-# uses them.
+# An operation with a reported fault still defines its results, so that the operations that use them report nothing
+# more.
 
 
 OF_FUNCTIONS = {"schedule": tuple[Any, ...]}
-"""Attributes of a function beside those of section 5.3 (AMB-LANG-16)."""
+"""The attributes of a function beside those of section 5.3 (AMB-LANG-16)."""
 
 OF_DEVICE_KERNELS = {
     "grid": tuple[int, ...],
@@ -249,7 +249,7 @@ OF_DEVICE_KERNELS = {
 
 
 class FunctionReader:
-    """Reads one function; `functions` has those that it calls."""
+    """A reader of one function; `functions` has those that it calls."""
 
     def __init__(
         self,
@@ -270,7 +270,7 @@ class FunctionReader:
         self.profile = None if profile is None else str(profile.value)
 
     def read(self) -> Function | None:
-        """The function, meaningless where something was reported; nothing where it has no signature."""
+        """Return the function, meaningless after a reported error; None if it has no signature."""
         text, kernel = self.text, self.text.name == KERNEL
         device = next((level for level, name in DEVICE_KERNELS.items() if name == text.name), "")
         signature = text.attributes.get("function_type")
@@ -297,7 +297,7 @@ class FunctionReader:
     # The signature
 
     def _parameters(self, block: TextBlock, signature: Signature, attributes: dict[str, Given]) -> tuple[Value, ...]:
-        """The parameters; their own names, where a tool has renamed them, are in the attribute `parameters`."""
+        """Return the parameters; if a tool has renamed them, the attribute `parameters` has their own names."""
         types = tuple(argument.type for argument in block.arguments if argument.type is not None)
         if types != signature.operands:
             self.findings.report(
@@ -317,7 +317,7 @@ class FunctionReader:
         return tuple(map(self.scope.value, hints, types))
 
     def _defaults(self, attributes: dict[str, Given], parameters: Sequence[Value]) -> dict[str, Array]:
-        """`defaults = {b = 1.5}`: values of parameters that may be left out (AMB-LANG-74)."""
+        """Return the values of optional parameters, `defaults = {b = 1.5}` (AMB-LANG-74)."""
         given = attributes.pop("defaults", None)
         if given is None:
             return {}
@@ -336,7 +336,7 @@ class FunctionReader:
         return defaults
 
     def _results(self, types: tuple[Type, ...], parameters: Sequence[Value] | None) -> tuple[Type, ...]:
-        """The types of the signature, with what is known of their dimensions; of a kernel from its parameters."""
+        """Return the types of the signature, with the known dimensions; those of a kernel are its parameters'."""
         joined = joined_all(self.returned)
         if parameters is not None:
             joined = tuple(value.type for value in parameters if isinstance(value.type, Tensor))
@@ -347,7 +347,7 @@ class FunctionReader:
     def block(
         self, text: TextBlock, arguments: tuple[Value, ...], owner: TextOperation, ending: Exit
     ) -> Walk[Block | None]:
-        """A block of an operation, which usually ends with `ending`; nothing after a reported error about its end."""
+        """Return a block of an operation, which usually ends with `ending`; None after a reported error at its end."""
         before = len(self.scope.defined)
         for argument, value in zip(text.arguments, arguments, strict=True):
             self.scope.bind(argument, [value], owner)
@@ -376,7 +376,7 @@ class FunctionReader:
         return Block(arguments, tuple(instructions), results, end[0])
 
     def terminator(self, operation: TextOperation, ending: Exit) -> Operands:
-        """Return the operands with which a block is left."""
+        """Return the operands of the terminator of a block."""
         kind = TERMINATORS[operation.name]
         operands = self.operands(operation)
         if kind == "yield" and ending == "return":
@@ -388,7 +388,7 @@ class FunctionReader:
         return operands
 
     def regions(self, operation: TextOperation, operands: Operands) -> Walk[tuple[Block, ...] | None]:
-        """The regions of an operation; what their arguments are follows from its operands. Nothing after an error."""
+        """Return the regions of an operation, whose operands determine the argument types; None after an error."""
         declared = OPERATIONS.get(operation.name)
         types = tuple(value.type for value in operands if value is not None)
         expected_types: Sequence[tuple[Type, ...] | None] = [None] * len(operation.regions)
@@ -413,7 +413,7 @@ class FunctionReader:
     def instruction(
         self, operation: TextOperation, operands: Operands, regions: tuple[Block, ...] | None
     ) -> Instruction | None:
-        """An operation other than a terminator; nothing after a reported error, also about its parts."""
+        """Return an operation other than a terminator; None after a reported error, also about its parts."""
         values = tuple([value for value in operands if value is not None])
         built: tuple[Operation, tuple[Type, ...]] | None = None
         common: dict[str, Any] = {}
@@ -437,7 +437,7 @@ class FunctionReader:
         return Instruction(built[0], values, results, self.findings.place(operation), regions, common)
 
     def operands(self, operation: TextOperation) -> Operands:
-        """The values that an operation uses, which must be visible and have the types that it states."""
+        """Return the values that an operation uses, which must be visible and have the types that it states."""
         values = [self.scope.use(operand, operation) for operand in operation.operands]
         types = operation.operand_types
         if types is None:
@@ -461,7 +461,7 @@ class FunctionReader:
         regions: tuple[Block, ...],
         profile: str | None,
     ) -> tuple[Operation, tuple[Type, ...]]:
-        """The operation and its results, which are as the text states them. Raises `Refusal`."""
+        """Return the operation and its results, of the types that the text states. Raises `Refusal`."""
         _check_counts(operation, declared)
         types = tuple([value.type for value in operands])
         named = sum([name.count for name in operation.results])
@@ -485,7 +485,7 @@ class FunctionReader:
 
 
 def _declared(operation: TextOperation) -> type[Operation]:
-    """The class of an operation. Raises `Refusal` when there is none."""
+    """Return the class of an operation. Raises `Refusal` for an unknown one."""
     declared = OPERATIONS.get(operation.name)
     if declared is None:
         remedy = did_you_mean(operation.name, [*OPERATIONS, *TERMINATORS])
@@ -500,7 +500,7 @@ def _takes(declared: type[Operation], count: int) -> bool:
 
 
 def _check_counts(operation: TextOperation, declared: type[Operation]) -> None:
-    """Operands as many as declared, in the places their labels say, and regions. Raises `Refusal`."""
+    """Check operands against the declared number and labels, and regions. Raises `Refusal`."""
     count = len(operation.operands)
     if not _takes(declared, count):
         names = [*declared.singles, *([f"{declared.rest}..."] if declared.rest else [])]
@@ -517,10 +517,10 @@ def _check_counts(operation: TextOperation, declared: type[Operation]) -> None:
         raise Refusal("types", f"{counted(len(operation.regions), 'region')} given", expected, "LANG-01-06", "")
 
 
-# Reading IR text: from the tree of what it says to modules (spec sections 1, 5, 13.1; LANG-13.1-04, AMB-LANG-66).
+# Reading IR text: from the syntax tree to modules (spec sections 1, 5, 13.1; LANG-13.1-04, AMB-LANG-66).
 #
 # Text shows no marks of unknown dimensions and no hidden fields; they follow from what is shown, as in the front end.
-# What is read has been verified. The operations must have been declared before: import the room whose text it is.
+# The result has been verified. The operations must be declared before: import the package of the text's level.
 
 
 DEFINITIONS = (FUNCTION, KERNEL, MESH, *DEVICE_KERNELS.values())
@@ -528,10 +528,10 @@ DEFINITIONS = (FUNCTION, KERNEL, MESH, *DEVICE_KERNELS.values())
 
 
 def read_modules(source: str, filename: str = "<ir>") -> tuple[Module, ...]:
-    """The modules of a text.
+    """Return the modules of a text.
 
     Raises `Rejection` for text that is malformed (phase lex or parse) or does not verify (phase verify), and
-    `UnsupportedConstruct` for what is nested too deep.
+    `UnsupportedConstruct` for text that is nested too deep.
     """
     operations, tokens = parse_text(source, filename)
     findings = Findings(tokens)
@@ -544,7 +544,7 @@ def read_modules(source: str, filename: str = "<ir>") -> tuple[Module, ...]:
 
 
 def _flat(operations: Sequence[TextOperation], findings: Findings) -> list[TextOperation]:
-    """The modules of a text; mlir-opt wraps several into one of its own."""
+    """Return the modules of a text; mlir-opt wraps several into one of its own."""
     flattened = []
     for operation in operations:
         inner = [nested for block in operation.regions for nested in block.operations]
@@ -564,7 +564,7 @@ def _flat(operations: Sequence[TextOperation], findings: Findings) -> list[TextO
 
 
 class _ModuleReader:
-    """Functions in the order of their calls, since what a call gives follows from what is called."""
+    """A reader of functions in the order of their calls, since the callee determines the results of a call."""
 
     def __init__(self, text: TextOperation, findings: Findings) -> None:
         self.text = text
@@ -573,7 +573,7 @@ class _ModuleReader:
         self.meshes: dict[str, Mesh] = {}
 
     def read(self) -> Module:
-        """The module; meaningless once something was reported."""
+        """Return the module, meaningless after a reported error."""
         declared: dict[str, TextOperation] = {}
         for operation in self.text.regions[0].operations:
             name = self._symbol(operation)
@@ -597,7 +597,7 @@ class _ModuleReader:
         return Module(name, in_order, self.findings.place(self.text), self.meshes)
 
     def _symbol(self, operation: TextOperation) -> str | None:
-        """The name of a function or mesh; nothing after a reported error."""
+        """Return the name of a function or mesh; None after a reported error."""
         if operation.name not in DEFINITIONS:
             expected = f"one of {', '.join(DEFINITIONS)}"
             remedy = did_you_mean(operation.name, DEFINITIONS)
@@ -619,7 +619,7 @@ class _ModuleReader:
             self.findings.refused(refusal, operation)
 
     def _order(self, declared: Mapping[str, TextOperation]) -> list[str]:
-        """The functions, each behind those that it calls; none where one comes back to itself (AMB-LANG-97)."""
+        """Return the functions, each after those that it calls; none if one calls itself in a circle (AMB-LANG-97)."""
         calls: dict[str, list[str]] = {}
         for name, function in declared.items():
             kinds = ((operation, OPERATIONS.get(operation.name)) for operation in function.walk())

@@ -1,4 +1,4 @@
-"""The types of values, values themselves, and dimensions that are not known (spec sections 2.2, 3, 5.1, 7.1)."""
+"""The types of values, values themselves, and unknown dimensions (spec sections 2.2, 3, 5.1, 7.1)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from math import prod
 
 from ..numerics.formats import DType
 
-# The types of values: tensors and scalars, and what hardware and meshes give meaning (sections 2.2, 3, 5.1, 7.1).
+# The types of values: tensors and scalars, and those of hardware and meshes (sections 2.2, 3, 5.1, 7.1).
 #
 # A dimension is an extent, a name (AMB-LANG-08) or unknown. Two unknown dimensions are equal only when they are the
-# same one, so that of a value carries, behind its `?`, a mark of where it came from; the mark is never printed.
+# same one: after its `?`, the dimension of a value carries a mark of its origin, which is never printed.
 
 
 Dim = int | str
@@ -24,7 +24,7 @@ def is_unknown(dim: Dim) -> bool:
 
 
 def show_dim(dim: Dim) -> str:
-    """A dimension as the source spells it."""
+    """Return a dimension as the source spells it."""
     return "?" if is_unknown(dim) else str(dim)
 
 
@@ -70,7 +70,7 @@ class Tensor:
         return len(self.shape)
 
     def with_dtype(self, dtype: DType) -> Tensor:
-        """The same tensor of another dtype."""
+        """Return the same tensor type with another dtype."""
         return replace(self, dtype=dtype)
 
     def __str__(self) -> str:
@@ -90,7 +90,7 @@ class Scalar:
         return ()
 
     def with_dtype(self, dtype: DType) -> Scalar:
-        """A scalar of another dtype."""
+        """Return a scalar type of another dtype."""
         return Scalar(dtype)
 
     def __str__(self) -> str:
@@ -141,7 +141,7 @@ class Pointer:
 
 @dataclass(frozen=True)
 class Vector:
-    """Elements that one lane holds side by side, such as its share of a fragment (section 8.2)."""
+    """Elements that one lane holds together, such as its share of a fragment (section 8.2)."""
 
     extent: int
     dtype: DType
@@ -168,7 +168,7 @@ class Mesh:
 
 @dataclass(frozen=True)
 class Future:
-    """The result of a collective: a value that is not there yet (collectives spec 2.1; AMB-COLL-15)."""
+    """The result of a collective: a value that is not available yet (collectives spec 2.1; AMB-COLL-15)."""
 
     value: Tensor | Scalar
 
@@ -180,7 +180,7 @@ class Future:
 class Shard:
     """The ranks of a mesh on which a collective acts, as groups that each communicate among themselves (AMB-COLL-51).
 
-    Either axes, whose groups are the ranks that differ along no other axis, or the groups themselves.
+    It has either axes, whose groups are the ranks that differ along no other axis, or the groups themselves.
     """
 
     axes: tuple[str, ...] = ()
@@ -204,13 +204,13 @@ class FunctionType:
 
 
 Numeric = Tensor | Scalar
-"""Types of numbers that a program computes with."""
+"""The types of numbers that a program computes with."""
 
 Type = Tensor | Scalar | Memref | Fragment | Pointer | Vector | Mesh | Future | Shard | FunctionType
 
 
 def dtype_of(type_: Type | None) -> DType | None:
-    """The dtype of a tensor or scalar type; nothing for any other."""
+    """Return the dtype of a tensor or scalar type; None for any other."""
     return type_.dtype if isinstance(type_, Tensor | Scalar) else None
 
 
@@ -225,10 +225,10 @@ class Value:
     type: Type
 
 
-# Dimensions that are not known: which types fit which, what a caller knows of a result (AMB-LANG-08, AMB-LANG-122).
+# Unknown dimensions: which types fit which, and what a caller knows of a result (AMB-LANG-08, AMB-LANG-122).
 #
-# In a type that is wanted, a plain `?` takes any dimension, and a name or a marked `?` stands for one dimension
-# wherever it occurs.
+# In an expected type, a plain `?` takes any dimension, and a name or a marked `?` denotes one dimension wherever it
+# occurs.
 
 
 Dims = MutableMapping[str, Dim]
@@ -236,14 +236,14 @@ Dims = MutableMapping[str, Dim]
 
 
 def own_dims(types: Iterable[Type]) -> dict[str, Dim]:
-    """The open dimensions of a function's parameters, each standing for itself: so it is inside the function."""
+    """Return the open dimensions of a function's parameters, each mapped to itself, as inside the function."""
     plain = [type_.value if isinstance(type_, Future) else type_ for type_ in types]
     tensors = [type_ for type_ in plain if isinstance(type_, Tensor)]
     return {dim: dim for tensor in tensors for dim in tensor.shape if isinstance(dim, str)}
 
 
 def fits(expected: Type, actual: Type, dims: Dims) -> bool:
-    """True if a value of type `actual` may stand where `expected` is; notes in `dims` the extents of names."""
+    """Return True if a value of type `actual` may replace one of `expected`; record the extents of names in `dims`."""
     if not isinstance(expected, Tensor) or not isinstance(actual, Tensor):
         if isinstance(expected, Future) and isinstance(actual, Future):
             return fits(expected.value, actual.value, dims)
@@ -257,7 +257,7 @@ def fits(expected: Type, actual: Type, dims: Dims) -> bool:
 
 
 def agrees(inferred: Type, actual: Type) -> bool:
-    """True if a result has the type that was inferred; where that does not know a dimension, nor does the result."""
+    """True if a result has the inferred type; where that type does not know a dimension, neither does the result."""
     if inferred == actual:
         return True
     if not isinstance(inferred, Tensor) or not isinstance(actual, Tensor):
@@ -269,21 +269,21 @@ def agrees(inferred: Type, actual: Type) -> bool:
 
 
 def shown(type_: Type) -> Type:
-    """A type as text shows it: without marks."""
+    """Return a type as text shows it, without marks."""
     if not isinstance(type_, Tensor) or not any(map(is_unknown, type_.shape)):
         return _future(shown(type_.value)) if isinstance(type_, Future) else type_
     return replace(type_, shape=tuple("?" if is_unknown(dim) else dim for dim in type_.shape))
 
 
 def marked(type_: Type, name: str) -> Type:
-    """The type of the value `name`: each dimension that is not known becomes one of its own."""
+    """Return the type of the value `name`, in which each unknown dimension becomes one of its own."""
     if not isinstance(type_, Tensor) or "?" not in type_.shape:
         return _future(marked(type_.value, name)) if isinstance(type_, Future) else type_
     return replace(type_, shape=tuple(f"?{name}.{axis}" if dim == "?" else dim for axis, dim in enumerate(type_.shape)))
 
 
 def joined(a: Type, b: Type) -> Type | None:
-    """The type of what is one of two values; where their dimensions differ, unknown. Nothing where more does."""
+    """Return the type of either of two values, unknown in dimensions that differ; None if the types differ in more."""
     if not isinstance(a, Tensor) or not isinstance(b, Tensor):
         if isinstance(a, Future) and isinstance(b, Future):
             both = joined(a.value, b.value)
@@ -295,7 +295,7 @@ def joined(a: Type, b: Type) -> Type | None:
 
 
 def with_marks(stated: Type, marked: Type) -> Type:
-    """A type as the text states it, which shows no marks, with those that are known of it."""
+    """Return a type of the text, which shows no marks, with the known marks of its dimensions."""
     if isinstance(stated, Future) and isinstance(marked, Future):
         return _future(with_marks(stated.value, marked.value))
     if not isinstance(stated, Tensor) or not isinstance(marked, Tensor) or stated.rank != marked.rank:
@@ -305,7 +305,7 @@ def with_marks(stated: Type, marked: Type) -> Type:
 
 
 def loosened(precise: Type, stated: Type) -> Type:
-    """A type that is known, but for the dimensions that the text states not to be."""
+    """Return a known type, with the dimensions that the text states as unknown."""
     if isinstance(stated, Future) and isinstance(precise, Future):
         return _future(loosened(precise.value, stated.value))
     if not isinstance(stated, Tensor) or not isinstance(precise, Tensor) or stated.rank != precise.rank:
@@ -315,14 +315,14 @@ def loosened(precise: Type, stated: Type) -> Type:
 
 
 def substituted(type_: Type, dims: Dims) -> Type:
-    """A result type in the words of the caller: what only the callee knows is unknown there."""
+    """Return a result type in the words of the caller: dimensions that only the callee knows are unknown."""
     if not isinstance(type_, Tensor):
         return _future(substituted(type_.value, dims)) if isinstance(type_, Future) else type_
     return replace(type_, shape=tuple(dims.get(dim, "?") if isinstance(dim, str) else dim for dim in type_.shape))
 
 
 def joined_all(lists: Sequence[tuple[Type, ...]]) -> tuple[Type, ...] | None:
-    """The types of what is one of several lists of values; nothing where they differ too much."""
+    """Return the types of one of several lists of values; None where they differ too much."""
     both: tuple[Type, ...] = lists[0] if lists else ()
     for types in lists[1:]:
         pairs = [joined(a, b) for a, b in zip(both, types, strict=False)]
@@ -333,11 +333,11 @@ def joined_all(lists: Sequence[tuple[Type, ...]]) -> tuple[Type, ...] | None:
 
 
 def loosened_all(precise: tuple[Type, ...], stated: tuple[Type, ...] | None) -> tuple[Type, ...]:
-    """Types that are known, loosened as the text states, where it states any."""
+    """Return known types, loosened to the types that the text states, if it states any."""
     return tuple(map(loosened, precise, stated)) if stated is not None and len(stated) == len(precise) else precise
 
 
 def _future(value: Type) -> Future:
-    """A future of what was made of its value's type, which is of the same kind."""
+    """Return a future of a changed value type, which is of the same kind."""
     assert isinstance(value, Tensor | Scalar)
     return Future(value)

@@ -31,17 +31,17 @@ from .types import ROW_MAJOR, Dims, Scalar, Tensor, Type, Value, agrees, dtype_o
 
 # Numerics that agree with the profile in force (spec sections 10, 11; LANG-11-13, LANG-11-16, AMB-LANG-69).
 #
-# A profile belongs to a function or to one instruction, which wins (AMB-LANG-111); a function without one runs under
-# that of its callers (AMB-LANG-128).
+# A profile belongs to a function or to one instruction, which takes precedence (AMB-LANG-111); a function without one
+# runs under that of its callers (AMB-LANG-128).
 
 
 def loosest(profiles: Iterable[str | None]) -> str | None:
-    """The loosest of the profiles that are declared, if one is."""
+    """Return the loosest of the declared profiles; None if there is none."""
     return min((profile for profile in profiles if profile in PROFILES), key=PROFILES.index, default=None)
 
 
 def looser_calls(module: Module, order: Iterable[str]) -> list[Diagnostic]:
-    """Return the faults of a module's calls; its functions come in `order`, each behind those that it calls."""
+    """Return the faults of a module's calls; `order` names its functions, each after those that it calls."""
     problems: list[Diagnostic] = []
     run_under: dict[str, str | None] = {}  # of each function its own profile, else the loosest among what it calls
     for name in order:
@@ -76,7 +76,7 @@ def refuse_narrow_accumulation(operation: Operation, profile: str | None) -> Non
 
 
 def _looser(name: str, theirs: str | None, ours: str | None) -> Refusal | None:
-    """The refusal of a function of profile `ours` that calls `name`, which runs under a looser one; else None."""
+    """Return the refusal of a function of profile `ours` that calls `name` under a looser one, or None."""
     if ours not in PROFILES or theirs not in PROFILES or PROFILES.index(theirs) >= PROFILES.index(ours):
         return None
     message = f"a {ours} function calls {name}, which is {theirs}"
@@ -85,7 +85,7 @@ def _looser(name: str, theirs: str | None, ours: str | None) -> Refusal | None:
 
 
 def _is_narrower(dtype: DType, canonical: DType) -> bool:
-    """True if `dtype` is of the kind of `canonical` and lacks some of its values."""
+    """True if `dtype` is of the kind of `canonical` but lacks some of its values."""
     if dtype.kind != canonical.kind:
         return False
     if dtype.kind == "int":
@@ -103,7 +103,7 @@ def _named(instruction: Instruction) -> str:
 
 
 class FunctionVerifier:
-    """Collects what is wrong with one function in `found`."""
+    """A verifier of one function, which collects its faults in `found`."""
 
     def __init__(self, module: Module, function: Function, problems: list[Diagnostic]) -> None:
         self.module = module
@@ -114,11 +114,11 @@ class FunctionVerifier:
         self.names: set[str] = set()
         self.calls: list[str] = []
         self.lost: list[tuple[Value, Location, bool]] = []
-        """Uses of values that are not visible there, and whether they are defined above."""
+        """The uses of values that are not visible there; True for a value of an ended region."""
         self.dims = own_dims(parameter.type for parameter in function.parameters)
 
     def verify(self) -> list[str]:
-        """The names of the functions that it calls."""
+        """Return the names of the functions that it calls."""
         function = self.function
         try:
             self._signature()
@@ -149,7 +149,7 @@ class FunctionVerifier:
     # Blocks
 
     def _block(self, block: Block, place: Location, ending: Exit) -> Walk[None]:
-        """A block; what it defines is not visible behind it."""
+        """Check a block, whose definitions are not visible after it."""
         defined = [*block.arguments]
         for argument in block.arguments:
             self._define(argument, place)
@@ -166,7 +166,7 @@ class FunctionVerifier:
         self.visible.difference_update(defined)
 
     def _leave(self, block: Block, place: Location, ending: Exit) -> None:
-        """A function is left by a return; what returns fits its signature."""
+        """Require that a return ends the function, with values that fit its signature."""
         types = [value.type for value in block.results]
         if block.exit == "return":
             expected = self.function.results
@@ -179,7 +179,7 @@ class FunctionVerifier:
             self._report(place, "what is not reached has no results", "no operands", "LANG-01-06")
 
     def _regions(self, instruction: Instruction, sound: bool) -> Walk[None]:
-        """The regions of an instruction, which take and yield what its operation says, if that is sound."""
+        """Check the regions of an instruction; if the operation is sound, also the types they take and yield."""
         operation, place = instruction.operation, instruction.location
         if len(instruction.regions) != len(operation.regions):
             message = f"{operation.short_name} has {counted(len(instruction.regions), 'region')}"
@@ -205,7 +205,7 @@ class FunctionVerifier:
     # Instructions
 
     def _instruction(self, instruction: Instruction) -> bool:
-        """True if an instruction is sound, apart from what its operands are and what its regions do."""
+        """Check an instruction; return True if it is sound, apart from its operands' definitions and its regions."""
         operation, place = instruction.operation, instruction.location
         for operand in instruction.operands:
             self._use(operand, place)
@@ -220,7 +220,7 @@ class FunctionVerifier:
         return False
 
     def _check(self, instruction: Instruction, operation: Operation) -> None:
-        """Operands, results, hidden fields, common attributes. Raises `Refusal`."""
+        """Check operands, results, hidden fields and common attributes. Raises `Refusal`."""
         types = _types(instruction.operands)
         declared = tuple([type_ for _, type_ in operation.operand_types])
         if types != declared:
@@ -237,7 +237,7 @@ class FunctionVerifier:
             check_common(instruction.attributes, results, self.module.meshes)
 
     def _check_hidden(self, instruction: Instruction, operation: Operation, results: tuple[Type, ...]) -> None:
-        """Check hidden fields, which follow from the printed ones, and that functions and meshes exist."""
+        """Check hidden fields, which the printed ones determine, and the existence of functions and meshes."""
         attributes = operation.attributes
         if operation.calls:
             self.calls.append(str(attributes[operation.calls]))
@@ -263,7 +263,7 @@ class FunctionVerifier:
             self.lost.append((value, place, value in self.everywhere))
 
     def _explain(self, value: Value, place: Location, ended: bool) -> None:
-        """Return why a value is not visible where it is used, now that all definitions are known."""
+        """Report why a value is not visible where it is used, now that all definitions are known."""
         if ended:
             message, remedy = "is defined in a region that has ended", "yield it from there"
         elif value in self.everywhere:
@@ -279,7 +279,7 @@ class FunctionVerifier:
         self.found.append(diagnostic_of(Refusal("types", message, requirement, clause, remedy), place))
 
     def _refused_operation(self, refusal: Refusal, instruction: Instruction) -> None:
-        """Keep what an operation refused: its name before it, the types of its operands, their names in the remedy."""
+        """Keep a refusal with the operation's name, its operands' types, and their names in the remedy."""
         remedy = refusal.remedy
         for (name, _), value in zip(instruction.operation.operand_types, instruction.operands, strict=False):
             remedy = remedy.replace(f"{{{name}}}", f"%{value.name}")
@@ -287,7 +287,7 @@ class FunctionVerifier:
 
 
 def _check_results(inferred: tuple[Type, ...], results: tuple[Type, ...]) -> None:
-    """Refuse results of other types than the operation gives."""
+    """Refuse results of other types than the operation has."""
     if len(inferred) != len(results):
         message = f"it has {counted(len(results), 'result')}, it gives {len(inferred)}"
         raise Refusal("types", message, f"({_listed(inferred)})", "LANG-11-01")
@@ -313,9 +313,8 @@ def _listed(types: Sequence[Type]) -> str:
 
 # Verification of SSA form, regions, symbols and types (LANG-01-03, LANG-01-06, LANG-05-01, -03, section 11).
 #
-# The front end builds only what verifies; this is for IR that comes from elsewhere, and to keep the front end honest.
-# What belongs to one operation alone, its class declares: what it takes, what results, what its regions take and
-# yield.
+# The front end builds only IR that verifies; this is for IR from elsewhere, and a check of the front end. The class of
+# an operation declares what concerns it alone: operands, results, and what its regions take and yield.
 
 
 def verify(module: Module) -> None:
@@ -341,7 +340,7 @@ def verify(module: Module) -> None:
 
 
 def order_of_calls(calls: Mapping[str, Sequence[str]]) -> tuple[list[str], Sequence[str]]:
-    """The functions, each behind those that it calls; instead a circle of them where there is one (AMB-LANG-97)."""
+    """Return the functions, each after those that it calls, or else a circle of calls (AMB-LANG-97)."""
     try:
         return list(TopologicalSorter(calls).static_order()), ()
     except CycleError as error:
