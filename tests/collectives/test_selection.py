@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tessera_reference.abi import Failure, Status
+from tessera_reference.abi.fatbin.metadata import COLLECTIVES
 from tessera_reference.collectives.selection import ALGORITHMS, Row, parse_table, row_of, tables
-from tessera_reference.collectives.travel import COLLECTIVES
 
 NAMES = st.sampled_from(ALGORITHMS)
 ROWS = st.tuples(st.lists(st.tuples(st.integers(0, 1 << 50), NAMES), unique_by=lambda row: row[0]).map(sorted), NAMES)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tessera_reference.abi import Failure, Status
+from tessera_reference.abi.fatbin.metadata import COLLECTIVES
 from tessera_reference.collectives import travel as durations
 from tessera_reference.collectives.links import topology_of
 from tessera_reference.collectives.queues import MOST_MESSAGES, MOST_UNITS, Collective, Compute, Unit, simulate
@@ -28,7 +29,7 @@ MACHINES = {
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("collective", durations.COLLECTIVES)
+@pytest.mark.parametrize("collective", COLLECTIVES)
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_durations_of_many_devices_are_those_of_the_engine(
     name: str, collective: str, machine: str, monkeypatch: pytest.MonkeyPatch
@@ -94,7 +95,7 @@ def test_one_rank_tells_how_long_like_ranks_take(
     name: str, star: tuple[Topology, tuple[int, ...]], shares: int, more: int, data: st.DataObject
 ) -> None:
     topology, members = star
-    collective = data.draw(st.sampled_from(durations.COLLECTIVES))
+    collective = data.draw(st.sampled_from(COLLECTIVES))
     size = shares * len(members) * data.draw(st.sampled_from([1, 1000])) + more
     cuts = data.draw(st.sampled_from([(), (), (Cut(1_000_000, "nv1"),), (Cut(0, "nv0"),)]))
     path = data.draw(st.sampled_from(["auto", "auto", "pcie"]))

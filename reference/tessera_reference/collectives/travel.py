@@ -16,16 +16,13 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ..abi.fatbin.metadata import COLLECTIVES
-from ..abi.status import Failure, Status, invalid, unsupported
 from ..mesh.engine import Engine
 from ..mesh.topology import Topology, carrying
 from ..numerics.collectives import share_of
-from ..numerics.formats import shown
 from .delivery import Sent
 from .links import FIXED, Route, like_links, preferred_route
 from .operations import messages
-from .schedules import ALGORITHMS, Maker, maker, require_known
+from .schedules import ALGORITHMS, Maker, maker
 
 # When the messages of a collective travel: over links with credits (collectives spec 4.2, 4.3; AMB-COLL-60).
 #
@@ -390,27 +387,16 @@ def collective_duration(
     path: str = "auto",
     cuts: tuple[Cut, ...] = (),
 ) -> int:
-    """The duration of a collective over a full buffer of a size; `root` is the group index of a broadcast's root.
+    """The duration of a collective, by one of its group's `algorithms`, over a full buffer of a size.
 
-    Messages go by the `path` where it is there. The links of `cuts` fail midway, after which they go by others. A group
-    of one, or an empty buffer, takes no time. Raises `Failure`: TESS_ERR_INVALID_VALUE for unknown names or a root
-    outside the group, TESS_ERR_UNSUPPORTED for an algorithm it cannot run, TESS_ERR_LAUNCH_FAILED where devices are cut
-    off.
+    `root` is the group index of a broadcast's root. Messages go by the `path` where it is there. The links of `cuts`
+    fail midway, after which they go by others. A group of one, or an empty buffer, takes no time. Raises `Failure` with
+    TESS_ERR_LAUNCH_FAILED where devices are cut off.
     """
-    require_known("collective", "collective", collective, COLLECTIVES)
-    make = maker(algorithm)
-    if not 0 <= root < len(devices):
-        raise invalid(collective, f"root {shown(root)}", f"0 to {len(devices) - 1}")
     if len(devices) == 1 or size == 0:
         return 0
-    possible, named = algorithms(topology, devices), f"devices {', '.join(map(str, devices))}"
-    if not possible:
-        actual = f"{named}, some of which are cut off from others"
-        raise Failure(Status.TESS_ERR_LAUNCH_FAILED, collective, actual, "links that are not down")
-    if algorithm not in possible:
-        raise unsupported(collective, f"algorithm {algorithm!r} for {named}", f"one of {', '.join(possible)}")
     around = (*devices[root:], *devices[:root])
-    return _duration(topology, around, collective, size, algorithm, make, path, cuts)
+    return _duration(topology, around, collective, size, algorithm, maker(algorithm), path, cuts)
 
 
 @lru_cache(maxsize=4096)

@@ -120,46 +120,26 @@ static Source source(Machine *m, const Site *site, const u64 *scalars, const Ope
 
 static u64 bits_from(const Source *s, u64 place) { return s->is_tensor ? bits_at(&s->tensor, place) : s->bits; }
 
-static double float_result(int op, double a, double b) {
+/* Two elements combined; NaN wins over other elements, and -0 is below +0. */
+static u64 combined(const Elements *d, int op, u64 a, u64 b) {
+    bool floats = is_float(d), below;
+    double x = number_of(d, a), y = number_of(d, b);
     switch (op) {
-    case KERNEL_ADD: return a + b;
-    case KERNEL_SUB: return a - b;
-    case KERNEL_MUL: return a * b;
+    case KERNEL_ADD: return floats ? bits_of_number(d, x + y) : a + b;
+    case KERNEL_SUB: return floats ? bits_of_number(d, x - y) : a - b;
+    case KERNEL_MUL: return floats ? bits_of_number(d, x * y) : a * b;
     }
-    if (isnan(a) || isnan(b)) return NAN;
-    bool below = a < b || (a == b && signbit(a));
-    return below == (op == KERNEL_MIN) ? a : b;
-}
-
-static u64 integer_result(const Elements *d, int op, u64 a, u64 b) {
-    switch (op) {
-    case KERNEL_ADD: return a + b;
-    case KERNEL_SUB: return a - b;
-    case KERNEL_MUL: return a * b;
-    }
-    u64 mask = d->width == 8 ? UINT64_MAX : (UINT64_C(1) << 8 * d->width) - 1;
-    u64 sign = d->info->dtype <= I64 ? UINT64_C(1) << (8 * d->width - 1) : 0;
-    bool below = ((a & mask) ^ sign) < ((b & mask) ^ sign);
+    if (floats && (isnan(x) || isnan(y))) return bits_of_number(d, NAN);
+    u64 unused = 64 - 8 * d->width, sign = d->info->dtype <= I64 ? UINT64_C(1) << 63 : 0;
+    below = floats ? x < y || (x == y && signbit(x)) : ((a << unused) ^ sign) < ((b << unused) ^ sign);
     return below == (op == KERNEL_MIN) ? a : b;
 }
 
 /* In element order. */
 static u64 sum(const Elements *d, const Elements *terms) {
     u64 total = bits_at(terms, 0);
-    for (u64 each = 1; each < terms->info->count; each++)
-        total = !is_float(d) ? total + bits_at(terms, each)
-                             : bits_of_number(d, number_of(d, total) + number_of(d, bits_at(terms, each)));
+    for (u64 each = 1; each < terms->info->count; each++) total = combined(d, KERNEL_ADD, total, bits_at(terms, each));
     return is_float(d) ? bits_of_number(d, number_of(d, total)) : total;
-}
-
-static u64 result(const Elements *d, int op, u64 place, u64 a, u64 b) {
-    switch (op) {
-    case KERNEL_FILL:
-    case KERNEL_COPY: return a;
-    case KERNEL_IOTA: return is_float(d) ? bits_of_number(d, number_of(d, element_bits(d, place)) + number_of(d, a)) : place + a;
-    }
-    if (is_float(d)) return bits_of_number(d, float_result(op, number_of(d, a), number_of(d, b)));
-    return integer_result(d, op, a, b);
 }
 
 static void apply(Machine *m, const Site *site, const u64 *scalars, const Instruction *instruction) {
@@ -170,8 +150,12 @@ static void apply(Machine *m, const Site *site, const u64 *scalars, const Instru
         set_bits(&d, 0, sum(&d, &a.tensor));
         return;
     }
-    for (u64 place = 0; place < d.info->count; place++)
-        set_bits(&d, place, result(&d, instruction->op, place, bits_from(&a, place), bits_from(&b, place)));
+    for (u64 place = 0; place < d.info->count; place++) {
+        u64 bits = bits_from(&a, place);
+        if (instruction->op == KERNEL_IOTA) bits = combined(&d, KERNEL_ADD, element_bits(&d, place), bits);
+        if (instruction->op >= KERNEL_ADD) bits = combined(&d, instruction->op, bits, bits_from(&b, place));
+        set_bits(&d, place, bits);
+    }
 }
 
 /* Execute the instructions of a kernel on its tensors, and count it. */
