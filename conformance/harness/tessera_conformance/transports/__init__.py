@@ -10,7 +10,7 @@ from tessera_conformance.terminal import error_text
 
 
 class ImplementationUnavailable(Exception):
-    """The implementation could not even be looked up; says what was tried and how to fix it."""
+    """The implementation could not be found; says what was tried and how to fix it."""
 
     def __init__(self, tried: str, problem: str, remedy: str) -> None:
         super().__init__(error_text(tried, problem, do=remedy))
@@ -25,7 +25,7 @@ class TransportFault(Exception):
 
 
 class Inapplicable(Exception):
-    """The answer to a call would say nothing of the implementation; says why, and what would make it say something."""
+    """The answer to a call would say nothing about the implementation; says why, and what would change that."""
 
 
 class Lacking(Exception):
@@ -39,13 +39,13 @@ class Transport(Protocol):
     label: str
 
     def start(self, deadline: float) -> Any:
-        """Start afresh and return the Hello message. Raises `TransportFault`: it died, hung or broke the protocol."""
+        """Start anew and return the Hello message. Raises `TransportFault`: it exited, hung or broke the protocol."""
         ...
 
     def call(self, method: str, params: Mapping[str, Any], deadline: float) -> Any:
-        """The outcome of one method within `deadline` seconds; tensors may be `Tensor` objects or messages.
+        """Return the outcome of one method within `deadline` seconds; tensors may be `Tensor` objects or messages.
 
-        Raises `TransportFault`: it died, hung or broke the protocol; the transport needs a new start.
+        Raises `TransportFault`: the implementation exited, hung or broke the protocol; the transport needs a new start.
         """
         ...
 

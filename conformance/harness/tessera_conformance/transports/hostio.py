@@ -1,4 +1,4 @@
-"""A running IO_CPU endpoint behind a socket, asked in its own frames: `hostio:unix:PATH` or `hostio:tcp:HOST:PORT`."""
+"""A running IO_CPU endpoint behind a socket, called in its own frames: `hostio:unix:PATH` or `hostio:tcp:HOST:PORT`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Description:
     endpoint: Mapping[str, Any]
 
     def hello(self) -> dict[str, Any]:
-        """The Hello: the document `host_io` and nothing else."""
+        """Return the Hello: the document `host_io` and nothing else."""
         return {
             "protocol": {"minimum": 1, "maximum": 1},
             "implementation": {"name": self.name, "version": self.version},
@@ -46,11 +46,11 @@ LEAST = Description(
         "builtins": [],
     },
 )
-"""The presumed endpoint: two PEs with HBM of 1 MiB at 0 on one device, and no kernel."""
+"""The default endpoint: two PEs with HBM of 1 MiB at 0 on one device, and no kernel."""
 
 
 def read_description(path: str) -> Description:
-    """The description in a file; what it leaves out is as in `LEAST`. Raises `NoDocument`."""
+    """Return the description in a file, completed from `LEAST`. Raises `NoDocument`."""
     told = read_file(Path(path))
     if not isinstance(told, dict):
         raise NoDocument(f"{path}: expected an object")
@@ -69,12 +69,12 @@ def read_description(path: str) -> Description:
     return description
 
 
-# A running IO_CPU endpoint behind a socket, asked in its own frames: `hostio:unix:PATH` or `hostio:tcp:HOST:PORT`.
+# A running IO_CPU endpoint behind a socket, called in its own frames: `hostio:unix:PATH` or `hostio:tcp:HOST:PORT`.
 #
-# A line is a frame. Nothing but frames crosses the wire, so that of the area `host_io` there are `exchange`, without
-# buffers and seeds, and `describe`, which a description answers. Every case has a connection of its own. An endpoint
-# that dies, hangs or sends something else than JSON objects is a fault of its case. The next case connects again
-# (AMB-HIO-58 to -62).
+# A line is a frame. Only frames cross the wire, so that of the area `host_io` there are `exchange`, without buffers and
+# seeds, and `describe`, which the description answers. Every case has a connection of its own. An endpoint that exits,
+# hangs or sends something else than JSON objects is a fault of its case. The next case connects again (AMB-HIO-58 to
+# -62).
 
 
 DELIVERY_ORDER = "delivery-order"
@@ -83,7 +83,7 @@ DELIVERY_ORDER = "delivery-order"
 class HostIoTransport:
     """Connects to the endpoint at `ADDRESS` or `ADDRESS,description=FILE`.
 
-    Raises `ImplementationUnavailable`: the address is none, or the description cannot be read.
+    Raises `ImplementationUnavailable`: the address is malformed, or the description cannot be read.
     """
 
     def __init__(self, place: str) -> None:
@@ -97,7 +97,7 @@ class HostIoTransport:
             raise ImplementationUnavailable(self.label, str(problem), remedy) from None
 
     def start(self, deadline: float) -> Any:
-        """Connect, and return the Hello that the description makes."""
+        """Connect, and return the Hello made from the description."""
         try:
             self._conversation.connect(time.monotonic() + deadline)
         except EndpointFault as fault:
@@ -105,7 +105,7 @@ class HostIoTransport:
         return self._description.hello()
 
     def stop(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._conversation.close()
 
     def call(self, method: str, params: Mapping[str, Any], deadline: float) -> Any:
@@ -128,7 +128,7 @@ class HostIoTransport:
         return _unsupported(method)
 
     def _exchange(self, params: Mapping[str, Any], limit: float) -> Any:
-        """The answers to frames."""
+        """Send frames and return the answers."""
         frames = params["frames"]
         if params.get("buffers"):
             return _unsupported("host-buffer-ref")

@@ -1,4 +1,4 @@
-"""A connection to an endpoint on which a line is a frame; every failure of it is a fault with a name.
+"""A connection to an endpoint on which a line is a frame; it raises a named fault for every failure.
 
 Needs the standard library alone: the scripts that `reproduce` writes contain this text.
 """
@@ -17,24 +17,24 @@ from typing import Any, Literal, NoReturn
 
 LONGEST_ANSWER = 1 << 20
 LONGEST_FRAME = 1 << 20
-"""Bytes; behind a longer frame a connection ends (AMB-HIO-55)."""
+"""Bytes; an endpoint closes the connection after a longer frame (AMB-HIO-55)."""
 LONGEST_ID = 256
 RECONNECT = 2.0
-"""Seconds in which an endpoint that ended may listen again."""
+"""Seconds within which an endpoint that closed the connection may listen again."""
 SILENCE = 0.5
-"""Seconds that frames without readable ids have for an answer, once every request is answered: they need none."""
+"""Seconds to wait for answers to frames without readable ids, once every request is answered: they need none."""
 QUIET = 0.01
-"""Seconds in which more answers than frames would be seen."""
+"""Seconds to wait for more answers than frames."""
 
 Pair = tuple[str, str]
 
 
 class Ended(Exception):
-    """The endpoint ended the connection."""
+    """The endpoint closed the connection."""
 
 
 class EndpointFault(Exception):
-    """The endpoint died, hung or sent what is no answer."""
+    """The endpoint exited, hung or sent a malformed answer."""
 
     def __init__(self, kind: Literal["crash", "hang", "protocol_error"], detail: str) -> None:
         super().__init__(detail)
@@ -51,7 +51,7 @@ class Address:
     port: int = 0
 
     def connect(self, seconds: float) -> socket.socket:
-        """A connected socket. Raises `OSError`."""
+        """Return a connected socket. Raises `OSError`."""
         if self.path is None:
             return socket.create_connection((self.host, self.port), timeout=seconds)
         connection = socket.socket(socket.AF_UNIX)
@@ -65,7 +65,7 @@ class Address:
 
 
 def read_address(text: str) -> Address:
-    """The address that `unix:PATH` or `tcp:HOST:PORT` says. Raises `ValueError`."""
+    """Return the address in `unix:PATH` or `tcp:HOST:PORT`. Raises `ValueError`."""
     form, _, rest = text.partition(":")
     if form == "unix" and rest and "\0" not in rest:
         return Address(text, path=rest)
@@ -76,7 +76,7 @@ def read_address(text: str) -> Address:
 
 
 def connected(address: Address, limit: float) -> socket.socket:
-    """A connected socket; if there is no listener, one may start within a short time.
+    """Return a connected socket; a listener may start within a short time.
 
     Raises `EndpointFault`: there is no listener, or none accepts until `limit`, a time of the monotonic clock.
     """
@@ -96,7 +96,7 @@ def connected(address: Address, limit: float) -> socket.socket:
 
 
 def _answer(line: bytes) -> str:
-    """The text of a frame. Raises `EndpointFault`."""
+    """Return the text of a frame. Raises `EndpointFault`."""
     try:
         text = line.decode("utf-8")
         value: Any = json.loads(text)
@@ -113,7 +113,7 @@ def _excerpt(data: bytes | bytearray) -> str:
 
 
 class Conversation:
-    """A conversation in frames: a connection to an address, what is unsent and unread on it, and the next one."""
+    """A connection to an address, with its unsent and unread bytes, and its successors."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
@@ -127,7 +127,7 @@ class Conversation:
         return self._socket is not None
 
     def connect(self, limit: float) -> None:
-        """A new connection instead of the one before. Raises `EndpointFault`."""
+        """Replace the connection by a new one. Raises `EndpointFault`."""
         self.close()
         self._socket = connected(self._address, limit)
         self._socket.setblocking(False)
@@ -135,15 +135,15 @@ class Conversation:
         self._unread.clear()
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
 
     def _receive(self, seconds: float) -> list[str] | None:
-        """The answers that have come whole, or None when nothing came and nothing could be sent in some time.
+        """Return the complete answers so far, or None if nothing was received or sent within some time.
 
-        Raises `Ended`: the endpoint ended the connection; or `EndpointFault`: it sent what is no frame.
+        Raises `Ended`: the endpoint closed the connection; or `EndpointFault`: it sent a malformed frame.
         """
         assert self._socket is not None
         readable, writable, _ = select.select([self._socket], [self._socket] if self._unsent else [], [], seconds)
@@ -164,7 +164,7 @@ class Conversation:
         return self._lines(chunk)
 
     def _last_words(self) -> bytes:
-        """Return the bytes that the endpoint sent before it stopped to read."""
+        """Return the bytes that the endpoint sent before it stopped reading."""
         assert self._socket is not None
         self._unsent = memoryview(b"")
         try:
@@ -181,7 +181,7 @@ class Conversation:
         return [_answer(line) for line in lines]
 
     def require_nothing_unread(self) -> None:
-        """The endpoint has sent no more than it was asked. Raises `EndpointFault`."""
+        """Check that no answer without a request has arrived. Raises `EndpointFault`."""
         try:
             frames = self._receive(0)
         except Ended:
@@ -191,14 +191,14 @@ class Conversation:
             raise EndpointFault("protocol_error", f"an answer without a request: {_excerpt(unread)}")
 
     def exchange(self, frames: Sequence[str], limit: float) -> list[str]:
-        """The answers to frames, until a time of the monotonic clock. Raises `EndpointFault`."""
+        """Send frames and return the answers until a time of the monotonic clock. Raises `EndpointFault`."""
         answers: list[str] = []
         for part in parts([frame.encode("utf-8", "surrogatepass") for frame in frames]):
             answers += self._part(part, limit)
         return answers
 
     def _part(self, frames: Sequence[bytes], limit: float) -> list[str]:
-        """The answers to frames; one that is overlong comes alone, and behind it there is a new connection."""
+        """Send frames and return the answers; an overlong frame is sent alone, and a new connection follows."""
         overlong = len(frames[0]) > LONGEST_FRAME
         unanswered = Counter(pair for frame in frames if (pair := ids_of(frame)) is not None and not overlong)
         answers: list[str] = []
@@ -220,7 +220,7 @@ class Conversation:
         return answers
 
     def _next(self, missing: int, unanswered: Counter[Pair], limit: float) -> list[str] | None:
-        """More answers, or None once there will be none. Raises `Ended` and `EndpointFault`."""
+        """Return more answers, or None once there will be none. Raises `Ended` and `EndpointFault`."""
         settled = not self._unsent and (missing <= 0 or not unanswered)
         remaining = limit - time.monotonic()
         patience = QUIET if missing <= 0 else SILENCE
@@ -232,14 +232,14 @@ class Conversation:
 
 
 def parts(frames: Sequence[bytes]) -> Iterator[list[bytes]]:
-    """The frames in order: every overlong one alone, the others between together."""
+    """Yield the frames in order: every overlong one alone, those between together."""
     for overlong, group in groupby(frames, lambda frame: len(frame) > LONGEST_FRAME):
         together = list(group)
         yield from ([frame] for frame in together) if overlong else [together]
 
 
 def ids_of(frame: bytes) -> Pair | None:
-    """The ids of a request or a response; None where an endpoint may be of the opinion that there are none."""
+    """Return the ids of a request or a response; None if an endpoint may regard them as missing."""
     try:
         value = json.loads(frame, object_pairs_hook=_members, parse_constant=_no_number)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""From the texts of `--impl` and `--compiler` to a transport, an adapter or a compiler."""
+"""The transport, adapter or compiler that `--impl` and `--compiler` name."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ from tessera_conformance.transports.rpc import RpcTransport, signal_name
 
 # The compiler that makes module images for an implementation that has none: `--compiler`.
 #
-# A command with `{input}` and `{output}`, or an implementation of which nothing is asked but `abi.compile`. A request
-# is compiled once. Images of the reference's compiler say nothing about the implementation. With them a case that
-# judges a compiler or an image is inapplicable, unless the vendor names a compiler. So is one whose image the runtime
-# does not support.
+# A command with `{input}` and `{output}`, or an implementation that is called for `abi.compile` alone. A request is
+# compiled once. Images of the reference's compiler say nothing about the implementation. With them a case that judges a
+# compiler or an image is inapplicable, unless the vendor names a compiler. So is one whose image the runtime does not
+# support.
 
 
 REFERENCE_COMPILER = "reference"
 FEATURE = "module-compiler"
 COMPILE, INSPECT, DEVICES = "abi.compile", "abi.inspect", "runtime.tessxDevices"
 LOADING = ("runtime.tessModuleLoad", "runtime.tessKernelGet")
-"""Refusals of images that the reference's compiler made: they say nothing of a runtime's own images."""
+"""Refusals of images that the reference's compiler made: they say nothing about a runtime's own images."""
 PATIENCE = 60.0
 """Seconds for the reference's compiler, independent of the deadline for calls of the implementation."""
 PLACES = re.compile(r"\{(input|output|options)\}")
@@ -51,7 +51,7 @@ LONGEST_MESSAGE = 2000
 
 
 class ImplementationCompiler:
-    """An implementation that is asked for images alone; looked up by `find` when first asked, and started once."""
+    """An implementation that only compiles images; the first request looks it up by `find` and starts it."""
 
     def __init__(self, label: str, find: Callable[[], Transport]) -> None:
         self.label = label
@@ -59,7 +59,7 @@ class ImplementationCompiler:
         self._transport: Transport | None = None
 
     def compile(self, params: Mapping[str, Any], deadline: float) -> Any:
-        """Its answer. Raises `TransportFault`, after which it is started again."""
+        """Return its answer. Raises `TransportFault`, after which the next request starts it again."""
         try:
             if self._transport is None:
                 transport = self._find()
@@ -73,14 +73,14 @@ class ImplementationCompiler:
             ) from None
 
     def stop(self) -> None:
-        """End it, if it runs."""
+        """Stop it, if it runs."""
         if self._transport is not None:
             self._transport.stop()
             self._transport = None
 
 
 class CommandCompiler:
-    """A program: `tessc {input} -o {output}`; `{options}` is a JSON file of what else a request says.
+    """A program: `tessc {input} -o {output}`; `{options}` is a JSON file with the other parameters of a request.
 
     Raises `ImplementationUnavailable`: the command is badly quoted, lacks a place or names no program.
     """
@@ -105,9 +105,9 @@ class CommandCompiler:
         self._takes_options = "options" in places
 
     def compile(self, params: Mapping[str, Any], deadline: float) -> Any:
-        """The image that the program wrote, or why it refused.
+        """Return the image that the program wrote, or its refusal.
 
-        Raises `Inapplicable`: the request says more than the source, and the command has no place for it; or
+        Raises `Inapplicable`: the request has parameters beside the source, and the command has no place for them; or
         `TransportFault`: it crashed, hung or wrote nothing.
         """
         options = {name: value for name, value in params.items() if name != "source"}
@@ -125,7 +125,7 @@ class CommandCompiler:
             return {"returned": {"image": self._image(files["output"], done.stderr).hex()}}
 
     def stop(self) -> None:
-        """Nothing runs between requests."""
+        """Do nothing: no process runs between requests."""
 
     @staticmethod
     def _names(suffix: str) -> Mapping[str, str]:
@@ -159,11 +159,11 @@ class CommandCompiler:
 
 
 Compiler: TypeAlias = ImplementationCompiler | CommandCompiler
-"""Answers `abi.compile` with an outcome; `label` is what `--compiler` said."""
+"""Answers `abi.compile` with an outcome; `label` is the text of `--compiler`."""
 
 
 def _refused(said: str) -> Any:
-    """A refusal; its category is that of a diagnostic `error[shapes]: ...`, where there is one."""
+    """Return a refusal; its category is that of a diagnostic `error[shapes]: ...` in the output, if there is one."""
     match = DIAGNOSTIC.search(said)
     if match is None:
         body = {"code": "TESS_ERR_INVALID_VALUE", "phase": "call", "message": said.strip()[-LONGEST_MESSAGE:]}
@@ -173,7 +173,7 @@ def _refused(said: str) -> Any:
 
 
 class CompilingTransport:
-    """An implementation whose images another compiler makes; everything else passes."""
+    """An implementation with another compiler for its images; it passes every other call on."""
 
     def __init__(self, transport: Transport, compiler: Compiler) -> None:
         self.label = transport.label
@@ -184,7 +184,7 @@ class CompilingTransport:
         self._targets: list[str] | None = None
 
     def start(self, deadline: float) -> Any:
-        """Start the implementation, which then claims a compiler; the compiler starts when first asked."""
+        """Start the implementation, and claim a compiler for it; the first request starts the compiler."""
         hello = self._transport.start(deadline)
         if not isinstance(hello, dict) or not isinstance(hello.get("capabilities", {}), dict):
             return hello
@@ -194,7 +194,7 @@ class CompilingTransport:
         """Compile, or pass the call on.
 
         Raises `TransportFault`: of the implementation or of the compiler; or `Inapplicable`: the answer would say
-        nothing of the implementation.
+        nothing about the implementation.
         """
         if method == INSPECT and self._foreign:
             raise Inapplicable(f"judges an image, and images are made by the reference's compiler: {self._remedy()}")
@@ -216,7 +216,7 @@ class CompilingTransport:
         self._compiler.stop()
 
     def _compiled(self, params: dict[str, Any], deadline: float) -> Any:
-        """The outcome of a request, kept for the next of the same."""
+        """Return the outcome of a request, and keep it for equal requests."""
         if self._foreign and params.get("targets") is None and (targets := self._device_targets(deadline)):
             params["targets"] = targets
         key = json.dumps(params, sort_keys=True)
@@ -226,7 +226,7 @@ class CompilingTransport:
         return self._outcomes[key]
 
     def _device_targets(self, deadline: float) -> list[str]:
-        """The targets of the implementation's devices, each once: those that an image is made for without `targets`."""
+        """Return the targets of the implementation's devices, each once: a request without `targets` gets them."""
         if self._targets is None:
             outcome = self._transport.call(DEVICES, {}, deadline)
             devices = outcome.get("returned", {}).get("devices", [])
@@ -258,7 +258,7 @@ HARNESS = Path(__file__).parents[1]
 
 
 class DeadlinePassed(BaseException):
-    """Raised inside a call that outlived its deadline; not an Exception, so that adapters do not swallow it."""
+    """Raised inside a call that exceeds its deadline; not an Exception, so that adapters do not swallow it."""
 
 
 class DirectTransport:
@@ -270,7 +270,7 @@ class DirectTransport:
         self._adapter: Adapter | None = None
 
     def start(self, deadline: float) -> Any:
-        """Make a new adapter and ask for its Hello."""
+        """Make a new adapter and return its Hello."""
         self._adapter = None
         take_alarm()
         return _answer_of(self._started, deadline)
@@ -314,7 +314,7 @@ def _answer_of(ask: Callable[[], Any], deadline: float) -> Any:
 
 
 def _trace_of_others(error: BaseException) -> str:
-    """The traceback of an error, without the frames of the harness, where there are others."""
+    """Return the traceback of an error, without the frames of the harness if there are others."""
     whole = traceback.TracebackException.from_exception(error)
     others = [
         frame for frame in whole.stack if not frame.filename.startswith(str(HARNESS)) and frame.filename[0] != "<"
@@ -325,7 +325,7 @@ def _trace_of_others(error: BaseException) -> str:
 
 
 def limited(ask: Callable[[], Any], seconds: float) -> Any:
-    """Call, and interrupt Python code after `seconds`, where that can be done."""
+    """Call, and interrupt Python code after `seconds`, if this process can do that."""
     if not _can_interrupt():
         return ask()
     signal.setitimer(signal.ITIMER_REAL, seconds)
@@ -333,21 +333,21 @@ def limited(ask: Callable[[], Any], seconds: float) -> Any:
     try:
         answer = ask()
         if time.monotonic() > limit:
-            raise DeadlinePassed  # the adapter swallowed the interrupt, or switched it off
+            raise DeadlinePassed  # the adapter swallowed the interrupt, or disabled it
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
     return answer
 
 
 def _can_interrupt() -> bool:
-    """Only the main thread of a POSIX process can."""
+    """True in the main thread of a POSIX process."""
     return threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
 
 
 def take_alarm() -> None:
-    """Set the handler at the start and before every case, since the case before may have set another.
+    """Set the signal handler at the start and before every case, since a case may have set another.
 
-    It stays, since without a timer nothing calls it. To set it before each of 200,000 calls took a fortieth of a run.
+    It stays set, since without a timer nothing calls it. Setting it for each of 200,000 calls took a fortieth of a run.
     """
     if _can_interrupt():
         signal.signal(signal.SIGALRM, _interrupt)
@@ -357,13 +357,13 @@ def _interrupt(signum: int, frame: FrameType | None) -> None:
     raise DeadlinePassed
 
 
-# An implementation behind a transport as an adapter, so that `serve`, and with it the script of a case, reaches it.
+# An implementation behind a transport as an adapter, so that `serve`, and with it the script of a case, can call it.
 
 
 DEADLINE = 24 * 3600.0
-"""Seconds; the deadline that counts is that of who asks."""
+"""Seconds; the deadline of the caller decides."""
 ENDPOINT_DEADLINE = 30.0
-"""Seconds for an endpoint, which may not listen yet: its connection is tried until then."""
+"""Seconds for an endpoint, which may not listen yet: until then the transport tries to connect."""
 
 
 class PassingAdapter:
@@ -373,7 +373,7 @@ class PassingAdapter:
         self._transport, self._deadline = transport, deadline
 
     def hello(self) -> Mapping[str, Any]:
-        """The Hello of the implementation, which is started."""
+        """Start the implementation and return its Hello."""
         hello: Mapping[str, Any] = self._transport.start(self._deadline)
         return hello
 
@@ -382,7 +382,7 @@ class PassingAdapter:
         self._transport.stop()
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        """The method that `invoke` looks for: `runtime_tessInit`, `host_io_describe`."""
+        """Return the method that `invoke` looks up: `runtime_tessInit`, `host_io_describe`."""
         area = next((area_name for area_name in interface().areas if name.startswith(f"{area_name}_")), None)
         if area is None:
             raise AttributeError(name)
@@ -392,10 +392,8 @@ class PassingAdapter:
     def _passed(self, method: str, params: Mapping[str, Any]) -> Any:
         """Return the result of the implementation.
 
-        Raises:
-            Refusal, NotSupported: as it answered; `NotSupported` too for what says nothing of it.
-            MalformedAnswer: it broke the protocol.
-            TransportFault: it crashed.
+        Raises `Refusal` or `NotSupported`: as it answered, or `NotSupported` for an inapplicable answer;
+        `MalformedAnswer`: it broke the protocol; `TransportFault`: it crashed.
         """
         try:
             outcome = from_wire(self._transport.call(method, params, self._deadline))
@@ -414,11 +412,11 @@ class PassingAdapter:
         return outcome["returned"]
 
 
-# From the texts of `--impl` and `--compiler` to a transport: `reference` or one of `FORMS`.
+# The transports of `--impl` and `--compiler`: `reference` or one of `FORMS`.
 
 
 COMPILES = "tessxCompile"
-"""The function of a library that makes images itself."""
+"""The function of a library that compiles images itself."""
 TABLES = "ops:"
 """The form of a table of operations."""
 REFERENCE = "py:tessera_reference.adapter:make"
@@ -433,9 +431,9 @@ COMPILERS = (
 
 
 def locate(implementation: str, compiler: str | None = None) -> Transport:
-    """The transport for an `--impl` value, with the images of another compiler where `--compiler` names one.
+    """Return the transport for an `--impl` value; `--compiler` may name another compiler for its images.
 
-    A C library that does not compile has the images of the reference's compiler.
+    A C library without a compiler gets the images of the reference's.
 
     Raises `ImplementationUnavailable`: the form is unknown, or the module, factory, program or library cannot be found.
     """
@@ -446,7 +444,7 @@ def locate(implementation: str, compiler: str | None = None) -> Transport:
 
 
 def _compiler(text: str) -> Compiler:
-    """Return the compiler of `--compiler`; the reference is found late. Raises `ImplementationUnavailable`."""
+    """Return the compiler of `--compiler`; the reference is located on demand. Raises `ImplementationUnavailable`."""
     if "{" in text or text.partition(":")[0] not in ("reference", "py", "rpc"):
         return CommandCompiler(text)
     if text == "reference":
@@ -472,9 +470,9 @@ def _located(implementation: str) -> Transport:
 
 
 def load_adapter(implementation: str, compiler: str | None = None) -> Adapter:
-    """An adapter in this process, for serving it over the line protocol: a Python one, an endpoint's or a library's.
+    """Return an adapter in this process, for the line protocol: a Python one, an endpoint's or a library's.
 
-    Raises `ImplementationUnavailable`: it is neither, or cannot be found.
+    Raises `ImplementationUnavailable`: it is none of them, or cannot be found.
     """
     form, _, rest = (REFERENCE if implementation == "reference" else implementation).partition(":")
     if form == "cabi" or compiler is not None:
@@ -493,7 +491,7 @@ def load_adapter(implementation: str, compiler: str | None = None) -> Adapter:
 
 
 def via_of(implementation: str, via: str) -> str:
-    """The way in that a run takes: a table of operations has no programs, with any `--via`."""
+    """Return the effective `--via` of a run: a table of operations has no programs."""
     return "operations" if implementation.startswith(TABLES) else via
 
 
@@ -529,7 +527,7 @@ def _factory(place: str, implementation: str) -> Callable[[], Adapter]:
 
 
 def _module(module_name: str, implementation: str) -> ModuleType:
-    """A module of the vendor's, found from the current folder too."""
+    """Import a module of the vendor, also from the current folder."""
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
@@ -545,6 +543,6 @@ def _module(module_name: str, implementation: str) -> ModuleType:
 
 
 def _place_of(error: Exception) -> str:
-    """The file and line of the vendor's own code that an error comes from, `adapter.py:3: `, where there is one."""
+    """Return the file and line in the vendor's own code that raised an error, `adapter.py:3: `, or ""."""
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename]
     return f"{own[-1].filename}:{own[-1].lineno}: " if len(own) > 1 else ""

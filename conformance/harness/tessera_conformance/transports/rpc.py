@@ -1,4 +1,4 @@
-"""The transport `rpc:`: an implementation in a process of its own, which ends with all that it has started."""
+"""The transport `rpc:`: an implementation in a process of its own, which is ended with all its descendants."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ from tessera_conformance.transports import ImplementationUnavailable, TransportF
 
 # All processes that an implementation has started, so that none of them outlives its session.
 #
-# A process may leave the group and the session of its parent (`setsid`), and its parent may die before it. So each
-# descendant is known by a token in its environment, and one that has cleared its environment by its line of parents,
-# for which orphans are handed to this process where Linux can do that. Elsewhere only the group is ended.
+# A process may leave the group and the session of its parent (`setsid`), and its parent may die before it. So a token
+# in its environment identifies each descendant. A process that cleared its environment is identified by its ancestors;
+# where Linux can do that, orphans become children of this process. Elsewhere only the group is ended.
 
 
 VARIABLE = "TESSERA_CONFORMANCE_SESSION"
 ROUNDS = 20
-"""The most times that the family is looked through: a process that is ended may have started another meanwhile."""
+"""The most times that the processes are listed: one that is ended may have started another meanwhile."""
 _SET_CHILD_SUBREAPER = 36
 _PROCESSES = Path("/proc")
 
 
 class ProcessFamily:
-    """The processes of one session: give `environment` to the first of them, say which it is, and `end` them all.
+    """The processes of one session: give `environment` to the first, register it, and `end` them all.
 
     A family that was not ended when this process ends is ended then.
     """
@@ -62,13 +62,13 @@ class ProcessFamily:
         return {**os.environ, VARIABLE: self.token}
 
     def begins_with(self, pid: int) -> None:
-        """Name the first process, which leads a process group of its own; no other of the family began before it."""
+        """Register the first process, which leads a process group; no other of the family began before it."""
         self.first = pid
         living = _living(pid)
         self._since = 0 if living is None else living.started
 
     def end(self) -> None:
-        """End the first process, its group and everything that they have started."""
+        """End the first process, its group and all its descendants."""
         for _ in range(ROUNDS):
             members = self._members()
             if self.first is not None:
@@ -77,7 +77,7 @@ class ProcessFamily:
             for pid in members:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
-            for pid in members - {self.first}:  # the first one is waited for by who started it
+            for pid in members - {self.first}:  # its starter waits for the first one
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(pid, os.WNOHANG)
             if not members:
@@ -85,7 +85,7 @@ class ProcessFamily:
         _LIVING.pop(self.token, None)
 
     def _members(self) -> set[int]:
-        """The living processes of the family."""
+        """Yield the living processes of the family."""
         living = [process for process in _processes() if process.started >= self._since]
         children: dict[int, list[int]] = {}
         for member in living:
@@ -102,7 +102,7 @@ class ProcessFamily:
         return members
 
     def _orphans(self, children: list[int]) -> Iterator[int]:
-        """Children that no family here has started: they started since, and are in a session of their own."""
+        """Yield children that no family here has started: they began since, and have a session of their own."""
         own = os.getsid(0)
         pids = self._children_before | {family.first for family in _LIVING.values()}
         others = _LIVING.keys() - {self.token}
@@ -141,7 +141,7 @@ class _Living(NamedTuple):
 
 
 def _processes() -> Iterator[_Living]:
-    """Each living process; none where the system does not say."""
+    """Yield each living process; none where the system does not list them."""
     for name in os.listdir(_PROCESSES) if _PROCESSES.is_dir() else ():
         if name.isdigit() and (process := _living(int(name))) is not None:
             yield process
@@ -156,7 +156,7 @@ def _living(pid: int) -> _Living | None:
 
 
 def _token(pid: int) -> bytes:
-    """The token in the environment of a process; empty where there is none, or it cannot be read."""
+    """Return the token in the environment of a process; empty if it has none, or cannot be read."""
     try:
         variables = (_PROCESSES / str(pid) / "environ").read_bytes().split(b"\0")
     except OSError:
@@ -168,36 +168,36 @@ def _token(pid: int) -> bytes:
 # The implementation as a process of its own: JSON-RPC 2.0, one message a line, on standard input and output.
 #
 # Every request has an id that the answer must repeat, and a deadline. Standard error is drained all the time and its
-# tail kept. A process that dies, hangs or speaks nonsense is killed, with all that it has started; the caller may
-# start it again.
+# tail kept. A process that exits, hangs or breaks the protocol is killed with its descendants; the caller may start it
+# again.
 
 
 _encoded = json.JSONEncoder(separators=(",", ":")).encode
 """Made once: `json.dumps` would make an encoder for each of many small requests."""
 MESSAGE_LIMIT = 256 * 1024 * 1024
 CHUNK = 1 << 16
-"""Bytes that are read at once: as many as a pipe holds, and memory for many more would be mapped for each read."""
+"""Bytes per read: as many as a pipe holds, since memory for many more would be mapped for each read."""
 STDERR_TAIL = 16 * 1024
 CLOSE_GRACE = 2.0
 EXCHANGE = "TESSERA_CONFORMANCE_EXCHANGE"
-"""The environment variable naming the exchange directory of a process: one that starts others, as `serve` does, may be
-ended before it removes theirs, so that they are in its own."""
+"""The environment variable naming the exchange directory of a process. A process that starts others, as `serve` does,
+may be ended before it removes theirs, so that they are inside its own."""
 LAST_WORDS_GRACE = 0.5
-"""Seconds that a process has to end after it wrote what is no answer."""
+"""Seconds that a process has to exit after it wrote a malformed answer."""
 
 
 class ProcessTransport(ABC):
-    """Sends requests to a process of its own, which is started again after a fault."""
+    """Sends requests to a process of its own, which `start` restarts after a fault."""
 
     def __init__(self, label: str) -> None:
         self.label = label
         self._process: _Process | None = None
         self._exchange: tempfile.TemporaryDirectory[str] | None = None
-        self._folder = Path()  # that of `_exchange`, while there is one
+        self._folder = Path()  # that of `_exchange`, while it exists
 
     @abstractmethod
     def arguments(self, exchange: Path) -> list[str]:
-        """Return the command of the process; `exchange` is a directory that lasts as long as it."""
+        """Return the command of the process; `exchange` is a directory that exists as long as it."""
 
     def start(self, deadline: float) -> Any:
         """Start the process and return its Hello message."""
@@ -225,7 +225,7 @@ class ProcessTransport(ABC):
         assert self._process is not None
         try:
             return self._process.request(method, params, deadline)
-        except BaseException:  # after a signal too: what has yet to answer a request hears of no other
+        except BaseException:  # after a signal too: later requests must not read a late answer
             self._process.kill()
             self._process = None
             raise
@@ -354,7 +354,7 @@ class _Process:
             raise TransportFault("hang", f"{method}: no answer within {deadline:g} s", self._stderr_tail())
 
     def _read_available(self) -> bool:
-        """Take what the process has written; False at the end of its output."""
+        """Read what the process has written; return False at the end of its output."""
         while True:
             try:
                 chunk = os.read(self._stdout, CHUNK)
@@ -367,7 +367,7 @@ class _Process:
                 return True
 
     def _result(self, method: str, line: bytes) -> Any:
-        if excess := exceeds(line):  # it would take long, and much memory, to be read
+        if excess := exceeds(line):  # parsing it would take long, and much memory
             raise self._violation(f"{method}: an answer of {excess}: {_excerpt(line)}")
         try:
             answer = read_json(line)
@@ -399,7 +399,7 @@ class _Process:
         return TransportFault("protocol_error", detail, self._stderr_tail())
 
     def _refuse_last_words(self, method: str, line: bytes) -> None:
-        """Refuse an error message in the place of answers, as those of launchers and virtual machines do."""
+        """Raise the end of the process if it wrote an error message instead of an answer, as launchers do."""
         try:
             failed = self._popen.wait(timeout=LAST_WORDS_GRACE) != 0
         except subprocess.TimeoutExpired:
@@ -410,7 +410,7 @@ class _Process:
             raise self._death(method)
 
     def _death(self, method: str) -> TransportFault:
-        """Return the end of the process as a fault, or that it closed its output while alive."""
+        """Return a fault: the process ended, or it closed its output while alive."""
         try:
             code = self._popen.wait(timeout=1.0)
         except subprocess.TimeoutExpired:
@@ -429,7 +429,7 @@ class _Process:
         return bytes(self._stderr).decode(errors="replace")
 
     def kill(self) -> None:
-        """End the process and everything that it has started."""
+        """End the process and all its descendants."""
         self._family.end()
         self._popen.wait()
         self._drain.join(timeout=1.0)
@@ -440,13 +440,13 @@ class _Process:
 
 
 def _outer_exchange() -> str | None:
-    """The exchange directory of this process, where it is an implementation itself; None for the usual place."""
+    """Return the exchange directory of this process, if it is an implementation itself; else None."""
     outer = os.environ.get(EXCHANGE, "")
     return outer if os.path.isdir(outer) else None
 
 
 def signal_name(number: int) -> str:
-    """SIGSEGV for 11; the number itself where it has no name."""
+    """Return SIGSEGV for 11; the number itself if it has no name."""
     try:
         return signal.Signals(number).name
     except ValueError:

@@ -1,4 +1,4 @@
-"""A loaded C library, and what passes through its functions: parameters to arguments, out pointers to results."""
+"""A loaded C library, and the values of its functions: parameters as arguments, out pointers as results."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from tessera_conformance.protocol import read_diagnostic
 from tessera_conformance.schemas import first_problem
 from tessera_conformance.tensors import to_wire
 
-# The C function a process was in when it ended: a record in a file that this process and the suite's share.
+# The C function that a process was executing when it ended: a record in a file that it shares with the suite's process.
 #
-# A byte says whether the function had returned, its name follows.
+# One byte says whether the function had returned; its name follows.
 
 
 RECORD_NAME = "call"
@@ -39,20 +39,20 @@ INSIDE, RETURNED = b"\1", b"\2"
 
 
 def create_record(folder: Path) -> Path:
-    """An empty record in a folder."""
+    """Return the path of an empty record in a folder."""
     path = folder / RECORD_NAME
     path.write_bytes(bytes(RECORD_BYTES))
     return path
 
 
 def opened_record(path: str) -> mmap.mmap:
-    """The record for writing."""
+    """Return the record for writing."""
     with open(path, "r+b") as file:
         return mmap.mmap(file.fileno(), RECORD_BYTES)
 
 
 def last_call(path: Path) -> str:
-    """` in tessLaunch`, ` after tessLaunch had returned`, or nothing where no function was called."""
+    """Return ` in tessLaunch`, ` after tessLaunch had returned`, or "" if no function was called."""
     try:
         record = path.read_bytes()
     except OSError:
@@ -63,29 +63,29 @@ def last_call(path: Path) -> str:
     return f" after {name} had returned" if record[:1] == RETURNED else ""
 
 
-# The declarations of a library's functions in the form that cffi loads without reading C.
+# The declarations of a library's functions in the form that cffi loads without parsing C.
 #
-# To read C takes a third of the start of a process that loads a library, so the suite's process does it once for all.
+# Parsing takes a third of the start of a process with a library, so the suite's process does it once for all.
 
 
 TYPES_NAME = "c_types.py"
 
 
 def create_types(folder: Path, exported: Collection[str]) -> Path:
-    """The declarations of the functions of the runtime and of the extensions among `exported`, in a folder."""
+    """Write the declarations of the functions of the runtime and of exported extensions into a folder."""
     path = folder / TYPES_NAME
     path.write_bytes(_compiled_types(frozenset(exported)))
     return path
 
 
 def load_types(path: str) -> Any:
-    """The FFI that has the declarations."""
+    """Return the FFI with the declarations."""
     return run_path(path)["ffi"]
 
 
 @cache
 def _compiled_types(exported: frozenset[str]) -> bytes:
-    from cffi import FFI  # the process that loads a library does without it
+    from cffi import FFI  # the process that loads a library does not need it
 
     ffi = FFI()
     ffi.cdef(declarations(exported))
@@ -94,21 +94,21 @@ def _compiled_types(exported: frozenset[str]) -> bytes:
         return Path(ffi.compile(folder)).read_bytes()
 
 
-# A loaded C library: which functions it has, in its table (`tessGetApi`) or exported, and what a call gives.
+# A loaded C library: its functions, from its table (`tessGetApi`) or its exports, and the results of calls.
 #
-# In the process that `child.py` starts, never in that of the suite: whatever the library does ends this process only.
+# Only the process that `child.py` starts loads it, never that of the suite: a crash ends this process only.
 
 
 TABLE = "tessGetApi"
 FIRST_CAPACITY = 1 << 16
-"""Bytes of a buffer, where the library says what it needs."""
+"""The size of the first buffer for a library that reports the size it needs."""
 LARGEST_ANSWER = 256 << 20
 
 
 class Library:
     """The functions of the library at `path`, by name, with the types of a file of `c_types`.
 
-    Raises `OSError` where it cannot be loaded.
+    Raises `OSError`: it cannot be loaded.
     """
 
     def __init__(self, path: str, types: str, record: mmap.mmap) -> None:
@@ -135,7 +135,7 @@ class Library:
         return name in self._callables
 
     def _from_table(self, name: str) -> Callable[..., int] | None:
-        """An entry of the table; one that is beyond its size, or NULL, is not there."""
+        """Return an entry of the table; None if it is NULL or beyond the table's size."""
         offset = self.ffi.offsetof("tessApi", name)
         if offset + self.ffi.sizeof("void*") > self._table.struct_size:
             return None
@@ -143,7 +143,7 @@ class Library:
         return None if entry == self.ffi.NULL else entry
 
     def call(self, name: str, arguments: Sequence[Any]) -> int:
-        """The status that a function gives; the record says that it is inside, should the process end there."""
+        """Return the status of a function; the record names it while it runs, in case the process ends there."""
         function = self._callables[name]
         self._record[:RECORD_BYTES] = self._records[name]
         status = function(*arguments)
@@ -151,9 +151,9 @@ class Library:
         return status
 
     def call_for_bytes(self, name: str, arguments: Sequence[Any]) -> tuple[int, bytes]:
-        """The status and what a function writes through `out, capacity, needed`, asked again with as much as it needs.
+        """Return the status and the bytes written through `out, capacity, needed`; retry with a buffer of `needed`.
 
-        Raises `MalformedAnswer`: it needs more each time, or more than any answer may have.
+        Raises `MalformedAnswer`: it needs more each time, or more than the limit of an answer.
         """
         buffer, capacity = self._buffer, FIRST_CAPACITY
         needed = self.ffi.new("size_t*")
@@ -172,24 +172,24 @@ class Library:
         raise MalformedAnswer(f"{name} needed more than {capacity} bytes, and more again when it was given them")
 
     def call_for_text(self, name: str, arguments: Sequence[Any]) -> tuple[int, str]:
-        """The same of a text, which ends with a NUL."""
+        """Return the status and the text written the same way, which ends with a NUL."""
         status, data = self.call_for_bytes(name, arguments)
         return status, data.partition(b"\0")[0].decode(errors="replace")
 
 
-# From the parameters of a method to the arguments of its C function, and from what its out pointers give to a result.
+# The C arguments of a function from the parameters of its method, and the result from its out pointers.
 #
-# How follows from the declaration (`interface/declarations.py`): nothing here knows a function.
+# The declaration determines both (`interface/declarations.py`): this module has no code for single functions.
 
 
 Arguments = tuple[Any, ...]
 """C values of one or two parameters; they own what they point to."""
 Carrier = Callable[[Mapping[str, Any]], Arguments]
-"""The C values of one parameter of a method, of all that are given by name."""
+"""Returns the C values of one parameter from all parameters of a request, by name."""
 
 
 class OutPointer(NamedTuple):
-    """An output: the C type of its out pointer, what the result says of one, and of NULL."""
+    """An output: the C type of its out pointer, the function that reads it, and its result for NULL."""
 
     name: str
     c_type: Any
@@ -216,12 +216,10 @@ class CMethod:
                 before = position.name
 
     def __call__(self, *, null: Sequence[str] = (), **request: Any) -> Any:
-        """The result; outputs named in `null` are NULL pointers, and 0 in the result.
+        """Return the result; outputs named in `null` are NULL pointers, and 0 in the result.
 
-        Raises:
-            Refusal: for a status other than TESS_OK.
-            NotSupported: an argument cannot be said in C.
-            MalformedAnswer: the library gave what no result can be made of.
+        Raises `Refusal`: the status is not TESS_OK; `NotSupported`: an argument has no C value; or `MalformedAnswer`:
+        the library's output makes no result.
         """
         arguments: list[Any] = []
         pointers: list[tuple[OutPointer, Any]] = []
@@ -240,7 +238,7 @@ class CMethod:
         return {output.name: output.read(pointer) if pointer else output.null for output, pointer in pointers}
 
     def _through_a_buffer(self, arguments: Sequence[Any]) -> Any:
-        """A text or data, or the whole result as JSON."""
+        """Return the result of a function that writes text, data or JSON into a buffer."""
         if self._buffered == "data":
             status, data = self._library.call_for_bytes(self._name, arguments)
             answer: Any = {self._output: data.hex()}
@@ -253,7 +251,7 @@ class CMethod:
 
 
 def stopped(library: Library, name: str, status: int) -> Refusal | NotSupported:
-    """Return the outcome of a status other than TESS_OK: of `tessxOutcome`, else the status and the last error."""
+    """Return the outcome of a status other than TESS_OK: that of `tessxOutcome`, else the status and the last error."""
     names: Mapping[int, str] = library.ffi.typeof("tessStatus_t").elements
     code = names.get(status, f"the status {status}, which is none of tessStatus_t")
     return _outcome(library, code) or Refusal(code, "call", _last_error(library) or f"{name} gave {code}")
@@ -267,9 +265,9 @@ def _last_error(library: Library) -> str:
 
 
 def _outcome(library: Library, code: str) -> Refusal | NotSupported | None:
-    """Return the outcome that `tessxOutcome` gives the call that failed, where it agrees with its status.
+    """Return the outcome that `tessxOutcome` reports for the failed call, if it agrees with the status.
 
-    A code that is no status agrees with TESS_ERR_INVALID_VALUE, and what is unsupported with TESS_ERR_UNSUPPORTED.
+    A code that is no status agrees with TESS_ERR_INVALID_VALUE, and an unsupported feature with TESS_ERR_UNSUPPORTED.
     """
     if not library.has("tessxOutcome"):
         return None
@@ -290,7 +288,7 @@ def _outcome(library: Library, code: str) -> Refusal | NotSupported | None:
 
 
 def decoded(name: str, text: str) -> dict[str, Any]:
-    """The JSON object that a function gave. Raises `MalformedAnswer`."""
+    """Return the JSON object that a function wrote. Raises `MalformedAnswer`."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -301,7 +299,7 @@ def decoded(name: str, text: str) -> dict[str, Any]:
 
 
 def _type(parameter: str) -> str:
-    """The type in `const char* name`."""
+    """Return the type in `const char* name`."""
     return parameter.rpartition(" ")[0]
 
 
@@ -309,7 +307,7 @@ def _type(parameter: str) -> str:
 
 
 def _carrier(ffi: Any, position: Input, before: str | None) -> Carrier:
-    """Return the carrier of an input; `before` is the one before it, whose length an optional integer gives."""
+    """Return the carrier of an input; the length of the input `before` is the value of an omitted integer."""
     c_type, name = _type(position.parameters[0]), position.name
     read = _reader(ffi, position.form, c_type)
     sized = len(position.parameters) == 2
@@ -337,14 +335,14 @@ def _absent(ffi: Any, position: Input, c_type: str, sized: bool) -> Arguments:
 
 
 def _length(value: Any) -> int:
-    """The items of a list, the bytes of data in hexadecimal digits, 0 of a pointer."""
+    """Return the number of items of a list, or of bytes in hexadecimal digits; 0 of a pointer."""
     if isinstance(value, str):
         return len(value) // 2
     return len(value) if isinstance(value, list) else 0
 
 
 def _reader(ffi: Any, form: Form, c_type: str) -> Callable[[Any], Any]:
-    """Return the function that makes the C value of a value of the protocol."""
+    """Return the function that converts a value of the protocol to its C value."""
 
     def memory(value: Any) -> Any:
         return ffi.cast("void*", value) if isinstance(value, int) else ffi.new("char[]", bytes.fromhex(value))
@@ -375,7 +373,7 @@ def _or_null(ffi: Any, read: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _structure(ffi: Any, c_type: str) -> Callable[[Any], Any]:
-    """A structure by value, or the pointer to one."""
+    """Return the function that makes a structure, or the pointer to one."""
     by_value = not c_type.endswith("*")
     bare = c_type.removeprefix("const ").rstrip("*").strip()
     members = dict(ffi.typeof(bare).fields)
@@ -390,7 +388,7 @@ def _structure(ffi: Any, c_type: str) -> Callable[[Any], Any]:
 
 
 def _fitted(ffi: Any, kind: Any, value: Any) -> Any:
-    """A number as its member holds it, cut as C cuts it; of an array, each."""
+    """Return a number converted to the C type of its member; of an array, each element."""
     if kind.kind == "array":
         return [int(ffi.cast(kind.item, number)) for number in value]
     return int(ffi.cast(kind, value))
@@ -400,7 +398,7 @@ def _fitted(ffi: Any, kind: Any, value: Any) -> Any:
 
 
 def _out_pointer(ffi: Any, output: Output) -> OutPointer:
-    """Return the pointer of an output; a member, or the output itself, is 0 where the pointer is NULL."""
+    """Return the pointer of an output; its value or members are 0 if the pointer is NULL."""
     c_type = ffi.typeof(_type(output.parameters[0]))
     match output.form:
         case "structure":

@@ -1,4 +1,4 @@
-"""The process that loads a C library and serves it: its methods, host memory, and the objects a case leaves."""
+"""The process that loads a C library and serves it: its methods, host memory, and the objects that a case leaves."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tessera_conformance.server import serve
 from tessera_conformance.transports.cabi.carriers import CMethod, Library, decoded, opened_record, stopped
 from tessera_conformance.transports.cabi.options import CabiOptions, constants, laid_over
 
-# Host memory of the process that loads the library: made, read and written here, for a library has no part in it.
+# Host memory of the process that loads the library: allocated, read and written here, without the library.
 #
-# Behind it lies a page that is not mapped, so that a library that goes far beyond its end is found out.
+# An unmapped guard page follows it, so that a library that writes far beyond its end crashes.
 
 
 LARGEST = 1 << 32
 ALIGNMENT = 16
-"""Bytes; at most so many are between the end of the buffer and the guard page."""
+"""The alignment in bytes; the guard page starts within this many bytes of the buffer's end."""
 FAILED = (1 << 8 * ctypes.sizeof(ctypes.c_void_p)) - 1
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -36,14 +36,14 @@ _libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
 
 
 class HostMemory:
-    """Ordinary host memory, and the places of what `tessHostAlloc` gave, which is read and written alike."""
+    """Host memory of this process, and blocks of `tessHostAlloc`, which are read and written the same way."""
 
     def __init__(self) -> None:
         self._pages: dict[int, tuple[int, int]] = {}
         self._sizes: dict[int, int] = {}
 
     def allocate(self, count: int) -> int:
-        """The address of so many bytes, zeros. Raises `Refusal`."""
+        """Return the address of `count` zero bytes. Raises `Refusal`."""
         if not 0 <= count <= LARGEST:
             self._refuse(f"tessxHostMemory: bytes = {count}: allowed: 0 to {LARGEST}", "TESS_ERR_OUT_OF_MEMORY")
         reserved = -(-max(count, 1) // ALIGNMENT) * ALIGNMENT
@@ -59,16 +59,16 @@ class HostMemory:
         return address
 
     def add(self, address: int, count: int) -> None:
-        """Memory that the library allocated."""
+        """Record memory that the library allocated."""
         self._sizes[address] = count
 
     def remove(self, address: int) -> None:
-        """Memory that the library has freed."""
+        """Forget memory that the library has freed."""
         if address not in self._pages:
             self._sizes.pop(address, None)
 
     def forget(self) -> None:
-        """Free it all."""
+        """Free all memory of this process, and forget the library's."""
         for begin, pages in self._pages.values():
             _libc.munmap(begin, pages)
         self._pages.clear()
@@ -80,7 +80,7 @@ class HostMemory:
         return ctypes.string_at(address, count)
 
     def write(self, address: int, data: bytes) -> None:
-        """Put bytes into memory. Raises `Refusal` beyond what was allocated."""
+        """Write bytes into memory. Raises `Refusal` beyond the allocation."""
         self._require(address, len(data), "tessxHostWrite")
         ctypes.memmove(address, data, len(data))
 
@@ -95,12 +95,11 @@ class HostMemory:
         raise Refusal(code, "call", text)
 
 
-# The objects that the calls of a case made and none ended, which a library without `tessxReset` ends in a legal
-# order.
+# The live objects of a case: a library without `tessxReset` gets calls that end them in a legal order.
 #
-# First every stream is synchronized, so that no queued work uses what is freed. Then events, streams, memory, modules
-# and meshes end, and contexts last: so a library that refuses to end what still has parts is never asked to (AMB-
-# RT-50). Kernels end with their modules, and profilers with their contexts: to stop one would write a file.
+# First every stream is synchronized, so that no queued work uses freed memory. Then events, streams, memory, modules
+# and meshes end, and contexts last: no library is asked to end an object that still has parts (AMB-RT-50). Kernels end
+# with their modules, and profilers with their contexts: stopping one would write a file.
 
 
 Method = Callable[..., Any]
@@ -108,7 +107,7 @@ Method = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of object: the functions that make and end one, the parameter that names it, and that of its owner."""
+    """A kind of object: the functions that create and end one, the parameter that names it, and that of its owner."""
 
     made_by: str
     ended_by: str
@@ -129,13 +128,13 @@ KINDS = (
 
 
 class LiveObjects:
-    """The objects of a library that live, by kind, each with its owner; what has an owner ends with it."""
+    """The live objects of a library, by kind, each with its owner; an owned object ends with its owner."""
 
     def __init__(self) -> None:
         self._owners: dict[str, dict[int, int]] = {kind.name: {} for kind in KINDS}
 
     def watched(self, methods: Mapping[str, Method]) -> dict[str, Method]:
-        """The methods among these that make or end an object, each of which notes what it did when it succeeded."""
+        """Return those methods that create or end an object, wrapped to record each success."""
         notes: dict[str, Method] = {}
         for kind in KINDS:
             for function, note in ((kind.made_by, self._made), (kind.ended_by, self._ended)):
@@ -151,7 +150,7 @@ class LiveObjects:
         self._forget(kind, arguments[kind.name])
 
     def _forget(self, kind: Kind, handle: int) -> None:
-        """An object ended, and with it all that it owns; events and host memory, which name no context, may have."""
+        """Forget an object and all that it owns; a context may own any event and host memory, which name none."""
         self._owners[kind.name].pop(handle, None)
         for part in KINDS:
             if part.owner == kind.name:
@@ -163,17 +162,17 @@ class LiveObjects:
             self._owners["hostPtr"].clear()
 
     def forget(self) -> None:
-        """Nothing lives any more."""
+        """Forget all objects."""
         for owners in self._owners.values():
             owners.clear()
 
     def end(self, methods: Mapping[str, Method]) -> None:
-        """End everything, by these methods of the library.
+        """End all objects by these methods of the library.
 
-        Raises `Refusal`: something could not be ended, so that the process has to be started anew.
+        Raises `Refusal`: an object could not be ended, so that the process must be restarted.
         """
         for stream in self._owners["stream"]:
-            _ask(methods, "tessStreamSynchronize", stream=stream)  # an error of its work is no matter here
+            _ask(methods, "tessStreamSynchronize", stream=stream)  # an error of its queued work does not matter here
         for kind in KINDS:
             for handle, owner in reversed(list(self._owners[kind.name].items())):
                 arguments = {"mesh": owner} if kind.ended_by == "tessFree" else {}
@@ -184,7 +183,7 @@ class LiveObjects:
 
 
 def _noting(method: Method, note: Callable[[Mapping[str, Any], Mapping[str, Any]], None]) -> Method:
-    """A method that notes its arguments and result after each success."""
+    """Return a method that passes its arguments and result to `note` after each success."""
 
     def noting(**arguments: Any) -> Any:
         result = method(**arguments)
@@ -195,7 +194,7 @@ def _noting(method: Method, note: Callable[[Mapping[str, Any], Mapping[str, Any]
 
 
 def _ask(methods: Mapping[str, Method], function: str, **arguments: Any) -> Refusal | None:
-    """The refusal of a function; a library that lacks what ends an object refuses to."""
+    """Return the refusal of a function, or None; a missing function counts as unsupported."""
     method = methods.get(f"runtime_{function}")
     if method is None:
         return Refusal("TESS_ERR_UNSUPPORTED", "call", "the library does not export it")
@@ -208,14 +207,13 @@ def _ask(methods: Mapping[str, Method], function: str, **arguments: Any) -> Refu
     return None
 
 
-# A loaded library as an adapter: its methods follow from its functions, and what it cannot say from what came with
-# it.
+# A loaded library as an adapter: its functions are its methods, and its header and description supply the rest.
 #
-# What stands here for itself: the Hello, the reset, host memory, the devices of a description, and the header.
+# This module itself answers the Hello, the reset, host memory, the devices of a description, and the header.
 
 
 HEADER = "c-abi"
-"""The feature of a header that can be read."""
+"""The feature of implementations with a readable header."""
 HOST_MEMORY = "host-memory"
 """The feature of methods that the process provides for every library."""
 
@@ -238,7 +236,7 @@ class CabiAdapter:
         vars(self).update(self._methods)  # where `invoke` looks first
 
     def _add_own(self) -> None:
-        """The methods that are no function of the library, and those whose effect is remembered."""
+        """Add the methods that are no function of the library, and wrap those whose effect is recorded."""
         methods = self._methods
         methods["runtime_tessxHostMemory"] = lambda *, bytes, **_: {"hostPtr": self._memory.allocate(bytes)}
         methods["runtime_tessxHostRead"] = self._host_read
@@ -258,9 +256,9 @@ class CabiAdapter:
     # The session
 
     def hello(self) -> dict[str, Any]:
-        """Return the Hello of the file and its functions, over which those of the library and the description are laid.
+        """Return the Hello made from the file and its functions, overlaid with the library's own and the description.
 
-        Raises `MalformedAnswer`: `tessxHello` failed or gave no JSON object.
+        Raises `MalformedAnswer`: `tessxHello` failed or returned no JSON object.
         """
         derived = {
             "protocol": {"minimum": 1, "maximum": 1},
@@ -273,7 +271,7 @@ class CabiAdapter:
         return hello
 
     def _remove_methods_without_claim(self, capabilities: Any) -> None:
-        """Answer no method of a feature that the library or the description says to be unsupported."""
+        """Remove the methods of features that the library or the description declares unsupported."""
         for method, function in c_functions().items():
             feature, name = function.method.feature, method.replace(".", "_", 1)
             if isinstance(capabilities, dict) and capabilities.get(feature) == "unsupported" and name in self._methods:
@@ -281,7 +279,7 @@ class CabiAdapter:
                 vars(self).pop(name, None)
 
     def _features(self) -> list[str]:
-        """The features all of whose methods are there."""
+        """Return the features all of whose methods exist."""
         by_feature: dict[str, list[str]] = {}
         for name, function in c_functions().items():
             feature = function.method.feature
@@ -299,9 +297,9 @@ class CabiAdapter:
         return decoded("tessxHello", text)
 
     def session_reset(self, **_: Any) -> dict[str, Any]:
-        """Nothing, once `tessxReset`, or else the end of all that lives, has succeeded; host memory is freed last.
+        """Call `tessxReset`, or end all live objects; then free host memory. Return {}.
 
-        Raises `Refusal`: it could not be done. Nothing was freed, since queued work may use it, and no case may follow.
+        Raises `Refusal`: it failed. Nothing was freed, since queued work may use it, and no case may follow.
         """
         if self._library.has("tessxReset"):
             status = self._library.call("tessxReset", ())
@@ -325,11 +323,11 @@ class CabiAdapter:
 
 # The process that loads the library and serves the line protocol: `python -m ...child OPTIONS TYPES CALL_RECORD`.
 #
-# The protocol has descriptors of its own. The library's standard input is empty, and what it writes to standard
-# output goes to standard error. The process ends with the one that started it.
+# The protocol has descriptors of its own. The library's standard input is empty, and its standard output goes to
+# standard error. The process ends when its parent ends.
 #
-# With `fresh=1` this process never loads the library: it forks one that does, for every case, and ends as that one
-# ends.
+# With `fresh=1` this process never loads the library: for every case it forks a child that does, and it ends as that
+# child ends.
 
 
 PR_SET_PDEATHSIG = 1
@@ -358,7 +356,7 @@ def _adapter(options: CabiOptions, files: Files) -> CabiAdapter:
 
 
 def _own_descriptors() -> tuple[BinaryIO, BinaryIO]:
-    """The descriptors of the protocol, out of the library's way."""
+    """Return the descriptors of the protocol, duplicated so that the library does not use them."""
     requests, responses = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -368,17 +366,17 @@ def _own_descriptors() -> tuple[BinaryIO, BinaryIO]:
 
 
 def _end_with_the_parent() -> None:
-    """Ask the system to kill this process when its parent dies: a call that hangs does not see the end of its input."""
+    """Ask the system to kill this process when its parent dies: during a hanging call it reads no end of input."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class _FreshStart(BaseException):
-    """A reset is due: another process is to answer it."""
+    """A reset was requested: another process must answer it."""
 
 
 class _FreshAdapter:
-    """The adapter of one case: a reset is answered by the next process."""
+    """The adapter of one case: it leaves a reset to the next process."""
 
     def __init__(self, adapter: CabiAdapter) -> None:
         self._adapter = adapter
@@ -391,7 +389,7 @@ class _FreshAdapter:
 
 
 class _Remembered:
-    """The requests, of which the last is remembered."""
+    """The requests; it remembers the last one."""
 
     def __init__(self, requests: BinaryIO) -> None:
         self._requests = requests
@@ -404,7 +402,7 @@ class _Remembered:
 
 
 def _serve_in_forks(options: CabiOptions, files: Files, requests: BinaryIO, responses: BinaryIO) -> int:
-    """A process for every case; returns, or ends by a signal, as the last one did."""
+    """Run each case in a child process; return, or end by a signal, as the last child did."""
     due: int | None = None
     while True:
         reading, writing = os.pipe()
@@ -428,10 +426,10 @@ def _serve_in_forks(options: CabiOptions, files: Files, requests: BinaryIO, resp
 def _serve_case(
     options: CabiOptions, files: Files, requests: BinaryIO, responses: BinaryIO, due: int | None, tell: int
 ) -> NoReturn:
-    """Answer the reset that is due, then requests up to the next one, whose id goes to the first process."""
+    """Answer the pending reset, then requests up to the next reset, whose id goes to the parent process."""
     adapter = _FreshAdapter(_adapter(options, files))
     if due is not None:
-        adapter.hello()  # what it says to be unsupported is not answered
+        adapter.hello()  # removes the methods that it declares unsupported
         answer = {"jsonrpc": "2.0", "id": due, "result": {"returned": {}}}
         responses.write(json.dumps(answer, separators=(",", ":")).encode() + b"\n")
         responses.flush()
@@ -446,7 +444,7 @@ def _serve_case(
 
 
 def _end_by(number: int) -> NoReturn:
-    """End by a signal, so that the suite sees it."""
+    """End this process by a signal, so that the suite sees it."""
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
     os._exit(128 + number)

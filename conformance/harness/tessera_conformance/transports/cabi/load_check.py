@@ -1,4 +1,4 @@
-"""Loads a library and says which of some symbols it exports; a script of the standard library, run by itself.
+"""Loads a library and says which of some symbols it exports; a script that needs only the standard library.
 
     python load_check.py LIBRARY SYMBOL...
 
@@ -12,7 +12,7 @@ import sys
 
 
 def main() -> None:
-    """Load, look, answer."""
+    """Load the library, look up the symbols, and print the answer."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     try:

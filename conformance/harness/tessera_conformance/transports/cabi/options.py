@@ -1,4 +1,4 @@
-"""A library behind `cabi:`: its header, its description by the vendor, and how it is to be loaded."""
+"""A library behind `cabi:`: its header, its description by the vendor, and the options of its loading."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from tessera_conformance.schemas import read_valid
 from tessera_conformance.terminal import meant
 from tessera_conformance.transports import ImplementationUnavailable
 
-# What a vendor says of a library that cannot say it itself: a TOML file laid over the Hello (`docs/cabi.md`).
+# A vendor's description of a library that cannot describe itself: a TOML file laid over the Hello (`docs/cabi.md`).
 
 
 def read_description(path: str) -> dict[str, Any]:
-    """The members of the Hello, and `devices`, that a file gives. Raises `NoDocument`."""
+    """Return the members of the Hello, and `devices`, from a file. Raises `NoDocument`."""
     description: dict[str, Any] = read_valid(Path(path), "tessera:cabi-description", "description")
     return description
 
 
 def laid_over(hello: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
-    """A Hello with the changes of a description: objects member by member, anything else instead of what was there."""
+    """Return a Hello with the changes of a description: objects are merged by member, other values replaced."""
     merged = dict(hello)
     for name, value in table.items():
         under = merged.get(name)
@@ -33,26 +33,26 @@ def laid_over(hello: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, A
     return merged
 
 
-# The C header that comes with a library: where it lies, and the values of its enumerators and macros.
+# The C header that comes with a library: its path, and the values of its enumerators and macros.
 
 
 NAME = "tessera.h"
 PLACES = (".", "../include", "include")
-"""The folders in which a header is looked for, from that of the library."""
+"""The folders in which a header is searched, relative to the library's."""
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(TESS_\w+)[ \t]+(\S[^\n]*)$", re.M)
 ENUMERATION = re.compile(r"\benum\b[^{;]*\{([^}]*)\}", re.S)
 
 
 def found_header(library: str) -> Path | None:
-    """The header beside a library, in `../include` or in `include`."""
+    """Return the path of the header beside a library, in `../include` or in `include`."""
     folder = Path(library).resolve().parent
     return next((path for place in PLACES if (path := folder / place / NAME).is_file()), None)
 
 
 def constants(text: str) -> dict[str, int]:
-    """The enumerators and macros `TESS_...` that are whole numbers; what cannot be read is left out."""
-    from cffi import FFI, CDefError, FFIError  # half a second, which a process without this question does without
+    """Return the enumerators and macros `TESS_...` that are whole numbers, without those that cannot be evaluated."""
+    from cffi import FFI, CDefError, FFIError  # takes half a second, and few processes need it
 
     plain = COMMENT.sub(" ", text.replace("\\\n", " "))
     macros = [f"{name} = {value}" for name, value in MACRO.findall(plain)]
@@ -64,7 +64,7 @@ def constants(text: str) -> dict[str, int]:
     return {name: getattr(library, name) for name in dir(library)}
 
 
-# What stands behind `cabi:`: a library, and how it is to be loaded.
+# The value of `cabi:`: a library, and the options of its loading.
 
 
 NAMES = ("header", "description", "fresh")
@@ -74,7 +74,7 @@ USAGE = "use cabi:/path/lib.so, with ,header=FILE ,description=FILE ,fresh=1 beh
 
 @dataclass(frozen=True)
 class CabiOptions:
-    """A library, the text of its header, what its vendor says of it; `fresh`: every case has a process of its own."""
+    """A library, the text of its header, and its description; with `fresh`, every case has a process of its own."""
 
     library: str
     header: str | None = None
@@ -97,7 +97,7 @@ class CabiOptions:
 
 
 def read_options(place: str, label: str) -> CabiOptions:
-    """The options of `cabi:PLACE`. Raises `ImplementationUnavailable`."""
+    """Return the options of `cabi:PLACE`. Raises `ImplementationUnavailable`."""
     library, *pairs = OPTION.split(place)
     stated = dict(zip(pairs[::2], pairs[1::2], strict=True))
     if not library:

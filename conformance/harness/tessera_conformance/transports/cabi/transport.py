@@ -1,4 +1,4 @@
-"""The transport `cabi:`: tries whether the library loads, then a process loads it and serves the line protocol."""
+"""The transport `cabi:`: checks that the library loads; then a process loads it and serves the line protocol."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tessera_conformance.transports.cabi import carriers
 from tessera_conformance.transports.cabi.options import read_options
 from tessera_conformance.transports.rpc import ProcessTransport, signal_name
 
-# Whether a library can be loaded at all, and what it exports; found out by a process of its own before the run.
+# A check before the run, in a process of its own: the library can be loaded, and exports functions of the interface.
 
 
 DEADLINE = 60.0
@@ -34,11 +34,11 @@ MACHINES = {
     243: "RISC-V",
     258: "LoongArch",
 }
-"""The numbers of machines in ELF files."""
+"""The machine numbers of ELF files."""
 
 
 def exported_by(library: str, label: str) -> frozenset[str]:
-    """The functions of `tessera.h` and `tessera_ext.h` that a library exports. Raises `ImplementationUnavailable`."""
+    """Return the functions of the interface that a library exports. Raises `ImplementationUnavailable`."""
     if find_spec("cffi") is None:
         raise ImplementationUnavailable(label, "cffi is not installed", "pip install 'tessera-conformance[cabi]'")
     _require_this_machine(library, label)
@@ -81,7 +81,7 @@ def _what_to_link(library: str) -> str:
 
 
 def _require_this_machine(library: str, label: str) -> None:
-    """An ELF file is for the machine that this Python runs on; another kind of file is the loader's to judge."""
+    """Raise if an ELF file is for another machine than this Python; the loader judges other kinds of files."""
     machine, own = _machine(library), _machine(sys.executable)
     if machine is not None and own is not None and machine != own:
         raise ImplementationUnavailable(
@@ -92,7 +92,7 @@ def _require_this_machine(library: str, label: str) -> None:
 
 
 def _machine(path: str) -> tuple[int, int] | None:
-    """The word length and the machine of an ELF file; None of another."""
+    """Return the word length and the machine of an ELF file; None for another file."""
     try:
         with open(path, "rb") as file:
             start = file.read(20)
@@ -108,16 +108,16 @@ def _machine_name(bits: int, machine: int) -> str:
     return MACHINES.get(machine, f"machine {machine} of ELF, {bits} bits")
 
 
-# The transport `cabi:`: a process loads the library and speaks the line protocol; where it ended is said.
+# The transport `cabi:`: a process loads the library and speaks the line protocol; faults name its last C function.
 
 
 RESET_DEADLINE = 3.0
-"""Seconds for the clean-up after a case: where it takes longer, it costs less to start the process anew."""
+"""Seconds for the clean-up after a case: if it takes longer, restarting the process costs less."""
 CHILD = "tessera_conformance.transports.cabi.child"
 
 
 class CabiTransport(ProcessTransport):
-    """Asks the library at `PATH[,header=FILE][,description=FILE][,fresh=1]`.
+    """Calls the library at `PATH[,header=FILE][,description=FILE][,fresh=1]`.
 
     Raises `ImplementationUnavailable`: there is none, it cannot be loaded here, or exports nothing of the interface.
     """
@@ -133,7 +133,7 @@ class CabiTransport(ProcessTransport):
         return function in self._exported
 
     def arguments(self, exchange: Path) -> list[str]:
-        """The process that loads the library."""
+        """Return the command of the process that loads the library."""
         self._record = carriers.create_record(exchange)
         types = carriers.create_types(exchange, self._exported)
         return [sys.executable, "-m", CHILD, self._options.written(), str(types), str(self._record)]
@@ -144,7 +144,7 @@ class CabiTransport(ProcessTransport):
             return super()._exchange_message(method, params, min(deadline, RESET_DEADLINE) if resets else deadline)
         except TransportFault as stop:
             where = stop.fault.detail + carriers.last_call(self._record)
-            if resets and stop.fault.kind == "hang":  # such as work that waits forever; it says nothing of a case
+            if resets and stop.fault.kind == "hang":  # such as work that waits forever; it says nothing about a case
                 return {"rejected": {"code": "TESS_ERR_TIMEOUT", "phase": "call", "message": where}}
             stop.fault = replace(stop.fault, detail=where)
             raise
