@@ -20,21 +20,21 @@ from ..numerics.formats import shown
 from .policy import NumericsPolicy
 from .status import Failure, Status, invalid
 
-# Files: named by text of a caller, and opened only if no link, pipe, device or folder stands in their place.
+# Files: named by text of a caller, and opened only if they are no links, pipes, devices or folders.
 
 
 def path_named(name: str) -> Path:
-    """The path whose bytes are the UTF-8 of a name, in every locale. Raises `TypeError` and `UnicodeEncodeError`."""
+    """Return the path whose bytes are a name's UTF-8, in any locale. Raises `TypeError` and `UnicodeEncodeError`."""
     return Path(os.fsdecode(str(Path(name)).encode("utf-8", "surrogateescape")))
 
 
 def name_of(path: Path) -> str:
-    """The name of a path, whose bytes are UTF-8 in every locale."""
+    """Return the name of a path, whose bytes are UTF-8 in every locale."""
     return os.fsencode(path).decode("utf-8", "surrogateescape")
 
 
 def opened_plain(path: Path, flags: int = os.O_RDONLY) -> BinaryIO:
-    """A plain file, opened without following a link or waiting for a pipe. Raises `OSError`."""
+    """Open a plain file without following a link or waiting for a pipe. Raises `OSError`."""
     descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -44,7 +44,7 @@ def opened_plain(path: Path, flags: int = os.O_RDONLY) -> BinaryIO:
 
 # A lock between the processes that use one cache directory; needs the file locks of a POSIX system.
 #
-# Writers hold it together, and a process that removes files holds it alone. The system lets go of it when one dies.
+# Writers share it, and a process that removes files holds it exclusively. The system releases it when a process dies.
 # Readers need none: an entry appears and disappears as a whole.
 
 
@@ -53,7 +53,7 @@ _APPENDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 
 @contextmanager
 def together(path: Path) -> Iterator[None]:
-    """Hold the lock in the file `path` with other writers; waits while somebody has it alone."""
+    """Hold the lock in the file `path` with other writers, after any exclusive holder has released it."""
     with opened_plain(path, _APPENDING) as file:
         fcntl.flock(file, fcntl.LOCK_SH)
         yield
@@ -61,7 +61,7 @@ def together(path: Path) -> Iterator[None]:
 
 @contextmanager
 def alone(path: Path) -> Iterator[bool]:
-    """Try to hold the lock alone, without waiting; gives whether that succeeded."""
+    """Try to hold the lock exclusively, without waiting; yield True if that succeeded."""
     with opened_plain(path, _APPENDING) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -74,8 +74,8 @@ def alone(path: Path) -> Iterator[bool]:
 # An entry of the cache, as a value and as the bytes of its file (runtime spec 8.2; AMB-RT-22).
 #
 # A file holds a magic number, a version, the sizes of header and payload, the header as JSON, the payload, and a
-# SHA-256 of everything before it. The header repeats kind, key and tags, so that a file says what it is wherever it
-# lies.
+# SHA-256 of everything before it. The header repeats kind, key and tags, so that a file identifies itself under any
+# name.
 
 
 KeyPart: TypeAlias = "str | int | tuple[KeyPart, ...]"
@@ -86,7 +86,7 @@ KINDS = ("binary", "autotune")
 _MAGIC = b"TESSCACH"
 _VERSION = 1
 _PREFIX = struct.Struct("<8sIIQ")
-"""Magic, version, size of the header, size of the payload."""
+"""The prefix: magic, version, size of the header, size of the payload."""
 _DIGEST_BYTES = 32
 
 
@@ -109,7 +109,7 @@ class CacheKey:
 
 @dataclass(frozen=True)
 class CacheTags:
-    """Under what a result is valid: driver, hash of the ABI (RT-08.2-04, -05), and numerics policy (AMB-RT-22)."""
+    """The conditions of a result: driver, hash of the ABI (RT-08.2-04, -05), and numerics policy (AMB-RT-22)."""
 
     driver: str
     abi_hash: str
@@ -138,19 +138,19 @@ class CacheEntry:
 
 
 def entry_name(kind: str, key: CacheKey) -> str:
-    """The name of an entry's file: its kind, and the digest of its key. Another arch is another file (RT-08.2-03)."""
+    """Return the name of an entry's file: its kind, and the digest of its key, which the arch changes (RT-08.2-03)."""
     return f"{kind}-{sha256(_json(asdict(key))).hexdigest()}"
 
 
 def entry_to_bytes(entry: CacheEntry) -> bytes:
-    """The contents of an entry's file."""
+    """Return the contents of an entry's file."""
     header = _json({"kind": entry.kind, "key": asdict(entry.key), "tags": asdict(entry.tags)})
     content = _PREFIX.pack(_MAGIC, _VERSION, len(header), len(entry.payload)) + header + entry.payload
     return content + sha256(content).digest()
 
 
 def entry_of_bytes(content: bytes) -> CacheEntry:
-    """Read the contents of an entry's file. Raises ValueError, saying what is wrong."""
+    """Read the contents of an entry's file. Raises ValueError with the fault."""
     if len(content) < _PREFIX.size + _DIGEST_BYTES:
         raise ValueError(f"{len(content)} bytes are too few")
     magic, version, header_size, payload_size = _PREFIX.unpack_from(content)
@@ -194,10 +194,10 @@ def _tuples(part: Any) -> Any:
 
 # The store of compiled binaries and autotune results on disk (runtime spec 8.2, RT-08.2-01 to -06).
 #
-# One file an entry. A new entry is written to a file of its own, brought to the disk, and renamed into place, so that
-# a process killed at any moment leaves the old entry or the new one. Several processes may use one directory. When
-# results are looked up is the runtime's business. What is found here is run: so a directory that others may write is
-# refused, and an entry that is no plain file is corrupt.
+# One file an entry. A new entry is written to a file of its own, flushed to the disk, and renamed into place, so that a
+# process killed at any moment leaves the old entry or the new one. Several processes may use one directory. The runtime
+# decides when to look results up. Entries are executed: so a directory that others may write is refused, and an entry
+# that is not a plain file is corrupt.
 
 
 _SUFFIX = ".tesscache"
@@ -205,10 +205,10 @@ _UNFINISHED = ".unfinished"
 
 
 class CacheStore:
-    """The entries in a directory, which is made if it is not there.
+    """The entries in a directory, which is created if it does not exist.
 
-    What processes killed while writing have left behind is removed. Raises `Failure` with TESS_ERR_INVALID_VALUE for a
-    directory that cannot be made or written, as `put` does, or that others may write.
+    Files left by processes killed while writing are removed. Raises `Failure` with TESS_ERR_INVALID_VALUE for a
+    directory that cannot be created or written, as `put` does, or that others may write.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -220,16 +220,16 @@ class CacheStore:
             self._remove_unfinished()
 
     def path(self, kind: str, key: CacheKey) -> Path:
-        """The file of an entry, whether it exists or not."""
+        """Return the file of an entry, whether it exists or not."""
         if kind not in KINDS:
             raise invalid("cache", f"the kind {shown(kind)}", " or ".join(KINDS))
         return self.directory / (entry_name(kind, key) + _SUFFIX)
 
     def get(self, kind: str, key: CacheKey, tags: CacheTags, *, same_policy: bool) -> bytes | None:
-        """The payload of an entry, or None where there is none that is valid under `tags`.
+        """Return the payload of an entry, or None where there is none that is valid under `tags`.
 
-        An entry of another driver or ABI hash is removed; one of another policy is passed over with `same_policy`,
-        which deterministic launches ask for (RT-08.2-06). Raises `Failure` with TESS_ERR_CACHE_CORRUPT.
+        An entry of another driver or ABI hash is removed. With `same_policy`, as deterministic launches require, one of
+        another policy is ignored (RT-08.2-06). Raises `Failure` with TESS_ERR_CACHE_CORRUPT.
         """
         path = self.path(kind, key)
         entry = self._read(path)
@@ -243,7 +243,7 @@ class CacheStore:
         return entry.payload
 
     def put(self, kind: str, key: CacheKey, tags: CacheTags, payload: bytes) -> None:
-        """Add an entry, in the place of one with the same key; the last of several writers stays."""
+        """Add an entry, replacing one with the same key; that of the last writer stays."""
         path = self.path(kind, key)
         content = entry_to_bytes(CacheEntry(kind, key, tags, payload))
         with self._usable(), together(self._lock):
@@ -252,7 +252,7 @@ class CacheStore:
             self._bring_names_to_disk()
 
     def entries(self) -> list[CacheEntry]:
-        """All entries, in order of kind and key. Raises `Failure` with TESS_ERR_CACHE_CORRUPT."""
+        """Return all entries, in order of kind and key. Raises `Failure` with TESS_ERR_CACHE_CORRUPT."""
         with self._usable():
             paths = sorted(self.directory.glob("*" + _SUFFIX))
         entries = [entry for path in paths if (entry := self._read(path)) is not None]
@@ -271,7 +271,7 @@ class CacheStore:
         return entry
 
     def _write_beside(self, content: bytes) -> Path:
-        """A new file with `content`, on the disk; none where that fails."""
+        """Write `content` to a new file, flushed to the disk, and return its path; leave no file where that fails."""
         descriptor, name = tempfile.mkstemp(_UNFINISHED, dir=self.directory)
         try:
             with os.fdopen(descriptor, "wb") as file:

@@ -18,7 +18,7 @@ from ..numerics.formats import DTYPES, DType, shown
 from ..numerics.rounding import round_exact
 from .status import Failure, invalid
 
-# Names of C (runtime spec 10.3): what a C program can call a kernel or a parameter.
+# Names of C (runtime spec 10.3): the names that a C program can use for a kernel or a parameter.
 
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -37,16 +37,16 @@ def is_c_identifier(name: object) -> bool:
     return isinstance(name, str) and _IDENTIFIER.fullmatch(name) is not None and name not in _KEYWORDS
 
 
-# Single numbers and the codes that they are stored as (reference arithmetic, "formats").
+# Single numbers and their codes (reference arithmetic, "formats").
 #
-# What `numerics.rounding` and `numerics.encoding` do with arrays, for the few scalars of a launch: there a call into
-# numpy would cost more than the launch. Every step is exact but the one rounding.
+# These are `numerics.rounding` and `numerics.encoding` for the few scalars of a launch: there a call into numpy would
+# cost more than the launch. Every step is exact but the one rounding.
 
 
 def code_of_float(value: float, dtype: DType) -> int:
-    """The code of `value` rounded to nearest even, once; what is too large saturates in fp8, else gives infinity.
+    """Return the code of `value` rounded once to nearest even; overflow saturates in fp8, else gives infinity.
 
-    A whole number may be of any size. Every NaN gives the one quiet NaN.
+    A whole number may be of any size. Every NaN has the code of the one quiet NaN.
     """
     if type(value) is int and abs(value) > 1 << 53:  # a Python float might not hold it
         value = round_exact(Fraction(value), dtype)
@@ -58,7 +58,7 @@ def code_of_float(value: float, dtype: DType) -> int:
 
 
 def float_of_code(code: int, dtype: DType) -> float:
-    """The value that `code`, an unsigned number of `dtype.bits` bits, stands for."""
+    """Return the value of `code`, an unsigned number of `dtype.bits` bits."""
     fraction = code & (1 << dtype.fraction_bits) - 1
     exponent = code >> dtype.fraction_bits & (1 << dtype.exponent_bits) - 1
     if code & (1 << dtype.bits - 1) - 1 > _largest_code(dtype):
@@ -85,13 +85,13 @@ def _code_of_magnitude(magnitude: float, dtype: DType) -> int:
 
 
 def _largest_code(dtype: DType) -> int:
-    """The code of the largest finite value: below the infinity, or below the one NaN of fp8_e4m3."""
+    """Return the code of the largest finite value: below the infinity, or below the one NaN of fp8_e4m3."""
     if dtype.has_infinity:
         return ((1 << dtype.exponent_bits) - 1 << dtype.fraction_bits) - 1
     return nan_code(dtype) - 1
 
 
-# What a kernel's parameters may be, and how one value becomes its bytes (runtime spec 9, 10.1, Appendix B).
+# The types of a kernel's parameters, and the bytes of a value (runtime spec 9, 10.1, Appendix B).
 #
 # A value is an int (pointers too), a float, a complex or a bool of Python. Aggregates by value are left out: the
 # specification passes pointers and scalars only.
@@ -99,14 +99,14 @@ def _largest_code(dtype: DType) -> int:
 
 ParameterValue: TypeAlias = int | float | complex | bool
 Stored: TypeAlias = int | bytes
-"""A value as the struct module takes it: an int, or the bytes of a complex number."""
+"""A value for the struct module: an int, or the bytes of a complex number."""
 
 
 @dataclass(frozen=True)
 class ParameterType:
-    """A type: its size in bytes, its letter for the struct module, and the way from a value to it and back.
+    """A type: its size in bytes, its letter for the struct module, and the conversions of its values.
 
-    `store` raises ValueError, with what it expects, for a value that is none of the type.
+    `store` raises ValueError, with the expected kind, for a value of another type.
     """
 
     name: str
@@ -125,7 +125,7 @@ class ParameterType:
 class Parameter:
     """A parameter of a kernel; `type` is "ptr" or a dtype of the ABI.
 
-    Raises `Failure` with TESS_ERR_INVALID_VALUE for a name that C has not, or another type.
+    Raises `Failure` with TESS_ERR_INVALID_VALUE for a name that is invalid in C, or another type.
     """
 
     name: str
@@ -216,16 +216,16 @@ PARAMETER_TYPES: dict[str, ParameterType] = {
     "ptr": _whole_number("ptr", 8, "Q", 0, (1 << 64) - 1),
     **{dtype.name: _of_dtype(dtype) for dtype in DTYPES.values() if dtype.abi_id is not None},
 }
-"""Pointers, and every dtype that has an id (RT-10.1-05 to -07, AMB-RT-17); tf32 has none and is no argument."""
+"""Pointers, and every dtype that has an id (RT-10.1-05 to -07, AMB-RT-17); tf32 has none and cannot be an argument."""
 
-# The parameter buffer (runtime spec 10.1): where each argument of a kernel lies, and packing them.
+# The parameter buffer (runtime spec 10.1): the place of each argument of a kernel, and packing.
 #
-# Arguments in declared order, each aligned to the smaller of its size and eight, little-endian, the whole rounded up
-# to a multiple of eight. The buffer itself holds no names and no types: both sides know the kernel's signature.
+# Arguments in declared order, each aligned to the smaller of its size and eight, little-endian, the whole rounded up to
+# a multiple of eight. The buffer itself holds no names and no types: both sides know the kernel's signature.
 
 
 BUFFER_ALIGNMENT = 8
-"""Bytes that a parameter buffer is aligned to, and a multiple of which it fills (RT-09-07, RT-10.1-04)."""
+"""The alignment of a parameter buffer, of which its size is a multiple (RT-09-07, RT-10.1-04)."""
 
 
 @dataclass(frozen=True)
@@ -249,12 +249,12 @@ class ParameterLayout:
 
     @cached_property
     def padding(self) -> bytes:
-        """The bytes behind the last argument: zero, and never read (RT-10.1-12, AMB-RT-55)."""
+        """The bytes after the last argument: zero, and never read (RT-10.1-12, AMB-RT-55)."""
         return bytes(self.size - self.end_of_last_argument)
 
 
 def layout_of(parameters: Sequence[Parameter]) -> ParameterLayout:
-    """Lay out parameters in their order (RT-10.1-01, -03, -04, -13). Raises `Failure` for a name given twice."""
+    """Lay out parameters in their order (RT-10.1-01, -03, -04, -13). Raises `Failure` for a repeated name."""
     names: set[str] = set()
     offsets, sizes, end = [], [], 0
     for parameter in parameters:
@@ -268,9 +268,9 @@ def layout_of(parameters: Sequence[Parameter]) -> ParameterLayout:
 
 
 def pack(layout: ParameterLayout, values: Sequence[ParameterValue]) -> bytes:
-    """The buffer of `values`: padding is zero, a float is rounded once to its type.
+    """Return the buffer of `values`: padding is zero, a float is rounded once to its type.
 
-    Raises `Failure` with TESS_ERR_INVALID_VALUE for another number of values, or one that is none of its type.
+    Raises `Failure` with TESS_ERR_INVALID_VALUE for another number of values, or a value of another type.
     """
     parameters = layout.parameters
     if len(values) != len(parameters):
@@ -286,7 +286,7 @@ def pack(layout: ParameterLayout, values: Sequence[ParameterValue]) -> bytes:
 
 
 def unpack(layout: ParameterLayout, buffer: bytes) -> tuple[ParameterValue, ...]:
-    """The values in `buffer`, which may hold anything in its padding and may be longer than the layout.
+    """Return the values in `buffer`, which may hold anything in its padding and may be longer than the layout.
 
     Raises `Failure` with TESS_ERR_INVALID_VALUE for a buffer that ends before the last argument does (AMB-RT-16).
     """
@@ -335,9 +335,9 @@ _FORM = "name(parameter, ...), each parameter being `X*`, `T* x` or `T x` with T
 
 
 def parse_signature(text: str) -> Signature:
-    """Read a signature. Raises `Failure` with TESS_ERR_INVALID_VALUE for a text that is none.
+    """Read a signature. Raises `Failure` with TESS_ERR_INVALID_VALUE for malformed text.
 
-    A name that is given twice is refused by `layout_of`.
+    `layout_of` refuses a repeated name.
     """
     whole = _SIGNATURE.fullmatch(text) if isinstance(text, str) else None
     if whole is None:

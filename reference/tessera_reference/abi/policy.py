@@ -37,7 +37,7 @@ class NumericsPolicy:
 class StableMath:
     """The stable-math toggles (RT-11-05 to -07); off is refused, since every launch here is strict (AMB-RT-76).
 
-    Raises `Failure` with TESS_ERR_DETERMINISM_VIOLATION; with TESS_ERR_INVALID_VALUE for what is neither on nor off.
+    Raises `Failure` with TESS_ERR_DETERMINISM_VIOLATION; with TESS_ERR_INVALID_VALUE for neither on nor off.
     """
 
     softmax: bool = True
@@ -57,7 +57,7 @@ class StableMath:
 class Descriptor:
     """The descriptor that fixes the bits of a launch: its orders of reductions, random numbers and stable math.
 
-    `reduction_order` None is the canonical order of each operation (RT-11-02), seed and stream for the random
+    `reduction_order` None is the canonical order of each operation (RT-11-02); seed and stream determine the random
     numbers (RT-11-03, RT-11-04). Raises `Failure` with TESS_ERR_INVALID_VALUE for a seed or stream beyond 64 bits.
     """
 

@@ -10,7 +10,7 @@ from enum import IntEnum, IntFlag
 from importlib.resources import files
 from typing import TypeAlias
 
-# Status codes (runtime spec 4.1, 7, Appendix A) and how a call fails.
+# Status codes (runtime spec 4.1, 7, Appendix A), and failures of calls.
 
 
 class Status(IntEnum):
@@ -31,7 +31,7 @@ class Status(IntEnum):
 
 
 class Failure(Exception):
-    """A call that reports `status`: which function, what it was given, and what it takes."""
+    """A call that reports `status`: the function, what it received, and what it takes."""
 
     def __init__(self, status: Status, function: str, given: str, allowed: str) -> None:
         super().__init__(status, function, given, allowed)
@@ -45,27 +45,27 @@ class Failure(Exception):
 
 
 def invalid(function: str, actual: str, allowed: str) -> Failure:
-    """A failure with TESS_ERR_INVALID_VALUE."""
+    """Return a failure with TESS_ERR_INVALID_VALUE."""
     return Failure(Status.TESS_ERR_INVALID_VALUE, function, actual, allowed)
 
 
 def unsupported(function: str, actual: str, allowed: str) -> Failure:
-    """A failure with TESS_ERR_UNSUPPORTED."""
+    """Return a failure with TESS_ERR_UNSUPPORTED."""
     return Failure(Status.TESS_ERR_UNSUPPORTED, function, actual, allowed)
 
 
 def mismatch(function: str, actual: str, allowed: str) -> Failure:
-    """A failure with TESS_ERR_COLLECTIVE_MISMATCH."""
+    """Return a failure with TESS_ERR_COLLECTIVE_MISMATCH."""
     return Failure(Status.TESS_ERR_COLLECTIVE_MISMATCH, function, actual, allowed)
 
 
 def violation(function: str, actual: str, allowed: str) -> Failure:
-    """A failure with TESS_ERR_DETERMINISM_VIOLATION."""
+    """Return a failure with TESS_ERR_DETERMINISM_VIOLATION."""
     return Failure(Status.TESS_ERR_DETERMINISM_VIOLATION, function, actual, allowed)
 
 
 def within(failure: Failure, function: str) -> Failure:
-    """A failure of something that has no name in the API, as one of the function that came upon it."""
+    """Return a failure of an internal part, reported as one of the API function that met it."""
     if failure.function.startswith("tess"):
         return failure
     return Failure(failure.status, function, failure.given, failure.allowed)
@@ -108,7 +108,7 @@ class LaunchFlag(IntFlag):
 
 
 def constants() -> dict[str, int]:
-    """The value of every enumerator and flag of the header, by name."""
+    """Return the value of every enumerator and flag of the header, by name."""
     every = (Status, MemKind, CopyKind, CollOp, LaunchFlag)
     return {name: int(value) for enumeration in every for name, value in enumeration.__members__.items()}
 
@@ -117,7 +117,7 @@ def constants() -> dict[str, int]:
 
 
 AbiVersion: TypeAlias = tuple[int, int]
-"""(major, minor)."""
+"""The pair (major, minor)."""
 
 ABI_VERSION: AbiVersion = (1, 0)
 """The version that modules are written for and the runtime offers (RT-16-01)."""
@@ -153,18 +153,18 @@ ADDRESS_SPACES = (
     AddressSpace(4, "constant", "Constant", llvm=4, nvvm=4, rocdl=4),
     AddressSpace(5, "local", "Local (stack spills)", llvm=5, nvvm=5, rocdl=5),
 )
-"""In the order of the specification's table."""
+"""The address spaces, in the order of the specification's table."""
 
 # The C headers `tessera.h` and `tessera_ext.h`, which are beside this file.
 
 
 def header() -> str:
-    """The text of the header of the specification (runtime spec 4)."""
+    """Return the text of the header of the specification (runtime spec 4)."""
     return _text("tessera.h")
 
 
 def extension_header() -> str:
-    """The text of the header of the extensions."""
+    """Return the text of the header of the extensions."""
     return _text("tessera_ext.h")
 
 

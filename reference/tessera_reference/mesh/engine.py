@@ -1,4 +1,4 @@
-"""The virtual-time engine, and vector clocks of what it orders (design, section 6; runtime spec 12)."""
+"""The virtual-time engine, and vector clocks of the operations it orders (design, section 6; runtime spec 12)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from operator import itemgetter
 from types import coroutine
 from typing import Any, NamedTuple
 
-# Policies of choices: which of several ready candidates goes first; in order of arrival, seeded, or replayed.
+# Policies of choices: which of several ready candidates goes first, in order of arrival, at random, or replayed.
 
 
 class Choices(ABC):
-    """Makes every choice of a run; `taken` of `widths` is the record that replays it."""
+    """A policy that makes every choice of a run; `taken` of `widths` is the record that replays it."""
 
     def __init__(self) -> None:
         self.taken: list[int] = []
@@ -36,7 +36,7 @@ class Choices(ABC):
 
 
 class FirstCome(Choices):
-    """The one that has waited longest. Nothing is recorded, since there is nothing to replay."""
+    """The policy that chooses the longest waiting candidate. It records nothing, since there is nothing to replay."""
 
     def pick(self, count: int) -> int:
         return 0
@@ -45,7 +45,7 @@ class FirstCome(Choices):
 
 
 class Seeded(Choices):
-    """One at random: the seed is the whole schedule."""
+    """The policy that chooses at random: the seed determines the whole schedule."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class Seeded(Choices):
 
 
 class Replayed(Choices):
-    """The one that a record names, or the first once the record has ended or names one that is not there."""
+    """The policy that repeats a record; it chooses the first where the record has ended or names no candidate."""
 
     def __init__(self, record: Sequence[int]) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class Replayed(Choices):
         return recorded if 0 <= recorded < count else 0
 
 
-# Processes of the virtual-time engine, and what they wait for.
+# Processes of the virtual-time engine, and the events that they wait for.
 
 
 class Wait(ABC):
@@ -78,10 +78,10 @@ class Wait(ABC):
 
     @abstractmethod
     def suspend(self, process: Process) -> None:
-        """Keep the process until it may go on."""
+        """Keep the process until it may continue."""
 
     def wakers(self) -> Iterable[Process]:
-        """The processes that could let it go on, as far as is known."""
+        """Return the processes known to be able to wake it."""
         return ()
 
     @abstractmethod
@@ -102,11 +102,11 @@ class Process:
         self.done = False
 
 
-# Deadlock reports: which processes wait for what, and the cycle of processes that wait for each other.
+# Deadlock reports: what each process waits for, and the cycle of processes that wait for each other.
 
 
 MOST_NAMED = 8
-"""Processes that the text names."""
+"""The number of processes that the text names."""
 
 
 @dataclass(frozen=True)
@@ -148,13 +148,13 @@ def held_up_by(processes: Sequence[Process]) -> list[Wait]:
 
 
 def report(time: int, waiting: Sequence[Process]) -> DeadlockReport:
-    """The report on processes that wait."""
+    """Return the report on processes that wait."""
     described = tuple((process.name, process.waits_for.describe() if process.waits_for else "") for process in waiting)
     return DeadlockReport(time, described, tuple(process.name for process in _cycle(waiting)))
 
 
 def _cycle(waiting: Sequence[Process]) -> list[Process]:
-    """The first cycle found by following, from each process, the first of those it waits for."""
+    """Return the first cycle on the way from each process to the first of those it waits for."""
     settled: set[int] = set()
     for start in waiting:
         path: list[Process] = []
@@ -175,13 +175,13 @@ def _first_waker(process: Process) -> Process | None:
 
 # The virtual-time engine: processes are `async def`, time is a whole number of picoseconds (design, section 6).
 #
-# All that is due at one instant becomes ready together; which ready process runs first is the only choice, and a
-# `Choices` makes it. A process waits for a time, a signal or a place in a resource. When nothing is due and a process
-# still waits, that is a deadlock, and the report names which process waits for which.
+# All events of one instant become ready together; which ready process runs first is the only choice, and a `Choices`
+# makes it. A process waits for a time, a signal or a place in a resource. When nothing is due and a process still
+# waits, that is a deadlock, and the report names which process waits for which.
 
 
 class Engine:
-    """Virtual time, the processes that live in it, and one policy for every choice."""
+    """Virtual time, the processes that run in it, and one policy for every choice."""
 
     def __init__(self, choices: Choices | None = None) -> None:
         self.now = 0
@@ -189,11 +189,11 @@ class Engine:
         self.choose_by(choices or FirstCome())
         self._instants: list[int] = []
         self._due: dict[int, list[tuple[Any, Any]]] = {}
-        """Due at each instant: a process, with nothing to send, or a function without one."""
+        """The events due at each instant: a process with the value to send it, or a function without one."""
         self._ready: deque[tuple[Process, Any]] = deque()
 
     def choose_by(self, choices: Choices) -> None:
-        """Let a policy make the choices from now on."""
+        """Use a policy for the choices from now on."""
         self.choices = choices
         self._first_come = type(choices) is FirstCome
 
@@ -214,7 +214,7 @@ class Engine:
             self._ready.extend(waiting)
 
     def close(self) -> None:
-        """End every process, and drop what is due. Each holds what it works on, and is held by what it waits for."""
+        """End every process, and drop all due events. Processes and the events they wait for refer to each other."""
         self.choose_by(FirstCome())  # the policy is not asked what ending processes free
         living, self._living = self._living, {}
         self._ready.clear()
@@ -225,16 +225,16 @@ class Engine:
 
     @coroutine
     def sleep(self, duration: int) -> Generator[int, None, None]:
-        """To be awaited: resume after this many picoseconds."""
+        """Return an awaitable that resumes after this many picoseconds."""
         yield self.now + duration
 
     @coroutine
     def sleep_until(self, time: int) -> Generator[int, None, None]:
-        """To be awaited: resume at a time, or at once where it has passed."""
+        """Return an awaitable that resumes at a time, or at once where it has passed."""
         yield max(time, self.now)
 
     def turn(self) -> Turn:
-        """To be awaited: yield; the process stays ready, and is chosen among the ready ones."""
+        """Return an awaitable that yields; the process stays ready, and is chosen among the ready ones."""
         return Turn(self)
 
     def call_at(self, time: int, function: Callable[[], None]) -> None:
@@ -247,18 +247,18 @@ class Engine:
             heappush(self._instants, time)
 
     def wake(self, process: Process, value: Any = None) -> None:
-        """Make a waiting process ready."""
+        """Make a waiting process ready with a value."""
         process.waits_for = None
         self._ready.append((process, value))
 
     def choose(self, count: int) -> int:
-        """The index of one of `count` candidates, listed in order of preference; every choice of a run is made here."""
+        """Return the index of one of `count` candidates in order of preference; every choice of a run is made here."""
         return self.choices.pick(count) if count > 1 else 0
 
     def run(self, until: Callable[[], bool] | None = None) -> None:
         """Run until a condition holds, or until nothing is left to do.
 
-        Raises `Deadlock` where processes wait and nothing is due, and what a process raises.
+        Raises `Deadlock` where processes wait and nothing is due, and any exception of a process.
         """
         while until is None or not until():
             if self._ready or self._instants:
@@ -270,9 +270,9 @@ class Engine:
                 return
 
     def _advance(self, to_the_end: bool) -> None:
-        """Resume a ready process until it waits for a time, a number, or for a `Wait`; where none is ready, pass time.
+        """Resume a ready process until it waits for a time or a `Wait`; where none is ready, advance the time.
 
-        `to_the_end` does so until nothing is ready or due.
+        With `to_the_end`, repeat this until nothing is ready or due.
         """
         ready, due, instants = self._ready, self._due, self._instants
         while ready or instants:
@@ -327,7 +327,7 @@ def _close(process: Process) -> None:
 
 
 class Turn(Wait):
-    """A wait that ends at once: the process is ready again, behind the others."""
+    """A wait that ends at once: the process is ready again, after the others."""
 
     __slots__ = ("engine",)
 
@@ -338,7 +338,7 @@ class Turn(Wait):
         yield self
 
     def suspend(self, process: Process) -> None:
-        """Make the process ready, behind those that are."""
+        """Make the process ready, after those that are."""
         self.engine.wake(process)
 
     def describe(self) -> str:
@@ -382,7 +382,7 @@ class Signal(Wait):
         self.waiting.append(process)
 
     def wakers(self) -> Iterable[Process]:
-        """The processes that may set it."""
+        """Return the processes that may set it."""
         return self.setters
 
     def describe(self) -> str:
@@ -406,7 +406,7 @@ class Mailbox(Wait):
         return (yield self)
 
     def put(self, item: Any) -> None:
-        """Add to the work."""
+        """Add an item to the work."""
         if self.reader is None:
             self.work.append(item)
         else:
@@ -436,11 +436,11 @@ class Resource:
         self._numbered = 0
 
     def acquire(self, priority: int = 0) -> Place:
-        """To be awaited: hold a place."""
+        """Return an awaitable that holds a place."""
         return Place(self, priority)
 
     def release(self) -> None:
-        """Give a place to the next process that waits, or free it."""
+        """Pass a place to the next process that waits, or free it."""
         if not self.queue:
             self.free += 1
             return
@@ -448,7 +448,7 @@ class Resource:
         self.engine.wake(process)
 
     def enqueue(self, priority: int, process: Process) -> None:
-        """Queue a process: before those of less priority, behind those of the same."""
+        """Queue a process: before those of lower priority, after those of the same."""
         self._numbered += 1
         insort(self.queue, (-priority, self._numbered, process), key=itemgetter(0, 1))
 
@@ -475,18 +475,18 @@ class Place(Wait):
         return f"a place in {self.resource.name}"
 
 
-# Vector clocks, and a log of accesses that finds two which nothing orders (runtime spec 12; design, section 6).
+# Vector clocks, and a log of accesses that finds unordered pairs (runtime spec 12; design, section 6).
 #
-# The n-th operation of a stream has the stream's time n. An operation comes after another if its clock has the
+# The n-th operation of a stream has the stream's time n. An operation comes after another if its clock includes the
 # other's time. It gets that time through its own stream, an event that it waited for, or the host. Times count
 # operations, not picoseconds: unordered accesses are found on every run and under every schedule.
 
 
 class VectorClock(dict[int, int]):
-    """The last operation of each stream that is known to be over; a stream that it does not hold is at 0."""
+    """The last operation of each stream that is known to be over; a missing stream is at 0."""
 
     def tick(self, stream: int) -> int:
-        """The stream's next time."""
+        """Advance a stream to its next time, and return it."""
         time = self[stream] = self.get(stream, 0) + 1
         return time
 
@@ -497,14 +497,14 @@ class VectorClock(dict[int, int]):
                 self[stream] = time
 
     def copy(self) -> VectorClock:
-        """A clock with the same times."""
+        """Return a clock with the same times."""
         return VectorClock(self)
 
 
 class Access(NamedTuple):
     """Bytes from start to before stop, read or written by an operation: its stream, the time there, its name.
 
-    A named tuple, because one is made for every operation queued.
+    A named tuple, because every queued operation creates one.
     """
 
     start: int
@@ -520,7 +520,7 @@ class Access(NamedTuple):
 
 
 class _Segment:
-    """Bytes that have the same last writer and the same readers since."""
+    """Bytes with the same last writer and the same readers since."""
 
     __slots__ = ("readers", "start", "stop", "writer")
 
@@ -529,10 +529,10 @@ class _Segment:
         self.stop = stop
         self.writer = writer
         self.readers = readers
-        """The last one of each stream."""
+        """The last reader of each stream."""
 
     def unordered_with(self, access: Access, clock: Mapping[int, int]) -> Access | None:
-        """An earlier access that the clock of this one does not hold; two reads need no order."""
+        """Return an earlier access that this access's clock does not include; two reads need no order."""
         writer = self.writer
         if writer is not None and writer.time > clock.get(writer.stream, 0):
             return writer
@@ -560,10 +560,10 @@ class AccessLog:
         clock: Mapping[int, int],
         name: str = "",
     ) -> Access | None:
-        """Log an access of an operation whose clock holds its own stream's time.
+        """Log an access of an operation whose clock includes its own stream's time.
 
-        Returns an earlier access to some of the same bytes that nothing orders before it, where at least one of the
-        two is a write: of several the one at the lowest bytes. None where there is no such access.
+        Return an earlier access to some of the same bytes that nothing orders before it, if at least one of the two is
+        a write; of several, the one at the lowest bytes. Return None where there is none.
         """
         if start >= stop:
             return None
@@ -577,12 +577,12 @@ class AccessLog:
         return conflict
 
     def forget(self, allocation: int) -> None:
-        """Remove the accesses to an allocation that was freed."""
+        """Remove the accesses to a freed allocation."""
         self._logs.pop(allocation, None)
 
 
 def _cut(segments: list[_Segment], start: int, stop: int) -> tuple[int, int]:
-    """Cut segments so that some of them, from the first to before the last given, lie just within the range."""
+    """Cut segments at the range's ends; return the first index and the end index of those within it."""
     if len(segments) == 1 and segments[0].start == start and segments[0].stop == stop:  # mostly whole buffers
         return 0, 1
     _split(segments, start)
@@ -596,7 +596,7 @@ def _first_from(segments: list[_Segment], at: int) -> int:
 
 
 def _split(segments: list[_Segment], at: int) -> None:
-    """Cut the segment that a position lies inside of, if one does."""
+    """Cut the segment that contains a position in its interior, if one does."""
     position = _first_from(segments, at) - 1  # the last that starts before
     if position >= 0 and segments[position].stop > at:
         whole = segments[position]
@@ -605,7 +605,7 @@ def _split(segments: list[_Segment], at: int) -> None:
 
 
 def _read(within: list[_Segment], access: Access) -> Iterator[_Segment]:
-    """Add a reader to the segments, and to the bytes between them that nobody accessed before."""
+    """Yield the segments with an added reader, and new ones for the bytes between them."""
     reached = access.start
     for segment in within:
         if reached < segment.start:

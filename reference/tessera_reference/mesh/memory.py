@@ -1,6 +1,6 @@
 """The memory of the simulated machine (runtime spec 4.4, 9).
 
-Allocations in one address space, and why pointers are refused."""
+Allocations in one address space, and the reasons for refusing pointers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .topology import Topology
 
 
 class Intervals:
-    """Half-open ranges that neither touch nor overlap: a range that is added is merged with those that it touches."""
+    """Half-open ranges that neither touch nor overlap: an added range is merged with those that it touches."""
 
     __slots__ = ("_starts", "_stops")
 
@@ -33,7 +33,7 @@ class Intervals:
         return zip(self._starts, self._stops, strict=True)
 
     def add(self, start: int, stop: int) -> None:
-        """Take the positions from start to before stop."""
+        """Add the positions from start to before stop."""
         if start >= stop:
             return
         first = bisect_left(self._stops, start)
@@ -57,7 +57,7 @@ class Intervals:
         return at >= 0 and stop <= self._stops[at]
 
     def gaps(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """The ranges from start to before stop that are not in the set, ascending."""
+        """Yield the ranges from start to before stop that are not in the set, ascending."""
         at = bisect_right(self._stops, start)
         while start < stop:
             until = self._starts[at] if at < len(self._starts) else stop
@@ -69,9 +69,9 @@ class Intervals:
             at += 1
 
 
-# One allocation: where it lies, its storage by rank, and which of its bytes were ever written (AMB-RT-05).
+# One allocation: its address, its storage by rank, and which of its bytes were ever written (AMB-RT-05).
 #
-# Storage is made at the first write. A byte that was never written reads as 0xA5, so that a program that reads one
+# Storage is allocated at the first write. A byte that was never written reads as 0xA5, so that a program that reads one
 # computes something conspicuous, and the same on every run.
 
 
@@ -83,8 +83,8 @@ NEVER_WRITTEN = 0xA5
 class Allocation:
     """Memory of the machine from `address` to before `stop`: of a host, or one copy on each of `devices`.
 
-    `foreign` memory belongs to the caller and counts as written; its ranks share it. Memory that a program has the
-    address of is its `storage` from the start, and counts as written too.
+    `foreign` memory belongs to the caller and counts as written; its ranks share it. Memory whose address a program has
+    is its `storage` from the start, and counts as written too.
     """
 
     def __init__(
@@ -138,16 +138,16 @@ class Allocation:
         return rank if len(self._storage) > 1 else 0
 
     def unwritten(self, copy: int, start: int, stop: int) -> list[tuple[int, int]]:
-        """The ranges of a storage from start to before stop that were never written."""
+        """Return the ranges of a storage from start to before stop that were never written."""
         written = self._written[copy]
         if written is None or written.covers(start, stop):
             return []
         return list(written.gaps(start, stop))
 
     def view(self, copy: int, start: int, stop: int) -> memoryview:
-        """The bytes themselves, to be read or, where all that is in it is then written, to be written.
+        """Return the bytes in place, to be read, or to be written if the caller then writes all of them.
 
-        Raises `MemoryError` where the machine that simulates has not as much memory.
+        Raises `MemoryError` where the simulator's machine does not have as much memory.
         """
         storage = self._storage[copy]
         if storage is None:  # zeros take room only where they are written
@@ -155,7 +155,7 @@ class Allocation:
         return storage[start:stop]
 
     def bytes_with_gaps(self, copy: int, start: int, stop: int, gaps: Sequence[tuple[int, int]]) -> bytes:
-        """A copy of the bytes in which those of the gaps are `NEVER_WRITTEN`."""
+        """Return a copy of the bytes in which those of the gaps are `NEVER_WRITTEN`."""
         if self._storage[copy] is None:
             return bytes([NEVER_WRITTEN]) * (stop - start)
         if not gaps:
@@ -166,7 +166,7 @@ class Allocation:
         return bytes(content)
 
     def note_written(self, copy: int, start: int, stop: int) -> None:
-        """Remember that the bytes from start to before stop were written."""
+        """Record that the bytes from start to before stop were written."""
         written = self._written[copy]
         if written is None:
             return
@@ -178,7 +178,7 @@ class Allocation:
             self._written[copy] = None
 
     def drop_storage(self) -> None:
-        """Give its memory back; only where it lay is still known."""
+        """Release its memory; only its address is still known."""
         self.freed = True
         self._storage = [None] * len(self._storage)
         self._written = [None] * len(self._written)
@@ -186,7 +186,7 @@ class Allocation:
 
 
 class Region(NamedTuple):
-    """Part of an allocation, from `offset` on; a named tuple, because one is made for every operation queued."""
+    """Part of an allocation, from `offset` on; a named tuple, because every queued operation creates one."""
 
     allocation: Allocation
     offset: int
@@ -202,14 +202,14 @@ FindingKind = Literal[
 
 @dataclass(frozen=True)
 class Finding:
-    """One wrong use: its kind, and in words what was done where."""
+    """One wrong use: its kind, and a description."""
 
     kind: FindingKind
     text: str
 
 
 class Findings:
-    """The findings in the order in which they were made, without repetitions; the first `most` are kept."""
+    """The findings in order of detection, without repetitions; the first `most` are kept."""
 
     def __init__(self, most: int = 1000) -> None:
         self.most = most
@@ -234,7 +234,7 @@ BytesLike = bytes | bytearray | memoryview
 
 
 def byte_view(memory: BytesLike, what: str) -> memoryview:
-    """The bytes of an object, in place. Raises `Failure` with TESS_ERR_INVALID_VALUE where they are not contiguous."""
+    """Return an object's bytes in place. Raises `Failure` with TESS_ERR_INVALID_VALUE if they are not contiguous."""
     try:
         view = memoryview(memory)
         if view.nbytes == 0:
@@ -245,19 +245,18 @@ def byte_view(memory: BytesLike, what: str) -> memoryview:
         raise invalid("memory", subject, "contiguous bytes") from None
 
 
-# Where allocations lie in the machine's one address space, and what lies at an address (runtime spec 9).
+# The allocations in the machine's one address space, and the lookup of an address (runtime spec 9).
 #
-# Addresses are given in ascending order and never twice, with a guard zone around each allocation: so an address past
-# an end, or of memory that was freed, is recognised. Every address is below 2**53, and thus exact as a number in
-# JSON.
+# Addresses are issued in ascending order and never twice, with a guard zone around each allocation. So an address past
+# an end, or in freed memory, is recognised. Every address is below 2**53, and thus exact as a number in JSON.
 
 
 ALIGNMENT = 256
 GUARD = 65536
-"""Bytes between allocations, at least."""
+"""The bytes between allocations, at least."""
 
 MOST_FREED = 8192
-"""Freed allocations whose addresses are remembered, at least."""
+"""The number of freed allocations whose addresses are remembered, at least."""
 
 DEVICE = range(2**44, 2**51)
 HOST = range(2**51, 2**52)
@@ -275,7 +274,7 @@ class AddressRange:
         self._freed: deque[Allocation] = deque()
 
     def place(self, size: int, function: str) -> int:
-        """The address of a new allocation. Raises `Failure` with TESS_ERR_OUT_OF_MEMORY where none is left."""
+        """Return the address of a new allocation. Raises `Failure` with TESS_ERR_OUT_OF_MEMORY where none is left."""
         if self._next + size + GUARD > self.addresses.stop:
             subject = (
                 f"{size} bytes, with {max(0, self.addresses.stop - self._next - GUARD)} {self.space} addresses left"
@@ -284,13 +283,13 @@ class AddressRange:
         return self._next
 
     def add(self, allocation: Allocation) -> None:
-        """Take an allocation at the address that `place` gave."""
+        """Add an allocation at the address that `place` returned."""
         self._starts.append(allocation.address)
         self._allocations.append(allocation)
         self._next = -(-(allocation.stop + GUARD) // ALIGNMENT) * ALIGNMENT
 
     def free(self, allocation: Allocation) -> None:
-        """Give an allocation's storage back; its place is remembered for a while."""
+        """Release an allocation's storage; its place is remembered for a while."""
         allocation.drop_storage()
         self._freed.append(allocation)
         if len(self._freed) >= 2 * MOST_FREED:
@@ -302,21 +301,21 @@ class AddressRange:
         self._starts = [allocation.address for allocation in self._allocations]
 
     def at(self, address: int) -> Allocation | None:
-        """The last allocation, live or freed, that starts at or before an address."""
+        """Return the last allocation, live or freed, that starts at or before an address."""
         position = bisect_right(self._starts, address)
         return self._allocations[position - 1] if position else None
 
     def after(self, address: int) -> Allocation | None:
-        """The first allocation, live or freed, that starts after an address."""
+        """Return the first allocation, live or freed, that starts after an address."""
         position = bisect_right(self._starts, address)
         return self._allocations[position] if position < len(self._allocations) else None
 
     def live(self) -> tuple[Allocation, ...]:
-        """The allocations that were not freed."""
+        """Return the allocations that were not freed."""
         return tuple(allocation for allocation in self._allocations if not allocation.freed)
 
 
-# Why a pointer is refused, in words (AMB-RT-38; the kinds are those of `findings`).
+# The reasons for refusing a pointer, in words (AMB-RT-38; the kinds are those of `findings`).
 
 
 Wanted = Literal["device", "host", "any"]
@@ -365,7 +364,7 @@ def _inside(address: int, size: int, access: Wanted, at: Allocation) -> Diagnosi
 
 
 def _beside(address: int, at: Allocation | None, after: Allocation | None) -> Diagnosis | None:
-    """In the zone around an allocation, of which the nearer one is named."""
+    """Return the diagnosis of an address in the zone around an allocation, naming the nearer one."""
     past = address - at.stop if at is not None else GUARD
     before = after.address - address if after is not None else GUARD
     if at is not None and past < GUARD and past <= before:
@@ -394,14 +393,14 @@ def diagnose_free(address: object, access: Wanted, ranges: tuple[AddressRange, .
 
 
 def _holding(address: object, ranges: tuple[AddressRange, ...]) -> Allocation | None:
-    """The allocation, live or freed, that an address is in, or is the start of."""
+    """Return the allocation, live or freed, that an address is in, or is the start of."""
     if type(address) is not int:
         return None
     allocations = (area.at(address) for area in ranges)
     return next((candidate for candidate in allocations if candidate and candidate.includes(address)), None)
 
 
-# How much memory each device and the host have, and how much of it is in use (runtime spec 4.4, 9).
+# The memory of each device and the host, and the part in use (runtime spec 4.4, 9).
 #
 # Memory of the caller does not count.
 
@@ -443,13 +442,13 @@ class Capacity:
         self.host.require(size, f"of {self._topology.host.name}", "tessHostAlloc", "what is free on the host")
 
     def take(self, allocation: Allocation) -> None:
-        """Count an allocation in."""
+        """Count an allocation as in use."""
         for account in self._accounts(allocation):
             account.in_use += allocation.bytes
             account.owners += 1
 
     def give_back(self, allocation: Allocation) -> None:
-        """Count an allocation out, before it is freed."""
+        """Count an allocation as no longer in use, before it is freed."""
         for account in self._accounts(allocation):
             account.in_use -= allocation.bytes
             account.owners -= 1
@@ -460,14 +459,14 @@ class Capacity:
         return [self.host] if allocation.space == "host" else [self.devices[device] for device in allocation.devices]
 
 
-# The memory of the process that the machine runs in, for C programs, whose host pointers are addresses (spec 4.4).
+# The memory of the process that contains the machine, for C programs, whose host pointers are addresses (spec 4.4).
 #
-# Such a program may name any memory of its own in a copy or a call. It is used in place: nothing is copied on the
-# way, and nothing about it is known but whether it is there.
+# Such a program may name any memory of its own in a copy or a call. It is used in place, without copies, and nothing is
+# known about it but its existence.
 
 
 ADDRESSES = range(2**12, 2**48)
-"""Addresses of a process's memory: not on the first page."""
+"""The addresses of a process's memory, without the first page."""
 
 DEVICE_BESIDE_A_PROCESS = range(2**48, 2**51)
 """The device pointers of a machine with a process, so that none is taken for an address of the process."""
@@ -484,19 +483,19 @@ class ProcessMemory(Protocol):
         """Let there be zeros at reserved addresses. Raises `MemoryError`."""
 
     def close(self, address: int, size: int) -> None:
-        """Let there be nothing any more."""
+        """Unmap memory."""
 
     def holds(self, address: int, size: int) -> bool:
         """True if there is memory at all of these addresses."""
 
     def view(self, address: int, size: int) -> memoryview:
-        """The bytes there, in place."""
+        """Return the bytes there, in place."""
 
 
 class ProgramMemory(Allocation):
-    """All memory of the process that the machine did not make, as one allocation that begins at address 0.
+    """All memory of the process outside the machine's allocations, as one allocation that begins at address 0.
 
-    An offset is an address, so that uses of the same bytes are known to be of the same bytes.
+    An offset is an address, so that uses of the same bytes are recognised.
     """
 
     def __init__(self, process: ProcessMemory) -> None:
@@ -507,7 +506,7 @@ class ProgramMemory(Allocation):
         return "memory of the program"
 
     def find(self, address: int, size: int) -> Region | None:
-        """Return the region of so many bytes at an address, if they are there and of the program."""
+        """Return the region of so many bytes at an address, if they exist and belong to the program."""
         if address not in ADDRESSES or address + size > ADDRESSES.stop or address in self._process.reserved:
             return None
         return Region(self, address) if self._process.holds(address, size) else None
@@ -518,8 +517,8 @@ class ProgramMemory(Allocation):
 
 # The memory of the simulated machine: one address space of device and host allocations (runtime spec 4.4, 9).
 #
-# A device pointer stands for one copy on every rank of its mesh (AMB-RT-05). Every pointer is checked against the
-# allocations; a wrong one is refused with an explanation and added to the findings. Time is the engine's business.
+# A device pointer denotes one copy on every rank of its mesh (AMB-RT-05). Every pointer is checked against the
+# allocations; a wrong one is refused with an explanation and added to the findings. The engine keeps the time.
 
 
 class AddressSpaceMemory:
@@ -538,7 +537,7 @@ class AddressSpaceMemory:
         self._made = 0
 
     def allocate_device(self, devices: Sequence[int], size: int, owner: int = 0) -> int:
-        """Memory on each device, the n-th being that of rank n (RT-04.4-03, AMB-RT-05).
+        """Allocate memory on each device, the n-th being that of rank n (RT-04.4-03, AMB-RT-05).
 
         Raises `Failure`: TESS_ERR_OUT_OF_MEMORY naming the device that lacks it, TESS_ERR_INVALID_VALUE for a negative
         size.
@@ -548,7 +547,7 @@ class AddressSpaceMemory:
         return self._add(self._device, size, "tessMalloc", devices=devices, owner=owner)
 
     def allocate_host(self, size: int, pinned: bool = True) -> int:
-        """Memory of the host. Raises `Failure` as `allocate_device`, and `MemoryError`."""
+        """Allocate memory of the host. Raises `Failure` as `allocate_device` does, and `MemoryError`."""
         self._require_size(size, "tessHostAlloc")
         self.capacity.require_on_host(size)
         storage = None
@@ -559,42 +558,42 @@ class AddressSpaceMemory:
         return self._add(self._host, size, "tessHostAlloc", pinned=pinned, storage=storage)
 
     def adopt_host(self, memory: BytesLike) -> int:
-        """An address for memory of the caller, which is used in place and counts as written. Raises `Failure`."""
+        """Return an address for memory of the caller, used in place and counted as written. Raises `Failure`."""
         view = byte_view(memory, "adopted host memory")
         return self._add(self._host, len(view), "tessHostAlloc", foreign=view, pinned=False)
 
     def adopt_device(self, devices: Sequence[int], memory: BytesLike, owner: int = 0) -> int:
-        """A device pointer for memory of the caller, which all ranks share in place. Raises `Failure`."""
+        """Return a device pointer for memory of the caller, which all ranks share in place. Raises `Failure`."""
         view = byte_view(memory, "adopted device memory")
         return self._add(self._device, len(view), "tessMalloc", devices=devices, owner=owner, foreign=view)
 
     def free_device(self, pointer: int, owner: int = 0) -> Allocation:
-        """Free device memory of an owner (its mesh); returns the allocation.
+        """Free device memory of an owner (its mesh), and return the allocation.
 
-        Raises `Failure` with TESS_ERR_INVALID_VALUE saying why not.
+        Raises `Failure` with TESS_ERR_INVALID_VALUE and the reason.
         """
         return self._free(self._device, pointer, owner, "tessFree")
 
     def free_host(self, pointer: int) -> None:
-        """Free memory of the host, or release adopted memory. Raises as `free_device`."""
+        """Free memory of the host, or release adopted memory. Raises as `free_device` does."""
         self._free(self._host, pointer, 0, "tessHostFree")
 
     def release(self, owner: int) -> tuple[Allocation, ...]:
-        """Free all device memory that an owner still has (AMB-RT-50); returns the allocations."""
+        """Free all device memory that an owner still has (AMB-RT-50), and return the allocations."""
         allocations = tuple(owned for owned in self._device.live() if owned.owner == owner)
         for allocation in allocations:
             self._forget(self._device, allocation)
         return allocations
 
     def live(self) -> tuple[Allocation, ...]:
-        """The live allocations: first of devices, then of the host, each by address."""
+        """Return the live allocations: first of devices, then of the host, each by address."""
         return self._device.live() + self._host.live()
 
     def find(self, address: int, size: int, function: str, argument: str, space: Wanted = "any") -> Region:
         """Return the region of `bytes` bytes at an address, all within one live allocation.
 
-        Raises `Failure` with TESS_ERR_INVALID_VALUE, and notes a finding, for a pointer that is NULL, was never
-        allocated, was freed, runs past an end, or is of the host where one of a device is wanted, or the reverse.
+        Raises `Failure` with TESS_ERR_INVALID_VALUE, and records a finding, for a pointer that is NULL, was never
+        allocated, was freed, runs past an end, or is of the host where one of a device is expected, or the reverse.
         """
         if type(address) is int and type(size) is int and size >= 0:
             area = self._device if address in self._device.addresses else self._host
@@ -607,7 +606,7 @@ class AddressSpaceMemory:
         raise self._refusal(address, size, function, argument, space)
 
     def read(self, region: Region, rank: int, size: int, reader: str = "read") -> memoryview | bytes:
-        """The bytes of a rank's copy: in place and read-only where all were written, so copy what is to be kept.
+        """Return the bytes of a rank's copy, in place and read-only if all were written: copy bytes to be kept.
 
         A byte never written reads as 0xA5 and is a finding of kind `uninitialised_read`.
         """
@@ -621,12 +620,12 @@ class AddressSpaceMemory:
         return allocation.bytes_with_gaps(copy, start, stop, gaps)
 
     def peek(self, region: Region, rank: int, size: int) -> bytes:
-        """A copy of the bytes of a rank's copy; nothing is noted."""
+        """Return a copy of the bytes of a rank's copy, without recording a finding."""
         allocation, start, stop, copy = self._placed(region, rank, size)
         return allocation.bytes_with_gaps(copy, start, stop, allocation.unwritten(copy, start, stop))
 
     def write(self, region: Region, rank: int, data: BytesLike) -> None:
-        """Put bytes into a rank's copy. Raises `Failure` for read-only memory, and where the simulator has no space."""
+        """Write bytes to a rank's copy. Raises `Failure` for read-only memory, or where the simulator lacks space."""
         view = data if type(data) is bytes else byte_view(data, "data to be written")
         allocation, start, stop, copy = self._placed(region, rank, len(view))
         if allocation.read_only:
@@ -641,7 +640,7 @@ class AddressSpaceMemory:
         allocation.note_written(copy, start, stop)
 
     def _placed(self, region: Region, rank: int, size: int) -> tuple[Allocation, int, int, int]:
-        """A region of `bytes` bytes of a rank's copy, which may have been freed since it was found."""
+        """Return the place of `bytes` bytes of a region in a rank's copy, which may have been freed since."""
         allocation, start = region
         stop = start + size
         if allocation.freed or stop > allocation.bytes or size < 0:
@@ -651,7 +650,7 @@ class AddressSpaceMemory:
         return allocation, start, stop, allocation.copy_of(rank)
 
     def _add(self, area: AddressRange, size: int, function: str, **options: Any) -> int:
-        """Allocate at the next address of a range; the options are those of `Allocation`."""
+        """Allocate memory at the next address of a range; the options are those of `Allocation`."""
         start = area.place(size, function)
         self._made += 1
         allocation = Allocation(self._made, area.space, start, size, **options)
@@ -678,7 +677,7 @@ class AddressSpaceMemory:
             of_process.close(allocation.address, allocation.bytes)
 
     def _refusal(self, address: int, size: int, function: str, argument: str, space: Wanted) -> Failure:
-        """The failure for a wrong pointer, which is added to the findings."""
+        """Return the failure for a wrong pointer, and add it to the findings."""
         problem = diagnose(address, size, space, (self._device, self._host))
         if self._program is not None and type(address) is int and self._program.find(address, 0):
             problem = _of_the_program(address, size, space)

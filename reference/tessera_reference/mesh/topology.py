@@ -19,22 +19,22 @@ from ..ir.diagnostics import listed, read_json
 from ..ir.targets import Target, target_of
 from ..numerics.formats import shown
 
-# The logical axes of a mesh: how ranks are counted, and which form a group (spec 4.2, 4.6; AMB-RT-01, -02, -03).
+# The logical axes of a mesh: the numbering of ranks, and their groups (spec 4.2, 4.6; AMB-RT-01, -02, -03).
 #
-# Which device a rank is, and what the ranks of a group do, is not known here.
+# The devices of ranks, and the work of groups, are not known here.
 
 
 AXES = ("tp", "pp", "dp", "ep")
-"""In the order in which ranks count, the last one fastest (AMB-RT-02)."""
+"""The axes in the order in which ranks count, the last one fastest (AMB-RT-02)."""
 
 _LARGEST_INT = 2**31 - 1
 
 
 @dataclass(frozen=True)
 class MeshAxes:
-    """tessMeshAxes: the size along each axis, where 0 is an axis that is absent (RT-04.2-04, AMB-RT-01).
+    """tessMeshAxes: the size along each axis, where 0 means an absent axis (RT-04.2-04, AMB-RT-01).
 
-    Raises `Failure` with TESS_ERR_INVALID_VALUE for a size that is negative or no C int.
+    Raises `Failure` with TESS_ERR_INVALID_VALUE for a size that is negative or does not fit a C int.
     """
 
     tp: int = 0
@@ -51,7 +51,7 @@ class MeshAxes:
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:
-        """The size along each axis of `AXES`; an absent one counts 1."""
+        """The size along each axis of `AXES`; an absent one counts as 1."""
         return self.tp or 1, self.pp or 1, self.dp or 1, self.ep or 1
 
     @property
@@ -66,7 +66,7 @@ class MeshAxes:
             raise invalid("tessMeshCreate", subject, f"axes whose product, 0 counting as 1, is {devices}")
 
     def rank(self, coordinates: Sequence[int]) -> int:
-        """The rank at coordinates along (tp, pp, dp, ep). Raises `Failure` for coordinates outside the mesh."""
+        """Return the rank at coordinates along (tp, pp, dp, ep). Raises `Failure` for coordinates outside the mesh."""
         number = 0
         for axis, size, coordinate in zip(AXES, self.sizes, coordinates, strict=True):
             if not 0 <= coordinate < size:
@@ -75,11 +75,11 @@ class MeshAxes:
         return number
 
     def size_along(self, axis: str | None) -> int:
-        """The number of ranks of a group along an axis. Raises as `groups`."""
+        """Return the number of ranks of a group along an axis. Raises as `groups` does."""
         return self.sizes[_position(axis)]
 
     def groups(self, axis: str | None) -> tuple[tuple[int, ...], ...]:
-        """The groups of ranks that differ along an axis only, in the order of their coordinate along it.
+        """Return the groups of ranks that differ along an axis only, in the order of their coordinate along it.
 
         Groups are in the order of their first ranks. Raises `Failure` with TESS_ERR_INVALID_VALUE for None or an
         unknown name (AMB-RT-03).
@@ -87,7 +87,7 @@ class MeshAxes:
         return _groups(self, _position(axis))
 
     def group_of(self, axis: str | None, rank: int) -> tuple[int, ...]:
-        """Return the group of a rank along an axis; all of its ranks share one object. Raises as `groups`."""
+        """Return the group of a rank along an axis; all of its ranks share one object. Raises as `groups` does."""
         return _by_rank(self, _position(axis))[rank]
 
 
@@ -111,14 +111,14 @@ def _by_rank(axes: MeshAxes, position: int) -> dict[int, tuple[int, ...]]:
     return {rank: group for group in _groups(axes, position) for rank in group}
 
 
-# Reading JSON documents that a JSON Schema describes: an error names the file, the JSON path and what is expected.
+# Reading JSON documents that a JSON Schema describes: an error names file, JSON path and expected value.
 
 
 TYPES = {"object": "an object", "array": "an array", "string": "a string", "integer": "a whole number"}
 
 
 class InvalidDocument(Failure):
-    """A document that cannot be read: `file`, JSON `path`, what is there and what is expected."""
+    """A document cannot be read: `file`, JSON `path`, actual and expected value."""
 
     def __init__(self, file: str, path: str, problem: str, expected: str) -> None:
         super().__init__(Status.TESS_ERR_INVALID_VALUE, file, f"{path} {problem}", expected)
@@ -128,7 +128,7 @@ class InvalidDocument(Failure):
 
 
 def parse(text: str, file: str) -> Any:
-    """The value of a JSON text. Raises `InvalidDocument`, also for NaN and for a member given twice."""
+    """Return the value of a JSON text. Raises `InvalidDocument`, also for NaN and for a repeated member."""
     try:
         return read_json(text)
     except ValueError as error:
@@ -162,7 +162,7 @@ def _described(error: Any) -> tuple[str, str]:
             return problem, form["description"]
 
 
-# Links between the parts of a machine, and the shortest way from one to another (collectives spec 3.3).
+# Links between the parts of a machine, and the shortest route between two ends (collectives spec 3.3).
 
 
 End = int | str
@@ -187,12 +187,12 @@ class Link:
     credits: int = 1
 
     def other(self, end: End) -> End:
-        """The end that is not this one."""
+        """Return the other end."""
         return self.b if end == self.a else self.a
 
 
 class Routes:
-    """The shortest ways over links, found once: of least latency, then of fewest links, then first by their names."""
+    """The shortest routes over links, each searched once: by least latency, then fewest links, then names."""
 
     def __init__(self, links: Iterable[Link]) -> None:
         self._at: dict[End, list[Link]] = {}
@@ -207,7 +207,7 @@ class Routes:
         self._found: dict[tuple[End, End, frozenset[str]], tuple[Link, ...] | None] = {}
 
     def between(self, a: End, b: End, down: frozenset[str]) -> tuple[Link, ...] | None:
-        """The links on the way, or None where every way needs one that is down."""
+        """Return the links of the route, or None where every route needs one that is down."""
         key = (a, b, down)
         if key not in self._found:
             if len(self._found) >= _MOST_KEPT:
@@ -216,7 +216,7 @@ class Routes:
         return self._found[key]
 
     def _by_only_links(self, a: End, b: End, down: frozenset[str]) -> tuple[Link, ...] | None:
-        """Every way from or to an end that has one link goes over it, so that only what is between is searched."""
+        """Search only between the neighbours of ends with a single link, since every route uses that link."""
         before, after = self._only_link(a), self._only_link(b)
         if a == b or before is None or after is None or before is after:
             return self._search(a, b, down)
@@ -233,9 +233,9 @@ class Routes:
         return links[0] if len(links) == 1 else None
 
     def _search(self, a: End, b: End, down: frozenset[str]) -> tuple[Link, ...] | None:
-        """Dijkstra's algorithm; ties are decided by the names of the links, which no two routes share.
+        """Run Dijkstra's algorithm; ties are decided by the names of the links, which no two routes share.
 
-        Once a way is known, ends that are no nearer than it is long are left out: a switch may have thousands.
+        Once a route is known, farther ends are left out: a switch may have thousands.
         """
         waiting: list[tuple[int, int, tuple[str, ...], End, tuple[Link, ...]]] = [(0, 0, (), a, ())]
         done: set[End] = set()
@@ -260,10 +260,10 @@ class Routes:
         return None
 
 
-# The machine that is simulated: its nodes, switches, NICs, devices and links (runtime spec 13; collectives spec 3.3).
+# The simulated machine: its nodes, switches, NICs, devices and links (runtime spec 13; collectives spec 3.3).
 #
-# A topology is a JSON file of the form that `topology.schema.json` gives, which is published in `schemas/`; those in
-# `topologies/` come with the package. A device takes the limits of a block from its target. Costs are in `costs`.
+# A topology is a JSON file that `topology.schema.json`, published in `schemas/`, describes; those in `topologies/` come
+# with the package. A device takes the limits of a block from its target. Costs are in `costs`.
 
 
 NAMES = ("eight-sm90", "mixed", "single", "two-nodes")
@@ -315,7 +315,7 @@ class Device:
 
 @dataclass(frozen=True, eq=False)
 class Topology:
-    """A machine. Names of nodes, switches and NICs, ids of devices and names of links are each given once.
+    """A machine. Names of nodes, switches and NICs, ids of devices and names of links are each unique.
 
     Compared by identity, so that it can key a cache.
     """
@@ -341,29 +341,29 @@ class Topology:
         return self.nodes[0]
 
     def device(self, number: int, function: str = "tessMeshCreate") -> Device:
-        """The device of an id. Raises `Failure` with TESS_ERR_INVALID_VALUE (AMB-RT-51)."""
+        """Return the device with an id. Raises `Failure` with TESS_ERR_INVALID_VALUE (AMB-RT-51)."""
         if number not in self._devices:
             ids = ", ".join(map(str, self._devices))
             raise invalid(function, f"device {shown(number)}", f"one of {ids}")
         return self._devices[number]
 
     def by_node(self, devices: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-        """The devices, kept together by node in the order in which the nodes first come up."""
+        """Return the devices grouped by node, with nodes in order of first appearance."""
         together: dict[str, list[int]] = {}
         for number in devices:
             together.setdefault(self.device(number).node, []).append(number)
         return tuple(tuple(group) for group in together.values())
 
     def route(self, a: End, b: End, down: frozenset[str] = frozenset()) -> tuple[Link, ...] | None:
-        """The links from one end to another, without those down; None where they are cut off.
+        """Return the links from one end to another, without those down; None where they are cut off.
 
-        Of least latency, then of fewest links, then first by their names. From an end to itself it is empty.
+        The route has the least latency, then the fewest links, then the first names. From an end to itself it is empty.
         """
         return self._routes.between(a, b, down)
 
 
 def read(document: Any, file: str = "topology") -> Topology:
-    """The topology in a JSON document. Raises `InvalidDocument`."""
+    """Return the topology in a JSON document. Raises `InvalidDocument`."""
     _require_form(document, file)
     _require_meaning(document, file)
     return _made(document)
@@ -371,12 +371,12 @@ def read(document: Any, file: str = "topology") -> Topology:
 
 @lru_cache(maxsize=64)
 def _read_text(text: str, file: str) -> Topology:
-    """The topology of a text: a validator takes milliseconds, and callers name few machines."""
+    """Return the topology of a text, from a cache: a validator takes milliseconds, and callers name few machines."""
     return read(parse(text, file), file)
 
 
 def load(source: str | Path) -> Topology:
-    """The topology of a JSON text, or of a file. Raises `InvalidDocument` naming the file and the place in it."""
+    """Return the topology of a JSON text or a file. Raises `InvalidDocument` with the file and the place in it."""
     if isinstance(source, str):
         return _read_text(source, "topology")
     try:
@@ -388,19 +388,19 @@ def load(source: str | Path) -> Topology:
 
 @cache
 def named(name: str) -> Topology:
-    """A topology that comes with the package. Raises `Failure` with TESS_ERR_INVALID_VALUE for another name."""
+    """Return a topology that comes with the package. Raises `Failure` with TESS_ERR_INVALID_VALUE for another name."""
     if name not in NAMES:
         raise invalid("topology", f"name {shown(name)}", f"one of {listed(NAMES, name)}")
     return _made(json.loads(files(__package__).joinpath("topologies", f"{name}.json").read_text(encoding="utf-8")))
 
 
 def default() -> Topology:
-    """Eight devices of sm_90 on one node, joined by an NVSwitch: what the sample program of section 18 runs on."""
+    """Return eight devices of sm_90 on one node, joined by an NVSwitch: the machine of section 18's sample program."""
     return named("eight-sm90")
 
 
 def _made(document: Any) -> Topology:
-    """The topology of a document that has the form and a meaning."""
+    """Return the topology of a document whose form and meaning were checked."""
     places = _places(document)
     return Topology(
         document["name"],
@@ -413,7 +413,7 @@ def _made(document: Any) -> Topology:
 
 
 def _places(document: Any) -> dict[End, str | None]:
-    """The node of each end, None of a switch between nodes."""
+    """Return the node of each end; None for a switch between nodes."""
     places: dict[End, str | None] = {node["name"]: node["name"] for node in document["nodes"]}
     for switch in (*document["switches"], *document.get("nics", ())):
         places[switch["name"]] = switch.get("node")
@@ -421,17 +421,17 @@ def _places(document: Any) -> dict[End, str | None]:
 
 
 def _usual_kind(link: dict[str, Any], places: dict[End, str | None]) -> str:
-    """The kind of a link that names none (AMB-COLL-42)."""
+    """Return the kind of a link that names none (AMB-COLL-42)."""
     return "pcie" if places[link["a"]] == places[link["b"]] is not None else "network"
 
 
 def _whole(members: dict[str, Any]) -> dict[str, Any]:
-    """The members of an object, with 2.0, a whole number of JSON Schema, as 2."""
+    """Return the members of an object, with 2.0, a whole number of JSON Schema, as 2."""
     return {name: int(value) if isinstance(value, float) else value for name, value in members.items()}
 
 
 def _require_form(document: Any, file: str) -> None:
-    """Check the document by the schema; of a link that does not fit, the name and ends are said beside its path."""
+    """Check the document by the schema; for a faulty link, report its name and ends beside its path."""
     from jsonschema import Draft202012Validator  # slow to import, and the topologies of the package do not need it
 
     schema = json.loads(files(__package__).joinpath("topology.schema.json").read_text(encoding="utf-8"))
@@ -448,7 +448,7 @@ def _require_form(document: Any, file: str) -> None:
 
 
 def _require_meaning(document: Any, file: str) -> None:
-    """Check what the schema cannot say: keys are unique, and named things exist. Raises `InvalidDocument`."""
+    """Check what the schema cannot express: keys are unique, and named things exist. Raises `InvalidDocument`."""
 
     def require(allowed: bool, path: str, value: Any, expected: str) -> None:
         if not allowed:
@@ -490,17 +490,17 @@ def _require_meaning(document: Any, file: str) -> None:
         require(link["a"] != link["b"], f"$.links[{at}].b", link["b"], "another end than a")
 
 
-# Machines of many like nodes, made by a function where a file would repeat itself (collectives spec 3.3).
+# Machines of many equal nodes, made by a function where a file would repeat itself (collectives spec 3.3).
 
 
 _WITHIN, _BETWEEN = (450 * 10**9, 500_000), (50 * 10**9, 2_000_000)
-"""Bytes a second and picoseconds of a link within a node, and of one between nodes."""
+"""The bytes a second and picoseconds of a link within a node, and of one between nodes."""
 
 
 def uniform(nodes: int, per_node: int, *, credits: int = 4, uplink_credits: int = 2, shared: bool = False) -> Topology:
-    """`nodes` nodes of `each` devices, which a switch joins; ids count up from 0.
+    """Return `nodes` nodes of `each` devices, which a switch joins; ids count up from 0.
 
-    Each device has a link of its own to the switch between nodes, or the node has one that all of its devices share.
+    Each device has its own link to the switch between nodes, or the node has one that all of its devices share.
     """
     devices = [Device(at, "sm_90", f"node{at // per_node}", 1 << 36, 10**12, 132) for at in range(nodes * per_node)]
     links = [Link(f"nv{d.id}", d.id, f"switch-{d.node}", *_WITHIN, "nvlink", credits) for d in devices]
@@ -519,27 +519,26 @@ def uniform(nodes: int, per_node: int, *, credits: int = 4, uplink_credits: int 
     )
 
 
-# How long kernels and copies take on the simulated machine, in whole picoseconds (runtime spec 6, 17; RT-17-01).
+# The time of kernels and copies on the simulated machine, in whole picoseconds (runtime spec 6, 17; RT-17-01).
 #
 # A kernel takes the time of its launch and one time for each wave of blocks; a copy the latency of its route and the
-# time of its bytes over the narrowest link. The numbers are of the size of a real machine's, and no more. What is
-# computed never depends on them (design, section 6). What collectives take follows from their messages
-# (`collectives.travel`).
+# time of its bytes over the narrowest link. The numbers only have the magnitude of a real machine's. Results never
+# depend on them (design, section 6). The time of collectives follows from their messages (`collectives.travel`).
 
 
 LAUNCH = 4_000_000
-"""Launching a kernel."""
+"""The time of a kernel launch."""
 QUICK_LAUNCH = 2_000_000
-"""The same under TESS_LAUNCH_LOW_LATENCY."""
+"""The time of a launch under TESS_LAUNCH_LOW_LATENCY."""
 WAVE = 2_000_000
-"""One block from its start to its end, and so a wave of them that run side by side."""
+"""The time of one block from start to end, and so of a wave of blocks that run side by side."""
 COPY = 1_500_000
-"""Starting a copy."""
+"""The time to start a copy."""
 
 THREADS = 2048
-"""Threads that a multiprocessor holds, on each of the targets."""
+"""The threads that a multiprocessor holds, on each of the targets."""
 BLOCKS = 32
-"""Blocks that a multiprocessor holds at most."""
+"""The most blocks that a multiprocessor holds."""
 
 PICOSECONDS = 10**12
 """The picoseconds of one second."""
@@ -551,22 +550,22 @@ def resident_blocks(device: Device, block: Sequence[int]) -> int:
 
 
 def occupancy(device: Device, grid: Sequence[int], block: Sequence[int]) -> float:
-    """The part of the device's lanes that the first wave of a kernel takes, above 0 and at most 1 (RT-17-01)."""
+    """Return the part of the device's lanes that the first wave of a kernel takes, above 0 and at most 1 (RT-17-01)."""
     holds = resident_blocks(device, block) * device.multiprocessors
     threads = min(prod(grid), holds) * _threads(device, block)
     return min(1.0, threads / (THREADS * device.multiprocessors))
 
 
 def kernel_duration(device: Device, grid: Sequence[int], block: Sequence[int], quick: bool = False) -> int:
-    """The launch, at low latency if `quick`, and as many waves as it takes until every block has had its turn."""
+    """Return the time of a launch, at low latency if `quick`, and of the waves until every block has run."""
     at_once = resident_blocks(device, block) * device.multiprocessors
     return (QUICK_LAUNCH if quick else LAUNCH) + -(-prod(grid) // at_once) * WAVE
 
 
 def copy_duration(topology: Topology, device: Device, kind: CopyKind, size: int, pinned: bool) -> int:
-    """A copy on one device, to or from the application's host, or within its memory.
+    """Return the time of a copy on one device, to or from the application's host, or within its memory.
 
-    Within a device every byte is read and written. Memory of the host that is not pinned passes a buffer that is, and
+    Within a device every byte is read and written. Host memory that is not pinned passes through a pinned buffer, and
     so is moved twice. Raises `Failure` with TESS_ERR_LAUNCH_FAILED where the host cannot reach the device.
     """
     if kind is CopyKind.TESS_COPY_D2D:
@@ -580,11 +579,11 @@ def copy_duration(topology: Topology, device: Device, kind: CopyKind, size: int,
 
 
 def carrying(size: int, bandwidth: int) -> int:
-    """The picoseconds that bytes take at a bandwidth in bytes a second, rounded up."""
+    """Return the picoseconds that bytes take at a bandwidth in bytes a second, rounded up."""
     return -(-size * PICOSECONDS // bandwidth)
 
 
 def _threads(device: Device, block: Sequence[int]) -> int:
-    """The lanes that a block takes: whole warps, in a dimension that is left open (0) one thread."""
+    """Return the lanes that a block takes: whole warps, with one thread in an open dimension (0)."""
     warp = device.hardware.warp
     return -(-prod(size or 1 for size in block) // warp) * warp

@@ -16,7 +16,7 @@ from .topology import PICOSECONDS
 
 # The records of a profiler: one for each piece of work that ran on a rank (runtime spec 4.8, 17).
 #
-# Times are those of the simulated machine, in whole picoseconds. `trace` makes a trace of the records; work adds
+# Times are those of the simulated machine, in whole picoseconds. Work adds the records, and `trace` makes a trace of
 # them.
 
 
@@ -29,8 +29,8 @@ class Record:
 
     `link` names the link that carried a copy or a part of a collective, `algorithm` that of a collective. `flow_out`
     numbers the recording of an event, `flow_in` is the number of the recording that a wait waited for; each recording
-    has a number of its own, which its records on the several ranks share. `rank` and `device` mean nothing where `kind`
-    is "host".
+    has its own number, which its records on the several ranks share. `rank` and `device` mean nothing where `kind` is
+    "host".
     """
 
     kind: RecordKind
@@ -50,7 +50,7 @@ class Record:
 
     @property
     def bandwidth(self) -> float | None:
-        """Bytes a second; None for what moved nothing, or took no time."""
+        """The bytes a second; None for a record that moved nothing, or took no time."""
         if not self.bytes or self.stop <= self.start:
             return None
         return self.bytes * PICOSECONDS / (self.stop - self.start)
@@ -63,11 +63,11 @@ class Profiler:
         self.records: list[Record] = []
 
     def add(self, record: Record) -> None:
-        """Add a record, after those that it followed: in its stream, and the recording of the event it waited for."""
+        """Add a record, after its predecessors: those of its stream, and the recording that it waited for."""
         self.records.append(record)
 
 
-# The rows of a trace: which process and which thread of the Chrome format a record is drawn on (runtime spec 17).
+# The rows of a trace: the process and thread of the Chrome format that shows a record (runtime spec 17).
 #
 # A process for each device, with a row for each stream; one for the links, with a row for each link; one for the host.
 # Slices of one row must not overlap: records that do, such as transfers that share a link, are spread over several
@@ -80,17 +80,17 @@ FIRST_SPECIAL_PROCESS = 1_000_000
 
 @dataclass(frozen=True)
 class Names:
-    """The names of devices and streams; those without one are called by their number."""
+    """The names of devices and streams; those without one go by their number."""
 
     devices: Mapping[int, str] = field(default_factory=dict)
     streams: Mapping[int, str] = field(default_factory=dict)
 
     def device(self, device: int) -> str:
-        """The title of a device's process."""
+        """Return the title of a device's process."""
         return self.devices.get(device, f"device {device}")
 
     def stream(self, stream: int) -> str:
-        """The title of a stream's row."""
+        """Return the title of a stream's row."""
         return self.streams.get(stream, f"stream {stream}")
 
 
@@ -110,11 +110,11 @@ class _Group:
     process: int
     threads: list[int] = field(default_factory=list)
     _taken: list[tuple[int, int]] = field(default_factory=list)
-    """Until when each lane that is in use is taken, and which it is."""
+    """The lanes in use, each with the time at which it is free again."""
     _free: list[int] = field(default_factory=list)
 
     def lane(self, start: int, stop: int) -> int:
-        """The first lane that is free from `start` on, or a new one. Slices come in order of their start."""
+        """Return the first lane that is free from `start` on, or a new one. Slices come in order of their start."""
         while self._taken and self._taken[0][0] <= start:
             heapq.heappush(self._free, heapq.heappop(self._taken)[1])
         lane = heapq.heappop(self._free) if self._free else len(self.threads)
@@ -139,15 +139,15 @@ class Rows:
             self._groups[self.links, link] = _Group(link, self.links)
 
     def stream_row(self, record: Record) -> Row:
-        """The row of the stream that ran a record."""
+        """Return the row of the stream that ran a record."""
         return self._place(self._groups[self._process(record), record.stream], record)
 
     def link_row(self, record: Record, link: str) -> Row:
-        """The row of the link that transferred a record."""
+        """Return the row of the link that transferred a record."""
         return self._place(self._groups[self.links, link], record)
 
     def processes(self) -> Iterator[tuple[int, str]]:
-        """Every process with its title, devices first."""
+        """Yield every process with its title, devices first."""
         yield from self._processes.items()
         used = {process for process, _ in self._groups}
         yield from (
@@ -155,7 +155,7 @@ class Rows:
         )
 
     def threads(self) -> Iterator[tuple[Row, str]]:
-        """Every row with its title, in order of process and stream, or link."""
+        """Yield every row with its title, in order of process and stream, or link."""
         for group in self._groups.values():
             for lane, thread in enumerate(group.threads):
                 yield Row(group.process, thread), group.title if lane == 0 else f"{group.title} ({lane + 1})"
@@ -170,7 +170,7 @@ class Rows:
         return Row(group.process, group.threads[lane])
 
     def _thread(self, group: _Group, lane: int, stream: int) -> int:
-        """The stream's own number for its first lane; other rows are numbered beyond all streams."""
+        """Return the stream's own number for its first lane; other rows have numbers beyond all streams."""
         if lane == 0 and group.process != self.links:
             return stream
         self._last_thread += 1
@@ -188,9 +188,9 @@ class Rows:
 
 Event: TypeAlias = dict[str, Any]
 Timed: TypeAlias = tuple[tuple[int, int], Event]
-"""An event with its time, and its turn among those of the same time."""
+"""An event with its time, and its place among those of the same time."""
 Numbered: TypeAlias = tuple[int, Record]
-"""A record with its place among those added."""
+"""A record with its place in the order of addition."""
 
 PICOSECONDS_PER_MICROSECOND = 1_000_000
 PICOSECONDS_PER_NANOSECOND = 1_000
@@ -209,7 +209,7 @@ class LinkCounter:
 def chrome_trace(
     records: Iterable[Record], names: Names | None = None, counters: Iterable[LinkCounter] = ()
 ) -> dict[str, Any]:
-    """The trace as a JSON object: metadata first, then all events in order of time (RT-17-01, -02, -04 to -07)."""
+    """Return the trace as a JSON object: metadata, then all events in order of time (RT-17-01, -02, -04 to -07)."""
     numbered = sorted(enumerate(records), key=lambda event: event[1].start)
     rows = Rows((record for _, record in numbered), names or Names())
     timed = [*_occupancy(record for _, record in numbered), *_slices(numbered, rows), *_counted(counters, rows)]
@@ -222,7 +222,7 @@ def chrome_trace(
 
 
 def trace_text(trace: dict[str, Any]) -> str:
-    """The trace as JSON text, one event a line; equal traces have equal text."""
+    """Return the trace as JSON text, one event a line; equal traces have equal text."""
     encode = json.JSONEncoder(allow_nan=False, separators=(",", ":"), sort_keys=True).encode
     head = encode({key: value for key, value in trace.items() if key != "traceEvents"})[1:-1]
     events = ",\n".join(encode(event) for event in trace["traceEvents"])
@@ -230,8 +230,8 @@ def trace_text(trace: dict[str, Any]) -> str:
 
 
 def write_trace(records: Iterable[Record], path: str, names: Names | None = None) -> None:
-    """tessProfilerStop's file (RT-04.8-04). Raises `Failure` with TESS_ERR_INVALID_VALUE for a path that cannot be
-    written (AMB-RT-66)."""
+    """Write tessProfilerStop's file (RT-04.8-04). Raises `Failure` with TESS_ERR_INVALID_VALUE for a path that cannot
+    be written (AMB-RT-66)."""
     text = trace_text(chrome_trace(records, names))
     try:
         path_named(path).write_text(text, encoding="ascii", newline="\n")
@@ -241,7 +241,7 @@ def write_trace(records: Iterable[Record], path: str, names: Names | None = None
 
 
 def _metadata(rows: Rows) -> Iterator[Event]:
-    """The titles and the order of processes and threads."""
+    """Yield the titles and the order of processes and threads."""
     for index, (process, title) in enumerate(rows.processes()):
         yield {"ph": "M", "pid": process, "name": "process_name", "args": {"name": title}}
         yield {"ph": "M", "pid": process, "name": "process_sort_index", "args": {"sort_index": index}}
@@ -252,10 +252,10 @@ def _metadata(rows: Rows) -> Iterator[Event]:
 
 
 def _slices(numbered: Sequence[Numbered], rows: Rows) -> Iterator[Timed]:
-    """Slices and the ends of flows, each with its time and its order among those of the same time.
+    """Yield slices and the ends of flows, each with its time and its order among those of the same time.
 
-    A reader of the format ties an end of a flow to the slice that began last on its row, and wants the beginning of
-    a flow before its end. The order in which the records were added gives both: what follows was added later.
+    A reader of the format ties an end of a flow to the slice that began last on its row, and expects the beginning of a
+    flow before its end. The order of addition gives both: a follower is added after its predecessor.
     """
     starts, ends = _flows(numbered)
     for index, record in numbered:
@@ -304,7 +304,7 @@ def _flow(phase: str, flow: int, record: Record, row: Row) -> Event:
 
 
 def _flows(numbered: Sequence[Numbered]) -> tuple[dict[int, list[int]], dict[int, int]]:
-    """The flows that begin at each record, and the one that ends there, by the number of the record.
+    """Return the flows that begin at each record, and the one that ends there, by the number of the record.
 
     A wait is tied to the recording on its own device, else to the last recording on another. A wait whose recording was
     before the profiler started has no flow.
@@ -335,7 +335,7 @@ def _counted(counters: Iterable[LinkCounter], rows: Rows) -> Iterator[Timed]:
 
 
 def _occupancy(records: Iterable[Record]) -> Iterator[Timed]:
-    """The share of each device that its running kernels occupy together, at every change; summed exactly."""
+    """Yield the share of each device that its running kernels occupy together, at every change; summed exactly."""
     changes: dict[int, dict[int, Fraction]] = {}
     for record in records:
         if record.occupancy is not None and record.stop > record.start:

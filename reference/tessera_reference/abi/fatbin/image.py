@@ -19,8 +19,8 @@ from .metadata import Metadata, is_whole_number, malformed, metadata_of_bytes, m
 # The bytes of the container (runtime spec 8.1; AMB-RT-21, which makes it our own choice).
 #
 # All numbers are unsigned and little-endian. In order: the header, the targets, the section table, the sections, each
-# filled up with zeros to a multiple of eight bytes, and a SHA-256 of everything before. `docs/fatbin.md` shows an
-# image byte by byte.
+# padded with zeros to a multiple of eight bytes, and a SHA-256 of everything before. `docs/fatbin.md` shows an image
+# byte by byte.
 
 
 MAGIC = b"TESSFBIN"
@@ -30,13 +30,13 @@ HEADER = struct.Struct("<8sHHHHQII32s")
 """Magic, container version, zero, ABI major, ABI minor, image size, targets, sections, hash of the source IR."""
 
 TARGET_BYTES = 32
-"""A name of a target, filled up with zeros; the last byte is zero."""
+"""The bytes of a target's name, padded with zeros; the last byte is zero."""
 
 TABLE_ENTRY = struct.Struct("<IIQQ32s")
 """Kind, index of the target, offset in the image, size, SHA-256 of the section."""
 
 NO_TARGET = 0xFFFFFFFF
-"""The index of the target of a section that is for all of them."""
+"""The target index of a section that is for all targets."""
 
 CHECKSUM_BYTES = 32
 
@@ -66,26 +66,26 @@ class TableEntry(NamedTuple):
 
 
 def checksum(data: bytes | memoryview) -> bytes:
-    """The SHA-256 of `data`."""
+    """Return the SHA-256 of `data`."""
     return sha256(data).digest()
 
 
 def round_up(offset: int) -> int:
-    """The next multiple of eight."""
+    """Return the next multiple of eight."""
     return (offset + 7) // 8 * 8
 
 
-# A fatbin as a value (runtime spec 8.1, 16): what the container holds, apart from how its bytes lie.
+# A fatbin as a value (runtime spec 8.1, 16): the contents of the container, without the layout of its bytes.
 
 
 KINDS = {"graph-ir": 1, "target-ir": 2, "ptx": 3, "amdgcn": 4, "metadata": 5, "signature": 6, "rocdl": 7}
 """The kinds of section and their numbers in the section table."""
 
 CODE_KINDS = ("graph-ir", "target-ir", "ptx", "amdgcn", "rocdl")
-"""Sections that kernels can be made from: a module has at least one (AMB-RT-44, AMB-RT-60)."""
+"""The sections that kernels can be made from: a module has at least one (AMB-RT-44, AMB-RT-60)."""
 
 BINARY_KINDS = ("ptx", "rocdl")
-"""Sections that a vendor's tools take: PTX, or bitcode of LLVM for ROCDL (RT-08.1-05, -06)."""
+"""The sections for a vendor's tools: PTX, or bitcode of LLVM for ROCDL (RT-08.1-05, -06)."""
 
 _FOR_A_TARGET = ("target-ir", "ptx", "amdgcn", "rocdl")
 _TEXTS = ("graph-ir", "target-ir")
@@ -94,7 +94,7 @@ _TARGET = re.compile(r"[a-z0-9][a-z0-9_.-]{0,30}")
 
 @dataclass(frozen=True)
 class Section:
-    """A section: its kind, the target that it is for, or None where it is for all, and its bytes."""
+    """A section: its kind, its bytes, and its target, or None where it is for all."""
 
     kind: str
     target: str | None
@@ -123,7 +123,7 @@ class Fatbin:
     """A module: header, sections and metadata.
 
     `sections` are all but the metadata; a signature, if there is one, comes last. `ir_hash` is the SHA-256 of the
-    source IR. Raises `Failure` with TESS_ERR_INVALID_VALUE for what no module is.
+    source IR. Raises `Failure` with TESS_ERR_INVALID_VALUE for fields that form no module.
     """
 
     abi_version: AbiVersion
@@ -143,7 +143,7 @@ class Fatbin:
         require(isinstance(self.metadata, Metadata), "the metadata", self.metadata, "of type Metadata")
 
     def section(self, kind: str, target: str | None = None) -> Section | None:
-        """The section of a kind for a target, or None."""
+        """Return the section of a kind for a target, or None."""
         return next(
             (candidate for candidate in self.sections if (candidate.kind, candidate.target) == (kind, target)), None
         )
@@ -172,8 +172,8 @@ class Fatbin:
 
 # Signatures of modules (runtime spec 15, RT-15-01, RT-15-05): Ed25519 over the image without its signature.
 #
-# The signature section holds the public key, 32 bytes, and the signature, 64 bytes. Which keys are trusted is for the
-# caller to say: a signature by a key of the image's own choosing proves nothing. Needs the extra `signing`.
+# The signature section holds the public key, 32 bytes, and the signature, 64 bytes. The caller names the trusted keys:
+# a signature by a key of the image's own choosing proves nothing. Needs the extra `signing`.
 
 
 KEY_BYTES = 32
@@ -182,14 +182,14 @@ _CONTEXT = b"tessera fatbin signature, container 1\n"
 
 
 def public_key(signing_key: bytes) -> bytes:
-    """The public key, 32 bytes, of a private key of 32 bytes. Raises as `sign` does."""
+    """Return the public key, 32 bytes, of a private key of 32 bytes. Raises as `sign` does."""
     return bytes(_private(signing_key).public_key().public_bytes_raw())
 
 
 def sign(content: bytes, signing_key: bytes) -> bytes:
-    """The signature section for an unsigned image.
+    """Return the signature section for an unsigned image.
 
-    Raises `Failure` with TESS_ERR_INVALID_VALUE for what is no key, with TESS_ERR_UNSUPPORTED without the extra.
+    Raises `Failure` with TESS_ERR_INVALID_VALUE for an invalid key, with TESS_ERR_UNSUPPORTED without the extra.
     """
     return public_key(signing_key) + bytes(_private(signing_key).sign(_CONTEXT + content))
 
@@ -221,7 +221,7 @@ def _private(signing_key: bytes) -> Any:
 
 
 def _ed25519() -> Any:
-    """The arithmetic of the signatures, which is no business of ours."""
+    """Return the module of Ed25519, an optional dependency."""
     try:
         return import_module("cryptography.hazmat.primitives.asymmetric.ed25519")
     except ImportError:
@@ -233,11 +233,11 @@ def _refused(subject: str) -> Failure:
     return invalid("tessModuleLoad", subject, "an image signed by one of the trusted keys")
 
 
-# Reading a fatbin: any bytes give a `Fatbin` or a `Failure` (runtime spec 8.1, 16; AMB-RT-32, AMB-RT-43).
+# Reading a fatbin: any bytes yield a `Fatbin` or a `Failure` (runtime spec 8.1, 16; AMB-RT-32, AMB-RT-43).
 #
-# First the container is checked, which a truncated or altered image does not survive; then the ABI version, since
-# what follows is laid down by it; then the contents. No number in an image is believed before it is compared with the
-# bytes that are there, so that time and memory are bounded by the size of the image.
+# First the container is checked, which detects truncation and changes; then the ABI version, which determines the rest;
+# then the contents. Every number in an image is compared with the actual bytes before use, so that the size of the
+# image bounds time and memory.
 
 
 _KIND_NAMES = {number: name for name, number in KINDS.items()}
@@ -246,8 +246,8 @@ _KIND_NAMES = {number: name for name, number in KINDS.items()}
 def read(image: bytes, runtime: AbiVersion | None = ABI_VERSION) -> Fatbin:
     """Read an image for a runtime of an ABI version; for None, of any version.
 
-    Raises `Failure` with TESS_ERR_INVALID_VALUE for what is no well-formed image, and otherwise with
-    TESS_ERR_ABI_VERSION_MISMATCH for a module that such a runtime does not load (RT-16-02 to -04).
+    Raises `Failure` with TESS_ERR_INVALID_VALUE for a malformed image, and otherwise with TESS_ERR_ABI_VERSION_MISMATCH
+    for a module that such a runtime does not load (RT-16-02 to -04).
     """
     if not isinstance(image, bytes | bytearray | memoryview):
         raise malformed(f"an image of type {type(image).__name__}", "bytes")
@@ -281,7 +281,7 @@ def _header(image: bytes) -> Header:
 
 
 def _table(image: bytes, header: Header) -> list[TableEntry]:
-    """The section table, once it and the targets are known to fit into the image."""
+    """Return the section table, after checking that it and the targets fit into the image."""
     start = _table_start(header)
     room = len(image) - CHECKSUM_BYTES - start
     require(room >= 0, "the number of targets", header.target_count, "no more than the image has room for")
@@ -309,7 +309,7 @@ def _targets(image: bytes, header: Header) -> tuple[str, ...]:
 
 
 def _require_tidy(image: bytes, header: Header, entries: list[TableEntry]) -> None:
-    """Sections follow each other and the table, fill the image, and have the digests that the table gives."""
+    """Require sections that follow the table without gaps, fill the image, and match the digests of the table."""
     view = memoryview(image)
     end = len(image) - CHECKSUM_BYTES
     expected = _table_start(header) + TABLE_ENTRY.size * len(entries)
@@ -349,7 +349,7 @@ def _contents(image: bytes, header: Header, entries: list[TableEntry], targets: 
 
 
 def write(fatbin: Fatbin, signing_key: bytes | None = None) -> bytes:
-    """The image of `fatbin`, signed with an Ed25519 private key of 32 bytes if one is given (RT-15-05).
+    """Return the image of `fatbin`, signed with an Ed25519 private key of 32 bytes if one is given (RT-15-05).
 
     A key replaces a signature that `fatbin` has; without one that signature stays. Raises as `signing.sign` does.
     """
@@ -361,7 +361,7 @@ def write(fatbin: Fatbin, signing_key: bytes | None = None) -> bytes:
 
 
 def signed_content(fatbin: Fatbin) -> bytes:
-    """The bytes that a signature is made over: the image without one."""
+    """Return the bytes that a signature covers: the image without one."""
     sections = tuple(section for section in fatbin.sections if section.kind != "signature")
     return _image(replace(fatbin, sections=sections))
 
@@ -389,14 +389,14 @@ def _image(fatbin: Fatbin) -> bytes:
     return content + checksum(content)
 
 
-# Whether an image is signed by someone trusted (runtime spec 15; AMB-RT-43).
+# The check that a trusted key signed an image (runtime spec 15; AMB-RT-43).
 
 
 def verify(image: bytes, trusted_keys: Collection[bytes]) -> None:
-    """Check the signature of an image against the public keys, 32 bytes each, that are trusted.
+    """Check the signature of an image against the trusted public keys, 32 bytes each.
 
     Raises `Failure` with TESS_ERR_INVALID_VALUE for an image that is malformed, unsigned, signed by another key, or
-    altered since; with TESS_ERR_UNSUPPORTED without the extra `signing`.
+    changed since; with TESS_ERR_UNSUPPORTED without the extra `signing`.
     """
     fatbin = read(image, runtime=None)
     signature = fatbin.section("signature")

@@ -16,14 +16,14 @@ from ..parameters import Parameter, ParameterLayout, is_c_identifier, layout_of
 from ..policy import NumericsPolicy
 from ..status import Failure, invalid
 
-# What the parts of a fatbin are held to: short checks that raise `Failure`.
+# Checks of the parts of a fatbin, which raise `Failure`.
 
 
 _LARGEST = (1 << 63) - 1
 
 
 def malformed(actual: str, allowed: str) -> Failure:
-    """The failure for data that are no module image (AMB-RT-43)."""
+    """Return the failure for data that are not a module image (AMB-RT-43)."""
     return invalid("fatbin", actual, allowed)
 
 
@@ -34,7 +34,7 @@ def require(holds: bool, what: str, value: object, allowed: str) -> None:
 
 
 def _as_list(value: object) -> object:
-    """A value as messages say it: a tuple is a list in an image."""
+    """Return a value as messages show it: a tuple as a list, as in an image."""
     return [_as_list(item) for item in value] if isinstance(value, tuple) else value
 
 
@@ -45,7 +45,7 @@ def require_all(what: str, values: object, kind: type) -> None:
 
 
 def require_text(what: str, value: object) -> None:
-    """Raise `Failure` unless `value` is text that UTF-8 can hold: halves of surrogate pairs are not."""
+    """Raise `Failure` unless `value` is text that UTF-8 can encode, so without halves of surrogate pairs."""
     require(isinstance(value, str), what, value, "text")
     try:
         str(value).encode()
@@ -54,7 +54,7 @@ def require_text(what: str, value: object) -> None:
 
 
 def is_whole_number(value: object, low: int, high: int = _LARGEST) -> bool:
-    """True if `value` is an int, and no bool, within bounds; by default those of 64 bits."""
+    """True if `value` is an int, not a bool, within bounds; by default those of 64 bits."""
     return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
 
 
@@ -70,10 +70,10 @@ _KEPT = ("priority", "overlap", "qos")
 
 @dataclass(frozen=True)
 class CollectivePlan:
-    """The best way to run a collective along an axis, or, `axis` None and without a subgroup, over the whole mesh.
+    """The best way to run a collective along an axis or, without axis and subgroup, over the whole mesh.
 
-    `source` says who chose the algorithm: the program (hint), or the table by size (default), which leaves it to the
-    runtime (auto) where the size is not known. Everything after it is left out where the program does not say it.
+    `source` names who chose the algorithm: the program (hint), or the table by size (default), which leaves it to the
+    runtime (auto) where the size is unknown. The fields after it are left out where the program does not set them.
     """
 
     collective: str
@@ -81,7 +81,7 @@ class CollectivePlan:
     algorithm: str
     source: str = "hint"
     function: str | None = None
-    """The function that it is in."""
+    """The function that contains it."""
     subgroup: str | None = None
     """The ranks that take part, where they are neither those of an axis nor the whole mesh."""
     bytes: int | None = None
@@ -119,7 +119,7 @@ class CollectivePlan:
 
     @property
     def members(self) -> Mapping[str, object]:
-        """The fields by name; the axis, too, where it is None."""
+        """The fields by name, including an axis of None."""
         members = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in members.items() if value is not None or name == "axis"}
 
@@ -133,10 +133,10 @@ class CollectivePlan:
 
 _SAID = ("collective", "axis", "algorithm", "source", "function", "subgroup")
 
-# What a module says about itself: its metadata (runtime spec 8.1, RT-08.1-07 to -12).
+# The metadata of a module (runtime spec 8.1, RT-08.1-07 to -12).
 #
-# The kernel table with its entry descriptors and parameter layouts, the numerics policy it wants, its collective
-# plans, which are hints, and what `tessExplain` tells. How metadata is written down is `metadata_json`.
+# The kernel table with its entry descriptors and parameter layouts, the numerics policy it requests, its collective
+# plans, which are hints, and the contents of `tessExplain`. `metadata_json` gives the text form.
 
 
 LEVELS = ("program", "tile")
@@ -148,7 +148,7 @@ _LARGEST_EXTENT = (1 << 31) - 1  # grid and block are C ints
 
 @dataclass(frozen=True)
 class KernelParameter:
-    """A parameter of a kernel; of a pointer also the dtype and shape of its tensor, and whether the kernel writes it.
+    """A parameter of a kernel; a pointer has the dtype and shape of its tensor, and True if the kernel writes it.
 
     A text in the shape is a dimension that a launch gives; a pointer of dtype and shape None is opaque.
     """
@@ -178,7 +178,7 @@ class KernelParameter:
 
 @dataclass(frozen=True)
 class KernelEntry:
-    """The entry descriptor of a kernel: where it is found, what it takes, and how it is launched.
+    """The entry descriptor of a kernel: its place, its parameters, and its launch configuration.
 
     `module` names the IR module it belongs to. `grid` None leaves the grid to the launch; `block` is used where a
     launch gives zeros (AMB-RT-08). `shared_bytes` is the static shared memory, beside which `dynamic_shared` lets a
@@ -254,7 +254,7 @@ class TileShape:
 
 @dataclass(frozen=True)
 class Explanation:
-    """The rest of `tessExplain`, beside the collective plans (RT-17-08, RT-17-09)."""
+    """The contents of `tessExplain` beside the collective plans (RT-17-08, RT-17-09)."""
 
     fusion_groups: tuple[FusionGroup, ...] = ()
     tile_shapes: tuple[TileShape, ...] = ()
@@ -283,7 +283,7 @@ class Metadata:
         require(len(names) == len(set(names)), "the kernel table", names, "each name once")
 
     def kernel(self, name: str) -> KernelEntry | None:
-        """The entry of a kernel, or None (RT-08.1-07)."""
+        """Return the entry of a kernel, or None (RT-08.1-07)."""
         return next((candidate for candidate in self.kernels if candidate.name == name), None)
 
 
@@ -297,8 +297,8 @@ def _three_extents(value: object) -> bool:
 
 # Metadata as canonical JSON: one text for each value (schema `tessera:fatbin-metadata`).
 #
-# Members in order of name, no blanks, UTF-8. Whatever is written otherwise is refused when read, so that an image has
-# one spelling and what was signed is what was read.
+# Members in order of name, no blanks, UTF-8. Any other spelling is refused when read, so that an image has one spelling
+# and the signed text is the text that is read.
 
 
 Value = TypeVar("Value")
@@ -307,7 +307,7 @@ NO_READERS: Mapping[str, Reader] = {}
 
 
 def metadata_to_bytes(metadata: Metadata) -> bytes:
-    """The canonical JSON of `metadata`."""
+    """Return the canonical JSON of `metadata`."""
     document = {
         "kernels": [_kernel_document(kernel) for kernel in metadata.kernels],
         "policy": None if metadata.policy is None else _members_of(metadata.policy),
@@ -383,14 +383,14 @@ def _pairs(document: object) -> tuple[tuple[str, Any], ...]:
 def _value(
     what: str, cls: type[Value], document: object, readers: Mapping[str, Reader] = NO_READERS, *beside: str
 ) -> Value:
-    """A value of an object that has just its fields, and what is `beside`; a list that nobody reads is a tuple."""
+    """Return a value of an object with exactly its fields and `beside`; a list without a reader becomes a tuple."""
     names = [field.name for field in fields(cls)]  # type: ignore[arg-type]  # every one is a dataclass
     members = _members(what, document, *names, *beside)
     return cls(**{name: readers.get(name, _tuple)(members[name]) for name in names})
 
 
 def _members(what: str, document: object, *names: str) -> Mapping[str, Any]:
-    """The members of an object that has just these."""
+    """Return the members of an object that has exactly these."""
     if not isinstance(document, dict) or document.keys() != set(names):
         raise malformed(f"{what} is {shown(document)}", "an object with the members " + ", ".join(names))
     return document
@@ -406,5 +406,5 @@ def _list_of(what: str, read: Callable[[object], Value]) -> Callable[[object], t
 
 
 def _tuple(document: Any) -> Any:
-    """A list as a tuple; anything else as it is, for the value to refuse."""
+    """Return a list as a tuple, and anything else unchanged, for the value to refuse."""
     return tuple(document) if isinstance(document, list) else document
