@@ -19,14 +19,14 @@ __all__ = ["KINDS", "GeneratedProgram", "Kind", "Trial", "generate", "make_trial
 
 
 def programs(features: Collection[str] = ()) -> SearchStrategy[GeneratedProgram]:
-    """A hypothesis strategy of legal programs, of the core and of the features given."""
+    """Return a hypothesis strategy of legal programs, of the core and the given features."""
     from tessera_conformance.fuzz import drawn
 
     return drawn.programs(features)
 
 
 def trials(features: Collection[str] = (), kinds: Collection[Kind] = KINDS) -> SearchStrategy[Trial]:
-    """A hypothesis strategy of what the command tries: programs with what is known of them."""
+    """Return a hypothesis strategy of the command's trials: programs with the facts known about them."""
     from tessera_conformance.fuzz import drawn
 
     return drawn.trials(features, kinds)

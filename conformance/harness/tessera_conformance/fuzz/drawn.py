@@ -1,4 +1,4 @@
-"""Cases over drawn values: with inputs that follow from the seed of the run, or by hypothesis, which shrinks them."""
+"""Cases with random values: inputs drawn from the run's seed, or values drawn by hypothesis, which shrinks them."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from tessera_conformance.vectors.building import Question, counted
 from tessera_conformance.vectors.files import Provenance, Vector
 from tessera_conformance.vectors.judging import judge
 
-# Cases whose inputs follow from the seed of the run, and whose answers the oracle computes when they run.
+# Cases whose inputs follow from the seed of the run, and whose answers the oracle computes during the run.
 #
 # The answers of frozen vectors are public; those of a new seed are not.
 
 
 def chooser_of(impl: Implementation, case: str) -> Chooser:
-    """Return the decisions of a case: the same for the same seed on every machine."""
+    """Return the source of a case's decisions: the same for the same seed on every machine."""
     return SeededChooser(f"{impl.seed}/{case}")
 
 
 def numbers(choose: Chooser, dtype: str, *shape: int, exponents: tuple[int, int] = (-6, 6)) -> Tensor:
-    """Return a tensor of drawn elements; floats have exponents of a range."""
+    """Return a tensor of random elements; the exponents of floats are in a range."""
     return counted(dtype, shape, choose.below(1 << 30), exponents)
 
 
 def judge_question(impl: Implementation, check: Check, question: Question) -> None:
-    """Ask a question, and judge the answer at the level of the run by that of the oracle."""
+    """Ask a question, and judge the answer by the oracle's at the level of the run."""
     expected = question.check.answers(question.call.inputs)
     asked = Vector(
         "drawn", "", question.clauses, "", question.call, expected, Provenance("", question.check), question.features
@@ -54,30 +54,30 @@ class DrawnChooser(Chooser):
         self._draw = draw
 
     def below(self, bound: int) -> int:
-        """A drawn number."""
+        """Return a number drawn by hypothesis."""
         return self._draw(st.integers(0, bound - 1))
 
     def place(self) -> int:
-        """Nowhere: hypothesis keeps its own account."""
+        """Return 0: hypothesis records the places itself."""
         return 0
 
     def part(self, start: int) -> None:
-        """Nothing to keep."""
+        """Do nothing: hypothesis records the parts itself."""
 
 
 @st.composite
 def programs(draw: Any, features: Collection[str] = ()) -> GeneratedProgram:
-    """Legal programs of the core and of the features given."""
+    """Return legal programs of the core and the given features."""
     return generate(DrawnChooser(draw), features)
 
 
 @st.composite
 def trials(draw: Any, features: Collection[str] = (), kinds: Collection[Kind] = KINDS) -> Trial:
-    """Trials of the kinds given: legal programs, pairs of one meaning, illegal programs, mutated texts."""
+    """Return trials of the given kinds: legal programs, pairs of one meaning, illegal programs, mutated texts."""
     return make_trial(DrawnChooser(draw), features, kinds)
 
 
-# Cases over drawn values: the first that fails is made smaller, and the smallest is what the case reports.
+# Cases with random values: the first that fails is shrunk, and the case reports the smallest.
 
 
 T = TypeVar("T")
@@ -86,10 +86,10 @@ T = TypeVar("T")
 def judge_each(
     check: Check, make: Callable[[Chooser], T], judge: Callable[[T], None], *, examples: int, number: int
 ) -> None:
-    """Judge so many values of a generator, the same ones for the same `number`.
+    """Judge `examples` values of a generator, the same ones for the same `number`.
 
-    Checks of larger values that failed are forgotten. An answer that is missing ends the case: to make a crash smaller
-    would take a new process each time. An implementation that fails once and then passes has failed.
+    The failed checks of larger values are removed. A missing answer ends the case: shrinking a crash would take a new
+    process each time. An implementation that fails once and then passes has failed.
     """
     failures: list[CheckFailed] = []
     missing: list[Unanswered] = []

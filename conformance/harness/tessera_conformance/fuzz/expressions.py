@@ -13,7 +13,7 @@ from tessera_conformance.oracle.elementwise import UNARY
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 from tessera_conformance.vectors.building import counter_bits
 
-# What the generator knows of dtypes and shapes, how it spells a literal of a dtype, and the inputs it makes.
+# The generator's dtypes and shapes, the literals of each dtype, and inputs.
 
 
 INTEGERS = ("int32", "int64", "int8", "int16")
@@ -25,7 +25,7 @@ LAYOUTS = ("col_major", "blocked(bm=2,bn=2)")
 
 INT_LITERALS = ("0", "1", "2", "3", "7", "10", "007", "100", "127")
 FLOAT_LITERALS = "1.0 0.5 2. 1e1 1.5e-3 0.1 3.14159 2.E+1 0. 12e0 0.333333333333333333333".split()
-"""Literals that every float dtype holds after rounding (AMB-LANG-124)."""
+"""Literals that every float dtype represents after rounding (AMB-LANG-124)."""
 
 ENDS = {
     "int8": ("127",),
@@ -40,12 +40,12 @@ ENDS = {
     "fp8_e4m3": ("448", "0.001953125", "1e-50"),
     "fp8_e5m2": ("57344", "1e-5", "1e-50"),
 }
-"""Literals near the ends of a dtype's range; what is too small for it rounds to 0."""
+"""Literals near the ends of a dtype's range; values too small for it round to 0."""
 INTERESTING = (0.0, 1.0, -1.0, 0.5, 2.0, -1.5, 3.0, 4.0, -0.25, 6.0)
 
 
 def kind_of(dtype: str) -> str:
-    """`float`, `int`, `bool` or `complex`."""
+    """Return `float`, `int`, `bool` or `complex`."""
     if dtype == "bool":
         return "bool"
     if dtype in COMPLEX:
@@ -64,12 +64,12 @@ def is_number(type_: Type) -> bool:
 
 
 def is_row_major(type_: Type) -> bool:
-    """True if it is a row-major tensor in which no extent is known to be 0."""
+    """True for a row-major tensor without an extent that is known to be 0."""
     return bool(type_.shape) and type_.layout == "row_major" and 0 not in type_.shape
 
 
 def literal(dtype: str, chooser: Chooser) -> str:
-    """A literal that the dtype can hold; an integer literal may be used where a float is expected (AMB-LANG-54)."""
+    """Return a literal of the dtype; an integer literal may be used where a float is expected (AMB-LANG-54)."""
     if dtype == "bool":
         return chooser.pick(("true", "false"))
     if chooser.chance(16):
@@ -80,13 +80,13 @@ def literal(dtype: str, chooser: Chooser) -> str:
 
 
 def concrete(type_: Type, sizes: Mapping[str, int]) -> Type:
-    """The type with numbers for its names; an unknown dimension is looked up under its own name too."""
+    """Return the type with numbers for its dimension names; unknown dimensions also have names in `sizes`."""
     shape: tuple[Extent, ...] = tuple(e if isinstance(e, int) else sizes[e] for e in type_.shape)
     return Type(type_.dtype, shape, type_.layout)
 
 
 def input_for(type_: Type, chooser: Chooser) -> Tensor:
-    """A tensor of a type without names: all ones, small values, or any bits at all."""
+    """Return a tensor of a type without names: all ones, small values, or any bits."""
     shape = tuple(extent for extent in type_.shape if isinstance(extent, int))
     seed = chooser.below(1 << 16)
     count = prod(shape) * ELEMENT_FORMATS[type_.dtype].words
@@ -95,7 +95,7 @@ def input_for(type_: Type, chooser: Chooser) -> Tensor:
 
 
 def _word(dtype: str, seed: int, bits: int) -> int:
-    """One storage code: seed 0 gives ones, three of four seeds small values, the others any code."""
+    """Return one storage code: seed 0 gives ones, three of four seeds small values, the others any code."""
     layout = ELEMENT_FORMATS[dtype]
     if dtype == "bool":
         return bits & 1 if seed else 1
@@ -113,7 +113,7 @@ def _small(dtype: str) -> tuple[int, ...]:
 
 _SMALL = {dtype: _small(dtype) for dtype in (*NUMBERS, *COMPLEX)}
 
-# What a function body under generation can use: names in scope with their types, and types to choose from.
+# The names in scope of a generated function body with their types, and the types to choose from.
 
 
 MOST_PARAMETERS = 5
@@ -142,15 +142,15 @@ class Surroundings:
     """The type of a function's result, annotated or inferred, where it has exactly one."""
     mesh: Mesh | None = None
     communicates: bool = False
-    """True if some function so far contains a collective, directly or through calls."""
+    """True if a function generated so far contains a collective, directly or through calls."""
 
     def has(self, feature: str) -> bool:
-        """True if the implementation claims a feature; the core, spelled as nothing, is always there."""
+        """True if the implementation claims a feature; "" stands for the core, which it always has."""
         return not feature or feature in self.features
 
 
 class Scope:
-    """Names in scope, innermost block last, and parameters that are added as they are wanted."""
+    """Names in scope, innermost block last, and parameters that are added on demand."""
 
     def __init__(self, around: Surroundings, chooser: Chooser, *, in_kernel: bool = False) -> None:
         self.around = around
@@ -167,26 +167,26 @@ class Scope:
         self._unknowns = 0
 
     def visible(self) -> Mapping[str, Variable]:
-        """Every name that can be used here; None in a frame hides a name."""
+        """Return every usable name; None in a frame hides a name."""
         variables: dict[str, Variable | None] = {}
         for frame in self.frames:
             variables.update(frame)
         return {name: variable for name, variable in variables.items() if variable is not None}
 
     def of_type(self, type_: Type) -> list[Variable]:
-        """The variables of exactly this type."""
+        """Return the variables of exactly this type."""
         return [variable for variable in self.visible().values() if variable.type == type_]
 
     def declare(self, variable: Variable) -> None:
-        """Put a name into the innermost block."""
+        """Add a variable to the innermost block."""
         self.frames[-1][variable.name] = variable
 
     def fresh(self) -> str:
-        """A name for a variable."""
+        """Return a new name for a variable."""
         return self.around.names.fresh(t.VALUES)
 
     def parameter(self, type_: Type) -> Variable | None:
-        """A new parameter, unless there are enough; only parameters can have a dimension that is no number."""
+        """Add a parameter, or return None if there are enough; only parameters have dimensions that are no numbers."""
         if len(self.parameters) >= MOST_PARAMETERS and type_.is_static:
             return None
         variable = Variable(self.fresh(), self.spelled(type_))
@@ -195,14 +195,14 @@ class Scope:
         return variable
 
     def unknown(self) -> str:
-        """An unknown dimension that equals no other."""
+        """Return a new unknown dimension, which equals no other."""
         self._unknowns += 1
         return f"?{self._unknowns}"
 
     # Types
 
     def spelled(self, type_: Type) -> Type:
-        """The type, under its alias where it has one and the chooser likes it."""
+        """Return the type, sometimes under its alias if it has one."""
         alias = self.around.aliases.get(type_)
         return Type(type_.dtype, type_.shape, type_.layout, alias) if alias and self.chooser.below(2) else type_
 
@@ -225,15 +225,15 @@ class Scope:
         return self.chooser.pick(LAYOUTS) if even else "col_major"
 
     def any_type(self) -> Type:
-        """A type of the function, now and then a bool one."""
+        """Return a type of the function, sometimes a bool one."""
         type_ = self.type()
         return Type("bool", type_.shape, type_.layout) if self.chooser.chance(8) else type_
 
 
-# Expressions of a wanted type, legal by construction (language spec, sections 2.3, 3 and 14.2).
+# Expressions of a given type, legal by construction (language spec, sections 2.3, 3 and 14.2).
 #
-# `typed` says whether the place gives a literal its dtype (AMB-LANG-54, AMB-LANG-125); where it does not, a literal
-# may only stand where int32 or fp32 is wanted anyway.
+# With `typed`, the context gives a literal its dtype (AMB-LANG-54, AMB-LANG-125); without it, literals are used only
+# for int32 or fp32.
 
 
 COMPARISONS = ("<", "==", ">", "<=", ">=", "!=")
@@ -242,7 +242,7 @@ INT32, BOOL = t.Type("int32"), t.Type("bool")
 
 @dataclass(frozen=True)
 class Production:
-    """One way to make an expression of a type: when it applies, how it is made, and how often it is tried."""
+    """One way to make an expression of a type: its condition, its function, and its weight."""
 
     applies: Callable[[t.Type], bool]
     make: Callable[[Expressions, t.Type, bool], t.Expr]
@@ -251,7 +251,7 @@ class Production:
 
 
 class Expressions:
-    """Makes expressions over a scope; `budget` limits how many operators the next ones may still have."""
+    """Makes expressions over a scope; `budget` limits the number of operators in the following ones."""
 
     def __init__(self, scope: Scope, productions: tuple[Production, ...]) -> None:
         self.scope = scope
@@ -261,7 +261,7 @@ class Expressions:
         self._applicable: dict[t.Type, list[Production]] = {}
 
     def expr(self, type_: t.Type, typed: bool = True) -> t.Expr:
-        """An expression of the type."""
+        """Return an expression of the type."""
         start = self.choose.place()
         expression = self._expr(type_, typed)
         self.choose.part(start)
@@ -286,7 +286,7 @@ class Expressions:
     # Leaves
 
     def leaf(self, type_: t.Type, typed: bool = True) -> t.Expr:
-        """A variable, a literal, a new parameter, or a tensor expression."""
+        """Return a variable, a literal, a new parameter, or a tensor expression."""
         variables = self.scope.of_type(type_)
         unknown = not type_.is_static
         scalar = not type_.shape and kind_of(type_.dtype) != "complex"
@@ -311,14 +311,14 @@ class Expressions:
         return t.Index(t.TensorValue(t.Type(type_.dtype, (1,))), (t.Literal("0"),))
 
     def literal(self, dtype: str, typed: bool = True) -> t.Literal:
-        """A literal; without a type from its place, one whose own type it is."""
+        """Return a literal; if the context gives it no type, one of its own type."""
         text = literal(dtype, self.choose)
         if dtype == "fp32" and not typed and text.isdigit():
             text += ".0"
         return t.Literal(text)
 
     def call(self, function: t.Function, sizes: dict[str, t.Extent]) -> t.Call:
-        """A call whose arguments have the types of the parameters, with these sizes for the dimensions' names.
+        """Return a call; its arguments have the types of the parameters, with `sizes` for the dimensions' names.
 
         Arguments with defaults may be left out, and the last ones may be given by name (AMB-LANG-14).
         """
@@ -334,14 +334,14 @@ class Expressions:
         return t.Call(function.name, tuple(value for _, value in arguments[:count]), named, own=True)
 
     def op(self, name: str, *operands: t.Type, **attributes: object) -> t.Call:
-        """A call of an operation on expressions of these types; an attribute that is None is left out."""
+        """Return a call of an operation on expressions of these types; an attribute that is None is left out."""
         given = tuple(
             t.Attribute(key, t.Word(_written(value))) for key, value in attributes.items() if value is not None
         )
         return t.Call(f"op.{name}", tuple(self.expr(operand, False) for operand in operands), given)
 
     def _size(self, extent: t.Extent, sizes: dict[str, t.Extent]) -> t.Extent:
-        """Return a parameter's extent at a call: any number where it is unknown, one number for each name."""
+        """Return a parameter's extent at a call: any number if it is unknown, the same number for equal names."""
         if isinstance(extent, int):
             return extent
         if extent.startswith("?"):
@@ -351,7 +351,7 @@ class Expressions:
         return sizes[extent]
 
     def index(self, extent: t.Extent) -> t.Expr:
-        """An index below the extent: a number, a loop's variable, or sometimes the value of an int32 variable."""
+        """Return an index below the extent: a number, a loop's variable, or sometimes an int32 variable's value."""
         limit = extent if isinstance(extent, int) else 1
         variables = [variable for variable in self.scope.visible().values() if variable.type == INT32]
         safe = [variable for variable in variables if variable.limit is not None and variable.limit <= limit]
@@ -363,14 +363,14 @@ class Expressions:
 
 
 def _written(value: object) -> str:
-    """A value of an attribute as it is written; text is written as it is."""
+    """Return an attribute's value as source text."""
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_written, value))}]"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _arithmetic(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
-    """`+ - * /` of two operands of the type, or of one and a scalar."""
+    """Return `+ - * /` of two operands of the type, or of one and a scalar."""
     choose = make.choose
     operator = choose.pick("+-*/")
     left = right = type_
@@ -384,7 +384,7 @@ def _arithmetic(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
 
 
 def _broadcast(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
-    """An operator on two shapes that NumPy would broadcast to the wanted one."""
+    """Return an operator on two shapes that NumPy broadcasts to the given one."""
     choose = make.choose
     shape = [1 if choose.below(2) else extent for extent in type_.shape][choose.below(len(type_.shape)) :]
     if not shape:
@@ -395,7 +395,7 @@ def _broadcast(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
 
 
 def _comparison(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
-    """Two numbers compared, or two tensors of them, or a tensor and a scalar."""
+    """Return a comparison of two numbers, of two tensors, or of a tensor and a scalar."""
     choose = make.choose
     operand = t.Type(make.scope.dtype(), type_.shape, type_.layout)
     operator = choose.pick(COMPARISONS)
@@ -407,12 +407,12 @@ def _comparison(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
 
 
 def _sign(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
-    """A sign before an operand."""
+    """Return an operand with a sign."""
     return t.Unary(make.choose.pick("-+"), make.expr(type_, typed))
 
 
 def _product(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
-    """A matrix product; the result has the left operand's layout (LANG-15-04)."""
+    """Return a matrix product; the result has the left operand's layout (LANG-15-04)."""
     *batch, m, n = type_.shape
     k = make.choose.pick(make.scope.extents)
     left = t.Type(type_.dtype, (*batch, m, k), type_.layout)
@@ -422,7 +422,7 @@ def _product(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
 
 
 def _call(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
-    """A call of a function of the module whose result can be the type."""
+    """Return a call of a function of the module whose result can have the type."""
     options = []
     for function in make.scope.around.functions:
         result = make.scope.around.results.get(function.name)
@@ -436,13 +436,13 @@ def _call(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
 
 
 def _element(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
-    """Indices and slices of a larger tensor (AMB-LANG-96)."""
+    """Return an indexed or sliced larger tensor (AMB-LANG-96)."""
     base, items = indexed(make, type_)
     return t.Index(make.expr(base, False), items)
 
 
 def indexed(make: Expressions, type_: t.Type) -> tuple[t.Type, tuple[t.Expr | t.Range, ...]]:
-    """A tensor type, and items that pick a part of the wanted type out of it."""
+    """Return a tensor type, and indices and slices that select a part of the given type."""
     choose = make.choose
     shape: list[t.Extent] = []
     items: list[t.Expr | t.Range] = []
@@ -460,7 +460,7 @@ def indexed(make: Expressions, type_: t.Type) -> tuple[t.Type, tuple[t.Expr | t.
 
 
 def _slice(make: Expressions, extent: t.Extent) -> tuple[t.Extent, t.Range]:
-    """A slice of so many elements, and how many there are to slice."""
+    """Return an extent and a slice of it with the given number of elements."""
     choose = make.choose
     if not isinstance(extent, int) or not extent or choose.below(3) == 0:
         return extent, t.Range()
@@ -477,7 +477,7 @@ def _slice(make: Expressions, extent: t.Extent) -> tuple[t.Extent, t.Range]:
 
 
 def _slice_down(make: Expressions, step: int, reach: int) -> tuple[t.Extent, t.Range]:
-    """A slice with a negative step: from its start down to its end, excluded, or from the last to the first element."""
+    """Return an extent and a slice with a negative step: between two literals, the end excluded, or of all elements."""
     backwards = t.Unary("-", t.Literal(str(-step)))
     if make.choose.below(2):
         return reach, t.Range(None, None, backwards)
@@ -487,7 +487,7 @@ def _slice_down(make: Expressions, step: int, reach: int) -> tuple[t.Extent, t.R
 
 
 def unified(result: t.Type, expected: t.Type) -> dict[str, t.Extent] | None:
-    """Return the meaning of a function's dimension names for the wanted result; None where there is none."""
+    """Return the sizes of dimension names for which the result has the expected type; None if there are none."""
     if (result.dtype, result.layout, len(result.shape)) != (expected.dtype, expected.layout, len(expected.shape)):
         return None
     sizes: dict[str, t.Extent] = {}
@@ -516,7 +516,7 @@ PRODUCTIONS = (
 )
 """Productions of the core, and broadcasting; `operations` adds the calls of operations."""
 
-# Calls of operations, each with the types that it takes and gives, and the feature that decides whether it is used.
+# Calls of operations, each with its operand and result types, and the feature that enables it.
 #
 # The core's are those that the documents name (AMB-LANG-101).
 
@@ -528,7 +528,7 @@ Make = Callable[[Expressions, t.Type, bool], t.Expr]
 
 
 def _of_one(names: Sequence[str]) -> Make:
-    """A function of one operand of the wanted type."""
+    """Return a function of one operand of the given type."""
     return lambda make, type_, typed: make.op(make.choose.pick(names), type_)
 
 
@@ -543,7 +543,7 @@ def _softmax(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
 
 
 def _reduction(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
-    """A reduction whose result is the wanted type: of a tensor with one axis more, or with more along a kept one."""
+    """Return a reduction to the given type: over an additional axis, or over a kept axis of extent 1."""
     operand, attributes = _reduced(make, type_)
     return make.op(make.choose.pick(REDUCTIONS[kind_of(type_.dtype)]), operand, **attributes)
 
@@ -554,7 +554,7 @@ def _largest(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
 
 
 def _reduced(make: Expressions, type_: t.Type) -> tuple[t.Type, dict[str, object]]:
-    """The operand of a reduction to the type, and its attributes."""
+    """Return the operand of a reduction to the type, and its attributes."""
     choose = make.choose
     extent = choose.between(1, 4)
     ones = [place for place, size in enumerate(type_.shape) if size == 1]
@@ -571,7 +571,7 @@ def _reduced(make: Expressions, type_: t.Type) -> tuple[t.Type, dict[str, object
 
 
 def _transpose(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
-    """Axes reversed, or in the order of `perm`."""
+    """Return a transposition: axes reversed, or in the order of `perm`."""
     if make.choose.below(2):
         return make.op("transpose", t.Type(type_.dtype, type_.shape[::-1]))
     axes = range(len(type_.shape))
@@ -581,7 +581,7 @@ def _transpose(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
 
 
 def _cast(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
-    """From any numeric dtype; `overflow` concerns fp8 (AMB-LANG-105)."""
+    """Return a cast from any numeric dtype; `overflow` concerns fp8 (AMB-LANG-105)."""
     choose = make.choose
     dtype = choose.pick([number for number in NUMBERS if number != type_.dtype])
     narrow = type_.dtype.startswith("fp8") and choose.below(2)
@@ -590,14 +590,14 @@ def _cast(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
 
 
 def _wider_product(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
-    """A product of bf16 whose result is wanted in fp32 (AMB-LANG-102)."""
+    """Return a product of bf16 with an fp32 result (AMB-LANG-102)."""
     *batch, m, n = type_.shape
     k = make.choose.pick(make.scope.extents)
     return make.op("matmul", t.Type("bf16", (*batch, m, k)), t.Type("bf16", (*batch, k, n)), out=type_.dtype)
 
 
 def _fourier(name: str) -> Make:
-    """A transform, perhaps with a norm."""
+    """Return a transform, sometimes with a norm."""
 
     def made(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
         norm = make.choose.pick(('"ortho"', '"backward"', '"forward"'))
@@ -638,11 +638,11 @@ OPERATIONS = (
 
 
 DRAWN = ("fp32", "bf16", "fp16", "fp64")
-"""Dtypes that random numbers are drawn in."""
+"""Dtypes of random numbers."""
 
 
 def _norm(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
-    """op.layer_norm or op.rms_norm along an axis (AMB-LANG-170)."""
+    """Return op.layer_norm or op.rms_norm along an axis (AMB-LANG-170)."""
     choose = make.choose
     axis = choose.between(-len(type_.shape), -1)
     vector = t.Type(type_.dtype, (type_.shape[axis],))
@@ -652,7 +652,7 @@ def _norm(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
 
 
 def _attention(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
-    """op.flash_attention of the result's length, over one to three keys (AMB-LANG-177)."""
+    """Return op.flash_attention of the result's length, over one to three keys (AMB-LANG-177)."""
     choose = make.choose
     *batch, length, width = type_.shape
     causal = choose.chance(3)
@@ -664,7 +664,7 @@ def _attention(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
 
 
 def _drawn(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
-    """Random numbers of the wanted shape, from the next stream or from one that is named (AMB-LANG-171)."""
+    """Return random numbers of the given shape, from the next stream or a named one (AMB-LANG-171)."""
     name = make.choose.pick(("uniform", "normal"))
     return make.op(name, shape=type_.shape, dtype=type_.dtype, **_source(make))
 
@@ -696,7 +696,7 @@ LAYERS = (
     Production(_is_float_tensor, _dropout, 1, "random-ops"),
 )
 
-# Calls of operations that choose among elements or move them, beside those of `operations` (AMB-LANG-165).
+# Calls of operations that select or move elements, beside those of `operations` (AMB-LANG-165).
 
 
 FEATURE = "tensor-ops"
@@ -707,7 +707,7 @@ def _absolute(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
 
 
 def _extreme(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
-    """The larger or smaller of two, or one kept between two bounds."""
+    """Return the maximum or minimum of two operands, or an operand clamped between two bounds."""
     if make.choose.chance(3):
         return make.op("clamp", type_, type_, type_)
     return make.op(make.choose.pick(("maximum", "minimum")), type_, type_)
@@ -718,7 +718,7 @@ def _select(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
 
 
 def _reshape(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
-    """From the flat tensor, or from one with an axis of one element more; one extent may be left open."""
+    """Return a reshape of the flat tensor, or of one with an additional axis of extent 1; one extent may be -1."""
     extents = list(_extents(type_))
     operand = (prod(extents),) if make.choose.below(2) else (*extents, 1)
     if make.choose.chance(3):
@@ -733,7 +733,7 @@ def _operations_broadcast(make: Expressions, type_: t.Type, typed: bool) -> t.Ex
 
 
 def _concat(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
-    """Two parts along an axis."""
+    """Return a concatenation of two parts along an axis."""
     axis = make.choose.below(len(type_.shape))
     extent = _extents(type_)[axis]
     first = make.choose.between(1, max(extent - 1, 1))
@@ -742,7 +742,7 @@ def _concat(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
 
 
 def _pad(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
-    """A frame of zeros around something smaller."""
+    """Return a smaller tensor padded with zeros."""
     low, high, inner = [], [], []
     for extent in _extents(type_):
         low.append(make.choose.below(min(extent, 2)))
@@ -756,20 +756,20 @@ def _iota(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
 
 
 def _gather(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
-    """Gather as many slices as the result has, from a tensor of one to three."""
+    """Return a gather of as many slices as the result has, from a tensor of one to three."""
     axis = make.choose.below(len(type_.shape))
     source = _with_extent(type_, axis, make.choose.between(1, 3))
     return make.op("gather", source, t.Type("int32", (type_.shape[axis],)), axis=axis)
 
 
 def _scatter_add(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
-    """One or two slices added along an axis."""
+    """Return one or two slices added along an axis."""
     axis, count = make.choose.below(len(type_.shape)), make.choose.between(1, 2)
     return make.op("scatter_add", type_, t.Type("int32", (count,)), _with_extent(type_, axis, count), axis=axis)
 
 
 def _operations_slice(make: Expressions, type_: t.Type, typed: bool) -> t.Expr:
-    """A part of a tensor with one or two elements more along every axis."""
+    """Return a part of a tensor whose axes have up to two more elements."""
     starts, stops, whole = [], [], []
     for extent in _extents(type_):
         starts.append(make.choose.below(2))
@@ -790,7 +790,7 @@ def _with_extent(type_: t.Type, axis: int, extent: int) -> t.Type:
 
 
 def _is_plain(type_: t.Type) -> bool:
-    """A row-major tensor of numbers whose extents are known, none of them 0."""
+    """True for a row-major tensor of numbers whose extents are known and not 0."""
     return is_row_major(type_) and type_.is_static and is_number(type_)
 
 

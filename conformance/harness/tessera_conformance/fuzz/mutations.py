@@ -1,4 +1,4 @@
-"""Wrong programs: legal ones with one statement, declaration, token or character too many, too few or wrong."""
+"""Wrong programs: legal ones with a statement, declaration, token or character added, removed or changed."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tessera_conformance.fuzz.rendering import Style, plain, render
 from tessera_conformance.fuzz.statements import GeneratedProgram
 from tessera_conformance.fuzz.tree import Chooser
 
-# The texts of `texts.toml`: wrong statements and declarations, and fragments that mutations put in.
+# The texts of `texts.toml`: wrong statements and declarations, and fragments that mutations insert.
 
 
 _TABLES = tomllib.loads(Path(__file__).with_name("texts.toml").read_text(encoding="utf-8"))
 
 
 class WrongText(NamedTuple):
-    """A mistake as tokens separated by blanks, with the categories by which it may be refused."""
+    """A mistake as tokens separated by blanks, with the categories that may refuse it."""
 
     what: str
     text: str
@@ -36,42 +36,42 @@ class WrongText(NamedTuple):
 
 
 def wrong_texts(table: str) -> tuple[WrongText, ...]:
-    """The entries of `statements` or `declarations`."""
+    """Return the entries of `statements` or `declarations`."""
     return tuple(WrongText(what, entry["text"], tuple(entry["categories"])) for what, entry in _TABLES[table].items())
 
 
 _FRAGMENTS = ("numbers", "types", "statements")
 FRAGMENTS: Mapping[str, Sequence[str]] = {fragment: _TABLES["fragments"][fragment] for fragment in _FRAGMENTS}
-"""Texts that a mutation puts between tokens."""
+"""Texts that a mutation inserts between tokens."""
 
 BRACKETS: Sequence[tuple[str, str]] = [(before, after) for before, after in _TABLES["fragments"]["brackets"]]
-"""Pairs of texts that a mutation puts before and after a token."""
+"""Pairs of texts that a mutation inserts before and after a token."""
 
-# Places between statements: what is visible there, and the program with something put in.
+# Places between statements: the names visible there, and the program with statements inserted.
 
 
 @dataclass(frozen=True)
 class Slot:
-    """A place before a statement or at the end of a block: the names with a value there, and the function it is in."""
+    """A place before a statement or at the end of a block: the names with a value there, and the enclosing function."""
 
     visible: Mapping[str, t.Type]
     function: t.Function
 
 
 def slots_of(program: t.Program) -> list[Slot]:
-    """Every place where a statement can be and is reached, in source order."""
+    """Return every reachable place for a statement, in source order."""
     walk = _Walk(None, ())
     walk.program(program)
     return walk.slots
 
 
 def with_statements(program: t.Program, number: int, statements: Sequence[t.Stmt]) -> t.Program:
-    """The program with statements put into one of its slots."""
+    """Return the program with statements inserted into one of its slots."""
     return _Walk(number, tuple(statements)).program(program)
 
 
 class _Walk:
-    """Goes through a program once, counts its slots, and puts statements into one of them."""
+    """Visits a program once, counts its slots, and inserts statements into one of them."""
 
     def __init__(self, target: int | None, statements: tuple[t.Stmt, ...]) -> None:
         self.slots: list[Slot] = []
@@ -133,7 +133,7 @@ class _Walk:
 
 
 def ends(statement: t.Stmt) -> bool:
-    """True if nothing after a statement is reached."""
+    """True if no statement after this one is reached."""
     if isinstance(statement, t.If):
         return statement.otherwise is not None and all(
             bool(block) and ends(block[-1]) for block in (statement.then, statement.otherwise)
@@ -141,7 +141,7 @@ def ends(statement: t.Stmt) -> bool:
     return isinstance(statement, t.Return)
 
 
-# Statements that are wrong wherever they stand, and statements that are wrong about a name in scope.
+# Statements that are wrong in every place, and statements that are wrong about a name in scope.
 
 
 TYPES, SHAPES, EITHER = ("types",), ("shapes",), ("types", "shapes")
@@ -150,7 +150,7 @@ MISTAKES = wrong_texts("statements")
 
 
 class NamedMistake(NamedTuple):
-    """A wrong statement about a name in scope: what is wrong, which names will do, the statement, the categories."""
+    """A wrong statement about a name in scope: the mistake, the candidate names, the statement, the categories."""
 
     what: str
     names: Callable[[Slot], Sequence[str]]
@@ -171,7 +171,7 @@ def _no_conditions(slot: Slot) -> list[str]:
 
 
 def _other_numbers(slot: Slot, name: str) -> list[str]:
-    """The names of numbers of another dtype."""
+    """Return the names of numeric variables of another dtype."""
     numbers = {other: type_.dtype for other, type_ in slot.visible.items() if type_.dtype in expressions.NUMBERS}
     return [other for other, dtype in numbers.items() if name in numbers and dtype != numbers[name]]
 
@@ -185,14 +185,14 @@ def _with_result(slot: Slot) -> list[str]:
 
 
 def _other_dtype(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
-    """Its value where another dtype is annotated."""
+    """Declare its value with another dtype."""
     type_ = slot.visible[name]
     other = chooser.pick([number for number in (*expressions.NUMBERS, "bool") if number != type_.dtype])
     return t.Let("bad", t.Type(other, type_.shape, type_.layout), t.Var(name))
 
 
 def _other_extent(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
-    """Its value where its first dimension is annotated one larger."""
+    """Declare its value with a first dimension one larger."""
     type_ = slot.visible[name]
     first, *rest = type_.shape
     assert isinstance(first, int)
@@ -200,19 +200,19 @@ def _other_extent(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
 
 
 def _other_rank(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
-    """A tensor where a scalar is annotated, or the other way round."""
+    """Declare its value as a tensor instead of a scalar, or the other way round."""
     type_ = slot.visible[name]
     return t.Let("bad", t.Type(type_.dtype, () if type_.shape else (1,)), t.Var(name))
 
 
 def _no_condition(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
-    """No truth value as a condition."""
+    """Use a value that is no bool as a condition."""
     statements: tuple[t.Stmt, ...] = (t.If(t.Var(name), ()), t.While(t.Var(name), ()), t.Assert(t.Var(name)))
     return chooser.pick(statements)
 
 
 def _two_dtypes(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
-    """Two names of different dtypes in one operator."""
+    """Use two names of different dtypes in one operator."""
     other = t.Var(chooser.pick(_other_numbers(slot, name)))
     return t.Let("bad", slot.visible[name], t.Binary(chooser.pick("+-*/"), t.Var(name), other))
 
@@ -222,7 +222,7 @@ def _assigned(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
 
 
 def _too_many_indices(chooser: Chooser, slot: Slot, name: str) -> t.Stmt:
-    """One index more than there are dimensions."""
+    """Use one index more than there are dimensions."""
     type_ = slot.visible[name]
     items = (t.Literal("0"),) * (len(type_.shape) + 1)
     return t.Let("bad", t.Type(type_.dtype), t.Index(t.Var(name), items))
@@ -248,9 +248,9 @@ MISTAKES_WITH_NAMES = (
     NamedMistake("a return without a value", _with_result, _empty_return, TYPES),
 )
 
-# Programs known to be illegal: a legal one with one statement, declaration, token or word too many or too few.
+# Programs known to be illegal: a legal one with one statement, declaration, token or word added or removed.
 #
-# Each says by which categories it may be refused (AMB-LANG-112); where two fit, either does.
+# Each lists the categories that may refuse it (AMB-LANG-112); where two fit, either is accepted.
 
 
 Broken = tuple[str, str, tuple[str, ...]]
@@ -258,21 +258,21 @@ Broken = tuple[str, str, tuple[str, ...]]
 
 SYNTAX, KINDS_OF_TYPES = ("syntax",), ("types",)
 NEEDED = frozenset("{}();")
-"""Tokens that no program can do without."""
+"""Tokens that every program needs."""
 DECLARING = frozenset({"module", "func", "kernel", "type", "let"})
-"""Words before a name that is declared."""
+"""Words before a declared name."""
 
 DECLARATIONS = wrong_texts("declarations")
 """Declarations that no module may hold."""
 
 
 def break_program(program: GeneratedProgram, chooser: Chooser) -> Broken:
-    """A legal program with one mistake in it."""
+    """Return a legal program with one mistake in it."""
     return chooser.pick(WAYS)(program, chooser)
 
 
 def _statement(program: GeneratedProgram, chooser: Chooser) -> Broken:
-    """A wrong statement in a place that is reached."""
+    """Insert a wrong statement in a reachable place."""
     slots = slots_of(program.tree)
     number = chooser.below(len(slots))
     slot = slots[number]
@@ -288,7 +288,7 @@ def _statement(program: GeneratedProgram, chooser: Chooser) -> Broken:
 
 
 def _declaration(program: GeneratedProgram, chooser: Chooser) -> Broken:
-    """A wrong declaration at the end of a module."""
+    """Append a wrong declaration to a module."""
     wrong = chooser.pick(DECLARATIONS)
     *others, last = program.tree.modules
     module = t.Module(last.name, (*last.declarations, t.Raw(wrong.tokens)))
@@ -296,7 +296,7 @@ def _declaration(program: GeneratedProgram, chooser: Chooser) -> Broken:
 
 
 def _token(program: GeneratedProgram, chooser: Chooser) -> Broken:
-    """One token dropped that no program can do without."""
+    """Remove one token that every program needs."""
     tokens = list(render(program.tree, Style()).tokens)
     place = chooser.pick([place for place, token in enumerate(tokens) if token in NEEDED])
     dropped = tokens.pop(place)
@@ -304,7 +304,7 @@ def _token(program: GeneratedProgram, chooser: Chooser) -> Broken:
 
 
 def _word(program: GeneratedProgram, chooser: Chooser) -> Broken:
-    """A reserved word where a name is declared."""
+    """Use a reserved word as a declared name."""
     tokens = list(render(program.tree, Style()).tokens)
     place = chooser.pick([place for place, token in enumerate(tokens) if place and tokens[place - 1] in DECLARING])
     tokens[place] = chooser.pick(RESERVED)
@@ -312,7 +312,7 @@ def _word(program: GeneratedProgram, chooser: Chooser) -> Broken:
 
 
 def _twice(program: GeneratedProgram, chooser: Chooser) -> Broken:
-    """A declaration that is in its module twice (AMB-LANG-86)."""
+    """Repeat a declaration of a module (AMB-LANG-86)."""
     module, *others = program.tree.modules
     again = chooser.pick(module.declarations)
     tree = t.Program((t.Module(module.name, (*module.declarations, again)), *others))
@@ -320,19 +320,19 @@ def _twice(program: GeneratedProgram, chooser: Chooser) -> Broken:
 
 
 def _no_return(program: GeneratedProgram, chooser: Chooser) -> Broken:
-    """A func whose annotated result is not returned at its end (AMB-LANG-93)."""
+    """Remove the return from the end of a func with an annotated result (AMB-LANG-93)."""
     return _on_function(program, chooser, "no return at the end", lambda function: function.body[:-1])
 
 
 def _declared_empty_return(program: GeneratedProgram, chooser: Chooser) -> Broken:
-    """A func that returns no value where its annotation asks for one."""
+    """Return no value from a func with an annotated result."""
     return _on_function(program, chooser, "an empty return", lambda function: (*function.body[:-1], t.Return(())))
 
 
 def _on_function(
     program: GeneratedProgram, chooser: Chooser, what: str, change: Callable[[t.Function], t.Block]
 ) -> Broken:
-    """Another body for a func with an annotated result; a wrong statement where there is none."""
+    """Replace the body of a func with an annotated result; without such a func, insert a wrong statement."""
     module, *others = program.tree.modules
     places = [
         place
@@ -367,13 +367,13 @@ WAYS: tuple[Callable[[GeneratedProgram, Chooser], Broken], ...] = (
     _declared_empty_return,
 )
 
-# Mutated texts: tokens and characters dropped, doubled, exchanged, put in, cut off and piled up.
+# Mutated texts: tokens and characters removed, repeated, exchanged, inserted, cut off and nested deeply.
 #
-# All that is known of such a text is that a front end must answer it, with a result or with diagnostics.
+# A front end must answer such a text, with a result or with diagnostics; nothing else is known about it.
 
 
 LONGEST = 20_000
-"""Characters; a text is cut here, so that piling up does not make one text as slow as a thousand."""
+"""The most characters; longer texts are cut, so that deep nesting does not make one text as slow as a thousand."""
 
 WORDS = (*RESERVED, *DTYPES, "tensor", "memref", "fragment", "fn", "axes", "addrspace", "true", "assert", "row_major")
 SIGNS = (*"{}()[]<>;:,.=@+-*/?x\"'\\!&|%^~#$`_", "@{", "->", "==", "<=", "!=", "//", "/*", "*/", "&&", "**", "::")
@@ -390,7 +390,7 @@ _TOKEN = re.compile(r'"[^"]*"|[A-Za-z_]\w*|\d[\w.]*|\s+|.', re.DOTALL)
 
 
 def mutate(source: str, chooser: Chooser) -> str:
-    """The text after one small change, or after one to four of any kind."""
+    """Return the text after one small change, or after one to four of any kind."""
     text = source
     if chooser.chance(2):
         return _of_its_sort(text, chooser)[:LONGEST]
@@ -400,7 +400,7 @@ def mutate(source: str, chooser: Chooser) -> str:
 
 
 def tokens_of(text: str) -> list[str]:
-    """A text as rough tokens, which joined give it back."""
+    """Return rough tokens of a text, which joined give it back."""
     return _TOKEN.findall(text)
 
 
@@ -426,7 +426,7 @@ def _exchange(text: str, choose: Chooser) -> str:
 
 
 def _of_its_sort(text: str, choose: Chooser) -> str:
-    """A name for a name, a number for a number, an operator for an operator: what is left is often well formed."""
+    """Replace a token by another of its sort (name, number, operator): the result is often well formed."""
     tokens = tokens_of(text)
     places = [place for place, token in enumerate(tokens) if _sort(token) is not None]
     if not places:
@@ -476,7 +476,7 @@ def _move(text: str, choose: Chooser) -> str:
 
 
 def _pile_up(text: str, choose: Chooser) -> str:
-    """Brackets, signs or words around or before a token, a few times or a great many."""
+    """Nest brackets, signs or words around or before a token, a few times or a great many."""
     tokens = tokens_of(text)
     place = choose.below(len(tokens) + 1)
     before, after = choose.pick(BRACKETS)

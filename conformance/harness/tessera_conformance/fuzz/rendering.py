@@ -1,4 +1,4 @@
-"""Program trees written as tokens and text, in any spelling of the same meaning (language spec, 2.3, 14.1)."""
+"""Program trees rendered as tokens and text, in any spelling of the same meaning (language spec, 2.3, 14.1)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import TypeVar
 from tessera_conformance.fuzz import tree as t
 from tessera_conformance.fuzz.tree import Chooser
 
-# Program trees written as tokens, in any spelling that has the same meaning (language spec, section 2.3).
+# Program trees rendered as tokens, in any spelling with the same meaning (language spec, section 2.3).
 #
-# A style may rename what the program named, put parentheses around any operand, and write an attribute as a keyword
-# argument or in the attribute block (AMB-LANG-100), and `op.matmul` as `@` (AMB-LANG-91). None of it changes a
-# meaning.
+# A style may rename the program's own names, put parentheses around any operand, and write an attribute as a keyword
+# argument or in the attribute block (AMB-LANG-100), and `op.matmul` as `@` (AMB-LANG-91). None of it changes a meaning.
 
 
 T = TypeVar("T")
@@ -24,19 +23,19 @@ TIGHT_AFTER = frozenset({"(", "[", ".", "<"})
 
 @dataclass(frozen=True)
 class Style:
-    """The spelling of a tree; without a chooser every attribute is in a block, no parenthesis is needless."""
+    """The spelling of a tree; without a chooser every attribute is in a block and no parenthesis is redundant."""
 
     names: Mapping[str, str] = field(default_factory=dict)
     chooser: Chooser | None = None
     parentheses: bool = False
     respelled: bool = False
     keywords: bool = False
-    """Attributes may be among the arguments, which the printed grammar lacks."""
+    """Attributes may be among the arguments, which the printed grammar does not allow."""
 
 
 @dataclass(frozen=True)
 class Text:
-    """The tokens of a text; those at `tight` places join the token before them where the text is laid out plainly."""
+    """The tokens of a text; in the plain layout, those at `tight` positions follow the token before them directly."""
 
     tokens: Sequence[str]
     tight: frozenset[int]
@@ -51,7 +50,7 @@ def render(program: t.Program, style: Style) -> Text:
 
 
 def names_of(program: t.Program) -> list[str]:
-    """Every name that a program chose itself, dimensions included, in order of appearance."""
+    """Return every name of the program's own, dimensions included, in order of appearance."""
     writer = _Writer(Style())
     for module in program.modules:
         writer.module(module)
@@ -85,12 +84,12 @@ class _Writer:
             write(item)
 
     def name(self, name: str) -> t.Name:
-        """A name of the program's own, as the style has it."""
+        """Return a name of the program's own, in the style's spelling."""
         self.used[name] = None
         return t.Name(self.style.names.get(name, name))
 
     def chance(self, once_in: int) -> bool:
-        """A free decision of the style."""
+        """Return a free decision of the style."""
         return self.style.chooser is not None and self.style.chooser.chance(once_in)
 
     # Declarations
@@ -236,7 +235,7 @@ class _Writer:
         self.block(loop.body)
 
     def raw(self, raw: t.Raw) -> None:
-        """Tokens as they are; those that the program named are renamed with the others."""
+        """Write tokens unchanged, except names of the program's own, which are renamed with the others."""
         for token in raw.tokens:
             written = self.name(token) if isinstance(token, t.Name) else token
             previous = self.tokens[-1] if self.tokens else ""
@@ -248,7 +247,7 @@ class _Writer:
     # Expressions
 
     def expr(self, expr: t.Expr, lowest: int = 1) -> None:
-        """An expression, in parentheses where it binds looser than `lowest`, or where the style likes them."""
+        """Write an expression, in parentheses if it binds looser than `lowest` or if the style adds them."""
         needed = t.level_of(expr) < lowest
         literal = isinstance(expr, t.Literal)
         if needed or (self.style.parentheses and not (literal and lowest > 4) and self.chance(3)):
@@ -279,7 +278,7 @@ class _Writer:
                 self.type(t.Type(type_.dtype, type_.shape, type_.layout))
 
     def binary(self, operator: str, left: t.Expr, right: t.Expr) -> None:
-        """Two operands: equal levels associate to the left, and comparisons do not chain (AMB-LANG-20)."""
+        """Write two operands: equal levels associate to the left, and comparisons do not chain (AMB-LANG-20)."""
         if operator == "@" and self.style.respelled and self.chance(2):
             self.call(t.Call("op.matmul", (left, right)))
             return
@@ -312,7 +311,7 @@ class _Writer:
             self.attribute_block(in_block)
 
     def argument(self, part: t.Expr | t.Attribute) -> None:
-        """An argument; one of a function that has a name is the last, and may be without it."""
+        """Write an argument; named arguments of a function are its last, so that a name may be omitted."""
         if not isinstance(part, t.Attribute):
             self.expr(part)
         elif part.fixed and not self.style.keywords and not isinstance(part.value, t.Word):
@@ -360,7 +359,7 @@ def _separated(tokens: Sequence[str]) -> list[str]:
     return [part for token in tokens for part in (",", token)][1:]
 
 
-# Tokens written as text: laid out plainly, or with any space, newline and comment that section 14.1 allows.
+# Tokens rendered as text: in the plain layout, or with any space, newline and comment that section 14.1 allows.
 
 
 GAPS = (
@@ -377,14 +376,14 @@ GAPS = (
     ' // /* " } \\ é\n',
     "\n/* two\n * lines **/\n",
 )
-"""Texts that may be between two tokens; a comment never touches the token before it."""
+"""Texts allowed between two tokens; a comment never touches the token before it."""
 ENDINGS = ("", "\n", " // the end of the text ends a comment", "/* */")
 FUSING = frozenset({(">", "="), ("<", "="), ("=", "="), ("/", "/"), ("/", "*"), ("-", ">")})
-"""Neighbours that would become another token."""
+"""Adjacent characters that would form another token."""
 
 
 def plain(text: Text) -> str:
-    """One statement a line, indented by braces."""
+    """Return the plain layout: one statement a line, indented by braces."""
     lines: list[str] = []
     line: list[str] = []
     depth, previous, in_attributes = 0, "", False
@@ -406,7 +405,7 @@ def plain(text: Text) -> str:
 
 
 def odd(text: Text, chooser: Chooser) -> str:
-    """Any gaps that keep the tokens apart, more often small ones."""
+    """Return the tokens with random gaps that keep them apart, mostly single blanks."""
     parts: list[str] = []
     previous = ""
     for token in text.tokens:
@@ -419,7 +418,7 @@ def odd(text: Text, chooser: Chooser) -> str:
 
 
 def _touches(left: str, right: str) -> bool:
-    """True if two tokens need something between them."""
+    """True if two tokens need a gap between them."""
     if not left:
         return False
     last, first = left[-1], right[0]

@@ -37,7 +37,7 @@ from tessera_conformance.terminal import reporting_errors
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import FORMS, locate
 
-# Shrinks findings: a generated program to fewer and simpler decisions, a mutated text to fewer tokens.
+# Shrinking of findings: a generated program to fewer and simpler decisions, a mutated text to fewer tokens.
 
 
 T = TypeVar("T")
@@ -52,7 +52,7 @@ def pruned(
     keeps: Callable[[list[int]], bool],
     attempts: int,
 ) -> list[int]:
-    """Decisions with as many parts as possible left out, or made of their simplest choice; the longest go first."""
+    """Return decisions without as many parts as possible, or with their simplest choices; longest parts go first."""
     best, left, smaller = list(numbers), attempts, True
     while smaller:
         smaller = False
@@ -74,11 +74,11 @@ def pruned(
 
 
 SMALL_PARTS = 8
-"""Parts of at most so many items are tried at every start."""
+"""The largest size of parts that are tried from every start."""
 
 
 def shorter(items: Sequence[T], keeps: Callable[[list[T]], bool], attempts: int) -> list[T]:
-    """Return few items that still show the problem: leave out halves, quarters and so on, then every small part."""
+    """Return fewer items with the same problem: without halves, quarters and so on, then without every small part."""
     best, left = list(items), attempts
     for size in _sizes(len(best)):
         place = 0
@@ -104,7 +104,7 @@ def _sizes(count: int) -> list[int]:
 
 
 def simpler(numbers: Sequence[int], keeps: Callable[[list[int]], bool], attempts: int) -> list[int]:
-    """Numbers as near to 0 as still show the problem: each is tried as 0, then as its half."""
+    """Return numbers as near to 0 as the problem allows: each is tried as 0, then as its half."""
     best, left = list(numbers), attempts
     for place, number in enumerate(best):
         for smaller in dict.fromkeys((0, number // 2)):
@@ -119,14 +119,14 @@ def simpler(numbers: Sequence[int], keeps: Callable[[list[int]], bool], attempts
     return best
 
 
-# Findings as files: what was tried, what went wrong, and the smallest form of it; enough to try it again.
+# Findings as files: the trial, its problem, and its smallest form, so that the trial can be repeated.
 
 
 FORMAT = 1
 
 
 class MalformedFinding(ValueError):
-    """A file that holds no finding of this version."""
+    """The file is no finding of this version."""
 
 
 @dataclass(frozen=True)
@@ -143,12 +143,12 @@ class Finding:
 
     @property
     def title(self) -> str:
-        """One line for people."""
+        """The finding in one line."""
         return f"trial {self.index} of seed {self.seed} ({self.trial.what}): {self.problem.name}: {self.problem.detail}"
 
 
 def save(finding: Finding, folder: Path) -> Path:
-    """Write a finding, and the smallest program beside it as text; the path of the finding."""
+    """Write a finding, and the smallest program beside it as text; return the path of the finding."""
     folder.mkdir(parents=True, exist_ok=True)
     slug = re.sub(r"[^a-z0-9]+", "-", finding.problem.name.lower()).strip("-")[:40]
     path = folder / f"{finding.seed}-{finding.index}-{slug}.json"
@@ -158,7 +158,7 @@ def save(finding: Finding, folder: Path) -> Path:
 
 
 def load(path: Path) -> Finding:
-    """The finding in a file. Raises `MalformedFinding`: it holds something else; or `OSError`: it cannot be read."""
+    """Return the finding in a file. Raises `MalformedFinding` for another content, `OSError` if it cannot be read."""
     try:
         return _finding(read_json(path.read_text(encoding="utf-8")))
     except (KeyError, TypeError, ValueError, AttributeError, MalformedTensor) as error:
@@ -192,19 +192,19 @@ def _finding(message: Mapping[str, Any]) -> Finding:
     )
 
 
-# Runs trials against one implementation, counts its answers, and shrinks what is found.
+# Runs trials against one implementation, counts its answers, and shrinks the findings.
 
 
 ATTEMPTS = 800
-"""The most smaller forms of a finding that are tried; `PATIENCE` where each may take a whole deadline."""
+"""The most smaller forms of a finding that are tried; `PATIENCE` if each may take a whole deadline."""
 PATIENCE = 12
 EACH_KIND = 2
-"""Findings that are kept of one signature; the others are counted."""
+"""The most findings of one signature that are kept; the others are counted."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The trials to make: the first `count` of a seed, or of these one in `shards`."""
+    """The trials to make: the first `count` of a seed, or one of `shards` parts of them."""
 
     seed: int = 0
     count: int = 1000
@@ -213,19 +213,19 @@ class Plan:
     kinds: tuple[Kind, ...] = KINDS
 
     def indices(self) -> Iterator[int]:
-        """The numbers of the trials."""
+        """Return the numbers of the trials."""
         number, shards = self.shard
         return iter(range(number - 1, self.count, shards))
 
     def trial(self, index: int) -> tuple[Trial, list[int]]:
-        """A trial, and the decisions that it came from."""
+        """Return a trial, and the decisions that produced it."""
         chooser = chooser_of(self.seed, index)
         return make_trial(chooser, self.features, self.kinds), chooser.tape
 
 
 @dataclass
 class Outcome:
-    """The outcome of a plan: trials made of each kind, answers, problems by signature, and the findings kept."""
+    """The outcome of a plan: numbers of trials by kind, answers, problems by signature, and the kept findings."""
 
     trials: Counter[str] = field(default_factory=Counter)
     tally: Tally = field(default_factory=Tally)
@@ -234,14 +234,14 @@ class Outcome:
 
 
 def tried(session: Session, trial: Trial, tally: Tally) -> Problem | None:
-    """Make one trial, and reset the implementation to its first state."""
+    """Make one trial, reset the implementation, and return the problem of either."""
     problem = judge(session.call, trial, tally)
     fault = session.reset()
     return problem or (None if fault is None else Problem(f"{fault.kind} at reset", fault.detail))
 
 
 def run(session: Session, plan: Plan, report: Callable[[Finding], None] = lambda finding: None) -> Outcome:
-    """Make the trials of a plan; each finding is reported as soon as it is small."""
+    """Make the trials of a plan; report each finding once it is shrunk."""
     outcome = Outcome()
     for index in plan.indices():
         trial, tape = plan.trial(index)
@@ -259,7 +259,7 @@ def run(session: Session, plan: Plan, report: Callable[[Finding], None] = lambda
 
 
 def reduced(session: Session, plan: Plan, trial: Trial, tape: list[int], problem: Problem) -> Trial:
-    """A smaller trial with the same problem: from fewer decisions, and a mutated text from fewer tokens too."""
+    """Return a smaller trial with the same problem: from fewer decisions, and a mutated text from fewer tokens too."""
     attempts = PATIENCE if problem.name == "hang" else ATTEMPTS
 
     def remade(decisions: list[int]) -> Trial:
@@ -292,8 +292,8 @@ def _with_source(trial: Trial, tokens: Collection[str]) -> Trial:
 
 # The command line `tessera-conformance fuzz`: generated programs against one implementation.
 #
-# Exit codes: 0 where everything was answered as it must be; 1 where something was found, or nothing was judged; 2
-# where the question cannot be asked.
+# Exit codes: 0 if every answer is as required; 1 if there is a finding, or no answer was judged; 2 if the trials cannot
+# be made.
 
 
 ABOUT = """Generate legal, illegal and mutated programs and judge the answers of an implementation: never a crash or a
@@ -323,7 +323,7 @@ def configure_fuzz(parser: argparse.ArgumentParser) -> None:
 
 
 def command(arguments: argparse.Namespace) -> int:
-    """Run, replay or show."""
+    """Run, replay or print trials."""
     session = Session(locate(arguments.impl), arguments.deadline)
     try:
         hello = session.open()
@@ -342,12 +342,12 @@ def command(arguments: argparse.Namespace) -> int:
 
 
 def claimed(hello: Hello) -> tuple[str, ...]:
-    """The features that an implementation claims, as far as the generator knows them."""
+    """Return the features that an implementation claims and the generator knows."""
     return tuple(feature for feature in FEATURES if hello.has(feature))
 
 
 def fuzz(session: Session, plan: Plan, folder: Path | None) -> int:
-    """Make the trials, print and save every finding, and sum up."""
+    """Make the trials, print and save every finding, and print a summary."""
 
     def report(finding: Finding) -> None:
         print(finding.title)
@@ -381,7 +381,7 @@ def summary(outcome: Outcome, seconds: float) -> str:
 
 
 def replay(session: Session, finding: Finding) -> int:
-    """Try a finding again, whole and reduced; 0 where both have no problem any more."""
+    """Make a finding's trial again, whole and reduced; return 0 if neither has a problem any more."""
     has_problem = False
     for name, trial in (("whole", finding.trial), ("reduced", finding.minimal)):
         problem = tried(session, trial, Tally())
@@ -392,7 +392,7 @@ def replay(session: Session, finding: Finding) -> int:
 
 
 def shown(trial: Trial) -> str:
-    """A trial for people: its texts, and what is executed."""
+    """Return a trial as text for people: its programs, and the call that is executed."""
     parts = [f"// {trial.kind}: {trial.what}", trial.subject.source]
     if trial.subject.function:
         inputs = [

@@ -27,8 +27,8 @@ from tessera_conformance.tensors import Tensor
 
 # Statements and blocks, legal by construction: names are assigned before they are used, loops end, assertions hold.
 #
-# What the interpretations leave open is left out: a `return` in a loop (AMB-LANG-93), statements after one, assigning
-# a loop's variable, and a name that an inner block uses before it shadows it (AMB-LANG-86).
+# Programs avoid what the interpretations leave open: a `return` in a loop (AMB-LANG-93), statements after one,
+# assigning a loop's variable, and a name that an inner block uses before it shadows it (AMB-LANG-86).
 
 
 LABELS = ("", '"done"', '"two\nlines"', '"a \\"b\\" \\\\ \\n\\t\\r"', '""', '"// no comment /*"')
@@ -42,7 +42,7 @@ REDUCING = ("all_reduce",)
 OTHER_COLLECTIVES = ("all_gather", "broadcast", "reduce_scatter", "all_to_all")
 DEEPEST = 2
 OPERATORS = (0, 1, 1, 2, 2, 3, 5)
-"""Numbers of operators of a statement's expression, of which one is drawn."""
+"""Numbers of operators in a statement's expression; one of them is drawn."""
 DIFFERENTIABLE = ("fp32", "fp64", "bf16", "fp16")
 
 
@@ -53,7 +53,7 @@ FEATURES = sorted(
         production.feature for production in (*PRODUCTIONS, *CALLS) if production.feature
     )
 )
-"""The features that the generator makes programs of, where they are claimed."""
+"""The features for which the generator makes programs, if they are claimed."""
 
 
 class Body:
@@ -65,12 +65,12 @@ class Body:
         self.exprs = Expressions(scope, CALLS)
 
     def expr(self, type_: t.Type, typed: bool = True) -> t.Expr:
-        """An expression with a few operators."""
+        """Return an expression with a few operators."""
         self.exprs.budget = self.choose.pick(OPERATORS)
         return self.exprs.expr(type_, typed)
 
     def block(self, most: int, depth: int = 0) -> list[t.Stmt]:
-        """Up to `most` statements, in a scope that its caller has opened."""
+        """Return up to `most` statements, in a scope that its caller has opened."""
         statements: list[t.Stmt] = []
         if depth and self.choose.chance(8):
             statements += self._shadow()
@@ -84,7 +84,7 @@ class Body:
     def inner(
         self, depth: int, *variables: Variable, most: int = 2, last: Callable[[], t.Stmt] | None = None
     ) -> list[t.Stmt]:
-        """A block of its own, with these names in it; `last` makes the statement that it ends with, if any."""
+        """Return a nested block with these variables; `last` makes its last statement, if given."""
         self.scope.frames.append({variable.name: variable for variable in variables})
         statements = self.block(most, depth + 1)
         if last is not None:
@@ -92,10 +92,10 @@ class Body:
         self.scope.frames.pop()
         return statements
 
-    # Statements; each maker gives the statements that belong together
+    # Statements; each maker returns the statements that belong together
 
     def let(self, depth: int) -> list[t.Stmt]:
-        """A new name with a value."""
+        """Declare a new name with a value."""
         if self.scope.around.mesh is not None and not self.scope.in_kernel and self.choose.chance(4):
             return self.reduce(depth)
         type_ = self._callable_type() or self.scope.any_type()
@@ -103,7 +103,7 @@ class Body:
         return [self._declared(type_, value)]
 
     def unknown(self, depth: int) -> list[t.Stmt]:
-        """A new name for what an elementwise operator makes of a tensor with an unknown dimension."""
+        """Declare a name for the result of an elementwise operator on a tensor with an unknown dimension."""
         dynamic = [variable for variable in self.scope.visible().values() if not variable.type.is_static]
         if dynamic:
             type_ = self.choose.pick(dynamic).type
@@ -117,7 +117,7 @@ class Body:
         return [self._declared(self._forgotten(type_), self.choose.pick(options))]
 
     def later(self, depth: int) -> list[t.Stmt]:
-        """A name that gets its value after its declaration, in both branches of an `if` or right away."""
+        """Declare a name and assign it later, in both branches of an `if` or in the next statement."""
         type_ = self.scope.any_type()
         name, annotation = self.scope.fresh(), self.scope.spelled(type_)
         if self.choose.below(2):
@@ -131,7 +131,7 @@ class Body:
         return [t.Let(name, annotation), statement]
 
     def assign(self, depth: int) -> list[t.Stmt]:
-        """Another value for a name, from this block or one outside."""
+        """Assign another value to a name of this block or an outer one."""
         variables = [candidate for candidate in self.scope.visible().values() if candidate.assignable]
         if not variables:
             return self.let(depth)
@@ -139,7 +139,7 @@ class Body:
         return [t.Assign(variable.name, (), self.expr(variable.type))]
 
     def assign_slice(self, depth: int) -> list[t.Stmt]:
-        """Other values for a part of a tensor."""
+        """Assign other values to a part of a tensor."""
         variables = [
             candidate
             for candidate in self.scope.visible().values()
@@ -198,7 +198,7 @@ class Body:
         return [t.Barrier(self.choose.pick(LABELS))]
 
     def call(self, depth: int) -> list[t.Stmt]:
-        """A call whose value is not used."""
+        """Call a function or operation without using its value."""
         self.exprs.budget = 2
         functions = self.scope.around.functions
         if functions and self.choose.below(2):
@@ -207,7 +207,7 @@ class Body:
         return [self.exprs.op("matmul", product, product)]
 
     def gradient(self, depth: int) -> list[t.Stmt]:
-        """The derivative of an expression of a name, perhaps changed in a branch and a loop in between."""
+        """Compute the derivative of an expression of a name, sometimes changed in a branch and a loop in between."""
         dtype = next((candidate for candidate in self.scope.dtypes if candidate in DIFFERENTIABLE), "fp32")
         side = self.choose.between(1, 3)
         type_ = t.Type(dtype, (side, side))
@@ -224,7 +224,7 @@ class Body:
         return statements
 
     def _made_of(self, x: t.Let, type_: t.Type, depth: int) -> t.Expr:
-        """A differentiable expression of the name's type in which it occurs (AMB-LANG-107)."""
+        """Return a differentiable expression of the name's type that contains the name (AMB-LANG-107)."""
         if not depth:
             return t.Var(x.name)
         inner = self._made_of(x, type_, depth - 1)
@@ -242,7 +242,7 @@ class Body:
         return self.choose.pick(options)
 
     def reduce(self, depth: int) -> list[t.Stmt]:
-        """A collective, as a value or as a statement (AMB-LANG-13)."""
+        """Call a collective, as a value or as a statement (AMB-LANG-13)."""
         mesh = self.scope.around.mesh
         if mesh is None or self.scope.in_kernel:
             return self.let(depth)
@@ -261,7 +261,7 @@ class Body:
         return [call] if self.choose.chance(4) else [self._declared(type_, call)]
 
     def schedule(self, depth: int) -> list[t.Stmt]:
-        """A product, and a directive about how it is to be computed (AMB-LANG-110)."""
+        """Compute a product with a directive about its computation (AMB-LANG-110)."""
         m, k, n = (self.choose.pick((2, 4)) for _ in range(3))
         dtype = self.scope.dtype()
         left, right = (self.exprs.leaf(t.Type(dtype, shape), False) for shape in ((m, k), (k, n)))
@@ -271,13 +271,13 @@ class Body:
         return [product, t.Call(f"schedule.{name}", (t.Var(product.name),), settings)]
 
     def transform(self, depth: int) -> list[t.Stmt]:
-        """A Fourier transform of a complex tensor, where there are complex dtypes (AMB-LANG-46)."""
+        """Compute a Fourier transform of a complex tensor, if there are complex dtypes (AMB-LANG-46)."""
         if not self.scope.around.has("extra-dtypes") or self.choose.below(2):
             return self.let(depth)
         type_ = t.Type(self.choose.pick(dtypes.COMPLEX), self._shape())
         return [self._declared(type_, t.Call("op.fft", (self.expr(type_, False),)))]
 
-    # What they share
+    # Helpers of the statements
 
     def _declared(self, type_: t.Type, value: t.Expr) -> t.Let:
         name = self.scope.fresh()
@@ -285,7 +285,7 @@ class Body:
         return t.Let(name, self.scope.spelled(type_), value)
 
     def _shadow(self) -> list[t.Stmt]:
-        """At the head of a block, a name from outside it, declared anew; its value does not use the outer one."""
+        """Declare an outer name anew at the head of a block; its value does not use the outer one."""
         outer = [variable for variable in self.scope.visible().values() if variable.assignable]
         if not outer:
             return []
@@ -297,21 +297,21 @@ class Body:
         return [t.Let(name, self.scope.spelled(type_), value)]
 
     def _callable_type(self) -> t.Type | None:
-        """Sometimes the result type of a function that can be called."""
+        """Sometimes return the result type of a callable function."""
         results = [result for result in self.scope.around.results.values() if result.is_static]
         return self.choose.pick(results) if results and self.choose.chance(3) else None
 
     def _forgotten(self, type_: t.Type) -> t.Type:
-        """The type with unknown dimensions in place of those that are not numbers (AMB-LANG-123)."""
+        """Return the type with unknown dimensions instead of named ones (AMB-LANG-123)."""
         shape = tuple(size if isinstance(size, int) else self.scope.unknown() for size in type_.shape)
         return t.Type(type_.dtype, shape, type_.layout)
 
     def _shape(self) -> tuple[t.Extent, ...]:
-        """One or two numbers above zero."""
+        """Return one or two positive extents."""
         return tuple(self.choose.between(1, 3) for _ in range(self.choose.between(1, 2)))
 
     def _part_of(self, shape: Sequence[t.Extent]) -> tuple[tuple[t.Expr | t.Range, ...], tuple[t.Extent, ...]]:
-        """Items that pick a part of a tensor, and the shape of the part."""
+        """Return items that select a part of a tensor, and the shape of the part."""
         items: list[t.Expr | t.Range] = []
         part: list[t.Extent] = []
         for extent in shape:
@@ -352,12 +352,12 @@ SIMPLE: tuple[Maker, ...] = (
     Body.transform,
 )
 NESTING: tuple[Maker, ...] = (*SIMPLE, *(Body.branch,) * 2, *(Body.loop,) * 2, Body.repeat)
-"""Statements of a block: in the innermost ones none that has a block itself."""
+"""The statements of outer blocks; the innermost blocks have those of `SIMPLE`, without blocks of their own."""
 
-# Whole programs, legal by construction, with what is known of them: what they declare, take and give.
+# Whole programs, legal by construction, with their declarations, inputs and results.
 #
-# Legal means by the grammar of section 2.3 and by the interpretations as far as they are asserted. A program may
-# still end in an error of execution, such as an index out of range or a division of integers by zero.
+# A program is legal by the grammar of section 2.3 and by what the interpretations assert. It may still end in an error
+# of execution, such as an index out of range or a division of integers by zero.
 
 
 OTHER_TYPES = (
@@ -369,16 +369,16 @@ OTHER_TYPES = (
     "fn(int32,tensor<2xfp32>)->fp32",
     "fn()->bool",
 )
-"""Types that no value of these programs has; an alias may name them all the same."""
+"""Types that no value of these programs has; an alias may name them."""
 MOST_FUNCTIONS = 3
 MOST_BEFORE = 3
-"""Declarations before the functions of a module."""
+"""The most declarations before the functions of a module."""
 KINDS = {t.Alias: "type", t.Let: "const", t.Mesh: "mesh"}
 
 
 @dataclass(frozen=True)
 class Output:
-    """Facts about a returned value; the shape is None where it depends on the inputs."""
+    """Facts about a returned value; the shape is None if it depends on the inputs."""
 
     dtype: str
     shape: tuple[int, ...] | None
@@ -386,10 +386,10 @@ class Output:
 
 @dataclass(frozen=True)
 class GeneratedProgram:
-    """A legal program as text and tree, the function to execute, its inputs, and what it returns.
+    """A legal program as text and tree, the function to execute, its inputs, and its outputs.
 
-    A program that communicates needs `ranks` to be executed on; where the implementation does not claim to execute on
-    a mesh, `function` is empty and nothing is to be executed.
+    A program that communicates needs `ranks` to be executed on. If the implementation does not claim to execute on a
+    mesh, `function` is empty and nothing is executed.
     """
 
     tree: t.Program
@@ -406,7 +406,7 @@ class GeneratedProgram:
 
 
 def generate(chooser: Chooser, features: Collection[str] = ()) -> GeneratedProgram:
-    """A legal program of the core and of the features given."""
+    """Return a legal program of the core and the given features."""
     spelling = chooser.below(6)
     module_names = Names(chooser)
     around = Surroundings(frozenset(features), Names(chooser))
@@ -439,7 +439,7 @@ def generate(chooser: Chooser, features: Collection[str] = ()) -> GeneratedProgr
 
 
 def declarations_of(program: t.Program) -> list[tuple[str, list[tuple[str, str]]]]:
-    """The modules of a program with the kinds and names of their declarations, in source order."""
+    """Return the modules of a program with the kinds and names of their declarations, in source order."""
     return [
         (
             module.name,
@@ -470,7 +470,7 @@ def _output(type_: t.Type, sizes: Mapping[str, int]) -> Output:
 
 
 class _ModuleMaker:
-    """Makes one module; `main` is its last func, or its kernel, and `results` the types that this returns."""
+    """Makes one module; `main` is its last func, or its kernel, and `results` the types of its results."""
 
     def __init__(self, chooser: Chooser, around: Surroundings) -> None:
         self.choose = chooser
@@ -480,7 +480,7 @@ class _ModuleMaker:
         self._profile = chooser.pick(("", "", "", "", "strict", "deterministic"))
 
     def module(self, name: str) -> t.Module:
-        """Aliases, meshes and constants first, then functions, each before those that call it (AMB-LANG-50, -97)."""
+        """Return aliases, meshes and constants, then functions, each before its callers (AMB-LANG-50, -97)."""
         before = self._before()
         functions = self.around.functions
         another = True
@@ -510,7 +510,7 @@ class _ModuleMaker:
         return declarations
 
     def _constant(self) -> t.Let:
-        """A scalar made of literals and the constants before it, or a tensor of zeros."""
+        """Return a scalar made of literals and earlier constants, or a tensor of zeros."""
         scope = Scope(self.around, self.choose)
         dtype = scope.dtype()
         name = self.around.names.fresh(t.VALUES)
@@ -539,7 +539,7 @@ class _ModuleMaker:
     # Functions
 
     def func(self) -> t.Function:
-        """A func that returns a value of an annotated or inferred type, several values, or nothing."""
+        """Return a func with a result of an annotated or inferred type, several results, or none."""
         name = self.around.names.fresh(t.FUNCTIONS)
         scope = Scope(self.around, self.choose)
         body = Body(scope)
@@ -555,7 +555,7 @@ class _ModuleMaker:
         return t.Function(name, parameters, result, self._attributes(), tuple(statements))
 
     def kernel(self) -> t.Function:
-        """A kernel: what it computes is left in its parameters (AMB-LANG-98)."""
+        """Return a kernel, which stores its results in its parameters (AMB-LANG-98)."""
         name = self.around.names.fresh(t.FUNCTIONS)
         scope = Scope(self.around, self.choose, in_kernel=True)
         body = Body(scope)
@@ -567,20 +567,20 @@ class _ModuleMaker:
         return t.Function(name, parameters, None, self._attributes(), tuple(statements), "kernel")
 
     def _perhaps_run_the_kernel(self, kernel: t.Function) -> None:
-        """A kernel in the place of the last func: it gives its tensor parameters as it leaves them (AMB-LANG-150)."""
+        """Sometimes execute a kernel instead of the last func; its tensor parameters are its results (AMB-LANG-150)."""
         if self.choose.below(2):
             self.main = kernel
             self.results = tuple(parameter.type for parameter in kernel.parameters if parameter.type.shape)
 
     def _result_type(self, scope: Scope) -> t.Type:
-        """Return the type of a variable, or any; a named dimension needs a parameter that has it."""
+        """Return the type of a variable, or any type; a named dimension needs a parameter that has it."""
         variables = [variable.type for variable in scope.visible().values()]
         if variables and self.choose.below(2):
             return self.choose.pick(variables)
         return scope.any_type()
 
     def _annotation(self, scope: Scope) -> t.Type:
-        """The type of the result; now and then it forgets a dimension (AMB-LANG-123)."""
+        """Return the type of the result, sometimes with an unknown dimension instead (AMB-LANG-123)."""
         (type_,) = self.results
         if not type_.shape or not self.choose.chance(12):
             return type_
@@ -588,7 +588,7 @@ class _ModuleMaker:
         return t.Type(type_.dtype, forgotten, type_.layout)
 
     def _returns(self, body: Body, typed: bool) -> list[t.Stmt]:
-        """The end of a body: a return, perhaps one in a branch before it, or one in each of two branches."""
+        """Return the end of a body: a return, sometimes one in a branch before it, or one in each of two branches."""
         if not self.results:
             return [t.Return(())] if self.choose.chance(3) else []
         if not self.choose.chance(6):
@@ -607,7 +607,7 @@ class _ModuleMaker:
         return t.Return(tuple(body.expr(type_, typed) for type_ in self.results))
 
     def _with_defaults(self, scope: Scope) -> tuple[t.Parameter, ...]:
-        """The parameters; the last scalar ones may have defaults (AMB-LANG-74)."""
+        """Return the parameters; the last scalar ones may have defaults (AMB-LANG-74)."""
         parameters = [t.Parameter(parameter.name, parameter.type) for parameter in scope.parameters.values()]
         for place in reversed(range(len(parameters))):
             type_ = parameters[place].type
@@ -618,7 +618,7 @@ class _ModuleMaker:
         return tuple(parameters)
 
     def _profile_statement(self) -> tuple[t.Stmt, ...]:
-        """The profile of the module's functions at the head of a body (AMB-LANG-51)."""
+        """Return the profile of the module's functions, at the head of a body (AMB-LANG-51)."""
         if not self._profile or not self.around.has("annotations") or not self.choose.chance(4):
             return ()
         return (t.Raw(("numerics.profile", "(", f'"{self._profile}"', ")", ";")),)
@@ -643,7 +643,7 @@ VARIANTS = (
 
 
 def vary(program: GeneratedProgram, chooser: Chooser) -> tuple[str, str, str, Mapping[str, Tensor]]:
-    """A text of the same meaning: the change, the text, and the function and inputs by their names in it."""
+    """Return a text of the same meaning: the change, the text, and the function and inputs by their new names."""
     what = chooser.pick(VARIANTS)
     everything = what == "all of it"
     tree = program.tree
@@ -666,7 +666,7 @@ def vary(program: GeneratedProgram, chooser: Chooser) -> tuple[str, str, str, Ma
 
 
 def reordered(program: t.Program, chooser: Chooser) -> t.Program:
-    """The same program with its functions in another order; aliases, constants and meshes stay before them."""
+    """Return the program with its functions in another order; aliases, constants and meshes stay before them."""
     return t.Program(
         tuple(t.Module(module.name, _reordered(module.declarations, chooser)) for module in program.modules)
     )

@@ -1,4 +1,4 @@
-"""The tree of a generated program, and the choices from which it grows."""
+"""The tree of a generated program, and the decisions that produce it."""
 
 from __future__ import annotations
 
@@ -24,36 +24,36 @@ class Chooser(ABC):
 
     @abstractmethod
     def below(self, bound: int) -> int:
-        """A number from 0 to bound - 1; 0 is the simplest choice."""
+        """Return a number from 0 to bound - 1; 0 is the simplest choice."""
 
     @abstractmethod
     def place(self) -> int:
-        """Return the place of the next decision, for `part`."""
+        """Return the position of the next decision, for `part`."""
 
     @abstractmethod
     def part(self, start: int) -> None:
-        """The decisions since `start` made one part, such as a statement, which can be left out as a whole."""
+        """Record that the decisions since `start` made one part, such as a statement, which can be left out."""
 
     def pick(self, options: Sequence[T]) -> T:
-        """One of the options; the first is the simplest."""
+        """Return one of the options; the first is the simplest."""
         return options[self.below(len(options))]
 
     def chance(self, once_in: int) -> bool:
-        """True once in so many times; False is simpler."""
+        """Return True once in `once_in` times; False is simpler."""
         return self.below(once_in) == once_in - 1
 
     def between(self, lowest: int, highest: int) -> int:
-        """A number from lowest to highest, both included."""
+        """Return a number from lowest to highest, both included."""
         return lowest + self.below(highest - lowest + 1)
 
     def shuffled(self, items: Sequence[T]) -> list[T]:
-        """The items in some order; their own is the simplest."""
+        """Return the items in some order; their own is the simplest."""
         rest = list(items)
         return [rest.pop(self.below(len(rest))) for _ in items]
 
 
 class RecordingChooser(Chooser):
-    """Decisions that are kept on `tape`, and which stretches of them are the parts of what was made."""
+    """Records decisions on `tape`, and the stretches of them that made a part."""
 
     def __init__(self) -> None:
         self.tape: list[int] = []
@@ -64,7 +64,7 @@ class RecordingChooser(Chooser):
         return len(self.tape)
 
     def part(self, start: int) -> None:
-        """Keep the stretch."""
+        """Record the stretch."""
         self.parts.append((start, len(self.tape)))
 
 
@@ -83,14 +83,14 @@ class SeededChooser(RecordingChooser):
 
 
 class TapeChooser(RecordingChooser):
-    """Decisions read from a tape; one that is too large for its bound is cut, and after the end all are 0."""
+    """Decisions read from a tape; one that is too large for its bound is reduced, and after the end all are 0."""
 
     def __init__(self, tape: Sequence[int]) -> None:
         super().__init__()
         self._given = tape
 
     def below(self, bound: int) -> int:
-        """The next number that was given."""
+        """Return the next number of the tape."""
         place = len(self.tape)
         number = min(self._given[place], bound - 1) if place < len(self._given) else 0
         self.tape.append(number)
@@ -107,23 +107,23 @@ MODULES = ("m", "demo", "_", "x", "module_")
 MESHES = ("g", "grid", "mesh_", "x")
 AXES = ("dp", "tp", "rows", "x", "axis")
 DIMENSIONS = ("N", "M", "K", "n_1", "rows")
-"""A dimension's name holds no lower-case x (AMB-LANG-121)."""
+"""Names of dimensions hold no lower-case x (AMB-LANG-121)."""
 
 FORBIDDEN = frozenset(
     {*RESERVED, *DTYPES, "true", "false", "assert", "tensor", "memref", "fragment", "fn", "addrspace"}
 )
-"""Reserved words, and those whose reading as a name depends on what follows."""
+"""Reserved words, and words that are names or not depending on what follows."""
 
 
 class Names:
-    """Names that have not been given yet; equal names never mean two things, unless asked for."""
+    """Unused names; the generator declares a name twice only to shadow it."""
 
     def __init__(self, chooser: Chooser) -> None:
         self._chooser = chooser
         self._taken: set[str] = set(FORBIDDEN)
 
     def fresh(self, stems: tuple[str, ...]) -> str:
-        """A new name: a stem, and a number where the stem is taken."""
+        """Return a new name: a stem, and a number if the stem is taken."""
         stem = self._chooser.pick(stems)
         name, number = stem, 0
         while name in self._taken:
@@ -134,7 +134,7 @@ class Names:
 
 
 def renaming(names: list[str], chooser: Chooser) -> dict[str, str]:
-    """Another name for each of these, no two the same, none with an x, so that dimensions can take them too."""
+    """Return another name for each of these, all different and without an x, which dimensions may not have."""
     numbers = chooser.shuffled(range(len(names)))
     stem = chooser.pick(("r", "q_", "V", "e"))
     return {name: f"{stem}{number}" for name, number in zip(names, numbers, strict=True)}
@@ -142,8 +142,8 @@ def renaming(names: list[str], chooser: Chooser) -> dict[str, str]:
 
 # Programs as the generator makes them: types, expressions, statements and declarations (language spec, section 2.3).
 #
-# The tree says what a program means; how it is spelled (names, parentheses, spaces, where an attribute is written) is
-# for `rendering` to choose, so that one tree has many texts of one meaning.
+# The tree holds the meaning of a program; `rendering` chooses its spelling (names, parentheses, spaces, places of
+# attributes). One tree thus has many texts of one meaning.
 
 
 Extent: TypeAlias = int | str
@@ -152,7 +152,7 @@ Extent: TypeAlias = int | str
 
 @dataclass(frozen=True)
 class Type:
-    """A scalar, where the shape is empty (AMB-LANG-27), or a tensor; its alias does not count in comparisons."""
+    """A scalar, if the shape is empty (AMB-LANG-27), or a tensor; comparisons ignore its alias."""
 
     dtype: str
     shape: tuple[Extent, ...] = ()
@@ -205,7 +205,7 @@ class Word:
 
 @dataclass(frozen=True)
 class Attribute:
-    """`name = value` in a call; where it is written is the rendering's choice, unless `fixed` to the arguments."""
+    """`name = value` in a call; the rendering chooses its place, unless it is `fixed` to the arguments."""
 
     name: str
     value: Word | Var | Expr
@@ -224,7 +224,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Range:
-    """`start:stop:step` of a slice; what is left out is None."""
+    """`start:stop:step` of a slice; an omitted part is None."""
 
     start: Expr | None = None
     stop: Expr | None = None
@@ -269,7 +269,7 @@ class Assign:
 
 @dataclass(frozen=True)
 class If:
-    """Two blocks and a condition; an absent `else` is None."""
+    """Two blocks and a condition; a missing `else` is None."""
 
     condition: Expr
     then: Block
@@ -304,7 +304,7 @@ class Return:
 
 @dataclass(frozen=True)
 class Assert:
-    """A condition that must hold, and perhaps what to say where it does not, as spelled."""
+    """A condition that must hold, and an optional message, as spelled."""
 
     condition: Expr
     message: str = ""
@@ -319,7 +319,7 @@ class Barrier:
 
 @dataclass(frozen=True)
 class Raw:
-    """Tokens as they are: a statement or declaration that no other node describes."""
+    """Tokens of a statement or declaration that no other node describes."""
 
     tokens: tuple[str, ...]
 
@@ -339,7 +339,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Function:
-    """A func, or a kernel; without a result annotation the result follows from what is returned."""
+    """A func or a kernel; without an annotation its result type follows from the returned values."""
 
     name: str
     parameters: tuple[Parameter, ...]

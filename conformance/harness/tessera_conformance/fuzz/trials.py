@@ -24,7 +24,7 @@ from tessera_conformance.protocol import (
 )
 from tessera_conformance.tensors import Tensor, from_wire, to_wire
 
-# What is tried: one program, or two of one meaning, and what is known of them; all follows from the decisions.
+# The subject of a trial: one program, or two of one meaning, and facts about them; all follow from the decisions.
 
 
 Kind = Literal["legal", "variant", "illegal", "mutant"]
@@ -36,9 +36,9 @@ Declarations = list[tuple[str, list[tuple[str, str]]]]
 
 @dataclass(frozen=True)
 class Subject:
-    """A program, and the function to execute with its inputs; no function means that nothing is executed.
+    """A program, and the function to execute with its inputs; without a function nothing is executed.
 
-    A program that communicates is executed on so many `ranks`, each with the same inputs.
+    A program that communicates is executed on `ranks` ranks, each with the same inputs.
     """
 
     source: str
@@ -51,9 +51,9 @@ class Subject:
 class Trial:
     """A question, and the facts known beforehand.
 
-    A `legal` program is accepted, declares `declared` and gives `outputs`; a `variant` is beside its `twin`, which
-    has the same meaning; an `illegal` one is refused with one of `categories`; of a `mutant` nothing is known; it
-    is executed where it is accepted.
+    A `legal` program is accepted, declares `declared` and returns `outputs`. A `variant` has the meaning of its `twin`.
+    An `illegal` one is refused with one of `categories`. Nothing is known about a `mutant`: it is executed if it is
+    accepted.
     """
 
     kind: Kind
@@ -68,12 +68,12 @@ class Trial:
 
 
 def chooser_of(seed: int, index: int) -> SeededChooser:
-    """The decisions behind trial `index` of a seed."""
+    """Return the source of decisions for trial `index` of a seed."""
     return SeededChooser(f"{seed}/{index}")
 
 
 def make_trial(chooser: Chooser, features: Collection[str] = (), kinds: Collection[Kind] = KINDS) -> Trial:
-    """A trial of one of the kinds, with what the core and the features have."""
+    """Return a trial of one of the kinds, for the core and the features."""
     kind = chooser.pick([share for share in SHARES if share in kinds])
     program = generate(chooser, features)
     subject = subject_of(program)
@@ -91,12 +91,12 @@ def make_trial(chooser: Chooser, features: Collection[str] = (), kinds: Collecti
 
 
 def _ends_soon(source: str) -> bool:
-    """True if a text, should it be a program, is executed in little time: no loops, and no large numbers."""
+    """True if the text, as a program, runs for a short time: it has no loops, and no large numbers."""
     return re.search(r"\b(?:for|while)\b|\d{3}", source) is None
 
 
 def subject_of(program: GeneratedProgram) -> Subject:
-    """A generated program as it is asked about."""
+    """Return the subject of a generated program."""
     return Subject(program.source, program.function, program.inputs, program.ranks)
 
 
@@ -116,17 +116,16 @@ def legal(program: GeneratedProgram, *, thorough: bool) -> Trial:
 
 
 def trial_message(trial: Trial) -> dict[str, Any]:
-    """The trial as JSON values."""
+    """Return the trial as JSON values."""
     twin = None if trial.twin is None else _subject_message(trial.twin)
     outputs = [vars(output) for output in trial.outputs]
     return {**vars(trial), "subject": _subject_message(trial.subject), "twin": twin, "outputs": outputs}
 
 
 def trial_from(message: Mapping[str, Any]) -> Trial:
-    """The trial behind such JSON values.
+    """Return the trial of such JSON values.
 
-    Raises:
-        KeyError, TypeError, ValueError: they have another form.
+    Raises `KeyError`, `TypeError` or `ValueError`: they have another form.
     """
     if message["kind"] not in KINDS:
         raise ValueError(f"unknown kind {message['kind']!r}")
@@ -159,9 +158,9 @@ def _subject_from(message: Mapping[str, Any]) -> Subject:
 
 # The properties that the answers of every implementation must have.
 #
-# Any text: an answer in time that follows the protocol, and diagnostics that lie inside the text. A legal program: no
-# refusal before execution, the declarations and result types that it has, the same bits again. An illegal one: a
-# refusal with a fitting category. Two texts of one meaning: one answer.
+# Any text gets an answer in time that follows the protocol, and diagnostics that lie inside the text. A legal program
+# is not refused before execution, has the right declarations and result types, and gives the same bits again. An
+# illegal one is refused with a fitting category. Two texts of one meaning get one answer.
 
 
 BEFORE_EXECUTION = ("lex", "parse", "verify")
@@ -171,14 +170,14 @@ CATEGORIES = ("syntax", "types", "shapes", "layouts", "schedule", "tile", "distr
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem of a trial: the property that does not hold, and how."""
+    """A problem of a trial: the violated property, and details."""
 
     name: str
     detail: str
 
     @property
     def signature(self) -> str:
-        """The problem without names, numbers and quoted words: equal for two findings of one cause, mostly."""
+        """The problem without names, numbers and quoted words: mostly equal for findings with one cause."""
         return f"{self.name}: {_general(self.detail)}"
 
 
@@ -199,7 +198,7 @@ class Tally:
 
     @property
     def judged(self) -> int:
-        """Answers that say anything: not those that only say `unsupported`."""
+        """The number of answers other than `unsupported`."""
         return sum(count for what, count in self.answers.items() if not what.endswith("unsupported"))
 
     def add(self, method: str, observation: Observation) -> None:
@@ -210,11 +209,11 @@ class Tally:
 
 
 Call: TypeAlias = Callable[[str, Mapping[str, Any]], Observation]
-"""Asks one method of the protocol, by its full name."""
+"""Calls one method of the protocol, by its full name."""
 
 
 def judge(call: Call, trial: Trial, tally: Tally) -> Problem | None:
-    """Make the calls of the trial; the first property that does not hold, if any."""
+    """Make the calls of the trial; return the first violated property, if any."""
     try:
         _Judge(call, tally).trial(trial)
     except Wrong as found:
@@ -223,19 +222,19 @@ def judge(call: Call, trial: Trial, tally: Tally) -> Problem | None:
 
 
 class _Judge:
-    """Asks, counts, and looks at every answer."""
+    """Asks questions, counts the answers, and checks each."""
 
     def __init__(self, call: Call, tally: Tally) -> None:
         self._call = call
         self._tally = tally
 
     def trial(self, trial: Trial) -> None:
-        """Make the calls that belong to the kind of the trial."""
+        """Make the calls for the kind of the trial."""
         judges = {"legal": self.legal, "illegal": self.illegal, "variant": self.variant, "mutant": self.mutant}
         judges[trial.kind](trial)
 
     def legal(self, trial: Trial) -> None:
-        """A program that must be accepted, and execute."""
+        """Check a program that must be accepted, and execute it."""
         subject = trial.subject
         accepted = self.verify(subject.source)
         _require(not isinstance(accepted, Rejected), "legal program refused", accepted)
@@ -253,7 +252,7 @@ class _Judge:
             _require_equal("executed twice, two answers", executed, self.execute(subject))
 
     def parse(self, trial: Trial) -> None:
-        """The declarations that the parser finds are those of the program."""
+        """Check that the parser finds the declarations of the program."""
         parsed = self.call("parse", trial.subject.source)
         _require(not isinstance(parsed, Rejected), "legal program not parsed", parsed)
         if isinstance(parsed, Returned) and trial.declared is not None:
@@ -265,7 +264,7 @@ class _Judge:
                 raise Wrong("other declarations", f"found {declared}, declared {trial.declared}")
 
     def illegal(self, trial: Trial) -> None:
-        """A program that must be refused by the first method that reads it."""
+        """Check a program that the first method to read it must refuse."""
         answer = self.verify(trial.subject.source)
         if isinstance(answer, Unsupported):
             return
@@ -285,7 +284,7 @@ class _Judge:
                 raise Wrong("illegal program executed", trial.what)
 
     def variant(self, trial: Trial) -> None:
-        """Two texts of one meaning."""
+        """Check two texts of one meaning."""
         assert trial.twin is not None
         if trial.subject.function:
             answers = [self.execute(program) for program in (trial.subject, trial.twin)]
@@ -294,7 +293,7 @@ class _Judge:
         _require_equal("two texts of one meaning, two answers", *answers)
 
     def mutant(self, trial: Trial) -> None:
-        """Any text: an answer, and one that agrees with those of the other methods."""
+        """Check the answer to any text, and that it agrees with those of the other methods."""
         answer = self.verify(trial.subject.source)
         if trial.thorough:
             parsed = self.call("parse", trial.subject.source)
@@ -308,7 +307,7 @@ class _Judge:
     # Questions
 
     def verify(self, source: str) -> Observation:
-        """The answer of `language.verify`; a refusal is one of a phase before lowering."""
+        """Return the answer of `language.verify`; a refusal must name a phase before lowering."""
         answer = self.call("verify", source)
         if isinstance(answer, Rejected) and answer.phase not in BEFORE_EXECUTION:
             raise Wrong("refused in another phase", describe(answer))
@@ -317,14 +316,14 @@ class _Judge:
         return answer
 
     def execute(self, subject: Subject) -> Observation:
-        """The answer of executing the function, on as many ranks as the subject says."""
+        """Return the answer of executing the function, on the ranks of the subject."""
         inputs = dict(subject.inputs)
         if subject.ranks:
             return self.call("execute_ranks", subject.source, function=subject.function, ranks=[inputs] * subject.ranks)
         return self.call("execute", subject.source, function=subject.function, inputs=inputs)
 
     def call(self, method: str, source: str, **params: Any) -> Observation:
-        """One answer; a fault is a problem for every request, and so is a diagnostic outside the text."""
+        """Return one answer; a fault is a problem of every request, and so is a diagnostic outside the text."""
         answer = self._call(f"language.{method}", {"source": source, **params})
         self._tally.add(method, answer)
         if isinstance(answer, Fault):
@@ -335,12 +334,12 @@ class _Judge:
 
 
 def _without_warnings(answer: Observation) -> Observation:
-    """A verified program as one that returned nothing: parentheses may silence a warning."""
+    """Return a verified program as one without results, since parentheses may silence a warning."""
     return Returned({"outputs": []}) if isinstance(answer, Returned) else answer
 
 
 def _all_outputs(answer: Observation) -> list[list[Tensor]]:
-    """The values that were returned, of every rank; nothing where nothing was returned."""
+    """Return the returned values of every rank; [] if nothing was returned."""
     if not isinstance(answer, Returned):
         return []
     return [rank["outputs"] for rank in answer.value.get("ranks", [answer.value])]
@@ -352,9 +351,9 @@ def _require(condition: bool, name: str, answer: Observation) -> None:
 
 
 def _require_places(source: str, diagnostics: Iterable[Diagnostic]) -> None:
-    """Categories are those of section 11, and places are inside the text, ends behind starts.
+    """Require categories of section 11, and places inside the text whose ends follow their starts.
 
-    The end of the text counts as a character that a diagnostic may be about.
+    The end of the text counts as a character that a diagnostic may name.
     """
     lines = [len(line) for line in source.split("\n")]
     longest, count = max(lines), max(len(lines), len(source.splitlines()))
@@ -381,7 +380,7 @@ def _require_places(source: str, diagnostics: Iterable[Diagnostic]) -> None:
 
 
 def _require_outputs(trial: Trial, outputs: list[Tensor]) -> None:
-    """Require as many values as are returned, of their dtypes and, where those are known, shapes."""
+    """Require the number of results, their dtypes and, where they are known, their shapes."""
     expected = [(output.dtype, output.shape) for output in trial.outputs]
     types = [
         (tensor.dtype, None if place < len(expected) and expected[place][1] is None else tensor.shape)
@@ -392,7 +391,7 @@ def _require_outputs(trial: Trial, outputs: list[Tensor]) -> None:
 
 
 def _require_equal(name: str, first: Observation, second: Observation) -> None:
-    """The same values bit for bit, or the same refusal; NaN payloads are not compared. No answer is none to compare."""
+    """Require equal bits, except NaN payloads, or the same refusal; an unsupported call is not compared."""
     if isinstance(first, Unsupported) or isinstance(second, Unsupported):
         return
     if isinstance(first, Returned) and isinstance(second, Returned):
@@ -408,14 +407,14 @@ def _require_equal(name: str, first: Observation, second: Observation) -> None:
 
 
 def _without_place(answer: Observation) -> str:
-    """An answer without what may change when a text is spelled otherwise."""
+    """Return an answer without details that another spelling of the text may change."""
     if isinstance(answer, Rejected):
         return f"rejected in phase {answer.phase} with {answer.code}"
     return "returned a result" if isinstance(answer, Returned) else describe(answer)
 
 
 def _general(text: str) -> str:
-    """A text without what it quotes, and without its names, types and numbers."""
+    """Return a text without quoted parts, names, types and numbers."""
     text = re.sub(r"'.*'|\".*\"", "'...'", text, flags=re.DOTALL)
     text = re.sub(r"@[\w.]+", "@...", text)
     text = re.sub(r"tensor<[^>]*>|\b(?:fp|int|bf|tf)\d\w*", "a type", text)
