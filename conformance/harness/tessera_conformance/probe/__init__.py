@@ -1,4 +1,4 @@
-"""Revealing in which order, and with which arithmetic, an implementation adds; by calls alone."""
+"""Revealing the order and the arithmetic of an implementation's sums, by calls alone."""
 
 from __future__ import annotations
 

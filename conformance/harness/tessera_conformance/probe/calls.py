@@ -37,7 +37,7 @@ MOST_TERMS = 1 << 14
 
 
 class CannotProbe(Exception):
-    """The question has no answer: it makes no sense, or the implementation gives none."""
+    """The probe cannot be made: its subject is inconsistent, or the implementation does not answer."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Subject:
 
     @property
     def shapes(self) -> list[list[int]]:
-        """The shapes of the operands, as `numerics.declared` is asked about them."""
+        """The shapes of the operands, as the parameters of `numerics.declared`."""
         if self.operation == "matmul":
             return [list(self.shape[:2]), list(self.shape[1:])]
         return [list(self.shape)] if self.operation == "sum" else [list(self.shape[1:])] * self.shape[0]
@@ -146,17 +146,17 @@ class Box(ABC):
 
     @abstractmethod
     def result(self, left: Words, right: Words | None) -> Tensor:
-        """The whole result where the watched element adds these terms; the terms of all others are zeros."""
+        """Return the whole result for these terms of the watched element; the terms of all others are zeros."""
 
     def word(self, left: Words, right: Words | None = None) -> int:
-        """The code of the watched element."""
+        """Return the code of the watched element."""
         tensor = self.result(left, right)
         width = tensor.format.word_bytes
         first = self.subject.flat_element * width
         return int.from_bytes(tensor.data[first : first + width], "little")
 
     def value(self, left: Words, right: Words | None = None) -> Value:
-        """The exact value of the watched element."""
+        """Return the exact value of the watched element."""
         return self._decode(self.word(left, right))
 
     def call(self, method: str, params: Mapping[str, Any]) -> Observation:
@@ -184,7 +184,7 @@ class Box(ABC):
 
 
 class EvaluatedBox(Box):
-    """A sum or a product through `numerics.evaluate`, or through a program where that is not supported."""
+    """A sum or a product through `numerics.evaluate`, or through a program if that is not supported."""
 
     def __init__(self, session: Session, subject: Subject, level: str) -> None:
         super().__init__(session, subject, level)
@@ -200,14 +200,14 @@ class EvaluatedBox(Box):
             self._operands, self._places = [whole], [np.moveaxis(whole, subject.axis, -1)[subject.watched]]
 
     def result(self, left: Words, right: Words | None) -> Tensor:
-        """The result; the terms of all other elements are zeros, or share one factor."""
+        """Return the result; the terms of all other elements are zeros, or share one factor."""
         self._places[0][:] = left
         if right is not None:
             self._places[1][:] = right
         return self.evaluated([Tensor(self.subject.dtype, part.shape, part.tobytes()) for part in self._operands])
 
     def evaluated(self, inputs: Sequence[Tensor]) -> Tensor:
-        """The whole result for operands of the subject's shapes."""
+        """Return the whole result for operands of the subject's shapes."""
         if not self._by_program:
             params = {
                 "operation": self.subject.operation,
@@ -237,8 +237,7 @@ class EvaluatedBox(Box):
 
 
 class AllReduceBox(Box):
-    """The sum over ranks through `collectives.all_reduce`, or another method with more parameters, as the first rank
-    gets it."""
+    """The sum over ranks as the first rank gets it, through `collectives.all_reduce` or another method."""
 
     method = "collectives.all_reduce"
     options: Mapping[str, Any] = {}
@@ -248,7 +247,7 @@ class AllReduceBox(Box):
         self.ranks_agree = True
 
     def result(self, left: Words, right: Words | None) -> Tensor:
-        """The first rank's result; every element of a rank's tensor is that rank's term."""
+        """Return the first rank's result; every element of a rank's tensor is that rank's term."""
         ranks, elements = self.subject.shape
         kind = f"<u{float_format(self.subject.dtype).sign_bit.bit_length() // 8}"
         whole = np.ascontiguousarray(np.broadcast_to(left[:, None], (ranks, elements))).astype(kind)
@@ -260,7 +259,7 @@ class AllReduceBox(Box):
 
 
 def box_for(session: Session, subject: Subject) -> Box:
-    """The box of a subject; starts the implementation. Raises `CannotProbe`: it does not start."""
+    """Return the box of a subject; start the implementation. Raises `CannotProbe`: it does not start."""
     hello = session.open()
     if isinstance(hello, Fault):
         raise CannotProbe(f"{session.label}: {describe(hello)}{_stderr(hello)}")
@@ -269,7 +268,7 @@ def box_for(session: Session, subject: Subject) -> Box:
 
 
 def words_of(values: Sequence[Value], dtype: str) -> Words:
-    """The codes of values in a dtype."""
+    """Return the codes of values in a dtype."""
     format_ = FORMATS[dtype]
     width = float_format(dtype).sign_bit.bit_length() // 8
     codes = {value: format_.encode(value) for value in dict.fromkeys(values)}
@@ -288,21 +287,20 @@ def _stderr(observation: Observation) -> str:
     return "".join(f"\n{line}" for line in quoted_tail(observation.stderr if isinstance(observation, Fault) else ""))
 
 
-# Random terms that tell orders and arithmetics apart, the same for every run.
+# Random terms that distinguish orders and arithmetics, the same for every run.
 #
-# Four kinds of rows by turns: plain ones, whose magnitudes spread over several binades; cancelling ones, narrow and
-# wide, in which every number stands beside its negation at another leaf, so that nothing but rounding errors remains,
-# and these show even where the result has few bits; and cancelling rows of powers of two in which exact ties are
-# common.
+# Rows have four kinds in turn. Plain rows have magnitudes that spread over several binades. Cancelling rows, narrow and
+# wide, have every number and its negation at different leaves, so that only rounding errors remain; these show even if
+# the result has few bits. Cancelling rows of powers of two often have exact ties.
 
 
 Style: TypeAlias = Literal["plain", "cancelling", "wide", "ties"]
 
 STYLES: tuple[Style, ...] = ("plain", "cancelling", "wide", "ties")
 NARROW = {"fp16": 4, "fp8_e4m3": 2, "fp8_e5m2": 3}
-"""Binades on both sides of 1 of plain and cancelling rows; other dtypes take 8."""
+"""Binades on both sides of 1 for plain and narrow cancelling rows; other dtypes take 8."""
 WIDE = {"fp16": 12, "fp8_e4m3": 5, "fp8_e5m2": 12, "fp64": 40}
-"""The same of wide rows; other dtypes take 20."""
+"""Binades on both sides of 1 for wide rows; other dtypes take 20."""
 
 
 @dataclass(frozen=True)
@@ -314,13 +312,13 @@ class Sample:
 
 
 def samples(dtype: str, terms: int, rows: int, products: bool, seed: int = 0) -> list[Sample]:
-    """Rows of terms, the styles by turns."""
+    """Return rows of terms, of each style in turn."""
     draw = random.Random(f"{dtype} {terms} {products} {seed}")
     return [_sample(dtype, terms, products, STYLES[row % len(STYLES)], draw) for row in range(rows)]
 
 
 def stacked(rows: Sequence[Sample], dtype: str) -> tuple[Tensor, Tensor | None]:
-    """The rows as matrices."""
+    """Return the rows as matrices."""
     shape = (len(rows), len(rows[0].left))
     left = Tensor(dtype, shape, b"".join(row.left.tobytes() for row in rows))
     rights = [row.right for row in rows if row.right is not None]
@@ -342,7 +340,7 @@ def _sample(dtype: str, terms: int, products: bool, style: Style, draw: random.R
 
 
 def _numbers(dtype: str, terms: int, wide: bool, draw: random.Random) -> Words:
-    """Codes of normal numbers: random signs, exponents around that of 1, and fractions."""
+    """Return codes of normal numbers: random signs, exponents around that of 1, and fractions."""
     format_ = float_format(dtype)
     spread = min(WIDE.get(dtype, 20) if wide else NARROW.get(dtype, 8), format_.bias - 2)
     words = np.frombuffer(draw.randbytes(8 * terms), "<u8")
@@ -356,7 +354,7 @@ def _numbers(dtype: str, terms: int, wide: bool, draw: random.Random) -> Words:
 
 
 def _tying(dtype: str, terms: int, draw: random.Random) -> Words:
-    """Powers of two: ones, and halves of their last place in the accumulator and in the dtype."""
+    """Return powers of two: ones, and halves of their last place in the accumulator and in the dtype."""
     format_ = float_format(dtype)
     steps = [float_format(ACCUMULATORS[dtype]).fraction_bits + 1, format_.fraction_bits + 1]
     exponents = [0, 0, *(max(-step, format_.smallest_exponent) for step in steps), -steps[1] + 1]

@@ -1,4 +1,4 @@
-"""`tessera-conformance probe`: one sum, the shapes of the golden vectors, or all-reduce algorithms; and its output."""
+"""`tessera-conformance probe`: one sum, the shapes of the golden vectors, or all-reduce algorithms; its output."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from tessera_conformance.vectors import load
 
 # A tree as SVG: leaves in a row, nodes above their children by depth, large subtrees as triangles.
 #
-# The drawing scales with the page, carries its own colours for light and dark, and needs nothing from outside.
+# The drawing scales with the page, has its own colours for light and dark, and needs no other file.
 
 
 MOST_DRAWN = 72
@@ -62,7 +62,7 @@ STYLE = (
 
 @dataclass(frozen=True)
 class _Part:
-    """A subtree on its way into the drawing: its children, its leaves and its height."""
+    """A subtree to draw: its children, its leaves and its height."""
 
     children: tuple[_Part, ...]
     leaf: str
@@ -132,13 +132,13 @@ class _Canvas:
         self._draw(root)
 
     def _rows(self, part: _Part) -> int:
-        """Rows above the base line: a leaf is on it, a triangle is one row high."""
+        """Return the height of a part in rows: a leaf has 0, a triangle 1."""
         if id(part) in self._opened:
             return 1 + max(map(self._rows, part.children))
         return 1 if part.children else 0
 
     def _draw(self, part: _Part) -> tuple[float, float]:
-        """Draw a part with all below it; its place."""
+        """Draw a part with everything below it; return its position."""
         y = self.base - self._rows(part) * self._row
         if id(part) in self._opened:
             inside = [self._draw(child) for child in part.children]
@@ -185,7 +185,7 @@ def as_text(finding: Finding) -> str:
 
 
 def as_markdown(finding: Finding, drawing: str | None) -> str:
-    """A section about one finding; `drawing` is the name of its SVG file."""
+    """Return a section about one finding; `drawing` is the name of its SVG file."""
     lines = [f"### {finding.subject}", ""]
     lines += [f"- **{name}**: {_code(name, value)}" for name, value in _facts(finding) if name != "time"]
     if drawing is not None:
@@ -273,14 +273,14 @@ def _code(name: str, value: str) -> str:
     return f"`{value}`" if name == "tree" else value
 
 
-# The orders of every product and sum that the golden vectors ask for, as a file that declares them: `probe --write`.
+# The orders of every product and sum of the golden vectors, as a file that declares them: `probe --write`.
 #
-# The first element of each shape is probed in full, and all elements are replayed in its order. The first element
-# that has another order is probed too, and so on. An element without a fixed tree leaves its shape undeclared.
+# The first element of each shape is probed in full, and all elements are replayed in its order. The first element with
+# another order is probed too, and so on. An element without a fixed tree leaves its shape undeclared.
 
 
 MOST_ORDERS = 8
-"""Different orders within one result."""
+"""The most different orders within one result."""
 REDUCING = ("matmul", "sum")
 
 
@@ -295,7 +295,7 @@ class ShapeOrder:
 
     @property
     def tree_text(self) -> str:
-        """The tree by name, where it has one for any number of terms."""
+        """The tree by name, if it has one for any number of terms."""
         name = pattern(self.tree)
         return "fold" if self.tree.leaves == 2 else name if name in ("fold", "pairwise") else self.tree.to_text()
 
@@ -315,7 +315,7 @@ class ShapeOrder:
 
 
 def subjects() -> Sequence[Subject]:
-    """Every product and sum of floats that a golden vector asks for, of two terms or more, once."""
+    """Return every product and sum of two or more floats in the golden vectors, once each."""
     chosen: dict[Subject, None] = {}
     for path in sorted((vectors_directory() / "ir").glob("*.jsonl")):
         for vector in load(f"ir/{path.stem}"):
@@ -335,7 +335,7 @@ def subjects() -> Sequence[Subject]:
 
 
 def orders(session: Session, subject: Subject) -> Sequence[ShapeOrder]:
-    """The orders of all elements of one shape.
+    """Return the orders of all elements of one shape.
 
     Raises `CannotProbe`: the implementation does not answer, or some element has no fixed tree that can be replayed.
     """
@@ -365,7 +365,7 @@ def orders(session: Session, subject: Subject) -> Sequence[ShapeOrder]:
 
 
 def _runs(mask: Any) -> str:
-    """The numbers of elements as runs: 0-3,8."""
+    """Return the numbers of elements as runs: 0-3,8."""
     places = np.flatnonzero(mask).tolist()
     runs = [[place for _, place in run] for _, run in groupby(enumerate(places), lambda pair: pair[1] - pair[0])]
     return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
@@ -390,7 +390,7 @@ def as_toml(implementation: str, rows: Sequence[ShapeOrder]) -> str:
 
 
 def _conditions(rows: Sequence[ShapeOrder], subject: Subject) -> Iterator[str]:
-    """The orders of one operation and dtype by the number of terms: a library may switch between them."""
+    """Yield the orders of one operation and dtype by the number of terms: a library may switch between them."""
     own = [row for row in rows if (row.subject.operation, row.subject.dtype) == (subject.operation, subject.dtype)]
     named = sorted({(row.subject.terms, _short(pattern(row.tree))) for row in own if row.subject.terms > 2})
     by_terms = {terms: " or ".join(name for _, name in same) for terms, same in groupby(named, lambda pair: pair[0])}
@@ -409,11 +409,11 @@ def _value(value: Any) -> str:
     return json.dumps(value)
 
 
-# In which order each algorithm of an all-reduce combines what ranks bring: as declared, and as probed.
+# The orders in which each algorithm of an all-reduce combines the ranks' inputs: as declared, and as probed.
 #
-# At the level deterministic an algorithm has an order of its own, share by share (AMB-RT-26), which
-# `numerics.declared` tells with the attributes `algorithm` and `per_node`; at strict every algorithm has the declared
-# order of the operation. Every pair of ranks is masked once, which shows how the pair meets in all elements.
+# At the level deterministic an algorithm has an order of its own for each share (AMB-RT-26), which `numerics.declared`
+# returns for the attributes `algorithm` and `per_node`. At strict every algorithm has the declared order of the
+# operation. Every pair of ranks is masked once, which measures the pair in all elements.
 
 
 ALGORITHMS = ("ring", "tree", "halving_doubling", "hierarchical", "direct")
@@ -428,8 +428,8 @@ ALONE = "one term"
 class Row:
     """Elements first..last, both included, of an all-reduce by one algorithm: the declared and the probed order.
 
-    `declared` is None where nothing is declared; `probed` where the elements have no tree. A rank that is alone has a
-    tree of one leaf, and `probed` is None where it does not get back its own input.
+    `declared` is None without a declaration; `probed` is None if the elements have no tree. A single rank has a tree of
+    one leaf, and `probed` is None if its result is not its own input.
     """
 
     algorithm: str
@@ -449,7 +449,7 @@ class Row:
         return "agrees" if self.probed == self.declared else "differs"
 
     def to_json(self) -> dict[str, Any]:
-        """For the machine-readable table."""
+        """Return the row for the machine-readable table."""
         trees = {name: tree and tree.to_text() for name, tree in (("declared", self.declared), ("probed", self.probed))}
         return {**vars(self), **trees, "verdict": self.verdict}
 
@@ -466,12 +466,12 @@ class _AlgorithmBox(AllReduceBox):
 
 
 def probe_algorithms(session: Session, dtype: str = "fp32", ranks: Sequence[int] = RANKS) -> list[Row]:
-    """Every algorithm at both levels over so many ranks, of two elements a share and one more.
+    """Return the rows of every algorithm at both levels over `ranks` ranks, of two elements a share and one more.
 
     `hierarchical` has as many ranks on a node as the least prime that divides their number, if it is not that number.
 
-    Raises `CannotProbe`: a number of ranks or a dtype that cannot be probed, or no answer; `collectives.run` is not
-    supported.
+    Raises `CannotProbe`: the ranks or the dtype cannot be probed, an answer is missing, or `collectives.run` is
+    unsupported.
     """
     if beyond := [count for count in ranks if not 1 <= count <= MOST_RANKS]:
         raise CannotProbe(f"{beyond[0]} ranks: expected 1 to {MOST_RANKS}")
@@ -485,7 +485,7 @@ def probe_algorithms(session: Session, dtype: str = "fp32", ranks: Sequence[int]
 
 
 def _rows(session: Session, dtype: str, ranks: int, algorithm: str, level: str) -> Iterator[Row]:
-    """The runs of elements that share both orders."""
+    """Yield the runs of elements that share both orders."""
     per_node = _least_factor(ranks) if algorithm == "hierarchical" else None
     request = {"algorithm": algorithm, **({"per_node": per_node} if per_node else {})}
     elements = 2 * ranks + 1
@@ -499,7 +499,7 @@ def _rows(session: Session, dtype: str, ranks: int, algorithm: str, level: str) 
 
 
 def _probed(session: Session, dtype: str, ranks: int, level: str, request: Mapping[str, Any]) -> list[Tree | None]:
-    """The tree of each element, None where it has none."""
+    """Return the tree of each element; None for one without a tree."""
     elements = 2 * ranks + 1
     if ranks == 1:
         return [_alone(session, dtype, level, request)] * elements
@@ -512,7 +512,7 @@ def _probed(session: Session, dtype: str, ranks: int, level: str, request: Mappi
 
 
 def _alone(session: Session, dtype: str, level: str, request: Mapping[str, Any]) -> Tree | None:
-    """A rank that is alone keeps its own input, bit by bit: small whole numbers."""
+    """Return a tree of one leaf if a single rank gets its own input back, bit by bit: small whole numbers."""
     words = words_of([Fraction(1), Fraction(-2), Fraction(3)], dtype)
     contribution = Tensor.from_words(dtype, (3,), words.tolist())
     params = {"operation": "all_reduce", "inputs": [contribution], "op": "sum", "level": level, **request}
@@ -541,7 +541,7 @@ def _declared(
 
 
 def _least_factor(ranks: int) -> int | None:
-    """The least factor of a number beside 1 and itself."""
+    """Return the least factor of a number other than 1 and itself."""
     return next((factor for factor in range(2, ranks) if ranks % factor == 0), None)
 
 
@@ -562,10 +562,10 @@ def _order(tree: Tree) -> str:
     return ALONE if tree.leaves == 1 else pattern(tree)
 
 
-# The command line `tessera-conformance probe`: in which order an implementation adds, and with which arithmetic.
+# The command line `tessera-conformance probe`: the order and the arithmetic of an implementation's sums.
 #
-# Exit codes: 0 where the implementation does what it declares, or declares nothing; 1 where it does not; 2 where the
-# probe cannot be made.
+# Exit codes: 0 if the implementation does what it declares, or declares nothing; 1 if it does not; 2 if the probe
+# cannot be made.
 
 
 DEFAULT_SHAPES = {"matmul": "64x64x64", "sum": "256", "all_reduce": "8x64"}
@@ -615,7 +615,7 @@ def configure_probe(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Probe, print the finding, and write the files requested."""
+    """Probe, print the finding, and write the requested files."""
     if arguments.algorithms:
         return _run_algorithms(arguments)
     if arguments.write:
@@ -638,7 +638,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _write_declaration(arguments: argparse.Namespace) -> int:
-    """Probe all shapes of the suite, and write the file that declares their orders; a shape without one is reported."""
+    """Probe all shapes of the suite, and write the file that declares their orders; report shapes without one."""
     session = Session(locate(arguments.impl), arguments.deadline)
     rows: list[ShapeOrder] = []
     without: list[str] = []
@@ -682,14 +682,14 @@ def algorithms_json(rows: Sequence[Row]) -> str:
 
 
 def draw(finding: Finding) -> str:
-    """The tree as SVG. Raises `CannotProbe`: there is no tree to draw."""
+    """Return the tree as SVG. Raises `CannotProbe`: there is no tree to draw."""
     if finding.tree is None:
         raise CannotProbe(f"{finding.subject}: no tree to draw: {finding.evidence}")
     return drawing(finding.tree, f"{finding.implementation}: {finding.subject}: {finding.pattern}")
 
 
 def write_finding(finding: Finding, directory: Path) -> str:
-    """Write JSON, Markdown and, where there is a tree, its drawing; the name they share."""
+    """Write JSON, Markdown and, if there is a tree, its drawing; return their common name."""
     directory.mkdir(parents=True, exist_ok=True)
     name = name_of(finding.subject)
     write_text(directory / f"{name}.json", as_json(finding))
@@ -701,23 +701,23 @@ def write_finding(finding: Finding, directory: Path) -> str:
 
 
 def name_of(subject: Subject) -> str:
-    """A file name for what is known of a subject."""
+    """Return a file name from the parts of a subject."""
     parts = [subject.operation.replace("_", "-"), "x".join(map(str, subject.shape)), subject.dtype]
     return "-".join(parts)
 
 
 def extents(text: str) -> tuple[int, ...]:
-    """The extents of 64x64x64."""
+    """Return the extents of 64x64x64."""
     return _numbers(text, "x", "extents such as 64x64x64")
 
 
 def counts(text: str) -> tuple[int, ...]:
-    """Numbers of ranks, 1,7,8."""
+    """Return numbers of ranks, 1,7,8."""
     return _numbers(text, ",", "numbers of ranks such as 1,7,8")
 
 
 def places(text: str) -> tuple[int, ...]:
-    """The place of an element, 0,0."""
+    """Return the indices of an element, 0,0."""
     return _numbers(text, ",", "an element such as 0,0")
 
 

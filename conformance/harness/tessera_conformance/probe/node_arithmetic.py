@@ -1,4 +1,4 @@
-"""The arithmetic of a known tree's nodes, and the masks that show in which subtree two terms meet."""
+"""The arithmetic of a known tree's nodes, and the masks that measure the subtree in which two terms meet."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ ROWS = 16
 PAIRS = 4
 """Rows in which all terms but two are zeros."""
 REPEATS = 4
-"""The number of times that the same terms are asked for to see whether the result varies."""
+"""The number of times that the same terms are sent to see whether the result varies."""
 WIDEST_ALIGNMENT = 64
 NEAREST = 8
-"""The number of models that are compared for the nearest where none fits."""
+"""The number of models that are compared for the nearest if none fits."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Observed:
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """The model that replays everything, and others that no tried input distinguishes from it."""
+    """The model that replays every result, and others that no tried input distinguishes from it."""
 
     model: NodeArithmetic
     tree: Tree
@@ -58,7 +58,7 @@ class Arithmetic:
 
 
 def observe(box: Box, tree: Tree | None, seed: int = 0) -> Observed:
-    """Ask for random terms and run the direct probes. Raises `NotATree`: the same terms give different bits."""
+    """Send random terms and run the direct probes. Raises `NotATree`: the same terms give different bits."""
     subject = box.subject
     rows = samples(subject.dtype, subject.terms, ROWS, box.has_products, seed)
     rows += _pairs_alone(box, tree, seed) if tree is not None and tree.arity == 2 and box.has_products else []
@@ -72,7 +72,7 @@ def observe(box: Box, tree: Tree | None, seed: int = 0) -> Observed:
 
 
 def _pairs_alone(box: Box, tree: Tree, seed: int) -> list[Sample]:
-    """Products at the leaves of one node of two leaves, zeros at all others: they show which one is rounded first."""
+    """Return rows with products at the two leaves of one node and zeros elsewhere: they show the one rounded first."""
     pair = next([left[0], right[0]] for left, right in tree.nodes() if len(left) == len(right) == 1)
     rows = []
     for sample in samples(box.subject.dtype, 2, PAIRS, True, seed):
@@ -85,7 +85,7 @@ def _pairs_alone(box: Box, tree: Tree, seed: int) -> list[Sample]:
 
 
 def require_same(box: Box, left: Words, right: Words | None, word: int) -> None:
-    """Ask once more. Raises `NotATree`: the bits differ."""
+    """Send the same terms again. Raises `NotATree`: the bits differ."""
     again = box.word(left, right)
     if not _same(again, word, box.subject.result_dtype):
         outcome = {"inputs": inputs_json(box, left, right), "first": word, "again": again}
@@ -93,7 +93,7 @@ def require_same(box: Box, left: Words, right: Words | None, word: int) -> None:
 
 
 def identify(box: Box, tree: Tree, observed: Observed) -> Arithmetic:
-    """The arithmetic whose replay gives every bit seen.
+    """Return the arithmetic whose replay gives all observed bits.
 
     Raises `NotATree`: none does; the witness is a row that the nearest one misses.
     """
@@ -120,7 +120,7 @@ def identify(box: Box, tree: Tree, observed: Observed) -> Arithmetic:
 
 
 def replays(box: Box, tree: Tree, model: NodeArithmetic, observed: Observed) -> bool:
-    """True if a replay gives every bit seen; an exact replay, which takes rows one by one, first tries a single one."""
+    """True if a replay gives all observed bits; an exact replay, which is slow, tries a single row first."""
     head = Observed(observed.rows[1:2], observed.words[1:2], observed.start, observed.subnormals)
     quick = replay.is_fast(tree, model, box.subject.dtype, box.has_products, box.subject.terms)
     return (quick or mismatches(box, tree, model, head)[0] == 0) and mismatches(box, tree, model, observed)[0] == 0
@@ -136,7 +136,7 @@ def mismatches(box: Box, tree: Tree, model: NodeArithmetic, observed: Observed) 
 
 
 def replayed_rows(box: Box, tree: Tree, model: NodeArithmetic, rows: Sequence[Sample]) -> list[int]:
-    """The codes that a tree and a model give for rows of terms."""
+    """Return the codes that a tree and a model give for rows of terms."""
     left, right = stacked(rows, box.subject.dtype)
     out = box.subject.result_dtype
     result: Tensor = (
@@ -146,7 +146,7 @@ def replayed_rows(box: Box, tree: Tree, model: NodeArithmetic, rows: Sequence[Sa
 
 
 def _candidates(box: Box, tree: Tree, observed: Observed) -> Iterator[tuple[Tree, NodeArithmetic]]:
-    """Models to try, the likeliest first."""
+    """Yield models to try, the likeliest first."""
     dtype = box.subject.dtype
     usual = ACCUMULATORS[dtype]
     others = [name for name in ("fp32", "fp64", "fp16", "bf16") if name != usual]
@@ -165,7 +165,7 @@ def _candidates(box: Box, tree: Tree, observed: Observed) -> Iterator[tuple[Tree
 
 
 def _holds(accumulator: str, box: Box, observed: Observed) -> bool:
-    """True if every result seen is a number of the accumulator, which it was before it was rounded to the result."""
+    """True if every observed result is a number of the accumulator, from which it was rounded to the result."""
     narrow, wide = float_format(accumulator), float_format(box.subject.result_dtype)
     if narrow.fraction_bits >= wide.fraction_bits:
         return True
@@ -173,7 +173,7 @@ def _holds(accumulator: str, box: Box, observed: Observed) -> bool:
 
 
 def _placements(box: Box, tree: Tree, products: str) -> list[Tree]:
-    """Return the trees that masks cannot distinguish: places of the start value, and orders of two fused leaves."""
+    """Return trees that masks cannot distinguish: positions of the start value, and orders of two fused leaves."""
     if tree.arity <= 2:
         return [tree, _with_pairs_swapped(tree)] if products == "fused" else [tree]
     widened = _with_start_in_first_node(tree)
@@ -181,7 +181,7 @@ def _placements(box: Box, tree: Tree, products: str) -> list[Tree]:
 
 
 def _with_start_in_first_node(tree: Tree) -> Tree | None:
-    """The tree with `c` in the first node, where that node has one term less than the widest."""
+    """Return the tree with `c` in the first node, if that node has one term less than the widest."""
     first = next((k for k, step in enumerate(tree.steps) if step < START), None)
     if first is None or -tree.steps[first] != tree.arity - 1:
         return None
@@ -190,7 +190,7 @@ def _with_start_in_first_node(tree: Tree) -> Tree | None:
 
 
 def _with_pairs_swapped(tree: Tree) -> Tree:
-    """The tree with the two leaves of every node of two leaves exchanged."""
+    """Return the tree with the two leaves of every node of two leaves exchanged."""
     steps = list(tree.steps)
     for k in range(2, len(steps)):
         if steps[k] == -2 and steps[k - 1] > START and steps[k - 2] > START:
@@ -199,7 +199,7 @@ def _with_pairs_swapped(tree: Tree) -> Tree:
 
 
 def _start(box: Box) -> Start | None:
-    """Return the start of a sum: none of its own where a sum of negative zeros keeps the sign."""
+    """Return the start of a sum: "none" if a sum of negative zeros keeps the sign."""
     dtype, terms = box.subject.dtype, box.subject.terms
     left = words_of([ZERO], dtype).repeat(terms) | words_of([ZERO], dtype).dtype.type(float_format(dtype).sign_bit)
     right = words_of([Fraction(1)], dtype).repeat(terms) if box.has_products else None
@@ -210,11 +210,11 @@ def _start(box: Box) -> Start | None:
 
 
 def _subnormals(box: Box) -> Kept:
-    """Return whether subnormal inputs and subnormal results survive."""
+    """Return "kept" if subnormal inputs and subnormal results survive, else "mixed" or "flushed"."""
     dtype = box.subject.dtype
     smallest = float_format(dtype).smallest_normal
     answers = [_alone(box, [smallest / 2], [Fraction(1)]) == smallest / 2]
-    if ACCUMULATORS[dtype] == dtype:  # else a result that the accumulator has no normal number for cannot be seen
+    if ACCUMULATORS[dtype] == dtype:  # otherwise such a result is no normal number of the accumulator
         answers.append(_alone(box, [3 * smallest / 2, -smallest], [Fraction(1)] * 2) == smallest / 2)
     if float_format(box.subject.result_dtype).smallest_normal > smallest:
         return "kept"
@@ -222,7 +222,7 @@ def _subnormals(box: Box) -> Kept:
 
 
 def _roundings(box: Box) -> tuple[Rounding, ...]:
-    """The directions that 1 and a tiny number of either sign leave possible, where the result shows the accumulator."""
+    """Return the directions consistent with 1 plus and minus a tiny number, if the result shows the accumulator."""
     dtype = box.subject.dtype
     accumulator, result = (float_format(name) for name in (ACCUMULATORS[dtype], box.subject.result_dtype))
     tiny = Fraction(2) ** (-accumulator.fraction_bits - 8)
@@ -235,10 +235,10 @@ def _roundings(box: Box) -> tuple[Rounding, ...]:
 
 
 def _alignment(box: Box, tree: Tree) -> int | None:
-    """Return the bits below the largest term that a fused node keeps; None where it keeps all that can be sent.
+    """Return the bits below the largest term that a fused node keeps; None if it keeps all that terms can have.
 
-    A power of two and its negation cancel in the node, and a smaller one, 2^-g times theirs, is beside them: it
-    survives as long as g is not more than the bits.
+    A power of two and its negation cancel in the node, beside a smaller one, 2^-g times theirs: it survives as long as
+    g is at most the number of bits.
     """
     leaves = next(([leaf for leaf, _ in children] for children in tree.joints() if len(children) > 2), [])
     if len(leaves) < 3:
@@ -258,7 +258,7 @@ def _alignment(box: Box, tree: Tree) -> int | None:
 
 
 def _factors(number: Fraction, large: Fraction, box: Box) -> tuple[Fraction, Fraction] | None:
-    """A power of two as the factors of one term, where the dtype has them."""
+    """Return a power of two as the factors of one term, if the dtype has them."""
     lowest = float_format(box.subject.dtype).smallest
     if not box.has_products:
         return (number, large) if number >= lowest else None
@@ -268,7 +268,7 @@ def _factors(number: Fraction, large: Fraction, box: Box) -> tuple[Fraction, Fra
 
 
 def _alone(box: Box, left: Sequence[Fraction], right: Sequence[Fraction]) -> Value:
-    """The sum of a few terms, zeros standing at all other leaves."""
+    """Return the sum of a few terms, with zeros at all other leaves."""
     factors = _placed(box, dict(enumerate(right))) if box.has_products else None
     return box.value(_placed(box, dict(enumerate(left))), factors)
 
@@ -278,14 +278,14 @@ def _placed(box: Box, values: dict[int, Fraction]) -> Words:
 
 
 def inputs_json(box: Box, left: Words, right: Words | None) -> dict[str, Any]:
-    """Terms as hexadecimal words."""
+    """Return terms as hexadecimal words."""
     digits = left.dtype.itemsize * 2
     named = {"terms": left} if right is None else {"left": left, "right": right}
     return {name: [f"{int(word):0{digits}x}" for word in words] for name, words in named.items()}
 
 
 def hexadecimal(word: int, box: Box) -> str:
-    """A result's code."""
+    """Return the code of a result."""
     return f"{word:0{float_format(box.subject.result_dtype).sign_bit.bit_length() // 4}x}"
 
 
@@ -295,13 +295,13 @@ def _same(one: int, other: int, dtype: str) -> bool:
     return one == other or (decode(one) is NAN and decode(other) is NAN)
 
 
-# Masks: inputs whose sum shows the subtree that joins two terms.
+# Masks: inputs whose sum measures the subtree that joins two terms.
 #
 # After FPRev (Revealing floating-point accumulation orders): +M is at one leaf, -M at another, and units everywhere
 # else. A unit that is added to M or -M before these two are joined is lost. So the sum counts the leaves outside the
-# smallest subtree that holds both. M must absorb all units of one call together, in the widest accumulator that
-# absorbs a single one. The count must be exact in the narrowest format on its way. With more leaves than that, units
-# are counted in several calls, with zeros at all other leaves.
+# smallest subtree that holds both. M must absorb all units of one call together, in the widest accumulator that absorbs
+# a single one. The count must be exact in the narrowest intermediate format. With more leaves than that, units are
+# counted in several calls, with zeros at all other leaves.
 
 
 @dataclass(frozen=True)
@@ -330,11 +330,11 @@ PRODUCT_MASKS = {
     "fp8_e4m3": (MaskExponents(8, -9, 8, -9), MaskExponents(8, -6, 8, -6), MaskExponents(8, -6)),
 }
 PRECISIONS = (53, 24, 11, 8)
-"""The precisions of the accumulators that are tried, the widest first."""
+"""The precisions of the tried accumulators, the widest first."""
 
 
 class Masks:
-    """Measures the subtrees that join pairs of leaves; asks for each pair at most once."""
+    """Measures the subtrees that join pairs of leaves; sends the mask of each pair at most once."""
 
     def __init__(self, box: Box) -> None:
         self.box = box
@@ -367,7 +367,7 @@ class Masks:
         self._rights = np.full(self.terms, self._right_unit, kind) if self.box.has_products else None
 
     def _fits(self) -> bool:
-        """True if units count right, and vanish beside the large number.
+        """True if units are counted correctly, and vanish beside the large number.
 
         Raises `NotATree`: the same terms give different bits.
         """
@@ -383,7 +383,7 @@ class Masks:
         return False
 
     def _gives(self, expected: Fraction, left: Words, right: Words | None) -> bool:
-        """True if units have this sum; says why not in `_unfit`."""
+        """True if units have this sum; otherwise `_unfit` has the reason."""
         word = self.box.word(left, right)
         total = float_format(self.box.subject.result_dtype).decode(word)
         if total == expected:
@@ -404,7 +404,7 @@ class Masks:
         """True if no unit is absorbed, at any leaf: as far as masks show, the sum is exact.
 
         The paths from one leaf to all others pass every node, so one mask for each other leaf is enough. The first of
-        them is known already, and shows an absorbed unit in nearly every other sum.
+        them was sent before, and shows an absorbed unit in nearly every other sum.
         """
         others = [self.terms - 1, *range(1, self.terms - 1)]
         return self.terms > 2 and all(self.lca(0, leaf) == 2 for leaf in others)
@@ -443,7 +443,7 @@ class Masks:
         return finite(total) / self.quantum
 
     def words(self, i: int, j: int, left: Words | None = None) -> tuple[Words, Words | None]:
-        """The mask of a pair, over units or other values at the other leaves."""
+        """Return the mask of a pair, over units or other values at the other leaves."""
         left = self._units.copy() if left is None else left
         left[i], left[j] = self._large, self._negative
         if self._rights is None or self._right_large == self._right_unit:
@@ -453,7 +453,7 @@ class Masks:
         return left, right
 
     def survivors(self, i: int, j: int) -> frozenset[int]:
-        """The leaves whose units a pair's mask does not absorb: units of different weights, a few leaves at a time."""
+        """Return the leaves whose units a pair's mask does not absorb: a few leaves a call, with unlike units."""
         dtype = self.box.subject.dtype
         width = min(_precision(float_format(dtype)), _precision(float_format(self.box.subject.result_dtype))) - 1
         width = max(1, min(width, _absorbed(self.exponents).bit_length() - 1))
@@ -490,7 +490,7 @@ def _decimal(number: Fraction) -> str:
 
 # The orders of all elements of an all-reduce: a ring starts at another rank for every chunk.
 #
-# Every pair of ranks is masked once, and one call shows that pair for all elements.
+# Every pair of ranks is masked once, and one call measures that pair for all elements.
 
 
 MOST_RANKS = 16
@@ -505,17 +505,17 @@ class Group:
     tree: Tree | None
 
     def sentence(self) -> str:
-        """In words."""
+        """Return the group in words."""
         order = "no fixed tree" if self.tree is None else f"{pattern(self.tree)}: {abbreviated(self.tree)}"
         return f"elements {self.first} to {self.last}: {order}"
 
     def to_json(self) -> dict[str, Any]:
-        """For the machine-readable finding."""
+        """Return the group for the machine-readable finding."""
         return {"first": self.first, "last": self.last, "tree": self.tree.to_text() if self.tree else None}
 
 
 class _Measured:
-    """The counts of one element."""
+    """The measured sizes of one element."""
 
     def __init__(self, terms: int, sizes: dict[tuple[int, int], int]) -> None:
         self.terms, self._sizes = terms, sizes
@@ -528,7 +528,7 @@ class _Measured:
 
 
 def groups_of(box: Box) -> tuple[Group, ...]:
-    """Runs of elements that share an order; nothing for more ranks than `MOST_RANKS`."""
+    """Return runs of elements that share an order; () for more ranks than `MOST_RANKS`."""
     ranks = box.subject.terms
     if ranks > MOST_RANKS:
         return ()
@@ -548,7 +548,7 @@ def groups_of(box: Box) -> tuple[Group, ...]:
 
 
 def _counts(box: Box, masks: Masks, pair: tuple[int, int]) -> list[int]:
-    """The sizes that a pair's mask gives, element by element; 0 where it counts nothing."""
+    """Return the sizes that a pair's mask measures, element by element; 0 for an invalid count."""
     sizes = []
     for value in values_of(box.result(*masks.words(*pair))):
         count = None if value is None else value / masks.quantum

@@ -1,4 +1,4 @@
-"""From measured pairs to the tree, or why there is none, and the name of its order."""
+"""The tree of a sum from its measured pairs, or the evidence against one, and the name of its order."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from tessera_conformance.oracle.trees import FOLD, PAIRWISE, Tree
 
-# Why an order of summation is no fixed tree, and the inputs that prove it.
+# Evidence that an order of summation is no fixed tree, with the inputs that prove it.
 
 
 Proof: TypeAlias = Literal["masks", "runs", "replay"]
 
 
 class NotATree(Exception):
-    """Raised where no tree explains what was seen.
+    """Raised if no tree explains the observations.
 
-    `proof` says how it shows: `masks` whose counts fit no tree, `runs` that differ on the same input, or a `replay`
-    that gives other bits under every arithmetic tried. `pair` are the leaves of the mask; `witness` has the inputs and
-    the outcomes.
+    `proof` is the kind of evidence: `masks` whose counts fit no tree, `runs` that differ on the same input, or a
+    `replay` that gives other bits under every arithmetic tried. `pair` are the leaves of the mask; `witness` has the
+    inputs and the outcomes.
     """
 
     def __init__(
@@ -30,15 +30,15 @@ class NotATree(Exception):
         super().__init__(f"leaves {pair[0]} and {pair[1]}: {reason}" if pair else reason)
 
     def to_json(self) -> dict[str, Any]:
-        """For the machine-readable finding."""
+        """Return the evidence for the machine-readable finding."""
         return {"proof": self.proof, "pair": self.pair and list(self.pair), "reason": self.reason, **self.witness}
 
 
-# From measured pairs to the tree (FPRev's refined algorithm, with random pivots).
+# The tree from measured pairs (FPRev's refined algorithm, with random pivots).
 #
-# For a pivot leaf, the leaves that meet it in subtrees of the same size hang at the same node of its path to the
-# root; each such group is revealed in turn. A group whose own root is the node itself gives several children of one
-# fused node.
+# For a pivot leaf, the leaves that meet it in subtrees of the same size hang at the same node of its path to the root;
+# each such group is revealed in turn. A group whose own root is the node itself gives several children of one fused
+# node.
 
 
 Steps = list[int]
@@ -50,7 +50,7 @@ class Measured(Protocol):
     terms: int
 
     def lca(self, i: int, j: int) -> int:
-        """The size of the smallest subtree with both leaves."""
+        """Return the size of the smallest subtree with both leaves."""
         ...
 
 
@@ -60,17 +60,17 @@ class Sets(Protocol):
     terms: int
 
     def survivors(self, i: int, j: int) -> frozenset[int]:
-        """The leaves that are added to neither i nor j before these two are joined."""
+        """Return the leaves that are added to neither i nor j before these two are joined."""
         ...
 
 
 def reveal(masks: Measured, seed: int = 0) -> Tree:
-    """The tree, its children in the order of their first leaves.
+    """Return the tree, its children in the order of their first leaves.
 
     Nodes that add three or more terms must drop the units beside M, as aligned sums do; `reveal_exact_nodes` is for
     those that do not.
 
-    Raises `NotATree`: no tree gives these counts; `pair` is where it shows.
+    Raises `NotATree`: no tree gives these counts; `pair` is a pair that shows it.
     """
     if masks.terms < 2:
         return Tree.explicit([0])
@@ -82,11 +82,11 @@ def reveal(masks: Measured, seed: int = 0) -> Tree:
 
 
 def first_wrong_pair(masks: Measured, tree: Tree, leaves: Sequence[int]) -> tuple[int, int, int] | None:
-    """A pair of leaves that is not joined as in the tree, and the size of the subtree that should join it.
+    """Return a pair of leaves that is not joined as in the tree, and the size of the subtree that should join it.
 
-    `leaves` are those of the tree's own numbers. One pair for each two children of each node proves the
-    tree, from the leaves up: where two subtrees are right and two of their leaves are joined in a subtree of exactly
-    their joint size, they are its two children.
+    `leaves` are those of the tree's own numbers. One pair for each two children of each node proves the tree, from the
+    leaves up: if two subtrees are right and two of their leaves are joined in a subtree of exactly their joint size,
+    they are its two children.
     """
     for children in tree.joints():
         size = sum(count for _, count in children)
@@ -97,14 +97,14 @@ def first_wrong_pair(masks: Measured, tree: Tree, leaves: Sequence[int]) -> tupl
 
 
 class _Search:
-    """FPRev's refined search; a group is first compared with the last subtree of as many leaves, which is cheaper."""
+    """FPRev's refined search; comparing a group with the last subtree of as many leaves first takes fewer calls."""
 
     def __init__(self, masks: Measured, seed: int) -> None:
         self.masks, self.draw = masks, random.Random(seed)
         self.shapes: dict[int, Tree] = {}
 
     def revealed(self, leaves: Sequence[int]) -> tuple[list[Steps], int]:
-        """The children of the node that joins these leaves, as far as they are among them, and that node's size."""
+        """Return the children, among these leaves, of the node that joins them, and that node's size."""
         guess = self.shapes.get(len(leaves))
         if guess is not None and self._fits(guess, leaves):
             return [[leaves[step] if step >= 0 else step for step in guess.steps]], len(leaves)
@@ -144,7 +144,7 @@ class _Search:
 
 
 def reveal_exact_nodes(masks: Sets, seed: int = 0) -> Tree:
-    """The tree where nodes of three and more terms add exactly, so that units beside M outlive it.
+    """Return the tree if nodes of three and more terms add exactly, so that units beside M survive.
 
     Raises `NotATree`: no tree gives these survivors.
     """
@@ -201,14 +201,14 @@ MOST_BLOCKS = 64
 
 
 def pattern(tree: Tree) -> str:
-    """A description such as `fold`, `8 interleaved lanes, each fold; joined pairwise`, or `irregular`."""
+    """Return a description such as `fold`, `8 interleaved lanes, each fold; joined pairwise`, or `irregular`."""
     tree = tree.without_start().canonical()
     name = _named(tree) or _grouped(tree) or _unequal_blocks(tree)
     return name or f"irregular: depth {tree.depth}, nodes of at most {tree.arity}"
 
 
 def abbreviated(tree: Tree) -> str:
-    """The text form, its middle left out where it is long."""
+    """Return the text form, with a long middle left out."""
     text = tree.to_text()
     half = (LONGEST_TEXT - 5) // 2
     return text if len(text) <= LONGEST_TEXT else f"{text[:half]} ... {text[-half:]}"
@@ -230,7 +230,7 @@ def _named(tree: Tree) -> str | None:
 
 
 def _chain(tree: Tree) -> str | None:
-    """A running sum to which one term at a time is added, in any order."""
+    """Return the name of a running sum that adds one term at a time, in any order."""
     terms = tree.leaves
     if tree.arity > 2 or tree.depth != terms - 1:
         return None
@@ -255,7 +255,7 @@ def _order_of_chain(tree: Tree) -> list[int]:
 
 
 def _halving(tree: Tree) -> str | None:
-    """Halves of contiguous terms, the larger one first or last, down to single terms."""
+    """Return the name of a sum by halves of contiguous terms, the larger one first or last, down to single terms."""
     for first_larger in (False, True):
         if tree == Tree.explicit(_halves(0, tree.leaves, first_larger)).canonical():
             return "recursive halving"
@@ -270,7 +270,7 @@ def _halves(first: int, count: int, first_larger: bool) -> list[int]:
 
 
 def _fused_fold(tree: Tree) -> str | None:
-    """A running sum to which several terms are added at once: ((0 1 2 3) 4 5 6 7)."""
+    """Return the name of a running sum that adds several terms at once: ((0 1 2 3) 4 5 6 7)."""
     width = tree.arity - 1
     if width < 2:
         return None
@@ -289,7 +289,7 @@ def _fused_fold(tree: Tree) -> str | None:
 
 
 def _grouped(tree: Tree) -> str | None:
-    """Equal groups of leaves, interleaved or contiguous, each with its own pattern, and how the groups are joined."""
+    """Return the name of equal groups of leaves, interleaved or contiguous, with their patterns and their joining."""
     counts = range(2, tree.leaves // 2 + 1)
     return _equal_groups(tree, "interleaved lanes", reversed(counts)) or _equal_groups(tree, "blocks", counts)
 
@@ -310,7 +310,7 @@ def _equal_groups(tree: Tree, kind: str, counts: Iterable[int]) -> str | None:
 
 
 def _unequal_blocks(tree: Tree) -> str | None:
-    """Contiguous blocks of unequal sizes: the largest subtrees that are sums of one kind, or of lanes."""
+    """Return the name of contiguous blocks of unequal sizes: the largest sums of one kind, or of lanes."""
     blocks: list[tuple[tuple[int, ...], str]] = []
     waiting = [tuple(range(tree.leaves))]
     subtrees, children = _subtrees(tree), {tuple(sorted(sum(node, ()))): node for node in tree.nodes()}
@@ -344,7 +344,7 @@ def _groups(kind: str, count: int, terms: int) -> list[tuple[int, ...]] | None:
 
 
 def _subtrees(tree: Tree) -> dict[tuple[int, ...], list[int]]:
-    """The steps of every subtree, by its leaves in ascending order."""
+    """Return the steps of every subtree, by its leaves in ascending order."""
     results_of: dict[tuple[int, ...], list[int]] = {}
     results: list[list[int]] = []
     for step in tree.steps:
@@ -361,7 +361,7 @@ def _relabelled(steps: Sequence[int], leaves: Sequence[int]) -> Tree:
 
 
 def _quotient(tree: Tree, groups: Sequence[tuple[int, ...]]) -> Tree | None:
-    """The tree whose leaves are whole groups."""
+    """Return the tree whose leaves are whole groups; None if a group is no subtree."""
     number = {frozenset(group): k for k, group in enumerate(groups)}
     results: list[tuple[frozenset[int], list[int] | None]] = []
     for step in tree.steps:

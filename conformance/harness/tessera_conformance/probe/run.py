@@ -1,4 +1,4 @@
-"""One probing run against an implementation, its finding, and the departures from what is declared."""
+"""One probing run against an implementation, its finding, and its departures from the declaration."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tessera_conformance.protocol import Fault, Hello, Returned, Unsupported, de
 from tessera_conformance.session import Session
 from tessera_conformance.tensors import Tensor
 
-# The declaration of an implementation about a sum, and its departures from it.
+# An implementation's declaration about a sum, and its departures from it.
 #
 # A declared tree is confirmed with one mask for each pair of children of each node, which proves it.
 
@@ -63,25 +63,25 @@ class Declaration:
     source: str
 
     def to_json(self) -> dict[str, Any]:
-        """For the machine-readable finding."""
+        """Return the declaration for the machine-readable finding."""
         return {"tree": self.tree.to_text(), "arithmetic": self.arithmetic.to_json(), "source": self.source}
 
 
 @dataclass(frozen=True)
 class Departure:
-    """One way in which the implementation departs from what it declares, and the inputs that show it."""
+    """One departure of an implementation from its declaration, and the inputs that show it."""
 
     aspect: Aspect
     sentence: str
     witness: Mapping[str, Any]
 
     def to_json(self) -> dict[str, Any]:
-        """For the machine-readable finding."""
+        """Return the departure for the machine-readable finding."""
         return {"aspect": self.aspect, "sentence": self.sentence, "witness": dict(self.witness)}
 
 
 def declaration(box: Box) -> Declaration | None:
-    """Return the declaration for the subject: of `numerics.declared`, else of its Hello; None where there is none.
+    """Return the declaration for the subject: of `numerics.declared`, else of its Hello; None without one.
 
     Raises `CannotProbe`: the answer is malformed, or not one for this number of terms.
     """
@@ -111,7 +111,7 @@ def _from_hello(box: Box) -> Declaration | None:
     try:
         tree = _spelled(Tree.from_text(trees[box.subject.operation]), box)
     except LeafCountError:
-        return None  # said of another shape
+        return None  # declared for another shape
     except TreeError as error:
         raise CannotProbe(f"arithmetic.trees.{box.subject.operation} of the Hello: {error}") from None
     return Declaration(tree, canonical(box.subject.dtype), "Hello, with the arithmetic of the reference arithmetic")
@@ -123,7 +123,7 @@ def _spelled(tree: Tree, box: Box) -> Tree:
 
 
 def order_departure(masks: Masks, declared: Tree) -> Departure | None:
-    """A pair of leaves that is not joined as declared; None where the declared order is proved."""
+    """Return a pair of leaves that is not joined as declared; None if the declared order is proved."""
     try:
         wrong = first_wrong_pair(masks, declared.without_start(), range(masks.terms))
     except NotATree as stop:
@@ -152,9 +152,9 @@ def _wrong_order(masks: Masks, pair: tuple[int, int], size: int, size_found: int
 
 
 def arithmetic_departures(box: Box, declared: Declaration, observed: Observed) -> list[Departure]:
-    """Return the parts of the declared arithmetic that do not replay the terms seen, the order being right.
+    """Return the fields of the declared arithmetic that do not replay the observed results in the right order.
 
-    Every change of a single field is tried, then of two; the first that replays everything names what differs.
+    Every change of a single field is tried, then of two; the first that replays everything names the differing fields.
     """
     wrong, row, word = mismatches(box, declared.tree, declared.arithmetic, observed)
     if not wrong:
@@ -218,11 +218,10 @@ def _sentence(field: str, declared: object, actual: object) -> str:
     return f"{names.get(field, field)}: declared {words[0]}, but {words[1]} replays what was found"
 
 
-# Whether the other elements of a result add in the order of the watched one: a few calls, and a replay of all of
-# them.
+# The order of the other elements of a result, compared with the watched one's by a few calls and a replay of each.
 #
-# Two orders often give the same bits, so an element counts only if it replays in every round. In every second round
-# the terms cancel and only rounding errors remain, which show in narrow results too.
+# Two orders often give the same bits, so an element counts only if it replays in every round. In every second round the
+# terms cancel and only rounding errors remain, which show in narrow results too.
 
 
 MOST_TERMS = 1 << 23
@@ -232,26 +231,26 @@ ROUNDS = 6
 
 @dataclass(frozen=True)
 class OtherElements:
-    """The number of elements that replay in the order of the watched one, of all, and the first that does not."""
+    """The number of elements that replay in the watched one's order, the number of all, and the first that does not."""
 
     alike: int
     elements: int
     first_other: tuple[int, ...] | None
 
     def sentence(self) -> str:
-        """In words."""
+        """Return the comparison in words."""
         if self.first_other is None:
             return f"all {self.elements} elements replay in this order"
         place = list(self.first_other)
         return f"{self.alike} of {self.elements} elements replay in this order, {place} and others do not"
 
     def to_json(self) -> dict[str, Any]:
-        """For the machine-readable finding."""
+        """Return the comparison for the machine-readable finding."""
         return {**vars(self), "first_other": self.first_other and list(self.first_other)}
 
 
 def compare_other_elements(box: Box, arithmetic: Arithmetic, seed: int = 0) -> OtherElements | None:
-    """Ask for random operands of the whole shape; None where there is one element only, or too many to replay."""
+    """Send random operands of the whole shape; return None for one element only, or too many to replay."""
     same = alike_elements(box, arithmetic, seed)
     if same is None:
         return None
@@ -261,7 +260,7 @@ def compare_other_elements(box: Box, arithmetic: Arithmetic, seed: int = 0) -> O
 
 
 def alike_elements(box: Box, arithmetic: Arithmetic, seed: int = 0) -> np.ndarray[Any, np.dtype[np.bool_]] | None:
-    """The elements that replay in every round; None if there is only one element, or too many to replay."""
+    """Return the elements that replay in every round; None for one element only, or too many to replay."""
     subject = box.subject
     elements = prod(subject.result)
     fast = replay.is_fast(arithmetic.tree, arithmetic.model, subject.dtype, box.has_products, subject.terms)
@@ -277,7 +276,7 @@ def alike_elements(box: Box, arithmetic: Arithmetic, seed: int = 0) -> np.ndarra
 def _replayed(
     box: EvaluatedBox, arithmetic: Arithmetic, seed: int, cancels: bool
 ) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Return a mask of the elements that a replay gives for random operands."""
+    """Return a mask of the elements that a replay with random operands reproduces."""
     subject = box.subject
     if box.has_products:
         left, right = (tuple(shape) for shape in subject.shapes)
@@ -302,7 +301,7 @@ def _random(dtype: str, shape: tuple[int, ...], seed: int) -> Tensor:
 
 
 def _repeated(tensor: Tensor, axis: int, negated: bool = False) -> Tensor:
-    """The first half along an axis once more, or its negation, in place of the second: sums leave rounding errors."""
+    """Return the tensor with its first half, or the negation, in place of the second: sums leave rounding errors."""
     words = tensor.words().reshape(tensor.shape).copy()
     lines = np.moveaxis(words, axis, 0)
     half = len(lines) // 2
@@ -311,7 +310,7 @@ def _repeated(tensor: Tensor, axis: int, negated: bool = False) -> Tensor:
     return Tensor(tensor.dtype, tensor.shape, words.tobytes())
 
 
-# One probe: which calls it makes in which order, and the finding.
+# One probe: its calls in order, and the finding.
 
 
 Verdict: TypeAlias = Literal["agrees", "differs", "nothing declared"]
@@ -325,8 +324,8 @@ MOST_TERMS_APART = 256
 class Finding:
     """The finding of a probe.
 
-    `tree` has no start value; `arithmetic` is None where no model replays the tree, and then `evidence` says why.
-    `groups` are the orders of all elements of an all-reduce, `others` says whether other elements of a result share it.
+    `tree` has no start value; `arithmetic` is None if no model replays the tree, and then `evidence` has the reason.
+    `groups` are the orders of all elements of an all-reduce; `others` compares other elements of a result.
     """
 
     subject: Subject
@@ -396,9 +395,9 @@ class Finding:
 
 
 def probe(session: Session, subject: Subject, seed: int = 0, in_full: bool = False) -> Finding:
-    """Probe one operation; a declaration that holds is confirmed without revealing the tree anew, unless `in_full`.
+    """Probe one operation; a true declaration is confirmed without revealing the tree again, unless `in_full`.
 
-    Raises `CannotProbe`: the implementation does not answer, or not to the point.
+    Raises `CannotProbe`: the answer of the implementation is missing or unusable.
     """
     began = time.perf_counter()
     box = box_for(session, subject)
@@ -438,7 +437,7 @@ def _looked_at(box: Box, stated: Declaration | None, seed: int, in_full: bool) -
 
 
 def _exact(box: Box, masks: Masks, finding: Finding, seed: int) -> Finding:
-    """The finding where masks absorb nothing: only replays can distinguish a declared order from another."""
+    """Return the finding if masks absorb nothing: only replays can distinguish a declared order from another."""
     stated, tree = finding.declared, Tree.explicit([*range(masks.terms), -masks.terms])
     finding = replace(finding, tree=tree)
     try:
@@ -461,7 +460,7 @@ def _departures(box: Box, stated: Declaration, observed: Observed) -> list[Depar
 
 
 def _no_tree(finding: Finding, stop: NotATree) -> Finding:
-    """The finding with the evidence against a tree, which is also a departure from a declared one."""
+    """Return the finding with the evidence against a tree, which also contradicts any declared one."""
     if finding.declared is not None and not finding.departures:
         departure = Departure("order", f"the sum is no fixed tree: {stop}", stop.to_json())
         finding = replace(finding, departures=(departure,))
@@ -484,7 +483,7 @@ def _revealed(masks: Masks, seed: int) -> Tree:
 
 
 def _require_steady(masks: Masks, stop: NotATree) -> None:
-    """Ask some pairs again, those of the evidence first. Raises `NotATree`: an answer has changed."""
+    """Measure some pairs again, those of the evidence first. Raises `NotATree`: an answer has changed."""
     for pair in [*([stop.pair] if stop.pair else []), *list(masks.measured)[:32]]:
         left, right = masks.words(*pair)
         word = masks.box.word(left, right)
