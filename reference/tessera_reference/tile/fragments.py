@@ -30,7 +30,7 @@ from .operations import For
 
 
 def load_matrices(block: BlockState, memory: Storage, corners: Offsets, shape: tuple[int, int], stride: int) -> Values:
-    """A matrix for each warp, [warps, rows, columns]; zeros for inactive warps. Raises `KernelFault`."""
+    """Return a matrix for each warp, [warps, rows, columns]; zeros for inactive warps. Raises `KernelFault`."""
     warps = block.whole_warps("a matrix")
     at = _elements(block, memory, corners, warps, shape, stride)
     read = memory.read(at, block.clock.of_warps(warps)[:, None, None])
@@ -62,9 +62,9 @@ def require_aligned(block: BlockState, memory: Storage, corners: Offsets, alignm
 def _elements(
     block: BlockState, memory: Storage, corners: Offsets, warps: Offsets, shape: tuple[int, int], stride: int
 ) -> Offsets:
-    """The offsets of all elements. Raises `OutOfBounds`.
+    """Return the offsets of all elements. Raises `OutOfBounds`.
 
-    At the memory's own stride, a matrix ends where its rows and its columns do; at another one, where the memory does.
+    With the memory's own stride, a matrix must lie within its rows and columns; with another one, within the memory.
     """
     at = corners[warps, None, None] + _pattern(*shape, stride)
     outside = at[:, -1, -1] >= memory.size
@@ -81,21 +81,20 @@ def _elements(
 
 @cache
 def _pattern(rows: int, columns: int, stride: int) -> Offsets:
-    """The offsets of a matrix from its corner."""
+    """Return the offsets of a matrix from its corner."""
     offsets = np.arange(rows)[:, None] * stride + np.arange(columns)
     offsets.flags.writeable = False
     return offsets
 
 
-# Matrix instructions of a warp: ldmatrix, mma.sync, and what begins and ends an accumulation (spec sections 7.1,
-# 7.2).
+# Matrix instructions of a warp: ldmatrix, mma.sync, and the start and end of an accumulation (spec sections 7.1, 7.2).
 #
-# A fragment type names m, n, k and the dtype of the operands; whether a fragment is A, m by k, B, k by n, or the
-# accumulator, m by n in another dtype, follows from its use (AMB-LANG-34, AMB-LANG-65).
+# A fragment type names m, n, k and the dtype of the operands. Its use determines whether a fragment is A, m by k, B, k
+# by n, or the accumulator, m by n in another dtype (AMB-LANG-34, AMB-LANG-65).
 
 
 ALIGNMENT = 16
-"""Bytes to which each row that ldmatrix reads is aligned (LANG-07.3-01, LANG-16-05, LANG-16-06; AMB-LANG-36)."""
+"""The alignment in bytes of each row that ldmatrix reads (LANG-07.3-01, LANG-16-05, LANG-16-06; AMB-LANG-36)."""
 
 
 def _require_accumulator(accum: DType, fragment: Fragment) -> None:
@@ -120,7 +119,7 @@ class LoadMatrix(KernelOperation):
     stride: Attribute[int] = derived(lambda self: self.memory.shape[-1] if self.memory.shape else 1)
 
     def infer(self) -> Fragment:
-        """The fragment; its dtype is that of the memory, of an accumulator that of the accumulation."""
+        """Return the fragment; its dtype is that of the memory or, for an accumulator, that of the accumulation."""
         memory, dtype = self.memory, self.returns.dtype
         if memory.space != "shared":
             message = f"it reads {memory}"
@@ -158,7 +157,7 @@ class FragmentZero(KernelOperation):
         return self.returns
 
     def run(self, block: BlockState) -> Array:
-        """+0 everywhere."""
+        """Return +0 everywhere."""
         return Array(self.accum, np.zeros((block.warps, self.returns.m, self.returns.n), self.accum.carrier))
 
 
@@ -213,21 +212,21 @@ class FragmentStore(KernelOperation):
         store_matrices(block, memory, corners, fragment.values)
 
 
-# What each fragment of a kernel is used as: A, B or an accumulator, and in which dtype that adds (AMB-LANG-34, -65).
+# The use of each fragment of a kernel: A, B or an accumulator, and the dtype of its sums (AMB-LANG-34, -65).
 #
-# Fragments that loops and branches pass on are one fragment, so that a use anywhere determines all of them.
+# Fragments that loops and branches pass on are one fragment, so that any use determines all of them.
 
 
 @dataclass(frozen=True)
 class Clash:
-    """An instruction that uses a fragment in a second role."""
+    """An instruction uses a fragment in a second role."""
 
     instruction: Instruction
     uses: tuple[FragmentUse, FragmentUse]
 
 
 def fragment_uses(function: Function) -> tuple[Mapping[Value, FragmentUse], list[Clash]]:
-    """The use of every fragment of a kernel, A where nothing determines it, and the contradictions."""
+    """Return the use of every fragment of a kernel, A where nothing determines it, and the contradictions."""
     same = _Classes()
     stated: list[tuple[Instruction, Value, FragmentUse]] = []
     every: dict[Value, None] = {}
@@ -251,7 +250,7 @@ def fragment_uses(function: Function) -> tuple[Mapping[Value, FragmentUse], list
 
 
 def _stated(instruction: Instruction) -> list[tuple[Value, FragmentUse]]:
-    """The uses that an instruction determines."""
+    """Return the uses that an instruction determines."""
     operation = instruction.operation
     if isinstance(operation, MmaSync):
         a, b, c = instruction.operands
@@ -267,7 +266,7 @@ def _stated(instruction: Instruction) -> list[tuple[Value, FragmentUse]]:
 
 
 def _handed_on(instruction: Instruction) -> Iterator[tuple[Value, Value]]:
-    """Pairs of values that are one fragment."""
+    """Yield pairs of values that are one fragment."""
     carried = instruction.operands[3:] if isinstance(instruction.operation, For) else ()
     for region in instruction.regions:
         inner = region.arguments[1:] if carried else ()
@@ -284,13 +283,13 @@ class _Classes:
         self.parents: dict[Value, Value] = {}
 
     def of(self, value: Value) -> Value:
-        """The representative of a value's class."""
+        """Return the representative of a value's class."""
         while value in self.parents:
             value = self.parents[value]
         return value
 
     def join(self, one: Value, other: Value) -> None:
-        """Make two classes one."""
+        """Merge two classes."""
         one, other = self.of(one), self.of(other)
         if one is not other:
             self.parents[one] = other

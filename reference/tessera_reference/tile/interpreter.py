@@ -54,8 +54,7 @@ from .operations import Store
 
 # Preparing a kernel to run: values become slots of a frame, operations calls on all lanes at once (section 7).
 #
-# Everything that does not depend on the block is decided here, so that an instruction costs little more than its
-# call.
+# All decisions that do not depend on the block are made here, so that an instruction costs little more than its call.
 
 
 ON_INDICES: Mapping[type[Operation], Call] = {
@@ -69,12 +68,12 @@ ON_INDICES: Mapping[type[Operation], Call] = {
     elementwise.Greater: np.greater,
     elementwise.GreaterEqual: np.greater_equal,
 }
-"""The operations that numpy computes on integers as the reference arithmetic does; they keep index arithmetic fast."""
+"""The operations that numpy computes on integers as the reference arithmetic does, for fast index arithmetic."""
 
 
 @lru_cache(maxsize=256)
 def prepare(function: Function, lanes: int) -> Program:
-    """The program of a kernel for blocks of so many lanes."""
+    """Return the program of a kernel for blocks of `lanes` lanes."""
     places: dict[Value, int] = {}
     code = _code(function.body, places, lanes, set())
     return Program(code, len(places), fragment_uses(function)[0], _written(function))
@@ -82,12 +81,12 @@ def prepare(function: Function, lanes: int) -> Program:
 
 @lru_cache(maxsize=256)
 def _prepare_lockstep(function: Function, lanes: int) -> Program:
-    """The program of a kernel for blocks that run in lockstep."""
+    """Return the program of a kernel for blocks that run in lockstep."""
     return in_lockstep(prepare(function, lanes))
 
 
 def _code(block: Block, places: dict[Value, int], lanes: int, divisors: set[Value]) -> Code:
-    """The code of a region; `divisors` gets the constants that are not zero."""
+    """Return the code of a region; `divisors` receives the constants that are not zero."""
     arguments = _places(block.arguments, places)
     steps = []
     for instruction in block.instructions:
@@ -107,7 +106,7 @@ def _places(values: tuple[Value, ...], places: dict[Value, int]) -> tuple[int, .
 
 
 def _call(operation: Operation, lanes: int) -> Call:
-    """The function that runs an operation."""
+    """Return the function that runs an operation."""
     if isinstance(operation, KernelOperation):
         return operation.run
     if isinstance(operation, Constant):
@@ -136,14 +135,14 @@ def _is_on_indices(operation: Operation) -> bool:
 
 
 def _on_indices(operation: Operation) -> Call:
-    """Arithmetic that cannot fail, run in inactive lanes too."""
+    """Return a call of arithmetic that cannot fail, run in inactive lanes too."""
     compute, dtype = ON_INDICES[type(operation)], dtype_of(operation.results()[0])
     assert dtype is not None
     return lambda block, a, b: Array(dtype, compute(a.values, b.values))
 
 
 def _lanewise(operation: Operation) -> Call:
-    """An elementwise operation, run in the active lanes only: it may fail on the arbitrary values of the others."""
+    """Return a call in active lanes only, since an elementwise operation may fail on arbitrary values of the others."""
 
     def call(block: BlockState, *operands: Array) -> Array:
         if block.mask is None:
@@ -157,7 +156,7 @@ def _lanewise(operation: Operation) -> Call:
 
 
 def _written(function: Function) -> frozenset[Value]:
-    """The parameters that instructions write; in Target IR, which computes with pointers, all of them."""
+    """Return the parameters that instructions write; in Target IR, which computes with pointers, all of them."""
     if function.device != "tile":
         return frozenset(function.parameters)
     stores = [
@@ -166,7 +165,7 @@ def _written(function: Function) -> frozenset[Value]:
     return frozenset(value for store in stores for value in store.operands if isinstance(value.type, Memref))
 
 
-# Runs a kernel: one block of the grid after another, all lanes of a block at once (spec sections 7, 8.1, 8.3).
+# An interpreter of kernels: one block after another, all lanes of a block at once (spec sections 7, 8.1, 8.3).
 #
 # The order of blocks is free (AMB-LANG-202): it changes no result, since any dependence on it is a race, which is
 # reported. Time, caches and the scheduling of warps are not modelled.
@@ -176,10 +175,10 @@ MOST_BYTES = 1 << 32
 """The most bytes of a launch's buffers, with the notes for each element."""
 
 LOCKSTEP = BY_BITS
-"""Run blocks in lockstep; False, with plain numerics, runs one after another, to the same bits."""
+"""True to run blocks in lockstep; False, with plain numerics, runs one after another, to the same bits."""
 
 WORTHWHILE = 1000
-"""Instructions of a kernel, times its blocks, from which on blocks run in lockstep."""
+"""The instructions of a kernel, times its blocks, from which on blocks run in lockstep."""
 
 MOST_LANES = 1 << 15
 """The most lanes that run in lockstep, so that a value of them stays in cache."""
@@ -190,7 +189,7 @@ NOTED_BYTES = 24
 
 @dataclass(frozen=True)
 class Uninitialised:
-    """A buffer of which the kernel has to write every element."""
+    """A buffer whose every element the kernel must write."""
 
     dtype: DType
     shape: tuple[int, ...]
@@ -211,7 +210,7 @@ def run_kernel(
     """Return the buffers of a verified kernel after it has run, in the order of its parameters.
 
     `order` is forward, reverse, or a permutation of the blocks, which are counted with x fastest. Raises `Rejection`
-    with phase execute for errors of the kernel, `TooLarge` for what does not fit in memory, and
+    with phase execute for errors of the kernel, `TooLarge` for buffers that do not fit in memory, and
     `UnsupportedConstruct` for regions nested too deep.
     """
     grid, extents = extents_of(kernel, "grid"), extents_of(kernel, "block")
@@ -243,7 +242,7 @@ class _Launches:
     def run(
         self, kernel: Function, inputs: Sequence[Array | Uninitialised], target: Target, steps: int
     ) -> tuple[Array, ...] | None:
-        """The buffers after a launch by the plan; None without one, or where an operation fails."""
+        """Return the buffers after a launch by the plan; None without one, or where an operation fails."""
         self.count += 1
         if self.count == 3:
             recorder = Recorder()
@@ -272,7 +271,7 @@ def _run(
     steps: int,
     order: str | Sequence[int] = "forward",
 ) -> tuple[Array, ...]:
-    """Run each instruction, of many blocks at once where they run in lockstep."""
+    """Run each instruction, for many blocks at once where they run in lockstep."""
     grid, extents = extents_of(kernel, "grid"), extents_of(kernel, "block")
     together = _in_lockstep(kernel, program, inputs, target, steps) if order == "forward" else None
     if together is not None:
@@ -294,7 +293,7 @@ def _run(
 def _in_lockstep(
     kernel: Function, program: Program, inputs: Sequence[Array | Uninitialised], target: Target, steps: int
 ) -> tuple[Array, ...] | None:
-    """Return the buffers of a kernel whose blocks ran in lockstep; None where they do not, or where few would."""
+    """Return the buffers of a kernel whose blocks ran in lockstep; None where they cannot, or where few would."""
     grid, extents = extents_of(kernel, "grid"), extents_of(kernel, "block")
     blocks, lanes = prod(grid), prod(extents)
     worthwhile = LOCKSTEP and blocks > 1 and blocks * sum(1 for _ in kernel.body.walk()) >= WORTHWHILE
@@ -350,7 +349,7 @@ def _require_steps(program: Program, grid: Place, steps: int) -> None:
 
 
 def _bind(kernel: Function, arguments: Sequence[Array | Uninitialised], block: BlockState) -> list[GlobalStorage]:
-    """Bind the parameters to memories and to scalars, the same in all lanes; returns the memories."""
+    """Bind the parameters to memories, and to scalars that are the same in all lanes; return the memories."""
     buffers = []
     values: list[GlobalStorage | Array] = []
     for parameter, argument in zip(kernel.parameters, arguments, strict=True):
@@ -366,22 +365,22 @@ def _bind(kernel: Function, arguments: Sequence[Array | Uninitialised], block: B
     return buffers
 
 
-# `tessera.tile.launch`: a host function runs a grid of blocks and gets what they wrote (spec section 8.1).
+# `tessera.tile.launch`: a host function runs a grid of blocks and receives their results (spec section 8.1).
 
 
 class LaunchEnvironment(Environment, Protocol):
-    """The environment of a launch, beyond that of every operation."""
+    """The environment of a launch, in addition to that of every operation."""
 
     @property
     def module(self) -> Module:
-        """The module that is being run, which holds the kernel."""
+        """The running module, which holds the kernel."""
 
 
 @operation("tessera.tile.launch", clauses=("LANG-08.1-01", "LANG-08.2-03"))
 class Launch(Operation):
     """Runs `kernel` on the arguments: buffers in the order of its parameters, then scalars.
 
-    The last buffers of the kernel, as many as there are results, are allocated here uninitialised, and are the results.
+    The last buffers of the kernel, one for each result, are allocated here uninitialised, and are the results.
     """
 
     arguments: Operands[Tensor | Scalar]
@@ -392,12 +391,12 @@ class Launch(Operation):
     calls = "kernel"
 
     def infer(self) -> tuple[Type, ...]:
-        """The stated result types, checked against the kernel."""
+        """Return the stated result types, checked against the kernel."""
         return self.returns
 
     @classmethod
     def hidden(cls, shown: Shown) -> dict[str, Any]:
-        """The results are what the kernel's last buffers hold; the arguments are the other parameters'."""
+        """Return the hidden fields: the kernel's last buffers are the results, the arguments its other parameters."""
         name = str(shown.attributes.get("kernel"))
         kernel = shown.functions.get(name)
         if kernel is None or not kernel.device:
@@ -433,7 +432,7 @@ class Launch(Operation):
         return self.over_grid(kernel, [*arguments[:inputs], *allocated, *arguments[inputs:]])[inputs:]
 
     def over_grid(self, kernel: Function, buffers: Sequence[Array | Uninitialised]) -> tuple[Array, ...]:
-        """The buffers after the kernel has run. Raises `Rejection`."""
+        """Return the buffers after the kernel has run. Raises `Rejection`."""
         return run_kernel(kernel, buffers, target_of(str(kernel.attributes["target"])))
 
 
@@ -442,13 +441,13 @@ def _buffers(kernel: Function) -> list[Type]:
 
 
 def _uninitialised(result: Type) -> Uninitialised:
-    """The buffer for a result, whose extents are known where a kernel is launched."""
+    """Return the buffer for a result, whose extents are known where a kernel is launched."""
     assert isinstance(result, Tensor | Scalar)
     return Uninitialised(result.dtype, tuple(int(dim) for dim in result.shape))
 
 
 def _held(buffer: Memref) -> Numeric:
-    """The value of the host that a buffer holds."""
+    """Return the value of the host that a buffer holds."""
     return Tensor(buffer.shape, buffer.dtype) if buffer.shape else Scalar(buffer.dtype)
 
 

@@ -1,4 +1,4 @@
-"""The operations of Tile IR but matrix instructions (spec section 7).
+"""The operations of Tile IR except matrix instructions (spec section 7).
 
 Indices, memory, copies, synchronization, control flow."""
 
@@ -101,10 +101,10 @@ class WarpId(KernelOperation):
         return Array(INDEX_TYPE.dtype, (block.every_lane // block.warp).astype(np.int32))
 
 
-# `tessera.tile.part` and `tessera.tile.complex`: complex numbers of a lane taken apart and put together (section 7).
+# Complex numbers of a lane: `tessera.tile.part` takes their parts, `tessera.tile.complex` joins them (section 7).
 #
-# Graph IR needs no such operations: what it computes by component, such as a mean, is one operation there, and
-# several steps in a kernel. Their names are ours (AMB-LANG-240).
+# Graph IR needs no such operations: a computation by component, such as a mean, is one operation there, and several
+# steps in a kernel. The names are ours (AMB-LANG-240).
 
 
 PARTS = ("real", "imaginary")
@@ -130,7 +130,7 @@ class Part(KernelOperation):
 
 @operation("tessera.tile.complex", clauses=("LANG-08.2-03",))
 class Complex(KernelOperation):
-    """The complex number of two parts."""
+    """The complex number with these two parts."""
 
     real: Operand[Scalar]
     imaginary: Operand[Scalar]
@@ -152,7 +152,7 @@ _WHOLE = {"fp32": "complex64", "fp64": "complex128"}
 
 
 def require_known(memory: Memref) -> None:
-    """Every extent of memory is a number at Tile IR. Raises `Refusal`."""
+    """Require that every extent of memory is a number, as at Tile IR. Raises `Refusal`."""
     if any(not isinstance(dim, int) for dim in memory.shape):
         message = f"{memory} has {'unknown' if any(map(is_unknown, memory.shape)) else 'named'} dimensions"
         requirement = "extents that are numbers"
@@ -187,7 +187,7 @@ class Store(KernelOperation):
     moved = (0,)
 
     def infer(self) -> None:
-        """Nothing results; nothing is cast."""
+        """Return no types; nothing is cast."""
         require_indices(self.indices, len(self.memory.shape))
         if self.value.dtype != self.memory.dtype:
             message = f"the value is {self.value}, the memory {self.memory}"
@@ -222,7 +222,7 @@ class SharedAlloc(KernelOperation):
 
 
 SIZES = (4, 8, 16)
-"""Bytes that one copy may move."""
+"""The numbers of bytes that one copy may move."""
 
 
 @operation("tessera.tile.cp.async", clauses=("LANG-07.2-04", "LANG-08.2-04"))
@@ -349,11 +349,11 @@ class ShuffleSync(KernelOperation):
 
 # Control flow of a kernel: counted loops, the same for all threads of a block, and branches under a mask (section 7).
 #
-# Their names are ours. A region runs at once for all lanes that take it; the others are inactive in it.
+# The names are ours. A region runs at once for all lanes that take it; the others are inactive in it.
 
 
 def _refuse_memory(types: tuple[Type, ...]) -> None:
-    """Refuse memrefs as results of control flow: every access names its memory statically."""
+    """Refuse memrefs as results of control flow, since every access names its memory statically."""
     for type_ in types:
         if isinstance(type_, Memref):
             message = f"a region hands on {type_}"
@@ -386,7 +386,7 @@ class For(Counting, KernelOperation):
 
 
 def _uniform(block: BlockState, name: str, bound: Array) -> int:
-    """The value of a bound, the same in every active lane. Raises `NotUniform`."""
+    """Return the value of a bound, the same in every active lane. Raises `NotUniform`."""
     values = block.of_active(bound.values)
     differing = (values != values[0]).nonzero()[0]
     if differing.size:

@@ -1,6 +1,6 @@
-"""Verification of kernels of Tile IR: entry, memory, and instructions that the target has (7.3, 8.1, 11).
+"""Verification of kernels of Tile IR: entry, memory, and instructions of the target (7.3, 8.1, 11).
 
-Definitions, uses and types are checked before by the core verifier, what depends on values later by the interpreter.
+The core verifier has checked definitions, uses and types; the interpreter checks what depends on values.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .interpreter import Launch
 from .operations import CopyAsync, SharedAlloc
 
 MOST_BLOCKS = ((1 << 31) - 1, 65535, 65535)
-"""Blocks along x, y and z (AMB-LANG-203)."""
+"""The most blocks along x, y and z (AMB-LANG-203)."""
 
 SYMBOL = "tss_kernel_"
 """The prefix of a kernel's symbol (LANG-16-01)."""
@@ -47,7 +47,7 @@ def run_checks(checks: Iterable[tuple[Check, Location]]) -> None:
 
 
 def shared_bound(function: Function) -> int:
-    """The most bytes of shared memory that a block can hold: the end of its last allocation (LANG-07.3-04).
+    """Return the most bytes of shared memory that a block can hold: the end of its last allocation (LANG-07.3-04).
 
     Allocations follow one another, each at a multiple of 16 bytes (AMB-LANG-200).
     """
@@ -70,7 +70,7 @@ def verify_entry(function: Function, target: Target, buffer: type[Type]) -> Iter
 
 
 def _checks(function: Function, target: Target) -> Iterator[tuple[Check, Location]]:
-    """Every check of a kernel with its place."""
+    """Yield every check of a kernel with its place."""
     for check in verify_entry(function, target, Memref):
         yield check, function.location
     yield partial(verify_shared, function, "allocations", shared_bound), function.location
@@ -102,7 +102,7 @@ def _verify_target(function: Function, target: Target) -> None:
 
 
 def _verify_extents(function: Function, name: str, clause: str, most: tuple[int, ...] | None, target: Target) -> None:
-    """A grid or block of three positive extents, and no more of them than the target takes."""
+    """Require a grid or block of three positive extents within the target's limits."""
     extents = function.attributes.get(name)
     if extents is None:
         raise Refusal("tile", f"@{function.name} states no {name}", f"{name} = [x, y, z]", clause)
@@ -132,7 +132,7 @@ def _verify_shared_size(function: Function, target: Target) -> None:
 
 
 def verify_shared(function: Function, pieces: str, bound_of: Callable[[Function], int]) -> None:
-    """The declared size covers these pieces; beyond it there is a dynamic segment only (LANG-08.1-05, -06)."""
+    """Require that the declared size covers these pieces; only a dynamic segment may follow (LANG-08.1-05, -06)."""
     declared, bound = function.attributes.get("smem_bytes"), bound_of(function)
     if isinstance(declared, int) and bound > declared:
         message = f"its {pieces} take {bound} bytes of shared memory, it declares {declared}"
@@ -140,7 +140,7 @@ def verify_shared(function: Function, pieces: str, bound_of: Callable[[Function]
 
 
 def _verify_signature(function: Function, buffer: type[Type]) -> None:
-    """Buffers in global memory, then scalars of 32 or 64 bits; no results (LANG-08.1-02, -03, LANG-16-01 to -03)."""
+    """Require global buffers, then scalars of 32 or 64 bits; no results (LANG-08.1-02, -03, LANG-16-01 to -03)."""
     if not function.name.startswith(SYMBOL) or len(function.name) <= len(SYMBOL) or not function.name.isidentifier():
         raise Refusal("tile", f"the symbol is {function.name}", f"{SYMBOL} and a mangled name", "LANG-16-01")
     if function.results:
@@ -210,7 +210,7 @@ def _verify_shape(operation: MmaSync, target: Target) -> None:
 
 
 def _offset(memory: Memref, indices: tuple[Value, ...], constants: dict[Value, int]) -> int | None:
-    """The byte offset of constant indices; where rows are aligned the last index is enough."""
+    """Return the byte offset of constant indices; where rows are aligned the last index is enough."""
     size, extents = memory.dtype.storage_bytes, memory.extents
     steps = [prod(extents[axis + 1 :]) * size for axis in range(len(extents))]
     total = 0
@@ -223,7 +223,7 @@ def _offset(memory: Memref, indices: tuple[Value, ...], constants: dict[Value, i
 
 
 def _verify_alignment(instruction: Instruction, memory: Memref, constants: dict[Value, int]) -> None:
-    """Rows of ldmatrix begin at multiples of 16 bytes, as far as constants show (LANG-07.3-01)."""
+    """Require that rows of ldmatrix begin at multiples of 16 bytes, as far as constants show (LANG-07.3-01)."""
     offset = _offset(memory, instruction.operands[1:], constants)
     if offset is not None and offset % ALIGNMENT != 0:
         message = f"the corner is at byte {offset} of a row"
@@ -232,7 +232,7 @@ def _verify_alignment(instruction: Instruction, memory: Memref, constants: dict[
 
 
 def _verify_copy(instruction: Instruction, operation: CopyAsync, constants: dict[Value, int]) -> None:
-    """Both ends of a copy are aligned to its bytes, as far as constants show."""
+    """Require that both ends of a copy are aligned to its bytes, as far as constants show."""
     rank = len(operation.source.shape)
     indices = instruction.operands[2:]
     for memory, used in ((operation.source, indices[:rank]), (operation.destination, indices[rank:])):
@@ -243,7 +243,7 @@ def _verify_copy(instruction: Instruction, operation: CopyAsync, constants: dict
 
 
 def _allocations_inside(function: Function) -> list[Instruction]:
-    """Shared allocations in regions."""
+    """Return the shared allocations in regions."""
     outer = set(map(id, function.body.instructions))
     return [
         instruction
@@ -253,7 +253,7 @@ def _allocations_inside(function: Function) -> list[Instruction]:
 
 
 def _left_early(function: Function) -> Iterator[Location]:
-    """The locations of early ends: a kernel that does not return at its end, regions that do not yield."""
+    """Yield the locations of early ends: a kernel that does not return at its end, regions that do not yield."""
     if function.body.exit != "return":
         yield function.location
     for instruction in function.body.walk():

@@ -37,7 +37,7 @@ class Contraction:
     extents: tuple[int, int, int]
     tile: tuple[int, int, int]
     batch: Position
-    """The matrix of the batch."""
+    """The place of the matrix in the batch."""
     row: Index
     column: Index
     """The corner of the tile."""
@@ -49,7 +49,7 @@ class Contraction:
 
     @property
     def steps(self) -> int:
-        """The tiles along k."""
+        """The number of tiles along k."""
         return ceiling(self.extents[2], self.tile[2])
 
     def inside(self, row: Index, column: Index, room: tuple[int, int]) -> Condition:
@@ -70,16 +70,16 @@ class Contraction:
 
 # Contractions lane by lane: for dtypes and accumulators that no matrix instruction of the target takes (section 8.2).
 #
-# Prefetched operands are read from shared memory, tile by tile along k, others from global memory. If none is staged
-# there is no shared memory and no barrier: every lane works on its own.
+# Prefetched operands are read from shared memory, tile by tile along k, others from global memory. Without staged ones
+# there is no shared memory and no barrier: every lane works alone.
 
 
 MOST_LANES = 1024
-"""Threads of a block: many, so that each has few totals to keep."""
+"""The most threads of a block: many, so that each keeps few totals."""
 
 
 def lane_products(work: Contraction) -> int:
-    """Build the body of the kernel; its threads."""
+    """Build the body of the kernel, and return its number of threads."""
     lanes = lanes_for(work.tile[0] * work.tile[1], work.kernel.target, MOST_LANES)
     stage_elements(work.kernel, work.batch, (work.row, work.column), work.tile[:2], lanes)
     staged = [value for value in (work.a, work.b) if value in work.kernel.nest.staged]
@@ -91,7 +91,7 @@ def lane_products(work: Contraction) -> int:
 
 
 def _from_global_memory(work: Contraction, lanes: int) -> None:
-    """Each lane computes one element after another."""
+    """Let each lane compute one element after another."""
     kernel, (m, n, _) = work.kernel, work.tile
 
     def element(start: Index, _: tuple[Term, ...]) -> Terms:
@@ -128,7 +128,7 @@ class _Staged:
         return Stage.of(self.kernel, value, tile, tile, nest.depth, self.lanes) if value in nest.staged else None
 
     def _own(self, m: int, n: int) -> list[tuple[Index, Index]]:
-        """The positions of a lane's elements: in one column where the lanes cover whole rows."""
+        """Return the positions of a lane's elements, in one column where the lanes cover whole rows."""
         starts, thread = range(0, m * n, self.lanes), self.kernel.thread_id()
         if self.lanes % n:
             return [divmod(thread + start, n) for start in starts]
@@ -167,7 +167,7 @@ class _Staged:
         return self.kernel.loop(0, stop, 1, add, totals)
 
     def _left(self, slot: Index, along: Index, k: Index, row: Index) -> Term:
-        """The element of a in a row of the tile; below the tile, where nothing is written, the one in its last row."""
+        """Return the element of a in a row of the tile; below the tile, where nothing is written, its last row's."""
         m, n, _ = self.work.tile
         row = row if m * n % self.lanes == 0 else row.at_most(m - 1)
         if self.a:
@@ -176,7 +176,7 @@ class _Staged:
         return self.kernel.read(self.work.a, (*self.work.batch, nearest, along + k))
 
     def _right(self, slot: Index, along: Index, k: Index, column: Index) -> Term:
-        """The element of b in a column of the tile."""
+        """Return the element of b in a column of the tile."""
         if self.b:
             return self.b.load(slot, k, column)
         nearest = (self.work.column + column).at_most(self.work.extents[1] - 1)
@@ -184,36 +184,36 @@ class _Staged:
 
 
 def room_of(work: Contraction, lanes: int) -> tuple[int, int]:
-    """The rows and columns that the lanes visit, rounded up to whole passes of the block."""
+    """Return the rows and columns that the lanes visit, rounded up to whole passes of the block."""
     m, n, _ = work.tile
     return ceiling(ceiling(m * n, lanes) * lanes, n), n
 
 
 def zero(work: Contraction) -> Term:
-    """The start value of a total: +0."""
+    """Return the start value of a total: +0."""
     return work.kernel.exactly(0, work.operation.accum)
 
 
 def added(work: Contraction, total: Term, a: Term, b: Term) -> Term:
-    """The total and a product, both rounded to the accumulator (LANG-10-02)."""
+    """Return the total plus a product, both rounded to the accumulator (LANG-10-02)."""
     if work.dtype.name == "tf32":
         a, b = rounded_to_tf32(work.kernel, a), rounded_to_tf32(work.kernel, b)
     return total + a.cast_to(work.operation.accum) * b.cast_to(work.operation.accum)
 
 
 SCALES = range(-112, 113, 28)
-"""Powers of two that bring the numbers of fp32, from the largest to the smallest, into the range of fp16."""
+"""The powers of two that bring the numbers of fp32, from the largest to the smallest, into the range of fp16."""
 
 BELOW = 15
-"""A scale is for numbers that it maps below this power of two, where fp16 has all that they may be rounded to."""
+"""A scale applies to numbers that it maps below this power of two, where fp16 has all their rounded values."""
 
 
 def rounded_to_tf32(kernel: KernelBuilder, x: Term) -> Term:
-    """A number rounded to the ten fraction bits of tf32, as matmul rounds its operands (AMB-LANG-238).
+    """Return a number rounded to the ten fraction bits of tf32, as matmul rounds its operands (AMB-LANG-238).
 
     fp16 has as many. So the number is scaled, range by range, by a power of two into the range of fp16, rounded to it
-    and scaled back; both scalings are exact. What overflows tf32 overflows fp16 at the first scale; at the last scale
-    the subnormals of tf32 are those of fp16.
+    and scaled back; both scalings are exact. A number that overflows tf32 overflows fp16 at the first scale; at the
+    last scale the subnormals of tf32 are those of fp16.
     """
     wide, narrow = DTYPES["fp32"], DTYPES["fp16"]
     x = x.cast_to(wide)
@@ -231,25 +231,25 @@ def _power(kernel: KernelBuilder, exponent: int) -> Term:
 
 # Contractions by matrix instructions: ldmatrix, mma.sync and shared memory (spec sections 7.2, 7.3, 8.2, 16).
 #
-# The warps of a block share the fragments of its tile out among them. Matrix instructions read shared memory, so both
-# operands are staged there, prefetched or not. Accumulators are stored to a buffer of one fragment per warp in shared
-# memory, from which the lanes read single elements: the epilogue needs no fragments.
+# The warps of a block divide the fragments of its tile. Matrix instructions read shared memory, so both operands are
+# staged there, prefetched or not. Accumulators are stored to a buffer of one fragment per warp in shared memory, from
+# which the lanes read single elements: the epilogue needs no fragments.
 
 
 MOST_WARPS = 8
-"""Warps of a block: enough to hide latencies, and few enough for the registers of large tiles."""
+"""The most warps of a block: enough to hide latencies, and few enough for the registers of large tiles."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """Fragments of a tile, in rows and columns, and how many warps there are along each."""
+    """The fragments of a tile, in rows and columns, and the number of warps along each."""
 
     fragments: tuple[int, int]
     warps: tuple[int, int]
 
     @classmethod
     def of(cls, rows: int, columns: int, most: int) -> Share:
-        """The split over the most warps that get equal parts, as square as possible."""
+        """Return the split over the most warps with equal parts, as square as possible."""
         ways = [
             (down, across)
             for down, across in product(range(1, rows + 1), range(1, columns + 1))
@@ -264,12 +264,12 @@ class Share:
 
 
 def matrix_units(work: Contraction, shape: MmaShape) -> int:
-    """Build the body of the kernel; its threads."""
+    """Build the body of the kernel, and return its number of threads."""
     return _MatrixProduct(fitted(work, shape), shape).build()
 
 
 def fitted(work: Contraction, shape: MmaShape) -> Contraction:
-    """The work with its tile halved along k until the accumulators' buffers fit beside the stages (AMB-LANG-241).
+    """Return the work with its tile halved along k until accumulators fit beside the stages (AMB-LANG-241).
 
     Tiles of any size are added in ascending order of k, so no bit depends on it.
     """
@@ -311,7 +311,7 @@ class _MatrixProduct:
         return Stage.of(self.kernel, value, tile, room, self.kernel.nest.depth, self.threads, transposed)
 
     def build(self) -> int:
-        """The whole body; the threads of a block."""
+        """Build the whole body, and return the threads of a block."""
         build, work = self.kernel.build, self.work
         stage_elements(self.kernel, work.batch, (work.row, work.column), work.tile[:2], self.threads)
         zeros = [
@@ -340,11 +340,11 @@ class _MatrixProduct:
         return sums
 
     def _row(self, i: int) -> Index:
-        """The first row of the warp's fragments in its row i."""
+        """Return the first row of the warp's fragments in its row i."""
         return (self.row * self.share.per_warp[0] + i) * self.shape.m
 
     def _column(self, j: int) -> Index:
-        """The first column of the warp's fragments in its column j."""
+        """Return the first column of the warp's fragments in its column j."""
         return (self.column * self.share.per_warp[1] + j) * self.shape.n
 
     def _load(self, stage: Stage, slot: Index, row: Index, column: Index) -> Value:
@@ -390,18 +390,18 @@ class _MatrixProduct:
 
 # Contractions: a matrix product with an elementwise epilogue (spec sections 7, 8.2, 13.1, 15; AMB-LANG-237).
 #
-# A block computes a tile of m by n elements of one matrix of the batch: with the matrix instructions of the target
-# where it has any for the dtype and the accumulator is the reference arithmetic's (`matrix_units`), else lane by lane
+# A block computes a tile of m by n elements of one matrix of the batch: with the target's matrix instructions where it
+# has any for the dtype and the accumulator is the reference arithmetic's (`matrix_units`), else lane by lane
 # (`lane_products`). In both, products are added in ascending order of k to +0, each rounded, and the total is rounded
 # once to the result.
 
 
 CHOSEN = (16, 16, 16)
-"""The shape of matrix instructions that is taken where there is a choice (section 7.2)."""
+"""The preferred shape of matrix instructions, where there are several (section 7.2)."""
 
 
 def contraction_kernel(nest: Nest, target: Target) -> tuple[NestKernel, Extents, int]:
-    """The kernel of a contraction, its grid and the threads of its blocks. Raises `Refusal`."""
+    """Return the kernel of a contraction, its grid and the threads of its blocks. Raises `Refusal`."""
     kernel = NestKernel(nest, target)
     (a, b), (product,) = nest.lead.operands, nest.lead.results
     operation = nest.lead.operation
@@ -420,13 +420,13 @@ def contraction_kernel(nest: Nest, target: Target) -> tuple[NestKernel, Extents,
 
 
 def shape_for(operands: DType, target: Target) -> MmaShape | None:
-    """The matrix instruction for operands of a dtype, if the target has any."""
+    """Return the matrix instruction for operands of a dtype, if the target has any."""
     shapes = target.shapes_of(operands)
     return next((shape for shape in shapes if (shape.m, shape.n, shape.k) == CHOSEN), shapes[0] if shapes else None)
 
 
 def require_accumulator(operation: MatMul) -> None:
-    """Refuse an accumulator that cannot hold the operands exactly: products would be rounded twice."""
+    """Refuse an accumulator that cannot hold the operands exactly, since products would be rounded twice."""
     dtype, accum = operation.a.dtype.storage, operation.accum.storage
     holds = accum.kind != "float" or (
         accum.fraction_bits >= dtype.fraction_bits

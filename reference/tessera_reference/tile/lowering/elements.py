@@ -1,4 +1,4 @@
-"""The kernel of a nest, and what each element of its operations is (spec sections 3.2, 8.1, 16)."""
+"""The kernel of a nest, and the elements of its operations (spec sections 3.2, 8.1, 16)."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from ...schedule.nests import Nest
 from ..interpreter import Launch
 from .kernel import Condition, Extents, Index, KernelBuilder, Position, broadcast_to, extents_of, linear, unravelled
 
-# The kernel of a nest: its parameters, and how values of the host reach them (spec sections 8.1, 16).
+# The kernel of a nest: its parameters, and the passing of the host's values (spec sections 8.1, 16).
 #
 # Input buffers first, output buffers next, scalars last. A scalar of 32 or 64 bits that an ABI takes is a parameter;
 # any other is passed as a buffer of one element, as is a scalar result (AMB-LANG-235).
 
 
 SCALARS = ("int32", "int64", "fp32", "fp64")
-"""Dtypes of scalar parameters (LANG-08.1-05)."""
+"""The dtypes of scalar parameters (LANG-08.1-05)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ class Extra:
 
 
 class NestKernel(KernelBuilder):
-    """A kernel under construction, whose parameters are what a nest reads and writes."""
+    """A kernel under construction, whose parameters are the values that a nest reads and writes."""
 
     def __init__(self, nest: Nest, target: Target, extras: Iterable[Extra] = ()) -> None:
         super().__init__(nest.location)
@@ -66,7 +66,7 @@ class NestKernel(KernelBuilder):
         self.buffers = tuple(value for value in inputs if not is_parameter(value.type))
         self.scalars = tuple(value for value in inputs if is_parameter(value.type))
         self.through: dict[Value, Callable[[Position], Term]] = {}
-        """Readers of the elements of inputs that are staged."""
+        """Readers of the elements of staged inputs."""
         self._of: dict[Value, Value] = {}
         self._made: dict[Value, Value] = {}
         for number, value in enumerate(self.buffers):
@@ -78,31 +78,31 @@ class NestKernel(KernelBuilder):
 
     @property
     def parameters(self) -> tuple[Value, ...]:
-        """In the order of the ABI (LANG-16-02)."""
+        """The parameters in the order of the ABI (LANG-16-02)."""
         inputs, scalars = ([self._of[value] for value in values] for values in (self.buffers, self.scalars))
         return (*inputs, *self._made.values(), *scalars)
 
     def memory_of(self, value: Value) -> Value:
-        """The buffer of an input."""
+        """Return the buffer of an input."""
         return self._of[value]
 
     def read(self, value: Value, at: Position) -> Term:
-        """An element of an input, from where it is staged if it is."""
+        """Return an element of an input, from its stage if it has one."""
         return self.through[value](at) if value in self.through else self.read_there(value, at)
 
     def read_there(self, value: Value, at: Position) -> Term:
-        """An element of an input from global memory, or the scalar."""
+        """Return an element of an input from global memory, or the scalar."""
         parameter = self._of[value]
         if isinstance(parameter.type, Scalar):
             return self.term(parameter)
         return self.load(parameter, at or (self.index(0),))
 
     def write(self, value: Value, at: Position, element: Term) -> None:
-        """An element of an output."""
+        """Write an element of an output."""
         self.store(element, self._made[value], at or (self.index(0),))
 
     def finish(self, name: str, grid: Extents, threads: int) -> Function:
-        """The kernel. Raises `Refusal` where it does not fit the target."""
+        """Return the kernel. Raises `Refusal` where it does not fit the target."""
         room = self.target.shared_bytes
         if self.shared_bytes > room:
             message = f"its tiles take {self.shared_bytes} bytes of shared memory"
@@ -111,7 +111,7 @@ class NestKernel(KernelBuilder):
         return self.function(name, self.parameters, grid, threads, self.target)
 
     def launch(self, name: str, names: Names) -> tuple[Instruction, ...]:
-        """The host instructions that replace the nest; their values have fresh names."""
+        """Return the host instructions that replace the nest; their values have fresh names."""
         instructions: list[Instruction] = []
         replaced: dict[Value, Value] = {}
         for extra in self.extras:
@@ -144,7 +144,7 @@ class NestKernel(KernelBuilder):
 
 
 def _renamed(value: Value, type_: Tensor, names: Names) -> Value:
-    """The buffer of a scalar."""
+    """Return the buffer of a scalar."""
     return Value(names.unique(f"{value.name}_buffer"), type_)
 
 
@@ -154,27 +154,27 @@ def is_parameter(type_: object) -> bool:
 
 
 def numeric(value: Value) -> Numeric:
-    """The type of a tensor or scalar."""
+    """Return the type of a tensor or scalar."""
     assert isinstance(value.type, Tensor | Scalar)
     return value.type
 
 
 def dtype_of(value: Value) -> DType:
-    """The dtype of a tensor or scalar."""
+    """Return the dtype of a tensor or scalar."""
     return numeric(value).dtype
 
 
 def memref_of(value: Value) -> Memref:
-    """The type of the buffer in which a value of the host is passed."""
+    """Return the type of the buffer in which a value of the host is passed."""
     return Memref(extents_of(value.type) or (1,), dtype_of(value))
 
 
-# Single elements of fused operations: what each operation reads for one element of its result, and how it computes
-# it.
+# Single elements of fused operations: the elements that each operation reads for one element of its result, and the
+# computation of it.
 #
-# Elementwise operations are applied to scalars, which is what they do to each element (section 3.2); operations that
-# move elements become index arithmetic. First the positions that are needed are propagated from results to operands;
-# then the elements are computed in program order, once for each needed position. The rules for moving elements are in
+# Elementwise operations are applied to scalars, as they apply to each element (section 3.2); operations that move
+# elements become index arithmetic. First the needed positions are propagated from results to operands; then the
+# elements are computed in program order, once for each needed position. The rules for moving elements are in
 # `movements`.
 
 
@@ -195,7 +195,7 @@ def reading(operation: Operation, instruction: Instruction, at: Position, kernel
 
 
 def _of_elements(operation: Operation, instruction: Instruction, at: Position, kernel: NestKernel) -> Reading:
-    """The elements of the operands at the position; operands that broadcast have theirs at its projection."""
+    """Return the operands' elements at the position, or at its projection where an operand broadcasts."""
     elements = tuple((value, broadcast_to(at, extents_of(value.type))) for value in instruction.operands)
     return Reading(elements, lambda *operands: applied(operation, operands, kernel))
 
@@ -205,7 +205,7 @@ for _kind in (Elementwise, Constant):
 
 
 def applied(operation: Operation, operands: Sequence[Term], kernel: NestKernel) -> Term:
-    """The operation on scalars."""
+    """Return the operation on scalars."""
     own = {name: getattr(operation, name) for name, role in operation.roles.items() if role in _STATED}
     return kernel.term(kernel.build(type(operation), *(operand.value for operand in operands), **own))
 
@@ -220,7 +220,7 @@ def evaluate(
     at: Position,
     terms_of: Mapping[Value, Term] | None = None,
 ) -> tuple[Term, ...]:
-    """The elements at a position of values that instructions compute, or that are `known` there. Raises `Refusal`."""
+    """Return elements at a position of values that instructions compute, or that `terms_of` has. Raises `Refusal`."""
     terms = {
         (value, place): term
         for value, term in (terms_of or {}).items()
@@ -244,15 +244,15 @@ def evaluate(
     return tuple(terms[value, at] for value in values)
 
 
-# Operations that move elements, as index arithmetic: where the element at a position comes from (section 3.2).
+# Operations that move elements, as index arithmetic: the source of the element at a position (section 3.2).
 #
-# An element with several possible sources is read from each of them, at a position clamped to its bounds, and
-# selected. So a read is out of bounds only where the program's own index is, which the interpreter reports as Graph
-# IR does (AMB-LANG-96).
+# An element with several possible sources is read from each of them, at a position clamped to its bounds, and selected.
+# So a read is out of bounds only where the program's own index is, which the interpreter reports as Graph IR does
+# (AMB-LANG-96).
 
 
 def _only(value: Value, at: Position) -> Reading:
-    """The element of the only operand, unchanged."""
+    """Return the element of the only operand, unchanged."""
     return Reading(((value, at),), lambda element: element)
 
 
@@ -275,7 +275,7 @@ def _broadcast(operation: Broadcast, instruction: Instruction, at: Position, ker
 
 @reading.register
 def _reshape(operation: Reshape, instruction: Instruction, at: Position, kernel: NestKernel) -> Reading:
-    """The same row-major index."""
+    """Return the element at the same row-major index."""
     (x,), (result,) = instruction.operands, instruction.results
     place = linear(at, extents_of(result.type)) if at else kernel.index(0)
     return _only(x, unravelled(place, extents_of(x.type)))
@@ -289,7 +289,7 @@ def _iota(operation: Iota, instruction: Instruction, at: Position, kernel: NestK
 
 @reading.register
 def _concat(operation: Concat, instruction: Instruction, at: Position, kernel: NestKernel) -> Reading:
-    """The element of the last part that begins at or before the position."""
+    """Return the element of the last part that begins at or before the position."""
     axis = operation.axis % len(at)
     elements: list[tuple[Value, Position]] = []
     starts: list[int] = []
@@ -312,7 +312,7 @@ def _concat(operation: Concat, instruction: Instruction, at: Position, kernel: N
 
 @reading.register
 def _pad(operation: Pad, instruction: Instruction, at: Position, kernel: NestKernel) -> Reading:
-    """The operand's element, or the padding value."""
+    """Return the operand's element, or the padding value."""
     (x,) = instruction.operands
     shape, dtype = extents_of(x.type), dtype_of(x)
     frame = held_in(dtype, operation.value)
@@ -333,7 +333,7 @@ def _pad(operation: Pad, instruction: Instruction, at: Position, kernel: NestKer
 
 @reading.register
 def _gather(operation: Gather, instruction: Instruction, at: Position, kernel: NestKernel) -> Reading:
-    """The slice selected by the index at this position."""
+    """Return the slice selected by the index at this position."""
     x, indices = instruction.operands
     shape = extents_of(x.type)
     axis, rank = operation.axis % len(shape), len(extents_of(indices.type))
@@ -346,7 +346,7 @@ def _gather(operation: Gather, instruction: Instruction, at: Position, kernel: N
 
 
 def _as_index(index: Term, extent: int, kernel: NestKernel) -> Index:
-    """An index of the program as int32; a 64-bit index out of bounds becomes -1, which is out of bounds too."""
+    """Return an index of the program as int32; a 64-bit index out of bounds becomes -1, which is out of bounds too."""
     if index.dtype.name == "int64":
         low, high = (kernel.number(bound, index.dtype) for bound in (0, extent))
         inside = kernel.every(index.greater_equal(low), index < high)
@@ -361,7 +361,7 @@ def _slice(operation: Slice | StridedSlice, instruction: Instruction, at: Positi
 
 
 def _selected(spec: tuple[str, ...], bounds: list[Value], x: Value, at: Position, kernel: NestKernel) -> Position:
-    """The position in the operand of the element at a position of a slice."""
+    """Return the position in the operand of a slice's element at a position."""
     left, place = list(at), []
     for text, extent in zip(spec, extents_of(x.type), strict=False):
         entry = Entry.read(text)
@@ -374,7 +374,7 @@ def _selected(spec: tuple[str, ...], bounds: list[Value], x: Value, at: Position
 
 
 def _index_of(entry: Entry, bounds: list[Value], kernel: NestKernel) -> Index:
-    """The index that drops a dimension."""
+    """Return the index that drops a dimension."""
     (part,) = entry.parts
     if part.operand is None:
         assert part.value is not None
@@ -398,7 +398,7 @@ def _positions(entry: Entry, extent: int) -> range:
 
 @reading.register
 def _update(operation: Update, instruction: Instruction, at: Position, kernel: NestKernel) -> Reading:
-    """The value's element where the position is in the part, else the operand's; both are read."""
+    """Return the value's element where the position is in the part, else the operand's; both are read."""
     x, value, *bounds = instruction.operands
     shape = extents_of(x.type)
     inside: list[Condition] = []

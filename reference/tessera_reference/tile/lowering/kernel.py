@@ -34,11 +34,11 @@ class Head:
         self._first: dict[object, Value] = {}
 
     def integer(self, number: int) -> Value:
-        """An int32 constant."""
+        """Return an int32 constant."""
         return self.once(number, Constant, value=number, dtype=INDEX_TYPE.dtype)
 
     def once(self, key: object, operation: type[Operation], **fields: Any) -> Value:
-        """The result of an instruction at the beginning, the same one for the same key."""
+        """Return the result of an instruction at the kernel's beginning, the same result for the same key."""
         if key not in self._first:
             here, self.build.instructions = self.build.instructions, self.head
             self._first[key] = self.build(operation, **fields)
@@ -46,19 +46,19 @@ class Head:
         return self._first[key]
 
 
-# Index arithmetic of a kernel: int32 values, which are plain integers where they are known while it is built.
+# Index arithmetic of a kernel: int32 values, or plain integers where they are known while building.
 #
 # Indices are not negative, so that a quotient is a floor and a remainder is not negative. Constants are folded: a sum
 # with 0, a product with 1 and a comparison of constants emit no instruction.
 
 
 Condition: TypeAlias = Term | bool
-"""A bool of each lane, or one that is known."""
+"""A bool of each lane, or a known one."""
 
 
 @dataclass(frozen=True)
 class Index:
-    """An int32: a number that is known, or a value of the kernel."""
+    """An int32: a known number, or a value of the kernel."""
 
     kernel: Head = field(compare=False, repr=False)
     held: int | Value
@@ -110,23 +110,23 @@ class Index:
         return quotient, self - quotient * divisor
 
     def below(self, bound: Index | int) -> Condition:
-        """Return the condition that it is less."""
+        """Return the condition that it is less than the bound."""
         return self._compared(Less, lt, bound)
 
     def at_least(self, bound: Index | int) -> Condition:
-        """Return the condition that it is not less."""
+        """Return the condition that it is at least the bound."""
         return self._compared(GreaterEqual, ge, bound)
 
     def equals(self, other: Index | int) -> Condition:
-        """Return the condition that it is the same number."""
+        """Return the condition that it equals the other index."""
         return self._compared(Equal, eq, other)
 
     def at_most(self, bound: int) -> Index:
-        """The lesser of it and a number."""
+        """Return the smaller of the index and a number."""
         return self._index(min(self.held, bound)) if isinstance(self.held, int) else self._computed(Minimum, bound)
 
     def between(self, low: int, high: int) -> Index:
-        """The index clamped to a range."""
+        """Return the index clamped to a range."""
         if isinstance(self.held, int):
             return self._index(max(low, min(self.held, high)))
         return self._computed(Maximum, low).at_most(high)
@@ -150,7 +150,7 @@ Position: TypeAlias = tuple[Index, ...]
 
 
 def linear(at: Position, shape: Sequence[int]) -> Index:
-    """The row-major index of a position; there is at least one dimension."""
+    """Return the row-major index of a position; there is at least one dimension."""
     place = at[0]
     for index, extent in zip(at[1:], shape[1:], strict=True):
         place = place * extent + index
@@ -158,7 +158,7 @@ def linear(at: Position, shape: Sequence[int]) -> Index:
 
 
 def unravelled(place: Index, shape: Sequence[int]) -> Position:
-    """The position of a row-major index: the inverse of `linear`."""
+    """Return the position of a row-major index: the inverse of `linear`."""
     at: list[Index] = []
     for extent in reversed(shape[1:]):
         place, index = divmod(place, extent) if extent else (place, place)
@@ -167,7 +167,7 @@ def unravelled(place: Index, shape: Sequence[int]) -> Position:
 
 
 def broadcast_to(at: Position, shape: Sequence[int]) -> Position:
-    """The position in an operand of that shape from which broadcasting takes the element at `at`."""
+    """Return the position from which broadcasting takes the element at `at`, in an operand of that shape."""
     last = at[len(at) - len(shape) :]
     return tuple(index * 0 if extent == 1 else index for index, extent in zip(last, shape, strict=True))
 
@@ -178,15 +178,15 @@ def ceiling(extent: int, size: int) -> int:
 
 
 def power_of_two(least: int) -> int:
-    """The smallest power of two that is no less."""
+    """Return the smallest power of two that is at least `least`."""
     return 1 << max(least - 1, 0).bit_length()
 
 
 # Building the body of a kernel: indices, constants, memory, loops and branches (spec sections 7.2, 8.1).
 #
-# Constants, identifiers of threads and shared allocations stand once, at the beginning of the kernel, so that every
-# region sees them. A region is built by a function, which takes the arguments of the region and returns what it
-# yields. Loops of one iteration and branches whose condition is known are built without a region.
+# Constants, identifiers of threads and shared allocations appear once, at the beginning of the kernel, so that every
+# region sees them. A function builds a region: it takes the arguments of the region and returns what the region yields.
+# Loops of one iteration and branches with a known condition are built without a region.
 
 
 Terms: TypeAlias = Sequence[Term] | None
@@ -195,66 +195,66 @@ Extents: TypeAlias = tuple[int, int, int]
 
 
 class KernelBuilder(Head):
-    """One kernel under construction."""
+    """A builder of one kernel."""
 
     def __init__(self, location: Location) -> None:
         super().__init__(location)
         self.shared_bytes = 0
 
-    # What stands at the beginning
+    # The beginning
 
     def index(self, number: int | Value) -> Index:
-        """A number or a value as an index."""
+        """Return a number or a value as an index."""
         return Index(self, number)
 
     def block_id(self, axis: str) -> Index:
-        """The place of the block in the grid."""
+        """Return the place of the block in the grid."""
         return self.index(self.once(("block", axis), BlockId, axis=axis))
 
     def thread_id(self) -> Index:
-        """The number of the thread in its block, which has one dimension."""
+        """Return the number of the thread in its block, which has one dimension."""
         return self.index(self.once("thread", ThreadId, axis="x"))
 
     def lane_id(self) -> Index:
-        """The place of the thread in its warp."""
+        """Return the place of the thread in its warp."""
         return self.index(self.once("lane", LaneId))
 
     def warp_id(self) -> Index:
-        """The number of the warp in its block."""
+        """Return the number of the warp in its block."""
         return self.index(self.once("warp", WarpId))
 
     def shared(self, shape: tuple[int, ...], dtype: DType) -> Value:
-        """Memory of the block."""
+        """Return memory of the block."""
         self.shared_bytes += ceiling(prod(shape) * dtype.storage_bytes, ALIGNMENT) * ALIGNMENT
         return self.once(object(), SharedAlloc, returns=Memref(shape, dtype, "shared"))
 
     # Values
 
     def term(self, value: Value) -> Term:
-        """A value as a term, for arithmetic."""
+        """Return a value as a term, for arithmetic."""
         return Term(value, self.build)
 
     def number(self, number: Number, dtype: DType) -> Term:
-        """A number, rounded once to a dtype."""
+        """Return a number, rounded once to a dtype."""
         return constant(self.build, number, dtype)
 
     def exactly(self, number: float, dtype: DType) -> Term:
-        """A constant that the dtype represents exactly; of a complex dtype its real part."""
+        """Return a constant that the dtype represents exactly; in a complex dtype, its real part."""
         return self.term(self.once((repr(number), dtype), Constant, value=number, dtype=dtype))
 
     def truth(self, condition: Condition) -> Term:
-        """A condition as a value."""
+        """Return a condition as a value."""
         return condition if isinstance(condition, Term) else self.exactly(condition, DTYPES["bool"])
 
     def every(self, *conditions: Condition) -> Condition:
-        """Return the condition that all of them hold."""
+        """Return the condition that all of these hold."""
         if not all(condition for condition in conditions if isinstance(condition, bool)):
             return False
         open_ = [condition for condition in conditions if not isinstance(condition, bool)]
         return reduce(lambda a, b: self.chosen(a, b, self.truth(False)), open_) if open_ else True
 
     def chosen(self, condition: Condition, a: Term, b: Term) -> Term:
-        """One of two values."""
+        """Return one of two values."""
         if isinstance(condition, bool):
             return a if condition else b
         return self.term(self.build(Select, condition.value, a.value, b.value))
@@ -262,7 +262,7 @@ class KernelBuilder(Head):
     # Memory
 
     def load(self, memory: Value, at: Position) -> Term:
-        """The element at a position."""
+        """Return the element at a position."""
         return self.term(self.build(Load, memory, *(index.value for index in at)))
 
     def store(self, value: Term, memory: Value, at: Position) -> None:
@@ -283,7 +283,7 @@ class KernelBuilder(Head):
         body: Callable[[Index, tuple[Term, ...]], Terms],
         carried: Sequence[Term] = (),
     ) -> tuple[Term, ...]:
-        """Run the body for start, start + step, ... below stop; returns the loop-carried values."""
+        """Run the body for start, start + step, ... below stop; return the loop-carried values."""
         initial = tuple(carried)
         if isinstance(stop, Index) and isinstance(stop.held, int):
             stop = stop.held
@@ -299,7 +299,7 @@ class KernelBuilder(Head):
     def when(
         self, condition: Condition, then: Callable[[], Terms], otherwise: Callable[[], Terms] = tuple
     ) -> tuple[Term, ...]:
-        """Run one of two bodies in each lane; returns what it yields."""
+        """Run one of two bodies in each lane; return the values it yields."""
         if isinstance(condition, bool):
             return tuple((then() if condition else otherwise()) or ())
         regions = self._region((), then), self._region((), otherwise)
@@ -326,7 +326,7 @@ class KernelBuilder(Head):
     def function(
         self, name: str, parameters: tuple[Value, ...], grid: Extents, threads: int, target: Target
     ) -> Function:
-        """The kernel."""
+        """Return the kernel."""
         body = Block(parameters, (*self.head, *self.build.instructions), ())
         attributes: dict[str, AttributeValue] = {
             "grid": grid,
@@ -338,7 +338,7 @@ class KernelBuilder(Head):
 
 
 def extents_of(type_: Type) -> tuple[int, ...]:
-    """The extents of a value of the host, all of them known."""
+    """Return the extents of a value of the host, all of them known."""
     shape = getattr(type_, "shape", ())
     assert all(isinstance(extent, int) for extent in shape), f"{type_} has unknown extents"
     return tuple(shape)

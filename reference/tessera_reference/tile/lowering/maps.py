@@ -28,12 +28,12 @@ from .kernel import (
     unravelled,
 )
 
-# The grid of a kernel: which tile of which matrix a block computes (spec sections 8.1, 8.2; AMB-LANG-203).
+# The grid of a kernel: the tile and the matrix that a block computes (spec sections 8.1, 8.2; AMB-LANG-203).
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Blocks for the tiles of matrices: columns along x, rows along y, matrices along z; all along x where too many."""
+    """Blocks for the tiles of matrices: columns along x, rows along y, matrices along z; all along x if too many."""
 
     extents: Extents
     corner: tuple[Index, Index]
@@ -41,7 +41,7 @@ class Grid:
 
     @classmethod
     def of(cls, kernel: KernelBuilder, shape: Sequence[int], tile: Sequence[int], matrices: int) -> Grid:
-        """The grid for so many matrices of a shape in tiles, and the place of a block in it; never empty."""
+        """Return the grid for `matrices` matrices of a shape in tiles, and a block's place in it; never empty."""
         (rows, columns), (m, n) = shape, tile
         x, y, z = max(ceiling(columns, n), 1), max(ceiling(rows, m), 1), max(matrices, 1)
         if all(extent <= most for extent, most in zip((x, y, z), MOST_BLOCKS, strict=True)):
@@ -57,8 +57,8 @@ class Grid:
 # Staging: tiles of operands in shared memory, filled ahead of the computation (sections 6.1, 7.2, 8.2; AMB-LANG-33).
 #
 # A stage is a ring of buffers, one for each tile in flight. Elements beyond the extents of an operand are filled with
-# +0, which changes no sum that began with +0. Rows that are aligned are copied asynchronously in pieces of up to 16
-# bytes, others element by element.
+# +0, which changes no sum that began with +0. Aligned rows are copied asynchronously in pieces of up to 16 bytes,
+# others element by element.
 
 
 @dataclass(frozen=True)
@@ -88,14 +88,14 @@ class Stage:
         lanes: int,
         transposed: bool = False,
     ) -> Stage:
-        """A stage with its shared memory."""
+        """Return a stage with its shared memory."""
         shape = room[::-1] if transposed else room
         memory = kernel.shared((buffers, *shape), dtype_of(source))
         return cls(kernel, source, tile, room, buffers, lanes, memory, transposed)
 
     @property
     def piece(self) -> int:
-        """The elements that a lane copies at once; 0 where no asynchronous copy can."""
+        """The elements that a lane copies at once; 0 where no asynchronous copy is possible."""
         size, columns = dtype_of(self.source).storage_bytes, matrix_of(self.source)[-1]
         for bytes_ in reversed(SIZES):
             fits = all(count * size % bytes_ == 0 for count in (columns, self.tile[1], self.room[1]))
@@ -119,7 +119,7 @@ class Stage:
         self.kernel.loop(0, count, self.lanes, piece)
 
     def _piece(self, slot: Index, batch: Position, corner: Position, here: Position) -> Terms:
-        """Copy what one lane copies, or fill it with +0."""
+        """Copy one lane's piece, or fill it with +0."""
         there = corner[0] + here[0], corner[1] + here[1]
         inside = self.kernel.every(*self._inside(here, there))
         copy, rank = self._copy if self.piece else self._copy_element, len(extents_of(self.source.type))
@@ -153,12 +153,12 @@ class Stage:
         return (slot, *(reversed(here) if self.transposed else here))
 
     def load(self, slot: Index, row: Index, column: Index) -> Term:
-        """An element of a buffer."""
+        """Return an element of a buffer."""
         return self.kernel.load(self.memory, self._place(slot, (row, column)))
 
 
 def matrix_of(value: Value) -> tuple[int, int]:
-    """The last two extents of a tensor; of a vector it is one row."""
+    """Return the last two extents of a tensor; a vector has one row."""
     rows, columns = (1, *extents_of(value.type))[-2:]
     return rows, columns
 
@@ -186,7 +186,7 @@ def stage_elements(
 
 
 def _staged(stage: Stage, corner: Position, at: Position) -> Term:
-    """The element at a position of an operand, which lies in the tile."""
+    """Return the element at a position of an operand, which lies in the tile."""
     row, column = (stage.kernel.index(0), *at)[-2:]
     return stage.load(stage.kernel.index(0), row - corner[0], column - corner[1])
 
@@ -199,18 +199,18 @@ def finish_copies(kernel: NestKernel, label: str) -> None:
 
 
 Fill = Callable[[Index, Index], None]
-"""Fills the buffers of a slot, the second index, with the tiles of a step, the first."""
+"""A function that fills the buffers of a slot, its second index, with the tiles of a step, its first."""
 Compute = Callable[[Index, Index, tuple[Term, ...]], Terms]
-"""Computes a step from the buffers of a slot; what it is handed and hands on."""
+"""A function that computes a step from the buffers of a slot, and maps carried values to the next ones."""
 
 
 def pipelined(
     kernel: NestKernel, steps: int, depth: int, fill: Fill, compute: Compute, carried: Sequence[Term]
 ) -> tuple[Term, ...]:
-    """Compute steps in order, while copies run `depth` - 1 steps ahead; returns the loop-carried values.
+    """Compute steps in order, while copies run `depth` - 1 steps ahead; return the loop-carried values.
 
-    Each copy is a group of its own, so that waiting for all but the newest `depth` - 2 leaves those still running.
-    The barrier makes the copies of other threads visible, and guarantees that the slot to be filled next is free.
+    Each copy is a group of its own, so that waiting for all but the newest `depth` - 2 leaves those still running. The
+    barrier makes the copies of other threads visible, and guarantees that the slot to be filled next is free.
     """
     ahead = depth - 1
     for step in range(ahead):
@@ -242,11 +242,11 @@ def pipelined(
 
 
 MOST_LANES = 256
-"""Threads of a block that computes elements one by one."""
+"""The most threads of a block that computes elements one by one."""
 
 
 def map_kernel(nest: Nest, target: Target) -> tuple[NestKernel, Extents, int]:
-    """The kernel of a map, its grid and the threads of its blocks."""
+    """Return the kernel of a map, its grid and the threads of its blocks."""
     kernel = NestKernel(nest, target)
     shape = extents_of(nest.outputs[0].type)
     *batch, rows, columns = (1,) * (2 - len(shape)) + shape
@@ -277,5 +277,5 @@ def write_elements(kernel: NestKernel, at: Position, terms_of: Mapping[Value, Te
 
 
 def lanes_for(elements: int, target: Target, most: int = MOST_LANES) -> int:
-    """Whole warps for so many elements, up to `most` threads."""
+    """Return whole warps for so many elements, up to `most` threads."""
     return min(ceiling(elements, target.warp) * target.warp, most, target.threads_per_block)

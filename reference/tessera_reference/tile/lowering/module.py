@@ -36,7 +36,7 @@ GENERATORS: Mapping[str, Callable[[Nest, Target], Lowered]] = {
 
 
 def to_tile(module: Module, target: Target) -> Module:
-    """Lower a module of Graph or Schedule IR to Tile IR; kernels, and functions that launch some, stay as they are.
+    """Lower a module of Graph or Schedule IR to Tile IR; kernels, and functions that launch some, stay unchanged.
 
     Raises `Rejection` for a function with unknown extents, and for a nest that cannot become a kernel.
     """
@@ -64,7 +64,7 @@ def is_at_tile_ir(function: Function) -> bool:
 
 
 def require_known_extents(function: Function) -> None:
-    """Refuse a function that says `?` or a name where an extent should be (LANG-11-02). Raises `Rejection`."""
+    """Refuse a function with `?` or a name in place of an extent (LANG-11-02). Raises `Rejection`."""
     open_ = own_dims(parameter.type for parameter in function.parameters)
     if open_:
         refusal = Refusal(
@@ -78,11 +78,11 @@ def require_known_extents(function: Function) -> None:
 
 
 MOST_ELEMENTS = 1 << 31
-"""Kernels compute indices in int32, as GPUs do where they can."""
+"""The most elements, since kernels compute indices in int32, as GPUs do where they can."""
 
 
 class _Launches:
-    """Replaces nests of one function by launches, and keeps their kernels."""
+    """A replacement of one function's nests by launches, which keeps their kernels."""
 
     def __init__(
         self, function: Function, plan: Plan, target: Target, names: Names, kernels: dict[str, Function]
@@ -95,7 +95,7 @@ class _Launches:
         self.count = 0
 
     def __call__(self, nest: Nest) -> Sequence[Instruction]:
-        """The host instructions of a nest. Raises `Rejection`, and `UnsupportedConstruct` past `MOST_ELEMENTS`."""
+        """Return a nest's host instructions. Raises `Rejection`, and `UnsupportedConstruct` past `MOST_ELEMENTS`."""
         if _reach(nest) > MOST_ELEMENTS:
             raise UnsupportedConstruct(f"lower.more_than_{MOST_ELEMENTS}_elements", nest.location)
         name = self.taken.unique(f"{SYMBOL}{mangled(self.function.name)}_{self.count}")
@@ -109,7 +109,7 @@ class _Launches:
 
 
 def _reach(nest: Nest) -> int:
-    """The most elements that whole tiles of a tensor of a nest cover, the last tile's padding included."""
+    """Return the most elements that whole tiles of a tensor of a nest cover, including the last tile's padding."""
     m, n, _ = nest.tile
     if nest.kind == "rows":  # rows may lie along either of the last two dimensions
         return max(prod(extents_of(value.type)) for value in (*nest.inputs, *nest.outputs)) + m * n
@@ -121,5 +121,5 @@ def _reach(nest: Nest) -> int:
 
 
 def mangled(name: str) -> str:
-    """A name with every character that a C identifier cannot contain replaced (LANG-16-01)."""
+    """Return a name with every character replaced that a C identifier cannot contain (LANG-16-01)."""
     return re.sub(r"\W", "_", name, flags=re.ASCII)

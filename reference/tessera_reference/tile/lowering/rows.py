@@ -39,16 +39,16 @@ from .kernel import (
 )
 from .maps import finish_copies
 
-# How a block works on rows: which lanes have which elements, and the tree of the reference over them (section 10).
+# The work of a block on rows: the elements of each lane, and the reference's tree over them (section 10).
 #
-# A power of two of lanes works on each row, on as many adjacent elements at a time. In the tree of adjacent pairs
-# node i of level l covers the elements from i * 2**l on, and is kept by the lane of the first of them. So at level l
-# a lane reads the value of the lane 2**l further on; a node whose neighbour would lie beyond the end of the row, the
-# odd tail, keeps its own value.
+# A power of two of lanes works on each row, on as many adjacent elements at a time. In the tree of adjacent pairs node
+# i of level l covers the elements from i * 2**l on, and the lane of its first element keeps it. So at level l a lane
+# reads the value of the lane 2**l further on; a node whose neighbour would lie beyond the end of the row, the odd tail,
+# keeps its own value.
 
 
 MOST_LANES = 1024
-"""Threads of a block that works on rows."""
+"""The most threads of a block that works on rows."""
 
 Combine = Callable[[Term, Term], Term]
 
@@ -61,11 +61,11 @@ class RowBlocks:
     shape: tuple[int, ...]
     length: int
     together: int
-    """The rows of a block."""
+    """The number of rows of a block."""
     lanes: int
-    """The lanes of a row."""
+    """The number of lanes of a row."""
     threads: int
-    """The threads of a block, in whole warps."""
+    """The number of threads of a block, in whole warps."""
     local: Index
     """The row of a lane, counted in its block."""
     lane: Index
@@ -77,7 +77,7 @@ class RowBlocks:
 
     @classmethod
     def of(cls, kernel: NestKernel, shape: tuple[int, ...], length: int) -> RowBlocks:
-        """Rows and lanes as the nest's tile requests, limited by the rows and threads that there are."""
+        """Return rows and lanes as the nest's tile requests, limited by the existing rows and threads."""
         rows, chunk, _ = kernel.nest.tile
         most = min(MOST_LANES, kernel.target.threads_per_block)
         together = max(min(rows, prod(shape), most), 1)
@@ -97,7 +97,7 @@ class RowBlocks:
         return max(ceiling(prod(self.shape), self.together), 1), 1, 1
 
     def each(self, body: Callable[[Index], Terms]) -> None:
-        """Do something in every lane for each element of its row."""
+        """Run the body in every lane for each element of its row."""
 
         def chunk(start: Index, _: tuple[Term, ...]) -> None:
             place = start + self.lane
@@ -106,7 +106,7 @@ class RowBlocks:
         self.kernel.loop(0, self.length, self.lanes, chunk)
 
     def once(self, body: Callable[[], Terms]) -> None:
-        """Do something once for each row."""
+        """Run the body once for each row."""
         self.kernel.when(self.kernel.every(self.inside, self.lane.equals(0)), body)
 
     def _exists(self, place: Index) -> Condition:
@@ -118,11 +118,11 @@ class RowBlocks:
         return self.threads // self.lanes, ceiling(self.length, min(self.lanes, self.kernel.target.warp))
 
     def node_bytes(self, dtype: DType) -> int:
-        """The shared memory that one tree takes."""
+        """Return the shared memory that one tree takes."""
         return ceiling(prod(self.nodes) * dtype.storage_bytes, ALIGNMENT) * ALIGNMENT
 
     def tree(self, element: Callable[[Index], Term], combine: Combine, dtype: DType) -> Term:
-        """The result of the tree over the elements of a row, in each of its lanes; there is at least one element."""
+        """Return the result of the tree over the elements of a row, at least one, in each of its lanes."""
         width = min(self.lanes, self.kernel.target.warp)
         nodes = self.kernel.shared(self.nodes, dtype)
 
@@ -145,7 +145,7 @@ class RowBlocks:
         return self.kernel.load(nodes, (self.local, self.kernel.index(0)))
 
     def _of_warp(self, place: Index, value: Term, combine: Combine, width: int) -> Term:
-        """The levels that stay within a warp."""
+        """Return a lane's value after the tree levels within a warp."""
         delta = 1
         while delta < width:
             other = self.kernel.term(self.kernel.build(ShuffleSync, value.value, delta=delta))
@@ -155,7 +155,7 @@ class RowBlocks:
         return value
 
     def _of_block(self, nodes: Value, count: int, combine: Combine) -> None:
-        """The levels above, in shared memory."""
+        """Compute the levels above a warp, in shared memory."""
         local, delta = self.local, 1
         while delta < count:
             pairs = ceiling(count - delta, 2 * delta)
@@ -178,8 +178,8 @@ class RowBlocks:
 
 # Reductions and softmax of one row, as the reference composes them (spec sections 10, 15; reference arithmetic).
 #
-# All in the accumulator type, with one final rounding. A maximum or minimum of narrow floats is that of the same
-# numbers in the accumulator, and exact.
+# All steps are in the accumulator type, with one final rounding. A maximum or minimum of narrow floats is that of the
+# same numbers in the accumulator, and exact.
 
 
 Element = Callable[[Index], Term]
@@ -188,7 +188,7 @@ Element = Callable[[Index], Term]
 
 @singledispatch
 def reduced(operation: Operation, rows: RowBlocks, element: Element, accum: DType) -> Term:
-    """The reduction of a row, in each of its lanes, before the final rounding. Raises `Refusal`."""
+    """Return the reduction of a row, in each of its lanes, before the final rounding. Raises `Refusal`."""
     raise Refusal("tile", f"no kernel holds {operation.short_name}", "a reduction", "LANG-08.2-03", "")
 
 
@@ -221,7 +221,7 @@ def _min(operation: Min, rows: RowBlocks, element: Element, accum: DType) -> Ter
 
 @reduced.register
 def _argmax(operation: ArgMax, rows: RowBlocks, element: Element, accum: DType) -> Term:
-    """The first place at which the row has its maximum: a NaN where there is one, +0 rather than -0."""
+    """Return the first place of the row's maximum: a NaN where there is one, +0 rather than -0."""
     kernel, most = rows.kernel, largest(rows, element, accum)
     int32 = DTYPES["int32"]
     beyond = kernel.exactly(rows.length, int32)
@@ -243,7 +243,7 @@ def is_that(kernel: KernelBuilder, x: Term, most: Term) -> Condition:
 
 @reduced.register
 def _logsumexp(operation: LogSumExp, rows: RowBlocks, element: Element, accum: DType) -> Term:
-    """log(sum(exp(x - m))) + m, m the maximum, or +0 where that is not finite."""
+    """Return log(sum(exp(x - m))) + m, with m the maximum, or +0 where that is not finite."""
     kernel, most = rows.kernel, largest(rows, element, accum)
     infinity = kernel.exactly(float("inf"), accum)
     shift = kernel.chosen(most.abs() < infinity, most, kernel.exactly(0, accum))
@@ -252,19 +252,19 @@ def _logsumexp(operation: LogSumExp, rows: RowBlocks, element: Element, accum: D
 
 
 def added_up(rows: RowBlocks, element: Element, accum: DType) -> Term:
-    """The sum of a row; of nothing +0."""
+    """Return the sum of a row; +0 for no elements."""
     if not rows.length:
         return rows.kernel.exactly(0, accum)
     return rows.tree(element, lambda a, b: a + b, accum)
 
 
 def largest(rows: RowBlocks, element: Element, accum: DType) -> Term:
-    """The maximum of a row."""
+    """Return the maximum of a row."""
     return rows.tree(element, lambda a, b: a.maximum(b), accum)
 
 
 def softmax(rows: RowBlocks, element: Element, accum: DType) -> Element:
-    """The elements of a row's softmax before the final rounding."""
+    """Return the elements of a row's softmax before the final rounding."""
     most = largest(rows, element, accum)
 
     def exponential(index: Index) -> Term:
@@ -285,18 +285,18 @@ def by_component(kernel: KernelBuilder, x: Term, function: Callable[[Term], Term
 # Discrete Fourier transforms: each element of the result is a row of products (section 5.2; reference, "fft").
 #
 # For each k the tree over j of x[j] * w[jk mod n]. The factors w are a constant of the host, correctly rounded, which
-# the kernel gets as two more buffers; the scale is multiplied last, by component.
+# the kernel receives as two more buffers; the scale is multiplied last, by component.
 
 
 UNSCALED = {False: "backward", True: "forward"}
-"""The norm that multiplies by nothing, of a transform and of an inverse one."""
+"""The norm without a scale, for a transform and for an inverse one."""
 
 MOST = DTYPES["int32"].int_max
-"""The largest product of two indices that an index can be."""
+"""The largest product of two indices that fits an index."""
 
 
 def fourier_kernel(nest: Nest, target: Target) -> tuple[NestKernel, Extents, int]:
-    """The kernel of a transform, its grid and the threads of its blocks."""
+    """Return the kernel of a transform, its grid and the threads of its blocks."""
     operation = nest.lead.operation
     assert isinstance(operation, FourierTransform)
     (x,), (result,) = nest.lead.operands, nest.lead.results
@@ -322,7 +322,7 @@ def fourier_kernel(nest: Nest, target: Target) -> tuple[NestKernel, Extents, int
 
 
 def factors_of(n: int, component: DType, inverse: bool) -> tuple[ConstTensor, ConstTensor]:
-    """The real and the imaginary parts of exp(-2 pi i m / n), m < n, or of its conjugate."""
+    """Return the real and the imaginary parts of exp(-2 pi i m / n), m < n, or of its conjugate."""
     real, imaginary = twiddles(n, component)
     if inverse:
         imaginary = np.where(imaginary == 0, imaginary, np.negative(imaginary))
@@ -331,7 +331,7 @@ def factors_of(n: int, component: DType, inverse: bool) -> tuple[ConstTensor, Co
 
 
 def turned(kernel: NestKernel, j: Index, k: Index, n: int) -> Index:
-    """jk mod n; in 64 bits where 32 do not hold the product."""
+    """Return jk mod n, computed in 64 bits where 32 do not hold the product."""
     if (n - 1) * (n - 1) <= MOST:
         return j * k % n
     wide, narrow = DTYPES["int64"], DTYPES["int32"]
@@ -340,7 +340,7 @@ def turned(kernel: NestKernel, j: Index, k: Index, n: int) -> Index:
 
 
 def scaled(kernel: NestKernel, operation: FourierTransform, n: int, total: Term) -> Term:
-    """The sum times 1 / sqrt(n), times 1 / n, or as it is."""
+    """Return the sum times 1 / sqrt(n), times 1 / n, or as it is."""
     if operation.norm == UNSCALED[operation.inverse]:
         return total
     component = total.dtype.component
@@ -351,13 +351,13 @@ def scaled(kernel: NestKernel, operation: FourierTransform, n: int, total: Term)
 
 # Rows: reductions, softmax and transforms along one axis, in its order (sections 8.2, 10; AMB-LANG-239).
 #
-# A block computes several rows, as many lanes on each. A reduction goes up the tree of adjacent pairs, an odd tail
-# carried: the first levels within a warp by shuffles, the others in shared memory with a barrier after each. Whatever
-# the tile is, the tree is the same.
+# A block computes several rows, with as many lanes on each. A reduction goes up the tree of adjacent pairs with a
+# carried odd tail: the first levels within a warp by shuffles, the others in shared memory with a barrier after each.
+# The tree is the same for every tile.
 
 
 def rows_kernel(nest: Nest, target: Target) -> tuple[NestKernel, Extents, int]:
-    """The kernel of a nest of rows, its grid and the threads of its blocks. Raises `Refusal`."""
+    """Return the kernel of a nest of rows, its grid and the threads of its blocks. Raises `Refusal`."""
     operation = nest.lead.operation
     if isinstance(operation, FourierTransform):
         return fourier_kernel(nest, target)
@@ -373,7 +373,7 @@ def rows_kernel(nest: Nest, target: Target) -> tuple[NestKernel, Extents, int]:
 
 
 def stage_rows(rows: RowBlocks, axis: int) -> None:
-    """Copy what is staged to shared memory, each row as a whole, where it fits the block (AMB-LANG-242)."""
+    """Copy staged rows to shared memory, each row as a whole, where they fit the block (AMB-LANG-242)."""
     kernel, (x,) = rows.kernel, rows.kernel.nest.lead.operands
     dtype, count = dtype_of(x), rows.threads // rows.lanes
     size = count * rows.length * dtype.storage_bytes + 2 * rows.node_bytes(dtype.accumulator)
@@ -395,7 +395,7 @@ def stage_rows(rows: RowBlocks, axis: int) -> None:
 
 
 def elements_of(rows: RowBlocks, axis: int) -> Callable[[Index], Term]:
-    """The elements of the lane's row in the accumulator type."""
+    """Return the elements of the lane's row in the accumulator type."""
     kernel, at = rows.kernel, rows.position
     (x,) = rows.kernel.nest.lead.operands
     accum = dtype_of(x).accumulator
@@ -403,7 +403,7 @@ def elements_of(rows: RowBlocks, axis: int) -> Callable[[Index], Term]:
 
 
 def reduce_rows(rows: RowBlocks, operation: Operation, axis: int) -> None:
-    """One element for each row."""
+    """Write one reduced element for each row."""
     assert isinstance(operation, Reduction)
     kernel = rows.kernel
     (result,) = kernel.nest.lead.results
@@ -418,14 +418,14 @@ def reduce_rows(rows: RowBlocks, operation: Operation, axis: int) -> None:
 
 
 def finished(operation: Reduction, total: Term, dtype: DType) -> Term:
-    """A reduction in its result type: rounded once; an extremum is an element of the row, an infinite one too."""
+    """Return a reduction in its result type: rounded once; an extremum is an element of the row, even infinite."""
     if isinstance(operation, Max | Min) and dtype.kind == "float" and dtype.bits == 8:
         return total.cast(dtype=dtype, overflow="nonfinite")
     return total.cast_to(dtype)
 
 
 def normalize_rows(rows: RowBlocks, operation: Operation, axis: int) -> None:
-    """A softmax of each row."""
+    """Write a softmax of each row."""
     kernel, at = rows.kernel, rows.position
     (x,), (result,) = kernel.nest.lead.operands, kernel.nest.lead.results
     row = softmax(rows, elements_of(rows, axis), dtype_of(x).accumulator)
