@@ -30,7 +30,7 @@ class Options:
     """The options of scheduling; None leaves the choice to the lowering."""
 
     tile: tuple[int, ...] | None = None
-    """m, n and k, of contractions."""
+    """The sizes m, n and k of contractions."""
     depth: int | None = None
     prefetch: Prefetching = "shared"
     fuse: bool = True
@@ -50,7 +50,7 @@ def _is_count(value: object) -> bool:
 
 
 def annotated(options: Options, function: Function) -> Options:
-    """The options for a function, overridden by its `@schedule(...)`, whose other settings are metadata.
+    """Return the options for a function, overridden by its `@schedule(...)`, whose other settings are metadata.
 
     Raises `Refusal`.
     """
@@ -71,7 +71,7 @@ def annotated(options: Options, function: Function) -> Options:
 
 
 def _sizes(settings: Mapping[str, AttributeValue]) -> tuple[Any, ...] | None:
-    """`tile=128`, `tile=[128, 64, 32]`, or `m=..., n=..., k=...`."""
+    """Return the sizes of `tile=128`, `tile=[128, 64, 32]`, or `m=..., n=..., k=...`; None for none."""
     tile = settings.get("tile")
     if isinstance(tile, tuple):
         return tile
@@ -84,19 +84,19 @@ def _sizes(settings: Mapping[str, AttributeValue]) -> tuple[Any, ...] | None:
 
 # Default tile sizes: as large as the target's memory and registers allow (section 8.2).
 #
-# They never change a bit (LANG-08.2-01); a schedule that names sizes replaces them.
+# They never change a bit (LANG-08.2-01); the sizes of a schedule replace them.
 
 
 CONTRACTION = 128
-"""m and n of a contraction."""
+"""The sizes m and n of a contraction."""
 DEPTH_BYTES = 128
-"""k of a contraction: as many elements as make these bytes."""
+"""The bytes of k of a contraction."""
 THREADS = 256
-"""Threads of a block that share a tile, where it has as many elements."""
+"""The threads of a block that share a tile, if it has as many elements."""
 MAP = (32, 128)
 DEFAULT_ROWS = 8
 RESERVED = 24
-"""Registers of a thread that elements of rows leave to addresses and to other values."""
+"""The registers of a thread that elements of rows leave to addresses and to other values."""
 
 TileSizes = tuple[int, int, int]
 
@@ -104,7 +104,7 @@ TileSizes = tuple[int, int, int]
 def contraction_tile(
     reached: TileSizes, operands: DType, target: Target, depth: int, wished: tuple[int, ...] = ()
 ) -> TileSizes:
-    """Sizes for the extents m, n and k of a product, clipped to them in whole matrix instructions."""
+    """Return sizes for the extents m, n and k of a product, clipped to them in whole matrix instructions."""
     chosen = (CONTRACTION, CONTRACTION, max(DEPTH_BYTES // operands.storage_bytes, 8))
     sizes = (*wished, *chosen[len(wished) :])
     granules = granules_of(operands, target)
@@ -124,18 +124,18 @@ def contraction_tile(
 
 
 def accumulators(sizes: list[int], operands: DType) -> int:
-    """The registers in which a thread holds its part of a tile of a product."""
+    """Return the registers in which a thread holds its part of a tile of a product."""
     return -(-sizes[0] * sizes[1] // THREADS) * -(-operands.accumulator.bits // 32)
 
 
 def staged_bytes(sizes: list[int], operands: DType, depth: int) -> int:
-    """The shared memory that the tiles of both operands of a contraction take, `depth` times."""
+    """Return the shared memory that the tiles of both operands of a contraction take, `depth` times."""
     m, n, k = sizes
     return (m * k + k * n) * operands.storage_bytes * depth
 
 
 def granules_of(operands: DType, target: Target) -> TileSizes:
-    """The largest steps in which a matrix instruction of the target covers m, n and k; 1 where it has none."""
+    """Return the largest steps in which a matrix instruction covers m, n and k; 1 where the target has none."""
     shapes = target.shapes_of(operands)
     if not shapes:
         return 1, 1, 1
@@ -144,7 +144,7 @@ def granules_of(operands: DType, target: Target) -> TileSizes:
 
 
 def map_tile(type_: Type) -> TileSizes:
-    """Sizes over the last two dimensions of a tensor."""
+    """Return sizes over the last two dimensions of a tensor."""
     shape = extents(type_)
     rows, columns = (1, 1, *shape)[-2:]
     m = min(max(rows, 1), MAP[0])
@@ -152,7 +152,7 @@ def map_tile(type_: Type) -> TileSizes:
 
 
 def rows_tile(type_: Type, axis: int, dtype: DType, target: Target) -> TileSizes:
-    """Return rows together, and their elements at a time: all, where memory and registers suffice."""
+    """Return the rows of a tile and their elements at a time: all, where memory and registers suffice."""
     shape = extents(type_)
     length = max(shape[axis], 1)
     rows = max(prod(shape[:axis] + shape[axis + 1 :]), 1)
@@ -164,12 +164,12 @@ def rows_tile(type_: Type, axis: int, dtype: DType, target: Target) -> TileSizes
 
 
 def extents(type_: Type) -> tuple[int, ...]:
-    """The extents of a value that are known."""
+    """Return the known extents of a value."""
     shape = type_.shape if isinstance(type_, Tensor) else ()
     return tuple(extent for extent in shape if isinstance(extent, int))
 
 
-# Which operations of Graph IR become which loop nests, and which stay in the host function (section 6, AMB-LANG-214).
+# The loop nest that each operation of Graph IR becomes, or its stay in the host function (section 6, AMB-LANG-214).
 #
 # Random draws, collectives, operations with regions, calls, state and assertions stay; so do arithmetic on scalars
 # and operations with an unknown extent.
@@ -179,7 +179,7 @@ Kind = Literal["contract", "map", "rows"]
 
 
 def kind_of(instruction: Instruction) -> Kind | None:
-    """The kind of nest that an instruction becomes; None where it stays in the host function."""
+    """Return the kind of nest that an instruction becomes; None where it stays in the host function."""
     operation, results = instruction.operation, instruction.results
     types = [value.type for value in (*instruction.operands, *results)]
     if not all(map(is_known, types)) or len(results) != 1:
@@ -190,7 +190,7 @@ def kind_of(instruction: Instruction) -> Kind | None:
 
 
 def is_known(type_: Type) -> bool:
-    """True if a value is a scalar, or a tensor of which every extent is known."""
+    """True if a value is a scalar, or a tensor with known extents."""
     return isinstance(type_, Scalar) or (
         isinstance(type_, Tensor) and all(isinstance(extent, int) for extent in type_.shape)
     )
@@ -202,21 +202,21 @@ def leads(kind: Kind | None, instruction: Instruction) -> bool:
 
 
 def row_axis(operation: Operation) -> int:
-    """The axis of the operand that is along the rows of an operation on rows."""
+    """Return the axis of the operand that runs along the rows of an operation on rows."""
     axis = operation.attributes.get("axis", -1)
     (_, type_), *_ = operation.operand_types
     assert isinstance(axis, int) and isinstance(type_, Tensor)
     return axis % type_.rank
 
 
-# Tiles of operations on rows: from sizes m and n over the result to numbers of rows and elements, and back.
+# Tiles of operations on rows: from sizes m and n over the result to counts of rows and elements, and back.
 #
 # For a reduction every element of the result is a row, so that a tile is m * n rows. For an operation that keeps the
-# axis, one of m and n lies along it where it is one of the last two dimensions (AMB-LANG-217).
+# axis, one of m and n runs along it where it is one of the last two dimensions (AMB-LANG-217).
 
 
 def rows_taken(instruction: Instruction, stated: tuple[int, int] | None, target: Target) -> TileSizes:
-    """Return rows together and elements of each at a time, for a stated m and n or by default."""
+    """Return the rows of a tile and the elements of each at a time, for a stated m and n or by default."""
     default = _default(instruction, target)
     if stated is None:
         return default
@@ -227,7 +227,7 @@ def rows_taken(instruction: Instruction, stated: tuple[int, int] | None, target:
 
 
 def rows_on_result(instruction: Instruction, target: Target) -> tuple[int, int]:
-    """The m and n over the result that give the default rows."""
+    """Return the m and n over the result that give the default rows."""
     rows, chunk, _ = _default(instruction, target)
     along = _along(instruction)
     if along is not None:
@@ -244,7 +244,7 @@ def _default(instruction: Instruction, target: Target) -> TileSizes:
 
 
 def _along(instruction: Instruction) -> str | None:
-    """Return the one of m and n that is along the axis of the rows."""
+    """Return the one of m and n that runs along the axis of the rows; None if neither does."""
     operation, type_ = instruction.operation, instruction.operands[0].type
     assert isinstance(type_, Tensor)
     if isinstance(operation, Reduction):
@@ -256,15 +256,15 @@ def _along(instruction: Instruction) -> str | None:
 
 
 DEPTH = 2
-"""The default depth of pipelines: one tile is loaded while another is computed with."""
+"""The default depth of pipelines: one tile is loaded while another is used."""
 
 TileChoice = tuple[int, int, int | None, tuple[int, ...] | None]
-"""m, n, k and the padding of each, where any is needed."""
+"""The sizes m, n, k and, where any is needed, the padding of each."""
 
 
 @dataclass(frozen=True)
 class Choices:
-    """The schedule of one operation; None for no choice. `prefetched` are positions of operands."""
+    """The schedule of one operation; None means no choice. `prefetched` are positions of operands."""
 
     tile: TileChoice | None = None
     depth: int | None = None
@@ -275,7 +275,7 @@ class Choices:
     def of(
         cls, instruction: Instruction, target: Target, options: Options, directed: set[tuple[str, Value]]
     ) -> Choices:
-        """The choices for an instruction, without those that a directive in `directed` already makes."""
+        """Return the choices for an instruction, without those that a directive in `directed` already makes."""
         kind = kind_of(instruction)
         result = instruction.results[0] if instruction.results else None
         if kind is None or result is None or not isinstance(result.type, Tensor):
@@ -298,7 +298,7 @@ class Choices:
 
 
 def _tile(instruction: Instruction, target: Target, options: Options, depth: int) -> TileChoice:
-    """Sizes over the last two dimensions of the result, and the padding with which they cover it."""
+    """Return sizes over the last two dimensions of the result, and the padding with which they cover it."""
     result = instruction.results[0].type
     kind = kind_of(instruction)
     height, width = (1, 1, *extents(result))[-2:]

@@ -39,10 +39,9 @@ Place = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Event:
-    """One step of a nest: a tile copied into a slot, computed with, or its results written.
+    """One step of a nest: a tile copied into a slot, a tile computed, or its results written.
 
-    `tile` counts tiles: along the batch, then m and n, then, while there are steps inside a tile, k. A store has no
-    slot: -1.
+    `tile` counts tiles: along the batch, then m and n, then, if a tile has inner steps, k. A store has no slot: -1.
     """
 
     kind: Literal["stage", "compute", "store"]
@@ -56,7 +55,7 @@ Observer = Callable[[Event], None]
 
 @dataclass(frozen=True)
 class Tracer:
-    """Reports the steps of one nest to an observer, under the number of the nest."""
+    """A reporter of one nest's steps to an observer, under the number of the nest."""
 
     nest: int
     observer: Observer | None
@@ -68,20 +67,20 @@ class Tracer:
 
 
 class Ring:
-    """Buffers of one staged operand, one for each stage of the pipeline."""
+    """The buffers of one staged operand, one for each stage of the pipeline."""
 
     def __init__(self, depth: int, shape: tuple[int, ...], dtype: DType) -> None:
         self.slots = [poisoned(shape, dtype) for _ in range(depth)]
 
     def fill(self, step: int, tile: Values, padding: Any = None) -> None:
-        """Copy a tile into the buffer of a step; the rest of the buffer is unchanged, or padded."""
+        """Copy a tile into the buffer of a step; the rest of the buffer stays unchanged, or is padded."""
         buffer = self.slots[step % len(self.slots)]
         if padding is not None:
             buffer[...] = padding
         buffer[tuple(slice(extent) for extent in tile.shape)] = tile
 
     def read(self, step: int, shape: tuple[int, ...]) -> Values:
-        """The first elements of a step's buffer along each dimension."""
+        """Return the first elements of a step's buffer along each dimension."""
         return self.slots[step % len(self.slots)][tuple(slice(extent) for extent in shape)].copy()
 
 
@@ -96,7 +95,7 @@ def pipelined(steps: int, depth: int, stage: Callable[[int], None], compute: Cal
 
 
 def poisoned(shape: tuple[int, ...], dtype: DType) -> Values:
-    """Memory as it is before anything is written to it."""
+    """Return memory in its state before any write."""
     filler: Any = {"bool": True, "int": dtype.int_min if dtype.kind == "int" else 0}.get(dtype.kind, np.nan)
     return np.full(shape, filler, dtype.carrier)
 
@@ -105,7 +104,7 @@ def poisoned(shape: tuple[int, ...], dtype: DType) -> Values:
 class Grid:
     """Tiles over the last two dimensions of a shape, of which there are at least two, and single steps over the others.
 
-    The last dimension goes fastest.
+    The last dimension varies fastest.
     """
 
     shape: tuple[int, ...]
@@ -114,11 +113,11 @@ class Grid:
 
     @classmethod
     def over(cls, shape: tuple[int, ...], m: int, n: int) -> Grid:
-        """A grid over any shape: dimensions that it does not have have extent 1."""
+        """Return a grid over any shape; missing dimensions have extent 1."""
         return cls((*(1,) * (2 - len(shape)), *shape), m, n)
 
     def tiles(self) -> Iterator[tuple[Place, tuple[slice, ...]]]:
-        """Each tile's indices, and the elements that it covers, without padding."""
+        """Yield each tile's indices, and the elements that it covers, without padding."""
         *batch, rows, columns = self.shape
         counts = (*batch, -(-rows // self.m), -(-columns // self.n))
         sizes = (*(1,) * len(batch), self.m, self.n)
@@ -132,7 +131,7 @@ class Grid:
             )
 
     def part(self, values: Values, covered: tuple[slice, ...]) -> Values:
-        """The part of an operand that a tile reads; the operand broadcasts to the shape, and a scalar is read whole."""
+        """Return the part of an operand that a tile reads; an operand broadcasts to the shape, a scalar is whole."""
         if values.ndim == 0:
             return values
         spread = values.reshape((1,) * (len(self.shape) - values.ndim) + values.shape)
@@ -141,7 +140,7 @@ class Grid:
 
 
 def shape_of(covered: tuple[slice, ...]) -> tuple[int, ...]:
-    """The extents of what a tile covers."""
+    """Return the extents of the part that a tile covers."""
     return tuple(part.stop - part.start for part in covered)
 
 
@@ -152,19 +151,19 @@ def shape_of(covered: tuple[slice, ...]) -> tuple[int, ...]:
 
 
 FILLER = -1
-"""The position of the filler of a pad, which is no element of an operand."""
+"""The position of a pad's filler, which is not an element of an operand."""
 
 
 @dataclass(frozen=True)
 class Moved:
-    """The elements of all operands one after another, and for each element of the result its position among them."""
+    """The elements of all operands in one line, and for each element of the result its position in it."""
 
     line: Values
     places: Values
     filler: Any
 
     def elements(self, places: Values) -> Values:
-        """The elements at these positions."""
+        """Return the elements at these positions."""
         if self.line.size == 0:
             return np.full(places.shape, self.filler, self.line.dtype)
         framed = places == FILLER
@@ -172,7 +171,7 @@ class Moved:
 
 
 def moved(instruction: Instruction, operands: Sequence[Array], env: Environment) -> Moved:
-    """The source positions of an instruction's result. Raises what its operation raises."""
+    """Return the source positions of an instruction's result. Raises as its operation does."""
     operation = instruction.operation
     if isinstance(operation, Iota):
         counted: Array = operation.execute(env=env)
@@ -204,16 +203,16 @@ def data_operands(operation: Operation, count: int) -> int:
 
 # The executor of loop nests: tile by tile, through buffers, into memory (sections 6.1, 6.2; LANG-06.2-01).
 #
-# A contraction adds the tiles of k to its accumulator in ascending order, which gives the bits of the fold over all
-# of k: products of padding are +0, and adding +0 changes no sum that starts at +0. Epilogues and maps compute only
-# the elements that a tile covers, so that padding cannot cause a failure.
+# A contraction adds the tiles of k to its accumulator in ascending order, which yields the bits of the fold over all of
+# k: products of padding are +0, and adding +0 changes no sum that starts at +0. Epilogues and maps compute only the
+# elements that a tile covers, so that padding cannot cause a failure.
 
 
 Memory = Mapping[Value, Array]
 
 
 def execute_nest(nest: Nest, inputs: Sequence[Array], env: Environment, tracer: Tracer) -> tuple[Array, ...]:
-    """The outputs of a nest. Raises `Rejection` where an operation fails."""
+    """Return the outputs of a nest. Raises `Rejection` where an operation fails."""
     memory = dict(zip(nest.inputs, inputs, strict=True))
     if nest.kind == "contract":
         return Contraction(nest, memory, env, tracer).run()
@@ -225,7 +224,7 @@ def execute_nest(nest: Nest, inputs: Sequence[Array], env: Environment, tracer: 
 
 
 def executed(instruction: Instruction, operation: Operation, operands: Sequence[Array], env: Environment) -> Array:
-    """The result of an operation on part of its operands. Raises `Rejection` with its place."""
+    """Return the result of an operation on part of its operands. Raises `Rejection` with its place."""
     try:
         result: Array = operation.execute(*operands, env=env)
     except NumericsFailure as failure:
@@ -245,7 +244,7 @@ class Outputs:
             array[covered] = memory[value].values.reshape(shape_of(covered))
 
     def results(self) -> tuple[Array, ...]:
-        """The outputs in their own shapes."""
+        """Return the outputs in their own shapes."""
         return tuple(
             Array(_type(value).dtype, array.reshape(extents(value.type))) for value, array in self.arrays.items()
         )
@@ -282,7 +281,7 @@ class Staged:
             self.tracer("stage", place, step % self.depth)
 
     def operands(self, step: int, covered: tuple[slice, ...]) -> dict[Value, Array]:
-        """The operands of the operations of a tile."""
+        """Return the operands of the operations of a tile."""
         operands = {}
         for value in self.read:
             part = self.grid.part(self.memory[value].values, covered)
@@ -306,7 +305,7 @@ def by_tile(
     stage: Callable[[int, Place, tuple[slice, ...]], None],
     compute: Callable[[int, tuple[slice, ...]], Memory],
 ) -> tuple[Array, ...]:
-    """The outputs of a nest that computes every tile by itself, staged ahead over all of them."""
+    """Return the outputs of a nest that computes every tile separately, staged ahead over all of them."""
     outputs, tiles = Outputs(nest, grid), list(grid.tiles())
 
     def computed(step: int) -> None:
@@ -321,7 +320,7 @@ def by_tile(
 
 
 def elementwise(nest: Nest, memory: Memory, env: Environment, tracer: Tracer) -> tuple[Array, ...]:
-    """Elementwise operations over one shape."""
+    """Return the outputs of elementwise operations over one shape."""
     m, n, _ = nest.tile
     grid = Grid.over(extents(nest.lead.results[0].type), m, n)
     staged = Staged(nest, memory, grid, nest.depth, tracer)
@@ -335,7 +334,7 @@ def elementwise(nest: Nest, memory: Memory, env: Environment, tracer: Tracer) ->
 
 
 def movement(nest: Nest, memory: Memory, env: Environment, tracer: Tracer) -> tuple[Array, ...]:
-    """An operation that moves elements: each tile of the result is gathered from the positions that `moved` returns."""
+    """Return the result of an operation that moves elements, tile by tile from the positions of `moved`."""
     m, n, _ = nest.tile
     result = nest.lead.results[0]
     grid = Grid.over(extents(result.type), m, n)
@@ -358,7 +357,7 @@ def movement(nest: Nest, memory: Memory, env: Environment, tracer: Tracer) -> tu
 
 
 def rows(nest: Nest, memory: Memory, env: Environment, tracer: Tracer) -> tuple[Array, ...]:
-    """An operation on rows: a block of rows at a time, staged chunk by chunk, then computed as a whole."""
+    """Return the result of an operation on rows: each block of rows is staged by chunks, then computed at once."""
     lead = nest.lead
     x, axis = memory[lead.operands[0]], row_axis(lead.operation)
     lined = np.moveaxis(x.values, axis, -1)
@@ -395,7 +394,7 @@ def rows(nest: Nest, memory: Memory, env: Environment, tracer: Tracer) -> tuple[
 
 
 def _on_last_axis(operation: Operation) -> Operation:
-    """The same operation along the last axis of rows."""
+    """Return the same operation along the last axis of rows."""
     if isinstance(operation, Reduction):
         return replace(operation, axis=-1, keepdims=False)
     return replace(operation, axis=-1) if isinstance(operation, Softmax) else operation
@@ -418,7 +417,7 @@ class Contraction:
         self.epilogue = Staged(nest, memory, self.grid, 1, tracer)
 
     def run(self) -> tuple[Array, ...]:
-        """The outputs."""
+        """Return the outputs."""
         for place, covered in self.grid.tiles():
             self.epilogue.stage(0, place, covered)
             operands = self.epilogue.operands(0, covered)
@@ -429,7 +428,7 @@ class Contraction:
         return self.outputs.results()
 
     def tile(self, place: Place, covered: tuple[slice, ...]) -> Array:
-        """One tile of the product, in the result's dtype, without its padding."""
+        """Return one tile of the product, in the result's dtype, without its padding."""
         *batch, rows, columns = covered
         at = tuple(part.start for part in batch)
         left, right = (operand.values[at] for operand in self.operands)
@@ -468,7 +467,7 @@ class Contraction:
 
 
 def padded(values: Values, shape: tuple[int, ...]) -> Values:
-    """Values with zeros appended along each dimension."""
+    """Return values with zeros appended along each dimension."""
     result: Values = np.zeros(shape, values.dtype)
     result[tuple(slice(extent) for extent in values.shape)] = values
     return result
@@ -486,7 +485,7 @@ def _type(value: Value) -> Any:
 
 @dataclass(frozen=True)
 class RunNest(Operation):
-    """Executes one nest. Created only here; it has no text form."""
+    """An operation that executes one nest. Created only here; it has no text form."""
 
     body: Nest
     tracer: Tracer
@@ -504,7 +503,7 @@ class RunNest(Operation):
 
 
 def runnable(module: Module, target: Target, observer: Observer | None = None) -> Module:
-    """The module with an instruction for each nest; nests are numbered in the order of the module's text."""
+    """Return the module with an instruction for each nest, numbered in the order of the module's text."""
     numbers = count()
 
     def replacement(nest: Nest) -> tuple[Instruction, ...]:
@@ -521,7 +520,7 @@ def execute(
     target: Target,
     observer: Observer | None = None,
 ) -> tuple[Array, ...]:
-    """Run a function of Schedule IR on named inputs; results and errors as `graph.execution.execute` has them.
+    """Run a function of Schedule IR on named inputs, with results and errors as in `graph.execution.execute`.
 
     Operations with unknown extents run as Graph IR; `specialize` makes extents known.
     """

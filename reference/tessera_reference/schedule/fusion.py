@@ -21,7 +21,7 @@ from .operations import Annotations, Fusion
 
 
 def in_order(instructions: Sequence[Instruction], annotations: Annotations) -> list[list[Instruction]]:
-    """The groups of a block in an order that respects dependences, each in program order. Raises `Rejection`."""
+    """Return the groups of a block in an order that respects dependences, each in program order. Raises `Rejection`."""
     place = {instruction: position for position, instruction in enumerate(instructions)}
     heads = joined(len(instructions), pairs_of(instructions, annotations.fusions))
     groups: dict[int, list[Instruction]] = {}
@@ -35,7 +35,7 @@ def in_order(instructions: Sequence[Instruction], annotations: Annotations) -> l
 
 
 def pairs_of(instructions: Sequence[Instruction], fusions: Sequence[Fusion]) -> list[tuple[int, int]]:
-    """Positions that a fusion puts into one group."""
+    """Return pairs of positions that a fusion puts into one group."""
     fusible = [(place, instruction) for place, instruction in enumerate(instructions) if instruction.operation.nest]
     produced = {value: place for place, instruction in fusible for value in instruction.results}
     pairs = []
@@ -46,7 +46,7 @@ def pairs_of(instructions: Sequence[Instruction], fusions: Sequence[Fusion]) -> 
 
 
 def joined(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
-    """The first position of the group of each position."""
+    """Return the first position of the group of each position."""
     head = list(range(count))
 
     def find(place: int) -> int:
@@ -63,7 +63,7 @@ def joined(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
 def needs_of(
     instructions: Sequence[Instruction], heads: Sequence[int], root: Callable[[Value], Value]
 ) -> dict[int, set[int]]:
-    """The groups that must have run before each group; `root` is the value behind schedule operations."""
+    """Return the groups that must run before each group; `root` removes schedule operations from a value."""
     needs: dict[int, set[int]] = {head: set() for head in heads}
     produced: dict[Value, int] = {}
     effect: int | None = None
@@ -88,7 +88,7 @@ def needs_of(
 
 
 def used_by(instruction: Instruction) -> Iterable[Value]:
-    """The operands, and the outer values that regions use."""
+    """Return the operands, and the outer values that regions use."""
     yield from instruction.operands
     for region in instruction.regions:
         for block in region.blocks():
@@ -104,7 +104,7 @@ def has_effects(instruction: Instruction) -> bool:
 
 
 def sorted_groups(heads: Sequence[int], needs: dict[int, set[int]]) -> list[int]:
-    """Groups after those that they need, otherwise in program order; groups of a cycle are missing."""
+    """Return groups after those that they need, otherwise in program order; groups of a cycle are missing."""
     open_needs = {head: set(needs[head]) for head in heads}
     waiting: dict[int, list[int]] = {}
     for head, needed in open_needs.items():
@@ -124,7 +124,7 @@ def sorted_groups(heads: Sequence[int], needs: dict[int, set[int]]) -> list[int]
 
 
 def _violation(groups: dict[int, list[Instruction]], stuck: set[int], fusions: Sequence[Fusion]) -> Diagnostic:
-    """The error for the first group that cannot run as a unit."""
+    """Return the error for the first group that cannot run as a unit."""
     head = min(head for head in stuck if len(groups[head]) > 1)
     members = {value for group in groups[head] for value in group.results}
     place = next(instruction for instruction, values in reversed(fusions) if members & set(values)).location
@@ -141,20 +141,20 @@ def _violation(groups: dict[int, list[Instruction]], stuck: set[int], fusions: S
     return diagnostic_of(refusal, place)
 
 
-# Which operations are fused: elementwise ones with the producer of an operand, and those that directives name.
+# The fused operations: elementwise ones with the producer of an operand, and those that directives name.
 #
-# An operation joins the group of an operand of its own shape, unless a group outside needs one of them and is needed
-# by the other: by values, by the order of effects, across a barrier. So a fusion that is chosen here is never refused
-# (LANG-08.2-13). A directive names some values; elementwise operations between them are fused with them, named in the
-# source or not (AMB-LANG-219).
+# An operation joins the group of an operand of its own shape, unless a group outside needs one of them and is needed by
+# the other: by values, by the order of effects, across a barrier. So a fusion chosen here is never refused
+# (LANG-08.2-13). A directive names some values; elementwise operations between them are fused with them, whether the
+# source names them or not (AMB-LANG-219).
 
 
 LARGEST = 16
-"""Operations of one group, so that a thread has registers for the values between them."""
+"""The most operations of one group, so that a thread has registers for the values between them."""
 
 
 class FusionGroups:
-    """The groups of one block while its instructions are visited in order; a group is known by its first position."""
+    """The groups of one block while its instructions are visited in order; its first position identifies a group."""
 
     def __init__(
         self, instructions: Sequence[Instruction], directed: set[tuple[str, Value]], fusions: Sequence[Fusion]
@@ -165,7 +165,7 @@ class FusionGroups:
         self.instructions = tuple(instructions)
         self.directed = directed
         self.needs = needs_of(instructions, range(len(instructions)), lambda value: value)
-        """The positions that must have run before each."""
+        """The positions that must run before each."""
         self.group = joined(len(instructions), pairs_of(instructions, fusions))
         self.members: dict[int, list[int]] = {}
         for position, group in enumerate(self.group):
@@ -176,7 +176,7 @@ class FusionGroups:
             self._extend(members[0], members[-1])
 
     def into(self, instruction: Instruction) -> Value | None:
-        """The operand with whose producer an instruction is fused, or None."""
+        """Return the operand with whose producer an instruction is fused, or None."""
         place = next((self.produced[value] for value in instruction.results), None)
         if place is None or not self._may_join(instruction):
             return None
@@ -210,7 +210,7 @@ class FusionGroups:
         )
 
     def _extend(self, first: int, last: int) -> None:
-        """Make one run of all groups between two positions of a group."""
+        """Join all groups between two positions of a group into one run."""
         start = self.start[first]
         while last + 1 < len(self.start) and self.start[last + 1] <= last:
             last += 1
@@ -230,18 +230,18 @@ class FusionGroups:
         return False
 
     def _needed(self, groups: Collection[int], start: int) -> set[int]:
-        """The groups that must have run before these, but those before the start of a run, which need only such."""
+        """Return the groups that must run before these, without those before `start`, which need only such."""
         positions = {needed for group in groups for member in self.members[group] for needed in self.needs[member]}
         return {self.group[position] for position in positions if position >= start}
 
     def _last_of(self, group: int, instruction: Instruction) -> Value:
-        """The first operand that the group produces; there is one."""
+        """Return the first operand that the group produces; there is one."""
         operands = [value for value in instruction.operands if value in self.produced]
         return next(value for value in operands if self.group[self.produced[value]] == group)
 
 
 def directed_fusions(instructions: Sequence[Instruction]) -> dict[Instruction, tuple[Value, ...]]:
-    """For each directive that fuses, the values it names and those of elementwise operations between them, in order."""
+    """Return for each fusing directive its named values and those of elementwise operations between them, in order."""
     fusions: dict[Instruction, tuple[Value, ...]] = {}
     for position, directive in enumerate(instructions):
         if isinstance(directive.operation, Directive) and directive.operation.directive == "schedule.fuse":
@@ -250,7 +250,7 @@ def directed_fusions(instructions: Sequence[Instruction]) -> dict[Instruction, t
 
 
 def with_between(before: Sequence[Instruction], named: tuple[Value, ...]) -> tuple[Value, ...]:
-    """Values, and those of elementwise operations that depend on one and lead to another; the last named stays last."""
+    """Return values and those of elementwise operations between them; the last named value stays last."""
     after, ahead = set(named), set(named)
     for instruction in before:
         if after.intersection(instruction.operands):
@@ -267,14 +267,14 @@ def with_between(before: Sequence[Instruction], named: tuple[Value, ...]) -> tup
     return (*named[:-1], *between, named[-1])
 
 
-# Composites of a block expanded in place into the operations that define them (AMB-LANG-59).
+# Expansion of a block's composites in place into the operations that define them (AMB-LANG-59).
 #
 # A composite with effects, such as a random draw, is not expanded; nor is one with unknown extents, since its
 # expansion depends on them.
 
 
 def names_of(function: Function) -> Names:
-    """The names that a function already uses."""
+    """Return the names that a function already uses."""
     values = list(function.parameters)
     for instruction in function.body.walk():
         values += instruction.results
@@ -297,7 +297,7 @@ def is_expandable(instruction: Instruction) -> bool:
 
 
 def expanded(block: Block, names: Names) -> tuple[Instruction, ...]:
-    """The instructions of a block without composites; regions are left as they are."""
+    """Return the instructions of a block without composites; regions stay unchanged."""
     instructions: list[Instruction] = []
     for instruction in block.instructions:
         instructions += expansion(instruction, names) if is_expandable(instruction) else [instruction]
@@ -305,7 +305,7 @@ def expanded(block: Block, names: Names) -> tuple[Instruction, ...]:
 
 
 def expansion(instruction: Instruction, names: Names) -> list[Instruction]:
-    """The expansion of a composite, which has the composite's results."""
+    """Return the expansion of a composite, which has the composite's results."""
     composite = instruction.operation
     assert isinstance(composite, Composite)
     build = Builder(instruction.location)

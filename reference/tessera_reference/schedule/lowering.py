@@ -1,4 +1,4 @@
-"""From Graph IR to Schedule IR: shapes, gradients written out, schedules (spec sections 3.1, 5.5, 6, 8.2)."""
+"""From Graph IR to Schedule IR: shapes, explicit gradients, schedules (spec sections 3.1, 5.5, 6, 8.2)."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ from .operations import Fuse, LayoutCast, Pipeline, Prefetch, Tile, host_functio
 
 Shape = tuple[int, ...]
 Known = dict[Value, Value]
-"""The specialized value for each of a function."""
+"""The specialized value of each value of a function."""
 
 
 def specialize(module: Module, function: str, input_shapes: Mapping[str, Shape]) -> Module:
-    """The module with a function, and what it calls, for parameters of these shapes.
+    """Return the module with a function and its callees specialized for parameters of these shapes.
 
-    Parameters that are not named have the shapes of their defaults or types. Functions that it does not call stay as
-    they are. Raises `Rejection` with phase lower.
+    Other parameters have the shapes of their defaults or types. Functions that it does not call stay unchanged. Raises
+    `Rejection` with phase lower.
     """
     entry = module.functions[function]
     try:
@@ -67,7 +67,7 @@ def specialize(module: Module, function: str, input_shapes: Mapping[str, Shape])
 
 
 def specialized_alone(module: Module, types: Mapping[str, tuple[Type, ...]]) -> Module:
-    """The module with these functions, for parameters of these types, and what they call, and nothing else.
+    """Return a module with only these functions, for parameters of these types, and their callees.
 
     Raises `Refusal` and `Rejection`.
     """
@@ -78,12 +78,12 @@ def specialized_alone(module: Module, types: Mapping[str, tuple[Type, ...]]) -> 
 
 
 def lowering_refused(refusal: Refusal, location: Location) -> Rejection:
-    """The rejection for a refusal while lowering, at its location."""
+    """Return the rejection for a refusal while lowering, at its location."""
     return Rejection([diagnostic_of(refusal, location, phase="lower")])
 
 
 def _type_of(function: Function, parameter: Value, shapes: Mapping[str, Shape]) -> Type:
-    """The type of a parameter with a given shape."""
+    """Return the type of a parameter with a given shape."""
     default = function.defaults.get(parameter.name)
     shape = shapes.get(parameter.name, default.shape if default is not None else None)
     if not isinstance(parameter.type, Tensor) or shape is None:
@@ -92,7 +92,7 @@ def _type_of(function: Function, parameter: Value, shapes: Mapping[str, Shape]) 
 
 
 class _Specializer:
-    """Makes the functions of one specialization; `functions` holds them by name."""
+    """The maker of one specialization's functions; `functions` holds them by name."""
 
     def __init__(self, module: Module) -> None:
         self.module = module
@@ -101,7 +101,7 @@ class _Specializer:
         self._returned: list[tuple[Type, ...]] = []
 
     def function(self, name: str, types: tuple[Type, ...]) -> Walk[str]:
-        """The name of a function for parameters of these types. Raises `Refusal` and `Rejection`."""
+        """Return the name of a function specialized for these types. Raises `Refusal` and `Rejection`."""
         if (name, types) in self._named:
             return self._named[name, types]
         function = self.module.functions[name]
@@ -120,7 +120,7 @@ class _Specializer:
         return free
 
     def _results(self, function: Function, dims: Dims) -> tuple[Type, ...]:
-        """The result types of a function, in which every return now has known extents."""
+        """Return the result types of a function, in which every return now has known extents."""
         for types in self._returned:
             if types != self._returned[0]:
                 message = f"@{function.name} returns {_listed(self._returned[0])} and {_listed(types)}"
@@ -132,7 +132,7 @@ class _Specializer:
         return next(f"{name}_{count}" for count in range(1, len(names) + 2) if f"{name}_{count}" not in names)
 
     def _block(self, block: Block, types: tuple[Type, ...], values: Known) -> Walk[Block]:
-        """A block whose arguments have these types."""
+        """Return a block whose arguments have these types."""
         for argument, type_ in zip(block.arguments, types, strict=True):
             values[argument] = Value(argument.name, type_)
         instructions = []
@@ -147,7 +147,7 @@ class _Specializer:
         return Block(tuple(values[argument] for argument in block.arguments), tuple(instructions), results, block.exit)
 
     def _instruction(self, instruction: Instruction, values: Known) -> Walk[Instruction]:
-        """An instruction on specialized operands. Raises `Refusal`."""
+        """Return an instruction on specialized operands. Raises `Refusal`."""
         operation = instruction.operation
         operands = tuple(values[value] for value in instruction.operands)
         types = tuple(value.type for value in operands)
@@ -196,29 +196,29 @@ def _listed(types: tuple[Type, ...]) -> str:
     return f"({', '.join(map(str, types))})"
 
 
-# Gradients written out: `grad` as the operations of the adjoints, scheduled as any others (sections 5.5, 8.2).
+# Explicit gradients: `grad` as the operations of the adjoints, scheduled as any others (sections 5.5, 8.2).
 #
-# The interpreter differentiates along its tape (`graph.differentiation`); here it is done along the text of a
-# function. The order is the same, so that the bits are the same. It requires a function that is one path: no branch,
-# loop, collective, draw, state or gradient between the output and the input of the derivative. Composites and calls
-# there are written out first. Any other function that differentiates stays on the host (AMB-LANG-215).
+# The interpreter differentiates along its tape (`graph.differentiation`); this follows the text of a function. The
+# order is the same, so that the bits are the same. It requires a function that is one path: no branch, loop,
+# collective, draw, state or gradient between the output and the input of the derivative. Composites and calls on it are
+# expanded first. Any other function that differentiates stays on the host (AMB-LANG-215).
 
 
 PREFIX = "g"
-"""With which the names of values of adjoints begin."""
+"""The prefix of the names of values of adjoints."""
 
 
 class _NotOnePath(Exception):
-    """A gradient that only an execution can compute."""
+    """Only an execution can compute this gradient."""
 
 
 def without_gradients(module: Module) -> Module:
-    """The module, at Graph IR and with extents that are known, with the gradients written out of which that is done."""
+    """Return a module of Graph IR with known extents, with its gradients made explicit where possible."""
     return replace(module, functions={name: _written(module, function) for name, function in module.functions.items()})
 
 
 def _written(module: Module, function: Function) -> Function:
-    """A function without gradients; as it is where only an execution can compute one of them."""
+    """Return a function without gradients, or unchanged where only an execution can compute one of them."""
     if not any(isinstance(step.operation, Grad) for step in function.body.walk()):
         return function
     instructions: list[Instruction] = []
@@ -244,7 +244,7 @@ def _written(module: Module, function: Function) -> Function:
 def _one_path(
     module: Module, instructions: Sequence[Instruction], gradient: Instruction, gradients: set[Value]
 ) -> list[Instruction]:
-    """The instructions with those composites and calls written out that a gradient goes through.
+    """Return the instructions, with composites and calls expanded that a gradient goes through.
 
     Raises `_NotOnePath` where it goes through one of `gradients`: on the tape the parts of an adjoint are another path.
     """
@@ -263,7 +263,7 @@ def _one_path(
 
 
 def _ahead(wrt: Sequence[Value], instructions: Sequence[Instruction]) -> set[Value]:
-    """The values computed from `wrt`, and `wrt`; only floats carry a derivative."""
+    """Return `wrt` and the values computed from it; only floats carry a derivative."""
     values = set(wrt)
     for instruction in instructions:
         if values.intersection(used_by(instruction)):
@@ -307,7 +307,7 @@ def _copied(value: Value, copy: Value, at: Location) -> Instruction:
 
 
 def _is_plain(value: Value) -> bool:
-    """True if a value has extents that are known and the layout that every operation takes."""
+    """True if a value has known extents and the layout that every operation takes."""
     return is_known(value.type) and (not isinstance(value.type, Tensor) or value.type.layout == ROW_MAJOR)
 
 
@@ -332,7 +332,7 @@ def _gradients(instructions: Sequence[Instruction], gradient: Instruction) -> li
 
 
 class _Backward:
-    """The way back: `contributions` has what each value is given by its uses, the last use first."""
+    """The backward pass: `contributions` has the gradients that each value's uses contribute, the last use first."""
 
     def __init__(self, location: Location) -> None:
         self.location = location
@@ -340,7 +340,7 @@ class _Backward:
         self.made: list[Instruction] = []
 
     def through(self, instruction: Instruction) -> list[tuple[Value, Value]]:
-        """The gradients of the operands of an instruction, the last operand first."""
+        """Return the gradients of the operands of an instruction, the last operand first."""
         operation = instruction.operation
         values = (*instruction.operands, *instruction.results)
         if isinstance(operation, Stepwise) or operation.effects or not all(map(_is_plain, values)):
@@ -353,7 +353,7 @@ class _Backward:
         return [(operand, gradient) for operand, gradient in reversed(list(pairs)) if gradient is not None]
 
     def total(self, value: Value) -> Value:
-        """The contributions of all uses of a value, added in program order (AMB-LANG-117)."""
+        """Return the contributions of all uses of a value, added in program order (AMB-LANG-117)."""
         terms = self.contributions.get(value, [])
         if not terms:
             return self.filled(value, 0)
@@ -366,7 +366,7 @@ class _Backward:
         return total
 
     def filled(self, like: Value, number: int) -> Value:
-        """A constant of the shape and dtype of a value."""
+        """Return a constant of the shape and dtype of a value."""
         type_ = like.type
         if not _is_plain(like) or not isinstance(type_, Tensor | Scalar):
             raise _NotOnePath
@@ -383,8 +383,8 @@ class _Backward:
 #
 # Products are tiled, their operands prefetched to shared memory and their loads pipelined; elementwise operations are
 # fused with the producers of their operands; rows are tiled and prefetched. Directives of the program replace the
-# choices for their values. Gradients are written out first; a function with one that is not stays on the host (AMB-
-# LANG-215).
+# choices for their values. Gradients are made explicit first; a function in which one is not stays on the host
+# (AMB-LANG-215).
 
 
 DIRECTIVES: Mapping[str, type[Operation]] = {
@@ -393,11 +393,11 @@ DIRECTIVES: Mapping[str, type[Operation]] = {
     "schedule.pipeline": Pipeline,
     "schedule.prefetch": Prefetch,
 }
-"""The operation that each directive becomes. A layout cast is an operation of its own already."""
+"""The operation that each directive becomes. A layout cast is already an operation of its own."""
 
 
 def to_schedule(module: Module, target: Target, options: Options | None = None) -> Module:
-    """The module with every function scheduled. Raises `Rejection` for a schedule that is not legal."""
+    """Return the module with every function scheduled. Raises `Rejection` for an illegal schedule."""
     module = without_gradients(module)
     host = host_functions(module)
     functions, problems = {}, list[Diagnostic]()
@@ -418,7 +418,7 @@ def to_schedule(module: Module, target: Target, options: Options | None = None) 
 
 
 class Scheduling:
-    """Schedules one function; `now` maps each value to the result of the last schedule operation on it so far."""
+    """The scheduler of one function; `now` maps each value to the result of its last schedule operation so far."""
 
     def __init__(self, source: Function, target: Target, options: Options, host: bool) -> None:
         self.source = source
@@ -435,12 +435,12 @@ class Scheduling:
             for value in directive.operands
             if isinstance(directive.operation, Directive)
         }
-        """Pairs of a directive and the value that it is about."""
+        """Pairs of a directive and its value."""
         self.fused: dict[Instruction, tuple[Value, ...]] = {}
-        """All values of each fusion that is directed."""
+        """The values of each fusion that a directive requests."""
 
     def function(self) -> Function:
-        """The scheduled function. Raises `Rejection`."""
+        """Return the scheduled function. Raises `Rejection`."""
         body = trampoline(self._block(self.source.body))
         attributes = {name: value for name, value in self.source.attributes.items() if name != "schedule"}
         return replace(self.source, body=body, attributes=attributes)
@@ -480,7 +480,7 @@ class Scheduling:
     # What is chosen
 
     def _schedule(self, instruction: Instruction, groups: FusionGroups | None) -> None:
-        """Add an instruction, the prefetches of its operands before it and the schedule of its result behind it."""
+        """Add an instruction, with prefetches of its operands before it and the schedule of its result after it."""
         if self.host:
             self.made.append(replace(instruction, operands=self._read(instruction.operands)))
             return
@@ -529,7 +529,7 @@ class Scheduling:
                 self.now[subject] = result
 
     def _completed(self, subject: Value, settings: dict[str, Any]) -> dict[str, Any]:
-        """The sizes of a tile directive; missing ones are chosen as without the directive."""
+        """Return the sizes of a tile directive; missing ones are chosen as without the directive."""
         producer = next((candidate for candidate in self.made if subject in candidate.results), None)
         chosen = Choices.of(producer, self.target, self.options, set()).tile if producer is not None else None
         m, n, k, pad = chosen or (1, 1, None, None)
@@ -551,7 +551,7 @@ class Scheduling:
         return False
 
     def _cast(self, instruction: Instruction) -> None:
-        """A layout cast of Graph IR is a materialized copy (AMB-LANG-67)."""
+        """Add a layout cast of Graph IR, which is a materialized copy (AMB-LANG-67)."""
         operation, operands = instruction.operation, self._read(instruction.operands)
         assert isinstance(operation, GraphLayoutCast)
         cast = LayoutCast(x=operation.x, to=operation.to, materialize=True)
@@ -560,7 +560,7 @@ class Scheduling:
     def _put(
         self, at: Instruction, operation: type[Operation], operands: tuple[Value, ...], name: str, **attributes: Any
     ) -> Value:
-        """Add a schedule operation; its result."""
+        """Add a schedule operation, and return its result."""
         types = tuple(operand.type for operand in operands)
         operation_ = operation(**fields_of(operation, types), **attributes)
         try:
@@ -572,13 +572,13 @@ class Scheduling:
         return result
 
 
-# Whether the schedule that a program states can be followed at all (spec section 6; LANG-06.2-01 to -05, -06.3-01).
+# The legality of the schedule that a program states (spec section 6; LANG-06.2-01 to -05, -06.3-01).
 #
 # A program is verified without a target: it is refused where no target can follow its directives and annotations.
 
 
 def verify_stated_schedules(modules: Iterable[Module], targets: Sequence[Target]) -> None:
-    """Raise `Rejection`, with what is wrong for the first target, unless a target can follow each module's schedule."""
+    """Raise `Rejection`, with the faults for the first target, unless a target can follow each module's schedule."""
     for module in modules:
         if any(_states_schedule(function) for function in module.functions.values()):
             _verify(module, targets)

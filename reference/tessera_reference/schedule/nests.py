@@ -21,11 +21,11 @@ from .choices import THREADS, Kind, TileSizes, contraction_tile, extents, kind_o
 from .fusion import expanded, in_order, names_of
 from .operations import Annotations, LayoutCast, Prefetch, Tile, host_functions, is_alias, require_cover
 
-# The loop nests of a scheduled function: which operations share a loop over tiles, and what they stage (section 6).
+# The loop nests of a scheduled function: the operations that share a loop over tiles, and their staging (section 6).
 #
 # Execution and Tile lowering both follow `Plan.block`. Its result has no schedule operations: operands are the values
-# before them. Composites are expanded first. A function that differentiates has no nests, nor has any that it calls:
-# see `annotations.host_functions`.
+# before them. Composites are expanded first. A function that differentiates has no nests, and neither has any function
+# that it calls: see `annotations.host_functions`.
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,22 +35,22 @@ class Nest:
     `contract`: instructions[0] is the matmul, the others constants and an elementwise epilogue over the product's
     shape. `map`: constants and elementwise operations over one shape, or one operation that moves elements. `rows`: one
     operation on independent rows along one axis. Constants that elementwise operations take are among the instructions;
-    any other operand from outside is an input, scalars too.
+    any other operand from outside is an input, including scalars.
     """
 
     kind: Kind
     instructions: tuple[Instruction, ...]
     inputs: tuple[Value, ...]
-    """Values read from memory, in order of first use."""
+    """The values read from memory, in order of first use."""
     outputs: tuple[Value, ...]
-    """Values written to memory: those used outside, and those that nothing uses."""
+    """The values written to memory: those used outside, and those that nothing uses."""
     tile: TileSizes
-    """m, n and k; k is 1 without a contraction. Of `rows`: m rows together, n of their elements at a time."""
+    """The sizes m, n and k; k is 1 without a contraction. `rows` has m rows together, n of their elements at a time."""
     depth: int
     staged: frozenset[Value]
-    """Inputs that are read through shared memory."""
+    """The inputs that are read through shared memory."""
     align: int = 16
-    """The alignment in bytes of what is staged."""
+    """The alignment in bytes of staged values."""
 
     @property
     def operations(self) -> tuple[Instruction, ...]:
@@ -61,12 +61,12 @@ class Nest:
 
     @property
     def lead(self) -> Instruction:
-        """The operation that determines the nest's shape: of a contraction the product."""
+        """The operation that determines the nest's shape; in a contraction, the product."""
         return self.operations[0]
 
     @property
     def location(self) -> Location:
-        """The place of its first operation."""
+        """The location of its first operation."""
         return self.lead.location
 
 
@@ -80,12 +80,12 @@ class Around:
     kinds: dict[Instruction, Kind | None]
     consumers: dict[Value, list[Instruction]]
     foreign: set[Value]
-    """Values that leave the block."""
+    """The values that leave the block."""
     constants: dict[Value, Instruction]
 
     @classmethod
     def of(cls, instructions: Sequence[Instruction], foreign: set[Value]) -> Around:
-        """The kinds, uses and constants of a block's instructions."""
+        """Return the kinds, uses and constants of a block's instructions."""
         consumers: dict[Value, list[Instruction]] = {}
         for instruction in instructions:
             for value in instruction.operands:
@@ -114,11 +114,11 @@ class Plan:
         self._read_as: dict[Instruction, tuple[Value, ...]] = {}
 
     def root(self, value: Value) -> Value:
-        """The value before all schedule operations."""
+        """Return the value before all schedule operations."""
         return self.annotations.root(value)
 
     def block(self, block: Block) -> Planned:
-        """The nests of a block and its instructions in none."""
+        """Return the nests of a block, and its instructions outside nests."""
         shown = block.instructions if self.is_host else expanded(block, self.names)
         instructions = [self._plain(instruction) for instruction in shown if not is_dropped(instruction)]
         if self.is_host:
@@ -132,7 +132,7 @@ class Plan:
         return without_sunk(planned, around.foreign)
 
     def _plain(self, instruction: Instruction) -> Instruction:
-        """An instruction on root values, without schedule operations; a layout cast becomes that of Graph IR."""
+        """Return an instruction on root values, without schedule operations; a layout cast becomes that of Graph IR."""
         operation = instruction.operation
         if isinstance(operation, LayoutCast):
             operation = layouts.LayoutCast(x=operation.x, to=operation.to)
@@ -141,7 +141,7 @@ class Plan:
         return plain
 
     def _used_elsewhere(self, block: Block) -> set[Value]:
-        """Values that the block yields or that regions inside it use."""
+        """Return the values that the block yields or that regions inside it use."""
         used = set(map(self.root, block.results))
         for region in (region for instruction in block.instructions for region in instruction.regions):
             for inner in region.blocks():
@@ -179,7 +179,7 @@ class Plan:
         return frozenset(staged), align
 
     def _tile(self, kind: Kind, part: Sequence[Instruction], depth: int) -> TileSizes:
-        """The sizes that the schedule states for the last of its values with any, else the default ones."""
+        """Return the last tile sizes that a schedule states for its values, else the default ones."""
         tiles = [tile for member in part if (tile := self.annotations.tiles.get(member.results[0]))]
         stated = tiles[-1] if tiles else None
         lead = part[0]
@@ -206,7 +206,7 @@ def is_dropped(instruction: Instruction) -> bool:
 
 
 def segments(group: Sequence[Instruction], kinds: dict[Instruction, Kind | None]) -> list[list[Instruction]]:
-    """A group split into parts that share a nest: a lead and elementwise operations over its shape (AMB-LANG-210)."""
+    """Return a group in parts that share a nest: a lead and elementwise operations over its shape (AMB-LANG-210)."""
     parts: list[list[Instruction]] = []
     for instruction in group:
         if parts and _joins(instruction, parts[-1][0], kinds):
@@ -237,7 +237,7 @@ def without_sunk(planned: Iterable[Nest | Instruction], foreign: set[Value]) -> 
 
 
 def _with_constants(part: Sequence[Instruction], constants: dict[Value, Instruction]) -> tuple[Instruction, ...]:
-    """Elementwise operations with the constants that they take before them."""
+    """Return elementwise operations, preceded by the constants that they take."""
     instructions: list[Instruction] = []
     for instruction in part:
         for value in instruction.operands:
@@ -252,20 +252,20 @@ def _with_constants(part: Sequence[Instruction], constants: dict[Value, Instruct
 #
 # Shared memory is exact: the buffers of every staged operand, one for each stage of the pipeline. Registers are an
 # estimate (AMB-LANG-68), for the simulated targets alone: a thread holds its part of an output tile in accumulators,
-# the values of the other operations that it needs at once, and a few registers for addresses.
+# the values that it needs at once for the other operations, and a few registers for addresses.
 
 
 ADDRESSES = 16
-"""Registers for addresses and counters."""
+"""The number of registers for addresses and counters."""
 
 
 def shared_bytes(nest: Nest) -> int:
-    """The bytes of shared memory that a block of the nest takes."""
+    """Return the bytes of shared memory that a block of the nest takes."""
     return sum(buffer for _, buffer in buffers(nest))
 
 
 def buffers(nest: Nest) -> Iterator[tuple[Value, int]]:
-    """Each read of a staged operand, and the bytes of all its buffers, each of which begins aligned."""
+    """Yield each read of a staged operand, and the bytes of all its buffers, each of which begins aligned."""
     for role, value in reads(nest):
         if value in nest.staged:
             size = prod(tile_of(nest, role, value)) * _held(value).storage_bytes
@@ -288,7 +288,7 @@ def reads(nest: Nest) -> tuple[tuple[str, Value], ...]:
 
 
 def tile_of(nest: Nest, role: str, value: Value) -> tuple[int, int]:
-    """The extents of a buffer for a read."""
+    """Return the extents of a buffer for a read."""
     m, n, k = nest.tile
     if role == "left":
         return m, k
@@ -302,7 +302,7 @@ def tile_of(nest: Nest, role: str, value: Value) -> tuple[int, int]:
 
 
 def registers(nest: Nest, target: Target) -> int:
-    """The 32-bit registers that a thread is estimated to need."""
+    """Return the estimated number of 32-bit registers of a thread."""
     m, n, _ = nest.tile
     share = -(-m * n // min(THREADS, target.threads_per_block))
     lead = nest.lead.operation
@@ -312,7 +312,7 @@ def registers(nest: Nest, target: Target) -> int:
 
 
 def at_once(nest: Nest) -> int:
-    """The most registers that the values of one element take at a time."""
+    """Return the most registers that the values of one element take at a time."""
     last: dict[Value, int] = {}
     for position, instruction in enumerate(nest.instructions):
         last.update(dict.fromkeys((*instruction.operands, *instruction.results), position))
@@ -326,7 +326,7 @@ def at_once(nest: Nest) -> int:
 
 
 def words(element: DType) -> int:
-    """The registers of one value."""
+    """Return the registers of one value."""
     return -(-element.bits // 32)
 
 
@@ -340,11 +340,11 @@ def _held(value: Value) -> DType:
 
 
 Replacement = Callable[[Nest], Sequence[Instruction]]
-"""Instructions that define the nest's outputs, the values themselves, from its inputs."""
+"""A function from a nest to instructions that define its outputs, the same values, from its inputs."""
 
 
 def with_nests_replaced(module: Module, target: Target, replacement: Replacement) -> Module:
-    """A module without schedule operations and composites, each nest replaced; device kernels stay as they are.
+    """Return a module without schedule operations and composites, each nest replaced; device kernels stay unchanged.
 
     Raises `Rejection` for a fusion that no order of execution allows.
     """
@@ -357,7 +357,7 @@ def with_nests_replaced(module: Module, target: Target, replacement: Replacement
 
 
 def rewritten(function: Function, plan: Plan, replacement: Replacement) -> Function:
-    """A function with the nests of its plan replaced."""
+    """Return a function with the nests of its plan replaced."""
     return replace(function, body=trampoline(_block(function.body, plan, replacement)))
 
 
@@ -376,8 +376,8 @@ def _block(block: Block, plan: Plan, replacement: Replacement) -> Walk[Block]:
 
 # Legality of the schedule of a whole function (spec sections 6.2, 6.3, 11; LANG-11-06, -08, -09).
 #
-# Operations check what depends on their operands' types alone; here are the rules that depend on producers, consumers
-# and the target.
+# Operations check the rules that depend on their operands' types alone; here are the rules that depend on producers,
+# consumers and the target.
 
 
 def verify_schedule(function: Function, target: Target) -> None:
@@ -390,7 +390,7 @@ def verify_schedule(function: Function, target: Target) -> None:
 
 
 class Legality:
-    """Judges one function."""
+    """A checker of one function."""
 
     def __init__(self, function: Function, target: Target) -> None:
         self.function = function
@@ -405,7 +405,7 @@ class Legality:
                 self.readers.setdefault(value, []).append(instruction)
 
     def findings(self) -> Iterator[Diagnostic]:
-        """All violations."""
+        """Yield all violations."""
         for block in self.function.body.blocks():
             try:
                 nests = [item for item in self.plan.block(block) if isinstance(item, Nest)]
@@ -451,7 +451,7 @@ class Legality:
             yield from self._cast(instruction, operation)
 
     def _tile(self, instruction: Instruction, tile: Tile) -> Iterator[Diagnostic]:
-        """Require that k is stated for contractions only, and covers the summed extent."""
+        """Require that only contractions state k, and that it covers the summed extent."""
         if tile.k is None:
             return
         root = self.plan.root(instruction.operands[0])
@@ -475,7 +475,7 @@ class Legality:
                 yield diagnostic_of(refusal.by(tile), instruction.location)
 
     def _prefetch(self, instruction: Instruction) -> Iterator[Diagnostic]:
-        """Require that a prefetched value is read by an operation that computes (AMB-LANG-218)."""
+        """Require that an operation that computes reads a prefetched value (AMB-LANG-218)."""
         if not any(not is_alias(use) for use in self._uses(instruction.results[0])):
             yield self._finding(
                 instruction,
@@ -486,7 +486,7 @@ class Legality:
             )
 
     def _uses(self, value: Value) -> Iterator[Instruction]:
-        """The instructions that read a value, directly or through schedule operations."""
+        """Yield the instructions that read a value, directly or through schedule operations."""
         pending = [value]
         while pending:
             read = pending.pop()

@@ -27,24 +27,24 @@ from ..numerics.array import Array
 
 # Tile sizes against extents: divisibility and explicit padding (section 6.3; LANG-06.3-01).
 #
-# A size that does not divide its extent, one larger than the extent too, needs padding: extent and padding together
-# are then a multiple of it (AMB-LANG-211).
+# A size that does not divide its extent, or is larger than it, needs padding: extent and padding together are then a
+# multiple of it (AMB-LANG-211).
 
 
 Padding = int | tuple[int, ...] | None
-"""One number pads every dimension that its size does not divide; a list pads m, n and, where it is tiled, k."""
+"""A number pads every dimension that its size does not divide; a list pads m, n and, where it is tiled, k."""
 
 SIZES = ("m", "n", "k")
 
 
 def matrix_of(type_: Numeric) -> tuple[Dim, Dim]:
-    """The last two extents, which m and n tile; those that a value does not have are 1."""
+    """Return the last two extents, which m and n tile; missing ones are 1."""
     rows, columns = (1, 1, *type_.shape)[-2:]
     return rows, columns
 
 
 def padding_of(pad: Padding, position: int, size: int, extent: int) -> int:
-    """The padding of the dimension that the m, n or k at `position` tiles."""
+    """Return the padding of the dimension that the m, n or k at `position` tiles."""
     if pad is None:
         return 0
     if isinstance(pad, int):
@@ -69,21 +69,21 @@ def require_cover(position: int, size: int, extent: Dim, pad: Padding) -> None:
 
 
 def needed_padding(sizes: tuple[int, ...], extents: tuple[int, ...]) -> tuple[int, ...]:
-    """The least padding with which tiles cover their extents."""
+    """Return the least padding with which tiles cover their extents."""
     return tuple(-extent % size for size, extent in zip(sizes, extents, strict=True))
 
 
 # `tessera.schedule.tile`, `fuse`, `pipeline` and `prefetch`: the schedule of a value (spec section 6.1).
 #
 # Each returns its last operand unchanged; instructions that read the result read the value under that schedule. Rules
-# that depend on more than the operands, such as whether a value is a contraction, are checked by `verifier`.
+# that depend on more than the operands, such as the kind of a value's producer, are checked by `verifier`.
 
 
 SCOPES = ("shared", "global")
-"""The memories that a prefetch names (LANG-06.2-02)."""
+"""The memories that a prefetch may name (LANG-06.2-02)."""
 
 LEAST_ALIGNMENT = 16
-"""In bytes (AMB-LANG-36)."""
+"""The least alignment in bytes (AMB-LANG-36)."""
 
 
 @dataclass(frozen=True)
@@ -93,12 +93,12 @@ class ScheduleOperation(Operation):
     layouts = frozenset(LAYOUTS)
 
     def infer(self) -> Type:
-        """The type of the last operand, of a sound schedule."""
+        """Return the type of the last operand, after checking the schedule."""
         self.check()
         return self.operand_types[-1][1]
 
     def check(self) -> None:
-        """Refuse attributes that are no schedule of these operands. Raises `Refusal`."""
+        """Refuse attributes that are not a schedule of these operands. Raises `Refusal`."""
 
     def execute(self, *operands: Array, env: Environment) -> Array:
         return operands[-1]
@@ -121,7 +121,7 @@ class Tile(ScheduleOperation):
     pad: Attribute[int | tuple[int, ...] | None] = None
 
     def check(self) -> None:
-        """Sizes of at least 1 that cover what is known of the value's shape."""
+        """Require sizes of at least 1 that cover the known shape of the value."""
         for name, size in zip(SIZES, (self.m, self.n, self.k), strict=True):
             if size is not None and size < 1:
                 raise Refusal("schedule", f"{name} is {size}", f"{name} >= 1", "LANG-06.3-01")
@@ -157,7 +157,7 @@ class Fuse(ScheduleOperation):
 
 @operation("tessera.schedule.pipeline", clauses=("LANG-06.1-03", "LANG-06.2-04", "LANG-06.2-05", "LANG-04-11"))
 class Pipeline(ScheduleOperation):
-    """Loads run `depth` - 1 tiles ahead of the computation, through as many buffers as `depth` says (AMB-LANG-33).
+    """Loads run `depth` - 1 tiles ahead of the computation, through `depth` buffers (AMB-LANG-33).
 
     `stages` names stages; an edge (a, b) orders a before b (AMB-LANG-212).
     """
@@ -169,7 +169,7 @@ class Pipeline(ScheduleOperation):
     edges: Attribute[tuple[tuple[str, str], ...]] = ()
 
     def check(self) -> None:
-        """A depth of at least 1, two buffers for double buffering, stages in some order."""
+        """Require a depth of at least 1, two buffers for double buffering, and an order of the stages."""
         if self.depth < 1:
             raise Refusal("schedule", f"depth is {self.depth}", "depth >= 1", "LANG-06.2-05")
         if self.double_buffer and self.depth < 2:
@@ -201,7 +201,7 @@ class Pipeline(ScheduleOperation):
 class Prefetch(ScheduleOperation):
     """Nests that read the result read the operand from that memory, into which they copy it tile by tile.
 
-    `global` leaves it where it is, aligned.
+    `global` leaves it in place, aligned.
     """
 
     x: Operand[Tensor]
@@ -209,7 +209,7 @@ class Prefetch(ScheduleOperation):
     align: Attribute[int] = LEAST_ALIGNMENT
 
     def check(self) -> None:
-        """A known scope, a power of two of at least 16 (AMB-LANG-36)."""
+        """Require a known scope, and an alignment that is a power of two of at least 16 (AMB-LANG-36)."""
         if self.scope not in SCOPES:
             raise Refusal("schedule", f"there is no scope {self.scope!r}", " or ".join(SCOPES), "LANG-06.2-02")
         if self.align < LEAST_ALIGNMENT or self.align & self.align - 1 != 0:
@@ -238,7 +238,7 @@ class LayoutCast(ScheduleOperation):
         return (build(LayoutCast, at.dy, to=self.x.layout.text, materialize=True),)
 
 
-# The schedule operations of a function, by the values that they are about (section 6.1).
+# The schedule operations of a function, by the values that they concern (section 6.1).
 
 
 Fusion = tuple[Instruction, tuple[Value, ...]]
@@ -246,7 +246,7 @@ Fusion = tuple[Instruction, tuple[Value, ...]]
 
 
 class Annotations:
-    """The schedule of one function. Schedule operations return an operand; a value's *root* is before them all."""
+    """The schedule of one function. Schedule operations return an operand; a value's *root* precedes them all."""
 
     def __init__(self, function: Function) -> None:
         self.tiles: dict[Value, Tile] = {}
@@ -276,7 +276,7 @@ class Annotations:
             self.fusions.append((instruction, tuple(self.root(value) for value in instruction.operands)))
 
     def root(self, value: Value) -> Value:
-        """The value before all schedule operations."""
+        """Return the value before all schedule operations."""
         return self._roots.get(value, value)
 
 
@@ -287,9 +287,9 @@ def is_alias(instruction: Instruction) -> bool:
 
 
 def host_functions(module: Module) -> frozenset[str]:
-    """Functions that form no nests: those that differentiate and all that they call (AMB-LANG-215).
+    """Return the functions that form no nests: those that differentiate and all that they call (AMB-LANG-215).
 
-    Differentiation traverses the executed operations in reverse, so each of them has to be executed by itself.
+    Differentiation traverses the executed operations in reverse, so each of them must be executed separately.
     """
     pending = [name for name, function in module.functions.items() if Annotations(function).is_host]
     functions: set[str] = set()
