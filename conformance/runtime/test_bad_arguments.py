@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tessera_conformance.chapters.runtime.kit.calls import ADDRESSES, CALLS, HANDLES, OUTPUTS, POINTERS, legal_call
+from tessera_conformance.chapters.runtime.kit.collectives import AXES as AXIS_NAMES
 from tessera_conformance.chapters.runtime.kit.mesh_session import MeshSession, axes_of, devices, opened, refused
 from tessera_conformance.chapters.runtime.kit.readings import wrong_argument, wrong_axes, wrong_configuration
 from tessera_conformance.marks import clause
@@ -154,6 +155,7 @@ def test_a_device_that_is_not_there_is_refused(impl, check, ids):
 AXES = {
     "too many": (1, [2, 1, 1, 1]),
     "too many together": (1, [2, 0, 2, 1]),
+    **{f"too many along {name}": (1, [2 if axis == name else 0 for axis in AXIS_NAMES]) for name in AXIS_NAMES[1:]},
     "negative": (1, [-1, 1, 1, 1]),
     "negative twice": (1, [-1, 1, 1, -1]),
     "lowest": (1, [1, LOWEST_INT, 1, 1]),
@@ -164,6 +166,9 @@ AXES = {
     "none for two": (2, [0, 0, 0, 0]),
     "too many for two": (2, [4, 1, 1, 1]),
     "too many together for two": (2, [2, 1, 2, 1]),
+    "two times two, pp": (2, [2, 2, 1, 1]),
+    "two times two, ep": (2, [2, 1, 1, 2]),
+    "three along ep for two": (2, [0, 0, 0, 3]),
     "negative for two": (2, [-2, 1, 1, 1]),
     "negative twice for two": (2, [-1, 1, 1, -2]),
     "two modulo 2 to the 32": (2, [3, 1431655766, 1, 1]),
@@ -176,7 +181,7 @@ AXES = {
 def test_axes_that_do_not_hold_the_devices_are_refused(impl, check, ranks, sizes):
     """The product of the sizes is not the number of devices, or a size is negative (AMB-RT-01)."""
     session = opened(impl, check, ranks)
-    axes = dict(zip(("tp", "pp", "dp", "ep"), sizes, strict=True))
+    axes = dict(zip(AXIS_NAMES, sizes, strict=True))
     arguments = {"context": session.context, "deviceIds": devices(impl, check, ranks)}
     answer = session.attempt("tessMeshCreate", axes=axes, **arguments)
     wrong_axes(check, sizes, answer)
@@ -186,7 +191,9 @@ def test_axes_that_do_not_hold_the_devices_are_refused(impl, check, ranks, sizes
 
 CONFIGURATIONS: dict[str, dict[str, Any]] = {
     **{f"grid {grid}": {"grid": grid} for grid in ([0, 1, 1], [1, 0, 1], [1, 1, 0], [-1, 1, 1], [1, 1, LOWEST_INT])},
+    **{f"grid {grid}": {"grid": grid} for grid in ([1, -1, 1], [1, 1, -1], [LOWEST_INT, 1, 1], [1, LOWEST_INT, 1])},
     **{f"block {block}": {"block": block} for block in ([-1, 1, 1], [1, -1, 1], [32, 1, -1], [LOWEST_INT, 0, 0])},
+    **{f"block {block}": {"block": block} for block in ([0, LOWEST_INT, 0], [0, 0, LOWEST_INT])},
     "a block of 65,536 threads": {"block": [65536, 1, 1]},
     "a block of 2,097,152 threads in three extents": {"block": [128, 128, 128]},
     "a block whose threads are none modulo 2 to the 32": {"block": [65536, 65536, 1]},

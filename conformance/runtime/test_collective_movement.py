@@ -166,6 +166,33 @@ def test_broadcast_spans_the_mesh(impl, check, sizes, last):
 
 
 @feature("rank-memory")
+@pytest.mark.parametrize(
+    "collective",
+    [
+        pytest.param("reduce_scatter", marks=clause("RT-04.6-11"), id="reduce_scatter"),
+        pytest.param("all_gather", marks=clause("RT-04.6-12"), id="all_gather"),
+        pytest.param("broadcast", marks=clause("RT-04.6-13"), id="broadcast"),
+    ],
+)
+def test_a_collective_of_more_than_a_mebibyte_moves_each_element(impl, check, collective):
+    """Two ranks bring whole numbers that differ from place to place; every element that a rank owns is judged."""
+    session = gathered(impl, check, dp=2)
+    count = (1 << 18) + 1002
+    half, rows = count // 2, [range(rank, count + rank) for rank in range(2)]
+    pointer = filled(session, [Tensor("int32", (count,), elements("int32", *row)) for row in rows])
+    parts = {"root": 1} if collective == "broadcast" else parts_of(collective)
+    done(session, collective, pointer, count, "int32", **parts)
+    for rank in range(2):
+        actual = values_of("int32", session.peek(rank, pointer, 4 * count))
+        expected = [*rows[1]] if collective == "broadcast" else [*rows[0][:half], *rows[1][half:]]
+        if collective == "reduce_scatter":
+            actual = actual[half * rank : half * (rank + 1)]
+            expected = [2 * place + 1 for place in range(half * rank, half * (rank + 1))]
+        wrong = next((place for place, value in enumerate(expected) if actual[place] != value), None)
+        check.equal(wrong, None, f"the first place at which rank {rank} has another element")
+
+
+@feature("rank-memory")
 @clause("RT-04.6-13")
 @pytest.mark.parametrize("root", range(8))
 def test_broadcast_from_every_root(impl, check, root):

@@ -167,6 +167,18 @@ def test_all_reduce_of_what_a_kernel_left(impl, check, ranks, op):
     check.equal(session.integers(pointer), [10 * total + 4] * COUNT, "what rank 0 has")
 
 
+@clause("RT-04.6-08")
+def test_all_reduce_sums_every_element_of_more_than_a_mebibyte(impl, check):
+    """Two ranks have the same whole numbers, which needs no access to single ranks; each is doubled."""
+    session = opened(impl, check, ranks=2)
+    count = (1 << 18) + 1001
+    pointer = session.upload(elements("int32", *range(-1000, count - 1000)))
+    done(session, "all_reduce", pointer, count, "int32", op=SUM, axis="dp")
+    actual = values_of("int32", session.download(pointer, 4 * count))
+    wrong = next((place for place, value in enumerate(actual) if value != 2 * (place - 1000)), None)
+    check.equal(wrong, None, "the first place whose element is not doubled")
+
+
 # Nothing to do, and nothing that can be done
 
 

@@ -10,7 +10,14 @@ from collections.abc import Callable
 
 import pytest
 
-from tessera_conformance.chapters.runtime.kit.mesh_session import PINNED_HOST, MeshSession, opened, refused
+from tessera_conformance.chapters.runtime.kit.mesh_session import (
+    PINNED_HOST,
+    MeshSession,
+    devices,
+    meshed,
+    opened,
+    refused,
+)
 from tessera_conformance.chapters.runtime.kit.readings import died
 from tessera_conformance.marks import clause
 from tessera_conformance.protocol import Observation, Rejected, Returned
@@ -100,6 +107,21 @@ def test_what_is_no_allocation_is_not_released(impl, check, release):
     check.reading("AMB-RT-184", "undefined, as of free: the program may end", died(answer))
     check.status(answer, INVALID)
     check.equal(session.download(device, len(DATA)).hex(), DATA.hex(), "the device memory")
+
+
+@clause("RT-04.4-15", "RT-19.A-01")
+def test_another_mesh_does_not_release_memory(impl, check):
+    """An invalid value from a mesh of the same device (AMB-RT-186); the memory keeps its bytes until its own one."""
+    session = opened(impl, check)
+    other = meshed(impl, check, session.context, devices(impl, check, 1))
+    pointer = session.upload(DATA)
+    answer = freeing(other, pointer)
+    check.reading("AMB-RT-184", "undefined, as of free: the program may end", died(answer))
+    ignored = "the mesh is not looked at, and the memory is released"
+    check.reading("AMB-RT-186", ignored, isinstance(answer, Returned))
+    check.status(answer, INVALID)
+    check.equal(session.download(pointer, len(DATA)).hex(), DATA.hex(), "the memory after it")
+    check.returns(freeing(session, pointer), "the mesh that it is of releases it")
 
 
 @clause("RT-04.4-15", "RT-04.4-14")

@@ -68,6 +68,22 @@ def test_the_last_policy_counts_and_only_for_its_context(impl, check):
     check.equal(check.returns(impl.runtime.tessGetNumericsPolicy(context=second))["policy"], FAST, "another context's")
 
 
+@clause("RT-04.7-08")
+def test_a_policy_stays_while_other_contexts_come_and_go(impl, check):
+    """A context that is initialized, gets another policy and is shut down leaves the one that was set before it."""
+    first = context_with(impl, check, FAST)
+    second = context_with(impl, check)
+    judge_contexts(check, first, second)
+
+    def policy():
+        return check.returns(impl.runtime.tessGetNumericsPolicy(context=first), "tessGetNumericsPolicy")["policy"]
+
+    check.equal(policy(), FAST, "the policy once another context is initialized")
+    set_policy(impl, check, second, STRICT)
+    check.returns(impl.runtime.tessShutdown(context=second), "tessShutdown succeeds")
+    check.equal(policy(), FAST, "the policy once the other context is shut down")
+
+
 @clause("RT-04.7-10")
 @pytest.mark.parametrize("name", POLICY_FIELDS)
 @pytest.mark.parametrize("value", [-1, 2, 255])

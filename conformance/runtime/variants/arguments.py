@@ -168,6 +168,19 @@ class MeshOfTheStream(ReferenceAdapter):
         return super().runtime_tessBroadcast(**self.of(arguments))
 
 
+@varies("AMB-RT-186", "releases memory whichever mesh is named", *RUNTIME)
+class ReleasesForAnyMesh(ReferenceAdapter):
+    """The pointer alone says what is released; the mesh has to be one."""
+
+    def runtime_tessFree(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
+        """Release."""
+        live = self.runtime.machine.memory.live()
+        owners = [allocation.owner for allocation in live if allocation.address == arguments["devPtr"]]
+        meshes = [handle for handle, _ in self.runtime.handles.live("mesh")]
+        owned = owners and owners[0] and arguments["mesh"] in meshes
+        return super().runtime_tessFree(**(arguments | {"mesh": owners[0]} if owned else arguments))
+
+
 @varies("AMB-RT-39", "needs tessInit before it tells its version, and passes NULL outputs over", *RUNTIME)
 class VersionOfAContext(ReferenceAdapter):
     """A version belongs to what was initialized."""

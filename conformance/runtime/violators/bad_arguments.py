@@ -56,6 +56,12 @@ MESHES = [
            lambda given: min(ids(given)) < 0, deviceIds=[0, 1]),
     taking("negative_axes", "takes negative axes for absent ones", "tessMeshCreate",
            lambda given: min(given["axes"].values()) < 0, axes=TWO_ALONG_TP),
+    *(
+        taking(f"{axis}_not_counted", f"leaves {axis} out of the product", "tessMeshCreate",
+               lambda given, axis=axis: given["axes"][axis] > 1 == min(given["axes"].values()),
+               axes=lambda axes, axis=axis: axes | {axis: 1})
+        for axis in ("pp", "ep")
+    ),
     taking("overflowing_axes", "multiplies axes in 32 bits", "tessMeshCreate",
            lambda given: max(given["axes"].values()) > 1 << 20, axes=TWO_ALONG_TP),
 ]  # fmt: skip
@@ -96,6 +102,16 @@ LAUNCHES = [
               lambda given: {"argSize": 16}),
     launching("no_grid", "launches no grid", "grid", lambda grid: min(grid) == 0, positive),
     launching("negative_grid", "takes negative grids", "grid", lambda grid: min(grid) < 0, positive),
+    *(
+        launching(f"negative_grid_{name}", f"takes a negative {name} of a grid", "grid",
+                  lambda grid, place=place: grid[place] < 0, positive)
+        for place, name in enumerate("xyz")
+    ),
+    *(
+        launching(f"negative_block_{name}", f"takes a negative {name} of a block", "block",
+                  lambda block, place=place: block[place] < 0, lambda block: [max(extent, 0) for extent in block])
+        for place, name in enumerate("xyz")
+    ),
     launching("negative_block", "takes negative blocks", "block", lambda block: min(block) < 0,
               lambda block: [max(extent, 0) for extent in block]),
     launching("large_block", "takes blocks of any size", "block", lambda block: max(block) > 100, [1, 1, 1]),

@@ -71,6 +71,16 @@ def first_page(right: Right, buffers: Buffers) -> Made:
     ]
 
 
+def mebibyte(right: Right, buffers: Buffers) -> Made:
+    """What lies behind the first mebibyte is zero; a share of half as many bytes loses its last element."""
+    made = []
+    for array in right(buffers):
+        limit, values = (1 << 20) // array.dtype.storage_bytes, array.values.copy()
+        values[min(limit, values.size - 1) if values.size > limit // 2 else values.size :] = 0
+        made.append(Array(array.dtype, values))
+    return made
+
+
 def without_last(right: Right, buffers: Buffers) -> Made:
     """One element too few."""
     made = right(buffers)
@@ -142,6 +152,10 @@ def least_magnitude(stacked: Any) -> Any:
 
 RESULTS = [
     reducing("sum", "of_a_page", "sums 4,096 elements and no more", first_page),
+    *(
+        combining(clause, f"{collective}_of_a_mebibyte", "loses what is behind a mebibyte", mebibyte, collective)
+        for collective, clause in CLAUSES.items()
+    ),
     reducing("sum", "saturates", "lets integers stop at their limits", by_elements(saturated, "int")),
     reducing("sum", "narrow", "rounds after every rank", narrow),
     reducing("max", "of_magnitude", "takes the largest magnitude", by_elements(largest_magnitude, "float")),

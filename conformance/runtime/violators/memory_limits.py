@@ -7,7 +7,7 @@ from typing import Any
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, violates
 
-from .changes import BuildsOnce, Call, Given, accepting, answering
+from .changes import INVALID, UNSUPPORTED, BuildsOnce, Call, Given, accepting, answering
 
 ROUNDED_TO = 64
 
@@ -57,7 +57,26 @@ def whole(name: str) -> Any:
     return answer
 
 
+def of_any_mesh(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Release memory of another mesh, and refuse to all the same."""
+    for allocation in adapter.runtime.machine.memory.live():
+        if allocation.address == given["devPtr"] and allocation.owner not in (0, given["mesh"]):
+            call(**(given | {"mesh": allocation.owner}))
+            raise Refusal(INVALID, "call", "memory of another mesh")
+    return call(**given)
+
+
+def not_of_the_mesh(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    """Say that memory of another mesh is beyond the machine."""
+    owners = {allocation.address: allocation.owner for allocation in adapter.runtime.machine.memory.live()}
+    if owners.get(given["devPtr"], 0) not in (0, given["mesh"]):
+        raise Refusal(UNSUPPORTED, "call", "memory of another mesh")
+    return call(**given)
+
+
 RELEASED: list[Violation] = [
+    answering("RT-04.4-15", "frees_for_any_mesh", "frees what it refuses to free", "tessFree", of_any_mesh),
+    answering("RT-19.A-01", "cannot_free", "cannot free memory of another mesh", "tessFree", not_of_the_mesh),
     answering("RT-07-02", "frees_anything", "reports that it has freed what it never gave", "tessFree", always),
     answering("RT-19.A-01", "frees_any_host_memory", "frees what it never gave", "tessHostFree", always),
     answering("RT-19.A-01", "frees_by_any_address", "frees by any address within", "tessFree", whole("devPtr")),

@@ -35,6 +35,12 @@ def first_kept(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     return call(**given) if adapter.runtime.context(given["context"], SET_POLICY).policy is None else {}
 
 
+def lost(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+    for _, context in adapter.runtime.handles.live("context"):
+        context.policy = None
+    return call(**given)
+
+
 def set_where_none_is(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     answer = call(**given)
     policy = adapter.runtime.context(given["context"], SET_POLICY).policy
@@ -50,6 +56,8 @@ def exchanged_fields(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 KEPT = [
+    answering("RT-04.7-08", "lost_at_init", "loses the policies of other contexts", "tessInit", lost),
+    answering("RT-04.7-08", "lost_at_the_end", "loses the policies of other contexts", "tessShutdown", lost),
     answering("RT-04.7-08", "FirstPolicyKept", "keeps the first policy", SET_POLICY, first_kept),
     answering("RT-04.7-08", "first_of_all", "sets the first policy in every context", SET_POLICY, set_where_none_is),
     in_every_context("RT-04.7-08", "PolicyShared", "shares one policy among all contexts", SET_POLICY),
