@@ -1,8 +1,8 @@
-"""The catalogue of plausible implementations: each hypothesis is a departure from the reference arithmetic, in words.
+"""The catalogue of plausible implementations: each hypothesis is a departure from the reference arithmetic.
 
-A row says to which operations it applies, what it is called, what an implementer reads, what to do, and of which
-clause it speaks. Names are those of the violators in `conformance/ir/violators` where they mean the same. Of several
-hypotheses that fit, the first is named, so simple ones come before special ones.
+A row has the operations to which it applies, a name, the words that an implementer reads, an advice, and a clause.
+Names are those of the violators in `conformance/ir/violators` where they mean the same. Of several hypotheses that fit,
+the first is named, so simple ones come before special ones.
 """
 
 from __future__ import annotations
@@ -62,15 +62,15 @@ class Hypothesis:
     departure: Departure
     verb: str = "bits equal "
     only: str = ""
-    """The dtype of its operands, where that is one."""
+    """The dtype of the operands, if the hypothesis is about one only."""
 
     def applies(self, operation: str) -> bool:
-        """True if it says something of an operation."""
+        """True if it is about an operation."""
         return operation in self.operations or self.operations == ANY
 
 
 def catalogue() -> Sequence[Hypothesis]:
-    """Every hypothesis, simple ones first."""
+    """Return every hypothesis, simple ones first."""
     return [
         *_orders(),
         *_formulas(),
@@ -85,7 +85,7 @@ def catalogue() -> Sequence[Hypothesis]:
 
 
 def _orders() -> Iterator[Hypothesis]:
-    """Orders of addition, and with which term a sum begins."""
+    """Yield orders of addition, with the start of their sums."""
     usual = {"matmul": "fold", "flash_attention": "fold", "attention": "fold"}
     advices = {
         True: "add in a left fold from +0, or claim the level deterministic and declare this order",
@@ -107,7 +107,7 @@ def _orders() -> Iterator[Hypothesis]:
 
 
 def _ordered(name: str) -> Departure:
-    """The departure of an order: numpy starts from +0, and tensor cores do not round products."""
+    """Return the departure of an order: numpy starts from +0, and tensor cores do not round products."""
     if name.startswith("tensor_core"):
         return Departure(order=name, product="fused")
     return Departure(order=name, start="zero" if name == "numpy" else "")
@@ -182,7 +182,7 @@ def _accumulators() -> Iterator[Hypothesis]:
 
 
 def _wide_orders(dtype: str) -> Iterator[Hypothesis]:
-    """A left fold in another accumulator, for sums whose right order is another one."""
+    """Yield left folds in another accumulator, for sums whose right order is another one."""
     says, departure = f"a left fold in an accumulator of {dtype}", Departure(accumulator=dtype, order="fold")
     advice = "accumulate in {right_accumulator}, pairwise"
     yield Hypothesis(f"fold_in_{dtype}", SUMS | {"prod"}, says, advice, ACCUMULATION, departure)
@@ -309,7 +309,7 @@ def _with_n(text: str) -> str:
 
 
 def _operations(operations: frozenset[str]) -> str:
-    """The operations by the names of families, as far as these go."""
+    """Return the operations by the names of families, as far as these cover them."""
     if operations == ANY:
         return "all"
     names = []

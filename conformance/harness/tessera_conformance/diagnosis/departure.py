@@ -1,4 +1,4 @@
-"""Departures of an implementation from the reference arithmetic, as values: orders of sums, and its steps."""
+"""Departures of an implementation from the reference arithmetic, as values: orders of sums, and steps."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ Terms: TypeAlias = Sequence[Any]
 
 
 class Adder(Protocol):
-    """The arithmetic that an order is carried out with."""
+    """The arithmetic of the additions of an order."""
 
     def add(self, x: Any, y: Any) -> Any:
-        """The sum of two terms, rounded."""
+        """Return the sum of two terms, rounded."""
 
     def join(self, terms: Terms) -> Any:
-        """The exact sum of several terms, rounded once."""
+        """Return the exact sum of several terms, rounded once."""
 
     def align(self, terms: Terms, bits: int) -> Any:
-        """The sum of terms cut off at so many bits below the largest exponent, rounded toward zero."""
+        """Return the sum of terms cut off at so many bits below the largest exponent, rounded toward zero."""
 
     def subtract(self, x: Any, y: Any) -> Any:
-        """The difference of two terms, rounded."""
+        """Return the difference of two terms, rounded."""
 
     def size(self, x: Any) -> Any:
-        """A key that sorts terms by magnitude."""
+        """Return a key that sorts terms by magnitude."""
 
 
 Run: TypeAlias = Callable[[Terms, Adder], Any]
@@ -59,7 +59,7 @@ Run: TypeAlias = Callable[[Terms, Adder], Any]
 
 @dataclass(frozen=True)
 class Order:
-    """An order of addition: the sum in words, and how it is carried out over at least one term."""
+    """An order of addition: the sum in words, and the function that adds at least one term."""
 
     words: str
     run: Run
@@ -71,7 +71,7 @@ def fold(terms: Terms, adder: Adder) -> Any:
 
 
 def backwards(terms: Terms, adder: Adder) -> Any:
-    """From the last term to the first."""
+    """Add from the last term to the first."""
     return fold(terms[::-1], adder)
 
 
@@ -81,7 +81,7 @@ def ring(terms: Terms, adder: Adder) -> Any:
 
 
 def pairwise(terms: Terms, adder: Adder) -> Any:
-    """Neighbours are added, an odd tail is carried up, repeatedly."""
+    """Add neighbours repeatedly; an odd tail moves up."""
     row = list(terms)
     while len(row) > 1:
         pairs = [adder.add(x, y) for x, y in zip(row[::2], row[1::2], strict=False)]
@@ -90,7 +90,7 @@ def pairwise(terms: Terms, adder: Adder) -> Any:
 
 
 def tail_first(terms: Terms, adder: Adder) -> Any:
-    """Neighbours are added from the end, so that an odd term stays at the front."""
+    """Add neighbours from the end, so that an odd term stays at the front."""
     row = list(terms)
     while len(row) > 1:
         odd = len(row) % 2
@@ -99,7 +99,7 @@ def tail_first(terms: Terms, adder: Adder) -> Any:
 
 
 def without_tail(terms: Terms, adder: Adder) -> Any:
-    """Neighbours are added, repeatedly, and an odd tail is left out each time."""
+    """Add neighbours repeatedly, and omit an odd tail each time."""
     row = list(terms)
     while len(row) > 1:
         row = [adder.add(x, y) for x, y in zip(row[::2], row[1::2], strict=False)]
@@ -107,7 +107,7 @@ def without_tail(terms: Terms, adder: Adder) -> Any:
 
 
 def strided_halves(terms: Terms, adder: Adder) -> Any:
-    """The first half against the second, repeatedly; an odd term waits."""
+    """Add the first half to the second repeatedly; an odd term moves to the next round."""
     row = list(terms)
     while len(row) > 1:
         half = (len(row) + 1) // 2
@@ -138,7 +138,7 @@ def even_and_odd(terms: Terms, adder: Adder) -> Any:
 
 
 def power_and_rest(terms: Terms, adder: Adder) -> Any:
-    """The largest power of two of terms by neighbours; the rest, split in the middle, is added last."""
+    """Add the largest power of two of terms by neighbours, then the rest, split in the middle."""
     power = 1 << (len(terms).bit_length() - 1)
     whole = pairwise(terms[:power], adder)
     return whole if power == len(terms) else adder.add(whole, split_in_the_middle(terms[power:], adder))
@@ -189,7 +189,7 @@ def blocks(size: int, across: Run = fold) -> Run:
 
 
 def lanes(count: int, across: Run = pairwise) -> Run:
-    """Term i goes to partial result i mod `count`; the partial results are then added in the order `across`."""
+    """Add term i to partial result i mod `count`; then add the partial results in the order `across`."""
 
     def run(terms: Terms, adder: Adder) -> Any:
         return across([fold(terms[lane::count], adder) for lane in range(min(count, len(terms)))], adder)
@@ -198,7 +198,7 @@ def lanes(count: int, across: Run = pairwise) -> Run:
 
 
 def fused(size: int) -> Run:
-    """A running total to which so many terms are added at once, exactly, as tensor cores do."""
+    """Add so many terms at once to a running total, exactly, as tensor cores do."""
 
     def run(terms: Terms, adder: Adder) -> Any:
         total = adder.join(terms[:size])
@@ -210,7 +210,7 @@ def fused(size: int) -> Run:
 
 
 def tensor_core(size: int) -> Run:
-    """A running total, from the start value, to which so many products are added at once, aligned and truncated."""
+    """Add so many products at once to a running total from the start value, aligned and truncated."""
 
     def run(terms: Terms, adder: Adder) -> Any:
         total = terms[0]
@@ -262,22 +262,21 @@ ORDERS: Mapping[str, Order] = {
 }
 """The orders that the catalogue knows, simplest first: of several that fit, the first is named."""
 
-# Where an implementation departs from the reference arithmetic, as a value; and the arithmetic of its steps.
+# A departure from the reference arithmetic, as a value, and the arithmetic of its steps.
 #
 # Numbers are the exact values of the oracle, so that a departure costs a few microseconds a step and is the same on
 # every machine.
 
 
 OWN = "own"
-"""The operands' own dtype, as an accumulator or as what products are rounded to."""
+"""The operands' own dtype, as an accumulator or as the dtype to which products are rounded."""
 
 TRUNCATED = "tf32_truncated"
 """The name of operands of tf32 whose surplus bits are cut off."""
 
 WIDE = FloatFormat(exponent_bits=15, fraction_bits=160)
-"""The exact value of an elementary function, to be rounded in another way.
-
-Its range is within that of MPFR, so that an enclosure at its end is decided too.
+"""The format of an elementary function's exact value before another rounding. Its range is within that of MPFR, so that
+an enclosure at its end is decided too.
 """
 
 
@@ -286,7 +285,7 @@ class GaveUp(Exception):
 
 
 class Budget:
-    """The steps that a diagnosis may take, the same on every machine; and as a guard the time of the processor."""
+    """The steps that a diagnosis may take, the same on every machine; and as a guard, processor time."""
 
     def __init__(self, steps: int, seconds: float) -> None:
         self.left = self._steps = self._look = steps
@@ -294,11 +293,11 @@ class Budget:
 
     @property
     def taken(self) -> int:
-        """The steps that were taken."""
+        """The number of steps taken."""
         return min(self._steps - self.left, self._steps)
 
     def spend(self, steps: int = 1) -> None:
-        """Take steps off. Raises `GaveUp` where there are none left, or the time is over."""
+        """Subtract steps. Raises `GaveUp` if none are left, or the time is over."""
         self.left -= steps
         if self.left < self._look - 256:
             self._look = self.left
@@ -337,7 +336,7 @@ class Departure:
     signs: str = ""
 
     def __or__(self, other: Departure) -> Departure:
-        """Both departures together."""
+        """Return both departures together."""
         changes = {name: getattr(other, name) for name in other.changed}
         return replace(self, **changes)
 
@@ -360,7 +359,7 @@ class Product:
 class Steps:
     """The steps of an operation under a departure: sums, products and functions in one format.
 
-    Every rounding is taken off the budget. A sum that starts before its first term starts from `neutral`.
+    Every rounding is charged to the budget. A sum that starts before its first term starts from `neutral`.
     """
 
     neutral: Value = ZERO
@@ -370,7 +369,7 @@ class Steps:
         self.format: Format = FORMATS[accumulator_of(dtype, departure)]
 
     def operand(self, value: Value, dtype: str, *, factor: bool = False) -> Value:
-        """An operand as the implementation sees it; a `factor` of tf32 has ten fraction bits."""
+        """Return an operand as the implementation reads it; a `factor` of tf32 has ten fraction bits."""
         changed, form = self.departure.operands, FORMATS[dtype]
         if changed == TRUNCATED:
             value = rounded(value, TF32_OPERAND, "toward_zero") if dtype == "tf32" else value
@@ -383,7 +382,7 @@ class Steps:
         return value
 
     def round(self, value: Value, format_: Format | None = None) -> Value:
-        """A value rounded as every step is."""
+        """Return a value rounded as every step is."""
         self.budget.spend()
         form = format_ or self.format
         if isinstance(form, IntegerFormat) and self.departure.overflow.startswith("saturate"):
@@ -392,11 +391,11 @@ class Steps:
         return flushed(result, form) if self.departure.flushed == "steps" else result
 
     def constant(self, value: Fraction | int | float) -> Value:
-        """A constant, rounded once to the accumulator type."""
+        """Return a constant, rounded once to the accumulator type."""
         return self.format.round(Fraction(value))
 
     def add(self, x: Any, y: Any) -> Value:
-        """The sum; of two products that wait to be rounded, the first is rounded."""
+        """Return the sum; of two unrounded products, the first is rounded."""
         if isinstance(x, Product) and isinstance(y, Product):
             x = self.round(x.value)
         return self.round(exact.add(_value(x), _value(y)))
@@ -406,7 +405,7 @@ class Steps:
         return self.round(reduce(exact.add, map(_value, terms)))
 
     def align(self, terms: Sequence[Any], bits: int) -> Value:
-        """The sum of terms, rounded toward zero; three or more keep so many bits below the largest exponent."""
+        """Return the sum of terms, rounded toward zero; three or more keep so many bits below the largest exponent."""
         values = [_value(term) for term in terms]
         self.budget.spend(len(values))
         numbers = [value for value in values if isinstance(value, Fraction) and value]
@@ -420,7 +419,7 @@ class Steps:
         return self.round(exact.subtract(_value(x), _value(y)))
 
     def size(self, x: Any) -> Fraction | float:
-        """The magnitude; infinities and NaN come last."""
+        """Return the magnitude; infinities and NaN come last."""
         value = _value(x)
         if value is NAN or exact.is_infinite(value):
             return float("inf")
@@ -431,7 +430,7 @@ class Steps:
         return self.round(exact.multiply(x, y))
 
     def factor(self, x: Value, y: Value) -> Any:
-        """A product that is going to be added: rounded, or not if it is fused."""
+        """Return a product for a sum: rounded, or not if it is fused."""
         kind = self.departure.product
         if kind == "fused":
             return Product(exact.multiply(x, y))
@@ -443,7 +442,7 @@ class Steps:
         return self.round(exact.divide(x, y))
 
     def function(self, name: str, *operands: Value) -> Value:
-        """An elementary function, rounded once."""
+        """Return an elementary function, rounded once."""
         self.budget.spend(4)
         form = self.format
         assert isinstance(form, FloatFormat)
@@ -452,7 +451,7 @@ class Steps:
         return self.round(function(name, WIDE, *operands))
 
     def total(self, terms: Sequence[Any], order: str) -> Value:
-        """The sum of terms in the order of the departure, by default `order`; the empty sum is +0."""
+        """Return the sum of terms in the order of the departure, by default `order`; the empty sum is +0."""
         used = self.kept(terms)
         if not used:
             return ZERO
@@ -460,12 +459,12 @@ class Steps:
         return self.add(total, self.neutral) if self.departure.start == "zero" else total
 
     def kept(self, terms: Sequence[Any]) -> Sequence[Any]:
-        """The terms that are taken: all, or those of whole tiles."""
+        """Return the terms that are added: all, or those of whole tiles."""
         tail = self.departure.tail
         return terms[: len(terms) - len(terms) % tail[1]] if tail and tail[0] == "terms" else terms
 
     def code(self, value: Value, dtype: str, *, nonfinite: bool = False) -> int:
-        """The code of a result, rounded once to its dtype, or as the departure has it."""
+        """Return the code of a result, rounded once to its dtype, or as the departure says."""
         self.budget.spend()
         form, departure = FORMATS[dtype], self.departure
         if not isinstance(form, FloatFormat):
@@ -490,7 +489,7 @@ class Steps:
 
 
 def accumulator_of(dtype: str, departure: Departure) -> str:
-    """The dtype that operands of `dtype` are accumulated in: integers in integers, floats in floats."""
+    """Return the accumulator dtype of operands of `dtype`: integers for integers, floats for floats."""
     right = ACCUMULATORS.get(dtype, dtype)
     name = dtype if departure.accumulator == OWN else departure.accumulator or right
     fits = isinstance(FORMATS[name], FloatFormat) == isinstance(FORMATS[right], FloatFormat)
@@ -499,17 +498,17 @@ def accumulator_of(dtype: str, departure: Departure) -> str:
 
 @lru_cache(maxsize=1 << 15)
 def function(name: str, form: FloatFormat, *operands: Value) -> Value:
-    """An elementary function rounded to nearest; the same arguments come up in one departure after the other."""
+    """Return an elementary function rounded to nearest; departures often call it with the same arguments."""
     return evaluate(name, form, *operands)
 
 
 def narrowed(value: Value, dtype: str) -> Value:
-    """A value rounded to a dtype on the way; tf32 has ten fraction bits."""
+    """Return an intermediate value rounded to a dtype; tf32 has ten fraction bits."""
     return (TF32_OPERAND if dtype == "tf32" else FORMATS[dtype]).round(value)
 
 
 def limited(value: Value, form: IntegerFormat) -> Value:
-    """An integer, or the nearest end of the range."""
+    """Return an integer, or the nearest end of the range."""
     least, greatest = -(1 << (form.bits - 1)), (1 << (form.bits - 1)) - 1
     return Fraction(min(max(int(exact.finite(value)), least), greatest))
 

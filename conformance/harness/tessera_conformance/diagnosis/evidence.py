@@ -20,25 +20,25 @@ from tessera_conformance.oracle import FUNCTIONS, bounds
 from tessera_conformance.oracle.exact import COMPONENTS, FORMATS, FloatFormat
 from tessera_conformance.tensors import MalformedTensor, Tensor, from_wire
 
-# How far two answers are apart, counted in bits, and how an answer is compared with a hypothesis.
+# The distance of two answers, counted in bits, and the comparison of an answer with a hypothesis.
 #
 # An element counts as many bits as its distance from the right answer has, in steps between neighbouring numbers: one
-# for a neighbour, two for a distance of two or three steps. -0 is the step below +0, NaN the one above infinity, and
-# an element counts at most `MOST_BITS`: a single element proves little, however far off it is. Integers count by
-# their difference.
+# for a neighbour, two for a distance of two or three steps. -0 is the step below +0, NaN the one above infinity, and an
+# element counts at most `MOST_BITS`: a single element proves little, however wrong it is. Integers count by their
+# difference.
 
 
 MOST_BITS = 4
 FEWEST_BITS = 16
 """A hypothesis is not named if fewer bits of the failing cases distinguish it from the right answer."""
 FEWEST_BITS_OF_SOME = 48
-"""The same of a hypothesis for some dtypes where nothing explains the others."""
+"""The same for a hypothesis about some dtypes, if nothing explains the others."""
 FEWEST_BITS_OF_TWO = 32
-"""The same of two departures together, of which there are thousands."""
+"""The same for two departures together: there are thousands of pairs."""
 
 
 def steps_between(one: int, other: int, dtype: str) -> int:
-    """The distance of two codes, in steps between neighbouring numbers."""
+    """Return the distance of two codes, in steps between neighbouring numbers."""
     form = FORMATS[COMPONENTS.get(dtype, dtype)]
     if not isinstance(form, FloatFormat):
         return abs(one - other)
@@ -46,12 +46,12 @@ def steps_between(one: int, other: int, dtype: str) -> int:
 
 
 def bits_between(one: int, other: int, dtype: str) -> int:
-    """The evidence of one element."""
+    """Return the evidence of one element."""
     return min(steps_between(one, other, dtype).bit_length(), MOST_BITS)
 
 
 def codes_of(x: Tensor) -> Sequence[int]:
-    """The codes of a tensor, every NaN the canonical one."""
+    """Return the codes of a tensor, with the canonical one for every NaN."""
     form = FORMATS[COMPONENTS.get(x.dtype, x.dtype)]
     codes: list[int] = x.words().tolist()
     if not isinstance(form, FloatFormat):
@@ -61,7 +61,7 @@ def codes_of(x: Tensor) -> Sequence[int]:
 
 
 def _position(code: int, form: FloatFormat) -> int:
-    """The place of a code on the line of numbers."""
+    """Return the position of a code on the number line."""
     magnitude = code & (form.sign_bit - 1)
     infinity = form.largest_code + form.has_infinity
     if magnitude > infinity:
@@ -69,7 +69,7 @@ def _position(code: int, form: FloatFormat) -> int:
     return -magnitude - 1 if code & form.sign_bit else magnitude
 
 
-# How far off answers are that no hypothesis explains, and where in the results they lie.
+# The distances of answers that no hypothesis explains, and the places of their differences.
 
 
 Differing: TypeAlias = tuple[Call, Tensor, Tensor]
@@ -80,12 +80,12 @@ RANGES = ((1, "1"), (2, "2"), (4, "3 to 4"), (16, "5 to 16"), (256, "17 to 256")
 BY_CHANCE = 0.9
 """The share of wrong elements in a tile that is not written: the others are right by chance."""
 MOST_ENCLOSED = 2048
-"""Elements that are compared with their bounds."""
+"""The most elements that are compared with their bounds."""
 TILES = (64, 32, 16, 8, 4)
 
 
 def description(questions: Sequence[Differing]) -> str:
-    """The end of a sentence: a histogram of distances, the places of the elements, the smallest shape; or ""."""
+    """Return the end of a sentence: a histogram of distances, the places of the elements, the smallest shape; or ""."""
     if not questions:
         return ""
     smallest = min(questions, key=lambda question: sum(x.size for x in question[0].inputs))
@@ -96,7 +96,7 @@ def description(questions: Sequence[Differing]) -> str:
 def within_bounds(questions: Sequence[Differing]) -> bool:
     """True if every answer is within its bound at the level fast.
 
-    False for many or large ones, which take long, and where NaN, an infinity or the sign of a zero is wrong.
+    False for many or large answers, which take long, and if NaN, an infinity or the sign of a zero is wrong.
     """
     if sum(right.size for _, _, right in questions) > MOST_ENCLOSED:
         return False
@@ -140,7 +140,7 @@ def _histogram(questions: Sequence[Differing]) -> str:
 
 
 def is_special(actual: int, right: int, dtype: str) -> str:
-    """The special value that two codes differ in, in words; empty where both are numbers."""
+    """Return the special value that distinguishes two codes, in words; "" if both are numbers."""
     form = FORMATS[COMPONENTS.get(dtype, dtype)]
     if not isinstance(form, FloatFormat):
         return ""
@@ -151,7 +151,7 @@ def is_special(actual: int, right: int, dtype: str) -> str:
 
 
 def lies_beyond(size: int, answers: Sequence[tuple[Tensor, Tensor]]) -> bool:
-    """True if the elements that differ are nearly all those beyond a multiple of `size` in the last axis, and no other.
+    """True if only elements beyond a multiple of `size` in the last axis differ, and nearly all of those do.
 
     An element may be right by chance. Results whose last axis is shorter are wrong as a whole, and prove nothing alone.
     """
@@ -167,7 +167,7 @@ def lies_beyond(size: int, answers: Sequence[tuple[Tensor, Tensor]]) -> bool:
 
 
 def _kind(actual: int, right: int, dtype: str) -> str:
-    """The range that a distance falls into, or which special value is concerned."""
+    """Return the range that holds a distance, or the special value."""
     if special := is_special(actual, right, dtype):
         return special
     distance = steps_between(actual, right, dtype)
@@ -206,15 +206,15 @@ def _beyond(size: int) -> Callable[[np.ndarray], bool]:
 
 
 def _lines(mask: np.ndarray, axis: int) -> int:
-    """Return the number of lines along an axis, the leading axes taken together, that have a differing element."""
+    """Return the number of indices along an axis at which some element differs, leading axes taken together."""
     lines = mask.any(axis=axis)
     return int(lines.reshape(-1, lines.shape[-1]).any(axis=0).sum())
 
 
-# The golden vectors as far as a diagnosis needs them: which function of the oracle a program stands for.
+# The golden vectors for a diagnosis: the function of the oracle for a program.
 #
-# Only the files of the cases in question are read, and not held against their hashes: what a report says was asked
-# and answered counts. The package of the vectors runs on the executor, which stands above the reports, and is not
+# Only the files of the cases in question are read, and their hashes are not checked: the questions and answers in a
+# report count. The package of the vectors runs on the executor, which is a layer above the reports, and is not
 # imported.
 
 
@@ -237,7 +237,7 @@ class Golden:
 
 
 def golden_vector(case: str, title: str) -> Golden | None:
-    """The golden vector of a case, if it is the case of one."""
+    """Return the golden vector of a case, or None if it has none."""
     if "/golden" not in case:
         return None
     beginning, _, rest = case.rpartition("/golden")
@@ -251,7 +251,7 @@ def golden_vector(case: str, title: str) -> Golden | None:
 
 @cache
 def _files(chapter: str, name: str) -> Sequence[Path]:
-    """The files that may hold the vectors of a file of cases: those of the chapter that have its name in theirs."""
+    """Yield the files that may hold the vectors of a file of cases: those of the chapter with its name in theirs."""
     files = (vectors_directory() / chapter).glob("*.jsonl")
     return sorted((path for path in files if name in slug(path.stem)), key=lambda path: (len(path.stem), path.stem))
 
@@ -274,33 +274,33 @@ def _vector(line: str, folder: Path) -> tuple[str, Golden]:
 
 
 def _placed(entry: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """An object of a line; a tensor that is a file names it by its whole path."""
+    """Return an object of a line; a tensor in a file names it by its full path."""
     return entry | {"file": str(folder / entry["file"])} if "file" in entry and "sha256" in entry else entry
 
 
-# From the lines of a report to the questions that were answered wrongly: operation, operands, right and given answer.
+# The questions that the lines of a report answer wrongly: operation, operands, right and actual answer.
 #
-# The operands and the answer of a case stand in its exchanges. A program is known by the golden vector of its case,
-# which names the function of the oracle that confirmed it; vectors are read by topic, and only for programs.
+# The exchanges of a case hold the operands and the answer. The golden vector of a case identifies its program: it names
+# the function of the oracle that confirmed it. Vectors are read by topic, and only for programs.
 
 
 Line = Mapping[str, Any]
 Vectors = Callable[[str, str], Golden | None]
-"""From a case and its title to its golden vector."""
+"""Maps a case and its title to its golden vector."""
 
 ONE_OPERATION = ("numerics.evaluate", "collectives.all_reduce")
 
 
 @dataclass(frozen=True)
 class Question:
-    """An operation that a failing case asked for, and its answer."""
+    """An operation that a failing case called, and its answer."""
 
     case: str
     clauses: Sequence[str]
     call: Call
     found: Tensor
     right: Tensor | None
-    """The frozen answer; None where the case does not have it."""
+    """The frozen answer; None if the case does not have it."""
 
     @property
     def work(self) -> int:
@@ -321,7 +321,7 @@ class Long:
 
 @dataclass(frozen=True)
 class Asked:
-    """The questions of a failing case; `too_long` where its tensors are not in the report."""
+    """The questions of a failing case; `too_long` if its tensors are not in the report."""
 
     case: str
     operation: str
@@ -331,7 +331,7 @@ class Asked:
 
 
 def asked(lines: Sequence[Line], vectors: Vectors) -> Iterator[Asked]:
-    """The arithmetic that each failing case asked for, in the order of the lines."""
+    """Yield the arithmetic that each failing case called, in the order of the lines."""
     for line in lines:
         if line["verdict"] == "fail" and line["checks"] and _is_arithmetic(line["checks"][-1]):
             question = _of_case(line, vectors)
@@ -340,7 +340,7 @@ def asked(lines: Sequence[Line], vectors: Vectors) -> Iterator[Asked]:
 
 
 def passed(line: Line, operation: str, vectors: Vectors) -> Question | None:
-    """The question of a case that passed, by its golden vector, if it asked for an operation."""
+    """Return the question of a case that passed, by its golden vector, if it called the operation."""
     vector = vectors(line["case"], line["title"])
     if vector is None or vector.operation != operation:
         return None
@@ -374,12 +374,12 @@ def _of_case(line: Line, vectors: Vectors) -> Asked | None:
         except MalformedTensor:
             return _long_case(line, exchange, operation, vectors)
         except (LookupError, TypeError, AttributeError):
-            return None  # no answer that a run takes for one
+            return None  # the run accepts no such answer
     return Asked(line["case"], operation, questions) if operation else None
 
 
 def _long_case(line: Line, exchange: Line, operation: str, vectors: Vectors) -> Asked:
-    """A case with tensors that the report shortens: operands are those of its vector, if these have their hashes."""
+    """Return a case whose tensors the report shortens, with its vector's operands if these have the same hashes."""
     vector = vectors(line["case"], line["title"])
     unknown = Asked(line["case"], operation, too_long=True)
     if vector is None or vector.operation != operation:
@@ -407,7 +407,7 @@ def _hash(message: Any) -> str:
 
 
 def _questions(line: Line, exchange: Line, call: Call, *, alone: bool) -> Iterator[Question]:
-    """The question of an exchange; its right answer is that of the check where there is only one."""
+    """Return the question of an exchange; its right answer is that of the check, if there is only one."""
     outputs = from_wire(exchange["observation"]["returned"])["outputs"]
     inputs = from_wire(list(call.inputs))
     bits = [check for check in line["checks"] if check["kind"] == "bits"]
@@ -417,7 +417,7 @@ def _questions(line: Line, exchange: Line, call: Call, *, alone: bool) -> Iterat
 
 
 def _call_of(line: Line, exchange: Line, vectors: Vectors) -> Call | None:
-    """The call of an exchange, its tensors as the report has them; None where the oracle has no such function."""
+    """Return the call of an exchange with the report's tensors; None if the oracle has no such function."""
     params = exchange["params"]
     if exchange["method"] == "numerics.evaluate":
         call = Call(params["operation"], params["inputs"], params.get("attributes", {}))

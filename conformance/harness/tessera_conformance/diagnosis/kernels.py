@@ -1,8 +1,7 @@
 """The operations of the language under a departure, each as a formula over `Steps`.
 
-A kernel yields the flat place and the code of each element of the result. A departure that does not fit is known after
-a few elements. Operations without a kernel are computed by the oracle; of those only the operands and the layout can
-depart.
+A kernel yields the flat place and the code of each element of the result, so that a few elements exclude most
+departures. The oracle computes operations without a kernel; only their operands and layout can depart.
 """
 
 from __future__ import annotations
@@ -55,14 +54,14 @@ class Call:
 
 
 class Work(Steps):
-    """A call and the steps that it is computed with."""
+    """A call and the steps that compute it."""
 
     def __init__(self, call: Call, departure: Departure, budget: Budget, dtype: str = "") -> None:
         super().__init__(dtype or call.dtype, departure, budget)
         self.call, self.form = call, departure.form
 
     def values(self, place: int = 0, *, factors: bool = False) -> list[Value]:
-        """The elements of an operand as the implementation sees them, row-major."""
+        """Return the elements of an operand as the implementation reads them, row-major."""
         x = self.call.inputs[place]
         self.budget.spend(x.size // 4)
         values = list(_decoded(x))
@@ -74,18 +73,18 @@ class Work(Steps):
         return [values[at] for at in by_columns(x.shape)] if reread else values
 
     def axis(self) -> int:
-        """The axis of the call, or that which the implementation takes instead."""
+        """Return the axis of the call, or the one that the implementation uses instead."""
         axis: int = self.call.arguments.get("axis", -1)
         return {"last_axis": -1, "first_axis": 0}.get(self.form, axis)
 
     def stored(self, value: Value, dtype: str) -> Value:
-        """A value as a tensor of that dtype holds it."""
+        """Return a value as a tensor of that dtype stores it."""
         return FORMATS[dtype].decode(self.code(value, dtype))
 
 
 @lru_cache(maxsize=256)
 def _decoded(x: Tensor) -> Sequence[Value]:
-    """The elements of an operand, of which hundreds of departures are computed."""
+    """Return the elements of an operand, which hundreds of departures share."""
     return tuple(values_of(x))
 
 
@@ -93,7 +92,7 @@ Kernel: TypeAlias = Callable[[Work], Codes]
 
 
 def by_columns(shape: Sequence[int]) -> list[int]:
-    """For each place of a row-major tensor of matrices, the place of its element where they are stored by columns."""
+    """Return, for each place of a row-major tensor of matrices, the place of its element in a column-major one."""
     if len(shape) < 2:
         return list(range(prod(shape)))
     rows, columns = shape[-2:]
@@ -106,7 +105,7 @@ def by_columns(shape: Sequence[int]) -> list[int]:
 
 
 def answer(call: Call, departure: Departure, budget: Budget, shape: Sequence[int], dtype: str) -> Codes:
-    """The places and codes of what an implementation with this departure answers; `shape` and `dtype` are right.
+    """Yield the places and codes of an implementation with this departure; `shape` and `dtype` are right.
 
     Raises `GaveUp`: the budget is used up.
     """
@@ -129,7 +128,7 @@ BY_PARTS = frozenset({"sum", "mean", "all_reduce", "add", "subtract", "negate"})
 
 
 def _in_parts(call: Call) -> Call:
-    """The call on real tensors with the parts along a new last axis."""
+    """Return the call on real tensors with the parts along a new last axis."""
     inputs = [Tensor(COMPONENTS[x.dtype], (*x.shape, 2), x.data) for x in call.inputs]
     arguments = dict(call.arguments)
     if call.operation in ("sum", "mean"):
@@ -138,7 +137,7 @@ def _in_parts(call: Call) -> Call:
 
 
 def _of_oracle(call: Call, departure: Departure, budget: Budget, dtype: str) -> Codes:
-    """Return the oracle's answer for operands that the departure has changed."""
+    """Yield the oracle's answer for operands that the departure has changed."""
     if departure.changed - {"operands", "flushed", "layout", "tail"}:
         return
     budget.spend(40 * sum(x.size for x in call.inputs))
@@ -173,7 +172,7 @@ def _mean(work: Work) -> Codes:
 
 
 def average(work: Steps, row: Sequence[Value]) -> Value:
-    """The sum divided by the number of terms, or multiplied by its reciprocal."""
+    """Return the sum divided by the number of terms, or multiplied by its reciprocal."""
     count = work.constant(len(row))
     total = work.total(row, "pairwise")
     if work.departure.form == "times_reciprocal":
@@ -187,7 +186,7 @@ def _prod(work: Work) -> Codes:
 
 
 class _Multiplier(Work):
-    """Products in the place of sums."""
+    """Steps with products in place of sums."""
 
     neutral = ONE
 
@@ -199,7 +198,7 @@ class _Multiplier(Work):
 
 
 def _reduced(work: Work, reduction: Callable[[list[Value]], Value], *, nonfinite: bool = False) -> Codes:
-    """A result for each line along the axis."""
+    """Yield a result for each line along the axis."""
     values, dtype = work.values(), work.call.dtype
     for place, line in enumerate(along(work.call.inputs[0].shape, work.call.arguments.get("axis", -1)).places):
         yield place, work.code(reduction([values[at] for at in line]), dtype, nonfinite=nonfinite)
@@ -221,7 +220,7 @@ def _softmax(work: Work) -> Codes:
 
 
 def softmax_row(work: Steps, row: Sequence[Value], whole: Value = ZERO) -> list[Value]:
-    """Softmax of one row; `whole` is what is subtracted instead of its own maximum, if that is the form."""
+    """Return the softmax of one row; `whole` is subtracted instead of its own maximum, if the form says so."""
     form = work.departure.form
     largest = {"no_maximum": ZERO, "maximum_of_all": whole}.get(form) or (
         ZERO if form in ("no_maximum", "maximum_of_all") else greatest(list(row))
@@ -280,13 +279,13 @@ def _matmul(work: Work) -> Codes:
 
 
 def dot(work: Steps, left: Sequence[Value], right: Sequence[Value], start: Value = ZERO) -> Value:
-    """The inner product: by default a left fold from the start value."""
+    """Return the inner product: by default a left fold from the start value."""
     terms = work.kept([work.factor(x, y) for x, y in zip(left, right, strict=True)])
     if work.departure.start == "none" and terms:
         return work.total(terms, "fold")
     if work.departure.order in ("", "fold") or work.departure.order.startswith("tensor_core"):
         if work.departure.tail is not None and work.departure.tail[0] == "terms":
-            return work.round(reduce(work.add, terms, start))  # the start value is no term, and is not cut off
+            return work.round(reduce(work.add, terms, start))  # the start value is no term, and is not truncated
         return work.total([start, *terms], "fold")
     return work.add(work.total(terms, "fold"), start)
 
@@ -342,7 +341,7 @@ def _normalized(work: Work, *, centre: bool) -> Codes:
 
 
 def _spread(work: Steps, row: Sequence[Value], centred: Sequence[Value], middle: Value) -> Value:
-    """The mean square, or the variance by another formula."""
+    """Return the mean square, or the variance by another formula."""
     form = work.departure.form
     if form == "mean_of_squares":
         return work.subtract(average(work, [work.multiply(x, x) for x in row]), work.multiply(middle, middle))
@@ -425,7 +424,7 @@ def _cast(work: Work) -> Codes:
 
 
 def _integer(value: Value, target: IntegerFormat, form: str) -> int:
-    """The code of a float cut off toward zero, or rounded as the form says; beyond the range the nearest end."""
+    """Return the code of a float truncated to an integer, or rounded by the form, and limited to the range."""
     if value is NAN:
         return 0
     if exact.is_infinite(value):
@@ -501,7 +500,7 @@ COMPOSED: Mapping[tuple[str, str], Callable[[Steps, Value], Value]] = {
     ),
     ("sqrt", "composed"): lambda s, x: s.multiply(x, s.function("rsqrt", x)),
 }
-"""Functions made of others, every step rounded."""
+"""Functions composed of others, every step rounded."""
 
 
 def _activation(compute: Callable[[Work, Value], Value]) -> Kernel:
@@ -555,7 +554,7 @@ def _number_wins(better: Callable[[Value, Value], Value]) -> Callable[[Value, Va
 
 
 def _compared(sign: int, *, first_stays: bool) -> Callable[[Value, Value], Value]:
-    """`x > y ? x : y` for sign 1, `x < y ? x : y` for -1; or `y > x ? y : x`, by which the first stays."""
+    """Return `x > y ? x : y` for sign 1, `x < y ? x : y` for -1; or `y > x ? y : x`, which prefers the first."""
 
     def pick(x: Value, y: Value) -> Value:
         if first_stays:
@@ -566,7 +565,7 @@ def _compared(sign: int, *, first_stays: bool) -> Callable[[Value, Value], Value
 
 
 def chooser(largest: bool, form: str) -> Callable[[Value, Value], Value]:
-    """The larger or the smaller of two, with the rule for NaN and zeros that the form names."""
+    """Return the function for the larger or smaller of two, with the form's rule for NaN and zeros."""
     plain, sign = (exact.maximum, 1) if largest else (exact.minimum, -1)
     rules = {
         "nan_ignored": _number_wins(plain),

@@ -47,20 +47,20 @@ from tessera_conformance.diagnosis.kernels import answer
 from tessera_conformance.oracle.exact import ACCUMULATORS, COMPONENTS, FORMATS, FloatFormat
 from tessera_conformance.tensors import MalformedTensor, Tensor
 
-# Diagnoses of the arithmetic of failing cases: `diagnose(lines)` names hypotheses whose bits are the observed ones.
+# Diagnoses of the arithmetic of failing cases: `diagnose(lines)` names hypotheses with exactly the observed bits.
 #
 # The failing questions of one operation are one cause. A hypothesis explains a question if its answer equals the
 # observed one in every bit (NaN equals NaN). It is reported if it explains all of them, all of a pair of dtypes, or
-# else most of the rest, and if at least 16 bits tell its answers from the right ones (`evidence`). Where none fits, the
-# diagnosis says how far off the answers are and where.
+# else most of the rest, and if at least 16 bits distinguish its answers from the right ones (`evidence`). If none fits,
+# the diagnosis describes the distances and places of the differences.
 #
-# A cause takes at most `MOST_STEPS` steps of arithmetic, all causes of a report `MOST_STEPS_OF_ALL`, the same on
-# every machine, and a cause `MOST_SECONDS` of processor time.
+# A cause takes at most `MOST_STEPS` steps of arithmetic, all causes of a report `MOST_STEPS_OF_ALL`, the same on every
+# machine, and a cause `MOST_SECONDS` of processor time.
 
 
 MOST_STEPS = 300_000
 MOST_STEPS_OF_ALL = 2_000_000
-"""The steps for all causes of a report: each may take an equal share of what earlier causes left."""
+"""The steps for all causes of a report: each may take an equal share of the steps that earlier causes left."""
 MOST_SECONDS = 5.0
 MOST_WORK = 4096
 """Questions with more elements and terms are compared with the hypotheses that fit the others."""
@@ -70,8 +70,8 @@ MOST_WORK = 4096
 class Diagnosis:
     """A cause of failing arithmetic.
 
-    `says` is what people read, `clauses` begins with the clause that it speaks of, and `cases` are those that it
-    explains, of so many that fail in the operation. `hypothesis` is a name of the catalogue, empty where none fits;
+    `says` is the text for people. `clauses` begins with the clause of the hypothesis. `cases` are those that it
+    explains, among all that fail in the operation. `hypothesis` is a name of the catalogue, empty if none fits;
     `evidence` is the number of bits that distinguish its answers from the right ones.
     """
 
@@ -85,13 +85,13 @@ class Diagnosis:
 
     @property
     def sentence(self) -> str:
-        """The whole in words, with the number of cases."""
+        """The diagnosis in words, with the number of cases."""
         cases = f"{self.operation} case{'' if self.failing == 1 else 's'}"
         return f"{len(self.cases)} of {self.failing} {cases}: {self.says}"
 
 
 def diagnose(lines: Sequence[Line], vectors: Vectors = golden_vector) -> list[Diagnosis]:
-    """The diagnoses of the failing arithmetic in the observation lines of a report, those of most cases first."""
+    """Return the diagnoses of the failing arithmetic in a report's observation lines, those of most cases first."""
     causes: dict[str, list[Asked]] = {}
     for diagnosed in asked(lines, vectors):
         for operation in dict.fromkeys([diagnosed.operation, *(q.call.operation for q in diagnosed.questions)]):
@@ -107,7 +107,7 @@ def diagnose(lines: Sequence[Line], vectors: Vectors = golden_vector) -> list[Di
 
 
 class _Cause:
-    """The failing cases that asked for one operation."""
+    """The failing cases that called one operation."""
 
     def __init__(
         self, operation: str, cases: Sequence[Asked], lines: Sequence[Line], vectors: Vectors, budget: Budget
@@ -118,7 +118,7 @@ class _Cause:
         self.failing = 0
 
     def diagnoses(self) -> Iterator[Diagnosis]:
-        """Yield the diagnoses that explain the cases, then the cases that are left unexplained."""
+        """Yield the diagnoses that explain cases, then those of unexplained cases."""
         questions: list[Compared] = []
         explained: list[Explained] = []
         gave_up = False
@@ -154,7 +154,7 @@ class _Cause:
             )
 
     def _extended(self, explained: Sequence[Explained], questions: Sequence[Compared]) -> list[Explained]:
-        """The explanations with the questions that were left for later."""
+        """Return the explanations with the questions that were deferred."""
         ids = {id(one) for other in explained for one in other.questions}
         late = [question for question in questions if id(question) not in ids and question.question.work > MOST_WORK]
         long = [case.long for case in self.cases if case.long is not None and case.operation == self.operation]
@@ -165,7 +165,7 @@ class _Cause:
         return extensions
 
     def _compared(self) -> Iterator[Compared]:
-        """The questions of the operation that were answered wrongly."""
+        """Yield the questions of the operation that were answered wrongly."""
         for question in (one for case in self.cases for one in case.questions):
             if question.call.operation == self.operation:
                 right = question.right or self._canonical(question)
@@ -175,7 +175,7 @@ class _Cause:
                         yield compared
 
     def _passing(self) -> Sequence[Compared]:
-        """The questions of the operation that were answered rightly, in the files of the failing ones."""
+        """Return the questions of the operation that were answered rightly, in the files of the failing ones."""
         files = {case.case.rsplit("/golden", 1)[0] for case in self.cases}
         comparisons = []
         for line in self.lines:
@@ -185,7 +185,7 @@ class _Cause:
         return sorted(comparisons, key=lambda candidate: candidate.question.work)
 
     def _canonical(self, question: Question) -> Tensor | None:
-        """The right answer, computed in the form of the found one; None where it has another."""
+        """Return the right answer, computed in the form of the actual one; None if it has another form."""
         actual = question.found
         codes = [-1] * (actual.size * actual.format.words)
         try:
@@ -216,7 +216,7 @@ class _Cause:
         return replace(diagnosis, says=f"{sentence} ({diagnosis.clauses[0]})")
 
     def _of_forms(self, questions: Sequence[Compared]) -> Diagnosis:
-        """Results of another dtype or shape."""
+        """Return the diagnosis of results with another dtype or shape."""
         first = min(questions, key=lambda question: question.question.work)
         actual, right = first.question.found, first.right
         same_shape = all(question.question.found.shape == question.right.shape for question in questions)
@@ -226,7 +226,7 @@ class _Cause:
         return self._diagnosis(f"other_{what}", says, ONE_ROUNDING, questions)
 
     def _faint(self, questions: Sequence[Compared]) -> Diagnosis:
-        """Cases that hypotheses fit, with too few bits that differ from the right ones to name one."""
+        """Return the diagnosis of cases that too few bits distinguish from the right answers to name a hypothesis."""
         fitting = [
             single.name for single in singles(self.operation) if all(one.fits(single.departure) for one in questions)
         ]
@@ -258,7 +258,7 @@ class _Cause:
         )
 
     def _clauses(self, clause: str, questions: Sequence[Compared]) -> tuple[str, ...]:
-        """The clause of a diagnosis, and those of its cases, most frequent first."""
+        """Return the clause of a diagnosis, and those of its cases, most frequent first."""
         counted = Counter(name for question in questions for name in question.question.clauses)
         tagged = [name for name, _ in counted.most_common()]
         if clause not in (*ACROSS_OPERATIONS, *tagged):
@@ -269,7 +269,7 @@ class _Cause:
 
 
 def _is_other(one: Departure, other: Departure) -> bool:
-    """True if a departure that fits as well is another cause: not an order beside an order, nor the same and more."""
+    """True if a second fitting departure is another cause: not a variant of the first, and not a superset of it."""
     if one.changed == other.changed:
         return one.changed <= {"accumulator", "operands", "through"}
     return not other.changed <= one.changed
@@ -279,29 +279,29 @@ def _cases_of(questions: Sequence[Compared]) -> list[str]:
     return sorted({question.question.case for question in questions})
 
 
-# The search for hypotheses: which departures give the observed answers of an operation's failing questions.
+# The search for hypotheses: departures that give the observed answers of an operation's failing questions.
 #
-# First those that fit every question, then those that fit every question of a pair of dtypes, then two departures at
-# once, then those that fit most of what is left.
+# It tries departures that fit every question, then those that fit every question of a pair of dtypes, then two
+# departures at once, then those that fit most of the rest.
 
 
 FEWEST_OF_REST = 2
-"""Cases that a hypothesis has to explain where it does not explain all of a pair of dtypes."""
+"""The least number of cases of a hypothesis that does not explain all of a pair of dtypes."""
 NEARLY_ALL = 0.9
-"""The share of the cases of a pair of dtypes that several hypotheses have to explain together."""
+"""The least share of the cases of a pair of dtypes that several hypotheses must explain together."""
 MOST_ULPS = 4
-"""An elementary function is approximate up to so many units in the last place, and wrong beyond."""
+"""The most units in the last place of an error of an approximate elementary function; a larger error is wrong."""
 MOST_RANKED, MOST_PASSING = 8, 24
-"""So many hypotheses that fit alike are tried on so many cases that pass."""
+"""The most equally fitting hypotheses that are tried, and the most passing cases on which they are tried."""
 LONGEST = 8192
-"""Elements of an answer that is computed for its hash."""
+"""The most elements of an answer that is computed for its hash."""
 NO_MEANING = (ArithmeticError, ValueError, LookupError, TypeError, AssertionError)
-"""The exceptions of a kernel where a departure has no meaning for the operands."""
+"""The exceptions of a kernel for operands on which a departure is undefined."""
 
 
 @dataclass(eq=False)
 class Compared:
-    """A question beside its right answer, as codes."""
+    """A question with its right answer, as codes."""
 
     question: Question
     right: Tensor
@@ -330,7 +330,7 @@ class Compared:
         return (actual.dtype, actual.shape) == (self.right.dtype, self.right.shape)
 
     def differing(self) -> Iterator[tuple[int, int, int]]:
-        """The observed and the right code of each element that differs, and how many bits of evidence it has."""
+        """Return the actual and the right code of each differing element, and its bits of evidence."""
         for actual, right in zip(self.found_codes, self.right_codes, strict=True):
             if actual != right:
                 yield actual, right, bits_between(actual, right, self.right.dtype)
@@ -342,7 +342,7 @@ class Compared:
 
     @property
     def has_fit(self) -> bool:
-        """True if some hypothesis has been found to give the observed answer."""
+        """True if a hypothesis tried so far gives the observed answer."""
         return any(self._fits.values())
 
     def fits(self, departure: Departure) -> bool:
@@ -352,7 +352,7 @@ class Compared:
         return self._fits[departure]
 
     def known_to_fit(self, departure: Departure) -> bool:
-        """True if the search has found that the departure fits."""
+        """True if the departure was tried and fits."""
         return self._fits.get(departure, False)
 
     def _compare(self, departure: Departure) -> bool:
@@ -373,15 +373,15 @@ Passing: TypeAlias = Callable[[], Sequence[Compared]]
 
 @dataclass(frozen=True, eq=False)
 class Explained:
-    """Questions and the hypotheses that fit all of them, the first the simplest.
+    """Questions and the hypotheses that fit all of them, the simplest first.
 
-    A hypothesis that fits is the observed answer, so all have the same evidence.
+    All fitting hypotheses give the observed answer, so they have the same evidence.
     """
 
     questions: Sequence[Compared]
     hypotheses: Sequence[Hypothesis]
     more: tuple[str, ...] = ()
-    """Further cases, whose answers are known by their hash."""
+    """Further cases, whose answers match by their hash."""
 
     @property
     def evidence(self) -> int:
@@ -391,13 +391,13 @@ class Explained:
 
 @cache
 def singles(operation: str) -> Sequence[Hypothesis]:
-    """The hypotheses of the catalogue about an operation."""
+    """Return the hypotheses of the catalogue about an operation."""
     return [departure for departure in catalogue() if departure.applies(operation)]
 
 
 @cache
 def _pairs(operation: str) -> Sequence[Hypothesis]:
-    """Two departures at once: an order or an accumulator with anything else."""
+    """Yield two departures at once: an order or an accumulator with any other."""
     kinds = {"order", "start", "accumulator", "product"}
     firsts = [single for single in singles(operation) if single.departure.changed <= kinds]
     return [
@@ -419,8 +419,8 @@ def _pairs(operation: str) -> Sequence[Hypothesis]:
 def explanations(operation: str, questions: Sequence[Compared], passing: Passing) -> Sequence[Explained]:
     """Return explanations of all questions; or of each pair of dtypes, or of nearly all of these in parts.
 
-    Where some pair of dtypes is left unexplained, the others count only with more evidence: another cause may look like
-    a known one in few elements.
+    If some pair of dtypes is unexplained, explanations of the others need more evidence: another cause may look like a
+    known one in few elements.
     """
     if not questions:
         return []
@@ -437,7 +437,7 @@ def explanations(operation: str, questions: Sequence[Compared], passing: Passing
         for group in [group_.questions for group_ in groups if not group_.hypotheses]:
             explained += _of_group(operation, group)
     except GaveUp:
-        pass  # the evidence that was found is reported
+        pass  # the evidence so far is reported
     some = sum(len(explanation.questions) for explanation in explained) < len(questions)
     return [
         Explained(explanation.questions, _ranked(explanation.hypotheses, explanation.questions, passing))
@@ -447,7 +447,7 @@ def explanations(operation: str, questions: Sequence[Compared], passing: Passing
 
 
 def _ranked(hypotheses: Sequence[Hypothesis], questions: Sequence[Compared], passing: Passing) -> Sequence[Hypothesis]:
-    """Hypotheses that fit alike: first those that give the right answers of cases that pass, then simple ones."""
+    """Return equally fitting hypotheses: first those that give the right answers of passing cases, then simple ones."""
     ranked = sorted(hypotheses, key=lambda hypothesis: len(hypothesis.departure.changed))
     if len(ranked) < 2:
         return ranked
@@ -474,7 +474,7 @@ def _of_group(operation: str, questions: Sequence[Compared]) -> Sequence[Explain
 
 
 def _covered(groups: Sequence[Explained]) -> Iterator[Explained]:
-    """Groups by the hypothesis that fits most of them, then by that which fits most of the rest.
+    """Yield groups by the hypothesis that fits most of them, then by the one that fits most of the rest.
 
     A group that few bits distinguish from the right answer counts with the others that the same hypothesis fits.
     """
@@ -502,7 +502,7 @@ def _questions(groups: Sequence[Explained]) -> Sequence[Compared]:
 
 
 def _fitting(hypotheses: Iterable[Hypothesis], questions: Sequence[Compared], fewest: int) -> Sequence[Hypothesis]:
-    """The hypotheses that fit every question, and differ enough from the right answers."""
+    """Return the hypotheses that fit every question, and differ enough from the right answers."""
     dtypes = {answer.question.call.dtype for answer in questions}
     alive = [hypothesis for hypothesis in hypotheses if _is_meant(hypothesis, dtypes)]
     for question in questions:
@@ -512,7 +512,7 @@ def _fitting(hypotheses: Iterable[Hypothesis], questions: Sequence[Compared], fe
 
 
 def _is_meant(hypothesis: Hypothesis, dtypes: set[str]) -> bool:
-    """False where a hypothesis is about another dtype, or names the right accumulator of all."""
+    """False if a hypothesis is about another dtype, or names an accumulator that is right for all dtypes."""
     departure = hypothesis.departure
     if hypothesis.only and dtypes != {hypothesis.only}:
         return False
@@ -521,12 +521,12 @@ def _is_meant(hypothesis: Hypothesis, dtypes: set[str]) -> bool:
 
 
 def _is_seen_twice(hypothesis: Hypothesis, questions: Sequence[Compared]) -> bool:
-    """False for a tail of which there is one only: the end of sorted operands is special without it."""
+    """False for a single tail: the end of sorted operands is special anyway."""
     return hypothesis.departure.tail is None or len(questions) > 1 or questions[0].right.shape[:-1] != ()
 
 
 def _parts(hypotheses: Sequence[Hypothesis], questions: Sequence[Compared]) -> Iterator[Explained]:
-    """The hypothesis that fits most questions, then that which fits most of the rest."""
+    """Yield the hypothesis that fits most questions, then the one that fits most of the rest."""
     rest = list(questions)
     while len(rest) >= FEWEST_OF_REST:
         best = Explained([], [])
@@ -543,7 +543,7 @@ def _parts(hypotheses: Sequence[Hypothesis], questions: Sequence[Compared]) -> I
 
 
 def merged(explained: Sequence[Explained]) -> Iterator[Explained]:
-    """Explanations of several dtypes by one hypothesis as one."""
+    """Yield explanations of several dtypes by one hypothesis as one."""
     by_name: dict[str, list[Explained]] = {}
     for explanation in explained:
         by_name.setdefault(explanation.hypotheses[0].name, []).append(explanation)
@@ -554,7 +554,7 @@ def merged(explained: Sequence[Explained]) -> Iterator[Explained]:
 
 
 def without_departure(operation: str, questions: Sequence[Compared]) -> Hypothesis | None:
-    """Return a hypothesis seen in the answers alone: an approximate function, or a tile that is not written."""
+    """Return a hypothesis from the answers alone: an approximate function, or a tile that is not written."""
     if Explained(questions, []).evidence < FEWEST_BITS:
         return None
     differing = [
@@ -576,7 +576,7 @@ def without_departure(operation: str, questions: Sequence[Compared]) -> Hypothes
 
 
 def nearest(operation: str, questions: Sequence[Compared]) -> Explained | None:
-    """The hypothesis that the search found to fit most of the questions, with enough evidence; None without one."""
+    """Return the tried hypothesis that fits most of the questions, with enough evidence; None without one."""
     fitted = [
         (single, [one for one in questions if one.known_to_fit(single.departure)]) for single in singles(operation)
     ]
@@ -586,7 +586,7 @@ def nearest(operation: str, questions: Sequence[Compared]) -> Explained | None:
 
 
 def extended(operation: str, explained: Explained, late: Sequence[Compared], long: Sequence[Long]) -> Explained:
-    """An explanation with the questions that take much work, and with those known by a hash, which it fits too."""
+    """Return an explanation with the deferred questions, and those known by a hash, that it fits too."""
     hypothesis, questions, more = explained.hypotheses[0], list(explained.questions), list(explained.more)
     try:
         for transfer in late:
@@ -607,7 +607,7 @@ def extended(operation: str, explained: Explained, late: Sequence[Compared], lon
 
 
 def _hashes(question: Long, departure: Departure, budget: Budget) -> set[str]:
-    """The hashes of what an implementation with this departure answers, NaN of either sign; none without a meaning."""
+    """Return the hashes of the answers under a departure, with NaN of either sign; none if it is undefined."""
     right = question.right
     codes = right.words().tolist()
     try:

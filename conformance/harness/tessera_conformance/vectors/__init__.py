@@ -1,7 +1,7 @@
 """Golden vectors: questions to an implementation with the bits of the only right answer, frozen and confirmed twice.
 
-`load("ir/matmul")` gives the vectors of a topic. They are written by `tessera-conformance vectors fill` from the
-modules in `vector_sources` of each chapter, never by hand; `vectors check` notices any edited byte.
+`load("ir/matmul")` returns the vectors of a topic. `tessera-conformance vectors fill` writes them from the modules in
+`vector_sources` of each chapter; nobody edits them by hand. `vectors check` detects any edited byte.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ __all__ = ["Call", "Check", "Provenance", "Vector", "VectorFile", "load"]
 
 
 def load(topic: str, folder: Path | None = None) -> list[Vector]:
-    """The vectors of a topic, in the order of their source.
+    """Return the vectors of a topic, in the order of their source.
 
-    Raises `Unanswerable`: there is no such topic; or `DamagedFile`: the file is not what was frozen.
+    Raises `Unanswerable`: there is no such topic; or `DamagedFile`: the file is not the frozen one.
     """
     try:
         return list(_shipped(topic, cases.vectors_directory()) if folder is None else _vectors(topic, folder))
@@ -43,4 +43,4 @@ def _vectors(topic: str, folder: Path) -> tuple[Vector, ...]:
 
 
 _shipped = cache(_vectors)
-"""The vectors of the suite's own folder, whose topics several files of cases ask for."""
+"""The vectors of the suite's own folder; several files of cases load the same topics."""

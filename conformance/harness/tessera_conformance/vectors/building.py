@@ -38,7 +38,7 @@ tensor = tensor_of
 
 @dataclass(frozen=True)
 class Question:
-    """A protocol call, and the independent check that knows the answer."""
+    """A protocol call, and the independent check that computes the answer."""
 
     call: Call
     check: Check
@@ -48,7 +48,7 @@ class Question:
 
 @dataclass(frozen=True)
 class SourceCase:
-    """One declared case, not yet answered."""
+    """One declared case, without an answer."""
 
     name: str
     clauses: tuple[str, ...]
@@ -88,7 +88,7 @@ class Topic:
     def vector(
         self, name: str, *clauses: str, **variants: Sequence[str]
     ) -> Callable[[Callable[..., Question]], Callable[..., Question]]:
-        """Declare a case, or one for every combination of `variants`, which name it and are passed to it."""
+        """Declare a case, or one for each combination of `variants`, which name it and are passed to it."""
 
         def declare(make_question: Callable[..., Question]) -> Callable[..., Question]:
             self._declarations.append(_Declaration(name, clauses, variants, make_question))
@@ -97,7 +97,7 @@ class Topic:
         return declare
 
     def cases(self) -> list[SourceCase]:
-        """Every case, its question built. Raises `BrokenSource`: two cases have one name, or one has no docstring."""
+        """Return every case with its question. Raises `BrokenSource`: equal names, or a missing docstring."""
         cases = [case for declaration in self._declarations for case in declaration.cases()]
         names = [case.name for case in cases]
         for name in names:
@@ -107,11 +107,11 @@ class Topic:
 
 
 def codes(dtype: str, shape: tuple[int, ...], words: Sequence[int]) -> Tensor:
-    """A tensor from its storage codes."""
+    """Return a tensor from its storage codes."""
     return Tensor.from_words(dtype, shape, words)
 
 
-# Test data of any size from a name: bits that depend only on a seed and an element's place.
+# Test data of any size: bits that depend only on a seed and an element's place.
 #
 # Word i of stream `seed` is output number `seed * 2**32 + i` of SplitMix64 started at zero (Steele, Lea and Flood,
 # "Fast splittable pseudorandom number generators", 2014), so it is the same in every language, version and order.
@@ -124,7 +124,7 @@ _MASK = (1 << 64) - 1
 
 
 def counter_bits(seed: int, count: int) -> list[int]:
-    """The first `count` words of 64 bits of stream `seed`."""
+    """Return the first `count` words of 64 bits of stream `seed`."""
     words: list[int] = _splitmix64(seed << 32, count).tolist()
     return words
 
@@ -188,7 +188,7 @@ def float_edges(dtype: str) -> Tensor:
 
 
 def complex_of(dtype: str, real: Tensor, imaginary: Tensor) -> Tensor:
-    """A complex tensor from its two parts, of one shape."""
+    """Return a complex tensor from its two parts, of one shape."""
     parts = zip(real.words().tolist(), imaginary.words().tolist(), strict=True)
     return codes(dtype, real.shape, [word for pair in parts for word in pair])
 
@@ -206,9 +206,9 @@ class SourceTopic:
 
 
 def load_sources(folders: Mapping[str, Path], topics: tuple[str, ...] = ()) -> Iterator[SourceTopic]:
-    """Every topic of the folders in order of its path; only those that `topics` names, when it names any.
+    """Yield every topic of the folders in order of its path; only those in `topics`, if it names any.
 
-    A topic is called after its chapter, the key of its folder, and its place there: `ir/matmul`.
+    A topic is named after its chapter, the key of its folder, and its path there: `ir/matmul`.
 
     Raises `BrokenSource`: a module fails to load or declares nothing usable.
     """
@@ -220,12 +220,12 @@ def load_sources(folders: Mapping[str, Path], topics: tuple[str, ...] = ()) -> I
 
 
 def concerns(topic: str, topics: tuple[str, ...]) -> bool:
-    """True if a topic, or a case of it, or a chapter with it, is among the names; no names mean all."""
+    """True if a topic, one of its cases, or a chapter with it is among the names; no names mean all."""
     return not topics or any(_within(topic, name) or _within(name, topic) for name in topics)
 
 
 def matches(case: str, names: tuple[str, ...]) -> bool:
-    """True if a case is named, itself or by a beginning of its path."""
+    """True if a name is the case or a beginning of its path; no names mean all."""
     return not names or any(_within(case, name) for name in names)
 
 

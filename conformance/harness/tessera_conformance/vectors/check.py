@@ -53,11 +53,11 @@ MODULE = "tessera_conformance.vectors.check"
 LEAST_SECONDS = 2.0
 """The least seconds of a unit: its process starts and reads the files."""
 SECONDS = 0.02
-"""About how long a vector takes."""
+"""The approximate seconds for a vector."""
 
 
 def settings_of(folder: Path | None, default: Path, files: Sequence[VectorFile]) -> dict[str, Any]:
-    """Return the folder of the files, one for all machines or of each installation, and digests of their bytes."""
+    """Return the folder of the files, or None for that of each installation, and digests of their bytes."""
     paths = [path_of(file.topic) for file in files]
     place = folder or default
     return {
@@ -67,7 +67,7 @@ def settings_of(folder: Path | None, default: Path, files: Sequence[VectorFile])
 
 
 def recompute_on_workers(engine: Engine, files: Sequence[VectorFile], least: float) -> Iterator[VectorProblem]:
-    """Vectors whose independent check no longer gives the frozen answer, in the order of the files.
+    """Yield vectors whose independent check no longer gives the frozen answer, in the order of the files.
 
     Raises `ExecutorUnavailable`: a worker that came later is not like this machine; or `ExecutorLost`: the scheduler
     went away, or all workers did.
@@ -83,15 +83,15 @@ def recompute_on_workers(engine: Engine, files: Sequence[VectorFile], least: flo
             yield from (Disagreement(*row) for row in rows)
 
 
-# Freezing answers: run every source case through an implementation, confirm the result independently, then write.
+# Freezing answers: each source case runs on an implementation, and is confirmed independently before it is written.
 #
-# Nothing is written for a topic unless every one of its cases was answered and confirmed. What is frozen are the
-# oracle's bits, which differ from the implementation's in NaN codes at most.
+# A topic is written only if every one of its cases was answered and confirmed. The oracle's bits are frozen, which
+# differ from the implementation's in NaN codes at most.
 
 
 @dataclass(frozen=True)
 class Filled:
-    """The outcome of one topic; nothing was written when there are problems."""
+    """The outcome of one topic, which is written only without problems."""
 
     topic: str
     vectors: int = 0
@@ -129,7 +129,7 @@ class Freezer:
         return Filled(topic.name, len(vectors), tuple(vector_folder.write(self.folder, files)))
 
     def _vectors(self, topic: str, case: SourceCase, before: Vector | None) -> Iterator[Vector]:
-        """The vector of a case; the frozen one, or none, where the case was not asked for."""
+        """Yield the new vector of a case; if the case is not selected, the frozen one, if any."""
         if matches(f"{topic}/{case.name}", self.wanted):
             yield self._freeze(topic, case, before)
         elif before is not None:
@@ -174,7 +174,7 @@ class Freezer:
 
 
 def open_session(session: Session) -> Hello:
-    """The Hello of a started implementation. Raises `Unanswerable`: it does not start."""
+    """Start an implementation and return its Hello. Raises `Unanswerable`: it does not start."""
     hello = session.open()
     if isinstance(hello, Hello):
         return hello
@@ -191,14 +191,14 @@ def _outputs(where: str, call: Call, observation: Observation, expected: int) ->
     return outputs
 
 
-# Whether the frozen vectors are what was frozen, and whether their sources still say the same.
+# Checks that the frozen vectors are unchanged, and that their sources still declare the same.
 
 
 FILL = "run `vectors fill` and review the diff"
 
 
 def integrity(folder: Path) -> Iterator[VectorProblem]:
-    """Everything that is not as it was frozen: bytes edited, files added, removed or renamed, lines reordered."""
+    """Yield every change since freezing: bytes edited, files added, removed or renamed, lines reordered."""
     try:
         recorded = vector_folder.read_manifest(folder)
     except DamagedFile as problem:
@@ -215,7 +215,7 @@ def integrity(folder: Path) -> Iterator[VectorProblem]:
 
 
 def read_all(folder: Path, problems: list[VectorProblem]) -> list[VectorFile]:
-    """Every vector file that can be read; what is wrong with the others goes to `problems`."""
+    """Return every readable vector file; the faults of the others are added to `problems`."""
     files = []
     for path in vector_folder.vector_paths(folder):
         try:
@@ -237,7 +237,7 @@ def in_step(files: Iterable[VectorFile], sources: Iterable[SourceTopic]) -> Iter
 
 
 def recompute(vectors: Iterable[Vector], digest: hashlib._Hash | None = None) -> Iterator[VectorProblem]:
-    """Vectors whose independent check no longer gives the frozen answer; a digest takes up the answers, in order."""
+    """Yield vectors whose independent check no longer gives the frozen answer; feed the answers to `digest`."""
     for vector in vectors:
         check = vector.provenance.check
         try:
@@ -296,11 +296,11 @@ def _without_source(vector: Vector) -> OutOfStep:
     return OutOfStep("this line has no source", vector.id, "restore the source, or drop the line with `vectors fill`")
 
 
-# What changed between two sets of vectors, element by element.
+# The changes between two sets of vectors, element by element.
 
 
 def differences(old: dict[str, Vector], new: dict[str, Vector]) -> Iterator[str]:
-    """Lines for people: `+` added, `-` removed, `~` changed with what changed below it."""
+    """Yield lines for people: `+` added, `-` removed, `~` changed with the changed parts below it."""
     for name in dict.fromkeys((*old, *new)):
         if name not in old:
             yield f"+ {name}"
@@ -314,7 +314,7 @@ def differences(old: dict[str, Vector], new: dict[str, Vector]) -> Iterator[str]
 
 
 def load_side(place: str, folder: Path) -> dict[str, Vector]:
-    """The vectors of a folder, of one vector file, or of `folder` as it was in a git revision, by id.
+    """Return the vectors of a folder, of one vector file, or of `folder` in a git revision, by id.
 
     Raises `Unanswerable`: `place` is none of these; or `DamagedFile`: a file cannot be read as vectors; hashes and
     formatting are not examined.
@@ -328,7 +328,7 @@ def load_side(place: str, folder: Path) -> dict[str, Vector]:
 
 
 def _single(path: Path) -> dict[str, Vector]:
-    """The vectors of one file, in the folder's tree by its topic."""
+    """Return the vectors of one file, in the folder's tree by its topic."""
     header = path.read_text(encoding="utf-8").partition("\n")[0]
     for root in path.resolve().parents:
         relative = path.resolve().relative_to(root).as_posix()
@@ -405,11 +405,11 @@ def _moved(old: dict[str, Vector], new: dict[str, Vector]) -> str | None:
     return next((a for a, b in zip(common, (name for name in new if name in old), strict=True) if a != b), None)
 
 
-# The process that computes the answers of a unit of vector files again.
+# The process that recomputes the answers of a unit of vector files.
 
 
 def compute(settings: Mapping[str, Any], names: Sequence[str], answers: AnswerWriter) -> None:
-    """Compute the answers of these vectors again; without any, only look whether all files are here."""
+    """Recompute the answers of these vectors; without names, only check that all files are here."""
     folder = Path(settings["folder"] or vectors_directory())
     for path, expected in settings["digests"].items():
         file = folder / path
@@ -429,14 +429,14 @@ def compute(settings: Mapping[str, Any], names: Sequence[str], answers: AnswerWr
 
 
 def _may_hold(path: str, names: Sequence[str]) -> bool:
-    """True if a vector of these names may be in a file: they begin with its topic."""
+    """True if a name begins with the topic of the file."""
     topic = path.removesuffix(".jsonl")
     return any(name.startswith(f"{topic}/") for name in names)
 
 
 # The command line `tessera-conformance vectors`: fill, check, diff.
 #
-# Exit codes: 0 when all is well, 1 when there are problems or differences, 2 when the question cannot be answered.
+# Exit codes: 0 when all is well, 1 when there are problems or differences, 2 when the command cannot be carried out.
 
 
 SOUND, PROBLEMS = 0, 1
@@ -473,7 +473,7 @@ def _add(actions: Subparsers, name: str, help_text: str, handler: Handler) -> ar
 
 
 def fill(args: argparse.Namespace) -> int:
-    """Freeze every topic that is named, or all; a topic with a problem stays as it was."""
+    """Freeze every named topic, or all; a topic with a problem stays unchanged."""
     sources, names = _sources(args), tuple(args.names)
     topics = list(load_sources(sources, names))
     if not topics:
@@ -489,7 +489,7 @@ def fill(args: argparse.Namespace) -> int:
 
 
 def check(args: argparse.Namespace) -> int:
-    """Print everything that is wrong with the frozen vectors."""
+    """Print all problems of the frozen vectors."""
     folder, sources = _vector_folder(args), _sources(args)
     if args.executor and not args.recompute:
         raise Unanswerable("there is nothing to spread", "--executor", "ask for --recompute, which takes long")
@@ -517,7 +517,7 @@ def check(args: argparse.Namespace) -> int:
 
 
 def diff(args: argparse.Namespace) -> int:
-    """Print the differences between two sets of vectors; 1 when there are any."""
+    """Print the differences between two sets of vectors; return 1 if there are any."""
     folder = _vector_folder(args)
     old, new = load_side(args.old, folder), load_side(args.new or str(folder), folder)
     if not old and not new:

@@ -17,12 +17,12 @@ from tessera_conformance.oracle import FUNCTIONS
 from tessera_conformance.schemas import first_problem
 from tessera_conformance.tensors import MalformedTensor, Tensor
 
-# What can go wrong with golden vectors; each error says what, where and what to do about it.
+# Problems of golden vectors; each error has the problem, its place and the remedy.
 
 
 @dataclass(eq=False)
 class VectorProblem(Exception):
-    """Something about a vector, a file or a source that a person has to decide."""
+    """A problem of a vector, a file or a source that a person has to resolve."""
 
     what: str
     where: str
@@ -33,7 +33,7 @@ class VectorProblem(Exception):
 
 
 class DamagedFile(VectorProblem):
-    """A vector file, a tensor file or the manifest is not what was frozen."""
+    """A vector file, a tensor file or the manifest is not the frozen one."""
 
 
 class OutOfStep(VectorProblem):
@@ -45,19 +45,19 @@ class Disagreement(VectorProblem):
 
 
 class BrokenSource(VectorProblem):
-    """A source module cannot be loaded, or does not say what it must."""
+    """A source module cannot be loaded, or its declarations are incomplete."""
 
 
 class Unanswerable(VectorProblem):
-    """The question itself is at fault: no such file, revision, vector or implementation."""
+    """The question itself is wrong: no such file, revision, vector or implementation."""
 
 
-# A golden vector: one question to an implementation, the bits of the only right answer, and who confirmed them.
+# A golden vector: one question to an implementation, the bits of the only right answer, and its confirmations.
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """An independent computation of the answer: a published oracle function, the inputs it takes, other arguments."""
+    """An independent computation of the answer: a published oracle function, its operands, and other arguments."""
 
     function: str
     operands: tuple[str, ...]
@@ -78,7 +78,7 @@ class Call:
 
     @property
     def inputs(self) -> Mapping[str, Tensor]:
-        """The tensors asked about: by name for a program, by position (from "0") for an operation, else none."""
+        """The input tensors: by name for a program, by position (from "0") for an operation, else none."""
         if "input" in self.params:
             return {"0": self.params["input"]}
         inputs: Mapping[str, Tensor] | Sequence[Tensor] = self.params.get("inputs", ())
@@ -91,8 +91,8 @@ class Call:
 class Provenance:
     """The origin of the expected bits.
 
-    `reference` is the implementation that was run when they were frozen and `check` the independent computation that
-    agreed with it; `reason` says why an answer that had been frozen before was changed.
+    `reference` is the implementation that ran when they were frozen, and `check` the independent computation that
+    agreed with it. `reason` explains why an earlier frozen answer was changed.
     """
 
     reference: str
@@ -103,7 +103,7 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """One case of a topic, as in a line of a vector file."""
+    """One case of a topic, as a line of a vector file holds it."""
 
     topic: str
     name: str
@@ -113,7 +113,7 @@ class Vector:
     expected: tuple[Tensor, ...]
     provenance: Provenance
     features: tuple[str, ...] = ()
-    """Features to claim, beyond the core of the language, for the question to be put."""
+    """Features that an implementation must claim, beyond the core of the language, to be asked the question."""
 
     @property
     def id(self) -> str:
@@ -130,47 +130,47 @@ class VectorFile:
     vectors: tuple[Vector, ...]
 
     def find(self, name: str) -> Vector | None:
-        """The vector of that name."""
+        """Return the vector of that name."""
         return next((vector for vector in self.vectors if vector.name == name), None)
 
 
 # The text of a vector file: JSON Lines with sorted keys, a header first, then one vector a line.
 #
 # In every line but the header, `sha256` is the hash of the line without that field. A tensor of more than
-# `INLINE_LIMIT` bytes is a file of little-endian words beside the vector file, named by its SHA-256. Reading is
-# strict: whatever is not exactly what writing would give is refused.
+# `INLINE_LIMIT` bytes is a file of little-endian words beside the vector file, named by its SHA-256. Reading is strict:
+# it refuses everything that writing would not produce.
 
 
 FORMAT = 2
 SCHEMA = "tessera:vectors/lines"
 INLINE_LIMIT = 16 * 1024
-"""Tensors of more bytes than this are files of their own, so that a line of a diff can still be looked at."""
+"""Larger tensors, in bytes, are files of their own, so that a line of a diff stays readable."""
 
 RESTORE = "restore it from version control; a vector is changed in its source, then `vectors fill --reason ...`"
 
 Read = Callable[[str], bytes]
-"""From a path relative to the vectors' folder, with `/`, to bytes; raises FileNotFoundError."""
+"""Maps a path relative to the vectors' folder, with `/`, to bytes; raises FileNotFoundError."""
 
 
 def path_of(topic: str) -> str:
-    """The vector file of a topic, relative to the vectors' folder."""
+    """Return the vector file of a topic, relative to the vectors' folder."""
     return f"{topic}.jsonl"
 
 
 def canonical(value: Any) -> str:
-    """The one JSON text of a value."""
+    """Return the canonical JSON text of a value."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def digest(data: bytes) -> str:
-    """SHA-256 in hexadecimal digits."""
+    """Return the SHA-256 in hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()
 
 
 def render(file: VectorFile) -> dict[str, bytes]:
-    """The files that hold `file`, by path: the vector file itself and its large tensors.
+    """Return the files that hold `file`, by path: the vector file itself and its large tensors.
 
-    Raises `DamagedFile`: what was to be written does not follow the schema.
+    Raises `DamagedFile`: the content does not follow the schema.
     """
     path = path_of(file.topic)
     folder = PurePosixPath(path).parent
@@ -193,13 +193,13 @@ def render(file: VectorFile) -> dict[str, bytes]:
 
 
 def parse(path: str, read: Read, *, strict: bool = True, thorough: bool = True) -> VectorFile:
-    """The vector file at `path`. Without `strict`, formatting and hashes are not examined.
+    """Return the vector file at `path`. Without `strict`, formatting and hashes are not examined.
 
-    A line with its own hash is one that `render` has compared with the schema; unless `thorough`, that is enough.
+    `render` has compared a line with its own hash with the schema; unless `thorough`, that is enough.
 
     Raises `DamagedFile`: it is not what `render` would have written.
     """
-    read = cache(read)  # a tensor that several vectors name is held once
+    read = cache(read)  # reads a tensor of several vectors once
     text = _text(path, read(path))
     documents = [_document(path, number, line) for number, line in enumerate(text.removesuffix("\n").split("\n"), 1)]
     for number, document in enumerate(documents, 1):
@@ -218,7 +218,7 @@ def parse(path: str, read: Read, *, strict: bool = True, thorough: bool = True) 
 
 
 def tensor_files(path: str, read: Read) -> set[str]:
-    """The files of large tensors that a vector file names."""
+    """Return the files of large tensors that a vector file names."""
     documents = [json.loads(line) for line in read(path).decode().removesuffix("\n").split("\n")]
     return {str(PurePosixPath(path).parent / name) for name in _file_names(documents)}
 
@@ -290,7 +290,7 @@ def _tensor(body: Mapping[str, Any], folder: PurePosixPath, read: Read) -> Tenso
 
 
 def _sealed(case: Mapping[str, Any]) -> dict[str, Any]:
-    """`case` with the hash over everything else in it."""
+    """Return `case` with the hash of everything else in it."""
     rest = {key: value for key, value in case.items() if key != "sha256"}
     return rest | {"sha256": digest(canonical(rest).encode())}
 
@@ -322,29 +322,29 @@ def _file_names(value: Any) -> set[str]:
     return {name for item in items for name in _file_names(item)}
 
 
-# The folder of frozen vectors: its files, its manifest, and writing to it without ever leaving half a file.
+# The folder of frozen vectors: its files, its manifest, and writing that never leaves half a file.
 
 
 MANIFEST = "MANIFEST.json"
 
 
 def reader(folder: Path) -> Read:
-    """Reads the files of a folder on disk."""
+    """Return the function that reads the files of a folder on disk."""
     return lambda path: (folder / path).read_bytes()
 
 
 def files_in(folder: Path) -> list[str]:
-    """Every file of the folder but the manifest, sorted."""
+    """Return every file of the folder but the manifest, sorted."""
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if _is_content(path, folder))
 
 
 def vector_paths(folder: Path) -> list[str]:
-    """The vector files of the folder, sorted."""
+    """Return the vector files of the folder, sorted."""
     return [path for path in files_in(folder) if path.endswith(".jsonl")]
 
 
 def read_manifest(folder: Path) -> dict[str, str]:
-    """The hash of every file, by path. Raises `DamagedFile`: it is missing, or not as `write` leaves it."""
+    """Return the hash of every file, by path. Raises `DamagedFile`: it is missing, or not as `write` leaves it."""
     path = folder / MANIFEST
     try:
         data = path.read_bytes()
@@ -363,9 +363,9 @@ def read_manifest(folder: Path) -> dict[str, str]:
 
 
 def write(folder: Path, files: Mapping[str, bytes]) -> list[str]:
-    """Put these files in place, record them, drop tensors that nothing names any more; returns the paths that changed.
+    """Write these files, record them, remove unused tensors, and return the changed paths.
 
-    Other files keep the hash they had, so that writing one topic never blesses damage in another.
+    Other files keep their recorded hash, so that writing one topic never hides damage in another.
     """
     manifest = read_manifest(folder) if (folder / MANIFEST).exists() else {}
     changed = [path for path, data in sorted(files.items()) if _replace(folder / path, data)]
@@ -384,7 +384,7 @@ def _manifest_text(files: Mapping[str, str]) -> bytes:
 
 
 def _replace(path: Path, data: bytes) -> bool:
-    """True if the file had to be written; readers see the old bytes or the new ones, never a mixture."""
+    """Write a file unless it has these bytes; return True if it was written. Readers never see a mixture."""
     if path.is_file() and path.read_bytes() == data:
         return False
     path.parent.mkdir(parents=True, exist_ok=True)

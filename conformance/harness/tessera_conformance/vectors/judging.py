@@ -1,4 +1,4 @@
-"""Judging the answer to a vector at each numerics level, with the other readings that interpretations list."""
+"""The judgement of a vector's answer at each numerics level, with the other readings that interpretations list."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ from tessera_conformance.verdicts import LEVELS
 
 # Answers that follow a listed alternative of an interpretation: other readings, no failures.
 #
-# Products of int8 may saturate at every level. Where NaN or zeros of both signs are among the operands, and where a
-# number lies beyond a narrow type, the decision of an interpretation is asserted at the level strict alone. An
-# element may then be what the decision or an alternative gives.
+# Products of int8 may saturate at every level. If operands contain NaN or zeros of both signs, and if a number exceeds
+# a narrow type, the decision of an interpretation is asserted at the level strict alone. An element may then follow the
+# decision or an alternative.
 
 
 NAN_IGNORED = "NaN ignored"
@@ -65,9 +65,9 @@ Alternative = Callable[[Tensor, Mapping[str, Any]], Sequence[Value]]
 def recognize(
     check: Check, function: str, inputs: Sequence[Tensor], arguments: Mapping[str, Any], found: Any, frozen: Tensor
 ) -> None:
-    """End the case as another reading where each element that departs from the decision follows one alternative.
+    """End the case as another reading if all elements that depart from the decision follow one alternative.
 
-    Raises `OtherReading`: it does.
+    Raises `OtherReading`: they do.
     """
     if function == "oracle.all_reduce" and arguments["op"] in ("max", "min"):
         recognize_extremes(check, [values_of(operand) for operand in inputs], arguments["op"], found, frozen)
@@ -87,7 +87,7 @@ def recognize(
 
 
 def recognize_saturation(check: Check, inputs: Sequence[Tensor], actual: Any, frozen: Tensor) -> None:
-    """End the case as another reading where a product of int8 has the nearest int8 in each place.
+    """End the case as another reading if a product of int8 has the nearest int8 in each place.
 
     Raises `OtherReading`: it has, and the decision has another in some place.
     """
@@ -101,9 +101,9 @@ def recognize_saturation(check: Check, inputs: Sequence[Tensor], actual: Any, fr
 
 
 def recognize_extremes(check: Check, rows: Sequence[Sequence[Value]], op: str, actual_row: Any, frozen: Tensor) -> None:
-    """Judge as `recognize` does, for extremes over ranks, each of which has a row.
+    """End the case as another reading if extremes over ranks, a row for each, follow AMB-LANG-134.
 
-    Raises `OtherReading`: every element that departs from the decision follows an alternative of AMB-LANG-134.
+    Raises `OtherReading`: every element that departs from the decision follows an alternative.
     """
     if not isinstance(actual_row, Tensor) or (actual_row.dtype, actual_row.shape) != (frozen.dtype, frozen.shape):
         return
@@ -134,12 +134,12 @@ def _rows(x: Tensor, arguments: Mapping[str, Any]) -> list[list[Value]]:
 
 
 def _numbers(row: Sequence[Value]) -> list[Value]:
-    """The elements that are numbers, with one zero; the row itself where it has none."""
+    """Return the elements that are numbers, with one zero; the row itself if it has none."""
     return [ZERO if value is NEGATIVE_ZERO else value for value in row if value is not NAN] or list(row)
 
 
 def _first_of(row: Sequence[Value]) -> Value:
-    """The place of the first NaN, or of the first largest, -0 and +0 being equal."""
+    """Return the index of the first NaN, or else of the first largest element, -0 and +0 being equal."""
     plain = [ZERO if value is NEGATIVE_ZERO else value for value in row]
     return Fraction(plain.index(NAN if NAN in plain else greatest(plain)))
 
@@ -160,7 +160,7 @@ def _overflowing(x: Tensor, arguments: Mapping[str, Any]) -> Sequence[Value]:
 
 
 def _nearest(x: Tensor, arguments: Mapping[str, Any]) -> Sequence[Value]:
-    """The numbers rounded to the nearest integer, which a cast then keeps."""
+    """Return the numbers rounded to the nearest integer, which a cast then keeps."""
     if not arguments["dtype"].startswith("int") or not x.format.is_float:
         return ()
     return [Fraction(round(value)) if isinstance(value, Fraction) else value for value in values_of(x)]
@@ -173,17 +173,17 @@ ALTERNATIVES: Mapping[str, Mapping[str, Alternative]] = {
     "max": {NAN_IGNORED: _by_rows(lambda row: greatest(_numbers(row)))},
     "min": {NAN_IGNORED: _by_rows(lambda row: reduce(minimum, _numbers(row)))},
 }
-"""The alternatives of a function of the oracle, as the values of the result's elements."""
+"""The alternatives of a function of the oracle, which compute the values of the result's elements."""
 
-# What a call returned, as the tensors that a vector has frozen.
+# The result of a call, as the tensors that a vector has frozen.
 #
 # Programs, operations and collectives return tensors. Of a parameter layout the offsets, the sizes and the end count,
-# as int32; of a parameter buffer its bytes, as int8, and its padding as zeros, since nobody reads it (AMB-RT-55). Of
-# a compressed tensor its payload; of a top-k message the values, and the indices as int32.
+# as int32. Of a parameter buffer its bytes count, as int8, and its padding as zeros, since nobody reads it (AMB-RT-55).
+# Of a compressed tensor its payload counts; of a top-k message the values, and the indices as int32.
 
 
 def outputs_of(method: str, params: Mapping[str, Any], value: Mapping[str, Any]) -> list[Any]:
-    """The tensors in the returned value of a method."""
+    """Return the tensors in the returned value of a method."""
     match method:
         case "abi.parameter_layout":
             rows = (
@@ -206,7 +206,7 @@ def _row(dtype: str, words: Sequence[int]) -> Tensor:
     return Tensor.from_words(dtype, (len(words),), words)
 
 
-# What an implementation may depart from the frozen bits by, below the level strict, where no order is concerned.
+# Permitted departures from the frozen bits, below the level strict, of results without an order.
 
 
 NARROWEST_FLUSHED = 15
@@ -215,7 +215,7 @@ NARROWEST_FLUSHED = 15
 
 @dataclass(frozen=True)
 class Result:
-    """One result of a vector, judged below the level strict: what was found, what is frozen, and of which function."""
+    """One result of a vector, judged below the level strict: the actual and the frozen one, and their function."""
 
     check: Check
     level: str
@@ -231,12 +231,12 @@ class Result:
         return self.function.removeprefix("oracle.")
 
     def judge_words(self, words: Any, what: str) -> None:
-        """The result has these storage codes."""
+        """Check that the result has these storage codes."""
         self.check.bits(self.found, Tensor(self.frozen.dtype, self.frozen.shape, words.tobytes()), what)
 
 
 def judge_flushing(result: Result, why: str) -> None:
-    """Each element has the frozen bits, or those with its subnormal operands, its result or both made zeros."""
+    """Check that each element has the frozen bits, or those with subnormal operands, results or both flushed."""
     actual, frozen = result.found, result.frozen
     words = frozen.words().copy()
     if isinstance(actual, Tensor) and (actual.dtype, actual.shape) == (frozen.dtype, frozen.shape):
@@ -247,7 +247,7 @@ def judge_flushing(result: Result, why: str) -> None:
 
 
 def flushed(x: Tensor) -> Tensor:
-    """Subnormal numbers made zeros of their sign; what is no float, and fp8, as it is."""
+    """Return the tensor with subnormal numbers as zeros of their sign; fp8 and dtypes without floats are unchanged."""
     layout = x.format
     if layout.exponent_bits + layout.fraction_bits < NARROWEST_FLUSHED:
         return x
@@ -258,7 +258,7 @@ def flushed(x: Tensor) -> Tensor:
 
 
 def judge_function(result: Result, ulps: float, flushes: bool) -> None:
-    """Within the declared accuracy; at the level deterministic special values have the frozen bits."""
+    """Check the declared accuracy; at the level deterministic special values have the frozen bits."""
     name, level = result.name, result.level
     what = f"{level}: within {ulps:g} ulp of {name}{', subnormals kept or flushed' if flushes else ''}"
     enclosures = bounds.function(name, *result.inputs, **result.arguments, ulps=ulps, flushes=flushes)
@@ -270,12 +270,12 @@ def judge_function(result: Result, ulps: float, flushes: bool) -> None:
 
 
 def judge_special(result: Result, enclosures: Sequence[Enclosure | None]) -> None:
-    """NaN and infinities that come from those among the operands, and finite results beside them that are settled.
+    """Check NaN and infinities that follow from those among the operands, and settled finite results beside them.
 
-    A number may still overflow or underflow in one order and not in another. So an infinity, or a NaN that no operand
-    is, is settled only where an enclosure holds once the operands are finite; that of a product has to leave zero out,
-    since zero times infinity is NaN. Parts of complex products and transforms mix as the algorithm has it: of those
-    at least one is not finite.
+    A number may overflow or underflow in one order and not in another. So an infinity, or a NaN that no operand is, is
+    settled only if an enclosure holds once the operands are finite; that of a product must exclude zero, since zero
+    times infinity is NaN. Algorithms mix the parts of complex products and transforms differently: of those at least
+    one is not finite.
     """
     open_ = np.array([enclosure is None for enclosure in enclosures], bool)
     name, inputs, actual, frozen = result.name, result.inputs, result.found, result.frozen
@@ -306,7 +306,7 @@ ONE_VALUE = frozenset({"sigmoid", "negate", "relu", "max", "min", "cast"}) | MOV
 
 
 def _beside_special(result: Result, where: Any) -> list[Enclosure | None]:
-    """Enclosures of finite results of operands that are not."""
+    """Return enclosures of finite results of infinite or NaN operands."""
     name, values = result.name, values_of(result.frozen)
     found: list[Enclosure | None] = [None] * len(values)
     if name in ONE_VALUE:
@@ -336,7 +336,7 @@ def _may_be_zero(enclosure: Enclosure) -> bool:
 
 
 def _replaced(x: Tensor, where: Any, value: Fraction) -> Tensor:
-    """A tensor with a number at some places; one that is no float as it is."""
+    """Return a tensor with a number at some places; a tensor without floats is unchanged."""
     if not x.format.is_float:
         return x
     words = x.words()
@@ -352,7 +352,7 @@ def _are_special(x: Tensor) -> Any:
     return magnitudes > x.words().dtype.type(component_format(x.dtype).largest_code)
 
 
-# What an implementation declares of a reducing operation, and the bits that its declaration gives (AMB-LANG-44).
+# An implementation's declaration about a reducing operation, and the bits that it gives (AMB-LANG-44).
 
 
 LONGEST_TREE = 60
@@ -382,20 +382,20 @@ class Question:
 
     @property
     def is_replayed(self) -> bool:
-        """True if a declaration gives its bits; those of complex numbers may come about in several ways."""
+        """True if a declaration determines the bits; those of complex numbers may arise in several ways."""
         adds = self.operation in REPLAYED and self.arguments.get("op", "sum") == "sum"
         return adds and self.inputs[0].format.words == 1
 
 
 @dataclass(frozen=True)
 class Declaration:
-    """In which order an element is reduced, and how a node computes."""
+    """The order in which an element is reduced, and the arithmetic of a node."""
 
     tree: Tree
     model: NodeArithmetic
 
     def __str__(self) -> str:
-        """The rule, for a verdict."""
+        """The rule, as the verdict states it."""
         text = self.tree.to_text()
         shown = text if len(text) <= LONGEST_TREE else f"{text[: LONGEST_TREE - 3]}..."
         parts = [f"products {self.model.product}", f"in {self.model.accumulator}"]
@@ -407,7 +407,7 @@ class Declaration:
 
 
 def judge_declared(impl: Implementation, check: Check, question: Question, actual: Any) -> None:
-    """The result has the bits that the declaration gives, replayed; elements may be declared to differ in order."""
+    """Check that the result has the bits that replaying the declaration gives; elements may declare other orders."""
     declared = declaration(impl, check, question)
     expected = replayed(check, question, declared)
     if isinstance(actual, Tensor) and (actual.dtype, actual.shape) == (expected.dtype, expected.shape):
@@ -442,7 +442,7 @@ def declaration(impl: Implementation, check: Check, question: Question, element:
 
 
 def _require_wide_accumulator(check: Check, question: Question, model: NodeArithmetic) -> None:
-    """Nothing is summed more narrowly than in the reference (AMB-LANG-137), but over ranks (AMB-LANG-109)."""
+    """Check that the accumulator is no narrower than the reference's (AMB-LANG-137), but over ranks (AMB-LANG-109)."""
     if question.operation == "all_reduce":
         return
     own = canonical(question.inputs[0].dtype)
@@ -463,7 +463,7 @@ def _holds(wide: Format, narrow: Format) -> bool:
 
 
 def replayed(check: Check, question: Question, declared: Declaration) -> Tensor:
-    """The bits of a declaration that fits the question."""
+    """Return the bits of a declaration that fits the question."""
     try:
         replay_of = REPLAYED[question.operation]
         return replay_of(question.inputs, question.arguments, declared.tree, declared.model)
@@ -475,7 +475,7 @@ def replayed(check: Check, question: Question, declared: Declaration) -> Tensor:
 def _by_element(
     impl: Implementation, check: Check, question: Question, actual: Tensor, first: Declaration, expected: Tensor
 ) -> Tensor:
-    """`expected`, an element that differs replaced by what its own declaration gives.
+    """Return `expected`, with differing elements replaced by what their own declarations give.
 
     Stops at the first element that is declared as element 0 is: that one differs from its declaration.
     """
@@ -494,13 +494,13 @@ def _by_element(
 
 # A vector's program as calls of `numerics.evaluate`, for an implementation without a parser (`--via=operations`).
 #
-# The oracle function that confirms a vector names the operation, its operands in order and its attributes: those of
-# the call. A program of several operations is as many calls, each taking results of those before it; a literal is a
-# scalar operand, rounded to the dtype of the other.
+# The oracle function that confirms a vector names the operation, its operands in order and its attributes: those of the
+# call. A program of several operations is as many calls, each with results of those before it; a literal is a scalar
+# operand, rounded to the dtype of the other.
 
 
 Evaluate = Callable[["Step", Sequence[Tensor]], Sequence[Tensor]]
-"""Asks for one operation of these operands; its results."""
+"""Calls one operation on these operands, and returns its results."""
 
 LITERAL = "literal"
 """The literal of the program as an operand."""
@@ -532,7 +532,7 @@ PROGRAMS: Mapping[str, Sequence[Step]] = {
 
 
 def run_steps(vector: Vector, evaluate: Evaluate) -> Sequence[Tensor]:
-    """The results of a vector's program, asked for operation by operation."""
+    """Return the results of a vector's program, evaluated operation by operation."""
     check = vector.provenance.check
     inputs = [vector.call.inputs[name] for name in check.operands]
     function = check.function.removeprefix("oracle.")
@@ -554,19 +554,19 @@ def _literal(factor: str, dtype: str) -> Tensor:
     return tensor_of(dtype, (), [Fraction(factor)])
 
 
-# What a vector's answer is held to at each numerics level (AMB-LANG-44).
+# The rule for a vector's answer at each numerics level (AMB-LANG-44).
 #
-# strict: the frozen bits. deterministic: the bits of the implementation's own declaration, replayed, and the same
-# bits when asked again; what follows from no declaration lies within its bound. fast: a rigorous bound around the
-# exact result. Integers and booleans have one right answer at every level. What a check says names the rule that
-# accepted or refused.
+# strict: the frozen bits. deterministic: the bits of the implementation's own declaration, replayed, and the same bits
+# in a second call; a result without a declaration is within its bound. fast: a rigorous bound around the exact result.
+# Integers and booleans have one right answer at every level. A check's text names the rule that accepted or refused the
+# answer.
 
 
 ROUNDED_ONCE = frozenset({"add", "subtract", "multiply", "divide", "scale", "cast"})
-"""Operators that round every result once, but for products of complex numbers."""
+"""Operators that round every result once, except products of complex numbers."""
 
 EXACT = frozenset({"negate", "relu", "max", "min"}) | MOVED.keys()
-"""Operators that round nothing, but for a literal."""
+"""Operators that round nothing, except a literal."""
 
 COMPOSED = frozenset({"softmax", "logsumexp", "mean", "prod", "sum", "fft", "ifft", "gelu", "silu", "sigmoid"})
 """Functions of several steps whose special values do not depend on their order."""
@@ -578,11 +578,11 @@ WITHOUT_LEVEL = frozenset({"collectives.compress", "collectives.sparsify"})
 """Methods that take no level."""
 
 MOST_ENCLOSED = 4096
-"""Results of more elements are held to bits only: an enclosure of every 16-bit value takes seconds."""
+"""Results with more elements are judged by bits only: an enclosure of every 16-bit value takes seconds."""
 
 
 def levels(vector: Vector) -> tuple[str, ...]:
-    """The levels at which a vector can be judged."""
+    """Return the levels at which a vector can be judged."""
     if not _is_float(vector):
         return LEVELS
     name = _name(vector)
@@ -603,7 +603,7 @@ def judge(impl: Implementation, check: Check, vector: Vector) -> None:
 
 
 def judge_outputs(impl: Implementation, check: Check, vector: Vector, outputs: Sequence[Any]) -> None:
-    """Judge results of a vector's operation at the level of the run, however they were asked for."""
+    """Judge results of a vector's operation at the level of the run, whichever calls produced them."""
     oracle = vector.provenance.check
     if oracle.function == "oracle.matmul":
         recognize_saturation(check, _inputs(vector), outputs[0], vector.expected[0])
@@ -616,7 +616,7 @@ def judge_outputs(impl: Implementation, check: Check, vector: Vector, outputs: S
 
 
 def evaluate(impl: Implementation, check: Check, vector: Vector) -> list[Any]:
-    """The outputs, as many as are expected."""
+    """Return the outputs, and check their number."""
     if vector.call.method == "language.execute" and impl.via == "operations":
         outputs = list(run_steps(vector, lambda step, operands: _operation(impl, check, step, operands)))
         check.equal(len(outputs), len(vector.expected), "the number of results")
@@ -630,7 +630,7 @@ def evaluate(impl: Implementation, check: Check, vector: Vector) -> list[Any]:
 
 
 def _operation(impl: Implementation, check: Check, step: Step, operands: Sequence[Tensor]) -> Sequence[Tensor]:
-    """The results of one operation, tensors as the protocol has it. Raises `Lacking` where it is not supported."""
+    """Return the results of one operation as tensors. Raises `Lacking` if it is not supported."""
     observation = impl.numerics.evaluate(
         operation=step.operation, inputs=list(operands), attributes=dict(step.attributes), level=impl.level
     )
@@ -698,7 +698,7 @@ def _is_float(vector: Vector) -> bool:
 
 
 def _has_one_answer(vector: Vector) -> bool:
-    """True if the reference arithmetic's bits are the only ones, but for subnormals, at the level deterministic too."""
+    """True if the reference arithmetic's bits, subnormals aside, are required at the level deterministic too."""
     name, is_complex = _name(vector), vector.expected[0].format.words > 1
     extreme = name == "all_reduce" and vector.provenance.check.arguments.get("op") in ("max", "min")
     return extreme or name in EXACT or (name in ROUNDED_ONCE and not (is_complex and name == "multiply"))
@@ -708,7 +708,7 @@ def _inputs(vector: Vector) -> Sequence[Tensor]:
     return [vector.call.inputs[name] for name in vector.provenance.check.operands]
 
 
-# Golden vectors as cases of the suite: one test function, one case for each vector of a topic.
+# Golden vectors as cases of the suite: one test function for a topic, one case for each vector.
 
 
 def golden(topic: str) -> Callable[[Any], Any]:
