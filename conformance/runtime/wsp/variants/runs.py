@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ from tessera_reference.wsp import errors
 from tessera_reference.wsp.package import Resources, Schedule, TaskWindow
 
 from ....ir.variants.features import Without
+from ..kit.packages import content_hash, published, sealed
 from ..violators.changes import defaulting
 
 WSP = ("runtime/wsp/*",)
@@ -150,3 +152,43 @@ class LastProcessFirst(Without):
         if isinstance(csp, Mapping) and isinstance(csp.get("processes"), list):
             program = {**program, "csp": {**csp, "processes": csp["processes"][::-1]}}
         return dict(super().wsp_compile(program=program, **arguments))
+
+
+MORE: Mapping[str, Any] = {"vendor": {"built_by": "acmec 3.1", "notes": [1, None, "x"]}, "debug": []}
+"""Members that the document asks for nowhere."""
+
+
+@varies("WSP-07.2-01", "has packages that carry more than the document asks for", *WSP)
+class CarriesMore(ReferenceAdapter):
+    """Members of its own stand in the package, in each kernel and in the schedule; it leaves them out to run it."""
+
+    def wsp_compile(self, **arguments: Any) -> dict[str, Any]:
+        """Return the package with more in it."""
+        answer = super().wsp_compile(**arguments)
+        document = json.loads(answer["package"])
+        for part in (document, *document["kernels"], document["schedule"]):
+            part.update(MORE)
+        return answer | {"package": sealed(document)}
+
+    def wsp_load(self, *, package: str) -> dict[str, Any]:
+        """Load the rest of a package."""
+        return super().wsp_load(package=rest_of(package))
+
+    def wsp_run(self, *, package: str, **arguments: Any) -> dict[str, Any]:
+        """Run the rest of a package."""
+        return super().wsp_run(package=rest_of(package), **arguments)
+
+    def wsp_start(self, *, package: str, **arguments: Any) -> dict[str, Any]:
+        """Start the rest of a package."""
+        return super().wsp_start(package=rest_of(package), **arguments)
+
+
+def rest_of(package: str) -> str:
+    """Return a package without what it carries beside; one that is cut off, altered or none stays as it is."""
+    document = published(package)
+    if document is None or document.get("hash") != content_hash(document) or not package.endswith("\n"):
+        return package
+    for part in (document, *document.get("kernels", ()), document.get("schedule")):
+        for name in MORE if isinstance(part, dict) else ():
+            part.pop(name, None)
+    return sealed(document)
