@@ -43,7 +43,7 @@ from .storage import (
 
 # The lanes of a block: their positions, and which of them are active (spec sections 7.2, 8.1).
 #
-# What is "for each lane" is an array of shape [lanes], or [lanes, n]; what it holds in inactive lanes is ignored.
+# An array "for each lane" has shape [lanes], or [lanes, n]; its values in inactive lanes are ignored.
 
 
 INDEX_DTYPE = DTYPES["int32"]
@@ -53,11 +53,11 @@ Mask = npt.NDArray[np.bool_] | None
 
 
 class Lanes:
-    """The threads of one block after another, counted with x fastest.
+    """Threads of one block after another, counted with x fastest.
 
-    `lanes`, `warp` (lanes of one warp), `warps`, `extents`, `grid`, `position` say where the block is; `threads` has
-    the x, y and z of each lane, `every_lane` their numbers. `mask` says which lanes are active, None when all are;
-    `active` has the numbers of those.
+    `lanes`, `warp` (lanes of one warp), `warps`, `extents`, `grid`, `position` describe the block; `threads` has the x,
+    y and z of each lane, `every_lane` their numbers. `mask` marks the active lanes, None when all are; `active` has the
+    numbers of those.
     """
 
     def __init__(self, grid: Place, extents: Place, warp: int) -> None:
@@ -74,13 +74,13 @@ class Lanes:
         self.active = self.every_lane
 
     def begin(self, number: int) -> None:
-        """Start the block of that number."""
+        """Start the block with this number."""
         self.clock.begin(number)
         self.position = self.clock.place_of(number)
 
     @contextmanager
     def under(self, condition: npt.NDArray[np.bool_], outer: Mask) -> Iterator[None]:
-        """Let only the lanes of `outer` be active where the condition holds."""
+        """Make only the lanes of `outer` active where the condition holds."""
         before, active = self.mask, self.active
         self.mask = condition if outer is None else condition & outer
         self.active = self.mask.nonzero()[0]
@@ -90,13 +90,13 @@ class Lanes:
             self.mask, self.active = before, active
 
     def uniform(self, number: int | float, dtype: DType = INDEX_DTYPE) -> Array:
-        """One number in all lanes."""
+        """Return one number in all lanes."""
         values = np.empty(self.lanes, dtype.carrier)
         values.fill(number)
         return Array(dtype, values)
 
     def holding(self, values: Values) -> Lanes:
-        """The lanes for which there are these values: those of this block."""
+        """Return the lanes to which these values belong: those of this block."""
         return self
 
     def of_active(self, values: Values) -> Values:
@@ -104,7 +104,7 @@ class Lanes:
         return values if self.mask is None else values[self.active]
 
     def spread(self, values: Values) -> Values:
-        """A value for each active lane as one for each lane."""
+        """Return a value for each active lane as one for each lane."""
         if self.mask is None:
             return values
         per_lane = np.zeros((self.lanes, *values.shape[1:]), values.dtype)
@@ -112,23 +112,23 @@ class Lanes:
         return per_lane
 
     def thread(self, lane: int) -> Who:
-        """A lane as messages name it."""
+        """Return a lane as messages name it."""
         return self.clock.thread(int(lane))
 
 
 @lru_cache(64)
 def _coordinates(extents: Place) -> tuple[Array, Array, Array]:
-    """The x, y and z of each thread of a block."""
+    """Return the x, y and z of each thread of a block."""
     x, y, z = extents
     number = np.arange(x * y * z, dtype=np.int32)
     return Array(INDEX_DTYPE, number % x), Array(INDEX_DTYPE, number // x % y), Array(INDEX_DTYPE, number // (x * y))
 
 
-# Checks and exchanges in a warp: whole warps, values that agree, values read from another lane.
+# Checks and exchanges in a warp: whole warps, equal values, values read from another lane.
 
 
 def whole_warps(block: Lanes, what: str) -> Offsets:
-    """The numbers of the active warps. Raises `PartialWarp`, naming `what`, for one with inactive lanes."""
+    """Return the numbers of the active warps. Raises `PartialWarp`, naming `what`, for one with inactive lanes."""
     if block.mask is None and block.lanes % block.warp == 0:
         return np.arange(block.warps)
     lanes = _rows(block, np.ones(block.lanes, bool) if block.mask is None else block.mask)
@@ -142,14 +142,14 @@ def whole_warps(block: Lanes, what: str) -> Offsets:
 
 
 def _rows(block: Lanes, values: Values) -> Values:
-    """The lanes of each warp as a row; threads that the block does not have are zeros."""
+    """Return the lanes of each warp as a row; threads that the block does not have are zeros."""
     every = np.zeros(block.warps * block.warp, values.dtype)
     every[: block.lanes] = values
     return every.reshape(block.warps, block.warp)
 
 
 def by_warp(block: Lanes, what: str, values: Offsets) -> Offsets:
-    """The value that all lanes of a warp share; arbitrary if inactive. Raises `PartialWarp` and `NotUniform`."""
+    """Return the value shared by a warp's lanes; arbitrary if inactive. Raises `PartialWarp` and `NotUniform`."""
     block = block.holding(values)
     active = whole_warps(block, what)
     lanes = _rows(block, values)
@@ -161,7 +161,7 @@ def by_warp(block: Lanes, what: str, values: Offsets) -> Offsets:
 
 
 def exchanged(block: Lanes, values: Values, sources: Offsets, mask: int | None = None) -> Values:
-    """For each lane the value of lane `sources`, counted within its warp. Raises `AbsentLane`.
+    """Return for each lane the value of lane `sources`, counted within its warp. Raises `AbsentLane`.
 
     Both lanes are active and, where there is one, in the mask, which has a bit for each lane of a warp.
     """
@@ -183,7 +183,7 @@ def exchanged(block: Lanes, values: Values, sources: Offsets, mask: int | None =
 
 
 def shuffled(block: Lanes, values: Values, delta: int, mask: int | None = None) -> Values:
-    """Lane i gets the value of lane i + delta, its own beyond the warp (AMB-LANG-63). Raises `AbsentLane`."""
+    """Return to lane i the value of lane i + delta, its own beyond the warp (AMB-LANG-63). Raises `AbsentLane`."""
     if block.mask is None and block.lanes % block.warp == 0 and mask in (None, (1 << block.warp) - 1):
         moved = values.reshape(-1, block.warp).copy()
         if delta < block.warp:
@@ -193,7 +193,7 @@ def shuffled(block: Lanes, values: Values, delta: int, mask: int | None = None) 
     return exchanged(block, values, np.where(lane + delta < block.warp, lane + delta, lane), mask)
 
 
-# Asynchronous copies that are not finished, each with its thread and group (AMB-LANG-64, AMB-LANG-201).
+# Unfinished asynchronous copies, each with its thread and group (AMB-LANG-64, AMB-LANG-201).
 
 
 @dataclass(frozen=True)
@@ -210,12 +210,12 @@ class Copy:
         self.storage.finish_copy(self.at[which], self.lanes[which, None])
 
     def only(self, which: Offsets) -> Copy:
-        """The copies of some of its lanes."""
+        """Return the copies of some of its lanes."""
         return Copy(self.storage, self.at[which], self.lanes[which], self.groups[which])
 
 
 class PendingCopies:
-    """The unfinished copies of a block, and for each lane how many groups it has committed."""
+    """The unfinished copies of a block, and for each lane the number of groups it has committed."""
 
     def __init__(self, lanes: int) -> None:
         self.committed: Offsets = np.zeros(lanes, np.int64)
@@ -227,7 +227,7 @@ class PendingCopies:
         self.copies = []
 
     def add(self, storage: Storage, at: Offsets, lanes: Offsets) -> None:
-        """Copies that the lanes have begun, each to the elements of its row."""
+        """Add copies that the lanes have begun, each to the elements of its row."""
         self.copies.append(Copy(storage, at, lanes, self.committed[lanes]))
 
     def commit(self, block: Lanes) -> None:
@@ -256,7 +256,7 @@ class PendingCopies:
         self.copies = left
 
 
-# A kernel that is ready to run: its instructions as calls, its values as slots of a frame (spec section 7).
+# A prepared kernel: its instructions as calls, its values as slots of a frame (spec section 7).
 
 
 Call: TypeAlias = Callable[..., Any]
@@ -272,7 +272,7 @@ class FragmentUse:
     accum: DType | None = None
 
     def shape(self, fragment: Fragment) -> tuple[int, int]:
-        """Rows and columns."""
+        """Return rows and columns."""
         return {
             "a": (fragment.m, fragment.k),
             "b": (fragment.k, fragment.n),
@@ -297,7 +297,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Code:
-    """A region's instructions, the slots of its arguments and of what it yields, and its cost in `Budget`."""
+    """The instructions of a region, the slots of its arguments and yielded values, and its cost in `Budget`."""
 
     steps: tuple[Step, ...]
     arguments: tuple[int, ...]
@@ -316,7 +316,7 @@ class Program:
     product: Callable[..., Array] = matmul
     """The function by which matrix instructions multiply."""
     alike: Callable[[Any, Any], tuple[Any, Any]] = lambda a, b: (a, b)
-    """Two values between which lanes choose, as values of one kind."""
+    """A function that makes two values between which lanes choose values of one kind."""
 
 
 # Diagnostics of kernels that fail while they run (section 12), and the limit on their instructions.
@@ -330,7 +330,7 @@ NOWHERE = Location("<source>", Span(1, 1, 1, 1))
 
 
 class Budget:
-    """The instructions that may still run."""
+    """The number of instructions that may still run."""
 
     def __init__(self, steps: int) -> None:
         self.steps = steps
@@ -351,7 +351,7 @@ class Budget:
 
 
 def too_many_steps(instruction: Instruction | None, steps: int) -> Diagnostic:
-    """The error for a kernel that exceeds its budget at an instruction, which is None where it has none."""
+    """Return the error for a kernel that exceeds its budget at an instruction, or at None where it has none."""
     name = instruction.operation.short_name if instruction else "launch"
     location = instruction.location if instruction else NOWHERE
     message = f"{name}: a launch runs at most {steps} instructions, and the kernel is not done"
@@ -360,7 +360,7 @@ def too_many_steps(instruction: Instruction | None, steps: int) -> Diagnostic:
 
 
 def failed(instruction: Instruction, failure: NumericsFailure) -> Diagnostic:
-    """The error for a fault in an instruction."""
+    """Return the error for a fault in an instruction."""
     if isinstance(failure, DivisionByZero):
         return divided_by_zero(instruction, failure)
     refusal = Refusal("numerics", str(failure))
@@ -370,16 +370,15 @@ def failed(instruction: Instruction, failure: NumericsFailure) -> Diagnostic:
 
 
 def unwritten(kernel: Function, fault: Unwritten) -> Diagnostic:
-    """The error for a result that a kernel did not write completely."""
+    """Return the error for a result that a kernel did not write completely."""
     refusal = Refusal("tile", f"@{kernel.name}: {fault}", fault.requirement, fault.clause)
     return diagnostic_of(refusal, kernel.location, phase="execute")
 
 
 # The state of a running block: its lanes, shared memory and values, and their accesses to memory (7.2, 8.3).
 #
-# This is all that an operation of a kernel sees (spec sections 7.2, 8.3). Offsets count elements of a memory from its
-# first one; an argument "for each lane" has shape [lanes], or [lanes, n], and what it holds in inactive lanes is
-# ignored.
+# An operation of a kernel sees only this (spec sections 7.2, 8.3). Offsets count elements of a memory from its first
+# one; an argument "for each lane" has shape [lanes], or [lanes, n], and its values in inactive lanes are ignored.
 
 
 class BlockState(Lanes):
@@ -403,7 +402,7 @@ class BlockState(Lanes):
         self.instruction: Instruction | None = None
 
     def begin(self, number: int) -> None:
-        """Start the block of that number, with empty shared memory."""
+        """Start the block with this number, with empty shared memory."""
         super().begin(number)
         self.copies.clear()
         for storage in self.shared.values():
@@ -411,14 +410,14 @@ class BlockState(Lanes):
 
     @property
     def use_of_result(self) -> FragmentUse:
-        """Return the use of the fragment that the instruction makes."""
+        """The use of the fragment that the instruction makes."""
         assert self.instruction is not None
         return self.program.uses[self.instruction.results[0]]
 
     # Control
 
     def region(self, code: Code, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Run a region under the current mask; returns what it yields. Raises `Rejection`."""
+        """Run a region under the current mask, and return what it yields. Raises `Rejection`."""
         frame = self.frame
         for place, argument in zip(code.arguments, arguments, strict=True):
             frame[place] = argument
@@ -439,7 +438,7 @@ class BlockState(Lanes):
         return tuple([frame[place] for place in code.results])
 
     def merged(self, condition: npt.NDArray[np.bool_], a: Any, b: Any) -> Any:
-        """`a` in the lanes where the condition holds, `b` in the others; a fragment as a whole."""
+        """Return `a` in the lanes where the condition holds, `b` in the others; a fragment as a whole."""
         if not isinstance(a, Array):
             return a.merged(condition, b)
         chosen = condition
@@ -452,7 +451,7 @@ class BlockState(Lanes):
     # Memory
 
     def allocate(self, memref: Memref) -> SharedStorage:
-        """The shared memory of the instruction that runs."""
+        """Return the shared memory of the running instruction."""
         assert self.instruction is not None
         storage = self.shared.get(self.instruction)
         if storage is None:
@@ -461,7 +460,7 @@ class BlockState(Lanes):
         return storage
 
     def offsets(self, memory: Storage, indices: tuple[Array, ...]) -> Offsets:
-        """The offset of the element at the indices, for each lane; of the first one without indices.
+        """Return the offset of the element at the indices, for each lane; of the first one without indices.
 
         Raises `OutOfBounds`.
         """
@@ -486,11 +485,11 @@ class BlockState(Lanes):
             raise self.out_of_bounds(memory, self.thread(lane), (at,))
 
     def out_of_bounds(self, memory: Storage, who: Who, indices: tuple[int, ...]) -> OutOfBounds:
-        """An access outside a memory; one index alone, where it has several dimensions, is an offset."""
+        """Return the error of an access outside a memory; a single index into several dimensions is an offset."""
         return OutOfBounds(who, Address(memory.name, indices), memory.shape)
 
     def load(self, memory: Storage, offsets: Offsets) -> Values:
-        """The elements at the offsets, which lie in the memory, for each lane. Raises `KernelFault`."""
+        """Return the elements at the offsets, which lie in the memory, for each lane. Raises `KernelFault`."""
         return self.spread(memory.read(self.of_active(offsets), self._who(offsets)))
 
     def store(self, memory: Storage, offsets: Offsets, values: Values) -> None:
@@ -530,11 +529,11 @@ class BlockState(Lanes):
         self.clock.tick()
 
     def whole_warps(self, what: str) -> Offsets:
-        """The numbers of the active warps. Raises `PartialWarp`, naming `what`, for one with inactive lanes."""
+        """Return the numbers of the active warps. Raises `PartialWarp`, naming `what`, for one with inactive lanes."""
         return whole_warps(self, what)
 
     def shuffle(self, values: Values, delta: int, mask: int | None = None) -> Values:
-        """Lane i gets the value of lane i + delta, its own beyond the warp (AMB-LANG-63). Raises `AbsentLane`."""
+        """Return to lane i the value of lane i + delta, its own beyond the warp (AMB-LANG-63). Raises `AbsentLane`."""
         return shuffled(self, values, delta, mask)
 
 
@@ -549,12 +548,12 @@ INDEX_TYPE = Scalar(dtype("int32"))
 
 
 class KernelOperation(Operation):
-    """An operation of Tile or Target IR, which only kernels hold."""
+    """An operation of Tile or Target IR, which only kernels contain."""
 
     is_total: ClassVar[bool] = False
     """True if its result depends on its operands alone, in every lane, and it cannot fail."""
     moved: ClassVar[tuple[int, ...]] = ()
-    """The places of operands whose elements it moves or gives to the program's `product`, computing with none."""
+    """The places of operands whose elements it moves or passes to the program's `product`, computing with none."""
 
     @property
     def short_name(self) -> str:
@@ -563,27 +562,27 @@ class KernelOperation(Operation):
 
     @abstractmethod
     def run(self, block: BlockState, *operands: Any) -> Any:
-        """The result, if it has one, or a tuple of several, for the active lanes of the block. Raises `KernelFault`."""
+        """Return the result or results, if any, for the active lanes of the block. Raises `KernelFault`."""
 
     def execute(self, *operands: Any, **context: Any) -> Any:
-        """Never called: it runs by `run`, in a block."""
+        """Never called, since `run` executes it in a block."""
         raise TypeError(f"{self.name} runs in kernels")
 
 
 def extents_of(kernel: Function, name: str) -> Place:
-    """The `grid` or the `block` of a kernel, which the verifier has seen to."""
+    """Return the `grid` or the `block` of a kernel, which the verifier has checked."""
     extents = kernel.attributes[name]
     assert isinstance(extents, tuple) and len(extents) == 3, "a kernel that was not verified"
     return int(extents[0]), int(extents[1]), int(extents[2])
 
 
 def identity(operation: Operation) -> tuple[type[Operation], str]:
-    """Return what is equal for operations of the same bits only: == takes the constant -0.0 for 0.0."""
+    """Return a key that is equal only for operations with the same bits, as == equates the constants -0.0 and 0.0."""
     return type(operation), repr(operation)
 
 
 def require_indices(indices: tuple[Scalar, ...], places: int, optional: bool = False) -> None:
-    """Refuse unless there is an int32 index for each place, or, where they are `optional`, none at all."""
+    """Require an int32 index for each place or, if `optional`, for none. Raises `Refusal`."""
     if len(indices) != places and (not optional or indices):
         message = f"{len(indices)} indices given"
         requirement = f"{places} of them" + (", or none for the beginning" if optional else "")

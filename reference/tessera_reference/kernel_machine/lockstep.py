@@ -3,12 +3,11 @@
 Blocks of one kernel mostly do the same on different data. Here several blocks run in lockstep. A value that is the same
 in all of them is stored once, `[lanes]`. One that differs is stored for all, `[blocks * lanes]`, the lanes of one block
 after those of another. Addresses in shared memory are the same in all blocks, so that its access stamps are kept for
-one block. An element of global memory is read by any number of blocks, or written once.
-
-Anything else raises `Diverged`: masks, bounds or shared addresses that differ between blocks, and every fault. So do
-global elements that are written twice or read as well as written. The launch then starts again with one block after
-another, which judges and reports it. TESSERA_PLAIN_NUMERICS=1 does without lockstep; `tests/tile/test_lockstep.py`
-holds both to the same bits and faults.
+one block. An element of global memory is read by any number of blocks, or written once. Anything else raises
+`Diverged`: masks, bounds or shared addresses that differ between blocks, and every fault. So do global elements that
+are written twice or read as well as written. The launch then starts again with one block after another, which checks
+and reports it. TESSERA_PLAIN_NUMERICS=1 disables lockstep; `tests/tile/test_lockstep.py` holds both to the same bits
+and faults.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class LockstepShared(SharedStorage):
         self.values = np.zeros((blocks, self.size), dtype.carrier)
 
     def read(self, at: Offsets, who: Offsets) -> Values:
-        """The elements of each block. Raises `KernelFault`."""
+        """Return the elements of each block. Raises `KernelFault`."""
         _require_same(at, who)
         self.note_read(at, who)
         return self.values.take(at, axis=1).reshape(-1, *at.shape[1:])
@@ -63,7 +62,7 @@ class LockstepShared(SharedStorage):
 
 
 class LockstepGlobal(GlobalStorage):
-    """Memory of all blocks, which notes of each element only if it was read or written."""
+    """Memory of all blocks, which records for each element only whether it was read or written."""
 
     EMPTY, INITIAL, READ, WRITTEN = range(4)
 
@@ -76,7 +75,7 @@ class LockstepGlobal(GlobalStorage):
         self.writes = 0
 
     def read(self, at: Offsets, who: Offsets) -> Values:
-        """The elements, none of which this launch has written. Raises `Diverged`."""
+        """Return the elements, none of which this launch has written. Raises `Diverged`."""
         if self.noted:
             if np.count_nonzero(self.state[at] % self.WRITTEN == 0):
                 raise Diverged
@@ -92,7 +91,7 @@ class LockstepGlobal(GlobalStorage):
         self.values[at.reshape(-1, *values.shape)] = values
 
     def require_written(self) -> None:
-        """Raise `Diverged` unless every element was written, if none was there, and none twice."""
+        """Raise `Diverged` for a double write, and for an unwritten element of uninitialised memory."""
         if self.noted and (
             np.count_nonzero(self.state == self.WRITTEN) != self.writes or np.count_nonzero(self.state == self.EMPTY)
         ):
@@ -105,7 +104,7 @@ def _require_same(at: Offsets, who: Offsets) -> None:
 
 
 class AllLanes(BlockState):
-    """The lanes of several blocks one after another: where operations run whose operands differ between blocks."""
+    """The lanes of several blocks one after another, for operations whose operands differ between blocks."""
 
     def __init__(self, program: Program, target: Target, grid: Place, extents: Place, blocks: int) -> None:
         super().__init__(program, target, grid, extents, Budget(0))
@@ -114,7 +113,7 @@ class AllLanes(BlockState):
         self.active = self.every_lane = np.arange(self.lanes, dtype=np.int64)
 
     def thread(self, lane: int) -> Who:
-        """Raise `Diverged`: only faults name a thread."""
+        """Raise `Diverged`, since only faults name a thread."""
         raise Diverged
 
 
@@ -134,11 +133,11 @@ class LockstepState(BlockState):
         self.position: Any = tuple(along[0] if len(set(along)) == 1 else along for along in places)
 
     def holding(self, values: Values) -> BlockState:
-        """This state for values that are the same in all blocks, else that of all lanes."""
+        """Return this state for values that are the same in all blocks, else that of all lanes."""
         return self if values.shape[0] == self.lanes else self.every
 
     def uniform(self, number: Any, dtype: DType = INDEX_DTYPE) -> Array:
-        """One number in all lanes, or one for each block."""
+        """Return one number in all lanes, or one for each block."""
         if isinstance(number, tuple):
             along = np.broadcast_to(np.array(number, dtype.carrier)[:, None], (self.blocks, self.lanes))
             return Array(dtype, along.reshape(-1))
@@ -146,7 +145,7 @@ class LockstepState(BlockState):
 
     @contextmanager
     def under(self, condition: npt.NDArray[np.bool_], outer: Mask) -> Iterator[None]:
-        """Let only the lanes of `outer` be active where the condition holds, in each block."""
+        """Make only the lanes of `outer` active where the condition holds, in each block."""
         with super().under(condition, outer), self.every.under(self.tiled(condition), self.every.mask):
             yield
 
@@ -158,7 +157,7 @@ class LockstepState(BlockState):
         return super().spread(values) if len(values) == self.active.size else self.every.spread(values)
 
     def whole_warps(self, what: str) -> Offsets:
-        """The numbers of all warps. Raises `Diverged` where some lanes are inactive."""
+        """Return the numbers of all warps. Raises `Diverged` where some lanes are inactive."""
         if self.mask is not None:
             raise Diverged
         return super().whole_warps(what)
@@ -173,7 +172,7 @@ class LockstepState(BlockState):
             raise Diverged
 
     def merged(self, condition: npt.NDArray[np.bool_], a: Any, b: Any) -> Any:
-        """`a` in the lanes where the condition holds, `b` in the others."""
+        """Return `a` in the lanes where the condition holds, `b` in the others."""
         if self.differs(a) or self.differs(b):
             return self.every.merged(self.tiled(condition), self.widened(a), self.widened(b))
         return super().merged(condition, a, b)
@@ -195,14 +194,14 @@ class LockstepState(BlockState):
     # Values that differ between blocks
 
     def differs(self, value: Any) -> bool:
-        """True if a value is held for all blocks."""
+        """True if a value is stored for all blocks."""
         if isinstance(value, Array):
             shape = value.values.shape
             return bool(shape[0] != (self.warps if len(shape) == 3 else self.lanes))
         return not isinstance(value, Storage) and bool(value.bytes.shape[0] != self.lanes)
 
     def widened(self, value: Any) -> Any:
-        """A value as one that is held for all blocks."""
+        """Return a value as one that is stored for all blocks."""
         if isinstance(value, Storage) or self.differs(value):
             return value
         if not isinstance(value, Array):
@@ -217,7 +216,7 @@ class LockstepState(BlockState):
         return np.broadcast_to(values, (self.blocks, *values.shape)).reshape(-1, *values.shape[1:])
 
     def agreed(self, value: Array) -> Array:
-        """A scalar as one that is the same in all blocks. Raises `Diverged`."""
+        """Return a scalar as one that is the same in all blocks. Raises `Diverged`."""
         rows = value.values.reshape(self.blocks, -1)
         if np.count_nonzero(rows != rows[0]):
             raise Diverged
@@ -225,13 +224,13 @@ class LockstepState(BlockState):
 
 
 MOST_TURNS = 16
-"""The turns of a loop that are written one after another, so that their addresses are computed once, before it."""
+"""The most turns of a loop that are written one after another, so that their addresses are computed once, before it."""
 
 
 def in_lockstep(program: Program) -> Program:
-    """The program for `LockstepState`: every call gets operands and a state that fit each other.
+    """Return the program for `LockstepState`, in which every call receives operands and a state that fit each other.
 
-    What depends on its operands alone is computed once, where the last of them is known, as before a loop.
+    A computation that depends on its operands alone is done once, where the last of them is known, as before a loop.
     """
     placement = _Placement(program.places)
     code = placement.of(program.code)
@@ -251,7 +250,7 @@ class _Placement:
         self.costs: list[int] = []
 
     def of(self, code: Code) -> Code:
-        """The code of a region inside those that are open."""
+        """Return the code of a region inside those that are open."""
         depth = len(self.open)
         steps: list[Step] = []
         self.open.append((steps, {}))
@@ -263,7 +262,7 @@ class _Placement:
         return replace(code, steps=tuple(steps), results=self.current(code.results), cost=self.costs.pop())
 
     def unrolled(self, step: Step, depth: int) -> bool:
-        """Put the body of a short loop without carried values once for each index, where its bounds are constants."""
+        """Put the body of a short loop without carried values once for each index, if its bounds are constants."""
         bounds = [self.numbers.get(slot, 0) for slot in step.operands]
         turns = range(*bounds) if len(bounds) == 3 and bounds[2] else range(0)
         bodies = step.regions if step.instruction.operation.regions == ("body",) else ()
@@ -281,7 +280,7 @@ class _Placement:
         return True
 
     def index(self, number: int, loop: Step) -> int:
-        """The slot of an index of a loop."""
+        """Return the slot of an index of a loop."""
         if number not in self.indices:
             self.indices[number], self.places = self.places, self.places + 1
             uniform = loop._replace(call=lambda block: block.uniform(number), operands=(), regions=(), is_total=True)
@@ -290,11 +289,11 @@ class _Placement:
         return self.indices[number]
 
     def current(self, slots: tuple[int, ...]) -> tuple[int, ...]:
-        """Slots, or those with the same values that were written first."""
+        """Return the slots, or those with the same values that were written first."""
         return tuple([self.same.get(slot, slot) for slot in slots])
 
     def put(self, step: Step, depth: int) -> None:
-        """Put a step at a depth, or further out; nowhere if its results are there already."""
+        """Put a step at a depth, or further out; nowhere if its results exist already."""
         if step.regions and self.unrolled(step, depth):
             return
         if step.is_total:
@@ -320,13 +319,13 @@ class _Placement:
 
 
 def _accesses(instruction: Instruction) -> bool:
-    """True if an instruction reads or writes memory, which finds out by itself what differs between blocks."""
+    """True if an instruction accesses memory, which itself detects differences between blocks."""
     inputs, outputs = ([value.type for value in values] for values in (instruction.operands, instruction.results))
     return any(isinstance(type_, Memref | Pointer) for type_ in inputs) and Pointer not in map(type, outputs)
 
 
 def _computation(call: Call) -> Call:
-    """Runs in the lanes of all blocks where an operand differs between them, else in those of one."""
+    """Return a call in the lanes of all blocks if an operand differs between them, else in those of one."""
 
     def run(block: LockstepState, *operands: Any) -> Any:
         for operand in operands:
@@ -341,7 +340,7 @@ def _computation(call: Call) -> Call:
 
 
 def _control(call: Call) -> Call:
-    """Conditions and bounds, the first three operands at most, are the same in all blocks."""
+    """Return a call whose conditions and bounds, its first three operands at most, must be the same in all blocks."""
 
     def run(block: LockstepState, *operands: Any) -> Any:
         first = [block.agreed(value) if block.differs(value) else value for value in operands[:3]]

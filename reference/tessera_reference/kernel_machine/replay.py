@@ -2,15 +2,14 @@
 
 In most kernels no address, condition or bound depends on the data. The third launch of such a kernel on arguments of
 the same shapes is recorded. The kernel runs with all its checks, but a number represents every element of data, in the
-bits of the carrier. Instructions that move elements move numbers; each that computes is noted, and its results get new
-numbers. A `Plan` is what remains: which operation takes which elements. Operations of one kind that do not wait for
+bits of the carrier. Instructions that move elements move numbers; each that computes is recorded, and its results get
+new numbers. A `Plan` is the result: which operation takes which elements. Operations of one kind that do not wait for
 each other are one call. A product that continues a sum, or shares rows and columns with others, is part of a larger
-product. Every element comes from the same operation on the same elements, so its bits are the same.
-
-Kernels that fail, or take an address or a choice from data, are not recorded. Neither are those of too many elements,
-or whose elements have no space for a number (complex, bool, int8). A replay in which an operation fails, such as a
-division by zero, is dropped. The launch then runs without a plan, which judges and reports it. TESSERA_PLAIN_NUMERICS=1
-does without plans; `tests/tile/test_replay.py` holds both to the same bits and faults.
+product. Every element comes from the same operation on the same elements, so its bits are the same. Kernels that fail,
+or take an address or a choice from data, are not recorded. Neither are those of too many elements, or whose elements
+have no space for a number (complex, bool, int8). A replay in which an operation fails, such as a division by zero, is
+dropped. The launch then runs without a plan, which checks and reports it. TESSERA_PLAIN_NUMERICS=1 disables plans;
+`tests/tile/test_replay.py` holds both to the same bits and faults.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ class Traced(Array):
 
 
 def _numbering(dtype: DType) -> Carrier:
-    """The carrier of a dtype. Raises `DependsOnData` where it has no space for a number."""
+    """Return the carrier of a dtype. Raises `DependsOnData` where it has no space for a number."""
     if dtype.carrier.kind not in "fi" or dtype.carrier.itemsize < 4:
         raise DependsOnData
     return dtype.carrier
@@ -75,7 +74,7 @@ def _ids(array: Array) -> Ids:
 
 
 def _index(ids: Ids) -> Ids:
-    """The numbers as numpy indexes by them; it takes others several times as long."""
+    """Return the numbers in numpy's own index type, since others take several times as long."""
     return ids.astype(np.int64)
 
 
@@ -91,19 +90,19 @@ class Node:
     result: Ids
 
     def only(self, rows: npt.NDArray[np.bool_]) -> Node:
-        """The operation on some of its rows."""
+        """Return the operation on some of its rows."""
         operands = tuple(tuple(part[rows] for part in parts) for parts in self.operands)
         return replace(self, operands=operands, result=self.result[rows])
 
     def parts(self) -> Iterator[tuple[Carrier, Ids]]:
-        """The numbers of all operands with their carriers."""
+        """Yield the numbers of all operands with their carriers."""
         for dtype, parts in zip(self.dtypes, self.operands, strict=True):
             for part in parts:
                 yield dtype.carrier, part
 
 
 class Recorder:
-    """Notes the operations of one launch."""
+    """A recorder of the operations of one launch."""
 
     def __init__(self) -> None:
         self.sizes: dict[Carrier, int] = defaultdict(lambda: 1)
@@ -116,7 +115,7 @@ class Recorder:
         self.room = MOST_ELEMENTS
 
     def fresh(self, dtype: DType, shape: tuple[int, ...]) -> Traced:
-        """Elements with new numbers. Raises `DependsOnData` where there is no space for them."""
+        """Return elements with new numbers. Raises `DependsOnData` where there is no space for them."""
         carrier, count = _numbering(dtype), prod(shape)
         self.room -= count
         if self.room < 0:
@@ -126,7 +125,7 @@ class Recorder:
         return Traced(dtype, np.arange(first, first + count, dtype=f"u{carrier.itemsize}").view(carrier).reshape(shape))
 
     def numbered(self, array: Array) -> Traced:
-        """An array of numbers; one that does not depend on data becomes constants."""
+        """Return an array of numbers; one that does not depend on data becomes constants."""
         if isinstance(array, Traced):
             return array
         if id(array) not in self.known:
@@ -135,7 +134,7 @@ class Recorder:
         return self.known[id(array)]
 
     def program(self, program: Program) -> Program:
-        """The program that records itself."""
+        """Return the program that records itself."""
         return replace(program, code=self._code(program.code), product=self.product, alike=self.alike)
 
     def _code(self, code: Code) -> Code:
@@ -145,7 +144,7 @@ class Recorder:
         return step._replace(call=partial(self.run, step), regions=tuple(map(self._code, step.regions)))
 
     def run(self, step: Step, block: BlockState, *operands: Any) -> Any:
-        """Run or note an instruction. Raises `DependsOnData`."""
+        """Run or record an instruction. Raises `DependsOnData`."""
         is_data = [isinstance(operand, Traced) for operand in operands]
         moved: tuple[int, ...] = getattr(step.instruction.operation, "moved", ())
         accesses = any(isinstance(value.type, Memref | Pointer) for value in step.instruction.operands)
@@ -164,7 +163,7 @@ class Recorder:
         return Traced(made.dtype, made.values) if isinstance(made, Array) and (numbers or accesses) else made
 
     def computed(self, step: Step, block: BlockState, *operands: Array) -> Array:
-        """The results of an operation of the active lanes. Raises `DependsOnData`."""
+        """Return the results of an operation of the active lanes. Raises `DependsOnData`."""
         result, *more = (value.type for value in (*step.instruction.results, *step.instruction.operands))
         if len(step.results) != 1 or not isinstance(result, Scalar) or not all(isinstance(x, Scalar) for x in more):
             raise DependsOnData
@@ -185,7 +184,7 @@ class Recorder:
         return Traced(made.dtype, block.spread(made.values))
 
     def product(self, a: Array, b: Array, out: DType, *, addend: Array, accumulator: DType) -> Array:
-        """The products of matrices, by `matmul`; one that continues the sum of another takes over its terms."""
+        """Return products of matrices, by `matmul`; one that continues the sum of another takes over its terms."""
         dtypes, start = (a.dtype, b.dtype, addend.dtype), _ids(addend)
         rows: tuple[Ids, ...] = (self.shared(_ids(a)),)
         columns: tuple[Ids, ...] = (self.shared(_ids(b)),)
@@ -202,14 +201,14 @@ class Recorder:
         return Array(out, made.values)
 
     def shared(self, part: Ids) -> Ids:
-        """The same numbers, in one array for all products of them."""
+        """Return the same numbers, in one array for all products of them."""
         found = self.factors.setdefault(hash(part.tobytes()), part)
         if found is part:
             self.room -= part.size
         return found if np.array_equal(found, part) else part
 
     def alike(self, a: Any, b: Any) -> tuple[Any, Any]:
-        """Two values between which lanes choose: both of numbers, or neither."""
+        """Return two values between which lanes choose: both of numbers, or neither."""
         if isinstance(a, Traced) or isinstance(b, Traced):
             return self.numbered(a), self.numbered(b)
         return a, b
@@ -230,7 +229,7 @@ class Selection:
     places: Ids | None = None
 
     def of(self, pools: dict[Carrier, Values]) -> Array:
-        """The elements."""
+        """Return the elements."""
         pool = pools[self.dtype.carrier]
         if self.places is not None:
             return Array(self.dtype, pool.take(self.places))
@@ -240,7 +239,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a plan, whose results follow the elements that are in the pool already."""
+    """One call of a plan, whose results follow the elements that the pool already has."""
 
     call: Callable[..., Array]
     operands: tuple[Selection, ...]
@@ -248,7 +247,7 @@ class Call:
 
 
 class Plan:
-    """A recorded launch: the elements of each carrier in one pool, which inputs and constants begin."""
+    """A recorded launch: the elements of each carrier in one pool, which begins with inputs and constants."""
 
     def __init__(self, recorder: Recorder, inputs: Sequence[Traced], outputs: Sequence[Array]) -> None:
         self.ends: dict[Carrier, int] = dict.fromkeys(recorder.sizes, 1)
@@ -265,7 +264,7 @@ class Plan:
         del self._places, self._room
 
     def run(self, arguments: Sequence[Any]) -> tuple[Array, ...] | None:
-        """The buffers that the launch leaves on these arguments; None where an operation fails."""
+        """Return the buffers that the launch leaves on these arguments; None where an operation fails."""
         pools = {carrier: np.empty(end, carrier) for carrier, end in self.ends.items()}
         for pool in pools.values():
             pool[0] = 0
@@ -304,7 +303,7 @@ class Plan:
         return Selection(dtype, first, places.shape, step, places)
 
     def _calls(self, group: Sequence[Node]) -> Iterator[Call]:
-        """The calls for operations of one kind that do not wait for each other."""
+        """Yield the calls for operations of one kind that do not wait for each other."""
         first, merged = group[0], _merged_products(group)
         if first.result.ndim == 1:
             columns = zip(*[(*(part for (part,) in node.operands), node.result) for node in group], strict=True)
@@ -317,7 +316,7 @@ class Plan:
 
 
 def _needed(recorder: Recorder, outputs: Sequence[Array]) -> tuple[list[Node], dict[Carrier, npt.NDArray[np.bool_]]]:
-    """The rows of operations that may fail, or on which the outputs depend, and which elements these are."""
+    """Return the rows of operations that may fail or that the outputs depend on, and a mask of these elements."""
     live = {carrier: np.zeros(size, bool) for carrier, size in recorder.sizes.items()}
     for array in (*outputs, *recorder.may_fail):
         live[_numbering(array.dtype)][_index(_ids(array))] = True
@@ -335,7 +334,7 @@ def _needed(recorder: Recorder, outputs: Sequence[Array]) -> tuple[list[Node], d
 
 
 def _levels(recorder: Recorder, nodes: Sequence[Node]) -> list[list[Node]]:
-    """Operations of one kind that do not wait for each other, together, after all for which they wait."""
+    """Return operations grouped by kind, each group after all operations for which it waits."""
     levels = {carrier: np.zeros(size, np.int64) for carrier, size in recorder.sizes.items()}
     known: dict[int, int] = {}
     groups: dict[Any, list[Node]] = {}
@@ -351,7 +350,7 @@ def _levels(recorder: Recorder, nodes: Sequence[Node]) -> list[list[Node]]:
 
 
 def _merged_products(group: Sequence[Node]) -> Iterator[tuple[Ids, ...]]:
-    """Products as fewer, larger ones: of all that share rows and columns, in the order of their elements.
+    """Yield products as fewer, larger ones, of all that share rows and columns, in the order of their elements.
 
     Yields operands and results, [products, m, k], [products, k, n], [products, m, n] and again [products, m, n].
     """
@@ -359,7 +358,7 @@ def _merged_products(group: Sequence[Node]) -> Iterator[tuple[Ids, ...]]:
     known: dict[int, list[int]] = {}
 
     def distinct(part: Ids) -> list[int]:
-        """A number for each matrix, the same for equal ones."""
+        """Return a number for each matrix, the same for equal ones."""
         if id(part) not in known:
             known[id(part)] = [numbers.setdefault(matrix.tobytes(), len(numbers)) for matrix in part]
         return known[id(part)]

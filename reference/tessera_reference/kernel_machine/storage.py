@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ..numerics.array import Array
 from ..numerics.formats import DType, NumericsFailure
 
-# Errors of running kernels, as types with fields: which threads, which element, what they did.
+# Errors of running kernels, as types with fields: the threads, the element, and their access.
 #
 # The interpreter reports each as a diagnostic of category tile, at the instruction that failed.
 
@@ -89,7 +89,7 @@ class Misaligned(KernelFault):
 
 
 class Uninitialised(KernelFault):
-    """`who` reads `address`, which nothing has written."""
+    """`who` reads `address`, which was never written."""
 
     requirement = "elements that were written before"
     clause = "LANG-08.3-01"
@@ -118,7 +118,7 @@ class Unwritten(KernelFault):
 
 
 class EarlyRead(KernelFault):
-    """`who` accesses `address`, to which `copier` copies asynchronously, without `missing` in between."""
+    """`who` accesses `address`, to which `copier` copies asynchronously, without the required `missing`."""
 
     requirement = "a wait of the copying thread, then a barrier, before others touch what it copies"
     clause = "LANG-07.2-04"
@@ -203,26 +203,25 @@ class AbsentLane(KernelFault):
         return f"{self.who} reads lane {self.source} of its warp, which is {self.why}"
 
 
-# Access stamps: block, epoch and thread of an access as one number, by which races are found (section 8.3).
+# Access stamps: block, epoch and thread of an access as one number, from which races are found (section 8.3).
 #
-# An epoch is what lies between two barriers of a block; blocks run one after another, and no epoch number is used
-# twice. A stamp is an epoch and an agent: a lane, a warp as a whole, several lanes, or a lane by an asynchronous
-# copy. Stamps of one epoch are consecutive, so that two comparisons show whether another agent had access since the
-# last barrier.
+# An epoch is the time between two barriers of a block; blocks run one after another, and no epoch number is used twice.
+# A stamp is an epoch and an agent: a lane, a warp as a whole, several lanes, or a lane by an asynchronous copy. Stamps
+# of one epoch are consecutive, so that two comparisons show whether another agent had access since the last barrier.
 
 
 UNWRITTEN = -1
-"""The stamp of an element that holds nothing."""
+"""The stamp of an uninitialised element."""
 
 INITIAL = 0
-"""The stamp of what was there before the kernel."""
+"""The stamp of contents from before the kernel."""
 
 PENDING = 1 << 62
-"""Added to the lane whose copy to an element has not finished; later than every epoch."""
+"""The number added to a lane whose copy to an element has not finished; later than every epoch."""
 
 
 class Clock:
-    """Counts epochs; `base` is the first stamp of this one, `first` that of the block."""
+    """A counter of epochs; `base` is the first stamp of this one, `first` that of the block."""
 
     def __init__(self, grid: Place, extents: Place, warp: int) -> None:
         self.grid = grid
@@ -236,26 +235,26 @@ class Clock:
         self.starts: list[int] = []
 
     def begin(self, block: int) -> None:
-        """The next block, by its number."""
+        """Start the next block, by its number."""
         self.tick()
         self.first = self.base
         self.blocks.append(block)
         self.starts.append(self.base)
 
     def tick(self) -> None:
-        """A barrier."""
+        """Start the epoch after a barrier."""
         self.base += self.span
 
     def of_warps(self, warps: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """The stamps of whole warps, for an instruction of the warp."""
+        """Return the stamps of whole warps, for an instruction of the warp."""
         return warps + self.lanes
 
     def copying(self, lanes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """The stamps of lanes that begin asynchronous copies."""
+        """Return the stamps of lanes that begin asynchronous copies."""
         return lanes + (self.several + 1)
 
     def who(self, stamp: int) -> Who:
-        """The agent of a stamp."""
+        """Return the agent of a stamp."""
         if stamp >= PENDING:
             return self.thread(stamp - PENDING)
         someone = stamp % self.span
@@ -267,20 +266,20 @@ class Clock:
         return Who(block) if someone == self.several else self.thread(someone - self.several - 1, block)
 
     def thread(self, lane: int, block: Place | None = None) -> Who:
-        """A lane of a block, by default of the one that is running."""
+        """Return a lane of a block, by default of the running one."""
         return Who(self.place_of(self.blocks[-1]) if block is None else block, _place(lane, self.extents))
 
     def warp(self, number: int) -> Who:
-        """A warp of the block that runs."""
+        """Return a warp of the running block."""
         return Who(self.place_of(self.blocks[-1]), warp=number)
 
     def place_of(self, block: int) -> Place:
-        """The place of a block in the grid."""
+        """Return the place of a block in the grid."""
         return _place(block, self.grid)
 
 
 def _place(number: int, extents: Place) -> Place:
-    """The x, y and z of a linear index, x fastest."""
+    """Return the x, y and z of a linear index, x fastest."""
     x, y, _ = extents
     number = int(number)
     return number % x, number // x % y, number // (x * y)
@@ -288,9 +287,9 @@ def _place(number: int, extents: Place) -> Place:
 
 # The memory of a kernel: values, and for each element the agents that last wrote and read it (sections 7.1, 8.3).
 #
-# Values are held decoded, in the carrier of their dtype. An access by two threads of a block without a barrier
-# between, or by two blocks, is a race unless both read; so is an access to the target of an unfinished asynchronous
-# copy. Races are found from the stamps in whichever order the blocks run, so the order never changes a result
+# Values are stored decoded, in the carrier of their dtype. An access by two threads of a block without a barrier
+# between them, or by two blocks, is a race unless both read; so is an access to the target of an unfinished
+# asynchronous copy. Stamps reveal races in whichever order the blocks run, so the order never changes a result
 # unnoticed.
 
 
@@ -302,7 +301,7 @@ class Storage:
     """One memory: flat `values`, addressed by offsets in elements; agents are stamps of the clock."""
 
     across_blocks = False
-    """True if what another block does here matters."""
+    """True if accesses of other blocks matter here."""
 
     def __init__(
         self,
@@ -313,7 +312,7 @@ class Storage:
         initial: Array | None = None,
         noted: bool = True,
     ) -> None:
-        """Memory with `initial` contents, or uninitialised; it may be written only where accesses are `noted`."""
+        """Create memory with `initial` contents, or uninitialised; it can be written only if accesses are `noted`."""
         self.name = name
         self.dtype = dtype
         self.shape = shape
@@ -330,7 +329,7 @@ class Storage:
         self.first_seen: Offsets = np.full(self.wrote.size if self.across_blocks else 0, UNWRITTEN, np.int64)
 
     def read(self, at: Offsets, who: Offsets) -> Values:
-        """The elements at `at`, read by `who`, which broadcasts to it. Raises `KernelFault`."""
+        """Return the elements at `at`, read by `who`, which broadcasts to it. Raises `KernelFault`."""
         if self.noted:
             self.note_read(at, who)
         return self.values[at]
@@ -357,11 +356,11 @@ class Storage:
         self.values[at] = values
 
     def finish_copy(self, at: Offsets, lanes: Offsets) -> None:
-        """Make it visible to the lanes that copied now, and to others after the next barrier."""
+        """Make a copy visible now to the lanes that copied, and to others after the next barrier."""
         self.wrote[at] = self.clock.copying(lanes) + self.clock.base
 
     def address(self, at: int) -> Address:
-        """An element by its indices."""
+        """Return an element by its indices."""
         return Address(
             self.name, tuple(at // step % extent for step, extent in zip(self.strides, self.shape, strict=True))
         )
@@ -401,7 +400,7 @@ class Storage:
             raise Race(someone, "writes", self.address(place), self.clock.who(other), "writes")
 
     def _earliest_seen(self, at: Offsets, readers: Offsets) -> Offsets:
-        """The earliest read of each element, from which reads by other blocks are found."""
+        """Return the earliest read of each element, from which reads by other blocks are found."""
         return readers
 
     def _refuse_read(self, at: Offsets, mine: Offsets, wrote: Offsets) -> None:
@@ -444,7 +443,7 @@ class SharedStorage(Storage):
     """Memory of one block, empty for the next one."""
 
     def clear(self) -> None:
-        """Forget what it holds."""
+        """Forget its contents."""
         self.wrote.fill(UNWRITTEN)
         self.seen.fill(UNWRITTEN)
 
@@ -455,7 +454,7 @@ class GlobalStorage(Storage):
     across_blocks = True
 
     def array(self) -> Array:
-        """The contents."""
+        """Return the contents."""
         return Array(self.dtype, self.values.reshape(self.shape))
 
     def require_written(self) -> None:
@@ -477,7 +476,7 @@ class GlobalStorage(Storage):
 
 
 def _first(conflicts: npt.NDArray[np.bool_], at: Offsets, mine: Offsets, stamps: Offsets) -> list[tuple[int, int, int]]:
-    """The first conflict: its offset and the two stamps; empty where there is none."""
+    """Return the first conflict: its offset and the two stamps; empty where there is none."""
     places = np.argwhere(conflicts)
     if not places.size:
         return []
