@@ -1,4 +1,4 @@
-"""The base of Target operations, and how they are written as LLVM IR (spec section 8)."""
+"""The base of Target operations, and their form in LLVM IR (spec section 8)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NAMES = {
     "complex64": "i64",
     "complex128": "i128",
 }
-"""The type of a value of each dtype that kernels hold; of a complex number its bits, to be moved (AMB-LANG-221)."""
+"""The type of a value of each dtype that kernels hold; for a complex number, one of as many bits (AMB-LANG-221)."""
 
 SUFFIXES = {
     "fp64": "f64",
@@ -50,7 +50,7 @@ SUFFIXES = {
 
 
 def llvm_type(type_: Type, flat: bool = False) -> str:
-    """A type; `flat` where there is one address space only, as on a host."""
+    """Return the name of a type; `flat` where there is only one address space, as on a host."""
     if isinstance(type_, Scalar):
         return NAMES[type_.dtype.name]
     if isinstance(type_, Vector):
@@ -60,12 +60,12 @@ def llvm_type(type_: Type, flat: bool = False) -> str:
 
 
 def in_memory(dtype: DType) -> str:
-    """The type of an element in memory: a bool takes a byte."""
+    """Return the type of an element in memory: a bool takes a byte."""
     return "i8" if dtype.kind == "bool" else NAMES[dtype.name]
 
 
 def literal(value: float | bool, dtype: DType) -> str:
-    """A number; floats by their bits, so that what is read is what was written."""
+    """Return a number in text; floats by their bits, so that the written value is read back."""
     if dtype.kind == "bool":
         return "true" if value else "false"
     if dtype.kind == "int":
@@ -80,7 +80,7 @@ def literal(value: float | bool, dtype: DType) -> str:
     return f"0x{struct.pack('>d', float(value)).hex().upper()}"  # a float is written as the double of its value
 
 
-# Writing the body of one kernel as LLVM IR: names, lines, basic blocks, and what the body needs declared.
+# Writing the body of one kernel as LLVM IR: names, lines, basic blocks, and the declarations it needs.
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Entry:
 
     @property
     def is_host(self) -> bool:
-        """True if this is native code, whose pointers are plain."""
+        """True for native code, whose pointers are plain."""
         return self.vendor == "host"
 
 
@@ -115,16 +115,16 @@ class Writer:
         self._count = 0
 
     def fresh(self, hint: str = "") -> str:
-        """A name that nothing has."""
+        """Return an unused name."""
         self._count += 1
         return f"{hint}{self._count}"
 
     def type(self, type_: Type) -> str:
-        """A type as it is spelt here."""
+        """Return the spelling of a type."""
         return llvm_type(type_, self.entry.is_host)
 
     def value(self, instruction: str) -> str:
-        """Append an instruction with a result; its name."""
+        """Append an instruction with a result, and return its name."""
         name = f"%v{self.fresh()}"
         self.lines.append(f"  {name} = {instruction}")
         return name
@@ -134,12 +134,12 @@ class Writer:
         self.lines.append(f"  {instruction}")
 
     def later(self) -> int:
-        """Leave a line open, which `fill` writes: a phi names values that come after it."""
+        """Leave a line open for `fill`, since a phi names values that come after it."""
         self.lines.append("")
         return len(self.lines) - 1
 
     def fill(self, line: int, instruction: str) -> None:
-        """Write a line that was left open."""
+        """Write an open line."""
         self.lines[line] = f"  {instruction}"
 
     def start(self, label: str) -> None:
@@ -148,7 +148,7 @@ class Writer:
         self.label = label
 
     def call(self, result: str, function: str, *arguments: str) -> str:
-        """Call a function or intrinsic, declaring it; arguments are `type name`. What it returns."""
+        """Call a function or intrinsic, declaring it, and return its result; arguments are `type name`."""
         types = ", ".join(_type_of(argument) for argument in arguments)
         self.declarations[f"declare {result} @{function}({types})"] = None
         call = f"call {result} @{function}({', '.join(arguments)})"
@@ -158,11 +158,11 @@ class Writer:
         return self.value(call)
 
     def region(self, index: int, *arguments: str) -> tuple[str, ...]:
-        """Write a region of the instruction that is being written; the names of what it yields."""
+        """Write a region of the current instruction, and return the names of the values it yields."""
         return self.block(self._regions[index], arguments)
 
     def block(self, block: Block, arguments: tuple[str, ...]) -> tuple[str, ...]:
-        """Write the instructions of a block; the names of what it hands back."""
+        """Write the instructions of a block, and return the names of its results."""
         self._names.update(zip(block.arguments, arguments, strict=True))
         outer = self._regions
         for instruction in block.instructions:
@@ -177,14 +177,14 @@ class Writer:
 
 
 def _type_of(argument: str) -> str:
-    """The type of `type name`."""
+    """Return the type of `type name`."""
     return argument.rpartition(" ")[0]
 
 
 # Operations of kernels at the Target level: each executes on the simulated device, and each is LLVM IR (section 8).
 #
-# They bear the spellings of the LLVM, NVVM and ROCDL dialects. Types are ours: `fp32` is LLVM's float, `bf16` its
-# bfloat, fp8 its i8, `bool` its i1, which memory holds as a byte; `!llvm.ptr<1>` and vectors are themselves.
+# They have the names of the LLVM, NVVM and ROCDL dialects. Types are ours: `fp32` is LLVM's float, `bf16` its bfloat,
+# fp8 its i8, `bool` its i1, which memory holds as a byte; `!llvm.ptr<1>` and vectors are unchanged.
 
 
 CLAUSES = ("LANG-08-01",)
@@ -195,7 +195,7 @@ class TargetOperation(KernelOperation):
     """An operation of a kernel at the Target level."""
 
     vendor: ClassVar[str] = ""
-    """The only vendor whose devices have it (LANG-11-10); nothing for what LLVM has everywhere."""
+    """The only vendor whose devices have it (LANG-11-10); "" for instructions that LLVM has everywhere."""
 
     @property
     def mnemonic(self) -> str:
@@ -204,12 +204,12 @@ class TargetOperation(KernelOperation):
 
     @abstractmethod
     def emit(self, text: Writer, *operands: Any, **nothing: Any) -> Any:
-        """Write it as LLVM IR; the name of its result, or a tuple of names, given those of its operands."""
+        """Write it as LLVM IR, given its operands' names; return its result's name, or a tuple of names."""
 
 
 @dataclass(frozen=True)
 class Conversion(TargetOperation):
-    """An operation on one scalar whose result's dtype is stated by the printed type only, as in MLIR."""
+    """An operation on one scalar whose result's dtype only the printed type states, as in MLIR."""
 
     x: Operand[Scalar]
     to: Stated[DType]
@@ -219,7 +219,7 @@ B = TypeVar("B", bound=TargetOperation)
 
 
 def declared(base: type[B], name: str, meaning: str, clauses: tuple[str, ...] = CLAUSES, **facts: Any) -> type[B]:
-    """The operation `name`, which differs from others of its family by these members of its class."""
+    """Return the operation `name`, which differs from others of its family by these members of its class."""
     made = type(name.replace(".", "_"), (base,), {"__doc__": meaning, **facts})
     return operation(name, clauses=clauses)(made)
 
@@ -231,7 +231,7 @@ def require_dtype(dtype: DType, allowed: Sequence[str], name: str = "operand") -
 
 
 def require_type(actual: Type, expected: Type, name: str) -> None:
-    """Refuse a type that is not the wanted one."""
+    """Refuse a type other than the expected one."""
     if actual != expected:
         raise Refusal("types", f"{name} is {actual}, not {expected}", str(expected), "LANG-11-01", "")
 

@@ -1,6 +1,6 @@
 """Verification of kernels of Target IR: entry, intrinsics, memory (LANG-08.1-*, -11-10, -16-*).
 
-The core verifier has seen to definitions, uses and types; the entry is checked as that of Tile IR is."""
+The core verifier has checked definitions, uses and types; the entry is checked as that of Tile IR is."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .operations.vendors import Mfma, MmaSync
 
 
 def verify_target_kernel(function: Function, target: Target) -> None:
-    """Raise `Rejection` unless a kernel of Target IR is one that the target runs."""
+    """Raise `Rejection` unless the target can run a kernel of Target IR."""
     run_checks(_checks(function, target))
 
 
 def shared_bound(function: Function) -> int:
-    """The bytes of shared memory that the globals of a kernel take, one behind the other, each aligned."""
+    """Return the bytes of shared memory that the globals of a kernel take, one after another, each aligned."""
     end = 0
     for instruction in function.body.walk():
         operation = instruction.operation
@@ -45,7 +45,7 @@ def _checks(function: Function, target: Target) -> Iterator[tuple[Check, Locatio
 
 
 def _verify_global(operation: AddressOf, instruction: Instruction, function: Function, names: set[str]) -> None:
-    """Shared memory is declared once, for the whole kernel."""
+    """Require that shared memory is declared once, for the whole kernel."""
     if operation.global_name in names:
         message = f"@{operation.global_name} is declared twice"
         raise Refusal("tile", message, "one llvm.mlir.addressof for each global", "LANG-08.1-05")

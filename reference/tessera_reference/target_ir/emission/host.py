@@ -1,8 +1,8 @@
-"""Kernels as native code: those in which threads work alone, one thread after another.
+"""Kernels as native code: those in which threads work independently, one thread after another.
 
-LLVM's just-in-time compiler makes the very operations of a kernel run on the host, so that the bits are those of the
+LLVM's just-in-time compiler runs the very operations of a kernel on the host, so that the bits are those of the
 interpreter. Functions of the library call back into the reference's numerics. Nothing checks addresses here: kernels
-come from the lowering, and the interpreter finds what a kernel does wrong."""
+come from the lowering, and the interpreter finds the faults of a kernel."""
 
 from __future__ import annotations
 
@@ -37,23 +37,23 @@ _PASSED: Mapping[str, Any] = {
     "i16": ctypes.c_uint16,
     "i8": ctypes.c_uint8,
 }
-"""Types of C for the types that functions take and return."""
+"""The types of C for the types that functions take and return."""
 
 IDS = tuple(f"{quantity}_{axis}" for quantity in ("thread", "block") for axis in AXES)
-"""Parameters behind those of the kernel that say which thread a call is for."""
+"""The parameters after those of the kernel, which identify the thread of a call."""
 
 FAULT = "fault"
-"""Then the address of a number that is not 0 after a division by zero."""
+"""The last parameter: the address of a number that a division by zero makes nonzero."""
 
 
 class NotNative(Exception):
-    """A kernel does not run as native code; the message says why."""
+    """A kernel cannot run as native code; the message gives the reason."""
 
 
 def run_native(kernel: Function, arguments: Sequence[Array | Uninitialised]) -> tuple[Array, ...]:
     """Return the buffers of a kernel of Target IR after it has run natively over its grid.
 
-    Raises `NotNative`, `MissingTool`, and `DivisionByZero` as the interpreter.
+    Raises `NotNative`, `MissingTool`, and `DivisionByZero` as the interpreter does.
     """
     run = _compiled(kernel)
     memories: list[tuple[Array | Uninitialised, Any]] = []
@@ -74,7 +74,7 @@ def run_native(kernel: Function, arguments: Sequence[Array | Uninitialised]) -> 
 
 
 def native(module: Module) -> Module:
-    """A module of Target IR whose launches run natively, where their kernels do."""
+    """Return a module of Target IR whose launches run natively where their kernels can."""
 
     def launching(operation: Operation) -> Operation:
         if isinstance(operation, Launch) and refusal(module.functions[operation.kernel]) is None:
@@ -92,12 +92,12 @@ class NativeLaunch(Launch):
     """A launch that runs natively."""
 
     def over_grid(self, kernel: Function, buffers: Sequence[Array | Uninitialised]) -> tuple[Array, ...]:
-        """The buffers after the kernel has run natively."""
+        """Return the buffers after the kernel has run natively."""
         return run_native(kernel, buffers)
 
 
 def refusal(kernel: Function) -> str | None:
-    """Return why a kernel does not run as native code; nothing where it does."""
+    """Return the reason why a kernel cannot run as native code; None where it can."""
     for instruction in kernel.body.walk():
         operation = instruction.operation
         if isinstance(operation, AddressOf):
@@ -117,7 +117,7 @@ def _values(kernel: Function) -> Iterator[Any]:
 
 
 def host_text(kernel: Function) -> str:
-    """LLVM IR of a kernel for a host: a function for one thread, and one that calls it for all. Raises `NotNative`."""
+    """Return LLVM IR of a kernel for a host: a function for a thread, and one for all threads. Raises `NotNative`."""
     reason = refusal(kernel)
     if reason is not None:
         raise NotNative(f"@{kernel.name}: {reason}")
@@ -134,7 +134,7 @@ def host_text(kernel: Function) -> str:
 
 
 def _over_the_grid(kernel: Function, own: list[str]) -> str:
-    """A loop over all threads, counted with x fastest, those of a block together."""
+    """Return a loop over all threads, counted with x fastest, those of a block together."""
     extents = (*extents_of(kernel, "block"), *extents_of(kernel, "grid"))
     parts, rest = [], "%i"
     for number, (name, extent) in enumerate(zip(IDS, extents, strict=True)):
@@ -163,11 +163,11 @@ def _over_the_grid(kernel: Function, own: list[str]) -> str:
 # Compiling
 
 _ENGINES: dict[str, Any] = {}
-"""Compiled engines by their text: code lives as long as its engine."""
+"""The compiled engines by their text: code lives as long as its engine."""
 
 
 def _compiled(kernel: Function) -> Callable[..., None]:
-    """The kernel as a function of the addresses of its buffers, its scalars, and the address of the fault."""
+    """Return the kernel as a function of its buffers' addresses, its scalars, and the address of the fault."""
     text = host_text(kernel)
     engine = _ENGINES.get(text)
     if engine is None:
@@ -206,7 +206,7 @@ def _host_features() -> str:
 
 @cache
 def _callback(name: str) -> Any:
-    """A function of the library as C calls it, on codes where C has no such float."""
+    """Return a function of the library for C, taking codes where C has no such float."""
     callee = CALLEES[name]
     types = [_PASSED[passed_type(held)] for held in callee.operands]
 
@@ -228,7 +228,7 @@ def _value_of(dtype: DType, value: Any) -> Array:
 
 
 def _memory_of(argument: Array | Uninitialised) -> Any:
-    """The bytes of a buffer; of one that the kernel is to fill, zeros."""
+    """Return the bytes of a buffer; zeros for one that the kernel must fill."""
     size = prod(argument.shape) * argument.dtype.storage_bytes
     memory = (ctypes.c_char * max(1, size))()
     if isinstance(argument, Array):

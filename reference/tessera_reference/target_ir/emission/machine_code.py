@@ -16,26 +16,26 @@ from ..operation import Entry, Writer, llvm_type
 
 # The entry of a kernel in LLVM IR: calling convention, parameters, launch bounds (sections 8.1 and 16).
 #
-# Parameters are the buffers, then the scalars, then the hidden launch metadata: the extents of the grid (AMB-
-# LANG-220). The block's are fixed when a kernel is compiled. Shared memory is declared as globals of address space 3;
-# the dynamic segment, where there is one, begins after them.
+# Parameters are the buffers, then the scalars, then the hidden launch metadata: the extents of the grid (AMB-LANG-220).
+# Those of the block are fixed when a kernel is compiled. Shared memory is declared as globals of address space 3; the
+# dynamic segment, where there is one, begins after them.
 
 
 TRIPLES = {"nvidia": "nvptx64-nvidia-cuda", "amd": "amdgcn-amd-amdhsa"}
 CONVENTIONS = {"nvidia": "ptx_kernel", "amd": "amdgpu_kernel"}
-"""Those of the targets (LANG-16-08)."""
+"""The calling conventions of the targets (LANG-16-08)."""
 FEATURES = {"sm_80": "+ptx78", "sm_90": "+ptx84"}
-"""The version of PTX that a target is written in: that which has all its instructions."""
+"""The version of PTX for a target: one that has all its instructions."""
 
 HIDDEN = tuple(f"grid_dim_{axis}" for axis in AXES)
 """The hidden metadata, each an i32, in the order in which they follow the scalars."""
 
 ALIGNMENT = 16
-"""Bytes at whose multiples every buffer begins (LANG-16-05)."""
+"""The alignment in bytes of every buffer (LANG-16-05)."""
 
 
 def llvm_module_text(module: Module, target: Target) -> str:
-    """LLVM IR of every kernel of a module at the Target level, which the verifier has passed."""
+    """Return LLVM IR of every kernel of a module at the Target level, which the verifier has passed."""
     kernels = [function for function in module.functions.values() if function.device == "target"]
     declared: dict[str, None] = {}
     bodies = []
@@ -68,7 +68,7 @@ def _definition(text: Writer, kernel: Function, number: int) -> str:
 
 
 def parameter_names(parameters: tuple[Value, ...]) -> tuple[str, ...]:
-    """A name for each parameter, like its own as far as LLVM's letters go."""
+    """Return a name for each parameter, like its own as far as LLVM's letters allow."""
     letters = [re.sub("[^A-Za-z0-9_]", "_", value.name) for value in parameters]
     return tuple(f"%{'_' if name[0].isdigit() else ''}{name}.{index}" for index, name in enumerate(letters))
 
@@ -90,7 +90,7 @@ def _attributes(kernel: Function, target: Target, number: int) -> str:
     return f"attributes #{number} = {{ {' '.join(bounds)} }}"
 
 
-# What must not stand in emitted LLVM IR: permission to compute otherwise than is written (section 10).
+# Forbidden in emitted LLVM IR: permission to compute otherwise than written (section 10).
 
 
 _FLAGS = re.compile(r"\b(?:fast|contract|reassoc|nnan|ninf|nsz|arcp|afn|nsw|nuw|exact)\b")
@@ -101,7 +101,7 @@ _ATTRIBUTES = re.compile(r'"(?:unsafe|no-nans|no-infs|approx-func)-fp-math"="tru
 
 
 def permissions(text: str) -> Iterator[str]:
-    """Each line that permits a compiler to fuse, reassociate, approximate or assume."""
+    """Yield each line that permits a compiler to fuse, reassociate, approximate or assume."""
     for line in text.splitlines():
         flagged = _INSTRUCTION.search(line) and _FLAGS.search(_NAMES.sub("", line))
         if flagged or _FUSED.search(line) or _ATTRIBUTES.search(line):
@@ -110,7 +110,7 @@ def permissions(text: str) -> Iterator[str]:
 
 # PTX and AMDGCN from LLVM IR, by LLVM itself (LANG-08-02, LANG-08-03).
 #
-# llvmlite brings LLVM with both backends; it is an optional dependency. Separate products and sums stay separate:
+# llvmlite provides LLVM with both backends; it is an optional dependency. Separate products and sums stay separate:
 # nothing in the IR permits fusing, and without that no backend fuses.
 
 
@@ -118,11 +118,11 @@ INSTALL = "pip install 'tessera-conformance[llvm]'"
 
 
 class NotAccepted(Exception):
-    """LLVM does not take the text, or the text permits what it must not; the message says why."""
+    """LLVM rejects the text, or the text contains a forbidden permission; the message gives the reason."""
 
 
 def binding() -> Any:
-    """llvmlite's binding, its targets initialised. Raises `MissingTool`."""
+    """Return llvmlite's binding, with initialised targets. Raises `MissingTool`."""
     try:
         import llvmlite.binding as llvm
     except ImportError:
@@ -133,7 +133,7 @@ def binding() -> Any:
 
 
 def checked(text: str) -> Any:
-    """The text as a module that LLVM's verifier accepts. Raises `NotAccepted` and `MissingTool`."""
+    """Return the text as a module that LLVM's verifier accepts. Raises `NotAccepted` and `MissingTool`."""
     llvm = binding()
     for line in permissions(text):
         raise NotAccepted(f"it permits what the reference arithmetic does not: {line}")
@@ -147,11 +147,11 @@ def checked(text: str) -> Any:
 
 
 VENDORS = {"ptx": "nvidia", "amdgcn": "amd"}
-"""Whose assembly each kind is."""
+"""The vendor of each kind of assembly."""
 
 
 def assembly(text: str, kind: str, target: Target) -> str:
-    """The assembly of that kind. Raises `OtherVendor`, `NotAccepted` and `MissingTool`."""
+    """Return the assembly of that kind. Raises `OtherVendor`, `NotAccepted` and `MissingTool`."""
     require_vendor(kind, target)
     code: str = machine_for(target).emit_assembly(checked(text))
     return code
@@ -164,7 +164,7 @@ def require_vendor(kind: str, target: Target) -> None:
 
 
 def bitcode(text: str) -> bytes:
-    """The bitcode of LLVM IR, which every LLVM of this version or a later one reads. Raises `NotAccepted`."""
+    """Return the bitcode of LLVM IR, which LLVM of this or a later version reads. Raises `NotAccepted`."""
     code: bytes = checked(text).as_bitcode()
     return code
 

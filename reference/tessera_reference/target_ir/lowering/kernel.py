@@ -17,8 +17,8 @@ from ..operations.memory import GLOBAL
 from . import memory, scalars
 from .scalars import Body, Buffer, Lowered, Number, Pair, Share, lowered_element, plain
 
-# Parameters keep their order: buffers as pointers to global memory, then scalars. Special registers, shared memory
-# and constants stand at the beginning of the body.
+# Parameters keep their order: buffers as pointers to global memory, then scalars. Special registers, shared memory and
+# constants appear at the beginning of the body.
 
 
 QUANTITIES: Mapping[type[Operation], str] = {
@@ -38,7 +38,7 @@ class _Kernel:
         self.uses: Mapping[Value, FragmentUse] = fragment_uses(function)[0]
 
     def lowered(self) -> Function:
-        """The lowered kernel."""
+        """Return the lowered kernel."""
         parameters = tuple(map(self._parameter, self.function.parameters))
         self._instructions(self.function.body.instructions)
         body = Block(parameters, (*self.body.before, *self.body.instructions), ())
@@ -104,7 +104,7 @@ class _Kernel:
         return self._controlled(instruction, operation, (condition,), regions)
 
     def _region(self, region: Block) -> tuple[tuple[Instruction, ...], tuple[Value, ...]]:
-        """The instructions of a region, and what it yields."""
+        """Return the instructions of a region, and the values it yields."""
         instructions: list[Instruction] = []
         with self.body.within(instructions):
             self._instructions(region.instructions)
@@ -123,7 +123,7 @@ class _Kernel:
     # Values that are lowered to several
 
     def _types(self, value: Value) -> tuple[Type, ...]:
-        """The types of the values that a value is lowered to."""
+        """Return the types of the values that a value is lowered to."""
         if isinstance(value.type, Fragment):
             return memory.parts_of(self.body, value.type, self.uses[value])
         if isinstance(value.type, Scalar) and value.type.dtype.kind == "complex":
@@ -159,7 +159,7 @@ class _Kernel:
 
 
 def _values_of(value: Number | Share) -> tuple[Value, ...]:
-    """The values that one value was lowered to."""
+    """Return the values to which one value was lowered."""
     if isinstance(value, Share):
         return value.parts
     return (value.real, value.imaginary) if isinstance(value, Pair) else (value,)
@@ -207,13 +207,13 @@ FRAGMENTS: Mapping[type[Operation], Callable[[Body, Instruction, FragmentUse], S
     fragments.LoadMatrix: memory.loaded,
     fragments.MmaSync: memory.multiplied,
 }
-"""Operations that make a fragment, which is lowered for the operand that it is used as."""
+"""The operations that make a fragment, which is lowered for the operand that it is used as."""
 
-# From Tile IR to Target IR: every kernel in the dialects of its vendor; functions of the host stay (section 8.2).
+# From Tile IR to Target IR: every kernel in its vendor's dialects; host functions stay unchanged (section 8.2).
 
 
 def to_target(module: Module, target: Target) -> Module:
-    """The module with its kernels lowered. Raises `UnsupportedConstruct` for what the Target level cannot express."""
+    """Return the module with its kernels lowered. Raises `UnsupportedConstruct` for what the Target level lacks."""
     return replace(module, functions={name: _lowered(function, target) for name, function in module.functions.items()})
 
 

@@ -24,11 +24,11 @@ from .scalars import INT64, Body, Buffer, Number, Pair, Share
 
 
 LANE_BYTES = 4
-"""ds_bpermute counts lanes in bytes, four for each."""
+"""The bytes for each lane, in which ds_bpermute counts lanes."""
 
 
 def allocated(body: Body, instruction: Instruction) -> Buffer:
-    """A piece of shared memory, named after its value."""
+    """Return a piece of shared memory, named after its value."""
     operation = instruction.operation
     assert isinstance(operation, SharedAlloc)
     memref = operation.returns
@@ -40,7 +40,7 @@ def allocated(body: Body, instruction: Instruction) -> Buffer:
 
 
 def offset(body: Body, buffer: Buffer, indices: Sequence[Value]) -> Value:
-    """The row-major offset of the element at some indices; of the first one without any."""
+    """Return the row-major offset of the element at some indices; of the first one without any."""
     total = body.index(0, buffer.index_dtype)
     for axis, index in enumerate(indices):
         total = body.plus(total, body.times(as_offset(body, buffer, index), prod(buffer.shape[axis + 1 :])))
@@ -48,7 +48,7 @@ def offset(body: Body, buffer: Buffer, indices: Sequence[Value]) -> Value:
 
 
 def as_offset(body: Body, buffer: Buffer, index: Value) -> Value:
-    """An index in the dtype of the buffer's offsets."""
+    """Return an index in the dtype of the buffer's offsets."""
     if buffer.index_dtype != INT64:
         return index
     number = body.number_of(index)
@@ -56,7 +56,7 @@ def as_offset(body: Body, buffer: Buffer, index: Value) -> Value:
 
 
 def address(body: Body, buffer: Buffer, at: Value) -> Value:
-    """A pointer to the element at an offset."""
+    """Return a pointer to the element at an offset."""
     if body.number_of(at) == 0:
         return buffer.pointer
     return body(memory.GetElementPtr, buffer.pointer, at, elem_type=buffer.dtype)
@@ -78,7 +78,7 @@ def _is_lds(body: Body, buffer: Buffer) -> bool:
 
 
 def copy(body: Body, instruction: Instruction) -> None:
-    """An asynchronous copy."""
+    """Append an asynchronous copy."""
     operation = instruction.operation
     assert isinstance(operation, CopyAsync)
     source, destination = (body.form(value, Buffer) for value in instruction.operands[:2])
@@ -94,7 +94,7 @@ def copy(body: Body, instruction: Instruction) -> None:
 
 
 def commit(body: Body, instruction: Instruction) -> None:
-    """The end of a group of copies."""
+    """Append the end of a group of copies."""
     if body.target.vendor == "nvidia":
         body.all(vendors.CopyCommit)
 
@@ -112,7 +112,7 @@ def barrier(body: Body, instruction: Instruction) -> None:
 
 
 def shuffled(body: Body, instruction: Instruction) -> Number:
-    """The value of the lane `delta` further on in the warp, part by part."""
+    """Return the value of the lane `delta` further on in the warp, part by part."""
     operation, value = instruction.operation, body.element(instruction.operands[0])
     assert isinstance(operation, ShuffleSync)
     if isinstance(value, Pair):
@@ -121,7 +121,7 @@ def shuffled(body: Body, instruction: Instruction) -> Number:
 
 
 def _shuffled(body: Body, operation: ShuffleSync, value: Value) -> Value:
-    """The value of the lane `delta` further on, the lane's own beyond the end of the warp; on AMD by lane number."""
+    """Return the value of the lane `delta` further on, its own beyond the warp's end; on AMD by lane number."""
     if body.target.vendor == "nvidia":
         mask = vendors.FULL if operation.mask is None else operation.mask & vendors.FULL
         return body(vendors.ShuffleDown, value, delta=min(operation.delta, body.target.warp - 1), mask=mask)
@@ -150,22 +150,22 @@ class Unit:
     kind: vendors.Kind | None = None
 
     def of(self, role: Role) -> Spread:
-        """The layout of an operand over the lanes."""
+        """Return the layout of an operand over the lanes."""
         return self.spread(role, self.m, self.n, self.k, self.dtype)
 
     def held(self, role: Role) -> DType:
-        """The dtype of an operand's elements."""
+        """Return the dtype of an operand's elements."""
         return self.dtype.accumulator if role == "c" else self.dtype
 
     def corners(self, role: Role, fragment: Fragment) -> Iterator[tuple[int, int]]:
-        """The corner of each of the unit's matrices in a fragment, row by row."""
+        """Yield the corner of each of the unit's matrices in a fragment, row by row."""
         rows, columns = FragmentUse(role).shape(fragment)
         height, width = self.of(role).shape
         return ((row, column) for row in range(0, rows, height) for column in range(0, columns, width))
 
 
 def unit_for(body: Body, fragment: Fragment) -> Unit:
-    """The largest instruction that divides a fragment. Raises `UnsupportedConstruct` where there is none."""
+    """Return the largest instruction that divides a fragment. Raises `UnsupportedConstruct` where there is none."""
     dtype = fragment.dtype
     if body.target.vendor == "nvidia":
         for m, n, k in vendors.SHAPES.get(dtype.name, ()):
@@ -184,7 +184,7 @@ def _divides(fragment: Fragment, m: int, n: int, k: int) -> bool:
 
 
 def parts_of(body: Body, fragment: Fragment, use: FragmentUse) -> tuple[Vector, ...]:
-    """The types of the vectors that a fragment is lowered to."""
+    """Return the types of the vectors that a fragment is lowered to."""
     unit = unit_for(body, fragment)
     if use.part == "c" and use.accum not in (None, fragment.dtype.accumulator):
         raise body.unsupported(f"mma.accum.{use.accum}")
@@ -193,14 +193,14 @@ def parts_of(body: Body, fragment: Fragment, use: FragmentUse) -> tuple[Vector, 
 
 
 def zeros(body: Body, instruction: Instruction, use: FragmentUse) -> Share:
-    """An accumulator of zeros."""
+    """Return an accumulator of zeros."""
     assert isinstance(instruction.operation, FragmentZero)
     types = parts_of(body, instruction.operation.returns, use)
     return Share(tuple(body(vectors.Zero, returns=type_) for type_ in types))
 
 
 def multiplied(body: Body, instruction: Instruction, use: FragmentUse) -> Share:
-    """A times B added to C, matrix by matrix, ascending along k."""
+    """Return A times B added to C, matrix by matrix, ascending along k."""
     operation = instruction.operation
     assert isinstance(operation, MmaSync)
     unit = unit_for(body, operation.c)
@@ -226,7 +226,7 @@ def _product(body: Body, unit: Unit, a: Value, b: Value, c: Value) -> Value:
 
 
 def loaded(body: Body, instruction: Instruction, use: FragmentUse) -> Share:
-    """A fragment from shared memory."""
+    """Return a fragment from shared memory."""
     operation = instruction.operation
     assert isinstance(operation, LoadMatrix)
     unit, role = unit_for(body, operation.returns), use.part
@@ -238,7 +238,7 @@ def loaded(body: Body, instruction: Instruction, use: FragmentUse) -> Share:
 
 
 def stored(body: Body, instruction: Instruction) -> None:
-    """An accumulator to memory, element by element."""
+    """Store an accumulator to memory, element by element."""
     fragment = instruction.operands[0].type
     assert isinstance(fragment, Fragment)
     unit = unit_for(body, fragment)
@@ -252,7 +252,7 @@ def stored(body: Body, instruction: Instruction) -> None:
 
 
 class _Matrix:
-    """A matrix in memory: where its rows and columns lie, from the corner that an instruction names."""
+    """A matrix in memory: the places of its rows and columns, from the corner that an instruction names."""
 
     def __init__(
         self, body: Body, instruction: Instruction, memory: int, stride: int | None = None, transpose: bool = False
@@ -265,11 +265,11 @@ class _Matrix:
         self.row_step, self.column_step = (1, along) if transpose else (along, 1)
 
     def at(self, row: int, column: int) -> int:
-        """An element's offset from the corner."""
+        """Return an element's offset from the corner."""
         return row * self.row_step + column * self.column_step
 
     def of_lane(self, spread: Spread, corner: tuple[int, int]) -> Value:
-        """The offset of the first element that the lane holds of one of the unit's matrices."""
+        """Return the offset of the lane's first element of one of the unit's matrices."""
         row, column = spread.row, spread.column
         base = self.plus(self.corner, self.at(corner[0] + row.offsets[0], corner[1] + column.offsets[0]))
         for along, step in ((row, self.row_step), (column, self.column_step)):
@@ -278,12 +278,12 @@ class _Matrix:
         return base
 
     def element(self, base: Value, spread: Spread, position: int) -> Value:
-        """The offset of another element that the lane holds."""
+        """Return the offset of another element of the lane."""
         row, column = (axis.offsets[position] - axis.offsets[0] for axis in (spread.row, spread.column))
         return self.plus(base, self.at(row, column))
 
     def plus(self, value: Value, number: int) -> Value:
-        """An offset, a constant number of elements further on."""
+        """Return an offset, a constant number of elements further on."""
         return self.body.plus(value, self.body.index(number, self.buffer.index_dtype))
 
     def is_run(self, spread: Spread) -> bool:
@@ -296,7 +296,7 @@ class _Matrix:
 
 
 def _by_elements(source: _Matrix, unit: Unit, role: Role, corner: tuple[int, int]) -> Value:
-    """A lane's elements, loaded as one vector where they are contiguous, else one by one."""
+    """Return a lane's elements, loaded as one vector where they are contiguous, else one by one."""
     body, spread, dtype = source.body, unit.of(role), unit.held(role)
     base = source.of_lane(spread, corner)
     type_ = Vector(spread.held, dtype)
@@ -310,7 +310,7 @@ def _by_elements(source: _Matrix, unit: Unit, role: Role, corner: tuple[int, int
 
 
 def _by_ldmatrix(source: _Matrix, unit: Unit, role: Role, corner: tuple[int, int]) -> Value:
-    """By ldmatrix: the lane gives the address of the row of the 8x8 matrix of its number.
+    """Load by ldmatrix: the lane gives the address of the row of the 8x8 matrix of its number.
 
     The registers hold pairs along k. Memory whose rows run the other way is read transposed.
     """

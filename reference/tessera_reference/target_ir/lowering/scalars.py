@@ -61,7 +61,7 @@ L = TypeVar("L", Value, Pair, Buffer, Share)
 
 
 class Body(Builder):
-    """Builds the instructions of one kernel; constants and registers come first, one instruction for all uses."""
+    """A builder of one kernel's instructions; constants and registers come first, one instruction for all uses."""
 
     def __init__(self, target: Target, extents: tuple[int, int, int], location: Location) -> None:
         super().__init__(location)
@@ -74,7 +74,7 @@ class Body(Builder):
         self._known: dict[str, Value] = {}
 
     def unsupported(self, feature: str) -> UnsupportedConstruct:
-        """The error for a construct that the Target level cannot express, at this instruction."""
+        """Return the error for a construct that the Target level cannot express, at this instruction."""
         return UnsupportedConstruct(f"target.{feature}", self.location)
 
     @contextmanager
@@ -89,7 +89,7 @@ class Body(Builder):
     # Numbers
 
     def constant(self, value: float, dtype: DType) -> Value:
-        """A constant: one instruction for all its uses."""
+        """Return a constant: one instruction for all its uses."""
         key = (dtype.name, repr(value))
         if key not in self._constants:
             with self.within(self.before):
@@ -99,15 +99,15 @@ class Body(Builder):
         return self._constants[key]
 
     def number_of(self, value: Value) -> int | None:
-        """The integer that a value is known to hold at compile time."""
+        """Return the integer that a value is known to be at compile time, or None."""
         return self._numbers.get(value)
 
     def index(self, value: int, dtype: DType = INT32) -> Value:
-        """An integer constant, used as an index."""
+        """Return an integer constant, used as an index."""
         return self.constant(value, dtype)
 
     def plus(self, a: Value, b: Value) -> Value:
-        """The sum of two indices; folded where both are constants."""
+        """Return the sum of two indices; folded where both are constants."""
         numbers = self.number_of(a), self.number_of(b)
         if None not in numbers:
             return self.index(sum(numbers), dtype_of(a))  # type: ignore[arg-type]  # neither is None
@@ -116,24 +116,24 @@ class Body(Builder):
         return self(Add, a, b)
 
     def times(self, a: Value, factor: int) -> Value:
-        """An index times a constant."""
+        """Return an index times a constant."""
         number = self.number_of(a)
         if number is not None:
             return self.index(number * factor, dtype_of(a))
         return a if factor == 1 else self(Mul, a, self.index(factor, dtype_of(a)))
 
     def over(self, a: Value, divisor: int) -> Value:
-        """The quotient of an index that is not negative."""
+        """Return the quotient of an index that is not negative."""
         return a if divisor == 1 else self(SDiv, a, self.index(divisor))
 
     def modulo(self, a: Value, power: int) -> Value:
-        """The remainder of an index that is not negative, by a power of two."""
+        """Return the remainder of an index that is not negative, by a power of two."""
         return self(And, a, self.index(power - 1))
 
     # The position of a lane
 
     def register(self, quantity: str, axis: int) -> Value:
-        """A special register: `thread`, `block`, `block_dim` or `grid_dim`."""
+        """Return a special register: `thread`, `block`, `block_dim` or `grid_dim`."""
         return self._once(f"{quantity}.{axis}", lambda: self(REGISTERS[self.target.vendor, quantity, axis]))
 
     @property
@@ -147,7 +147,7 @@ class Body(Builder):
         return self._once("lane", lambda: self.modulo(self.linear, self.target.warp))
 
     def lane_part(self, of: str, width: int, factor: int) -> Value:
-        """A multiple of the quotient or remainder of the lane by a power of two."""
+        """Return a multiple of the quotient or remainder of the lane by a power of two."""
         split = self.over if of == "quotient" else self.modulo
         return self._once(f"{of}.{width}.{factor}", lambda: self.times(split(self.lane, width), factor))
 
@@ -169,24 +169,24 @@ class Body(Builder):
     # Lowered forms of values
 
     def form(self, value: Value, kind: type[L]) -> L:
-        """The lowered form of a value, which is of this kind."""
+        """Return the lowered form of a value, which is of this kind."""
         lowered = self.values[value]
         assert isinstance(lowered, kind)
         return lowered
 
     def scalar(self, value: Value) -> Value:
-        """The lowered form of a scalar that is not complex."""
+        """Return the lowered form of a scalar that is not complex."""
         return self.form(value, Value)
 
     def element(self, value: Value) -> Number:
-        """The lowered form of any scalar."""
+        """Return the lowered form of any scalar."""
         lowered = self.values[value]
         assert isinstance(lowered, Value | Pair)
         return lowered
 
 
 def plain(type_: Type) -> Type:
-    """A type at the Target level: tf32 concerns products alone, and its scalars are fp32 (AMB-RT-28)."""
+    """Return a type at the Target level: tf32 concerns products alone, and its scalars are fp32 (AMB-RT-28)."""
     return Scalar(type_.dtype.storage) if isinstance(type_, Scalar) else type_
 
 
@@ -197,13 +197,13 @@ FP32, FP64 = DTYPES["fp32"], DTYPES["fp64"]
 
 
 def dtype_of(value: Value) -> DType:
-    """The dtype of a scalar."""
+    """Return the dtype of a scalar."""
     assert isinstance(value.type, Scalar)
     return value.type.dtype
 
 
 def widened(body: Body, x: Value) -> Value:
-    """A float in a type that LLVM computes in: fp32 and fp64 unchanged, narrower ones as fp32, exactly."""
+    """Return a float in a type that LLVM computes in: fp32 and fp64 unchanged, narrower ones as fp32, exactly."""
     dtype = dtype_of(x)
     if dtype.bits == 8:
         return body(Call, x, callee=conversion_symbol(dtype, FP32), returns=FP32)
@@ -211,7 +211,7 @@ def widened(body: Body, x: Value) -> Value:
 
 
 def narrowed(body: Body, x: Value, to: DType, overflow: str = "saturate") -> Value:
-    """An fp32 or fp64 rounded to a float of at most as many bits, once."""
+    """Return an fp32 or fp64 rounded once to a float of at most as many bits."""
     dtype = dtype_of(x)
     if dtype.bits == to.bits:
         return x
@@ -221,12 +221,12 @@ def narrowed(body: Body, x: Value, to: DType, overflow: str = "saturate") -> Val
 
 
 def unrounded(body: Body, x: Value, to: DType) -> Value:
-    """A value of the dtype, held in fp32 or fp64, in the dtype: infinities stay infinite."""
+    """Return a value of the dtype, carried in fp32 or fp64, in the dtype itself: infinities stay infinite."""
     return narrowed(body, x, to, "nonfinite")
 
 
 def converted(body: Body, x: Value, to: DType, overflow: str) -> Value:
-    """The reference arithmetic's cast between dtypes that are not complex."""
+    """Return the result of the reference arithmetic's cast between dtypes that are not complex."""
     dtype = dtype_of(x)
     if dtype == to and not (to.kind == "float" and to.bits == 8):  # infinities of fp8 saturate, also to their own dtype
         return x
@@ -240,7 +240,7 @@ def converted(body: Body, x: Value, to: DType, overflow: str) -> Value:
 
 
 def truth(body: Body, x: Value) -> Value:
-    """Return True where a number differs from zero; NaN does."""
+    """Return True where a number differs from zero, as NaN does."""
     if dtype_of(x).kind == "int":
         return body(llvm.ICmp, x, body.constant(0, dtype_of(x)), predicate="ne")
     wide = widened(body, x)
@@ -262,7 +262,7 @@ def _of_float(body: Body, wide: Value, to: DType, overflow: str) -> Value:
 
 
 def _of_integer(body: Body, x: Value, to: DType, overflow: str) -> Value:
-    """An integer to a narrow float through a float type that holds it exactly; a call for 64 bits, which none holds."""
+    """Return an integer as a narrow float, by a float type that holds it exactly; by a call for 64 bits."""
     dtype = dtype_of(x)
     if to.kind == "int":
         return body(llvm.SExt if to.bits > dtype.bits else llvm.Trunc, x, to=to)
@@ -275,20 +275,20 @@ def _of_integer(body: Body, x: Value, to: DType, overflow: str) -> Value:
 
 # Complex numbers of a kernel, each two floats of its component dtype (AMB-LANG-221).
 #
-# LLVM has no complex type. Sums are by component; the product is the reference's, (ac - bd, ad + bc), every step an
-# instruction of its own (numerics.complex_numbers). Memory holds the two parts side by side, and is accessed as
-# vectors of two, so that a number is read and written at once. The reference arithmetic defines no quotient.
+# LLVM has no complex type. Sums are by component; the product is the reference's, (ac - bd, ad + bc), every step a
+# separate instruction (numerics.complex_numbers). Memory holds the two parts side by side, and is accessed as vectors
+# of two, so that a number is read and written at once. The reference arithmetic defines no quotient.
 
 
 def is_complex(operation: Operation, operands: tuple[Number, ...]) -> bool:
-    """True if an elementwise operation takes or makes complex numbers."""
+    """True if an elementwise operation takes or returns complex numbers."""
     stated = getattr(operation, "dtype", None)
     makes = isinstance(stated, DType) and stated.kind == "complex"
     return makes or any(isinstance(operand, Pair) for operand in operands)
 
 
 def _by_parts(instruction: type[Operation]) -> Callable[..., Pair]:
-    """Apply an instruction to the real and to the imaginary parts."""
+    """Return a function that applies an instruction to the real and to the imaginary parts."""
 
     def lowered(body: Body, operation: Operation, *operands: Pair) -> Pair:
         real, imaginary = ([getattr(operand, part) for operand in operands] for part in ("real", "imaginary"))
@@ -298,7 +298,7 @@ def _by_parts(instruction: type[Operation]) -> Callable[..., Pair]:
 
 
 def _both_parts(predicate: str, joined: type[Operation]) -> Callable[..., Value]:
-    """Compare the real and the imaginary parts."""
+    """Return a function that compares the real and the imaginary parts."""
 
     def lowered(body: Body, operation: Operation, x: Pair, y: Pair) -> Value:
         real = body(llvm.FCmp, x.real, y.real, predicate=predicate)
@@ -308,7 +308,7 @@ def _both_parts(predicate: str, joined: type[Operation]) -> Callable[..., Value]
 
 
 def _product(body: Body, operation: Operation, x: Pair, y: Pair) -> Pair:
-    """The product (ac - bd, ad + bc): six roundings."""
+    """Return the product (ac - bd, ad + bc): six roundings."""
     real = body(llvm.FSub, body(llvm.FMul, x.real, y.real), body(llvm.FMul, x.imaginary, y.imaginary))
     imaginary = body(llvm.FAdd, body(llvm.FMul, x.real, y.imaginary), body(llvm.FMul, x.imaginary, y.real))
     return Pair(real, imaginary)
@@ -320,13 +320,13 @@ def _select_pair(body: Body, operation: Operation, condition: Value, x: Pair, y:
 
 
 def _constant_pair(body: Body, operation: Any) -> Pair:
-    """A real constant as a complex number."""
+    """Return a real constant as a complex number."""
     component = operation.dtype.component
     return Pair(body.constant(operation.value, component), body.constant(0.0, component))
 
 
 def _cast_number(body: Body, operation: Any, x: Number) -> Number:
-    """Each part rounds once; a real number gets the imaginary part +0 (LANG-03.1-05)."""
+    """Return each part rounded once; a real number gets the imaginary part +0 (LANG-03.1-05)."""
     to: DType = operation.dtype
     if isinstance(x, Pair) and to.kind == "bool":
         return body(llvm.Or, truth(body, x.real), truth(body, x.imaginary))
@@ -354,7 +354,7 @@ ON_COMPLEX: Mapping[str, Callable[..., Number]] = {
 
 
 def part(body: Body, instruction: Instruction) -> Value:
-    """The real or the imaginary part."""
+    """Return the real or the imaginary part."""
     operation = instruction.operation
     assert isinstance(operation, Part)
     pair = body.form(instruction.operands[0], Pair)
@@ -362,7 +362,7 @@ def part(body: Body, instruction: Instruction) -> Value:
 
 
 def joined(body: Body, instruction: Instruction) -> Pair:
-    """The complex number that has these parts."""
+    """Return the complex number that has these parts."""
     real, imaginary = map(body.scalar, instruction.operands)
     return Pair(real, imaginary)
 
@@ -371,17 +371,17 @@ def joined(body: Body, instruction: Instruction) -> Pair:
 
 
 def in_memory(dtype: DType) -> Vector:
-    """The type of a complex number in memory: a vector of two."""
+    """Return the type of a complex number in memory: a vector of two."""
     return Vector(2, dtype.component)
 
 
 def unpacked(body: Body, vector: Value) -> Pair:
-    """The complex number in a vector of its two parts."""
+    """Return the complex number in a vector of its two parts."""
     return Pair(*(body(memory.ExtractElement, vector, position=position) for position in (0, 1)))
 
 
 def packed(body: Body, pair: Pair, dtype: DType) -> Value:
-    """A complex number as a vector of its two parts."""
+    """Return a complex number as a vector of its two parts."""
     vector = body(memory.Zero, returns=in_memory(dtype))
     for position, value in enumerate((pair.real, pair.imaginary)):
         vector = body(memory.InsertElement, vector, value, position=position)
@@ -390,8 +390,8 @@ def packed(body: Body, pair: Pair, dtype: DType) -> Value:
 
 # Scalar arithmetic of a kernel in the LLVM dialect, with the reference's roundings (LANG-08.2-01, AMB-LANG-222).
 #
-# Floats of 8 or 16 bits are computed in fp32 and rounded once more: with significands of at most 11 bits the result
-# is that of a single rounding (numerics.arithmetic). Functions whose bits LLVM does not fix are calls.
+# Floats of 8 or 16 bits are computed in fp32 and rounded once more: with significands of at most 11 bits the result is
+# that of a single rounding (numerics.arithmetic). Functions whose bits LLVM does not fix are calls.
 
 
 def lowered_element(body: Body, operation: Operation, *operands: Number) -> Number:
@@ -407,7 +407,7 @@ def lowered_element(body: Body, operation: Operation, *operands: Number) -> Numb
 def _either(
     on_floats: type[llvm.Binary], on_integers: type[llvm.Binary], result: Callable[[Body, Value, DType], Value]
 ) -> Callable[..., Value]:
-    """The instruction on floats, with its `result` in their dtype, or that on integers."""
+    """Return a function that emits the instruction on floats, with its `result` in their dtype, or that on integers."""
 
     def lowered(body: Body, operation: Operation, a: Value, b: Value) -> Value:
         dtype = dtype_of(a)
@@ -423,7 +423,7 @@ _minimum = _either(llvm.Minimum, llvm.SMin, unrounded)
 
 
 def _comparison(on_floats: str, on_integers: str) -> Callable[..., Value]:
-    """The predicate on floats, or that on integers."""
+    """Return a function that emits the predicate on floats, or that on integers."""
 
     def lowered(body: Body, operation: Operation, a: Value, b: Value) -> Value:
         if dtype_of(a).kind != "float":
@@ -434,7 +434,7 @@ def _comparison(on_floats: str, on_integers: str) -> Callable[..., Value]:
 
 
 def _divide(body: Body, operation: Operation, a: Value, b: Value) -> Value:
-    """The quotient. The least integer over -1 wraps, which sdiv leaves undefined: division by -1 is a subtraction."""
+    """Return the quotient. Division by -1 is a subtraction, since sdiv leaves the least integer over -1 undefined."""
     dtype = dtype_of(a)
     if dtype.kind == "float":
         return narrowed(body, body(llvm.FDiv, widened(body, a), widened(body, b)), dtype)
@@ -504,4 +504,4 @@ ON_SCALARS: Mapping[str, Callable[..., Number]] = {
     "cast": lambda body, operation, x: converted(body, x, operation.dtype.storage, operation.overflow),
     "identity": lambda body, operation, x: x,
 }
-"""The operations of Graph IR on elements that take instructions, by short name; others are calls."""
+"""The operations of Graph IR on elements that become instructions, by short name; others are calls."""

@@ -33,9 +33,9 @@ from ..operation import (
 
 # Arithmetic of lanes: one rounding, in the type that the instruction names (LANG-08-01).
 #
-# Floats are fp32 and fp64; narrower ones are extended before and truncated after, which rounds as once, since twice
-# their significand and two bits fit into 24 (numerics.arithmetic). Integers wrap, so no instruction bears nsw or nuw,
-# and no instruction a fast-math flag: neither reassociation nor contraction is allowed.
+# Floats are fp32 and fp64. Narrower ones are extended before and truncated after, which rounds as once, since twice
+# their significand and two bits fit into 24 (numerics.arithmetic). Integers wrap, so no instruction has nsw or nuw, and
+# none a fast-math flag: neither reassociation nor contraction is allowed.
 
 
 FLOATS = ("fp32", "fp64", "tf32")
@@ -59,7 +59,7 @@ class Constant(TargetOperation):
         return block.uniform(self.value, self.dtype)
 
     def emit(self, text: Writer) -> str:
-        """Written where it is used."""
+        """Return the number, which is written where it is used."""
         return literal(self.value, self.dtype)
 
 
@@ -93,7 +93,7 @@ class Lanes(Binary):
 
 
 def _binary(name: str, meaning: str, dtypes: tuple[str, ...], compute: Callable[..., Any]) -> type[Lanes]:
-    """An instruction; `compute` of integers is a function of numpy, which wraps."""
+    """Return the class of an instruction; `compute` on integers is a function of numpy, which wraps."""
 
     def of_arrays(a: Array, b: Array) -> Array:
         return Array(a.dtype, compute(a.values, b.values))
@@ -122,12 +122,12 @@ class SDiv(Binary):
     dtypes = INTEGERS
 
     def run(self, block: BlockState, a: Array, b: Array) -> Array:
-        """The quotient in the active lanes; inactive lanes may hold a zero divisor."""
+        """Return the quotient in the active lanes; inactive lanes may hold a zero divisor."""
         active = (Array(operand.dtype, operand.values[block.active]) for operand in (a, b))
         return Array(a.dtype, block.spread(arithmetic.divide(*active).values))
 
     def emit(self, text: Writer, a: str, b: str) -> str:
-        """The instruction; on a host, which would trap, a zero divisor is recorded and replaced by 1."""
+        """Write the instruction; on a host, which would trap, record a zero divisor and replace it by 1."""
         if text.entry.is_host and b.startswith("%"):
             type_ = text.type(self.b)
             is_zero = text.value(f"icmp eq {type_} {b}, 0")
@@ -143,7 +143,7 @@ class Extremum(Lanes):
     """Intrinsics named after the operation and the type."""
 
     def emit(self, text: Writer, a: str, b: str) -> str:
-        """A call of `llvm.maximum.f32` and its like."""
+        """Write a call of `llvm.maximum.f32` or similar."""
         type_ = text.type(self.a)
         name = f"llvm.{self.mnemonic}.{SUFFIXES[self.a.dtype.name]}"
         return text.call(type_, name, f"{type_} {a}", f"{type_} {b}")
@@ -175,7 +175,7 @@ class Unary(TargetOperation):
         return type(self).compute(x)
 
     def emit(self, text: Writer, x: str) -> str:
-        """The instruction, or a call of the intrinsic of the type: `llvm.sqrt.f32` and its like."""
+        """Write the instruction, or a call of the intrinsic of the type: `llvm.sqrt.f32` or similar."""
         type_ = text.type(self.x)
         if self.name == f"llvm.{self.mnemonic}":
             return text.value(f"{self.mnemonic} {type_} {x}")
@@ -192,7 +192,7 @@ Sqrt = declared(
 )
 
 
-# Comparisons, and the choice that follows one (LANG-08-01).
+# Comparisons, and the selection that follows one (LANG-08-01).
 
 
 BOOL = DTYPES["bool"]
@@ -205,7 +205,7 @@ PREDICATES = {
     "le": arithmetic.less_equal,
     "ge": arithmetic.greater_equal,
 }
-"""Comparisons by the last two letters of LLVM's predicates."""
+"""The comparisons by the last two letters of LLVM's predicates."""
 
 
 @dataclass(frozen=True)
@@ -276,7 +276,7 @@ class Select(TargetOperation):
 
 # Conversions between dtypes, each rounding at most once (LANG-08-01).
 #
-# Here are the conversions that LLVM has; others, such as those of fp8 and of 64-bit integers to 16-bit floats, are
+# These are the conversions that LLVM has; others, such as those of fp8 and of 64-bit integers to 16-bit floats, are
 # calls (`operations.calls`).
 
 
@@ -317,7 +317,7 @@ class FPExt(Cast):
     sources, targets, growth = CONVERTIBLE_FLOATS, WIDE, "more"
 
     def emit(self, text: Writer, x: str) -> str:
-        """The instruction; on a host a bfloat becomes the upper half of a float, without arithmetic."""
+        """Write the instruction; on a host a bfloat becomes the upper half of a float, without arithmetic."""
         if not text.entry.is_host or self.x.dtype.name != "bf16":
             return super().emit(text, x)
         short = text.value(f"bitcast bfloat {x} to i16")
@@ -334,7 +334,7 @@ class FPTrunc(Cast):
     sources, targets, growth = WIDE, CONVERTIBLE_FLOATS, "fewer"
 
     def emit(self, text: Writer, x: str) -> str:
-        """The instruction; on a host, which would round 16-bit results twice, integer instructions."""
+        """Write the instruction; on a host, which would round 16-bit results twice, write integer instructions."""
         if text.entry.is_host and self.to.bits == 16:
             return narrowed(text, x, self.x.dtype.bits, self.to.name)
         return super().emit(text, x)
@@ -348,7 +348,7 @@ def narrowed(text: Writer, x: str, bits: int, to: str) -> str:
 
 
 def _to_odd(text: Writer, x: str) -> str:
-    """A double rounded to odd in fp32: an inexact result goes to the neighbour whose last bit is 1."""
+    """Return a double rounded to odd in fp32: an inexact result goes to the neighbour whose last bit is 1."""
     nearest = text.value(f"fptrunc double {x} to float")
     again = text.value(f"fpext float {nearest} to double")
     code = text.value(f"bitcast float {nearest} to i32")
@@ -363,7 +363,7 @@ def _to_odd(text: Writer, x: str) -> str:
 
 
 def _to_bf16(text: Writer, x: str) -> str:
-    """A float as a bfloat, to nearest even: the increment is added to the code; NaN becomes canonical."""
+    """Return a float as a bfloat, to nearest even: the increment is added to the code; NaN becomes canonical."""
     code = text.value(f"bitcast float {x} to i32")
     upper = text.value(f"lshr i32 {code}, 16")
     even = text.value(f"and i32 {upper}, 1")
@@ -378,12 +378,12 @@ def _to_bf16(text: Writer, x: str) -> str:
 
 @operation("llvm.intr.fptosi.sat", clauses=CLAUSES)
 class FPToSISat(Cast):
-    """A float truncated toward zero; what is too large becomes the largest, NaN 0."""
+    """A float truncated toward zero; a number that is too large becomes the largest, NaN 0."""
 
     sources, targets = WIDE, CONVERTIBLE_INTEGERS
 
     def emit(self, text: Writer, x: str) -> str:
-        """A call of `llvm.fptosi.sat.i32.f32` and its like."""
+        """Write a call of `llvm.fptosi.sat.i32.f32` or similar."""
         result = text.type(Scalar(self.to))
         name = f"llvm.fptosi.sat.{result}.{SUFFIXES[self.x.dtype.name]}"
         return text.call(result, name, f"{text.type(self.x)} {x}")
@@ -402,7 +402,7 @@ ZExt = _cast("zext", "A bool as 1 or 0.", ("bool",), CONVERTIBLE_INTEGERS)
 Trunc = _cast("trunc", "The low bits of an integer.", CONVERTIBLE_INTEGERS, CONVERTIBLE_INTEGERS, "fewer")
 
 
-# Calls of the functions of the reference arithmetic: `@tss_exp_f32` and its like, each rounded once (LANG-10-11).
+# Calls of the functions of the reference arithmetic: `@tss_exp_f32` and similar, each rounded once (LANG-10-11).
 #
 # Machines approximate such functions differently, so kernels call a library by these names; the reference's numerics
 # implements it (AMB-LANG-222). Floats of 16 bits and fp8 are passed in their own dtype.
@@ -410,7 +410,7 @@ Trunc = _cast("trunc", "The low bits of an integer.", CONVERTIBLE_INTEGERS, CONV
 
 MODES: tuple[Overflow, ...] = ("saturate", "nonfinite")
 PREFIX = "tss_"
-"""The prefix of every symbol of ours (LANG-16-01)."""
+"""The prefix of all the library's symbols (LANG-16-01)."""
 
 
 @dataclass(frozen=True)
@@ -423,12 +423,12 @@ class Callee:
 
 
 def symbol(function: str, dtype: DType) -> str:
-    """The name of a function for a dtype: `tss_exp_f32`."""
+    """Return the name of a function for a dtype: `tss_exp_f32`."""
     return f"{PREFIX}{function}_{SUFFIXES[dtype.name]}"
 
 
 def conversion_symbol(source: DType, to: DType, overflow: str = "saturate") -> str:
-    """The name of a conversion: `tss_f32_to_e4m3`; the other overflow mode is named."""
+    """Return the name of a conversion: `tss_f32_to_e4m3`; the other overflow mode is named."""
     mode = "" if overflow == "saturate" or to.bits != 8 else f"_{overflow}"
     return f"{PREFIX}{SUFFIXES[source.name]}_to_{SUFFIXES[to.name]}{mode}"
 
@@ -466,14 +466,14 @@ CALLEES: dict[str, Callee] = {**dict(_functions()), **dict(_conversions())}
 
 @operation("llvm.call", clauses=("LANG-08-01", "LANG-10-11"))
 class Call(TargetOperation):
-    """A function of the library."""
+    """A call of a function of the library."""
 
     arguments: Operands[Scalar]
     callee: Attribute[str]
     returns: Stated[DType]
 
     def infer(self) -> Scalar:
-        """The function's result type; checks the operands against its declaration."""
+        """Return the function's result type, after checking the operands against its declaration."""
         if self.callee not in CALLEES:
             message = f"there is no function @{self.callee}"
             requirement = "a function of the library"
@@ -491,7 +491,7 @@ class Call(TargetOperation):
         return Array(self.returns, CALLEES[self.callee].compute(*plain).values)
 
     def emit(self, text: Writer, *arguments: str) -> str:
-        """A call; on a host floats of 16 bits are passed as integers, whose convention is the same everywhere."""
+        """Write a call; on a host it passes 16-bit floats as integers, whose convention is the same everywhere."""
         callee = CALLEES[self.callee]
         if not text.entry.is_host:
             passed = [
@@ -506,7 +506,7 @@ class Call(TargetOperation):
 
 
 def passed_type(dtype: DType) -> str:
-    """The LLVM type in which a value of a dtype is passed to a function on a host."""
+    """Return the LLVM type in which a value of a dtype is passed to a function on a host."""
     return "i16" if dtype.bits == 16 else NAMES[dtype.name]
 
 

@@ -18,12 +18,12 @@ from ...tile.operations import For as TileFor
 from ...tile.operations import If as TileIf
 from ..operation import CLAUSES, TargetOperation, Writer, in_memory, require_dtype, require_type
 
-# Pointers of lanes, and what is read and written there (section 8.3; LANG-08.1-02, AMB-LANG-35).
+# Pointers of lanes, and reads and writes through them (section 8.3; LANG-08.1-02, AMB-LANG-35).
 #
-# A pointer is a memory and an offset in bytes for each lane; that of a parameter is the memory itself. Memory is
-# typed: an access is of the dtype that the memory holds, of one element or of several side by side, which then begin
-# at a multiple of their bytes, at most 16. Complex numbers are accessed whole, as themselves or as the parts of each,
-# two floats side by side (AMB-LANG-221).
+# A pointer is a memory and an offset in bytes for each lane; that of a parameter is the memory itself. Memory is typed:
+# an access has the dtype of the memory, and covers one element or several adjacent ones, which then begin at a multiple
+# of their bytes, at most 16. Complex numbers are accessed whole, as themselves or as two adjacent floats, their parts
+# (AMB-LANG-221).
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class Address:
     bytes: Offsets
 
     def merged(self, condition: npt.NDArray[np.bool_], other: Pointers) -> Address:
-        """For each lane this one where the condition holds, else the other. Raises `OtherMemory`."""
+        """Return for each lane this address where the condition holds, else the other. Raises `OtherMemory`."""
         there = pointing(other, self.bytes.size)
         if there.memory is not self.memory:
             raise OtherMemory(self.memory.name, there.memory.name)
@@ -46,19 +46,19 @@ Pointers: TypeAlias = Storage | Address
 
 
 def pointing(pointers: Pointers, lanes: int) -> Address:
-    """The address of each lane; a memory is its own beginning."""
+    """Return the address of each lane; a memory is its own beginning."""
     return Address(pointers, np.zeros(lanes, np.int64)) if isinstance(pointers, Storage) else pointers
 
 
 def moved(block: BlockState, pointers: Pointers, by: Offsets) -> Address:
-    """The pointers moved by some bytes."""
+    """Return the pointers moved by some bytes."""
     if isinstance(pointers, Storage):
         return Address(pointers, by)
     return Address(pointers.memory, pointers.bytes + by)
 
 
 class OtherMemory(KernelFault):
-    """One pointer is to be into two memories."""
+    """The choice between two pointers would point into two memories."""
 
     requirement = "pointers into one memory"
     clause = "LANG-08.3-01"
@@ -72,7 +72,7 @@ class OtherMemory(KernelFault):
 
 
 class OtherDType(KernelFault):
-    """An access of `accessed` to `memory`, which holds another dtype."""
+    """An access of `accessed` to `memory`, which has another dtype."""
 
     requirement = "accesses of the dtype that the memory holds"
     clause = "LANG-11-01"
@@ -86,7 +86,7 @@ class OtherDType(KernelFault):
 
 
 def elements(block: BlockState, pointers: Pointers, alignment: int) -> tuple[Storage, Offsets]:
-    """The memory, and the offset in elements to which each lane points. Raises `Misaligned`, `alignment` in bytes."""
+    """Return the memory, and each lane's offset in elements. Raises `Misaligned`, `alignment` in bytes."""
     address = pointing(pointers, block.lanes)
     lanes, memory, size = block.holding(address.bytes), address.memory, address.memory.dtype.storage_bytes
     offsets = np.asarray(address.bytes // size)
@@ -111,13 +111,13 @@ def store(block: BlockState, pointers: Pointers, values: Array) -> None:
 
 
 def require_stored_dtype(memory: Storage, dtype: DType) -> None:
-    """Raise `OtherDType` unless the memory holds this dtype; tf32 is fp32 there."""
+    """Raise `OtherDType` unless the memory has this dtype, as which tf32 is fp32."""
     if dtype.storage != memory.dtype.storage:
         raise OtherDType(memory.name, memory.dtype, dtype)
 
 
 def _places(block: BlockState, pointers: Pointers, dtype: DType, count: int) -> tuple[Storage, Offsets]:
-    """The elements that each lane accesses, [lanes, count]."""
+    """Return the elements that each lane accesses, [lanes, count]."""
     size = count * dtype.storage_bytes
     memory, begin = elements(block, pointers, min(16, size & -size))
     if memory.dtype.kind == "complex" and dtype.storage == memory.dtype.component and count % 2 == 0:
@@ -165,14 +165,14 @@ class AddressOf(TargetOperation):
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """The size in bytes."""
         return self.elements * self.elem_type.storage_bytes
 
     def run(self, block: BlockState) -> Pointers:
         return block.allocate(Memref((self.elements,), self.elem_type, "shared"))
 
     def emit(self, text: Writer) -> str:
-        """A global in address space 3: on NVIDIA shared, on AMD the LDS."""
+        """Write a global in address space 3: on NVIDIA shared, on AMD the LDS."""
         name = f"@{text.kernel}.{self.global_name}"
         array = f"[{self.elements} x {in_memory(self.elem_type)}]"
         text.globals[f"{name} = internal addrspace(3) global {array} poison, align {self.alignment}"] = None
@@ -181,7 +181,7 @@ class AddressOf(TargetOperation):
 
 @operation("llvm.getelementptr", clauses=CLAUSES)
 class GetElementPtr(TargetOperation):
-    """The address so many elements on."""
+    """The address a number of elements further on."""
 
     base: Operand[Pointer]
     index: Operand[Scalar]
@@ -197,14 +197,14 @@ class GetElementPtr(TargetOperation):
         return moved(block, base, index.values.astype(np.int64) * self.elem_type.storage_bytes)
 
     def emit(self, text: Writer, base: str, index: str) -> str:
-        """The instruction; a narrow index is signed."""
+        """Write the instruction; a narrow index is signed."""
         pointer, index_type = text.type(self.base), text.type(self.index)
         return text.value(f"getelementptr {in_memory(self.elem_type)}, {pointer} {base}, {index_type} {index}")
 
 
 @operation("llvm.load", clauses=(*CLAUSES, "LANG-08.3-01"))
 class Load(TargetOperation):
-    """The element there, or several of them as a vector."""
+    """The element at the address, or several of them as a vector."""
 
     address: Operand[Pointer]
     returns: Stated[Scalar | Vector]
@@ -221,7 +221,7 @@ class Load(TargetOperation):
         return Array(self.returns.dtype, values if isinstance(self.returns, Vector) else values[:, 0])
 
     def emit(self, text: Writer, address: str) -> str:
-        """The instruction; a bool is a byte in memory."""
+        """Write the instruction; a bool is a byte in memory."""
         pointer, type_ = text.type(self.address), self.returns
         if type_.dtype.kind == "bool" and isinstance(type_, Scalar):
             byte = text.value(f"load i8, {pointer} {address}, align 1")
@@ -231,7 +231,7 @@ class Load(TargetOperation):
 
 @operation("llvm.store", clauses=(*CLAUSES, "LANG-08.3-01"))
 class Store(TargetOperation):
-    """Writes the element there, or a vector of them."""
+    """Writes the element at the address, or a vector of elements."""
 
     value: Operand[Scalar | Vector]
     address: Operand[Pointer]
@@ -247,7 +247,7 @@ class Store(TargetOperation):
         store(block, address, value)
 
     def emit(self, text: Writer, value: str, address: str) -> None:
-        """The instruction; a bool is a byte in memory."""
+        """Write the instruction; a bool is a byte in memory."""
         pointer, type_ = text.type(self.address), text.type(self.value)
         if type_ == "i1":
             value, type_ = text.value(f"zext i1 {value} to i8"), "i8"
@@ -255,7 +255,7 @@ class Store(TargetOperation):
 
 
 def alignment_of(type_: Scalar | Vector) -> int:
-    """The bytes at whose multiples a value lies: its own, of a vector at most 16."""
+    """Return the alignment of a value in bytes: its own size, for a vector at most 16."""
     size = type_.dtype.storage_bytes * (type_.extent if isinstance(type_, Vector) else 1)
     return min(16, size & -size)
 
@@ -282,7 +282,7 @@ class Zero(TargetOperation):
         return Array(self.returns.dtype, np.zeros((block.lanes, self.returns.extent), self.returns.dtype.carrier))
 
     def emit(self, text: Writer) -> str:
-        """Written where it is used."""
+        """Return the zeros, which are written where they are used."""
         return "zeroinitializer"
 
 
@@ -302,7 +302,7 @@ class InsertElement(TargetOperation):
         return self.vector
 
     def run(self, block: BlockState, vector: Array, value: Array) -> Array:
-        """A copy that differs at the position."""
+        """Return a copy that differs at the position."""
         values = np.array(vector.values)
         values[:, self.position] = value.values
         return Array(vector.dtype, values)
@@ -353,7 +353,7 @@ class ShuffleVector(TargetOperation):
         return Array(vector.dtype, vector.values[:, list(self.mask)])
 
     def emit(self, text: Writer, vector: str) -> str:
-        """The instruction, whose second vector is unused."""
+        """Write the instruction, whose second vector is unused."""
         type_ = text.type(self.vector)
         mask = ", ".join(f"i32 {position}" for position in self.mask)
         return text.value(f"shufflevector {type_} {vector}, {type_} poison, <{len(self.mask)} x i32> <{mask}>")
@@ -370,7 +370,7 @@ class For(TileFor, TargetOperation):
     """Counts from start to stop, excluded, by step, which may be negative."""
 
     def emit(self, text: Writer, start: str, stop: str, step: str, *carried: str) -> tuple[str, ...]:
-        """A header that decides, a body, and an exit; the header's phis are the loop-carried values."""
+        """Write a header that tests the index, a body, and an exit; the header's phis are the loop-carried values."""
         head, body, leave = (text.fresh(f"{part}_") for part in ("head", "body", "leave"))
         before = text.label
         text.do(f"br label %{head}")
@@ -402,10 +402,10 @@ def _goes_on(text: Writer, index: str, stop: str, step: str) -> str:
 
 @operation("scf.if", clauses=_CLAUSES)
 class If(TileIf, TargetOperation):
-    """Runs one of two regions; what it yields is the result."""
+    """Runs one of two regions, whose yielded values are the results."""
 
     def emit(self, text: Writer, condition: str) -> tuple[str, ...]:
-        """A branch, two blocks, and phis in the block that joins them."""
+        """Write a branch, two blocks, and phis in the block that joins them."""
         then, otherwise, join = (text.fresh(f"{part}_") for part in ("then", "else", "join"))
         text.do(f"br i1 {condition}, label %{then}, label %{otherwise}")
         ends = []

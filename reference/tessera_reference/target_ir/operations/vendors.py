@@ -22,22 +22,22 @@ from ...tile.operations import AXES, SIZES, BlockBarrier, GroupCommit
 from ..operation import NAMES, SUFFIXES, TargetOperation, Writer, declared, require_dtype, require_type
 from .memory import GLOBAL, SHARED, Load, Pointers, Store, elements, require_space, require_stored_dtype
 
-# Where a thread is, in the special registers of each vendor (sections 8.1, 8.2; AMB-LANG-220).
+# The position of a thread, in the special registers of each vendor (sections 8.1, 8.2; AMB-LANG-220).
 #
 # NVVM reads special registers of PTX. ROCDL reads the ids; the extents of the block are known when a kernel is
-# compiled, and those of the grid come as hidden parameters.
+# compiled, and those of the grid are hidden parameters.
 
 
 _CLAUSES = ("LANG-08.1-07", "LANG-08.1-08")
 
 
 class Register(TargetOperation):
-    """An int32 that says where a thread is."""
+    """An int32 of a thread's position."""
 
     quantity: ClassVar[str]
     axis: ClassVar[int]
     intrinsic: ClassVar[str]
-    """The name in LLVM; nothing for the extents on AMD."""
+    """The name in LLVM; "" for the extents on AMD."""
     is_total = True
 
     def infer(self) -> Scalar:
@@ -50,7 +50,7 @@ class Register(TargetOperation):
         return block.uniform(numbers[self.quantity][self.axis])
 
     def emit(self, text: Writer) -> str:
-        """The intrinsic; where there is none, a hidden parameter or a constant of the compiled kernel."""
+        """Write the intrinsic; without one, return a hidden parameter or a constant of the compiled kernel."""
         if not text.entry.is_host and self.intrinsic:
             return text.call("i32", self.intrinsic)
         return text.entry.hidden.get(f"{self.quantity}_{AXES[self.axis]}", str(text.entry.block[self.axis]))
@@ -80,7 +80,7 @@ def _every_register() -> Iterator[type[Register]]:
 REGISTERS = {(register.vendor, register.quantity, register.axis): register for register in _every_register()}
 """The operation for a vendor, a quantity and an axis."""
 
-# Which lane holds which element of a matrix instruction's operands, for both vendors (LANG-08.2-05, LANG-08.2-10).
+# The lane that holds each element of a matrix instruction's operands, for both vendors (LANG-08.2-05, LANG-08.2-10).
 #
 # NVIDIA: PTX ISA, "Warp Level Matrix Multiply-Accumulate Instructions", the sections "Matrix Fragments for mma.m8n8k4
 # with .f64", "... mma.m8n8k16", "... mma.m16n8k4", "... k8", "... k16 with floating point type", "... k16 with
@@ -96,14 +96,14 @@ Indices: TypeAlias = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Along:
-    """A coordinate: so many times the quotient or remainder of the lane, and for each element a number besides."""
+    """A coordinate: a multiple of the quotient or remainder of the lane, plus a number for each element."""
 
     factor: int
     of: Literal["quotient", "remainder"]
     offsets: tuple[int, ...]
 
     def of_lanes(self, lanes: int, width: int) -> Indices:
-        """The coordinate for each lane and element."""
+        """Return the coordinate for each lane and element."""
         lane = np.arange(lanes)[:, None]
         part = lane // width if self.of == "quotient" else lane % width
         return np.asarray(self.factor * part + np.asarray(self.offsets)[None, :])
@@ -111,7 +111,7 @@ class Along:
 
 @dataclass(frozen=True)
 class Spread:
-    """The places of the elements that each lane holds of a matrix; lanes count in runs of `width`."""
+    """The places of a matrix's elements in each lane; lanes count in runs of `width`."""
 
     shape: tuple[int, int]
     lanes: int
@@ -121,7 +121,7 @@ class Spread:
 
     @property
     def held(self) -> int:
-        """Elements in each lane."""
+        """The number of elements in each lane."""
         return len(self.row.offsets)
 
     @cached_property
@@ -135,7 +135,7 @@ class Spread:
         return self.column.of_lanes(self.lanes, self.width)
 
     def transposed(self) -> Spread:
-        """The same lanes and elements for the transposed matrix."""
+        """Return the same lanes and elements for the transposed matrix."""
         return Spread(self.shape[::-1], self.lanes, self.width, self.column, self.row)
 
     @cached_property
@@ -151,7 +151,7 @@ class Spread:
         return holders
 
     def gathered(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The matrices [warps, rows, columns] of which the lanes hold `values`, [lanes of the block, elements]."""
+        """Return the matrices [warps, rows, columns] of the lanes' `values`, [lanes of the block, elements]."""
         by_warp = values.reshape(-1, self.lanes * self.held)
         return by_warp.take(self.holders, axis=1).reshape(-1, *self.shape)
 
@@ -166,7 +166,7 @@ def nvidia(role: Role, m: int, n: int, k: int, dtype: DType) -> Spread:
     """Return the spread of an operand of mma.sync over 32 lanes, which count in groups of four.
 
     A register holds as many elements of a row of A, or of a column of B, as fit into 32 bits; an fp64 takes two. An
-    accumulator holds pairs. Registers cover blocks of 8 rows first, then go on along k.
+    accumulator holds pairs. Registers cover blocks of 8 rows first, then continue along k.
     """
     if role == "c":
         every = range(2 * m // 8)
@@ -192,7 +192,7 @@ def nvidia_swapped(role: Role, m: int, n: int, k: int, dtype: DType) -> Spread:
 def amd(role: Role, m: int, n: int, k: int, dtype: DType) -> Spread:
     """Return the spread of an operand of v_mfma over 64 lanes: a row of A, or a column of B, and a stretch of k each.
 
-    An accumulator's lane holds one column; its rows come in fours, of fp64 singly, which the lanes take in turn.
+    An accumulator's lane holds one column; its rows come in fours, for fp64 singly, which the lanes take in turn.
     """
     if role == "c":
         turns, run = 64 // n, 1 if dtype.name == "fp64" else 4
@@ -207,7 +207,7 @@ def amd(role: Role, m: int, n: int, k: int, dtype: DType) -> Spread:
 
 @cache
 def ldmatrix(count: int, transpose: bool) -> tuple[Indices, Indices]:
-    """Return the place of each element of `count` 8x8 matrices: the lane whose row it is of, and its place there.
+    """Return the place of each element of `count` 8x8 matrices: the lane of its row, and its place in the row.
 
     Both are [32 lanes, 2 * count]. Lanes 8i to 8i+7 give the addresses of the rows of matrix i. A lane receives two
     neighbours of a row of each matrix; transposed, two neighbours of a column.
@@ -219,7 +219,7 @@ def ldmatrix(count: int, transpose: bool) -> tuple[Indices, Indices]:
     return np.ascontiguousarray(rows), np.ascontiguousarray(places)
 
 
-# NVIDIA's instructions for threads that work together: barrier, asynchronous copies, shuffle (LANG-08.2-06 to -09).
+# NVIDIA's instructions for cooperating threads: barrier, asynchronous copies, shuffle (LANG-08.2-06 to -09).
 
 
 FULL = 0xFFFFFFFF
@@ -259,7 +259,7 @@ class CopyAsync(TargetOperation):
         block.copy(*begin, *end, self.size)
 
     def emit(self, text: Writer, destination: str, source: str) -> None:
-        """The intrinsic; copies of 16 bytes may bypass the first-level cache."""
+        """Write the intrinsic; copies of 16 bytes may bypass the first-level cache."""
         kind = "cg" if self.size == 16 else "ca"
         name = f"llvm.nvvm.cp.async.{kind}.shared.global.{self.size}"
         text.call("void", name, f"ptr addrspace(3) {destination}", f"ptr addrspace(1) {source}")
@@ -317,7 +317,7 @@ class ShuffleDown(TargetOperation):
         return Array(value.dtype, shuffled(block, value.values, self.delta, self.mask))
 
     def emit(self, text: Writer, value: str) -> str:
-        """The intrinsic, on each 32 bits of the value."""
+        """Write the intrinsic, on each 32 bits of the value."""
 
         def exchange(word: str) -> str:
             arguments = (f"i32 {self.mask}", f"i32 {word}", f"i32 {self.delta}", "i32 31")
@@ -328,7 +328,7 @@ class ShuffleDown(TargetOperation):
 
 
 def words_of(text: Writer, value: str, scalar: Scalar) -> tuple[str, ...]:
-    """A value as 32-bit words, the lowest first."""
+    """Return a value as 32-bit words, the lowest first."""
     type_, bits = NAMES[scalar.dtype.name], 1 if scalar.dtype.kind == "bool" else scalar.dtype.bits
     whole = value if type_ == f"i{bits}" else text.value(f"bitcast {type_} {value} to i{bits}")
     if bits == 64:
@@ -339,7 +339,7 @@ def words_of(text: Writer, value: str, scalar: Scalar) -> tuple[str, ...]:
 
 
 def value_of(text: Writer, words: tuple[str, ...], scalar: Scalar) -> str:
-    """The value of which `words_of` made the words."""
+    """Return the value that `words_of` split into the words."""
     type_, bits = NAMES[scalar.dtype.name], 1 if scalar.dtype.kind == "bool" else scalar.dtype.bits
     whole = words[0]
     if bits == 64:
@@ -351,11 +351,10 @@ def value_of(text: Writer, words: tuple[str, ...], scalar: Scalar) -> str:
     return whole if type_ == f"i{bits}" else text.value(f"bitcast i{bits} {whole} to {type_}")
 
 
-# NVIDIA's matrix instructions: ldmatrix and mma.sync, by the layouts of `target.layouts` (LANG-08.2-05,
-# LANG-08.2-06).
+# NVIDIA's matrix instructions: ldmatrix and mma.sync, by the layouts of `target.layouts` (LANG-08.2-05, LANG-08.2-06).
 #
 # An mma executes by the reference, a left fold over ascending k in which each product and each sum is rounded in the
-# accumulator; how the hardware rounds within one instruction is not specified (AMB-LANG-223).
+# accumulator; the hardware's rounding within one instruction is not specified (AMB-LANG-223).
 
 
 SHAPES: dict[str, tuple[tuple[int, int, int], ...]] = {
@@ -365,14 +364,14 @@ SHAPES: dict[str, tuple[tuple[int, int, int], ...]] = {
     "int8": ((16, 8, 32), (16, 8, 16), (8, 8, 16)),
     **dict.fromkeys(("fp8_e4m3", "fp8_e5m2"), ((16, 8, 32),)),
 }
-"""The shapes of mma.sync that are used, the largest first."""
+"""The supported shapes of mma.sync, the largest first."""
 
 
 @operation("nvvm.ldmatrix", clauses=("LANG-08.2-06", "LANG-07.3-01"))
 class LoadMatrix(TargetOperation):
-    """`ldmatrix`: `num` 8x8 matrices of 16-bit elements, of which lanes 8i to 8i+7 point to the rows of matrix i.
+    """`ldmatrix`: `num` 8x8 matrices of 16-bit elements; lanes 8i to 8i+7 point to the rows of matrix i.
 
-    `layout` is `row`, or `col` for what PTX calls .trans.
+    `layout` is `row`, or `col`, which PTX calls .trans.
     """
 
     address: Operand[Pointer]
@@ -393,7 +392,7 @@ class LoadMatrix(TargetOperation):
         return self.returns
 
     def run(self, block: BlockState, address: Pointers) -> Array:
-        """Read, each lane what it receives; the rows begin at multiples of 16 bytes."""
+        """Return each lane's elements; the rows begin at multiples of 16 bytes."""
         block.whole_warps(self.name)
         memory, begins = elements(block, address, 1)
         require_stored_dtype(memory, self.returns.dtype)
@@ -406,7 +405,7 @@ class LoadMatrix(TargetOperation):
         return Array(self.returns.dtype, block.load(memory, offsets))
 
     def emit(self, text: Writer, address: str) -> str:
-        """The intrinsic, whose 32-bit registers become the vector."""
+        """Write the intrinsic, whose 32-bit registers become the vector."""
         trans = ".trans" if self.layout == "col" else ""
         name = f"llvm.nvvm.ldmatrix.sync.aligned.m8n8.x{self.num}{trans}.b16.p3"
         packed = "i32" if self.num == 1 else f"{{ {', '.join(['i32'] * self.num)} }}"
@@ -417,7 +416,7 @@ class LoadMatrix(TargetOperation):
 
 @dataclass(frozen=True)
 class MatrixProduct(TargetOperation):
-    """Base of the vendors' matrix instructions: A times B added to C, of which each lane holds its share."""
+    """Base of the vendors' matrix instructions: A times B added to C, each lane with its share."""
 
     a: Operand[Vector]
     b: Operand[Vector]
@@ -427,7 +426,7 @@ class MatrixProduct(TargetOperation):
 
     @abstractmethod
     def spread(self, role: Role) -> Spread:
-        """The layout of an operand over the lanes."""
+        """Return the layout of an operand over the lanes."""
 
     @property
     def factors(self) -> DType:
@@ -435,7 +434,7 @@ class MatrixProduct(TargetOperation):
         return self.a.dtype
 
     def infer(self) -> Vector:
-        """The accumulator's type; every operand holds as many elements as the layout spreads to a lane."""
+        """Return the accumulator's type; every operand has as many elements as the layout spreads to a lane."""
         operands: tuple[tuple[Role, Vector], ...] = (("a", self.a), ("b", self.b), ("c", self.c))
         for role, actual in operands:
             expected = self.factors.accumulator if role == "c" else self.factors
@@ -457,7 +456,7 @@ class MatrixProduct(TargetOperation):
 
 @operation("nvvm.mma.sync", clauses=("LANG-08.2-05", "LANG-07.3-02", "LANG-11-10"))
 class MmaSync(MatrixProduct):
-    """`mma.sync.aligned.mMnNkK.row.col`: A times B added to C, of which each lane holds its share."""
+    """`mma.sync.aligned.mMnNkK.row.col`: A times B added to C, each lane with its share."""
 
     m: Attribute[int]
     n: Attribute[int]
@@ -485,14 +484,14 @@ class MmaSync(MatrixProduct):
 
 
 def _intrinsic(m: int, n: int, k: int, a: DType, b: DType) -> str:
-    """The name of LLVM's intrinsic, which leaves out the types that the shape implies."""
+    """Return the name of LLVM's intrinsic, which leaves out the types that the shape implies."""
     kinds = {"fp16": "f32.f32", "bf16": "bf16", "tf32": "tf32", "fp64": "f64", "int8": "s8"}
     kind = kinds.get(a.name, f"f32.{SUFFIXES[a.name]}.{SUFFIXES[b.name]}.f32")
     return f"llvm.nvvm.mma.m{m}n{n}k{k}.row.col.{kind}"
 
 
 def _registers(text: Writer, value: str, type_: Vector) -> list[str]:
-    """The operands of A or B: 32-bit registers, which for fp16 are pairs, or doubles."""
+    """Return the operands of A or B: 32-bit registers, which for fp16 are pairs, or doubles."""
     if type_.dtype.name == "fp64":
         return _elements(text, value, type_)
     count = type_.extent * type_.dtype.storage_bytes // 4
@@ -515,7 +514,7 @@ def _as_pairs(text: Writer, words: list[str], type_: Vector) -> list[str]:
 
 
 def _rounded_to_tf32(text: Writer, value: str, count: int) -> str:
-    """fp32 elements as codes of 10 fraction bits, to nearest even, as the reference has it; a NaN stays one."""
+    """Return fp32 elements as codes of 10 fraction bits, to nearest even, as in the reference; a NaN stays a NaN."""
     codes = f"<{count} x i32>"
 
     def every(number: int) -> str:
@@ -542,7 +541,7 @@ def _parts(text: Writer, packed: str, value: str, count: int) -> list[str]:
 
 
 def _vector(text: Writer, element: str, parts: tuple[str, ...], type_: str) -> str:
-    """Parts put together, as a vector of some type."""
+    """Return parts as one vector of a type."""
     packed = f"<{len(parts)} x {element}>"
     result = "poison"
     for i, part in enumerate(parts):
@@ -550,7 +549,7 @@ def _vector(text: Writer, element: str, parts: tuple[str, ...], type_: str) -> s
     return result if packed == type_ else text.value(f"bitcast {packed} {result} to {type_}")
 
 
-# AMD's instructions for threads that work together: barrier, LDS, permutations (LANG-08.2-11, -12).
+# AMD's instructions for cooperating threads: barrier, LDS, permutations (LANG-08.2-11, -12).
 
 
 @operation("rocdl.barrier", clauses=("LANG-08-01", "LANG-08.3-02"))
@@ -560,7 +559,7 @@ class RocdlBarrier(BlockBarrier, TargetOperation):
     vendor = "amd"
 
     def emit(self, text: Writer) -> None:
-        """The barrier with a fence on either side, so that earlier writes are visible after it."""
+        """Write the barrier with a fence on either side, so that earlier writes are visible after it."""
         text.do('fence syncscope("workgroup") release')
         text.call("void", "llvm.amdgcn.s.barrier")
         text.do('fence syncscope("workgroup") acquire')
@@ -582,7 +581,7 @@ class DsWrite(Store):
 
 @operation("rocdl.ds_bpermute", clauses=("LANG-08.2-12", "LANG-07.2-06"))
 class BPermute(TargetOperation):
-    """`ds_bpermute_b32`: each lane reads what the lane at byte address `index` holds, four bytes a lane."""
+    """`ds_bpermute_b32`: each lane reads the value of the lane at byte address `index`, four bytes a lane."""
 
     index: Operand[Scalar]
     value: Operand[Scalar]
@@ -595,12 +594,12 @@ class BPermute(TargetOperation):
         return self.value
 
     def run(self, block: BlockState, index: Array, value: Array) -> Array:
-        """Exchange; addresses wrap at the end of the warp."""
+        """Return the exchanged values; addresses wrap at the end of the warp."""
         sources = np.asarray(index.values // 4 % block.warp, np.int64)
         return Array(value.dtype, exchanged(block, value.values, sources))
 
     def emit(self, text: Writer, index: str, value: str) -> str:
-        """The intrinsic, on each 32 bits of the value."""
+        """Write the intrinsic, on each 32 bits of the value."""
         words = words_of(text, value, self.value)
         moved = [text.call("i32", "llvm.amdgcn.ds.bpermute", f"i32 {index}", f"i32 {word}") for word in words]
         return value_of(text, tuple(moved), self.value)
@@ -628,7 +627,7 @@ class Kind:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """m, n and k."""
+        """The extents m, n and k."""
         return self.m, self.n, self.k
 
 
@@ -668,7 +667,7 @@ class Mfma(MatrixProduct):
         return amd(role, *self.kind.shape, self.factors)
 
     def emit(self, text: Writer, a: str, b: str, c: str) -> str:
-        """The intrinsic; the three numbers after the operands permute nothing."""
+        """Write the intrinsic; the three numbers after the operands permute nothing."""
         operands = [_operand(text, value, held) for value, held in ((a, self.a), (b, self.b))]
         result = text.type(self.c)
         plain = ("i32 0",) * 3
@@ -676,7 +675,7 @@ class Mfma(MatrixProduct):
 
 
 def _operand(text: Writer, value: str, vector: Vector) -> str:
-    """A or B as the intrinsic takes it: bf16 as i16, int8 as one integer, a single element as itself."""
+    """Return A or B as the intrinsic takes it: bf16 as i16, int8 as one integer, a single element unchanged."""
     type_ = text.type(vector)
     if vector.extent == 1:
         element = text.type(Scalar(vector.dtype))
