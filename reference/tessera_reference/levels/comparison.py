@@ -1,8 +1,8 @@
 """Comparison of one program at every level: `tessera-reference compare-levels` (AMB-LANG-78).
 
-What parts is named by the level, the operations that computed it and their place, the element and both its bit
+A difference is reported with its level, the operations that computed it and their place, the element and both bit
 patterns. In the functions of the host one instruction executes each nest, at every level in the same order. Its results
-are compared with those of the nest's operations. Its inputs were alike, or an earlier one is named.
+are compared with those of the nest's operations. Its inputs agree, or an earlier difference is reported.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from .execution import LEVELS, Execution, Options, executable, lower, specialize
 
 @dataclass(frozen=True)
 class Difference:
-    """The first element that a level computes otherwise than Graph IR, in storage codes."""
+    """The first element whose bits at a level differ from those of Graph IR, in storage codes."""
 
     level: Execution
     operation: str
-    """The operations of a nest, and its kernel where it is one; of a function that differs as a whole its name."""
+    """The operations of a nest, and its kernel where it has one; the name of a function that differs as a whole."""
     location: Location
     value: str
     index: tuple[int, ...]
@@ -45,7 +45,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The levels that agree, from Graph IR down, and what ended the row: a difference, or a level that fails."""
+    """The levels that agree, from Graph IR down, and the end of the row: a difference, or a level that fails."""
 
     levels: tuple[Execution, ...]
     difference: Difference | None = None
@@ -53,7 +53,7 @@ class Comparison:
 
     @property
     def agree(self) -> bool:
-        """True if all levels do."""
+        """True if all levels agree."""
         return self.difference is None and self.failure is None
 
 
@@ -67,7 +67,7 @@ def compare_levels(
 ) -> Comparison:
     """Run a function at every level, from the highest down, until one differs from Graph IR.
 
-    Raises as `levels.execute_at` where Graph IR has no result, or Schedule IR does not take the schedule.
+    Raises as `levels.execute_at` does where Graph IR has no result, or Schedule IR does not take the schedule.
     """
     special = specialized(module, function, inputs)
     expected = graph_execution.execute(special, function, inputs)
@@ -89,7 +89,7 @@ def compare_levels(
 
 
 class Tracking:
-    """The nests of a scheduled module, and what each gives when its operations run one by one."""
+    """The nests of a scheduled module, and the results of each when its operations run one by one."""
 
     def __init__(self, scheduled: Module, target: Target) -> None:
         self.nests: list[Nest] = []
@@ -135,7 +135,7 @@ class Tracking:
 
 
 def _nest_instructions(host: Module) -> list[Instruction]:
-    """The instructions that carry nests out, in the order of the nests."""
+    """Return the instructions that execute nests, in the order of the nests."""
     functions = [function for function in host.functions.values() if not function.device]
     return [
         instruction
@@ -146,7 +146,7 @@ def _nest_instructions(host: Module) -> list[Instruction]:
 
 
 def _description(nest: Nest, instruction: Instruction) -> str:
-    """The operations of a nest, and its kernel."""
+    """Return the operations of a nest, and its kernel."""
     operations = ", ".join(step.operation.short_name for step in nest.operations)
     operation = instruction.operation
     return f"{operations} in @{operation.kernel}" if isinstance(operation, Launch) else operations
@@ -155,7 +155,7 @@ def _description(nest: Nest, instruction: Instruction) -> str:
 def _first(
     about: Difference, names: Sequence[str], expected: Sequence[Array], actual: Sequence[Array]
 ) -> Difference | None:
-    """A difference with its value, element and codes, if there is one."""
+    """Return a difference with its value, element and codes, or None."""
     for name, reference, result in zip(names, expected, actual, strict=True):
         place = first_difference(reference, result)
         if place is not None:
@@ -166,7 +166,7 @@ def _first(
 
 
 def first_difference(expected: Array, actual: Array) -> int | None:
-    """The first element, in row-major order, in whose codes two arrays of one dtype and size differ."""
+    """Return the first element, in row-major order, whose codes differ in two arrays of one dtype and size."""
     size, expected_bits, actual_bits = expected.dtype.storage_bytes, expected.to_bits(), actual.to_bits()
     if expected_bits == actual_bits:
         return None
@@ -177,7 +177,7 @@ def first_difference(expected: Array, actual: Array) -> int | None:
 
 
 def _code(array: Array, place: int) -> str:
-    """The storage code of an element, as the protocol writes it."""
+    """Return the storage code of an element, as the protocol writes it."""
     size, parts = array.dtype.storage_bytes, 2 if array.dtype.kind == "complex" else 1
     code = array.to_bits()[place * size : (place + 1) * size]
     words = [code[start : start + size // parts] for start in range(0, size, size // parts)]

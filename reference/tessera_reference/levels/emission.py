@@ -15,11 +15,11 @@ from ..tile.interpreter import Launch
 from ..tile.verifier import SYMBOL
 from .execution import Options, lower
 
-# Symbols of kernels in the image of several modules: each once, since an image has one space of them (LANG-16-01).
+# Symbols of kernels in the image of several modules: each is unique, since an image has one namespace (LANG-16-01).
 
 
 def joined(modules: Sequence[Module]) -> list[Module]:
-    """The modules, with a kernel whose symbol one before has too under a symbol that names its module."""
+    """Return the modules; a kernel with the symbol of an earlier one gets a symbol that names its module."""
     names: set[str] = set()
     parts = []
     for module in modules:
@@ -31,7 +31,7 @@ def joined(modules: Sequence[Module]) -> list[Module]:
 
 
 def _qualified(module: Module, symbol: str, names: set[str]) -> str:
-    """A symbol that is free, here and in the module."""
+    """Return a symbol that is free, here and in the module."""
     name = re.sub("[^A-Za-z0-9_]", "_", f"{SYMBOL}{module.name}_{symbol.removeprefix(SYMBOL)}")
     while name in names or name in module.functions:
         name += "_"
@@ -48,7 +48,7 @@ def _renamed(module: Module, names: Mapping[str, str]) -> Module:
 
 
 def _launching(names: Mapping[str, str], operation: Operation) -> Operation:
-    """An operation of a host function, which if it launches a kernel names it by its new symbol."""
+    """Return an operation of a host function; a launch names its kernel by the new symbol."""
     if isinstance(operation, Launch) and operation.kernel in names:
         return replace(operation, kernel=names[operation.kernel])
     return operation
@@ -62,7 +62,7 @@ TEXTS = ("llvm", *VENDORS)
 
 
 def emit(module: Module, to: str, target: Target) -> str:
-    """The text of a module of Target IR. Raises `OtherVendor`, and `MissingTool` without llvmlite."""
+    """Return the text of a module of Target IR. Raises `OtherVendor`, and `MissingTool` without llvmlite."""
     if to == "llvm":
         return llvm_module_text(module, target)
     require_vendor(to, target)
@@ -75,7 +75,7 @@ def bitcode(module: Module, target: Target) -> bytes:
 
 
 def emit_all(modules: Sequence[Module], to: str, target: Target, options: Options) -> str:
-    """The kernels of modules of Graph IR as one text. Raises as `emit` and `lower`."""
+    """Return the kernels of modules of Graph IR as one text. Raises as `emit` and `lower`."""
     lowered = joined([lower(module, "target", target, options) for module in modules])
     kernels = {name: function for module in lowered for name, function in module.functions.items() if function.device}
     return emit(replace(lowered[0], functions=kernels), to, target) if lowered else ""

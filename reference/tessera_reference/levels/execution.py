@@ -1,9 +1,9 @@
 """Lowering of modules to each level, and execution of functions at each (sections 4, 6, 7, 8).
 
 Graph IR is lowered to Schedule IR, that to Tile IR, that to Target IR; the bits are the same at each (LANG-08.2-01,
-AMB-LANG-78). What a kernel cannot hold stays in the function of the host, which Graph IR's machine runs. A kernel has
-extents that are numbers, so that a program is specialized to its inputs before it gets any. What carries out a level is
-imported when that level is first asked for.
+AMB-LANG-78). Operations that a kernel cannot hold stay in the function of the host, which Graph IR's interpreter runs.
+A kernel has extents that are numbers, so a program is specialized to its inputs before it receives any. The code of a
+level is imported on first use.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
 Level = Literal["graph", "schedule", "tile", "target"]
 
 LEVELS: tuple[Level, ...] = ("graph", "schedule", "tile", "target")
-"""From the highest to the lowest."""
+"""The levels, from the highest to the lowest."""
 
 Execution = Level | Literal["native"]
 
 EXECUTIONS: tuple[Execution, ...] = (*LEVELS, "native")
-"""The ways to run a program: at a level, or at Target IR with the kernels whose threads work alone as machine code."""
+"""The ways to run a program: at a level, or at Target IR with machine code for kernels of independent threads."""
 
 
 def lower(module: Module, to: Level, target: Target, options: Options | None = None) -> Module:
-    """A module of Graph IR at a level. Raises `Rejection` with phase lower for what the level cannot hold."""
+    """Return a module of Graph IR at a level. Raises `Rejection` with phase lower for what the level cannot hold."""
     for level in LEVELS[1 : LEVELS.index(to) + 1]:
         module = lower_from_above(module, level, target, options or Options())
     return module
 
 
 def lower_from_above(module: Module, to: Level, target: Target, options: Options) -> Module:
-    """A module of the level above `to` at `to`, which is not Graph IR; the options are those of Schedule IR."""
+    """Return a module of the level above `to` at `to`, which is not Graph IR; the options are those of Schedule IR."""
     if to == "schedule":
         from ..schedule.lowering import to_schedule
 
@@ -57,9 +57,9 @@ def lower_from_above(module: Module, to: Level, target: Target, options: Options
 
 
 def executable(module: Module, to: Execution, target: Target, options: Options | None = None) -> Module:
-    """A module of Graph IR as that by which it is executed; of Schedule IR each nest is an instruction.
+    """Return the executable form of a module of Graph IR; at Schedule IR each nest is an instruction.
 
-    Raises as `lower`, and `MissingTool` for `native` where llvmlite is not installed.
+    Raises as `lower` does, and `MissingTool` for `native` where llvmlite is not installed.
     """
     if to == "native":
         from ..target_ir.emission.host import native
@@ -83,7 +83,7 @@ def execute_at(
     observer: Observer | None = None,
     events: EventObserver | None = None,
 ) -> tuple[Array, ...]:
-    """Run a function of Graph IR, lowered to a level, on named inputs; results as `graph.execution.execute` gives.
+    """Run a function of Graph IR, lowered to a level, on named inputs; results are as of `graph.execution.execute`.
 
     At Schedule IR `events` is called for each step of a nest, at the others `observer` for each host instruction.
     Raises as `lower` and as the execution of the level.
@@ -105,7 +105,7 @@ def run_lowered(
     observer: Observer | None = None,
     events: EventObserver | None = None,
 ) -> tuple[Array, ...]:
-    """Run a function of the host of a module that is at a level already; observed as by `execute_at`."""
+    """Run a host function of a module that is already at a level; observed as by `execute_at`."""
     if level == "schedule":
         from ..schedule import execution as schedule_execution
 
@@ -126,7 +126,7 @@ def execute_on_mesh_at(
     """Run a function at a level on every rank of a mesh, inputs and results by rank.
 
     Ranks run one program, specialized to the inputs of rank 0; another rank's operand does not fit if its shapes
-    differ. At Schedule IR the observer gets a whole nest as one instruction. Raises as `execute_at`.
+    differ. At Schedule IR the observer gets a whole nest as one instruction. Raises as `execute_at` does.
     """
     if level == "graph" or not inputs:
         return graph_execution.execute_on_mesh(module, function, inputs, mesh, observer)
@@ -135,25 +135,25 @@ def execute_on_mesh_at(
 
 
 def specialized(module: Module, function: str, inputs: Mapping[str, Array]) -> Module:
-    """The function and what it calls, for the shapes of these inputs. Raises `UnknownFunction`, `InputMismatch`."""
+    """Return a function and its callees for these inputs' shapes. Raises `UnknownFunction`, `InputMismatch`."""
     return for_shapes(module, function_named(module, function), shapes_of(module, function, inputs))
 
 
 def shapes_of(module: Module, function: str, inputs: Mapping[str, Array]) -> dict[str, tuple[int, ...]]:
-    """The shape of each parameter of a function. Raises `UnknownFunction`, `InputMismatch`."""
+    """Return the shape of each parameter of a function. Raises `UnknownFunction`, `InputMismatch`."""
     entry = function_named(module, function)
     return {p.name: a.shape for p, a in zip(entry.parameters, bind(entry, inputs), strict=True)}
 
 
 def for_shapes(module: Module, entry: Function, shapes: Mapping[str, tuple[int, ...]]) -> Module:
-    """A function and what it runs, for parameters of these shapes. Raises `Rejection`."""
+    """Return a function and its callees, for parameters of these shapes. Raises `Rejection`."""
     from ..schedule.lowering import specialize
 
     return specialize(_only(module, entry), entry.name, shapes)
 
 
 def _only(module: Module, entry: Function) -> Module:
-    """The module with a function and what it runs."""
+    """Return the module with only a function and its callees."""
     called = {
         instruction.operation.attributes.get(instruction.operation.calls) for instruction in reachable(module, entry)
     }

@@ -1,6 +1,6 @@
-"""IR text of any level: reading and verifying it, and running what it defines (sections 6, 7, 8, 11).
+"""IR text of any level: reading, verifying, and running it (sections 6, 7, 8, 11).
 
-A text of a level holds operations of that level. Operations of Graph IR may stand at every level; a kernel computes
+A text of a level holds operations of that level. Operations of Graph IR may appear at every level; a kernel computes
 with the elementwise ones.
 """
 
@@ -29,15 +29,15 @@ HOST: Mapping[str, tuple[str, ...]] = {
     "tile": ("tessera.graph.", "tessera.tile.launch"),
     "target": ("tessera.graph.", "tessera.tile.launch"),
 }
-"""Prefixes of the operations in functions of the host."""
+"""The prefixes of the operations in functions of the host."""
 VERIFIERS = {"tile": verify_kernel, "target": verify_target_kernel}
 """The verifiers of kernels by level."""
 
 
 def read_at(level: Level, text: str, target: Target, filename: str = "<ir>") -> tuple[Module, ...]:
-    """The modules of a text of a level, verified for a target.
+    """Return the modules of a text of a level, verified for a target.
 
-    Raises `Rejection` for what is malformed or does not verify, `UnsupportedConstruct` for what is nested too deep.
+    Raises `Rejection` for a malformed or invalid text, `UnsupportedConstruct` for one that is nested too deep.
     """
     modules = read_modules(text, filename)
     problems: list[Diagnostic] = []
@@ -53,12 +53,12 @@ def read_at(level: Level, text: str, target: Target, filename: str = "<ir>") -> 
 
 
 def level_of(text: str) -> Level:
-    """The lowest level that a text has operations of."""
+    """Return the lowest level of which a text has operations."""
     return next((level for level in reversed(LEVELS) if f"tessera.{level}." in text), LEVELS[0])
 
 
 def require_names(modules: Sequence[Module]) -> None:
-    """The modules of a text that people hand in have names of their own; those of an image share one.
+    """Require that the modules of a user's text have distinct names; those of an image share one.
 
     Raises `Rejection`.
     """
@@ -120,7 +120,7 @@ def run_text(
     inputs: Mapping[str, Array],
     target: Target,
 ) -> tuple[Array, ...]:
-    """Run the function `name`, or `module.name`: a function's results, or a kernel's buffers afterwards.
+    """Run the function `name`, or `module.name`; return a function's results, or a kernel's buffers afterwards.
 
     Raises `UnknownFunction`, `InputMismatch`, `Rejection` with phase execute and `UnsupportedConstruct`.
     """
@@ -131,7 +131,7 @@ def run_text(
 
 
 def bind_kernel(kernel: Function, inputs: Mapping[str, Array]) -> tuple[Argument, ...]:
-    """Arguments of a kernel by name; a memref that is left out it has to fill. Raises `InputMismatch`."""
+    """Return arguments of a kernel by name; it must fill a memref that is left out. Raises `InputMismatch`."""
     names = [parameter.name for parameter in kernel.parameters]
     for name, array in inputs.items():
         if name not in names:
