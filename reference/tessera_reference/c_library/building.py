@@ -1,4 +1,4 @@
-"""Builds the shared library for the Python that runs this, from C source made of the headers."""
+"""Build of the shared library for the running Python, from C source made of the headers."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from cffi import FFI
 
 from ..abi.status import RUNTIME_VERSION, extension_header, header
 
-# The C source of the library, made from the headers: what cffi has to know, and a function for each declaration.
+# The C source of the library, made from the headers: cffi's declarations, and a function for each declaration.
 #
-# A function in C hands its arguments to the function in Python of its name, with `py_` before it. On the way handles
-# and pointers become numbers and structures their addresses, which Python reads fastest.
+# A function in C passes its arguments to the function in Python of its name, with the prefix `py_`. Handles and
+# pointers become numbers and structures their addresses, which Python reads fastest.
 
 
 MODULE = "_tessera"
@@ -63,12 +63,12 @@ try:
 except BaseException as error:
     print(f"libtessera: {type(error).__name__}: {error}", file=sys.stderr)
 """
-"""The first statements of the interpreter. The answer is ALIVE of `library.c`."""
+"""The first statements of the interpreter. Their result is ALIVE of `library.c`."""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a function: its type in C, and the type and the value that Python gets."""
+    """A parameter of a function: its type in C, and the type and the value that Python receives."""
 
     type: str
     name: str
@@ -123,7 +123,7 @@ class Function:
 
 
 def c_source() -> str:
-    """The text of the library. Raises `ValueError` for a header that cannot be read."""
+    """Return the text of the library. Raises `ValueError` for a header that cannot be read."""
     standard = list(_functions(header()))
     functions = [*standard, *_functions(extension_header())]
     structures = [match[0] for match in STRUCTURE.finditer(COMMENT.sub("", header())) if "tessApi" not in match[0]]
@@ -154,7 +154,7 @@ def _parameter(text: str) -> Parameter:
 
 
 def _text(standard: Iterable[Function], functions: Iterable[Function]) -> Iterator[str]:
-    """The C text behind the headers: prototypes for Python, what every function does, the functions, the table."""
+    """Yield the C text after the headers: prototypes for Python, common code, the functions, the table."""
     yield '#include "tessera.h"\n#include "tessera_ext.h"\n'
     yield "static int py_alive(void);"
     yield from (f"static {function.crossing};" for function in functions)
@@ -167,14 +167,14 @@ def _text(standard: Iterable[Function], functions: Iterable[Function]) -> Iterat
 
 
 def _emitted(ffi: FFI) -> str:
-    """The whole source, with what cffi adds."""
+    """Return the whole source, with the parts that cffi adds."""
     written = StringIO()
     with redirect_stdout(StringIO()):  # cffi announces what it does
         ffi.emit_c_code(written)
     return written.getvalue()
 
 
-# Makes the library for the Python that runs this: C source, headers, and files for pkg-config and CMake.
+# Building the library for the running Python: C source, headers, and files for pkg-config and CMake.
 #
 # The library is linked with the libpython of this Python, and finds it again by its path.
 
@@ -188,12 +188,12 @@ OPTIONS = ("-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wno
 
 
 class CannotBuild(Exception):
-    """A tool is missing, with the way to get it; or the compiler's message."""
+    """A tool is missing, and the message says how to get it; or the compiler failed, with its message."""
 
 
 @dataclass(frozen=True)
 class PythonLibrary:
-    """The libpython of this interpreter: its folder, the name to link it by, and where its headers are."""
+    """The libpython of this interpreter: its folder, the name to link it by, and the folder of its headers."""
 
     folder: Path
     name: str
@@ -201,7 +201,7 @@ class PythonLibrary:
 
 
 def build(output: Path, compiler: str = "gcc") -> list[Path]:
-    """Make everything in a folder; returns the files. Raises `CannotBuild`."""
+    """Make everything in a folder, and return the files. Raises `CannotBuild`."""
     command = _compiler(compiler)
     python = _python_library()
     if find_spec("cffi") is None:
@@ -221,7 +221,7 @@ def build(output: Path, compiler: str = "gcc") -> list[Path]:
 
 
 def _compiler(command: str) -> list[str]:
-    """The words of a compiler's command."""
+    """Return the words of a compiler's command."""
     words = shlex.split(command)
     if not words or shutil.which(words[0]) is None:
         name = words[0] if words else "the compiler"
@@ -232,7 +232,7 @@ def _compiler(command: str) -> list[str]:
 
 
 def _python_library() -> PythonLibrary:
-    """The shared libpython of this interpreter."""
+    """Return the shared libpython of this interpreter."""
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     headers = Path(sysconfig.get_path("include"))
     if not (headers / "Python.h").is_file():
@@ -249,7 +249,7 @@ def _python_library() -> PythonLibrary:
 
 
 def _data_files(output: Path) -> Iterator[Path]:
-    """Write what is not compiled."""
+    """Write the files that are not compiled, and yield them."""
     version = ".".join(map(str, RUNTIME_VERSION))
     texts = {"include/tessera.h": header(), "include/tessera_ext.h": extension_header()}
     for name in DATA:

@@ -1,6 +1,6 @@
 """The functions that `library.c` calls (runtime spec 4, 18).
 
-Values read from C, the runtime asked, answers written."""
+They read values from C, call the runtime, and write the outputs."""
 
 # ruff: noqa: N802, N803, the names are those of the C API
 from __future__ import annotations
@@ -38,18 +38,18 @@ class Process:
         self._opened: dict[int, int] = {}
 
     def open(self, address: int, size: int) -> None:
-        """Let there be zeros at reserved addresses. Raises `MemoryError`."""
+        """Map zeros at reserved addresses. Raises `MemoryError`."""
         if not self._lib.process_open(address, size):
             raise MemoryError(f"{size} bytes of the host")
         self._opened[address] = size
 
     def close(self, address: int, size: int) -> None:
-        """Let there be nothing any more."""
+        """Unmap memory."""
         del self._opened[address]
         self._lib.process_close(address, size)
 
     def close_all(self) -> None:
-        """Let there be nothing at all reserved addresses."""
+        """Unmap all reserved addresses."""
         for address, size in tuple(self._opened.items()):
             self.close(address, size)
 
@@ -58,12 +58,12 @@ class Process:
         return bool(self._lib.process_holds(address, size))
 
     def view(self, address: int, size: int) -> memoryview:
-        """The bytes there, in place."""
+        """Return the bytes there, in place."""
         return memoryview(self._ffi.buffer(self._ffi.cast("char*", address), size)).cast("B")
 
 
 def variables(ffi: Any, lib: Any) -> dict[str, str]:
-    """The environment variables as they are now, also those that the program has set since it began."""
+    """Return the current environment variables, including those that the program has set since it began."""
     found: dict[str, str] = {}
     place = 0
     while (entry := lib.process_variable(place)) != ffi.NULL:
@@ -73,7 +73,7 @@ def variables(ffi: Any, lib: Any) -> dict[str, str]:
     return found
 
 
-# What the library remembers between calls: a runtime, how the last call failed, and the adapter of extensions.
+# The state of the library between calls: a runtime, the failure of the last call, and the adapter of extensions.
 
 
 Outcome = Mapping[str, Any]
@@ -81,14 +81,14 @@ Outcome = Mapping[str, Any]
 
 
 class Session:
-    """A runtime on the memory of the process, another one after every reset."""
+    """A runtime on the memory of the process, replaced at every reset."""
 
     def __init__(self, process: Process, environment: Callable[[], dict[str, str]]) -> None:
         self.process = process
         self._environment = environment
         self._compiler = Compiler()
         self._last: tuple[str, Outcome] = ("", {})
-        """The text of a failure of an extension, and all that is known about it."""
+        """The text of a failure of an extension, and its whole outcome."""
         self.runtime = self._new_runtime()
 
     def _new_runtime(self) -> Runtime:
@@ -98,7 +98,7 @@ class Session:
 
     @cached_property
     def adapter(self) -> ReferenceAdapter:
-        """The adapter that answers extensions; made at the first call, since other programs need not wait for it."""
+        """The adapter for extensions, created at the first call, since other programs need not wait for it."""
         from ..adapter import make
 
         server = make()
@@ -106,12 +106,12 @@ class Session:
         return server
 
     def read_environment(self) -> None:
-        """Let the next context find the variables of the process, unless an extension has said what it finds."""
+        """Let the next context read the variables of the process, unless an extension has set them."""
         if self.runtime.environment is self._found:
             self.runtime.environment = self._found = self._environment()
 
     def reset(self) -> None:
-        """Forget everything."""
+        """Forget all state."""
         self.runtime.close()
         self.runtime = self._new_runtime()
         self.process.close_all()
@@ -121,13 +121,13 @@ class Session:
             self.adapter.runtime = self.runtime
 
     def fail(self, status: Status, text: str, outcome: Outcome) -> Status:
-        """Remember how an extension failed; returns its status."""
+        """Record the failure of an extension, and return its status."""
         self._last = (text, outcome)
         return report(self.runtime, status, text)
 
     @property
     def outcome(self) -> Outcome:
-        """The outcome of the last call that failed; empty where none has."""
+        """The outcome of the last call that failed; empty where none did."""
         runtime = self.runtime
         if runtime.last_status is Status.TESS_OK:
             return {}
@@ -139,14 +139,14 @@ class Session:
 # The functions of `tessera.h` as `library.c` calls them: their arguments read, their results written (runtime spec
 # 4).
 #
-# Handles and pointers arrive as numbers, structures by their address, enumerations as int; what a pointer points to
-# is read during the call. A function returns its status.
+# Handles and pointers arrive as numbers, structures by their address, enumerations as int; the call reads the memory
+# behind a pointer. A function returns its status.
 
 
 INT_BYTES = 4
 SWITCHES = ("stableReductions", "deterministic", "rngStateless", "allowFastMath")
 TEXTS = {"tessKernelGet": 1, "tessAllReduce": 5, "tessReduceScatter": 5, "tessAllGather": 4, "tessProfilerStop": 1}
-"""The place of the argument that is a text, by function."""
+"""The place of the text argument, by function."""
 OUTPUTS = {
     "tessStreamCreate": ("stream", 2),
     "tessEventCreate": ("event", 0),
@@ -160,7 +160,7 @@ OUTPUTS = {
 
 
 class Functions:
-    """The functions of the specification: a method where structures are read or written, else by the tables."""
+    """The functions of the specification: a method where structures are read or written, else one by the tables."""
 
     def __init__(self, session: Session, ffi: Any) -> None:
         self._session = session
@@ -169,7 +169,7 @@ class Functions:
         self._cast = ffi.cast
 
     def function(self, name: str) -> Callable[..., int]:
-        """The function of a name by the tables."""
+        """Return the function of a name by the tables."""
         text, (output, place) = TEXTS.get(name), OUTPUTS.get(name, ("", 0))
 
         def call(*arguments: Any) -> int:
@@ -229,32 +229,32 @@ class Functions:
         return int(getattr(self._session.runtime, name)(*arguments))
 
     def _made(self, out: Any, output: str, name: str, *arguments: Any) -> int:
-        """Call a function with one output, and write it where it goes."""
+        """Call a function with one output, and write it to its destination."""
         status, result = getattr(self._session.runtime, name)(*arguments, null=() if out else (output,))
         if result is not None:
             out[0] = result
         return int(status)
 
     def _text(self, pointer: Any) -> str | None:
-        """A text as C has it; None for NULL."""
+        """Return a C text as Python text; None for NULL."""
         return self._string(pointer).decode("utf-8", "surrogateescape") if pointer else None
 
     def _ints(self, pointer: Any, count: int) -> list[int] | None:
-        """So many numbers, fewer where the process has no memory for them; None for NULL."""
+        """Return up to `count` numbers, fewer where the process has no memory for them; None for NULL."""
         if not pointer:
             return None
         there = count > 0 and self._session.process.holds(int(self._cast("uintptr_t", pointer)), count * INT_BYTES)
         return list(self._unpack(pointer, count)) if there else []
 
 
-# The functions of `tessera_ext.h` as `library.c` calls them: C values read, the adapter asked, its answer written.
+# The functions of `tessera_ext.h` as `library.c` calls them: C values read, the adapter called, its answer written.
 #
 # Handles and pointers arrive as numbers, bytes as their address and their size.
 
 
 HELLO = ("implementation", "documents", "capabilities", "arithmetic")
 WITHOUT_C = frozenset({"python-binding"})
-"""Features that no C function reaches."""
+"""The features that no C function reaches."""
 
 
 class Extensions:
@@ -271,7 +271,7 @@ class Extensions:
         return extensions()
 
     def tessxReset(self) -> int:
-        """Forget everything."""
+        """Forget all state."""
         self._session.reset()
         return Status.TESS_OK
 
@@ -295,7 +295,7 @@ class Extensions:
         return Status.TESS_OK
 
     def function(self, name: str) -> Callable[..., int]:
-        """The function of a name; what it takes is looked up when it is called."""
+        """Return the function of a name; its parameters are looked up when it is called."""
 
         def call(*arguments: Any) -> int:
             from ..adapter.runtime import Failed, Input, answer
@@ -327,7 +327,7 @@ class Extensions:
         return self._session.fail(failure.status, str(failure), {"rejected": rejected})
 
     def _read(self, name: str, declared: Input, values: Sequence[Any]) -> Any:
-        """A value of Python; None for NULL. Raises `Failure`."""
+        """Return a value as Python has it; None for NULL. Raises `Failure`."""
         if declared.form in ("text", "json"):
             return self._ffi.string(values[0]).decode("utf-8", "surrogateescape") if values[0] else None
         if declared.form not in ("data", "memory"):
@@ -341,7 +341,7 @@ class Extensions:
         return bytes(self._session.process.view(address, size))
 
     def _require(self, name: str, declared: Output, values: Sequence[Any]) -> None:
-        """There is a place for an output. Raises `Failure`."""
+        """Require a place for an output. Raises `Failure`."""
         if len(values) == 1 and not values[0]:
             raise invalid(name, f"{declared.name} is NULL", "a pointer to where the result goes")
         if len(values) == 3:
@@ -370,7 +370,7 @@ class Extensions:
             self._ffi.memmove(out, data, len(data))
 
 
-# Lets `library.c` call Python: each function of the headers is registered under its name.
+# Registration of each function of the headers under its name, so that `library.c` can call Python.
 
 
 def serve(ffi: Any, lib: Any) -> None:
