@@ -1,5 +1,5 @@
-"""A run on many machines: its work is spread over the workers of a cluster that runs already, of dask.distributed.
+"""A run on many machines: its work is distributed to the workers of a running cluster of dask.distributed.
 
-`engine` gives units of work to the workers, each of which does a unit in a process of its own. What units are made of,
-and the process that does them, are in `cases`, in `strength.on_workers` and in `vectors.on_workers`.
+`engine` gives units of work to the workers, each of which does a unit in a process of its own. `cases`,
+`strength.on_workers` and `vectors.on_workers` define units and the process that does them.
 """

@@ -1,4 +1,4 @@
-"""The process that judges a unit of cases: pytest over them alone, whose reports are written down instead of shown."""
+"""The process that judges a unit of cases: pytest runs them alone, and their reports are written to a file."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ DONE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 
 
 def greeting(hello: Hello | Fault) -> Any:
-    """Return the name in an implementation's Hello; where it does not start, the kind of fault."""
+    """Return the name in an implementation's Hello; if it does not start, the kind of fault."""
     return plain(hello.message) if isinstance(hello, Hello) else {"fault": hello.kind}
 
 
 def judge(settings: Mapping[str, Any], nodes: Sequence[str], answers: AnswerWriter) -> None:
-    """Judge the cases of these nodes; without any, only start the implementation."""
+    """Judge the cases of these nodes; without nodes, only start the implementation."""
     if not nodes:
         _greet(settings, answers)
         return
@@ -60,7 +60,7 @@ def _greet(settings: Mapping[str, Any], answers: AnswerWriter) -> None:
 
 
 class ReportWriter:
-    """Keeps the cases that are asked for, and writes down the reports of each once it has ended."""
+    """Keeps the selected cases, and writes the reports of each once it has ended."""
 
     def __init__(self, answers: AnswerWriter, nodes: Collection[str]) -> None:
         self._answers, self._nodes = answers, nodes
@@ -68,32 +68,32 @@ class ReportWriter:
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
-        """The report of the run is written by who spread it."""
+        """Disable the report plugin: the process that distributes the units writes the report."""
         self._config = config
         self._keeper = config.pluginmanager.unregister(name="tessera-report")
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Keep what was asked for, in the order of the files."""
+        """Keep the selected cases, in the order of the files."""
         items[:] = [item for item in items if item.nodeid in self._nodes]
 
     def pytest_sessionfinish(self) -> None:
-        """Say who answered: this worker may have come after the others had greeted."""
+        """Write the greeting: this worker may have come after the others had greeted."""
         assert isinstance(self._keeper, ReportKeeper)
         if isinstance(self._keeper.hello, Hello):
             self._answers.greets(greeting(self._keeper.hello))
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """A case begins."""
+        """Write that a case begins."""
         self._answers.begins(nodeid)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Setup, call or teardown has ended."""
+        """Keep the report of setup, call or teardown."""
         written = self._config.hook.pytest_report_to_serializable
         self._reports.append(written(config=self._config, report=report))
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
-        """A case has ended."""
+        """Write the reports of a case that has ended."""
         self._answers.gives(nodeid, self._reports)
         self._reports = []
 

@@ -1,4 +1,4 @@
-"""Cases shared out in units, by how long they take."""
+"""Cases distributed in units, by their estimated seconds."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from tessera_conformance.reports.journal import read, report_in
 from tessera_conformance.suite_run import Case, SuiteRun, planned_line
 from tessera_conformance.transports.locate import via_of
 
-# About how many seconds a case takes; `python -m tessera_conformance.executor.cases REPORT` makes the table anew.
+# The estimated seconds of a case; `python -m tessera_conformance.executor.cases REPORT` makes the table anew.
 #
-# It says which cases begin first and how many stand in a unit; where it is wrong, a run takes longer, and gives the
-# same.
+# It determines which cases begin first and how many are in a unit. If it is wrong, a run takes longer, with the same
+# results.
 
 
 TABLE = Path(__file__).with_name("seconds.json")
@@ -34,13 +34,13 @@ LEAST = 0.02
 
 @cache
 def table() -> Mapping[str, float]:
-    """Seconds of a case by the beginning of its id; "" has those of all others."""
+    """Return the seconds of a case by the beginning of its id; "" has those of all others."""
     rows: dict[str, float] = json.loads(TABLE.read_text(encoding="utf-8"))
     return rows
 
 
 def seconds_of_case(case: str) -> float:
-    """The estimate for a case by its id."""
+    """Return the estimate for a case by its id."""
     rows, beginning = table(), case
     while beginning and beginning not in rows:
         beginning = beginning.rpartition("/")[0]
@@ -48,7 +48,7 @@ def seconds_of_case(case: str) -> float:
 
 
 def table_of(observations: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """The table that a report makes: the mean of each test function that takes long, and that of all the others."""
+    """Return the table of a report: the mean of each test function that takes long, and that of all the others."""
     by_function: dict[str, list[float]] = {}
     for line in observations:
         function = "/".join(line["case"].split("/")[:FUNCTION_PARTS])
@@ -63,7 +63,7 @@ if __name__ == "__main__":
     rows = table_of(read(report_in(Path(sys.argv[1]))).observations)
     TABLE.write_text(json.dumps(rows, indent=0) + "\n", encoding="utf-8")
 
-# The cases of a pytest run, spread over the workers of a cluster: this process collects them and keeps the report.
+# The cases of a pytest run, distributed to the workers of a cluster: this process collects them and keeps the report.
 
 
 MODULE = "tessera_conformance.executor.case_process"
@@ -73,14 +73,14 @@ REFUSED = {
     "usepdb": "a debugger reaches no other machine",
     "tx": "-n shares the cases out on this machine",
 }
-"""Options of pytest that make no sense beside `--executor`, with the reason."""
+"""Options of pytest that cannot be combined with `--executor`, with the reason."""
 
 
 class SpreadCases:
-    """Gives the cases to the workers in the place of pytest's own loop, and passes on what they report."""
+    """Replaces pytest's own loop: gives the cases to the workers, and passes on their reports."""
 
     def __init__(self, config: pytest.Config, run: SuiteRun, case_of: Callable[[pytest.Item], Case | None]) -> None:
-        """`case_of` returns the case of an item, None where it is none.
+        """Connect to the cluster; `case_of` returns the case of an item, None if it has none.
 
         Raises `ExecutorUnavailable`: the cluster cannot do the run, or another option forbids it.
         """
@@ -94,8 +94,8 @@ class SpreadCases:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
-        """Judge every case elsewhere; what leaves nothing to judge is left to pytest."""
-        if session.testsfailed:  # while it collected
+        """Judge every case on the workers; leave a run without cases to pytest."""
+        if session.testsfailed:  # during collection
             return None
         items = self._items(session.items)
         cases = {node: case for node, (_, case) in items.items()}
@@ -120,7 +120,7 @@ class SpreadCases:
         return True
 
     def _items(self, items: Sequence[pytest.Item]) -> dict[str, tuple[pytest.Item, Case]]:
-        """The cases with their items by node from the folder of the suite on, as `ir/test_sums.py::test_a[x]`."""
+        """Return the cases' items by node from the folder of the suite on, as `ir/test_sums.py::test_a[x]`."""
         found = {}
         for item in items:
             case = self._case_of(item)
@@ -134,12 +134,12 @@ class SpreadCases:
         return found
 
     def _report(self, item: pytest.Item, case: Case, result: Any) -> None:
-        """Let every plugin see what a worker has reported of a case, as if it had run here."""
+        """Pass a worker's reports of a case to every plugin, as if the case had run here."""
         hook = item.ihook
         hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         for report in [lost_report(item, case, result)] if isinstance(result, Lost) else self._read(result):
             report.nodeid = item.nodeid
-            if isinstance(report.longrepr, list):  # the place of a skip, which has crossed as JSON
+            if isinstance(report.longrepr, list):  # the place of a skip, which JSON turned into a list
                 report.longrepr = tuple(report.longrepr)
             hook.pytest_runtest_logreport(report=report)
         hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
@@ -157,7 +157,7 @@ def lost_report(item: pytest.Item, case: Case, lost: Lost) -> pytest.TestReport:
 
 
 def settings_of(config: pytest.Config) -> dict[str, Any]:
-    """Return the options for the process of a unit, by their names; of the deviations the text."""
+    """Return the options for the process of a unit, by their names; deviations as text."""
     option = config.option
     return {
         "impl": option.impl,

@@ -20,7 +20,7 @@ from typing import Any
 from tessera_conformance.executor.worker import Answer, own_identity, perform, read_answer, stop
 from tessera_conformance.options import EXECUTORS
 
-# What can go wrong with the cluster; each error says what, where and what to do about it.
+# Faults of the cluster; each error has the fault, its place and the remedy.
 
 
 class ExecutorUnavailable(Exception):
@@ -28,19 +28,19 @@ class ExecutorUnavailable(Exception):
 
 
 class ExecutorLost(Exception):
-    """The cluster went away while it was at work."""
+    """The cluster disappeared during the run."""
 
 
 # Units of work: tasks that a worker does one after the other, in one process.
 
 
 UNITS_PER_SLOT = 4
-"""So many units for each process that the workers run at a time, so that they end about together."""
+"""The number of units for each process that the workers run at a time, so that they end about together."""
 
 
 @dataclass(frozen=True)
 class Unit:
-    """Tasks by name, in the order in which they are done, and about how many seconds they take."""
+    """Tasks by name, in the order in which they are done, and their estimated seconds."""
 
     tasks: tuple[str, ...]
     seconds: float
@@ -48,27 +48,27 @@ class Unit:
 
 @dataclass(frozen=True)
 class Asked:
-    """A unit that the cluster was asked for."""
+    """A unit that was submitted to the cluster."""
 
     unit: Unit
     future: Any
     workers: frozenset[str]
-    """Those that may do it, each of which had shown that it is like this machine."""
+    """Workers that may do it: each had proved to be like this machine."""
 
 
 @dataclass(frozen=True)
 class Lost:
-    """The result of a task that has none."""
+    """The result of a task that was not completed."""
 
     reason: str
     by_task: bool
-    """True if the process that did this very task died of it; else the cluster or the harness is at fault."""
+    """True if the process that did this very task died during it; else the cluster or the harness is at fault."""
 
 
 def units_of(tasks: Sequence[str], seconds_of: Callable[[str], float], slots: int, least_seconds: float) -> list[Unit]:
-    """The tasks cut into units, those that take longest first.
+    """Return the tasks cut into units, those that take longest first.
 
-    Neighbours stay together, since they need the same files. No unit is cut shorter than `least_seconds`, below which
+    Neighbours stay together, since they need the same files. No unit is shorter than `least_seconds`, below which
     starting its process takes longer than its tasks.
     """
     target = max(least_seconds, sum(map(seconds_of, tasks)) / (UNITS_PER_SLOT * max(slots, 1)))
@@ -90,17 +90,17 @@ def _cut(tasks: Sequence[str], seconds_of: Callable[[str], float], target: float
 
 # The workers of a dask cluster: they are checked to be like this machine and given units of work, lost ones again.
 #
-# The scheduler and the workers are the user's. A unit that a dead worker had is done by another one; after as many
-# deaths as the scheduler allows (`distributed.scheduler.allowed-failures`) its tasks are lost, and the run goes on.
+# The scheduler and the workers are the user's. Another worker repeats the unit of a dead one; after as many deaths as
+# the scheduler allows (`distributed.scheduler.allowed-failures`) its tasks are lost, and the run goes on.
 
 
 SCHEDULER_DEADLINE = 10.0
 WORKERS_DEADLINE = 30.0
 GREETING_DEADLINE = 120.0
-"""Seconds for each worker to show that it is like this machine: it may be at other work."""
+"""Seconds for each worker to prove that it is like this machine: it may be at other work."""
 STOPPING_DEADLINE = 5.0
 GRACE = 1.0
-"""Seconds for a deadline of the client's own to end its call."""
+"""Seconds that a call may exceed the client's own deadline."""
 POLL = 2.0
 MOST_DEATHS = 3
 """Deaths of all the workers of a unit, one after another, before it is given up; the scheduler counts its own."""
@@ -109,10 +109,10 @@ DESERIALIZERS = ("msgpack",)
 
 
 class Engine:
-    """A connection with a cluster for one run, whose units a module does as a program under the settings given.
+    """A connection with a cluster for one run; a module does its units as a program under the given settings.
 
     Raises `ExecutorUnavailable`: the extra is missing, no scheduler answers, there is no worker, or one is not like
-    this machine; `greeting` is what each must say of the implementation.
+    this machine; `greeting` is the required answer of each about the implementation.
     """
 
     def __init__(self, executor: str, module: str, settings: Mapping[str, Any], greeting: Any = None) -> None:
@@ -122,9 +122,9 @@ class Engine:
         self._pending: dict[str, Asked] = {}
         """The unanswered requests by key."""
         self._greetings: dict[str, Any] = {}
-        """By worker that has not shown that it is like this machine, the future of its answer."""
+        """The future of the greeting of each worker that has not yet proved to be like this machine."""
         self._accepted: dict[str, int] = {}
-        """By worker that has shown it, and is there, its threads: no other is given a unit."""
+        """The threads of each present worker that has proved it: only these get units."""
         self._client, self.address = _connected(executor)
         self._seen = time.monotonic()
         """The time at which a worker was last seen."""
@@ -147,9 +147,9 @@ class Engine:
         self.close()
 
     def results(self, units: Sequence[Unit]) -> Iterator[tuple[str, Any]]:
-        """Each task with its result, or with `Lost`, as the units end.
+        """Yield each task with its result, or with `Lost`, as the units end.
 
-        Where a process dies of a task, the tasks after it are done by another one.
+        If a process dies during a task, another one does the tasks after it.
 
         Raises `ExecutorUnavailable`: a worker that came later is not like this machine; or `ExecutorLost`: the
         scheduler went away, or all workers did.
@@ -171,7 +171,7 @@ class Engine:
             waiting = again
 
     def stop(self) -> None:
-        """Cancel what has not been answered, and end the processes that work on it."""
+        """Cancel the unanswered units, and end the processes that work on them."""
         pending = [*(asked.future for asked in self._pending.values()), *self._greetings.values()]
         self._pending, self._greetings = {}, {}
         if pending:
@@ -179,7 +179,7 @@ class Engine:
             _quietly(lambda: self._client.run(stop, self._run, on_error="ignore"))
 
     def close(self) -> None:
-        """Stop, and leave the cluster as it was."""
+        """Stop, and disconnect from the cluster."""
         self.stop()
         _quietly(self._client.close)
 
@@ -187,7 +187,7 @@ class Engine:
         return json.dumps({"identity": self._identity, "settings": self._settings, "tasks": tasks})
 
     def _answers(self, units: Sequence[Unit]) -> Iterator[tuple[Unit, Answer]]:
-        """Each unit with its result, as they end; as many are asked for at a time as accepted workers can do."""
+        """Yield each unit with its result, as they end; at most as many are pending as accepted workers can do."""
         waiting, deaths, looked = deque(units), Counter[Unit](), time.monotonic()
         ended: SimpleQueue[Any] = SimpleQueue()
         while waiting or self._pending:
@@ -196,7 +196,7 @@ class Engine:
                 future = self._ask(unit.tasks, sorted(self._accepted))
                 self._pending[future.key] = Asked(unit, future, frozenset(self._accepted))
                 future.add_done_callback(ended.put)
-                del future  # what has been answered need not be kept by the cluster
+                del future  # the cluster need not keep what was answered
             answer = self._next(ended)
             if answer is None or time.monotonic() - looked > POLL:
                 stranded, looked = self._look_around(), time.monotonic()
@@ -212,19 +212,19 @@ class Engine:
                 yield answer
 
     def _ask(self, tasks: Sequence[str], workers: Sequence[str]) -> Any:
-        """The future of a unit that one of these workers does."""
+        """Submit a unit to these workers and return its future."""
         key, order = f"tessera-{uuid.uuid4().hex}", self._order(tasks)
         return self._client.submit(
             perform, order, module=self._module, run=self._run, key=key, workers=workers, pure=False
         )
 
     def _next(self, ended: SimpleQueue[Any]) -> tuple[Unit, Answer] | None:
-        """The next unit that has ended, with its answer; None after a while, and for a unit that was withdrawn."""
+        """Return the next unit that has ended, with its answer; None after a while, and for a withdrawn unit."""
         try:
             future = ended.get(timeout=POLL)
             if future.key not in self._pending:
                 return None
-            answer = self._answer_of(future)  # which may have to be made again by another worker
+            answer = self._answer_of(future)  # another worker may have to do it again
         except Empty:
             return None
         except TimeoutError:
@@ -247,7 +247,7 @@ class Engine:
             raise ExecutorUnavailable(_cannot_do("a worker", error)) from None
 
     def _meet(self, threads: Mapping[str, int]) -> None:
-        """Ask every worker that came to show that it can do units as this machine would; forget those that went."""
+        """Ask every new worker to prove that it can do units as this machine would; forget those that left."""
         for worker in self._accepted.keys() - threads.keys():
             del self._accepted[worker]
         self._client.cancel([self._greetings.pop(worker) for worker in self._greetings.keys() - threads.keys()])
@@ -255,7 +255,7 @@ class Engine:
             self._greetings[worker] = self._ask((), [worker])
 
     def _accept(self, worker: str, threads: int, seconds: float) -> None:
-        """Let a worker be given units once it has shown that it can do them. Raises `ExecutorUnavailable`."""
+        """Accept a worker that has proved that it can do units. Raises `ExecutorUnavailable`."""
         try:
             answer = read_answer(self._greetings[worker].result(timeout=seconds))
         except TimeoutError:
@@ -270,7 +270,7 @@ class Engine:
         self._accepted[worker] = threads
 
     def _require_likeness(self, answer: Answer) -> None:
-        """Raise `ExecutorUnavailable` where a worker cannot do what it was asked, or has another implementation."""
+        """Raise `ExecutorUnavailable` if a worker failed its task, or has another implementation."""
         if answer.refused:
             raise ExecutorUnavailable(f"worker {answer.worker} {answer.refused}")
         if answer.greeting is not None and answer.greeting != self._greeting:
@@ -288,7 +288,7 @@ class Engine:
     def _look_around(self) -> list[Unit]:
         """Accept new workers, and withdraw and return the units whose workers have all ended.
 
-        Raises `ExecutorLost` where the scheduler has ended, or there has been no worker for long.
+        Raises `ExecutorLost`: the scheduler has ended, or there has been no worker for long.
         """
         try:
             threads = _in_time(SCHEDULER_DEADLINE, self._client.nthreads)
@@ -312,7 +312,7 @@ class Engine:
 
 
 def _connected(executor: str) -> tuple[Any, str]:
-    """A client of the scheduler that the option names, and the address. Raises `ExecutorUnavailable`."""
+    """Return a client of the scheduler that the option names, and its address. Raises `ExecutorUnavailable`."""
     form, _, address = executor.partition(":")
     if form != "dask" or not re.fullmatch(r"(tcp|tls)://[^/\s]+:\d+", address):
         raise ExecutorUnavailable(f"--executor {executor}: expected {EXECUTORS}")
@@ -328,13 +328,13 @@ def _connected(executor: str) -> tuple[Any, str]:
             f"{address} needs certificates: name them in dask's configuration, distributed.comm.tls.ca-file and "
             "distributed.comm.tls.client.cert and .key"
         )
-    _silence("distributed")  # what matters is said as an error of the run
+    _silence("distributed")  # the error of the run reports what matters
     try:
         connect = partial(
             Client, address, timeout=SCHEDULER_DEADLINE, set_as_default=False, deserializers=DESERIALIZERS
         )
         return _in_time(SCHEDULER_DEADLINE + GRACE, connect), address
-    except Exception as error:  # of sockets, of TLS, and of who speaks another protocol
+    except Exception as error:  # of sockets, of TLS, or of a peer with another protocol
         cause = "" if isinstance(error, TimeoutError) or "Timed out" in str(error) else f" ({error})"
         raise ExecutorUnavailable(
             f"no dask scheduler answers at {address} within {SCHEDULER_DEADLINE:g} s{cause}: "
@@ -343,7 +343,7 @@ def _connected(executor: str) -> tuple[Any, str]:
 
 
 def _silence(package: str) -> None:
-    """Let the loggers of a package, each of which has a level of its own, print nothing."""
+    """Silence all loggers of a package, each of which has a level of its own."""
     for name in [package, *logging.root.manager.loggerDict]:
         if f"{name}.".startswith(f"{package}."):
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
@@ -356,7 +356,7 @@ def _cannot_do(worker: str, error: Exception) -> str:
 
 
 def _first_difference(ours: Any, theirs: Any) -> tuple[str, str]:
-    """The first place where two greetings differ, as each has it."""
+    """Return the first difference of two greetings, with both values."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for name in sorted(ours.keys() | theirs.keys()):
             if ours.get(name) != theirs.get(name):
@@ -374,7 +374,8 @@ def _quietly(call: Callable[[], Any]) -> None:
 
 
 def _in_time(seconds: float, call: Callable[[], Any]) -> Any:
-    """The result of a call to the cluster; one that hangs is left alone. Raises `TimeoutError`, and what it raises."""
+    """Return the result of a call to the cluster; abandon one that hangs. Raises `TimeoutError`, and the call's errors.
+    """
     ended: Future[Any] = Future()
 
     def make() -> None:

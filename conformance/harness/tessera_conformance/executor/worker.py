@@ -25,7 +25,7 @@ from tessera_conformance.registry.cases import digest_of_contents
 from tessera_conformance.terminal import Interrupted, interrupt_once
 from tessera_conformance.transports.rpc import ProcessFamily
 
-# What must be the same on every machine of a run, so that it makes no difference where a case is judged.
+# The parts that must be the same on every machine of a run, so that a case can be judged on any of them.
 
 
 VERSION = "tessera-conformance"
@@ -34,7 +34,7 @@ DIGITS = 12
 
 
 def own_identity() -> dict[str, str]:
-    """The version of this installation, and digests of what it is made of, by name."""
+    """Return the version of this installation, and digests of its parts, by name."""
     interfaces = [path for _, path in sorted(chapter_files("interface.toml").items())]
     return {
         VERSION: __version__,
@@ -46,7 +46,7 @@ def own_identity() -> dict[str, str]:
 
 
 def difference(here: Mapping[str, str], there: Mapping[str, str]) -> str:
-    """The first thing that another machine has otherwise, as a sentence of it; empty where there is none."""
+    """Return the first difference of another machine, as a sentence about it; "" if there is none."""
     for name, ours in here.items():
         theirs = there.get(name, "none")
         if theirs != ours:
@@ -55,7 +55,7 @@ def difference(here: Mapping[str, str], there: Mapping[str, str]) -> str:
 
 
 def _reference() -> list[Path]:
-    """The modules of the reference, which need not be installed and is not imported."""
+    """Return the modules of the reference, which need not be installed and is not imported."""
     spec = importlib.util.find_spec(REFERENCE)
     folders = [] if spec is None else map(Path, spec.submodule_search_locations or ())
     return [path for folder in folders for path in sorted(folder.rglob("*.py"))]
@@ -68,9 +68,9 @@ def _digest(paths: list[Path]) -> str:
     return digest.hexdigest()[:DIGITS]
 
 
-# What the process that does a unit writes down, line by line, and how its worker reads it.
+# The answers of the process that does a unit, line by line, and their reading by its worker.
 #
-# A line that was begun when the process died is passed over, so what a dead process had finished counts.
+# A line that the process did not finish before it died is ignored, so that its finished answers count.
 
 
 ORDER, ANSWERS, OUTPUT = "order.json", "answers.jsonl", "output.txt"
@@ -78,10 +78,10 @@ ORDER, ANSWERS, OUTPUT = "order.json", "answers.jsonl", "output.txt"
 LINES = frozenset({"worker", "begins", "gives", "greets", "refuses", "fails", "ends"})
 """The kinds of lines of an answer."""
 TAIL = 2000
-"""Characters of the output that are quoted."""
+"""The most characters of the output that are quoted."""
 
 Body = Callable[[Mapping[str, Any], Sequence[str], "AnswerWriter"], None]
-"""Does the tasks, under the settings of the run; where there are none, it only greets."""
+"""Does the tasks, under the settings of the run; without tasks, it only greets."""
 
 
 @dataclass
@@ -89,9 +89,9 @@ class Answer:
     """The answers of a unit."""
 
     results: list[tuple[str, Any]] = field(default_factory=list)
-    """Each task that ended with its result, which is made of what JSON has."""
+    """Each task that ended with its result, which consists of JSON values."""
     running: str | None = None
-    """The task that had begun and not ended."""
+    """The task that began and did not end."""
     greeting: Any = None
     """The identity of the process that does the tasks, as far as it must be the same everywhere."""
     refused: str = ""
@@ -111,11 +111,11 @@ class AnswerWriter:
         self._file = (folder / ANSWERS).open("w", encoding="ascii", buffering=1)
 
     def begins(self, task: str) -> None:
-        """A task begins."""
+        """Write that a task begins."""
         self._write("begins", task)
 
     def gives(self, task: str, result: Any) -> None:
-        """A task has ended."""
+        """Write the result of a task."""
         self._write("gives", [task, result])
 
     def greets(self, greeting: Any) -> None:
@@ -123,19 +123,19 @@ class AnswerWriter:
         self._write("greets", greeting)
 
     def refuses(self, reason: str) -> None:
-        """This machine cannot do the unit."""
+        """Write that this machine cannot do the unit."""
         self._write("refuses", reason)
 
     def fails(self, reason: str) -> None:
-        """The harness has a defect here."""
+        """Write that the harness has a defect."""
         self._write("fails", reason)
 
     def ends(self) -> None:
-        """There is nothing more to come."""
+        """Write that the answers are complete."""
         self._write("ends", True)
 
     def output(self) -> str:
-        """The end of what this process has printed."""
+        """Return the end of the output of this process."""
         sys.stdout.flush()
         sys.stderr.flush()
         return tail(self.folder)
@@ -145,24 +145,25 @@ class AnswerWriter:
 
 
 def tail(folder: Path) -> str:
-    """The end of what the process of a unit has printed."""
+    """Return the end of the output of a unit's process."""
     path = folder / OUTPUT
     return path.read_text(encoding="utf-8", errors="replace").strip()[-TAIL:] if path.exists() else ""
 
 
 class NoAnswer(ValueError):
-    """Bytes that are no answers of a unit; says why."""
+    """Bytes that are no answers of a unit; has the reason."""
 
 
 def answer_bytes(folder: Path, worker: str) -> bytes:
-    """The answers in the folder of a unit whose process has ended, normally or not: lines of JSON, the first of which
-    names the worker. They travel so, for an object that is unpickled may be any code."""
+    """Return the answers of a unit whose process has ended: lines of JSON, the first of which names the worker.
+
+    Answers travel as JSON because unpickling may run any code."""
     path = folder / ANSWERS
     return json.dumps(["worker", worker]).encode() + b"\n" + (path.read_bytes() if path.exists() else b"")
 
 
 def read_answer(data: object) -> Answer:
-    """The answer that a worker sent. Raises `NoAnswer`."""
+    """Return the answer that a worker sent. Raises `NoAnswer`."""
     if not isinstance(data, bytes):
         raise NoAnswer(f"{type(data).__name__} instead of bytes, as no worker of this version sends")
     try:
@@ -186,7 +187,7 @@ def read_answer(data: object) -> Answer:
 
 
 def do_unit(body: Body) -> int:
-    """The main function of a process that does a unit: the first argument is the folder of the unit."""
+    """Run the process of a unit: the first argument is the folder of the unit."""
     folder = Path(sys.argv[1])
     order = json.loads((folder / ORDER).read_text(encoding="ascii"))
     answers = AnswerWriter(folder)
@@ -202,18 +203,18 @@ def do_unit(body: Body) -> int:
     return 0
 
 
-# Units of work on a worker of the cluster: each in a process of its own, of which nothing outlives the worker.
+# Units of work on a worker of the cluster: each in a process of its own, which ends with the worker.
 
 
 _LOCK = threading.Lock()
 _RUNNING: dict[str, list[subprocess.Popen[bytes]]] = {}
 """The supervisors of the units of each run."""
 _STOPPED: set[str] = set()
-"""The runs of which no further unit is to begin."""
+"""The runs that have been stopped: no further unit of them begins."""
 
 
 def perform(order: str, *, module: str, run: str) -> bytes:
-    """Do a unit of a run, which a module does as a program; a process that dies leaves what it had answered."""
+    """Do a unit of a run, which a module does as a program; a process that dies leaves its finished answers."""
     with TemporaryDirectory(prefix="tessera-unit-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         (folder / ORDER).write_text(order, encoding="ascii")
@@ -225,7 +226,7 @@ def perform(order: str, *, module: str, run: str) -> bytes:
 
 
 def stop(run: str) -> None:
-    """Stop the units of a run, and let none begin."""
+    """Stop the units of a run, and prevent others from beginning."""
     with _LOCK:
         _STOPPED.add(run)
         for process in _RUNNING.get(run, ()):
@@ -234,7 +235,7 @@ def stop(run: str) -> None:
 
 @contextlib.contextmanager
 def _started(command: list[str], output: int, run: str) -> Iterator[subprocess.Popen[bytes] | None]:
-    """A process whose open standard input shows that this one is alive; None where the run was stopped."""
+    """Yield a process whose open standard input shows that this one is alive; None if the run was stopped."""
     with _LOCK:
         if run in _STOPPED:
             process = None
@@ -257,24 +258,24 @@ def _close_input(process: subprocess.Popen[bytes]) -> None:
 
 
 def _address() -> str:
-    """The address of this worker, by which messages name it."""
+    """Return the address of this worker, which messages name."""
     from distributed import get_worker
 
     return str(get_worker().address)
 
 
-# The process between a worker and the process that does a unit: nothing of the unit outlives the worker.
+# The process between a worker and the process that does a unit: no process of the unit outlives the worker.
 #
-# Its standard input is closed when the worker dies or stops the unit. It then ends the unit and every process that
-# the implementation under test has started. `python -m tessera_conformance.executor.worker MODULE FOLDER`.
+# Its standard input is closed when the worker dies or stops the unit. It then ends the unit and every process that the
+# implementation under test has started. `python -m tessera_conformance.executor.worker MODULE FOLDER`.
 
 
 GRACE = 5.0
-"""Seconds that a unit which is to stop has to end its session."""
+"""Seconds for a stopped unit to end its session."""
 
 
 def main(module: str, folder: str) -> int:
-    """The exit code of the unit's process; 0 where a signal ended it, as its answers say how far it came."""
+    """Return the exit code of the unit's process; 0 if a signal ended it, since its answers show its progress."""
     interrupt_once()
     family = ProcessFamily()
     process = subprocess.Popen(
@@ -299,7 +300,7 @@ def main(module: str, folder: str) -> int:
 
 
 def _interrupt_at_end_of_input() -> None:
-    """Standard input has no content: it only shows that the worker is alive."""
+    """Terminate this process when standard input ends: its content is empty, and the worker closes it."""
     while os.read(0, 1):
         pass
     os.kill(os.getpid(), signal.SIGTERM)

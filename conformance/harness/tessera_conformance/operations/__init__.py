@@ -1,4 +1,4 @@
-"""The operations of the language by name, and how other libraries call them: `names.toml`, read once."""
+"""The operations of the language by name, and their calls in other libraries: `names.toml`, read once."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class Operation:
         return any(name.startswith("*") for name in self.operands)
 
     def bound(self, arrays: Sequence[Any]) -> dict[str, Any]:
-        """Operands by name; `*parts` is the rest of them."""
+        """Return operands by name; `*parts` is the rest of them."""
         if self.is_variadic:
             return {self.operands[0].lstrip("*"): list(arrays)}
         return dict(zip(self.operands, arrays, strict=False))
 
     def default_values(self, attributes: Mapping[str, Any], arrays: Sequence[Any]) -> dict[str, Any]:
-        """The defaults of all attributes that have one, as they follow from these operands and attributes."""
+        """Return the defaults of all attributes that have one, given these operands and attributes."""
         scope = {**self.bound(arrays), **self.defaults, **attributes}
         rules = {name: _evaluated(rule, scope) for name, rule in self.derived.items()}
         return {**self.defaults, **rules}
@@ -70,14 +70,14 @@ OPERATIONS, DTYPES = _read()
 
 
 def nearest(name: str) -> Sequence[str]:
-    """The names of operations that a misspelt one may mean."""
+    """Return the names of operations that a misspelt one may mean."""
     return difflib.get_close_matches(name, OPERATIONS, n=3, cutoff=0.6)
 
 
 def calls(library: str, scope: Mapping[str, Any], wrap: Callable[[Any], Any] | None = None) -> dict[str, Any]:
-    """A table of callables for `--impl=ops:`, made of a library's calls: numpy, torch or jax.
+    """Return a table of callables for `--impl=ops:`, made of a library's calls: numpy, torch or jax.
 
-    `scope` has the names that the calls use, such as `np`. `wrap` makes of each function of the library's own arrays
+    `scope` has the names that the calls use, such as `np`. `wrap` turns each function of the library's own arrays into
     one of numpy arrays.
     """
     table = {}
@@ -89,7 +89,7 @@ def calls(library: str, scope: Mapping[str, Any], wrap: Callable[[Any], Any] | N
 
 
 def _function(operation: Operation, call: str, scope: Mapping[str, Any]) -> Callable[..., Any]:
-    """The function of a call; it takes the attributes that the call uses."""
+    """Return the function of a call; it takes the attributes that the call uses."""
     used = {node.id for node in ast.walk(ast.parse(call, mode="eval")) if isinstance(node, ast.Name)}
     attributes = [name for name in operation.attributes if name in used]
     mark = ["*"] if attributes and not operation.is_variadic else []

@@ -1,4 +1,4 @@
-"""A table of callables as an adapter: arrays for tensors, and what the table declares."""
+"""A table of callables as an adapter: arrays for tensors, and the declarations of the table."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class NoArray(Exception):
 
 @cache
 def numpy_type(dtype: str) -> np.dtype[Any]:
-    """The numpy dtype in which elements of a dtype are handed over; tf32 is stored as fp32.
+    """Return the numpy dtype for elements of a dtype; tf32 is stored as fp32.
 
     Raises `NotSupported`: it needs ml_dtypes, which is not installed.
     """
@@ -56,11 +56,9 @@ def array_of(tensor: Tensor) -> Array:
 
 
 def tensor_of(result: Any, tf32: bool = False) -> Tensor:
-    """The tensor of what a callable gave: an array, a scalar of numpy, or what makes an array of itself.
+    """Return the tensor of a callable's result: an array, a scalar of numpy, or an object that converts to an array.
 
-    With `tf32`, fp32 means tf32.
-
-    Raises `NoArray`: it is none, or of a dtype that the language lacks.
+    With `tf32`, fp32 means tf32. Raises `NoArray`: it is none, or of a dtype that the language lacks.
     """
     if not isinstance(result, np.ndarray | np.generic) and not hasattr(result, "__array__"):
         raise NoArray(f"a {type(result).__name__}, expected a numpy array")
@@ -102,7 +100,7 @@ Key = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Order:
-    """In which order some elements of one result are reduced, and how a node computes."""
+    """The order in which some elements of one result are reduced, and the arithmetic of a node."""
 
     tree: str
     arithmetic: NodeArithmetic
@@ -114,7 +112,7 @@ class Order:
         return not self.elements or any(int(first) <= element <= int(last or first) for first, _, last in runs)
 
     def answer(self) -> dict[str, Any]:
-        """The answer to `numerics.declared`."""
+        """Return the answer to `numerics.declared`."""
         return {"tree": Tree.from_text(self.tree).to_json(), "arithmetic": self.arithmetic.to_json()}
 
 
@@ -146,7 +144,7 @@ class Declarations:
         attributes: Mapping[str, Any] | None = None,
         element: int = 0,
     ) -> dict[str, Any]:
-        """The answer to `numerics.declared`.
+        """Return the answer to `numerics.declared`.
 
         Raises `NotSupported`: no order of this operation, dtype and shape is declared.
         """
@@ -162,14 +160,14 @@ class Declarations:
         raise NotSupported(f"a declared order for this shape: `tessera-conformance probe --write {self.path.name}`")
 
     def _any_arithmetic(self, operation: str, dtype: str) -> NodeArithmetic:
-        """The arithmetic of a sum of one term: that of other shapes, else the canonical one."""
+        """Return the arithmetic of a sum of one term: that of other shapes, else the canonical one."""
         orders = (order for row, order in self._rows if (row["operation"], row["dtype"]) == (operation, dtype))
         first = next(orders, None)
         return first.arithmetic if first else canonical(dtype)
 
 
 def key_of(operation: str, dtype: str, shapes: Sequence[Sequence[int]], attributes: Mapping[str, Any]) -> Key:
-    """By what an order is looked up."""
+    """Return the key under which an order is stored."""
     extents = tuple(tuple(shape) for shape in shapes)
     if operation == "sum":
         return (operation, dtype, extents, int(attributes.get("axis", -1)) % max(len(extents[0]), 1))
@@ -177,7 +175,7 @@ def key_of(operation: str, dtype: str, shapes: Sequence[Sequence[int]], attribut
 
 
 def terms_of(operation: str, shapes: Sequence[Sequence[int]], attributes: Mapping[str, Any]) -> int:
-    """The number of terms that an element of the result adds."""
+    """Return the number of terms of an element of the result."""
     return int(shapes[0][-1] if operation == "matmul" else shapes[0][attributes.get("axis", -1)])
 
 
@@ -212,7 +210,7 @@ FEATURES: Mapping[str, Sequence[str]] = {
 
 
 class BadTable(Exception):
-    """A table that cannot be used; says what is wrong and what was expected."""
+    """An unusable table; the message has the fault and what was expected."""
 
 
 class TableAdapter:
@@ -252,10 +250,10 @@ class TableAdapter:
     def numerics_evaluate(
         self, *, operation: str, inputs: Sequence[Tensor], attributes: Mapping[str, Any], **rest: Any
     ) -> dict[str, Any]:
-        """One operation.
+        """Evaluate one operation.
 
         Raises `NotSupported`: the table lacks it, a dtype or an attribute, or its callable raises NotImplementedError;
-        or `Refusal`: the callable raises, or gives what is no array.
+        or `Refusal`: the callable raises, or returns no array.
         """
         function = self.table.get(operation)
         if function is None:
@@ -271,7 +269,7 @@ class TableAdapter:
             raise Refusal("numerics", "execute", f"{operation}: the callable gave {problem}") from None
 
     def numerics_declared(self, **question: Any) -> dict[str, Any]:
-        """The order of a sum, as the file of the module declares it. Raises `NotSupported` where it does not."""
+        """Return the order of a sum that the module's file declares. Raises `NotSupported`: it declares none."""
         if self.declarations is None:
             raise NotSupported("a declared order")
         return self.declarations.answer(**question)
@@ -299,14 +297,14 @@ class TableAdapter:
             raise Refusal("numerics", "execute", f"{operation}: {_last_line(error)}{self._place_of(error)}") from None
 
     def _place_of(self, error: Exception) -> str:
-        """The last line of the module's own file that the exception came through."""
+        """Return the last line of the module's own file in the traceback of the exception."""
         own = getattr(self.module, "__file__", None)
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == own]
         return f" ({Path(frames[-1].filename).name}:{frames[-1].lineno}, in {frames[-1].name})" if frames else ""
 
 
 def _declarations(module: ModuleType) -> Declarations | None:
-    """The orders that a module declares: those of the file that it names, or of `declared.toml` beside it."""
+    """Return the orders that a module declares: those of the file that it names, or of `declared.toml` beside it."""
     beside = Path(getattr(module, "__file__", None) or ".").parent
     path = beside / getattr(module, "DECLARED", "declared.toml")
     if not path.exists() and not hasattr(module, "DECLARED"):
@@ -318,7 +316,7 @@ def _declarations(module: ModuleType) -> Declarations | None:
 
 
 def adapter_of(module: ModuleType, name: str) -> TableAdapter:
-    """The adapter of a table in a module.
+    """Return the adapter of a table in a module.
 
     Raises `BadTable`: there is none of that name, or it is no table of operations.
     """
@@ -340,7 +338,7 @@ def adapter_of(module: ModuleType, name: str) -> TableAdapter:
 def arguments_of(
     function: Callable[..., Any], operation: str, arrays: Sequence[Array], attributes: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The attributes as the callable takes them; one that it does not take is left out where it is at its default.
+    """Return the attributes that the callable takes; one that it does not take is omitted if it has its default.
 
     Raises `NotSupported`: one that it does not take has another value.
     """
@@ -359,7 +357,7 @@ def arguments_of(
 
 @cache
 def parameters_of(function: Callable[..., Any]) -> frozenset[str]:
-    """The names by which a callable takes attributes, `**` for any; none of a ufunc, whose keywords mean others."""
+    """Return the attribute names that a callable takes, `**` for any; a ufunc takes none: its keywords mean others."""
     if isinstance(function, np.ufunc):
         return frozenset()
     try:
@@ -377,7 +375,7 @@ def parameters_of(function: Callable[..., Any]) -> frozenset[str]:
 
 
 def _value(name: str, value: Any) -> Any:
-    """An attribute as a callable gets it: a dtype of numpy, and a number where its decimal digits travelled as text."""
+    """Return an attribute as a callable gets it: a dtype of numpy, or a number for decimal text."""
     if name in DTYPE_ATTRIBUTES and isinstance(value, str):
         return numpy_type(value)
     if isinstance(value, str) and name not in WORDS:
@@ -397,7 +395,7 @@ def _number(text: str) -> int | float | str:
 
 
 def _result_dtype(inputs: Sequence[Tensor], attributes: Mapping[str, Any]) -> str:
-    """The dtype that an fp32 result may mean: what an attribute says, else that of the first floats."""
+    """Return the dtype that an fp32 result may mean: that of an attribute, else that of the first float operand."""
     for name in DTYPE_ATTRIBUTES:
         if name in attributes:
             return str(attributes[name])

@@ -1,9 +1,9 @@
-"""The oracle: what the reference arithmetic demands, computed with exact rational numbers.
+"""The oracle: the results of the reference arithmetic, computed with exact rational numbers.
 
 It shares nothing with the reference implementation and uses no floating-point arithmetic of the machine. An operand is
-the Fraction it stands for, an operation is exact, and rounding is a division of integers. Functions that have no
-rational value are enclosed by MPFR until the enclosure rounds one way. It is slow and meant to be read beside the
-reference arithmetic.
+the Fraction it stands for, an operation is exact, and rounding is a division of integers. MPFR encloses functions that
+have no rational value until the enclosure rounds one way. The oracle is slow and meant to be read beside the reference
+arithmetic.
 
 The functions of the oracle are the public functions of `OPERATION_MODULES` that return a `Tensor` or a tuple of
 several. A function takes `Tensor` objects, then keyword arguments, and is called as `oracle.NAME`. Golden vectors name
@@ -29,7 +29,7 @@ OPERATION_MODULES: tuple[ModuleType, ...] = (
 
 
 def functions_of(module: ModuleType) -> dict[str, Callable[..., Any]]:
-    """The functions of the oracle that a module defines, by name; `sum_` and its kin without the underscore."""
+    """Return the functions of the oracle that a module defines, by name; `sum_` and others without the underscore."""
     return {
         name.rstrip("_"): found
         for name, found in vars(module).items()
@@ -49,7 +49,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 
 
 def __getattr__(name: str) -> Callable[..., Any]:
-    """A function of the oracle by its name, with or without a last underscore."""
+    """Return a function of the oracle by its name, with or without a last underscore."""
     try:
         return FUNCTIONS[f"oracle.{name.rstrip('_')}"]
     except KeyError:

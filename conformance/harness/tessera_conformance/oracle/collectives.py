@@ -38,14 +38,14 @@ def top_k(x: Tensor, *, k: int) -> tuple[Tensor, Tensor]:
 
 
 def _rank(value: Value, x: Tensor) -> Fraction:
-    """The magnitude, with the infinities beyond every number of the type."""
+    """Return the magnitude, with the infinities above every number of the type."""
     return 2 * float_format(x.dtype).largest if exact.is_infinite(value) else abs(finite(value))
 
 
-# Collectives: what every rank holds afterwards.
+# Collectives: the results of every rank.
 #
 # Reference arithmetic: contributions are combined in the accumulator type over the canonical tree in the order of the
-# ranks, and rounded once (LANG-15-10, RT-13-01). `algorithm` says how they travel, which changes nothing
+# ranks, and rounded once (LANG-15-10, RT-13-01). `algorithm` names the route of the data, which changes nothing
 # (LANG-09-06).
 
 

@@ -35,10 +35,10 @@ from tessera_conformance.oracle.reductions import matmul, pairwise_sum, softmax
 from tessera_conformance.oracle.trees import PAIRWISE, Tree
 from tessera_conformance.tensors import Tensor
 
-# Short programs of several operators, each operator rounding for itself, and attention as one operation.
+# Short programs of several operators, each operator rounding its result, and attention as one operation.
 #
-# A literal factor comes as the text of the program and is rounded once from its decimal value (AMB-LANG-54).
-# Attention as one operation computes everything in the accumulator type and rounds once at the end (AMB-LANG-75).
+# A literal factor is the decimal text of the program and is rounded once (AMB-LANG-54). Attention as one operation
+# computes everything in the accumulator type and rounds once at the end (AMB-LANG-75).
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor, *, factor: str) -> Tensor:
@@ -82,7 +82,7 @@ def flash_attention(
 
 
 def matrices(x: Tensor) -> list[Tensor]:
-    """Each matrix of a batch, in the accumulator type; tf32 is stored as that, and stays for `matmul` to see."""
+    """Return each matrix of a batch in the accumulator type; tf32 stays tf32, so that `matmul` rounds it."""
     wide = x if x.dtype == "tf32" else tensor_of(ACCUMULATORS[x.dtype], x.shape, values_of(x))
     size = prod(x.shape[-2:]) * wide.format.word_bytes
     parts = (wide.data[size * place : size * (place + 1)] for place in range(prod(x.shape[:-2])))
@@ -90,7 +90,7 @@ def matrices(x: Tensor) -> list[Tensor]:
 
 
 def _masked(scores: Tensor) -> Tensor:
-    """-inf above the diagonal."""
+    """Return the scores with -inf above the diagonal."""
     values, columns = values_of(scores), scores.shape[-1]
     hidden = [NEGATIVE_INFINITY if place % columns > place // columns else value for place, value in enumerate(values)]
     return tensor_of(scores.dtype, scores.shape, hidden)
@@ -98,8 +98,8 @@ def _masked(scores: Tensor) -> Tensor:
 
 # Normalization along an axis: every step rounded in the accumulator type, then one rounding to the dtype.
 #
-# Means follow the canonical tree and are divided by the number of elements; an `eps` is the fp64 that it is given as,
-# rounded once to the accumulator type. A batch norm has running statistics too, and several results.
+# Means follow the canonical tree and are divided by the number of elements; `eps` is an fp64 number, rounded once to
+# the accumulator type. A batch norm has running statistics too, and several results.
 
 
 def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, *, axis: int = -1, eps: float = 1e-5) -> Tensor:
@@ -143,7 +143,7 @@ def batch_norm(
     """Every channel normalized, and the running statistics: r * (1 - momentum) + s * momentum of each.
 
     A channel is a position along the axis, its elements in row-major order. Without `training` the running statistics
-    are used, and stay.
+    are used, and do not change.
     """
     format_ = accumulator_format(x.dtype)
     field = RealField(format_)
@@ -204,7 +204,7 @@ def moved(old: Value, new: Value, momentum: float, format_: FloatFormat) -> Valu
 
 # Steps of optimizers: element by element, every step rounded in the accumulator type; each result rounded once.
 #
-# A setting such as a learning rate is given in fp64 and rounded once to the accumulator type; so is 1 less a setting.
+# A setting such as a learning rate is an fp64 number, rounded once to the accumulator type; so is 1 less a setting.
 
 
 def sgd(
@@ -263,7 +263,7 @@ def less(x: Value, y: Value, field: RealField) -> Value:
 
 
 def _replaced(old: Tensor, values: list[Value]) -> Tensor:
-    """Other values in the place of a tensor's, rounded once to its dtype."""
+    """Return a tensor of the same dtype and shape with other values, rounded once."""
     assert old.dtype in FORMATS
     return tensor_of(old.dtype, old.shape, values)
 
@@ -280,7 +280,7 @@ Norm: TypeAlias = Literal["ortho", "backward", "forward"]
 
 
 def fft(x: Tensor, *, norm: Norm = "ortho") -> Tensor:
-    """The transform; `norm` says which direction is scaled: each by 1/sqrt(n), the inverse by 1/n, or this by 1/n."""
+    """The transform; `norm` names the scaled direction: each by 1/sqrt(n), the inverse by 1/n, or this one by 1/n."""
     return _transform(x, norm, inverse=False)
 
 
@@ -295,7 +295,7 @@ def root(m: int, n: int, inverse: bool, format_: FloatFormat) -> Complex:
 
 
 def scale_factor(n: int, norm: str, inverse: bool, format_: FloatFormat) -> Value | None:
-    """Return the factor by which a transform of length n multiplies last; None where it does not.
+    """Return the last factor of a transform of length n; None if it has none.
 
     Raises `BadArgument`: there is no such norm.
     """
@@ -414,7 +414,7 @@ def keeps(rate: float, seed: int, stream: int, offset: int, count: int) -> list[
 
 
 def exact_rate(rate: float) -> Fraction:
-    """The number that a rate is. Raises `BadArgument`: it is not in [0, 1)."""
+    """Return the exact value of a rate. Raises `BadArgument`: it is not in [0, 1)."""
     if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < 1:
         raise BadArgument("rate", rate, "a number of at least 0 and below 1")
     return Fraction(rate)

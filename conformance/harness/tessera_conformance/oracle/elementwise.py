@@ -40,27 +40,27 @@ from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 
 # MPFR with directed rounding: numbers proved to lie below and above a real number.
 #
-# MPFR rounds every function correctly in the direction asked for, so what it gives under `RoundDown` and `RoundUp`
-# encloses the exact result. The exponent range is far wider than that of any format here, and yet small enough that
-# its extremes are ordinary fractions.
+# MPFR rounds every function correctly in the requested direction, so that its results under `RoundDown` and `RoundUp`
+# enclose the exact one. The exponent range is far wider than that of any format here, and yet small enough that its
+# extremes are ordinary fractions.
 
 
 Number: TypeAlias = Any
 """An MPFR number."""
 Context: TypeAlias = Any
-"""The precision and direction that an operation of MPFR rounds with."""
+"""The precision and direction of the roundings of an operation of MPFR."""
 Enclosing: TypeAlias = Callable[[Context, Context], tuple[Number, Number]]
-"""Gives a lower and an upper end, from contexts that round down and up."""
+"""Returns a lower and an upper end, from contexts that round down and up."""
 
 FIRST_PRECISION = 64
-"""More than a significand and its rounding bit in any format: where a result is exact or a tie, both ends are it."""
+"""Bits beyond a significand and its rounding bit in any format: both ends of an exact result or a tie equal it."""
 LARGEST_EXPONENT = 20_000
 _SPECIALS = {NEGATIVE_ZERO: "-0", INFINITY: "inf", NEGATIVE_INFINITY: "-inf", NAN: "nan"}
 
 
 @cache
 def contexts(precision: int) -> tuple[Context, Context]:
-    """Contexts of that many bits that round down and up."""
+    """Return contexts of that many bits that round down and up."""
     span = {"precision": precision, "emin": -LARGEST_EXPONENT, "emax": LARGEST_EXPONENT}
     return gmpy2.context(round=gmpy2.RoundDown, **span), gmpy2.context(round=gmpy2.RoundUp, **span)
 
@@ -100,7 +100,7 @@ def correctly_rounded(enclose: Enclosing, target: FloatFormat, *, nonfinite: boo
 
 
 def rounded_code(enclose: Enclosing, target: FloatFormat, *, nonfinite: bool = False) -> int:
-    """The code that a real number rounds to: its enclosure is narrowed until both ends round alike.
+    """Return the code to which a real number rounds: its enclosure is narrowed until both ends round alike.
 
     This ends unless the number is a tie that no precision represents, and no function here has such a result: ties have
     one bit more than the format, so that MPFR gives them exactly.
@@ -115,7 +115,7 @@ def rounded_code(enclose: Enclosing, target: FloatFormat, *, nonfinite: bool = F
 
 
 def _code(number: Number, target: FloatFormat, nonfinite: bool) -> int:
-    """The code that an MPFR number rounds to."""
+    """Return the code to which an MPFR number rounds."""
     if not gmpy2.is_finite(number) or gmpy2.is_zero(number):
         return target.encode(value(number), nonfinite=nonfinite)
     numerator, denominator = number.as_integer_ratio()
@@ -154,12 +154,12 @@ OPERATIONS: Mapping[str, Operation] = {
 
 
 def evaluate(name: str, target: FloatFormat, *operands: Value, nonfinite: bool = False) -> Value:
-    """A function of `OPERATIONS`, rounded once to `target`."""
+    """Return a function of `OPERATIONS`, rounded once to `target`."""
     return target.decode(code_of_number(name, target, *map(number, operands), nonfinite=nonfinite))
 
 
 def code_of_number(name: str, target: FloatFormat, *operands: Number, nonfinite: bool = False) -> int:
-    """The code of `evaluate`, of operands that MPFR has already."""
+    """Return the code of `evaluate` for MPFR operands."""
     if name == "rsqrt" and gmpy2.is_zero(operands[0]) and gmpy2.is_signed(operands[0]):
         return target.encode(NEGATIVE_INFINITY, nonfinite=nonfinite)
     operation = OPERATIONS[name]
@@ -184,7 +184,7 @@ def sqrt_two_over_pi(target: FloatFormat) -> Value:
 
 
 def turn(numerator: int, denominator: int, target: FloatFormat) -> tuple[Value, Value]:
-    """Cosine and sine of `numerator / denominator` of a full turn, each correctly rounded; zeros are +0."""
+    """Return cosine and sine of `numerator / denominator` of a full turn, each correctly rounded; zeros are +0."""
     part = Fraction(numerator, denominator) % 1
     return _cosine(part, target), _cosine((part - Fraction(1, 4)) % 1, target)
 
@@ -348,11 +348,11 @@ COMPARISONS: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
     "less_or_equal": partial(_comparison, (-1, 0)),
     "greater_or_equal": partial(_comparison, (0, 1)),
 }
-"""The comparisons (LANG-02.3-66 to -71), by the orders in which they hold; None is the order of NaN and any number."""
+"""The comparisons (LANG-02.3-66 to -71), by the orders for which they hold; None is the order of NaN and any number."""
 
 
 def paired(a: Tensor, b: Tensor) -> tuple[tuple[int, ...], list[tuple[Any, Any]]]:
-    """The shape that two operands broadcast to, and the pair of elements at each place of it.
+    """Return the broadcast shape of two operands, and the pair of elements at each place of it.
 
     Raises `ValueError`: their dtypes differ, or their shapes do not broadcast.
     """
@@ -410,7 +410,7 @@ def _operand(dtype: str, word: int) -> Number:
 
 
 _remembered = cache(_operand)
-"""Narrow types have few codes, which recur from function to function."""
+"""Narrow types have few codes, which many functions share."""
 
 UNARY: Mapping[str, Callable[..., Tensor]] = {name: partial(_unary, name) for name in OPERATIONS if name != "pow"}
 """The functions of one operand, each of which takes a tensor and `overflow`."""
@@ -418,10 +418,10 @@ UNARY: Mapping[str, Callable[..., Tensor]] = {name: partial(_unary, name) for na
 # Conversions between all dtypes.
 #
 # Language spec usage, "op.cast": one rounding; a float becomes an integer by truncation toward zero, and an integer
-# another by wrapping. What a number out of an integer's range gives is not asserted: here it is the nearest end, and
-# NaN gives 0. Infinities and overflow become the largest finite value of fp8, unless `overflow="nonfinite"`. A bool
-# is 0 or 1, and true is whatever is not zero. A complex number cannot become a real one; a real number gets the
-# imaginary part +0.
+# another by wrapping. The result of a number outside an integer's range is not asserted: here it is the nearest end,
+# and NaN gives 0. Infinities and overflow become the largest finite value of fp8, unless `overflow="nonfinite"`. A bool
+# is 0 or 1; every number but zero is true. A complex number cannot become a real one; a real number gets the imaginary
+# part +0.
 
 
 def cast(x: Tensor, *, dtype: str, overflow: Overflow = "saturate") -> Tensor:
@@ -441,7 +441,7 @@ def cast(x: Tensor, *, dtype: str, overflow: Overflow = "saturate") -> Tensor:
 
 
 def _complex_cast(values: list[Value], source: str, target: str) -> list[Value]:
-    """The parts of complex numbers, the imaginary one +0 where the source is real."""
+    """Return the parts of complex numbers; the imaginary one is +0 if the source is real."""
     if target not in COMPONENTS:
         raise BadArgument("dtype", target, f"a complex dtype for elements of {source}")
     if source in COMPONENTS:
@@ -450,7 +450,7 @@ def _complex_cast(values: list[Value], source: str, target: str) -> list[Value]:
 
 
 def _truncated_code(value: Value, target: IntegerFormat) -> Value:
-    """Toward zero, and to the nearest end of the range."""
+    """Return the code truncated toward zero, limited to the range."""
     least, greatest = -(1 << (target.bits - 1)), (1 << (target.bits - 1)) - 1
     if value is NAN:
         return ZERO

@@ -15,11 +15,11 @@ import numpy as np
 
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 
-# The error for arguments that the oracle has no result for.
+# The error for arguments without a result in the oracle.
 
 
 class BadArgument(ValueError):
-    """An argument without a meaning: which one, what was given, what is allowed, and the clause."""
+    """An argument without a meaning: its name, its value, the allowed values, and the clause."""
 
     def __init__(self, argument: str, value: object, allowed: str, clause: str | None = None) -> None:
         self.argument, self.given, self.allowed, self.clause = argument, value, allowed, clause
@@ -27,10 +27,10 @@ class BadArgument(ValueError):
         super().__init__(f"{argument}: {value!r} is not allowed; expected {allowed}{place}")
 
 
-# Exact arithmetic on the values that floating-point codes stand for.
+# Exact arithmetic on the values of floating-point codes.
 #
-# A value is a `Fraction`, or one of the four things that a Fraction cannot be: negative zero, the infinities and NaN.
-# The functions here follow IEEE 754 and are exact; rounding is the business of `formats`.
+# A value is a `Fraction`, or one of four others: negative zero, the infinities and NaN. The functions here follow IEEE
+# 754 and are exact; `formats` rounds.
 
 
 class Special(Enum):
@@ -171,7 +171,7 @@ def exponent_of_ratio(numerator: int, denominator: int) -> int:
 
 
 def value_of(number: float) -> Value:
-    """The value that a float is."""
+    """Return the exact value of a float."""
     if math.isnan(number):
         return NAN
     if math.isinf(number):
@@ -197,7 +197,7 @@ class RealField:
     zero: Value = ZERO
 
     def round(self, x: Value) -> Value:
-        """Rounded."""
+        """Return x rounded."""
         return self.format.round(x)
 
     def total(self, terms: Sequence[Value]) -> Value:
@@ -225,7 +225,7 @@ def complex_product(x: Complex, y: Complex, part: RealField) -> Complex:
 
 
 def accumulating(dtype: str, accumulator: str | None = None) -> RealField:
-    """The numbers that operands of a dtype, or the parts of complex ones, are accumulated in.
+    """Return the numbers in which operands of a dtype, or the parts of complex ones, are accumulated.
 
     Raises `BadArgument`: the dtype has no accumulator.
     """
@@ -236,7 +236,7 @@ def accumulating(dtype: str, accumulator: str | None = None) -> RealField:
 
 
 def elements_of(tensor: Tensor) -> list[Any]:
-    """The exact value of every element, a pair where it is complex."""
+    """Return the exact value of every element, a pair for a complex one."""
     values = values_of(tensor)
     if tensor.dtype not in COMPONENTS:
         return list(values)
@@ -297,11 +297,11 @@ def stacked(inputs: tuple[Tensor, ...]) -> Tensor:
     return Tensor(dtype, (len(inputs), *shape), b"".join(x.data for x in inputs))
 
 
-# Number formats as data: which value a code stands for, and which code a value rounds to, once, to nearest even.
+# Number formats as data: the value of a code, and the code of a value, rounded once to nearest even.
 #
-# Runtime spec Appendix B; reference arithmetic, "formats" and "accumulators". fp8_e4m3 is OCP E4M3 (no infinity, 448
-# is the largest, 464 still rounds to it). Overflow to an 8-bit float saturates, and so do infinite results, unless
-# `nonfinite` is asked for.
+# Runtime spec Appendix B; reference arithmetic, "formats" and "accumulators". fp8_e4m3 is OCP E4M3 (no infinity, 448 is
+# the largest, 464 still rounds to it). Overflow to an 8-bit float saturates, and so do infinite results, unless
+# `nonfinite` is set.
 
 
 @dataclass(frozen=True)
@@ -376,7 +376,7 @@ class FloatFormat:
         return Fraction(significand << exponent) if exponent >= 0 else Fraction(significand, 1 << -exponent)
 
     def encode(self, value: Value, *, nonfinite: bool = False) -> int:
-        """The code that `value` rounds to, to nearest with ties to even; NaN gives the canonical one."""
+        """Return the code of `value`, rounded to nearest with ties to even; NaN gives the canonical one."""
         if isinstance(value, Fraction):
             return self.encode_ratio(value.numerator, value.denominator, nonfinite=nonfinite)
         if value is NAN:
@@ -384,11 +384,11 @@ class FloatFormat:
         return self._limited(is_negative(value), self.largest_code + 1 if is_infinite(value) else 0, nonfinite)
 
     def encode_ratio(self, numerator: int, denominator: int, *, nonfinite: bool = False) -> int:
-        """The code of a number, without the fraction in lowest terms that `encode` takes; zero is +0."""
+        """Return the code of a number, without the fraction in lowest terms that `encode` takes; zero is +0."""
         return self._limited(numerator < 0, self._nearest(abs(numerator), denominator), nonfinite)
 
     def _limited(self, negative: bool, magnitude: int, nonfinite: bool) -> int:
-        """A code with its sign, or what overflow gives."""
+        """Return a code with its sign, or the code for overflow."""
         sign = self.sign_bit if negative else 0
         if magnitude <= self.largest_code:
             return sign | magnitude
@@ -401,10 +401,10 @@ class FloatFormat:
         return self.decode(self.encode(value))
 
     def _nearest(self, numerator: int, denominator: int) -> int:
-        """The code nearest to a number that is not negative, as if there were no largest exponent.
+        """Return the code nearest to a non-negative number, without a largest exponent.
 
-        Codes of positive values count upwards without gaps, so a significand that rounds up into the next binade
-        needs no care.
+        Codes of positive values count upwards without gaps, so a significand that rounds up into the next binade needs
+        no care.
         """
         if numerator == 0:
             return 0
@@ -478,7 +478,7 @@ def float_format(dtype: str) -> FloatFormat:
 
 
 def accumulator_format(dtype: str) -> FloatFormat:
-    """The format that operands of a float dtype are computed in."""
+    """Return the accumulator format of a float dtype."""
     float_format(dtype)
     return float_format(ACCUMULATORS[dtype])
 
@@ -503,7 +503,7 @@ def _nearest_integer(numerator: int, denominator: int) -> int:
 
 
 def complex_dtype(dtype: str) -> str:
-    """The complex dtype that an operand of this one is computed in (AMB-LANG-116). Raises `BadArgument` for others."""
+    """Return the dtype of complex results with this operand (AMB-LANG-116). Raises `BadArgument` for others."""
     if dtype in COMPONENTS:
         return dtype
     if not isinstance(FORMATS.get(dtype), FloatFormat):

@@ -2,7 +2,7 @@
 
 numpy does integer arithmetic here and nothing else. A number is a significand times a power of two. Significands whose
 exponents fall into one window are shifted to its lower end and added as integers. These cannot overflow, so their order
-does not matter. The windows are put together as Python integers.
+does not matter. The windows are combined as Python integers.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ExactSums:
         return [None if total is None else total * unit for total in self.totals]
 
     def rounded(self, target: FloatFormat) -> list[int | None]:
-        """The codes that the sums round to, once."""
+        """Return the codes of the sums, rounded once."""
         return [None if total is None else target.encode(total) for total in self.fractions()]
 
 
@@ -62,7 +62,7 @@ def exact_sum(x: Tensor, axis: int = -1, *, magnitudes: bool = False) -> ExactSu
 
 
 def _decoded(words: Any, layout: ElementFormat) -> tuple[Integers, Integers, Any]:
-    """Signed significands, the exponents of their units, and which elements are finite; the others count as zero."""
+    """Return signed significands, exponents of their units, and the mask of finite elements; others count as zero."""
     codes = words.astype(np.int64)
     fields = (codes >> layout.fraction_bits) & ((1 << layout.exponent_bits) - 1)
     fractions = codes & ((1 << layout.fraction_bits) - 1)
@@ -76,7 +76,7 @@ def _decoded(words: Any, layout: ElementFormat) -> tuple[Integers, Integers, Any
 
 
 def _totals(significands: Integers, exponents: Integers, bits: int) -> tuple[list[int], int]:
-    """The sum of each row, in units of the smallest exponent there is."""
+    """Return the sum of each row, in units of the smallest exponent."""
     count = significands.shape[0]
     present = significands != 0
     if not present.any():
@@ -94,7 +94,7 @@ def _totals(significands: Integers, exponents: Integers, bits: int) -> tuple[lis
 
 
 def _windowed(significands: Integers, places: Integers, present: Any, bits: int) -> list[int]:
-    """The sum of significands at their places, window by window; no window's sum reaches 63 bits."""
+    """Return the sum of shifted significands, window by window; no window's sum reaches 63 bits."""
     count, length = significands.shape
     width = 62 - bits - length.bit_length()
     windows = places // width

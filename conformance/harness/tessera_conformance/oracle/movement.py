@@ -28,7 +28,7 @@ from tessera_conformance.oracle.exact import (
 from tessera_conformance.tensors import Tensor, shape_of
 
 Number: TypeAlias = int | float | str
-"""A number of an attribute, as it is, or as the decimal text of a literal."""
+"""A number of an attribute: itself, or the decimal text of a literal."""
 Elements: TypeAlias = np.ndarray[Any, np.dtype[np.void]]
 """The elements of a tensor as bytes, for which numpy has no arithmetic."""
 
@@ -47,7 +47,7 @@ def reshape(x: Tensor, *, shape: Sequence[int]) -> Tensor:
 
 
 def broadcast(x: Tensor, *, shape: Sequence[int]) -> Tensor:
-    """New axes in front, and every axis of extent 1 as often as is requested.
+    """New axes in front, and every axis of extent 1 repeated to the requested extent.
 
     Raises `ValueError`: an axis has another extent, and that is not 1.
     """
@@ -82,7 +82,7 @@ def concat(*parts: Tensor, axis: int) -> Tensor:
 
 
 def pad(x: Tensor, *, low: Sequence[int], high: Sequence[int], value: Number = 0) -> Tensor:
-    """So many elements of a value before and after those of x in each dimension."""
+    """The given numbers of elements of a value before and after those of x in each dimension."""
     extents = list(zip(low, x.shape, high, strict=True))
     padded = _elements(const_tensor(shape=[sum(parts) for parts in extents], dtype=x.dtype, value=value)).copy()
     padded[tuple(slice(before, before + extent) for before, extent, _ in extents)] = _elements(x)
@@ -144,7 +144,7 @@ def scatter_add(x: Tensor, indices: Tensor, updates: Tensor, *, axis: int) -> Te
 
 
 def scattered(x: Tensor, indices: Tensor, updates: Tensor, axis: int) -> list[list[Value]]:
-    """For each element of x what is added up there: itself, then its updates in ascending order of their index."""
+    """For each element of x the terms of its sum: itself, then its updates in ascending order of their index."""
     axis %= len(x.shape)
     chosen = _positions(_integers(indices), x.shape[axis])
     rows, terms = [[value] for value in values_of(x)], values_of(updates)
@@ -156,7 +156,7 @@ def scattered(x: Tensor, indices: Tensor, updates: Tensor, axis: int) -> list[li
     return rows
 
 
-# What they share
+# Helpers
 
 
 def _elements(x: Tensor) -> Elements:
@@ -172,7 +172,7 @@ def _integers(indices: Tensor) -> list[int]:
 
 
 def _positions(places: list[int], extent: int) -> Any:
-    """The places as an array. Raises `BadArgument`: one is outside the extent, where numpy counts from the end."""
+    """Return the indices as an array. Raises `BadArgument`: one is outside the extent (numpy allows negative ones)."""
     if any(place not in range(extent) for place in places):
         raise BadArgument("indices", places, f"positions from 0 to {extent - 1}")
     return np.array(places, np.int64)
@@ -187,7 +187,7 @@ def _elementwise(function: Callable[..., Value], *operands: Tensor) -> Tensor:
 
 
 def _leaves(dtype: str, value: object) -> list[Value]:
-    """The numbers of a nested list in order, two for each of a complex dtype."""
+    """Return the numbers of a nested list in order, two for each complex one."""
     if isinstance(value, int | float | str):
         signed = str(value).startswith("-") and not isinstance(FORMATS[COMPONENTS.get(dtype, dtype)], IntegerFormat)
         number: Value = exact.zero(signed) if Fraction(value) == 0 else Fraction(value)

@@ -18,7 +18,7 @@ SIZES = {"ptr": 8} | {name: entry.word_bytes * entry.words for name, entry in EL
 """The types of arguments and their sizes."""
 
 SPELLINGS = {"int": "int32", "float": "fp32", "double": "fp64"}
-"""Names of some of them in C, each with its dtype."""
+"""C names of some dtypes."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Layout:
-    """A parameter buffer: its arguments in declared order, where the last one ends, and its size."""
+    """A parameter buffer: its arguments in declared order, the end of the last one, and its size."""
 
     places: tuple[Place, ...]
     end_of_last_argument: int
@@ -41,7 +41,7 @@ class Layout:
 
 
 def parameter_layout(*, signature: str) -> tuple[Tensor, ...]:
-    """The offsets of the arguments, their sizes, and where the last one ends with the size of the buffer."""
+    """The offsets of the arguments, their sizes, and the end of the last one with the size of the buffer."""
     layout = by_the_rule(arguments_of(signature))
     rows = (
         [place.offset for place in layout.places],
@@ -63,7 +63,7 @@ def parameter_buffer(*, signature: str, values: Sequence[Any]) -> Tensor:
 
 
 def by_the_rule(arguments: Sequence[tuple[str, str]]) -> Layout:
-    """The layout of arguments, each a name and a type."""
+    """Return the layout of arguments, each a name and a type."""
     places: list[Place] = []
     end = 0
     for name, type_ in arguments:
@@ -75,13 +75,13 @@ def by_the_rule(arguments: Sequence[tuple[str, str]]) -> Layout:
 
 
 def arguments_of(signature: str) -> list[tuple[str, str]]:
-    """Name and type of each argument of a signature as the suite writes them: `x*` or `int n`."""
+    """Return name and type of each argument of a signature as the suite writes them: `x*` or `int n`."""
     inside = signature[signature.index("(") + 1 : signature.rindex(")")]
     return [_argument(word.strip()) for word in inside.split(",") if word.strip()]
 
 
 def padding_of(layout: Layout) -> list[int]:
-    """The bytes of a buffer that belong to no argument."""
+    """Return the bytes of a buffer that belong to no argument."""
     owned = {place.offset + i for place in layout.places for i in range(place.size)}
     return [i for i in range(layout.size) if i not in owned]
 
@@ -110,7 +110,7 @@ def _next_multiple(number: int, of: int) -> int:
 
 
 def without_padding(text: str, buffer: bytes) -> bytes:
-    """A buffer of that signature with zeros for padding (AMB-RT-55); one of another size as it is."""
+    """Return a buffer of that signature with zeros for padding (AMB-RT-55); one of another size is unchanged."""
     layout = by_the_rule(arguments_of(text))
     padding = frozenset(padding_of(layout)) if len(buffer) == layout.size else frozenset()
     return bytes(0 if place in padding else byte for place, byte in enumerate(buffer))

@@ -163,12 +163,12 @@ def _sum(terms: list[Value], field: RealField, tree: Order) -> Value:
 
 
 def _along(tree: Order, terms: Sequence[T], start: T, combine: Callable[[list[T]], T]) -> T:
-    """The terms combined along a tree, which may name a start value."""
+    """Return the terms combined along a tree, which may name a start value."""
     return Tree.of(tree).over(len(terms)).folded(lambda leaf: start if leaf == START else terms[leaf], combine)
 
 
 def _compensated(terms: list[Value], field: RealField) -> Value:
-    """Kahan's sum: the part that each addition loses is taken off the next term; an infinite sum loses none."""
+    """Return Kahan's sum: the loss of each addition is subtracted from the next term; an infinite sum loses none."""
     total, lost = terms[0], field.zero
     for term in terms[1:]:
         corrected = field.total([term, exact.negate(lost)])
@@ -180,7 +180,7 @@ def _compensated(terms: list[Value], field: RealField) -> Value:
 
 
 def _reduced(x: Tensor, axis: int, keepdims: bool, reduction: Callable[[list[Value]], Value]) -> Tensor:
-    """Each line along an axis reduced; the parts of complex numbers for themselves."""
+    """Return each line along an axis reduced; real and imaginary parts are reduced separately."""
     lines, values, parts = along(x.shape, axis), values_of(x), x.format.words
     results = [
         reduction([values[parts * place + part] for place in line]) for line in lines.places for part in range(parts)
@@ -257,6 +257,6 @@ def matmul(
 
 
 def operands(tensor: Tensor) -> list[Value]:
-    """The exact values of the factors, tf32 rounded as matmul does."""
+    """Return the exact values of the factors, tf32 rounded as matmul does."""
     values = values_of(tensor)
     return [TF32_OPERAND.round(value) for value in values] if tensor.dtype == "tf32" else values

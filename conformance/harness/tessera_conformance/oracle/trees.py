@@ -1,8 +1,8 @@
-"""Reduction trees as values: in which order the terms of a sum meet.
+"""Reduction trees as values: the order in which the terms of a sum are added.
 
 A tree is `fold`, `pairwise`, `ring(S)`, or an explicit nesting such as `((c 0 1 2 3) 4 5 6 7)`, where a leaf is its
 index, `c` the start value, and a node with three or more children one fused sum. Named trees fit any number of leaves;
-`over` spells them out. Nothing here recurses: a fold over thousands of leaves is as deep as it is long.
+`over` makes them explicit. Nothing here recurses: a fold over thousands of leaves is as deep as it is long.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ Order: TypeAlias = "Tree | str | int | Sequence[Any] | Mapping[str, Any]"
 T = TypeVar("T")
 
 START = -1
-"""The step that takes the start value."""
+"""The step that adds the start value."""
 
 DEEPEST_JSON = 200
-"""Nested arrays are not written deeper than this."""
+"""Deeper trees are not written as nested arrays."""
 
 _TOKEN = re.compile(r"(?P<leaf>0|[1-9][0-9]*|c)|.", re.DOTALL)
 _RING = re.compile(r"ring\((0|[1-9][0-9]*)\)")
 
 
 class TreeError(ValueError):
-    """Something that is no reduction tree, or not one for these terms."""
+    """A value that is no reduction tree, or not one for these terms."""
 
 
 class TreeSyntaxError(TreeError):
@@ -51,7 +51,7 @@ class TreeFormError(TreeError):
 
 
 class LeafCountError(TreeError):
-    """The tree has other leaves than there are terms."""
+    """The number of leaves of the tree is not that of the terms."""
 
     def __init__(self, terms: int, leaves: int) -> None:
         self.terms, self.leaves = terms, leaves
@@ -97,12 +97,12 @@ class Tree:
 
     @classmethod
     def of(cls, order: Order) -> Tree:
-        """The tree itself, or that of a text or a JSON value. Raises `TreeError`: it is none."""
+        """Return a tree from itself, a text or a JSON value. Raises `TreeError`: it is none."""
         return order if isinstance(order, Tree) else cls.from_json(order)
 
     @classmethod
     def from_text(cls, text: str) -> Tree:
-        """The tree that `to_text` writes so.
+        """Return the tree of a text in the form of `to_text`.
 
         Raises `TreeSyntaxError`: the text has another form; names the column; or `LeafError`: a leaf is repeated or
         missing.
@@ -151,7 +151,7 @@ class Tree:
         return "".join(reversed(parts))
 
     def to_json(self) -> Any:
-        """The JSON form: the text of a tree so deep that readers of JSON would stop."""
+        """Return the JSON form; for a tree so deep that readers of JSON would stop, its text."""
         if self.name != "explicit":
             return {"ring": self.first} if self.name == "ring" else self.name
         if self.depth > DEEPEST_JSON:
@@ -173,7 +173,7 @@ class Tree:
         return results[0]
 
     def over(self, terms: int) -> Tree:
-        """The explicit tree over so many terms; over none it is `c`, the start value alone.
+        """Return the explicit tree over `terms` terms; over none it is `c`, the start value alone.
 
         Raises `LeafCountError`: an explicit tree has another number of leaves.
         """
@@ -189,9 +189,9 @@ class Tree:
         return Tree("explicit", steps=tuple(_fold(order)))
 
     def with_start(self, terms: int) -> Tree:
-        """The explicit tree with the start value in its place.
+        """Return the explicit tree with the start value in its place.
 
-        Where the tree does not name `c`, a fold takes it first and every other tree adds it last.
+        If the tree does not name `c`, a fold adds it first and every other tree adds it last.
         """
         tree = self.over(terms)
         if START in tree.steps:
@@ -201,7 +201,7 @@ class Tree:
         return Tree("explicit", steps=(*tree.steps, START, -2))
 
     def without_start(self) -> Tree:
-        """An explicit tree with `c` taken out; a node left with one child gives way to it. `c` alone stays."""
+        """Return an explicit tree without `c`; a node left with one child is replaced by it. `c` alone stays."""
         if START not in self.steps or self.leaves == 0:
             return self
 
@@ -223,7 +223,7 @@ class Tree:
 
     @property
     def arity(self) -> int:
-        """The most children that a node of an explicit tree has; 1 where it has no node."""
+        """The most children of a node of an explicit tree; 1 without nodes."""
         return max((-step for step in self.steps if step < START), default=1)
 
     @property
@@ -259,7 +259,7 @@ class Tree:
             results[step:] = [tuple(leaf for child in children for leaf in child)]
 
     def joints(self) -> Iterator[tuple[tuple[int, int], ...]]:
-        """The same more briefly: the first leaf and the number of leaves of each child that has leaves."""
+        """Return the nodes in short: the first leaf and the number of leaves of each child that has leaves."""
         results: list[tuple[int, int]] = []
         for step in self.steps:
             if step >= START:
@@ -299,7 +299,7 @@ def _pairwise(terms: int) -> list[int]:
 
 
 def _read(text: str) -> list[int]:
-    """The steps of an explicit tree's text, which is spelled as `to_text` spells it."""
+    """Return the steps of an explicit tree's text in the form of `to_text`."""
     steps: list[int] = []
     counts = [0]  # of the children of each open node; the first counts trees
     for token in _TOKEN.finditer(text):

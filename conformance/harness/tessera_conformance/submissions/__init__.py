@@ -1,1 +1,1 @@
-"""Submissions: a report with all it takes to check it, and the check, which recomputes every verdict."""
+"""Submissions: a report with everything needed to check it, and the check, which recomputes every verdict."""

@@ -25,11 +25,11 @@ from tessera_conformance.transports import Inapplicable
 from tessera_conformance.transports.locate import DeadlinePassed, DirectTransport, limited, take_alarm
 from tessera_conformance.vectors import Vector
 
-# The verdict of a case from its line in a report, without the implementation: what its checks and exchanges show.
+# The verdict of a case from its line in a report, without the implementation: from its checks and exchanges.
 #
-# Each check is judged again from what was expected and found. A line does not hold a property in words, or a long
-# tensor that is known by its digest. These are accepted as the line says, and counted. So is a pass that is kept as
-# counts and a digest (`--evidence=digests`), of which only the counts can be wrong.
+# Each check is judged again from the expected and actual values. A line does not hold a property in words, or a long
+# tensor that is known by its digest. The check accepts these as stated, and counts them. So it does with a pass that is
+# kept as counts and a digest (`--evidence=digests`), of which only the counts can be wrong.
 
 
 FOUND = re.compile(r"rejected in phase (\w+) with (\S+): .* \(([^()]*)\)", re.DOTALL)
@@ -37,7 +37,7 @@ FOUND = re.compile(r"rejected in phase (\w+) with (\S+): .* \(([^()]*)\)", re.DO
 
 @dataclass
 class Recomputation:
-    """The findings in the lines of a report: problems, and the number of checks known by the line's word alone."""
+    """The findings in the lines of a report: problems, and the number of checks accepted as stated."""
 
     problems: list[str] = field(default_factory=list)
     judged: int = 0
@@ -45,11 +45,11 @@ class Recomputation:
     replayed: int = 0
     """Cases that were replayed against their exchanges."""
     digests: int = 0
-    """Cases of which the report has the evidence, or a long answer, by digest: counts and labels are judged."""
+    """Cases whose evidence, or a long answer, the report has by digest: only counts and labels are judged."""
     by_claims: int = 0
-    """Cases that did not run, as follows from the claims and the selection."""
+    """Cases that did not run because of the claims and the selection."""
     unverified: int = 0
-    """Cases of which nothing is known, such as those that were not run; each counts against the claim."""
+    """Cases without evidence, such as those that did not run; each counts against the claim."""
 
     def judge(self, line: Line, vector: Vector | None, level: str) -> None:
         """Judge the checks of a case that ran, and then its verdict."""
@@ -74,10 +74,10 @@ class Recomputation:
 
 
 def _possible(line: Line) -> Sequence[str]:
-    """The verdicts that the checks and exchanges of a case that ran leave open."""
+    """Return the verdicts that agree with the checks and exchanges of a case that ran."""
     checks, exchanges = line["checks"], line["exchanges"]
     if line["verdict"] == "harness_error":
-        return ["harness_error"]  # the suite's own fault, which no observation shows; it counts as a failure
+        return ["harness_error"]  # a fault of the suite itself, which no observation shows; it counts as a failure
     faults = [exchange["observation"]["fault"]["kind"] for exchange in exchanges if "fault" in exchange["observation"]]
     failed = not all(check["passed"] for check in checks)
     if failed or faults:
@@ -88,7 +88,7 @@ def _possible(line: Line) -> Sequence[str]:
 
 
 def _passed(check: Line) -> bool | None:
-    """Return True if a check holds, as far as the line shows the expected and the found value."""
+    """True if a check holds, as far as the line shows the expected and the actual value; None if it does not."""
     expected, actual = check["expected"], check["actual"]
     match check["kind"]:
         case "returns" | "accepts":
@@ -128,7 +128,7 @@ def _is_rejection(expected: str, actual: str) -> bool:
 
 
 def _against_counts(line: Line, vector: Vector | None) -> Iterator[str]:
-    """Yield problems of a case of which the checks are only counted."""
+    """Yield problems of a case whose checks are only counted."""
     if line["verdict"] != "pass" or line["disposition"] != "none":
         yield f"{line['case']}: is kept as counts and a digest, though it did not simply pass"
     bits = line["evidence"]["checks"].get("bits", 0)
@@ -137,7 +137,7 @@ def _against_counts(line: Line, vector: Vector | None) -> Iterator[str]:
 
 
 def _against_vector(line: Line, vector: Vector) -> Iterator[str]:
-    """Yield problems of a golden case: expected bits that are not the frozen ones, found bits not answered."""
+    """Yield problems of a golden case: expected bits other than the frozen ones, judged bits that were not answered."""
     bits = [check for check in line["checks"] if check["kind"] == "bits"]
     answered = list(_tensors([exchange["observation"].get("returned") for exchange in line["exchanges"]]))
     for check, frozen in zip(bits, vector.expected, strict=False):
@@ -154,7 +154,7 @@ def _against_vector(line: Line, vector: Vector) -> Iterator[str]:
 
 
 def _tensors(value: Any) -> Iterator[Any]:
-    """Every tensor's message in a nested value."""
+    """Yield every tensor's message in a nested value."""
     if isinstance(value, dict):
         if "$tensor" in value:
             yield value
@@ -167,7 +167,7 @@ def _tensors(value: Any) -> Iterator[Any]:
 
 
 def unaccounted(lines: Sequence[Line], plan: Sequence[str], names: Collection[str]) -> Iterator[str]:
-    """Cases that are missing, unknown, or there twice."""
+    """Yield cases that are missing, unknown or repeated."""
     cases: set[str] = set()
     for case in (line["case"] for line in lines):
         if case in cases:
@@ -184,27 +184,27 @@ def unaccounted(lines: Sequence[Line], plan: Sequence[str], names: Collection[st
 
 # A case run again without the implementation: its test asks, and the exchanges of its line in a report answer.
 #
-# The test must ask what was asked, and its checks, verdict and reason must be those of the line. A line has long
-# tensors and texts by digest alone. Those that the test itself sends, or that its golden vector has, are known by it.
+# The test must send the recorded requests, and its checks, verdict and reason must be those of the line. A line has
+# long tensors and texts by digest alone. The test itself, or its golden vector, supplies those that it sends.
 
 
 FOREIGN_IMAGE = "the reference's compiler"
-"""Words in the reason of a case that ended where a compiler has no image for a runtime."""
+"""Words in the reason of a case for whose runtime the compiler makes no image."""
 DEADLINE = 60.0
-"""Seconds for a case, whose longest takes two."""
+"""Seconds for a case; the longest takes two."""
 _LONG_TEXT = re.compile(r"\.\.\. \(\d+ characters, SHA-256 ([0-9a-f]{64})\)\Z")
 
 
 class NotKept(BaseException):
-    """The line lacks what the test saw, a long answer or a file: the case cannot be replayed. No test catches it."""
+    """The line lacks a long answer or a file that the test read: the case cannot be replayed. No test catches it."""
 
 
 class Departed(BaseException):
-    """The test asks what was not asked; says what. No test catches it."""
+    """The test sends another request than the recorded one; has the request. No test catches it."""
 
 
 class RecordedSession(Session):
-    """A session in which the exchanges of a line answer, in their order."""
+    """A session that answers with the exchanges of a line, in their order."""
 
     def __init__(
         self, hello: Hello | Fault, line: Line, folder: Path, values: Mapping[str, Any], evidence: str
@@ -217,11 +217,11 @@ class RecordedSession(Session):
         self._known, self._keeps_all = dict(values), evidence == "all"
 
     def open(self) -> Hello | Fault:
-        """The Hello of the report."""
+        """Return the Hello of the report."""
         return self._opened
 
     def call(self, method: str, params: Mapping[str, Any]) -> Observation:
-        """The recorded answer to a request. Raises `Departed` or `NotKept`."""
+        """Return the recorded answer to a request. Raises `Departed` or `NotKept`."""
         number = len(self.exchanges)
         if self._left_out and number >= len(self._recorded) // 2:
             raise self._not_kept()
@@ -248,7 +248,7 @@ class RecordedSession(Session):
             raise Departed(f"{violation}, which a run would have called a protocol error") from None
 
     def _whole(self, value: Any) -> Any:
-        """The value with what it has by digest alone. Raises `NotKept`."""
+        """Return the value with values in place of digests. Raises `NotKept`."""
         if isinstance(value, str) and (match := _LONG_TEXT.search(value)):
             return self._of_digest(match[1])
         if isinstance(value, list):
@@ -265,7 +265,7 @@ class RecordedSession(Session):
         return self._known[digest]
 
     def _not_kept(self) -> BaseException:
-        """The end of a replay where something was left out, which a run that keeps all never does."""
+        """Return the exception for an omitted answer, which a run that keeps everything never has."""
         complete = "an answer is left out, and the header says that all are kept"
         return Departed(complete) if self._keeps_all else NotKept()
 
@@ -278,15 +278,15 @@ class RecordedSession(Session):
 
 
 class Reported:
-    """A session in the place of the implementation of a report, which is not there."""
+    """A session in place of the implementation of a report, which is absent."""
 
     def hello(self) -> Mapping[str, Any]:
-        """Nothing: the report has its Hello."""
+        """Return {}: the report has the Hello."""
         return {}
 
 
 def _long_values(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the tensors and texts in a value that a line would have by digest, by that."""
+    """Yield the tensors and texts in a value that a line has by digest, with their digests."""
     if isinstance(value, Tensor):
         yield value.sha256, value
     elif isinstance(value, str) and len(value) > WHOLE_TEXT:
@@ -300,7 +300,7 @@ def _long_values(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 class Replay:
-    """Replays the cases of one report, whose run says what was asked for and who answered."""
+    """Replays the cases of one report, whose header has the selection and the implementation."""
 
     def __init__(self, run: SuiteRun, blockers: Blockers, evidence: str) -> None:
         self._run, self._blockers, self._evidence = run, blockers, evidence
@@ -325,7 +325,7 @@ class Replay:
         return None
 
     def _again(self, item: pytest.Function, line: Line, folder: Path) -> Line:
-        """The line that follows from the exchanges of another."""
+        """Return the line that the exchanges of a recorded line give."""
         params = item.callspec.params if hasattr(item, "callspec") else {}
         values: dict[str, Any] = {}
         for value in params.values():

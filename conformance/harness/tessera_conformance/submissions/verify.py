@@ -1,4 +1,4 @@
-"""Submissions: a report with what is needed to read, check and repeat it; the command `bundle`."""
+"""Submissions: a report with everything needed to read, check and repeat it; the command `bundle`."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ from tessera_conformance.verdicts import Deviations, MalformedDeviations
 
 
 UTF_8 = ("utf-8", "backslashreplace")
-"""The encoding of texts of others, in which half of a surrogate pair may occur."""
+"""The encoding of foreign texts, which may contain half of a surrogate pair."""
 MANIFEST = "MANIFEST.json"
 CLAUSES_LOCK, VECTORS_LOCK = "locks/clauses.lock", "locks/vectors.json"
 FILES = (
@@ -82,7 +82,7 @@ PACKAGES = ("tessera-conformance", "numpy", "lark", "mpmath", "gmpy2", "jsonsche
 
 
 def contents(report: Report, implementation: str) -> dict[str, bytes]:
-    """The files of a submission but its manifest, by path."""
+    """Return the files of a submission but its manifest, by path."""
     return {
         FILE_NAME: content(report.path),
         **locks(),
@@ -93,7 +93,7 @@ def contents(report: Report, implementation: str) -> dict[str, bytes]:
 
 
 def locks() -> dict[str, bytes]:
-    """Return the files by which a submission says what it was judged by."""
+    """Return the files that identify the clauses and vectors of the judgement."""
     return {
         CLAUSES_LOCK: (clauses_directory() / "clauses.lock").read_bytes(),
         VECTORS_LOCK: (vectors_directory() / "MANIFEST.json").read_bytes(),
@@ -137,7 +137,7 @@ def statement(report: Report) -> dict[str, Any]:
 
 
 def deviations_text(report: Report) -> str:
-    """The deviations under which the run was made, as a file that `--deviations` takes."""
+    """Return the deviations of the run, as a file for `--deviations`."""
     entries = Deviations.of(report.header["selection"]["deviations"], report.path).entries
     return deviations_toml(entries, "The known deviations of the run.")
 
@@ -197,7 +197,7 @@ _LARGEST = 10_000
 
 
 class NoKey(Exception):
-    """A file that holds no Ed25519 key, or no package that reads one."""
+    """The file holds no Ed25519 key, or no package that reads one is installed."""
 
 
 def sign(directory: Path, key: Path) -> str:
@@ -219,7 +219,7 @@ class Signature:
 
 
 def read_signature(directory: Path) -> Signature | None:
-    """Return the signature that a submission states; None where there is no file of one, or no plain one."""
+    """Return the signature of a submission; None without a file of one, or if it is malformed."""
     path = directory / SIGNATURE
     try:
         if not path.is_file():
@@ -268,23 +268,23 @@ def _module(name: str) -> Any:
         raise NoKey(f"{what}: pip install 'tessera-conformance[signing]'") from None
 
 
-# Checks a submission without the implementation: nothing missing, unknown, twice or altered, every verdict
+# The check of a submission without the implementation: no file missing, unknown, repeated or altered, and every verdict
 # recomputed.
 #
-# The author of a submission can make its digests anew, so that these show accidents only. What an edit cannot escape
-# is the suite: its cases with their clauses, its golden vectors, and the verdicts that follow from what was observed.
+# The author of a submission can make its digests anew, so that these show accidents only. An edit cannot change the
+# suite: its cases with their clauses, its golden vectors, and the verdicts that follow from the observations.
 
 
 NO_PROGRAMS = "--via=operations"
-"""Words in the reason of a case that ran and says nothing of the implementation."""
+"""Words in the reason of a case that ran and says nothing about the implementation."""
 
 
 def verify(
     directory: Path, report: Report, index: CaseIndex, suite: Mapping[str, pytest.Function], registry: Registry
 ) -> Recomputation:
-    """Return everything that is wrong with a submission, of which `report` is the report as it was read.
+    """Return all problems of a submission; `report` is its report.
 
-    `index` has the cases of this suite, `suite` its tests by id: those, at least, that `cases_of` names.
+    `index` has the cases of this suite, `suite` its tests by id: at least those that `cases_of` returns.
     """
     result = Recomputation()
     result.problems += _files(directory)
@@ -299,7 +299,7 @@ def verify(
 
 
 def cases_of(report: Report, index: CaseIndex, registry: Registry) -> set[str]:
-    """Return the cases of the suite that a report has, or may have to have by its selection."""
+    """Return the cases of the suite that a report has, or that its selection may require."""
     try:
         return {*report.plan["cases"]} & index.keys() | {*_candidates(report, index, registry)}
     except NothingChosen:
@@ -307,7 +307,7 @@ def cases_of(report: Report, index: CaseIndex, registry: Registry) -> set[str]:
 
 
 def _candidates(report: Report, index: CaseIndex, registry: Registry) -> CaseIndex:
-    """The cases that a selection leaves, but for expressions that the tests must be asked. Raises `NothingChosen`."""
+    """Return the cases of a selection before its expressions, which need the tests. Raises `NothingChosen`."""
     selection = report.header["selection"]
     chosen = selection.get("chosen", {})
     choice = Choice(None, *(chosen.get(name, ()) for name in ("cases", "clauses", "features")))
@@ -324,7 +324,7 @@ def _candidates(report: Report, index: CaseIndex, registry: Registry) -> CaseInd
 def _selected(
     report: Report, index: CaseIndex, suite: Mapping[str, pytest.Function], registry: Registry
 ) -> Iterator[str]:
-    """Yield differences between the plan and the cases that the selection of the header chooses."""
+    """Yield differences between the plan and the cases that the header's selection chooses."""
     chosen, plan = report.header["selection"].get("chosen", {}), {*report.plan["cases"]}
     try:
         expected = {*_candidates(report, index, registry)}
@@ -351,7 +351,7 @@ def _marks(item: pytest.Item) -> MarkMatcher:
 
 
 def _files(directory: Path) -> Iterator[str]:
-    """Files that are missing, that the manifest does not know, or that are not what they were."""
+    """Yield files that are missing, that the manifest lacks, or that were changed."""
     there = {path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file()}
     yield from (f"{path}: missing" for path in sorted({*FILES} - there))
     yield from (f"{path}: no file of the submission" for path in sorted(there - {*FILES, SIGNATURE}))
@@ -400,7 +400,7 @@ def _made_from(directory: Path, report: Report) -> Iterator[str]:
 
 
 def _is(path: Path, data: bytes) -> bool:
-    """True if a file has exactly these bytes, of which no more are read than there are."""
+    """True if a file has exactly these bytes; no more than these are read."""
     return path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data
 
 
@@ -416,7 +416,7 @@ def _recompute(report: Report, suite: Mapping[str, pytest.Function], registry: R
         seed=selection.get("seed", 0),
         deviations=deviations,
     )
-    run.hello = _hello(header)  # nobody is asked again
+    run.hello = _hello(header)  # the implementation is not called again
     result.problems += _plan(report, run)
     result.problems += _untold(report, run)
     blockers = Blockers(report.observations)
@@ -424,7 +424,7 @@ def _recompute(report: Report, suite: Mapping[str, pytest.Function], registry: R
     for line in report.observations:
         item = suite.get(line["case"])
         if item is None:
-            continue  # reported already
+            continue  # already reported
         case: Case = item.stash[CASE]
         wrong = _labels(line, case, deviations, selection)
         before = run.judge_before(case)
@@ -451,13 +451,13 @@ def _recompute(report: Report, suite: Mapping[str, pytest.Function], registry: R
 
 
 def _is_lost(line: Line) -> bool:
-    """True if a line has a verdict that counts against the claim and says that nothing of the case is known."""
+    """True if a line has a verdict that counts against the claim, without evidence about the case."""
     died = line["verdict"] == "crash" and line["reason"] == PROCESS_DIED
     return died or line["verdict"] in ("not_run", "harness_error")
 
 
 def _labels(line: Line, case: Case, deviations: Deviations, selection: Line) -> list[str]:
-    """Return what a line says of its case that is not so in this suite, or not by the deviations."""
+    """Return wrong statements of a line about its case, by this suite or by the deviations."""
     wrong = []
     if line["verdict"] == "harness_error" or not _is_lost(line):
         strange = [name for name, value in planned_line(case).items() if line[name] != plain(value)]
@@ -475,7 +475,7 @@ def _labels(line: Line, case: Case, deviations: Deviations, selection: Line) -> 
 
 
 def _untold(report: Report, run: SuiteRun) -> Iterator[str]:
-    """Yield problems of the run that its footer does not have."""
+    """Yield problems of the run that its footer omits."""
     selection = report.header["selection"]
     try:
         run.today = date.fromisoformat(selection["today"] or str(report.header["run"].get("started"))[:10])
@@ -497,17 +497,17 @@ def _judged(case: Case, line: Mapping[str, Any]) -> list[str]:
 
 
 def _plan(report: Report, run: SuiteRun) -> Iterator[str]:
-    """Yield clauses and profiles of the plan that are not those of the registry for these claims."""
+    """Yield differences of the plan's clauses and profiles from the registry's for these claims."""
     for name, expected in (("musts", run.musts()), ("profiles", run.profiles()), ("products", run.products())):
         if report.plan.get(name, {}) != expected:
             yield f"{FILE_NAME}: the plan's {name} are not those of the registry for what is claimed"
 
 
 def _excused(line: Mapping[str, Any], header: Mapping[str, Any], is_vector: bool, blockers: Blockers) -> bool:
-    """True if what a case did allows that it is unsupported or inapplicable.
+    """True if the evidence of a case allows that it is unsupported or inapplicable.
 
-    It is blocked by a case that failed, something that it presumes does not hold, the method that it asked needs a
-    feature that is not claimed, or it asked for a program by operations or for a foreign image.
+    A failed case blocks it, a presumption of it does not hold, its method needs an unclaimed feature, or it needs
+    programs in a run by operations or a foreign image.
     """
     if line["cause"] == "blocked":
         return blockers.of(line) is not None
@@ -550,11 +550,11 @@ VERIFY = "verify"
 
 
 class CannotBundle(Exception):
-    """No submission can be made; says why."""
+    """No submission can be made; has the reason."""
 
 
 class SubmissionProblem(Exception):
-    """Something is wrong with a submission."""
+    """A submission is wrong."""
 
 
 def configure_bundle(parser: argparse.ArgumentParser) -> None:
@@ -614,7 +614,7 @@ def _make(path: Path, implementation: str, output: Path, key: Path | None) -> in
 
 
 def _require_same_hello(report: Report, implementation: str) -> None:
-    """The implementation that is named answers as the one of the report did."""
+    """Raise `CannotBundle` unless the implementation's Hello is that of the report."""
     session = Session(locate(implementation, report.header["implementation"].get("compiler")))
     try:
         hello = session.open()
@@ -628,7 +628,7 @@ def _require_same_hello(report: Report, implementation: str) -> None:
 
 
 def _verify(directory: Path, trusted: Path | None) -> int:
-    """0 where everything follows, 1 where something does not, 2 where there is no report."""
+    """Return 0 if everything is in order, 1 if it is not, 2 without a report."""
     if (directory / FILE_NAME).exists() and not (directory / FILE_NAME).is_file():
         raise CannotBundle(f"{directory / FILE_NAME}: is no plain file")
     index, report, registry = case_index(), read(directory / FILE_NAME), load_registry(clauses_directory())

@@ -73,14 +73,14 @@ def _softmax(x: Tensor, axis: int = -1, *, tree: Order = "pairwise") -> Enclosur
 
 
 def softmax(steps: Steps, inner: FloatFormat, row: Row) -> Row:
-    """Weights over their sum; in one pass over the row too, where each new maximum rescales the weights so far."""
+    """Return weights over their sum; in one pass over the row too, where each new maximum rescales earlier weights."""
     weights, total = _weights(steps, row, inner)
     most = steps.relative(Interval.around(1), len(row) + QUOTIENT, inner).high
     return [steps.quotient(weight, total, inner).clipped(ZERO, most) for weight in weights]
 
 
 def _weights(steps: Steps, row: Row, inner: FloatFormat) -> tuple[Row, Interval]:
-    """The exponentials of the differences from the maximum and their sum, which is at least that of the maximum."""
+    """Return the exponentials of the differences from the maximum and their sum, at least that of the maximum."""
     top = Interval(max(x.low for x in row), max(x.high for x in row))
     weights = [_weight(steps, x - top, len(row), inner) for x in row]
     total = steps.sum(weights, inner)
@@ -131,7 +131,7 @@ def _rms_norm(x: Tensor, gamma: Tensor, *, axis: int = -1, eps: float = 1e-6) ->
 
 
 def _scaled(steps: Steps, row: Row, factors: Row, eps: float, format_: FloatFormat) -> Row:
-    """Each value over the root of their mean square, times its factor; Unpromised where that may vanish."""
+    """Return each value over the root of their mean square, times its factor; Unpromised if that may vanish."""
     square = _mean(steps, [value * value for value in row], 1, format_).clipped(ZERO, INFINITE)
     term = steps.rounded(Interval.around(Fraction(eps)), format_)
     root = steps.function("rsqrt", format_, steps.rounded(square + term, format_))
@@ -140,7 +140,7 @@ def _scaled(steps: Steps, row: Row, factors: Row, eps: float, format_: FloatForm
 
 
 def _mean(steps: Steps, row: Row, roundings: int, format_: FloatFormat) -> Interval:
-    """The mean of terms, each of which has been rounded so many times."""
+    """Return the mean of terms that have had so many roundings."""
     count = steps.rounded(Interval.around(len(row)), format_)
     return steps.quotient(steps.sum(row, format_, roundings), count, format_)
 
@@ -199,7 +199,7 @@ def _attended(
     dtype: str,
     wide_scores: bool,
 ) -> Row:
-    """One row of the result; Unpromised where an operand is not finite. Scores are rounded to the dtype unless wide."""
+    """Return one row of the result; Unpromised without finite operands. Scores are rounded to the dtype unless wide."""
     result, inner = float_format(dtype), accumulator_of(dtype)
     score = inner if wide_scores else result
     scores = []
@@ -233,13 +233,13 @@ def _attended(
 
 
 LARGEST_RADIX = 13
-"""The largest prime factor that is transformed directly; larger ones go by Bluestein's algorithm."""
+"""The largest prime factor that is transformed directly; Bluestein's algorithm transforms larger ones."""
 SCALING_UNITS = 2
-"""The factor and the product with it."""
+"""The roundings of the factor and of the product with it."""
 
 
 def error_units(n: int) -> int:
-    """G: units of roundoff of the sum of the moduli, for every algorithm."""
+    """Return G: the error of every algorithm in units of roundoff of the sum of the moduli."""
     factors = _prime_factors(n)
     units = max(n + 4, sum(factor + 4 for factor in factors))
     if factors and factors[-1] > LARGEST_RADIX:

@@ -1,4 +1,4 @@
-"""Intervals whose ends are rounded outward, the steps that results are composed of, and the errors of sums."""
+"""Intervals whose ends are rounded outward, the steps of which results are composed, and the errors of sums."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tessera_conformance.oracle.trees import START, Order, Tree
 
 
 PRECISION = 128
-"""More than a product of two fp64 significands."""
+"""Bits of precision, more than in a product of two fp64 significands."""
 DOWN, UP = contexts(PRECISION)
 """Contexts that round outward, used for signs and magnitudes too: gmpy2's own `-x` and `abs(x)` round to a double."""
 ZERO: Number = gmpy2.mpfr(0)
@@ -28,7 +28,7 @@ Real: TypeAlias = Fraction | int
 
 
 class Unpromised(Exception):
-    """Nothing can be said about a result: its enclosure has no ends."""
+    """A result without promised bounds: its enclosure has no ends."""
 
 
 @dataclass(frozen=True)
@@ -93,11 +93,11 @@ class Interval:
         return Interval(min(self.low, *(o.low for o in others)), max(self.high, *(o.high for o in others)))
 
     def widened(self, radius: Number) -> Interval:
-        """Both ends moved outward."""
+        """Return the interval with both ends moved outward."""
         return Interval(DOWN.sub(self.low, radius), UP.add(self.high, radius))
 
     def clipped(self, low: Number, high: Number) -> Interval:
-        """Return the part between two numbers; each end is moved to the nearer one where there is none."""
+        """Return the part between two numbers; without such a part each end moves to the nearer number."""
         return Interval(min(max(self.low, low), high), max(min(self.high, high), low))
 
 
@@ -114,7 +114,7 @@ def enclosure(ideal: Interval, actual: Interval, rule: str) -> Enclosure | None:
 
 
 def total(terms: Sequence[Interval]) -> Interval:
-    """The sum, with no error but that of the ends."""
+    """Return the sum, without errors except those of the ends."""
     low, high = ZERO, ZERO
     for term in terms:
         low, high = DOWN.add(low, term.low), UP.add(high, term.high)
@@ -130,32 +130,32 @@ def _directed(number: Real, context: Context) -> Number:
 
 
 def _product(x: Number, y: Number, context: Context) -> Number:
-    """Zero times an end at infinity is zero: the infinite end means numbers of any size."""
+    """Return the product of two ends; zero times an infinite end, which stands for numbers of any size, is zero."""
     return ZERO if x == 0 or y == 0 else context.mul(x, y)
 
 
-# The steps that results are composed of, exact, and with the error that each may have at the level fast.
+# The steps of which results are composed: exact, and with the errors that the level fast allows each.
 
 
 FUNCTION_ULPS = 4
-"""The units in the last place of its type by which an elementary function may be off at the level fast."""
+"""The units in the last place of its type by which an elementary function may be wrong at the level fast."""
 
 QUOTIENT = 2 * FUNCTION_ULPS + 1
-"""Units of roundoff in a quotient that is taken as a product with a reciprocal."""
+"""Units of roundoff in a quotient that is computed as a product with a reciprocal."""
 
 _NOT_NEGATIVE = ("exp", "exp2", "sqrt", "rsqrt", "cosh")
 
 
 @dataclass(frozen=True)
 class Steps:
-    """The steps of a composition over intervals: exact, where a subclass does not give their errors."""
+    """The steps of a composition over intervals: exact, unless a subclass overrides them with errors."""
 
     def operand(self, x: Interval, format_: FloatFormat) -> Interval:
-        """Return the values for which an operand may be taken."""
+        """Return the values as which an operand may be read."""
         return x
 
     def rounded(self, x: Interval, format_: FloatFormat) -> Interval:
-        """A result of +, -, * or a conversion, rounded."""
+        """Return a result of +, -, * or a conversion, rounded."""
         return x
 
     def quotient(self, x: Interval, y: Interval, format_: FloatFormat) -> Interval:
@@ -163,32 +163,32 @@ class Steps:
         return x / y
 
     def function(self, name: str, format_: FloatFormat, *operands: Interval) -> Interval:
-        """An elementary function that is monotonic over its operands: the hull of the values at the corners."""
+        """Return an elementary function that is monotonic in its operands: the hull of the values at the corners."""
         return image(name, *operands)
 
     def sum(self, terms: Sequence[Interval], format_: FloatFormat, roundings: int = 0) -> Interval:
-        """A sum in any order, of terms each of which has had `roundings` roundings that its interval leaves out."""
+        """Return a sum in any order, of terms with `roundings` roundings each that their intervals do not include."""
         return total(terms)
 
     def relative(self, x: Interval, units: int, format_: FloatFormat) -> Interval:
-        """A number that is off by so many relative units of roundoff, and as many underflows."""
+        """Return a number with a relative error of so many units of roundoff, and as many underflows."""
         return x
 
 
 @dataclass(frozen=True)
 class Fast(Steps):
-    """Every step errs as much as the level fast allows, functions by `ulps` units in the last place."""
+    """Every step has the errors that the level fast allows, functions `ulps` units in the last place."""
 
     ulps: float = FUNCTION_ULPS
     flushes: bool = True
     """True if functions may flush; other steps always may."""
 
     def operand(self, x: Interval, format_: FloatFormat) -> Interval:
-        """Subnormal operands may be taken for zero."""
+        """Return the operand, with zero if it may be subnormal and flushed."""
         return flushed(x, format_) if self.flushes else x
 
     def rounded(self, x: Interval, format_: FloatFormat) -> Interval:
-        """One rounding to nearest; exact only where the result is zero."""
+        """Return the interval after one rounding to nearest; exact only if the result is zero."""
         if x.low == x.high == 0:
             return x
         low = DOWN.sub(x.low, max(UP.mul(UP.abs(x.low), unit(format_)), _least_loss(format_)))
@@ -196,11 +196,11 @@ class Fast(Steps):
         return _in_range(flushed(Interval(low, high), format_), format_)
 
     def quotient(self, x: Interval, y: Interval, format_: FloatFormat) -> Interval:
-        """Divided, or multiplied by a reciprocal."""
+        """Return a division, or a multiplication by a reciprocal."""
         return self.relative(x / y, QUOTIENT, format_)
 
     def function(self, name: str, format_: FloatFormat, *operands: Interval) -> Interval:
-        """Off by some units in the last place of the larger end."""
+        """Return a function with an error of some units in the last place of the larger end."""
         result = image(name, *operands)
         off = result.widened(UP.mul(self.ulps, _ulp(result.magnitude, format_)))
         return _in_range(_possible(name, flushed(off, format_) if self.flushes else off), format_)
@@ -216,7 +216,7 @@ class Fast(Steps):
         return _in_range(total(terms).widened(UP.add(radius, lost)), format_)
 
     def relative(self, x: Interval, units: int, format_: FloatFormat) -> Interval:
-        """gamma(units) of the magnitude of either end, and the underflows."""
+        """Return the interval widened by gamma(units) of the magnitude of either end, and by the underflows."""
         factor = gamma_number(units, format_)
         low = DOWN.sub(x.low, UP.mul(UP.abs(x.low), factor))
         high = UP.add(x.high, UP.mul(UP.abs(x.high), factor))
@@ -263,35 +263,35 @@ def gamma(count: int, format_: FloatFormat) -> Fraction:
 
 @cache
 def gamma_number(count: int, format_: FloatFormat) -> Number:
-    """`gamma`, rounded up."""
+    """Return `gamma`, rounded up."""
     return Interval.around(gamma(count, format_)).high
 
 
 @cache
 def half_smallest(format_: FloatFormat) -> Number:
-    """Return the most that rounding to a multiple of the smallest positive value may lose."""
+    """Return the greatest loss of a rounding to a multiple of the smallest positive value."""
     return gmpy2.exp2(format_.smallest_exponent - 1)
 
 
 @cache
 def _least_loss(format_: FloatFormat) -> Number:
-    """Return the most that rounding to subnormal numbers may lose, by way of a wider type too."""
+    """Return the greatest loss of a rounding to subnormal numbers, also through a wider type."""
     return UP.mul(half_smallest(format_), UP.add(1, unit(format_)))
 
 
 @cache
 def underflow(format_: FloatFormat) -> Number:
-    """Return the most that one underflow may lose: all below the smallest normal number where they are flushed."""
+    """Return the greatest loss of one underflow: all below the smallest normal number if they may be flushed."""
     return _flushing(format_) if may_flush(format_) else half_smallest(format_)
 
 
 def may_flush(format_: FloatFormat) -> bool:
-    """fp8 has so few numbers that its subnormals are never given up."""
+    """True if subnormals may be flushed; fp8 has too few numbers for that."""
     return format_.exponent_bits + format_.fraction_bits >= 15
 
 
 def flushed(x: Interval, format_: FloatFormat) -> Interval:
-    """With zero, where some of the numbers are subnormal and may be flushed."""
+    """Return the interval, with zero if some of its numbers are subnormal and may be flushed."""
     bound = _flushing(format_)
     if x.low >= bound or x.high <= -bound:
         return x
@@ -299,7 +299,7 @@ def flushed(x: Interval, format_: FloatFormat) -> Interval:
 
 
 def _in_range(x: Interval, format_: FloatFormat) -> Interval:
-    """An end beyond the largest number means overflow."""
+    """Return the interval, with infinity in place of an end beyond the largest number, which means overflow."""
     largest = _largest(format_)
     if -largest <= x.low and x.high <= largest:
         return x
@@ -313,12 +313,12 @@ def _largest(format_: FloatFormat) -> Number:
 
 @cache
 def _flushing(format_: FloatFormat) -> Number:
-    """Below it, numbers may be flushed."""
+    """Return the bound below which numbers may be flushed."""
     return gmpy2.mpfr(gmpy2.mpq(format_.smallest_normal)) if may_flush(format_) else -INFINITE
 
 
 def _possible(name: str, x: Interval) -> Interval:
-    """A function that is never negative does not err to below zero."""
+    """Return the interval without negative numbers if the function has no negative values."""
     return Interval(max(x.low, ZERO), max(x.high, ZERO)) if name in _NOT_NEGATIVE else x
 
 
@@ -331,17 +331,17 @@ def _ulp(magnitude: Number, format_: FloatFormat) -> Number:
     return gmpy2.exp2(max(gmpy2.get_exp(magnitude) - 1 - format_.fraction_bits, format_.smallest_exponent))
 
 
-# How far a sum or an inner product may lie from the exact one.
+# The distance of a sum or an inner product from the exact one.
 #
 # Higham, Accuracy and Stability of Numerical Algorithms, 3.1 and 4.2 to 4.3, for roundings to nearest with unit
-# roundoff u: in any order n terms err by at most gamma(n-1) times the sum of their magnitudes, where gamma(n) = nu /
-# (1 - nu); along a known tree each term errs by (1 + u)**d - 1 with d the number of nodes above it. Products add one
-# rounding each, unless fused, and half the smallest positive value where they underflow, or all of the smallest normal
-# one where they may be flushed.
+# roundoff u: in any order n terms err by at most gamma(n-1) times the sum of their magnitudes, where gamma(n) = nu / (1
+# - nu); along a known tree each term errs by (1 + u)**d - 1 with d the number of nodes above it. Products add one
+# rounding each, unless fused. An underflow adds half the smallest positive value, or the whole smallest normal one if
+# it may be flushed.
 
 
 def accumulator_of(dtype: str) -> FloatFormat:
-    """The format that floats, or the parts of complex numbers, are accumulated in."""
+    """Return the format in which floats, or the parts of complex numbers, are accumulated."""
     return component_format(ACCUMULATORS.get(dtype, dtype))
 
 
@@ -363,7 +363,7 @@ def terms_of(values: Sequence[Fraction], format_: FloatFormat) -> Terms:
 
 
 def any_order(terms: Terms, format_: FloatFormat, *, products: bool = False) -> Fraction:
-    """The error of any order: gamma(n-1), and one more rounding for products that are not fused."""
+    """Return the error of any order: gamma(n-1), and one more rounding for products that are not fused."""
     roundings = max(terms.count - 1, 0) + products
     operations = max(terms.count - 1, 0) + (terms.count if products else 0)
     grown_by = 1 + gamma(roundings, format_)
@@ -373,7 +373,7 @@ def any_order(terms: Terms, format_: FloatFormat, *, products: bool = False) -> 
 
 
 def along_tree(tree: Order, values: Sequence[Fraction], format_: FloatFormat) -> Fraction:
-    """The error along a known tree: each term grows by one rounding for every node above it."""
+    """Return the error along a known tree: each term grows by one rounding for every node above it."""
 
     def leaf(index: int) -> list[tuple[int, int]]:
         return [(index, 0)] if index != START else []
@@ -394,7 +394,7 @@ def _growth(roundings: int, format_: FloatFormat) -> Fraction:
 def finished(
     terms: Terms, error: Fraction, accumulator: FloatFormat, result: FloatFormat, rule: str
 ) -> Enclosure | None:
-    """The enclosure of a sum: None where some order may overflow, and the final rounding where the types differ."""
+    """Return the enclosure of a sum: None if some order may overflow; with a final rounding if the types differ."""
     if terms.magnitude + error > accumulator.largest:
         return None
     reached = Interval.around(terms.exact, error)

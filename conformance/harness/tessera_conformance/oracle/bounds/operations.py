@@ -48,11 +48,11 @@ from tessera_conformance.oracle.exact import (
 from tessera_conformance.oracle.reductions import operands
 from tessera_conformance.tensors import Tensor
 
-# Enclosures of what is computed element by element.
+# Enclosures of elementwise results.
 
 
 Composition: TypeAlias = Callable[..., Interval]
-"""Steps, the accumulator's format and the operands to the result before the final rounding."""
+"""Maps steps, the accumulator's format and the operands to the result before the final rounding."""
 
 ONE_ROUNDING = "one rounding"
 EXACTLY = "exact, but for subnormals flushed"
@@ -61,12 +61,12 @@ A_HALF = Interval.around(HALF)
 
 
 def point(value: Value) -> Interval | None:
-    """The interval of one number; None where it is none."""
+    """Return the interval of one number; None for NaN and infinities."""
     return Interval.around(finite(value)) if isinstance(value, Fraction) or is_zero(value) else None
 
 
 def points(tensor: Tensor) -> list[Interval | None]:
-    """The intervals of all elements, two for a complex one."""
+    """Return the intervals of all elements, two for a complex one."""
     return [point(value) for value in values_of(tensor)]
 
 
@@ -79,7 +79,7 @@ def composed(
     rule: str,
     steps: Steps = FAST,
 ) -> Enclosure | None:
-    """The enclosure of a composition: evaluated exactly, and with the errors of the level fast and a final rounding."""
+    """Return the enclosure of a composition: exact, and with the errors of the level fast and a final rounding."""
     finite = [operand for operand in operands if operand is not None]
     if len(finite) < len(operands):
         return None
@@ -94,7 +94,7 @@ def composed(
 def composed_along(
     composition: Callable[..., list[Interval]], x: Tensor, axis: int, rule: str, *vectors: Tensor
 ) -> Enclosures:
-    """A composition over each row along an axis and over vectors beside it; None for a row that is not finite."""
+    """Return a composition over each row along an axis and over vectors beside it; None for a nonfinite row."""
     result = float_format(x.dtype)
     inner = float_format(ACCUMULATORS[x.dtype])
     elements, beside = points(x), [points(vector) for vector in vectors]
@@ -175,9 +175,9 @@ def _activation(rules: Mapping[str, Composition], x: Tensor, *, approximate: str
 def function(
     name: str, *inputs: Tensor, overflow: str = "saturate", ulps: float = FUNCTION_ULPS, flushes: bool = True
 ) -> Enclosures:
-    """Enclosures of an elementary function that is off by at most `ulps` units in the last place of the dtype itself.
+    """Return enclosures of an elementary function with errors of at most `ulps` units in the last place of the dtype.
 
-    `flushes` says whether subnormal operands and results may be taken for zero.
+    With `flushes`, subnormal operands and results may be flushed to zero.
     """
     format_ = float_format(inputs[0].dtype)
     groups = [(value,) for value in values_of(inputs[0])] if len(inputs) == 1 else paired(*inputs)[1]
@@ -225,7 +225,7 @@ def _multiply_add(a: Tensor, b: Tensor, c: Tensor) -> Enclosures:
 
 
 def unchanged(values: Sequence[Value], format_: FloatFormat) -> Enclosures:
-    """Results that nothing is computed for."""
+    """Return enclosures of results that are copied."""
     return [composed(_same, [point(value)], format_, format_, format_, EXACTLY) for value in values]
 
 
@@ -275,15 +275,15 @@ ELEMENTWISE: Mapping[str, Callable[..., Enclosures]] = {
 }
 """The rule of each function."""
 
-# Results of elementary functions that no accuracy changes: special values, and numbers far beyond the range.
+# Results of elementary functions that are exact at any accuracy: special values, and numbers far beyond the range.
 
 
 def settled(name: str, *inputs: Tensor, ulps: float, flushes: bool) -> list[bool]:
-    """For each element, whether its bits are settled (IEEE 754-2019, 9.2.1) although no enclosure holds it.
+    """Return True for each element whose bits are settled (IEEE 754-2019, 9.2.1) although it has no enclosure.
 
-    So they are where an operand is infinite or NaN, where the function has no value or a pole, and where the exact
-    result is so large that no error of `ulps` moves it back into the range. With `flushes` a subnormal operand may be
-    taken for zero, which settles nothing.
+    They are settled if an operand is infinite or NaN, if the function has no value or a pole, and if the exact result
+    is so large that no error of `ulps` brings it back into the range. With `flushes` a subnormal operand may be read as
+    zero, which settles nothing.
     """
     format_ = float_format(inputs[0].dtype)
     groups = [(value,) for value in values_of(inputs[0])] if len(inputs) == 1 else paired(*inputs)[1]
@@ -306,7 +306,7 @@ def _is_settled(name: str, group: Sequence[Value], format_: FloatFormat, ulps: f
     return bool(min(abs(exact.low), abs(exact.high)) > gmpy2.mpfr(gmpy2.mpq(format_.largest)) * reach)
 
 
-# Inner products of many rows and columns, exactly: as integers that stand for multiples of one power of two.
+# Inner products of many rows and columns, exactly: as integers that count multiples of one power of two.
 
 
 def inner_products(a: Tensor, b: Tensor) -> list[Terms | None]:
@@ -340,7 +340,7 @@ def _terms(left: Sequence[Value], right: Sequence[Value], format_: FloatFormat) 
 
 
 def _integers(values: Sequence[Value]) -> tuple[list[int], Fraction]:
-    """The values as multiples of the largest power of two of which all are."""
+    """Return the values as multiples of the largest power of two that divides them all."""
     numbers = [finite(value) for value in values]
     denominator = max((number.denominator for number in numbers), default=1)
     return [number.numerator * (denominator // number.denominator) for number in numbers], Fraction(1, denominator)
@@ -350,7 +350,7 @@ def _integers(values: Sequence[Value]) -> tuple[list[int], Fraction]:
 
 
 def _matmul(a: Tensor, b: Tensor, addend: Tensor | None = None, out: str | None = None) -> Enclosures:
-    """None where nothing is promised: an operand is not finite, or some order may overflow."""
+    """Return the enclosures; None for an element with an operand that is not finite, or if some order may overflow."""
     inner, result = accumulator_of(a.dtype), float_format(out or a.dtype)
     products = inner_products(a, b)
     starts = [None] * len(products) if addend is None else values_of(addend)
@@ -374,7 +374,7 @@ def _inner_product(
 
 
 def _add_to_product(a: Tensor, b: Tensor, c: Tensor) -> Enclosures:
-    """The product is rounded before c is added, or c starts the accumulator."""
+    """Return the enclosures of a product that is rounded before c is added, or that starts from c."""
     format_, inner = float_format(a.dtype), accumulator_of(a.dtype)
     enclosures: Enclosures = []
     places = paired(

@@ -44,11 +44,11 @@ from tessera_conformance.tensors import Tensor
 
 
 MANY_TERMS = 512
-"""From so many terms on, exact sums are taken in windows of integers."""
+"""The least number of terms for which exact sums use windows of integers."""
 
 
 def sums(x: Tensor, axis: int, tree: Order | None = None) -> Enclosures:
-    """Enclosures of the sums along an axis, in the order of a tree or, without one, in any order."""
+    """Return enclosures of the sums along an axis, in the order of a tree or, without one, in any order."""
     return _sums(x, axis, accumulator_of(x.dtype), tree)
 
 
@@ -57,7 +57,7 @@ def _sum(x: Tensor, axis: int = -1, *, keepdims: bool = False, tree: Order = "pa
 
 
 def _sums(x: Tensor, axis: int, inner: FloatFormat, tree: Order | None = None) -> Enclosures:
-    """The sums along an axis, every node rounded to a format."""
+    """Return the sums along an axis, every node rounded to a format."""
     result = component_format(x.dtype)
     if tree is None and x.dtype not in COMPONENTS and x.shape[axis] >= MANY_TERMS:
         return [_in_any_order(terms, inner, result) for terms in _many_terms(x, axis, inner)]
@@ -65,7 +65,7 @@ def _sums(x: Tensor, axis: int, inner: FloatFormat, tree: Order | None = None) -
 
 
 def sum_of(row: list[Value], inner: FloatFormat, result: FloatFormat, tree: Order | None = None) -> Enclosure | None:
-    """A sum in a known order, or in any; none where a term is no number."""
+    """Return the enclosure of a sum in a known order, or in any; None if a term is infinite or NaN."""
     if any(point(value) is None for value in row):
         return None
     values = [finite(value) for value in row]
@@ -115,7 +115,7 @@ def _mean(x: Tensor, axis: int = -1, *, keepdims: bool = False, tree: Order = "p
 
 
 def _prod(x: Tensor, axis: int = -1, *, keepdims: bool = False, tree: Order = "pairwise") -> Enclosures:
-    """In any order, provided that no order can leave the range of normal numbers."""
+    """Return the enclosure in any order, if no order can leave the range of normal numbers."""
     if x.dtype in COMPONENTS:
         return _complex_prod(x, axis)
     inner, result = accumulator_of(x.dtype), component_format(x.dtype)
@@ -190,9 +190,9 @@ def _rows(x: Tensor, axis: int) -> list[list[Value]]:
 
 
 def _all_reduce(*inputs: Tensor, op: str = "sum", tree: Order = "pairwise", algorithm: str | None = None) -> Enclosures:
-    """In any order; a narrow sum may be rounded to its dtype at every rank, since that is what travels.
+    """Return enclosures in any order; every rank may round a narrow sum to its dtype, the dtype of the transfer.
 
-    Of products and means nothing is promised.
+    Products and means have none.
     """
     stack = stacked(inputs)
     if op in ("prod", "mean"):
@@ -215,7 +215,7 @@ def _moved(function: Callable[..., Tensor], *inputs: Tensor, **arguments: Any) -
 
 
 def _scatter_add(x: Tensor, indices: Tensor, updates: Tensor, *, axis: int) -> Enclosures:
-    """For every element a sum in any order."""
+    """Return the enclosure of a sum in any order for every element."""
     inner, result = accumulator_of(x.dtype), float_format(x.dtype)
     return [sum_of(row, inner, result) for row in movement.scattered(x, indices, updates, axis)]
 
@@ -223,7 +223,7 @@ def _scatter_add(x: Tensor, indices: Tensor, updates: Tensor, *, axis: int) -> E
 MOVED: Mapping[str, Callable[..., Enclosures]] = {
     name: partial(_moved, function) for name, function in functions_of(movement).items() if name != "scatter_add"
 }
-"""The functions that move, choose or join elements."""
+"""The functions that move, select or join elements."""
 
 RULES: Mapping[str, Callable[..., Enclosures]] = {
     "sum": _sum,
