@@ -1,6 +1,6 @@
 """The Tessera DSL (spec sections 2, 3, 14): text to syntax tree to Graph IR.
 
-`compile_source` is the entry of the package. A legal program that the reference does not carry out raises
+`compile_source` is the entry of the package. A legal program that the reference does not implement raises
 `UnsupportedConstruct`, an illegal one `Rejection`.
 """
 

@@ -45,7 +45,7 @@ class Slices:
 
 
 def lower_slices(expressions: Expressions, slices: Sequence[s.Expr | s.SliceRange]) -> Slices | None:
-    """Indices and slices as `graph.slicing` takes them; None after a reported error."""
+    """Return indices and slices as `graph.slicing` takes them; None after a reported error."""
     bounds: list[Value] = []
     spec = []
     for slice_ in slices:
@@ -59,7 +59,7 @@ def lower_slices(expressions: Expressions, slices: Sequence[s.Expr | s.SliceRang
 
 
 def _part(expressions: Expressions, expr: s.Expr | None, bounds: list[Value]) -> str | None:
-    """One number of an index or slice: digits where it is a literal, a bound where it is computed."""
+    """Return one number of an index or slice: digits of a literal, or a computed bound."""
     if expr is None:
         return ""
     numeral = as_number(expr)
@@ -79,9 +79,9 @@ def _part(expressions: Expressions, expr: s.Expr | None, bounds: list[Value]) ->
 
 # Expressions: from syntax to values (spec sections 2.3, 3.1, 14.2).
 #
-# Nothing is cast implicitly (LANG-03.1-05). A literal takes the dtype that its place asks for: that of the annotation
-# or of the other operand, else int32 or fp32 (AMB-LANG-54). An expression with a reported error has no value, and
-# what uses it is not reported again.
+# Nothing is cast implicitly (LANG-03.1-05). A literal takes the dtype of its place: that of the annotation or of the
+# other operand, else int32 or fp32 (AMB-LANG-54). An expression with a reported error has no value, and its uses are
+# not reported again.
 
 
 Results = tuple[Value, ...] | None
@@ -90,12 +90,12 @@ Results = tuple[Value, ...] | None
 CallLowering = Callable[["Expressions", s.Call, str], Results]
 
 ReferenceLowering = Callable[["Expressions", s.Name], tuple[bool, Value | None]]
-"""True if a name is a function's, and the function as a value; None after a reported error."""
+"""A function from a name to True if a function has it, and to that function as a value; None after a reported error."""
 
 
 @dataclass(frozen=True)
 class Given:
-    """A value that is known when the program is compiled: that of a constant or of a default."""
+    """A value known at compile time: that of a constant or of a default."""
 
     array: Array
     type: Type
@@ -103,28 +103,28 @@ class Given:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """The names that expressions may refer to besides those of their scope."""
+    """The names that expressions may use besides those of their scope."""
 
     call: CallLowering
     constants: Mapping[str, s.Let]
     value_of: Callable[[str], Given | None]
-    """The value of a constant of the module; None where an error in it was reported."""
+    """The value of a constant of the module; None after a reported error in it."""
     aliases: Aliases
     reference: ReferenceLowering | None = None
-    """The lowering of a function's name to a value; None in constants, where functions are no values."""
+    """The lowering of a function's name to a value; None in constants, where functions are not values."""
 
 
 @dataclass(frozen=True)
 class Expressions:
-    """Lowers expressions into one scope."""
+    """The lowering of expressions into one scope."""
 
     scope: Scope
     around: Surroundings
     literals: bool = False
-    """True if the expression around is known to have literals only."""
+    """True if the enclosing expression is known to have literals only."""
 
     def lower(self, expr: s.Expr, expected_dtype: DType | None = None, hint: str = "") -> Value | None:
-        """The value of an expression; literals in it become `expected_dtype`. None after a reported error."""
+        """Return the value of an expression; its literals become `expected_dtype`. None after a reported error."""
         numeral = as_number(expr)
         if numeral:
             return self._number(numeral, expr.span, expected_dtype or default_dtype(expr), hint)
@@ -185,7 +185,7 @@ class Expressions:
         return binding.value
 
     def given(self, constant: Given, span: Span) -> Value | None:
-        """A known value where it is used: a number, or a tensor of numbers."""
+        """Return a known value at its place of use: a number, or a tensor of numbers."""
         array, type_ = constant.array, constant.type
         operation: Constant | ConstTensor
         if array.dtype.kind == "complex":
@@ -219,7 +219,7 @@ class Expressions:
         return self._one(self.scope.build(SPELLINGS[expr.operator], (left, right), expr.span, hint, texts=texts))
 
     def _operands(self, expr: s.Binary, expected_dtype: DType | None) -> tuple[Value | None, Value | None]:
-        """Both operands, of one dtype: a literal's follows from the other operand."""
+        """Return both operands, of one dtype: a literal takes it from the other operand."""
         if expr.operator in COMPARISONS or expr.operator == "@":
             expected_dtype = None
         if self.literals or (is_untyped(expr.right) and is_untyped(expr.left)):
@@ -235,7 +235,7 @@ class Expressions:
         return left, self.lower(expr.right, expected_dtype)
 
     def _warn_about_precedence(self, expr: s.Binary) -> None:
-        """`A + B @ C` reads differently in Python (LANG-14.2-05, AMB-LANG-18)."""
+        """Warn about `A + B @ C`, which reads differently in Python (LANG-14.2-05, AMB-LANG-18)."""
         sides = (expr.left, "+-"), (expr.right, "+-*/")
         if expr.operator != "@" or not any(isinstance(e, s.Binary) and e.operator in signs for e, signs in sides):
             return
@@ -259,7 +259,7 @@ class Expressions:
         return self._one(self.scope.build(Slice, (operand, *slices.bounds), expr.span, hint, spec=slices.spec))
 
     def _tensor(self, expr: s.TensorExpr, hint: str) -> Value | None:
-        """A tensor type in expression position: zeros of that type (AMB-LANG-53)."""
+        """Return zeros for a tensor type in expression position (AMB-LANG-53)."""
         with self.scope.findings.refusals(expr.span):
             type_ = resolve_type(expr.type, self.around.aliases)
             assert isinstance(type_, Tensor)
@@ -284,7 +284,7 @@ class Expressions:
         return results[0] if results else None
 
 
-# Calls of operations, `op.*` and `dist.*`: operands, attributes, and those any may carry (sections 2.3, 5.3, 9).
+# Calls of operations, `op.*` and `dist.*`: operands, own and common attributes (sections 2.3, 5.3, 9).
 
 
 NAMESPACES = ("op", "dist")
@@ -292,7 +292,7 @@ NAMESPACES = ("op", "dist")
 
 @dataclass(frozen=True)
 class Prepared:
-    """An operation with everything it is given, not yet appended."""
+    """An operation with operands and attributes, not yet appended."""
 
     operation: Operation
     operands: tuple[Value, ...]
@@ -301,7 +301,7 @@ class Prepared:
 
 
 def call_operation(expressions: Expressions, call: s.Call, hint: str, meshes: Mapping[str, Mesh]) -> Results:
-    """Append the operation that a call names. Returns its results, or None after a reported error."""
+    """Append the operation that a call names. Return its results, or None after a reported error."""
     ready, scope = prepare(expressions, call, meshes), expressions.scope
     if ready is None:
         return None
@@ -346,7 +346,7 @@ def prepare(expressions: Expressions, call: s.Call, meshes: Mapping[str, Mesh]) 
 def _operands(
     expressions: Expressions, call: s.Call, declared: type[Operation], names: list[str]
 ) -> list[Value | None]:
-    """The operands of a call; a literal takes the dtype of those that it is to be like (AMB-LANG-125)."""
+    """Return the operands of a call; a literal takes the dtype of the operands in `alike` (AMB-LANG-125)."""
     values: dict[int, Value | None] = {}
     alike = [position for position, name in enumerate(names) if name in declared.alike]
     literals = [position for position in alike if is_untyped(call.arguments[position])]
@@ -361,7 +361,7 @@ def _operands(
 
 
 def operand_names(declared: type[Operation], count: int) -> list[str] | None:
-    """The name of each of `count` operands; nothing where the operation does not take that many."""
+    """Return the name of each of `count` operands; None where the operation does not take that many."""
     extra = count - len(declared.singles)
     if extra < 0 or (extra and not declared.rest):
         return None
@@ -398,7 +398,7 @@ def _wrong_count(expressions: Expressions, call: s.Call, declared: type[Operatio
 def _attributes(
     expressions: Expressions, call: s.Call, declared: type[Operation], like: DType | None
 ) -> dict[str, Any] | None:
-    """Keyword arguments and the attribute block together; given twice they must agree (AMB-LANG-100)."""
+    """Return keyword arguments and the attribute block together; repeated ones must agree (AMB-LANG-100)."""
     spelling = ".".join(call.callee)
     names = declared.own_attributes
     values: dict[str, AttributeValue] = {}
@@ -436,7 +436,7 @@ def _common(expressions: Expressions, call: s.Call, declared: type[Operation]) -
 
 
 def _complete(expressions: Expressions, call: s.Call, declared: type[Operation], attributes: Mapping[str, Any]) -> bool:
-    """True if every attribute without a default is given; reports the first that is not."""
+    """Return True if every attribute without a default is present; report the first missing one."""
     for name in declared.required_attributes:
         if name in attributes:
             continue
@@ -450,11 +450,11 @@ def _complete(expressions: Expressions, call: s.Call, declared: type[Operation],
     return True
 
 
-# Constant expressions: of module constants and of parameter defaults (LANG-02.3-05, AMB-LANG-74).
+# Constant expressions, of module constants and of parameter defaults (LANG-02.3-05, AMB-LANG-74).
 
 
 def check_constant(findings: Findings, expr: s.Expr, constants: Mapping[str, s.Let], subject: str) -> bool:
-    """True if an expression is made of literals, constants and pure operators; reports the first thing that is not."""
+    """Return True for an expression of literals, constants and pure operators; report the first other part."""
     for leaf in _leaves(expr):
         if isinstance(leaf, s.Name) and leaf.text not in constants:
             _refuse(findings, leaf, f"{subject} is not constant: {leaf.text!r} is no constant", "a constant expression")
@@ -469,7 +469,7 @@ def check_constant(findings: Findings, expr: s.Expr, constants: Mapping[str, s.L
 def evaluate(
     findings: Findings, around: Surroundings, expr: s.Expr, type_: Type, subject: str, name: str
 ) -> Given | None:
-    """The value of a constant expression, computed once; None after a reported error."""
+    """Return the value of a constant expression, computed once; None after a reported error."""
     if not check_constant(findings, expr, around.constants, subject):
         return None
     scope = Scope(Frame(findings), None)
@@ -489,7 +489,7 @@ def evaluate(
 
 
 def _leaves(expr: s.Expr) -> Iterator[s.Expr]:
-    """The names and calls of an expression, without recursion."""
+    """Yield the names and calls of an expression, without recursion."""
     pending: list[s.Node] = [expr]
     while pending:
         node = pending.pop()

@@ -15,13 +15,13 @@ from . import syntax as s
 from .parser import ESCAPES, Lexer, Token, parse
 from .syntax import Node, Program
 
-# The canonical spelling of a syntax tree (spec section 2.3): its tokens, and where a line may be broken between them.
+# The canonical spelling of a syntax tree (spec section 2.3): its tokens, and the places where a line may break.
 #
-# Nothing here recurses: the spelling of a node has its children in it as they are, and `spelled` spells them in turn.
+# Nothing here recurses: the spelling of a node contains its children as nodes, and `spelled` spells them in turn.
 
 
 class Mark(Enum):
-    """A comment or blank line between tokens."""
+    """A mark between tokens, for grouping, spaces and breaks."""
 
     SPACE = "a blank"
     BREAK = "a blank, or a new line if the group is broken"
@@ -42,14 +42,14 @@ Part = str | Mark
 """A token or the text between tokens."""
 
 Spelling = list[Any]
-"""Parts, and nodes that are yet to be spelled."""
+"""Parts, and nodes that are not spelled yet."""
 
 LEVELS = ({"*", "/"}, {"+", "-"}, {"@"}, {"==", "!=", "<", ">", "<=", ">="})
 """The operators of each level of precedence (section 14.2)."""
 
 
 def spelled(tree: s.Node | s.Program) -> Iterator[Part]:
-    """The parts of a tree from left to right."""
+    """Yield the parts of a tree from left to right."""
     pending: Spelling = [tree]
     while pending:
         item = pending.pop()
@@ -60,13 +60,13 @@ def spelled(tree: s.Node | s.Program) -> Iterator[Part]:
 
 
 def quoted(value: str) -> str:
-    """A string as a token."""
+    """Return a string as a token."""
     letters = {character: letter for letter, character in ESCAPES.items()}
     return '"' + "".join(f"\\{letters[letter]}" if letter in letters else letter for letter in value) + '"'
 
 
 def _listed(items: Iterable[s.Node | str | Spelling]) -> Spelling:
-    """Items with commas between them, each on a line of its own if the group is broken."""
+    """Return items with commas between them, each on its own line if the group is broken."""
     parts: Spelling = []
     for item in items:
         parts += [",", BREAK] if parts else []
@@ -75,12 +75,12 @@ def _listed(items: Iterable[s.Node | str | Spelling]) -> Spelling:
 
 
 def _enclosed(opening: str, inner: Spelling, closing: str) -> Spelling:
-    """A group between brackets, which is indented if it is broken."""
+    """Return a group between brackets, which is indented if it is broken."""
     return [opening, *([OPEN, INDENT, SOFT, *inner, DEDENT, SOFT, CLOSE] if inner else []), closing]
 
 
 def _body(items: Sequence[s.Node], separators: Sequence[Mark]) -> Spelling:
-    """Items in braces, one a line."""
+    """Return items in braces, one a line."""
     if not items:
         return ["{", INDENT, DEDENT, "}"]
     parts: Spelling = ["{", INDENT, LINE, items[0]]
@@ -130,7 +130,7 @@ def _function(node: s.FunctionDecl) -> Spelling:
 
 
 def _annotation_places(node: s.FunctionDecl) -> tuple[list[s.Annotation], list[s.Annotation], list[s.Annotation]]:
-    """The annotations before the function, before its attributes and before its block; those without a place first."""
+    """Return annotations before the function, its attributes and its block; those without a place come first."""
     places: tuple[list[s.Annotation], list[s.Annotation], list[s.Annotation]] = ([], [], [])
     for annotation in node.annotations:
         behind = annotation.span > node.name_span
@@ -172,7 +172,7 @@ def _assert(node: s.Assert) -> Spelling:
 
 
 def _binary(node: s.Binary) -> Spelling:
-    """A chain of operators of one level is one group, broken before each of them."""
+    """Return a chain of operators of one level as one group, which breaks before each of them."""
     level = next(level for level in LEVELS if node.operator in level)
     chain: list[s.Binary] = [node]
     while isinstance(chain[-1].left, s.Binary) and chain[-1].left.operator in level:
@@ -280,15 +280,15 @@ SPELLINGS: dict[type[s.Node], Callable[[Any], Spelling]] = {
 }
 """The spelling of each node."""
 
-# Comments and blank lines of a text, put into the canonical spelling where they stood (spec section 2.1).
+# Comments and blank lines of a text, put into the canonical spelling at their places (spec section 2.1).
 #
-# The spelling has the tokens of the text in their order, so that a comment keeps its place between two of them. One
-# that ends its line stays behind the token before it; one that begins a line keeps a line of its own, or stays before
-# the token that it shares the line with.
+# The spelling has the tokens of the text in their order, so that a comment keeps its place between two of them. A
+# comment at the end of a line stays after its token; one at the beginning of a line keeps its own line, or stays before
+# the token that follows on the line.
 
 
 CLOSING = frozenset({")", "]", "}", ",", ";", ":", ">", ".", ""})
-"""A comment on their line belongs to the text before them."""
+"""The tokens whose line's comments belong to the text before them."""
 
 
 @dataclass(frozen=True)
@@ -299,9 +299,9 @@ class Comment:
     own_line: bool
     """True if it has a line of its own."""
     after_blank: bool = False
-    """True if a blank line comes before it."""
+    """True if a blank line precedes it."""
     tight: bool = False
-    """True if it sticks to the bracket before it."""
+    """True if no space separates it from the bracket before it."""
 
     @property
     def ends_line(self) -> bool:
@@ -322,7 +322,7 @@ Woven: TypeAlias = Part | Comment | BlankLine
 
 
 def woven(parts: Iterable[Part], tokens: Sequence[Token], comments: Sequence[Token]) -> Iterator[Woven]:
-    """The parts of a spelling with the comments and the blank lines of the text that has these tokens."""
+    """Yield the parts of a spelling with the comments and blank lines of the text that has these tokens."""
     text = _Text(tokens, comments)
     marks: list[Mark] = [LINE]
     for part in parts:
@@ -336,7 +336,7 @@ def woven(parts: Iterable[Part], tokens: Sequence[Token], comments: Sequence[Tok
 
 
 class _Text:
-    """The tokens and comments of a text, as far as they are not yet spelled."""
+    """The tokens and comments of a text that are not yet spelled."""
 
     def __init__(self, tokens: Sequence[Token], comments: Sequence[Token]) -> None:
         self._tokens = tokens
@@ -393,7 +393,7 @@ class _Text:
         yield from (Comment(_tidy(comment), own_line=False, tight=tight) for comment in leading)
 
     def _divided(self, comments: list[Token], token: Token) -> tuple[list[Token], list[Token], list[Token]]:
-        """Those that end the line of the last token, those in between, those on the line of the next token."""
+        """Return comments that end the last token's line, those in between, and those on the next token's line."""
         rest = list(comments)
         leading: list[Token] = []
         line = token.line
@@ -410,11 +410,11 @@ def _tidy(comment: Token) -> str:
     return text.rstrip() if text.startswith("//") else text
 
 
-# Spelled parts to lines: a group that does not fit its line is broken at all its places (as by Oppen and Wadler).
+# Spelled parts to lines: a group that does not fit its line breaks at all its places (as by Oppen and Wadler).
 
 
 WIDTH = 100
-"""The columns of a line, where there is a place to break it."""
+"""The columns of a line, where it has a place to break."""
 
 INDENTATION = "  "
 
@@ -425,7 +425,7 @@ NEW_LINES = frozenset({Mark.LINE, Mark.GAP, Mark.APART})
 
 
 class _Space(IntEnum):
-    """The space before the next token: the widest that any mark asks for."""
+    """The space before the next token: the widest that any mark requests."""
 
     NONE = 0
     BLANK = 1
@@ -434,7 +434,7 @@ class _Space(IntEnum):
 
 
 def written(parts: Iterable[Woven]) -> str:
-    """The text of the parts, ending with a new line unless it is empty."""
+    """Return the text of the parts, ending with a new line unless it is empty."""
     return _Writer(list(parts)).write()
 
 
@@ -446,7 +446,7 @@ class _Writer:
         self._column = 0
         self._indentation = 0
         self._broken = [True]
-        """For each open group whether it is broken; outside all groups lines are broken."""
+        """True for each open group that is broken; outside all groups lines are broken."""
         self._space = _Space.NONE
         self._after_comment = False
 
@@ -521,7 +521,7 @@ class _Writer:
 
 
 def _measure(parts: list[Woven]) -> dict[int, float]:
-    """For each group, by its first part, the columns that it takes on one line with what sticks to its end."""
+    """Return for each group, by its first part, the columns it takes on one line together with its tail."""
     widths: dict[int, float] = {}
     tails = _tails(parts)
     open_groups: list[tuple[int, int, int]] = []
@@ -540,7 +540,7 @@ def _measure(parts: list[Woven]) -> dict[int, float]:
 
 
 def _tails(parts: list[Woven]) -> list[int]:
-    """Behind each part, the columns to the next place where a line may be broken."""
+    """Return for each part the columns from its end to the next place where a line may break."""
     tails = [0] * len(parts)
     for index in range(len(parts) - 1, 0, -1):
         part = parts[index]
@@ -559,13 +559,13 @@ def _width(part: Woven) -> int:
 
 # The formatter: a program in its canonical spelling, with its comments (`tessera-reference fmt`).
 #
-# Two blanks of indentation, one statement a line, blanks around operators and behind commas, one blank line around
-# functions, no more than one anywhere; lists and chains of operators that go beyond 100 columns are broken.
-# Parentheses, numbers and words stay as written. What is printed parses to the same tree, and prints as itself.
+# Two blanks of indentation, one statement a line, blanks around operators and after commas, one blank line around
+# functions, no more than one anywhere; lists and chains of operators beyond 100 columns are broken. Parentheses,
+# numbers and words stay as written. The output parses to the same tree, and formats to itself.
 
 
 def format_program(program: Program | str, filename: str = "<source>") -> str:
-    """The text of a program; from a text, with its comments. Raises `Rejection` if the text is no program."""
+    """Return the formatted text of a program, of a text with its comments. Raises `Rejection` for invalid text."""
     if isinstance(program, Node):
         return written(spelled(program))
     tree = parse(program, filename)

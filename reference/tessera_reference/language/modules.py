@@ -65,7 +65,7 @@ class ModuleLowering:
     in_progress: list[str] = field(default_factory=list)
 
     def lower(self) -> Module:
-        """Every declaration, each once."""
+        """Lower every declaration once, and return the module."""
         names: set[str] = set()
         for declaration in self.declaration.declarations:
             if declaration.name in names:
@@ -93,7 +93,7 @@ class ModuleLowering:
                     self.constants[declaration.name] = declaration
 
     def _alias(self, declaration: s.TypeDecl) -> None:
-        """A name for a type; it may use those above it only, so none can refer to itself (AMB-LANG-50, AMB-LANG-99)."""
+        """Declare a name for a type of earlier names, so that none refers to itself (AMB-LANG-50, AMB-LANG-99)."""
         if declaration.name in DTYPES:
             raise Refusal("types", f"{declaration.name} is a dtype", "another name", "AMB-LANG-86", "")
         self._require_no_cycle(declaration)
@@ -101,7 +101,7 @@ class ModuleLowering:
         self.alias_spans[declaration.name] = declaration.span
 
     def _require_no_cycle(self, declaration: s.TypeDecl) -> None:
-        """Raise `Refusal` for a type that is its own alias, directly or through others."""
+        """Raise `Refusal` for a type that is an alias of itself, directly or through others."""
         means = {
             declared.name: declared.type
             for declared in self.declaration.declarations
@@ -122,7 +122,7 @@ class ModuleLowering:
         self.findings.report("types", message, place, "one declaration of a name in a module", "AMB-LANG-86")
 
     def constant(self, name: str) -> Given | None:
-        """The value of a constant, computed once; None where an error in it was reported."""
+        """Return the value of a constant, computed once; None after a reported error in it."""
         declaration = self.constants[name]
         if name in self.computing:
             message = f"the constant {name!r} depends on itself"
@@ -145,12 +145,12 @@ class ModuleLowering:
         return None
 
     def surroundings(self, place: Span, call: CallLowering, reference: ReferenceLowering | None = None) -> Surroundings:
-        """Return the names that expressions at a place may use; aliases are known below their declaration only."""
+        """Return the names that expressions at a place may use; aliases are visible only below their declaration."""
         above = {name: type_ for name, type_ in self.aliases.items() if self.alias_spans[name] < place}
         return Surroundings(call, self.constants, self.constant, above, reference)
 
     def function(self, name: str) -> Function | None:
-        """A declared function, lowered; None where an error in it was reported."""
+        """Return a declared function, lowered; None after a reported error in it."""
         if name not in self.lowered:
             self.in_progress.append(name)
             self.lowered[name] = FunctionLowering(self, self.declared[name]).lower()
@@ -158,7 +158,7 @@ class ModuleLowering:
         return self.lowered[name]
 
     def profile(self, name: str) -> str | None:
-        """The numerics profile that a function declares, if it is one."""
+        """Return the numerics profile that a function declares, or None."""
         declaration = self.declared[name]
         values: list[object] = [
             attribute.value for attribute in declaration.attributes if attribute.name == "numerics_profile"
@@ -173,7 +173,7 @@ class ModuleLowering:
 
 
 def call_function(module: ModuleLowering, expressions: Expressions, call: s.Call) -> Results:
-    """Append the call of a function of the module. Returns its results, or None after a reported error."""
+    """Append the call of a function of the module. Return its results, or None after a reported error."""
     name = call.callee[0]
     local = expressions.scope.find(name)
     if local is not None and isinstance(local.declared, FunctionType):
@@ -207,7 +207,7 @@ def function_value(module: ModuleLowering, expressions: Expressions, name: s.Nam
 
 
 def _call_value(expressions: Expressions, call: s.Call) -> Results:
-    """Append the call of the function that a variable holds."""
+    """Append the call of the function in a variable."""
     function = expressions.lower(s.Name(call.span, call.callee[0]))
     if function is None or not isinstance(function.type, FunctionType):
         return None
@@ -249,7 +249,7 @@ def _arguments(
     declaration: s.FunctionDecl,
     callee: Function | None,
 ) -> tuple[Value, ...] | None:
-    """The arguments in the order of the parameters; literals take their dtypes, what is left out its default."""
+    """Return the arguments in parameter order; literals take their dtypes, missing ones their defaults."""
     names = [parameter.name for parameter in declaration.parameters]
     arguments: dict[str, s.Expr | s.ListValue] = dict(zip(names, call.arguments, strict=False))
     sound = len(call.arguments) <= len(names)
@@ -280,7 +280,7 @@ def _arguments(
 
 
 def _common(expressions: Expressions, call: s.Call) -> dict[str, AttributeValue] | None:
-    """The attribute block of a call: annotations that any operation may carry."""
+    """Return the attribute block of a call: annotations that any operation may carry."""
     with expressions.scope.findings.refusals(call.attributes[0].span if call.attributes else call.span):
         for attribute in call.attributes:
             if attribute.name not in COMMON_ATTRIBUTES:
@@ -294,7 +294,7 @@ def _common(expressions: Expressions, call: s.Call) -> dict[str, AttributeValue]
 def _bind_dims(
     expressions: Expressions, call: s.Call, callee: Function, arguments: tuple[Value, ...]
 ) -> dict[str, Dim] | None:
-    """The extents of the callee's open dimensions in this call; reports arguments that do not fit its signature."""
+    """Return the extents of the callee's open dimensions in this call; report arguments that do not fit."""
     there = Scope(Frame(expressions.scope.findings), None)
     for parameter, argument in zip(callee.parameters, arguments, strict=True):
         if not there.fits(parameter.type, argument.type, call.span, f"{callee.name}: {parameter.name}"):
@@ -310,7 +310,7 @@ def _refuse(expressions: Expressions, span: Span, message: str, requirement: str
 
 
 class FunctionLowering:
-    """One function or kernel."""
+    """The lowering of one function or kernel."""
 
     def __init__(self, module: ModuleLowering, declaration: s.FunctionDecl) -> None:
         self.module = module
@@ -328,7 +328,7 @@ class FunctionLowering:
         """A kernel's tensor parameters."""
 
     def lower(self) -> Function | None:
-        """The function; None where an error in it was reported."""
+        """Return the function; None after a reported error in it."""
         before = self.findings.errors
         declaration = self.declaration
         attributes = self._attributes()
@@ -359,7 +359,7 @@ class FunctionLowering:
     # Signature
 
     def _attributes(self) -> dict[str, AttributeValue]:
-        """The attribute block and the annotations of the function (LANG-02-06, -07, -09; LANG-10-04)."""
+        """Return the attribute block and the annotations of the function (LANG-02-06, -07, -09; LANG-10-04)."""
         declaration = self.declaration
         values: dict[str, AttributeValue] = {}
         with self.findings.refusals(declaration.attributes[0].span if declaration.attributes else declaration.span):
@@ -393,7 +393,7 @@ class FunctionLowering:
         return value
 
     def _defaults(self) -> dict[str, Given]:
-        """The values of defaults, which are constants of trailing parameters of a func (AMB-LANG-74)."""
+        """Return the values of defaults, which are constants of trailing parameters of a func (AMB-LANG-74)."""
         defaults: dict[str, Given] = {}
         has_default = False
         for parameter in self.declaration.parameters:
@@ -415,7 +415,7 @@ class FunctionLowering:
         return defaults
 
     def _warn_of_unused(self, body: Block) -> None:
-        """Say which tiles, fragments and meshes of a kernel nothing uses (AMB-LANG-187)."""
+        """Warn of tiles, fragments and meshes of a kernel that nothing uses (AMB-LANG-187)."""
         used = {value for instruction in body.walk() for value in instruction.operands}
         for parameter, value in zip(self.declaration.parameters, body.arguments, strict=True):
             if isinstance(value.type, Memref | Fragment | Mesh) and value not in used:
@@ -432,7 +432,7 @@ class FunctionLowering:
     # Returns
 
     def give_back(self, statements: Statements, statement: s.Return) -> None:
-        """A return statement; a kernel returns its buffers as they are then."""
+        """Lower a return statement; a kernel returns its buffers in their current state."""
         if self.kernel:
             if statement.values:
                 self._refuse(statement.span, "a kernel returns no value", "return;", "AMB-RT-20")
@@ -458,7 +458,7 @@ class FunctionLowering:
         statements.scope.leave("return", values)
 
     def _returned_values(self, statements: Statements, statement: s.Return) -> tuple[Value, ...] | None:
-        """The values of a return; a call with several results, standing alone, returns them all."""
+        """Return the values of a return; a lone call with several results returns them all."""
         expressions = statements.expressions
         if len(statement.values) == 1 and isinstance(statement.values[0], s.Call):
             results = self.call(expressions, statement.values[0], "")
@@ -469,7 +469,7 @@ class FunctionLowering:
         return present if len(present) == len(values) else None
 
     def _agree(self, span: Span, types: tuple[Type, ...]) -> None:
-        """Without an annotation the returns of a function agree (AMB-LANG-12)."""
+        """Require that the returns of a function without an annotation agree (AMB-LANG-12)."""
         if self.returned is None:
             self.returned = types
             return
@@ -482,7 +482,7 @@ class FunctionLowering:
             self.returned = agreed
 
     def _end(self) -> None:
-        """Finish a body whose end control reaches: refuse it where a value was to be returned."""
+        """Finish a body whose end control reaches; refuse it where a value must be returned."""
         if self.scope.exit is not None or self.kernel:
             return
         if self.declaration.result is not None or self.returned:
@@ -502,7 +502,7 @@ class FunctionLowering:
     # Calls
 
     def call(self, expressions: Expressions, call: s.Call, hint: str) -> Results:
-        """A call of an operation or of a function of the module; None after a reported error."""
+        """Return the results of a call of an operation or of a function of the module; None after a reported error."""
         if len(call.callee) == 1:
             return call_function(self.module, expressions, call)
         if call.callee[0] == "schedule":
@@ -516,7 +516,7 @@ class FunctionLowering:
 
 
 def _differ(a: Type, b: Type) -> bool:
-    """True if two tensor types have an extent that is known in both and is not the same."""
+    """True if two tensor types have an extent that is known in both and differs."""
     if not isinstance(a, Tensor) or not isinstance(b, Tensor):
         return False
     return any(isinstance(x, int) and isinstance(y, int) and x != y for x, y in zip(a.shape, b.shape, strict=False))
@@ -524,11 +524,11 @@ def _differ(a: Type, b: Type) -> bool:
 
 # Programs: from syntax to Graph IR (spec sections 2.3, 3, 5; LANG-02-01).
 #
-# Analysis goes on after an error wherever that makes sense, so that one run reports many.
+# Analysis continues after an error wherever possible, so that one run reports many.
 
 
 def lower_program(program: s.Program, findings: Findings) -> tuple[Module, ...]:
-    """The modules of a program; meaningless when `findings` then hold an error."""
+    """Return the modules of a program, which are meaningless if `findings` then contain an error."""
     modules: dict[str, Module] = {}
     for declaration in program.modules:
         if declaration.name in modules:
@@ -538,7 +538,7 @@ def lower_program(program: s.Program, findings: Findings) -> tuple[Module, ...]:
     return tuple(modules.values())
 
 
-# The entry of the language: source text in, verified Graph IR out.
+# The entry of the language: from source text to verified Graph IR.
 
 
 @dataclass(frozen=True)
@@ -552,7 +552,7 @@ class CompiledModule:
 
     @property
     def module(self) -> Module:
-        """The only module. Raises `ValueError` when there are none or several."""
+        """The only module. Raises `ValueError` when there is none or several."""
         if len(self.modules) != 1:
             raise ValueError(f"{self.filename} has {len(self.modules)} modules, not one")
         return self.modules[0]

@@ -26,14 +26,14 @@ from ..ir.diagnostics import Diagnostic, Rejection, Span
 from . import syntax as s
 from .syntax import ModuleDecl, Program
 
-# How deep a program may be nested, and room for passes that follow it down (AMB-LANG-144).
+# The depth to which a program may be nested, and the stack for passes that follow it down (AMB-LANG-144).
 #
-# The grammar sets no limit, but a machine has one. The parser does not recurse and refuses a program beyond the
-# limits here; later passes recurse, within what `deep_recursion` allows them.
+# The grammar sets no limit, but a machine has one. The parser does not recurse and refuses a program beyond these
+# limits; later passes recurse, within the depth that `deep_recursion` allows them.
 
 
 NESTING_LIMIT = 500
-"""The most brackets, braces, signs and arrows that may be open in one place."""
+"""The most brackets, braces, signs and arrows that may be open at one place."""
 
 CHAIN_LIMIT = 10_000
 """The most operators and subscripts inside one another in an expression, as they are in a + a + a."""
@@ -58,7 +58,7 @@ class Nesting:
         self._outside: list[tuple[int, int, int, int]] = []  # the same for each bracket around it
 
     def count(self, text: str, behind_operand: bool) -> str:
-        """Count one of the `COUNTED` tokens. Returns the limit that it exceeds, in words."""
+        """Count one of the `COUNTED` tokens. Return the limit that it exceeds, in words."""
         bracket, level, links, inner = self._here
         if text in SEPARATORS:
             self._here = bracket, bracket, 0, 0
@@ -84,7 +84,7 @@ class Nesting:
 
 @contextmanager
 def without_collection() -> Iterator[None]:
-    """While it lasts, Python does not search for cycles: a tree that grows has none, and is walked at each search."""
+    """Suspend Python's search for cycles: a growing tree has none, and each search would walk it."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -96,11 +96,11 @@ def without_collection() -> Iterator[None]:
 
 @contextmanager
 def deep_recursion() -> Iterator[None]:
-    """While it lasts, functions may call themselves once for each level of a tree, with a few more calls at each.
+    """Allow functions to call themselves once for each level of a tree, with a few more calls at each.
 
-    Python keeps the frames of its own functions on the heap, so that only calls through C (`map`, `sorted`, `tuple`
-    of a generator) need the machine's stack: they may be nested as deep as `NESTING_LIMIT` allows, but not once for
-    each operator of a chain.
+    Python keeps the frames of its own functions on the heap, so that only calls through C (`map`, `sorted`, `tuple` of
+    a generator) need the machine's stack: they may be nested as deep as `NESTING_LIMIT` allows, but not once for each
+    operator of a chain.
     """
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(before + FRAMES_PER_LEVEL * (CHAIN_LIMIT + 10 * NESTING_LIMIT))
@@ -110,24 +110,24 @@ def deep_recursion() -> Iterator[None]:
         sys.setrecursionlimit(before)
 
 
-# The LALR tables of `grammar.lark`, kept in the package by `Lark.save`: to compute them takes 0.15 s of each process.
+# The LALR tables of `grammar.lark`, kept in the package by `Lark.save`: computing them takes 0.15 s in each process.
 #
-# Before the tables the file names the version of Lark and the digest of the grammar that it was made from; where
-# either differs, the tables are computed as ever. `python reference/write_parse_tables.py` writes it again. What Lark
-# saves is a pickle, and as trustworthy as the code beside it: it is read from this package alone.
+# Before the tables, the file names the version of Lark and the digest of its grammar; where either differs, the tables
+# are computed instead. `python reference/write_parse_tables.py` writes the file again. Lark saves a pickle, which is as
+# trustworthy as the code beside it: it is read from this package alone.
 
 
 FILE = "grammar.tables.gz"
 
 
 def made_from() -> bytes:
-    """The first line of a file that can be used: version of Lark, digest of the grammar."""
+    """Return the first line of a valid file: version of Lark, digest of the grammar."""
     digest = hashlib.sha256(_grammar().encode()).hexdigest()
     return f"lark {lark.__version__} grammar sha256:{digest}\n".encode()
 
 
 def kept_parser() -> Lark | None:
-    """The parser of the file, with its transformer; None where the file is of another grammar or Lark, or missing."""
+    """Return the parser of the file, with its transformer; None for another grammar or Lark, or no file."""
     file = files(__package__).joinpath(FILE)
     if not file.is_file():
         return None
@@ -136,14 +136,14 @@ def kept_parser() -> Lark | None:
 
 
 def new_parser(transformer: Any) -> Lark:
-    """The parser with tables computed from the grammar; the transformer makes nodes of its rules."""
+    """Return a parser with tables computed from the grammar; the transformer makes nodes of its rules."""
     return Lark(
         _grammar(), start="program", parser="lalr", lexer="basic", keep_all_tokens=True, transformer=transformer
     )
 
 
 def written(parser: Lark) -> bytes:
-    """The content of the file for a parser of the grammar as it is."""
+    """Return the content of the file for a parser of the current grammar."""
     tables = io.BytesIO()
     parser.save(tables)
     return gzip.compress(made_from() + tables.getvalue(), mtime=0)
@@ -153,11 +153,10 @@ def _grammar() -> str:
     return files(__package__).joinpath("grammar.lark").read_text(encoding="utf-8")
 
 
-# The LALR parser that Lark makes of `grammar.lark`, and the node that each rule becomes.
+# The LALR parser that Lark makes from `grammar.lark`, and the node of each rule.
 #
-# A method of `TreeBuilder` is named after its rule. It is called when the rule is complete, with the values of all
-# its symbols: a token for a terminal, what its own method made for a rule, and None for each symbol of an absent
-# `[...]`.
+# A method of `TreeBuilder` is named after its rule. It is called when the rule is complete, with the values of all its
+# symbols: a token for a terminal, the result of the rule's own method, and None for each symbol of an absent `[...]`.
 
 
 ESCAPES = {"\\": "\\", '"': '"', "n": "\n", "r": "\r", "t": "\t"}
@@ -168,7 +167,7 @@ Children = Sequence[Any]
 
 @dataclass(slots=True, eq=False)
 class Token:
-    """A token: the terminal of the grammar that it is, its text and its place, which ends before `end_column`."""
+    """A token: its terminal of the grammar, its text and its place, which ends before `end_column`."""
 
     type: str
     value: str
@@ -195,7 +194,7 @@ NO_ARGUMENTS: Any = ((), ())
 
 
 def span(children: Children) -> Span:
-    """From the first to the last symbol that is present."""
+    """Return the span from the first to the last symbol that is present."""
     first, last = children[0], children[-1]
     if first is None or last is None:
         present = [child for child in children if child is not None]
@@ -206,12 +205,12 @@ def span(children: Children) -> Span:
 
 
 def _listed(children: Children) -> tuple[Any, ...]:
-    """The items of a list without the commas, words as their text."""
+    """Return the items of a list without the commas, words as their text."""
     return tuple(item.value if isinstance(item, Token) else item for item in children[::2])
 
 
 def _string(token: Token | None) -> str | None:
-    """The value of a string; an unknown escape is reported by the lexer."""
+    """Return the value of a string; the lexer reports an unknown escape."""
     return None if token is None else re.sub(r"\\(.)", lambda escape: ESCAPES.get(escape[1], ""), token.value[1:-1])
 
 
@@ -299,19 +298,19 @@ class TreeBuilder(Transformer[Any, Any]):
 
 @cache
 def lalr_parser() -> Lark:
-    """Lark with the grammar, its tables from the package."""
+    """Return Lark with the grammar, with its tables from the package."""
     return kept_parser() or new_parser(TreeBuilder())
 
 
 def start_parser() -> Any:
-    """Lark's `InteractiveParser`, which has read nothing; it asks of a token what `Token` has."""
+    """Return Lark's `InteractiveParser` in its initial state; its tokens need the attributes of `Token`."""
     return lalr_parser().parse_interactive("")
 
 
 # Text to tokens (spec sections 2.1 and 14.1).
 #
-# The type of a token is a terminal of `grammar.lark`. A text that is no token is recorded as a problem, and reading
-# goes on behind it: a word with a stray character becomes a token of type `ERROR`, a string in the wrong quotes a
+# The type of a token is a terminal of `grammar.lark`. Text that is not a token is recorded as a problem, and reading
+# continues after it: a word with a stray character becomes a token of type `ERROR`, a string in the wrong quotes a
 # token of type `STRING`.
 
 
@@ -328,13 +327,13 @@ MOST_PROBLEMS = 10  # after so many the rest of the text is not read
 STRAY = r"""(?:(?!!=)[^A-Za-z0-9_\s{}()\[\];:,.=<>+\-*/@?"])"""  # a character of no token
 
 READ_AS = {"wrong_escape": "STRING", "wrong_quotes": "STRING", "stray": ERROR}
-"""The type of the token that takes the place of a mistake; other mistakes leave no token."""
+"""The type of the token that replaces a mistake; other mistakes leave no token."""
 
 TYPES = ("tensor", "memref", "fragment", "mesh")
-"""Words of types that angle brackets follow."""
+"""The words of types that angle brackets follow."""
 
 CONTEXTUAL = {"tensor": "<", "memref": "<", "fragment": "<", "fn": r"\(", "assert": r"\("}
-"""These words are keywords only before this, a regular expression; elsewhere they are names."""
+"""Words that are keywords only before this regular expression; elsewhere they are names."""
 
 HINTS = {
     **dict.fromkeys("'`\u201c\u201d", 'strings are in double quotes: "text"'),
@@ -349,12 +348,12 @@ HINTS = {
     "\u00a0": "a no-break space: type a plain one",
     "\ufeff": "a byte order mark: save the file without it",
 }
-"""Remedies for characters that belong to no token."""
+"""The remedies for characters that belong to no token."""
 
 
 @cache
 def spellings() -> dict[str, str]:
-    """The spelling of each terminal that the grammar quotes, by its name."""
+    """Return the spelling of each terminal that the grammar quotes, by its name."""
     return {
         terminal.name: terminal.pattern.value
         for terminal in lalr_parser().terminals
@@ -364,14 +363,14 @@ def spellings() -> dict[str, str]:
 
 @cache
 def _types() -> dict[str, str]:
-    """The type of each word and mark that the grammar knows; other words are names."""
+    """Return the type of each word and mark that the grammar knows; other words are names."""
     quoted = {spelling: name for name, spelling in spellings().items() if spelling not in CONTEXTUAL}
     return dict.fromkeys(RESERVED, "WORD") | quoted
 
 
 @cache
 def _scanner() -> re.Pattern[str]:
-    """One alternative for each kind of token, named by its type in capitals, and for each kind of mistake."""
+    """Return the pattern of tokens: an alternative for each kind, named in capitals, and for each kind of mistake."""
     names = ("IDENT", "WS", "COMMENT", "FLOAT", "INT", "STRING")
     rules = {name: lalr_parser().get_terminal(name).pattern.to_regexp() for name in names}
     gap = f"(?:{rules['WS']}|{rules['COMMENT']})*+"
@@ -400,7 +399,7 @@ _PIECES = re.compile(r"complex(?:64|128)(?![A-Za-z0-9_])|x|[0-9]+|[A-Za-wyz_][A-
 
 
 def as_accepted(word: Token, accepted: Collection[str]) -> Token:
-    """A word as the parser accepts it: one of the grammar that is not reserved is a name elsewhere (AMB-LANG-02)."""
+    """Return a word as the parser accepts it: an unreserved word of the grammar is a name elsewhere (AMB-LANG-02)."""
     if word.type in accepted:
         return word
     others = ("WORD",) if word.value in RESERVED else ("IDENT",) if word.type == "X" else ("IDENT", "SHAPE_NAME")
@@ -408,16 +407,16 @@ def as_accepted(word: Token, accepted: Collection[str]) -> Token:
 
 
 class Lexer:
-    """The tokens of a text, read once, the last of type `END`; what was wrong is found in `problems`."""
+    """The tokens of a text, read once, the last of type `END`; its faults are in `problems`."""
 
     def __init__(self, source: str) -> None:
         self.source = source
         self.problems: list[Diagnostic] = []
         self.comments: list[Token] = []
         self.cut_short = False
-        """True if reading ended before the text: something is never closed, or too much is wrong."""
+        """True if reading ended before the text: something is never closed, or there are too many faults."""
         self.doubtful_line: int | None = None
-        """The line of the first string that spans lines or is never closed: quotes may be out of step from there."""
+        """The line of the first string that spans lines or is never closed, after which quotes may be out of step."""
 
     def __iter__(self) -> Iterator[Token]:
         types = _types()
@@ -464,7 +463,7 @@ class Lexer:
         yield Token(END, "", line, end - before_line, line, end - before_line)
 
     def _report(self, kind: str, text: str, start: int) -> None:
-        """Record what is wrong with a text that is no token, by its kind."""
+        """Record the fault of a text that is not a token, by its kind."""
         if kind == "open_comment":
             self._problem("this comment is never closed", start, 1, "LANG-14.1-10", "close it with */")
         elif kind == "open_string":
@@ -485,13 +484,13 @@ class Lexer:
         self.cut_short = kind in ("open_comment", "open_string") or len(self.problems) >= MOST_PROBLEMS
 
     def _problem(self, message: str, start: int, length: int, clause: str, remedy: str) -> None:
-        """Record what is wrong with some characters of the text."""
+        """Record the fault of some characters of the text."""
         span, requirement = span_of(self.source, start, length), "a token of section 14.1"
         self.problems.append(Diagnostic("syntax", "lex", message, span, "", (), requirement, clause, remedy))
 
 
 def _pieces(word: str, line: int, column: int) -> Iterator[Token]:
-    """A word of a shape, split at each x (AMB-LANG-06)."""
+    """Yield a word of a shape, split at each x (AMB-LANG-06)."""
     types = _types()
     for match in _PIECES.finditer(word):
         text, start = match[0], column + match.start()
@@ -500,12 +499,12 @@ def _pieces(word: str, line: int, column: int) -> Iterator[Token]:
 
 
 def span_of(text: str, start: int, length: int) -> Span:
-    """The place of some characters of a line."""
+    """Return the place of some characters of a line."""
     line, column = text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
     return Span(line, column, line, column + length)
 
 
-# What a set of expected kinds means, tried in order: a phrase stands for its kinds wherever all are expected.
+# The meaning of a set of expected kinds, tried in order: a phrase replaces its kinds wherever all are expected.
 PHRASES: tuple[tuple[str, frozenset[str]], ...] = (
     ("an operator", frozenset({"+", "*", "@"})),
     ("an expression", frozenset({"IDENT", "INT", "FLOAT", "STRING", "(", "+", "op", "tensor"})),
@@ -531,11 +530,11 @@ NAMES = {
     "*": "'*' or '/'",
     END: "the end of the text",
 }
-"""Names of expected kinds in messages; kinds that are not here are shown as they are spelled."""
+"""The names of expected kinds in messages; other kinds are shown as they are spelled."""
 
 
 def unexpected(token: Token, previous: Token, following: Token, types: AbstractSet[str]) -> Diagnostic:
-    """A finding at a token that cannot follow the previous one; `types` are those of the tokens that can."""
+    """Return a finding at a token that cannot follow the previous one; `types` are those of the tokens that can."""
     expected = {spellings().get(kind, kind) for kind in types}
     text = token.value if len(token.value) <= LONGEST else f"{token.value[:LONGEST]}..."
     actual = f"the reserved word {text!r}" if text in RESERVED else repr(text)
@@ -552,7 +551,7 @@ def unexpected(token: Token, previous: Token, following: Token, types: AbstractS
 
 
 def beyond_limit(excess: str, span: Span) -> Diagnostic:
-    """A finding at the token that exceeds a limit of this parser."""
+    """Return a finding at the token that exceeds a limit of this parser."""
     requirement = (
         f"at most {NESTING_LIMIT} brackets, braces, signs and arrows open in one place and {CHAIN_LIMIT} operators and "
         "subscripts inside one another, as this parser has it"
@@ -562,7 +561,7 @@ def beyond_limit(excess: str, span: Span) -> Diagnostic:
 
 
 def _remedy(token: Token, previous: Token, following: Token, expected: AbstractSet[str]) -> str:
-    """Return the remedy of a mistake that is common in texts from other languages; empty for others."""
+    """Return the remedy of a mistake that is common in texts from other languages, or ""."""
     text, is_name = token.value, token.value.isidentifier() and token.value not in RESERVED
     before, (line, column) = previous.value, previous.span[2:]
     if text in ("==", "!=", "<", ">", "<=", ">=") and "@" in expected:
@@ -589,7 +588,7 @@ def _remedy(token: Token, previous: Token, following: Token, expected: AbstractS
 
 
 def _expectation(kinds: AbstractSet[str]) -> str:
-    """Expected kinds as a phrase: what closes the construct first, then what may go on."""
+    """Return expected kinds as a phrase: first those that close the construct, then those that continue it."""
     phrase = next((phrase for phrase, group in PHRASES if group <= kinds), None)
     named = kinds & CLOSERS if phrase else kinds - IMPLIED
     words = sorted(NAMES.get(kind, repr(kind)) for kind in named)
@@ -597,13 +596,12 @@ def _expectation(kinds: AbstractSet[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 
-# Where to read on behind a syntax error, so that one pass reports several (spec section 12).
+# The place to continue reading after a syntax error, so that one pass reports several (spec section 12).
 #
-# The rest of the smallest statement, declaration or heading around the error is cut out of the tokens, up to its `;`,
-# its block, the end of the block around it, or a line that begins with another statement or declaration. Tokens that
-# the text lacks are put in, so that what follows stands in the right block. If the text has too many opening or too
-# many closing braces, the first of them at or behind the error is taken for the mistake.
-
+# The rest of the smallest statement, declaration or heading around the error is cut out of the tokens: up to its `;`,
+# its block, the end of the block around it, or a line that begins with another statement or declaration. Missing tokens
+# are put in, so that the following text is in the right block. If the text has too many opening or too many closing
+# braces, the first of them at or after the error counts as the mistake.
 
 STATEMENTS = frozenset({"LET", "RETURN", "IF", "FOR", "WHILE", "BARRIER", "ASSERT"})
 DECLARATIONS = frozenset({"FUNC", "KERNEL", "TYPE", "MESH"})
@@ -611,11 +609,11 @@ WITH_BLOCK = frozenset({"MODULE", "FUNC", "KERNEL", "IF", "FOR", "WHILE"})
 ROOTS = frozenset({"op", "dist", "schedule", "numerics"})
 BRACES = {"LBRACE": 1, "RBRACE": -1}
 ENDS = {"_ATTRIBUTES": "RBRACE", "TENSOR": "MORETHAN", "MEMREF": "MORETHAN", "FRAGMENT": "MORETHAN"}
-"""Tokens that end an attribute block or a type, whose braces and semicolons are not those of statements."""
+"""The tokens that end an attribute block or a type, whose braces and semicolons are not those of statements."""
 
 
 class Edit(NamedTuple):
-    """Tokens to put in the place of those from `start` up to `stop`."""
+    """Tokens that replace those from `start` up to `stop`."""
 
     start: int
     stop: int
@@ -623,7 +621,7 @@ class Edit(NamedTuple):
 
 
 def resumption(tokens: Sequence[Token], error: int) -> Edit | None:
-    """Return the edit of the tokens to read on behind a wrong one; None where no place to do so follows."""
+    """Return the edit of the tokens to continue after a wrong one; None where no place to continue follows."""
     depth, start, end = _around(tokens, error)
     missing = sum(BRACES.get(token.type, 0) for token in tokens)  # closing braces, or opening ones if it is negative
     if missing < 0 and 0 < start == error and tokens[error - 1].type == "RBRACE":
@@ -681,27 +679,27 @@ def _depth_of_item(tokens: Sequence[Token], index: int, depth: int) -> int | Non
 
 
 def _headings(depth: int, target: int) -> str:
-    """Headings that open blocks around a statement or declaration, until `target` blocks are open."""
+    """Return headings that open blocks around a statement or declaration, until `target` blocks are open."""
     kinds = ("MODULE IDENT LBRACE", "FUNC IDENT LPAR RPAR LBRACE", "IF LPAR IDENT RPAR LBRACE")
     return " ".join(kinds[min(level, 2)] for level in range(depth, target))
 
 
 def made(kind: str) -> Token:
-    """A token that is not in the text."""
+    """Return a token that is not in the text."""
     return Token(kind, spellings().get(kind, ""), 0, 0, 1, 1)
 
 
 # Parsing: text to `Program` (spec sections 2.1, 2.3, 14).
 #
-# Lark's LALR parser is fed token by token and makes the syntax tree from its leaves up, without recursion. It stops
-# at the first wrong token. To find several, the tokens around that one are edited and all are read again.
+# Lark's LALR parser receives one token after another and builds the syntax tree from its leaves up, without recursion.
+# It stops at the first wrong token. To find several, the tokens around that one are edited and all are read again.
 
 
 MOST_EDITS = 5 * MOST_PROBLEMS  # after so many the rest of the text is not read
 
 
 class Stop(NamedTuple):
-    """The place at which the parser does not go on."""
+    """The place at which the parser stops."""
 
     at: int  # the index of the token that it refuses
     finding: Diagnostic | None = None  # what is wrong, unless it is that this token cannot follow those before it
@@ -709,7 +707,7 @@ class Stop(NamedTuple):
 
 
 def parse(source: str, filename: str = "<source>") -> Program:
-    """The syntax tree of `source`. Raises `Rejection` with what is wrong, each of phase lex or parse."""
+    """Return the syntax tree of `source`. Raises `Rejection` with its faults, each of phase lex or parse."""
     lexer = Lexer(source)
     with without_collection():
         modules = _read(start_parser(), lexer)
@@ -719,7 +717,7 @@ def parse(source: str, filename: str = "<source>") -> Program:
 
 
 def _read(parser: Any, tokens: Iterable[Token]) -> tuple[ModuleDecl, ...] | Stop:
-    """The modules of a program from all its tokens, or where the parser does not go on."""
+    """Return the modules of a program from all its tokens, or the place at which the parser stops."""
     feed, choices = parser.feed_token, parser.choices
     nesting = Nesting()
     modules: tuple[ModuleDecl, ...] = ()
@@ -739,7 +737,7 @@ def _read(parser: Any, tokens: Iterable[Token]) -> tuple[ModuleDecl, ...] | Stop
 
 
 def _diagnose(source: str) -> list[Diagnostic]:
-    """Return the faults of a text that is no program, in its order, ten findings at most."""
+    """Return the faults of an invalid text, in its order, ten findings at most."""
     lexer = Lexer(source)
     tokens = list(lexer)
     problems = {problem.span: problem for problem in lexer.problems}
@@ -762,7 +760,7 @@ def _diagnose(source: str) -> list[Diagnostic]:
 
 
 def _unexpected(tokens: Sequence[Token], at: int) -> Diagnostic:
-    """A token that cannot follow those before it, with those that can."""
+    """Return the finding at a token that cannot follow those before it, with those that can."""
     parser = start_parser()
     _read(parser, tokens[:at])
     previous = next((token for token in reversed(tokens[:at]) if token.line), made(""))
@@ -771,7 +769,7 @@ def _unexpected(tokens: Sequence[Token], at: int) -> Diagnostic:
 
 
 def decode(data: bytes, filename: str = "<source>") -> str:
-    """The text of a file's bytes. Raises `Rejection` at the first byte that is not UTF-8."""
+    """Return the text of a file's bytes. Raises `Rejection` at the first byte that is not UTF-8."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""Scopes: the names, dimensions and instructions that a function's body is lowered into, with the findings so far."""
+"""Scopes: the names, dimensions and instructions of a function's body, with the findings so far."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Findings:
         operands: tuple[str, ...] = (),
         severity: Severity = "error",
     ) -> None:
-        """Keep a finding; the analysis goes on."""
+        """Keep a finding, and continue the analysis."""
         self.diagnostics.append(
             Diagnostic(
                 category, "verify", message, span, self.filename, operands, requirement, clause, remedy, severity
@@ -52,14 +52,14 @@ class Findings:
         )
 
     def refused(self, refusal: Refusal, span: Span, operation: Operation | None = None) -> None:
-        """Keep what an operation or an annotation refused."""
+        """Keep a refusal of an operation or an annotation."""
         location = Location(self.filename, span)
         found = refused_by(operation, refusal, location) if operation else diagnostic_of(refusal, location)
         self.diagnostics.append(found)
 
     @contextmanager
     def refusals(self, span: Span, operation: Operation | None = None) -> Iterator[None]:
-        """Keep the refusal that ends what is done within, if one does."""
+        """Keep a refusal that ends the statements within."""
         try:
             yield
         except Refusal as refusal:
@@ -71,7 +71,7 @@ class Findings:
         return sum(diagnostic.severity == "error" for diagnostic in self.diagnostics)
 
     def text(self, span: Span) -> str:
-        """The source text of a span, on one line."""
+        """Return the source text of a span, on one line."""
         lines = self.source.split("\n")[span.line - 1 : span.end_line]
         lines[-1] = lines[-1][: span.end_column - 1]
         lines[0] = lines[0][span.column - 1 :]
@@ -82,7 +82,7 @@ class Findings:
 class Binding:
     """The value of a name, and the type it was declared with.
 
-    No value: nothing is assigned yet, or, when broken, something about it was already reported.
+    Without a value, nothing is assigned yet or, if broken, an error about it was already reported.
     """
 
     span: Span
@@ -103,7 +103,7 @@ class Frame:
     temporaries: int = 0
 
     def fresh(self, hint: str) -> str:
-        """The name of a value, unique in the function: the variable's, else the next number."""
+        """Return a unique name of a value in the function: the variable's, else the next number."""
         name = hint
         while not name or name in self.used:
             name = f"{hint}_{self.temporaries}" if hint else str(self.temporaries)
@@ -114,17 +114,17 @@ class Frame:
 
 @dataclass
 class Scope:
-    """A block under construction: its names, its instructions, and how it is left."""
+    """A block under construction: its names, its instructions, and its end."""
 
     frame: Frame
     profile: str | None
     parent: Scope | None = None
     names: dict[str, Binding] = field(default_factory=dict)
     rebound: dict[str, Binding] = field(default_factory=dict)
-    """Names of the blocks around this one, as this one has assigned them (AMB-LANG-52)."""
+    """Names of outer blocks with the bindings that this one has assigned them (AMB-LANG-52)."""
     instructions: list[Instruction] = field(default_factory=list)
     exit: Exit | None = None
-    """Set once control cannot reach the end of the block."""
+    """The block's end, set once control cannot reach the end of its statements."""
     results: tuple[Value, ...] = ()
     reached: int | None = None
 
@@ -134,16 +134,16 @@ class Scope:
         return self.frame.findings
 
     def inner(self) -> Scope:
-        """A block within this one."""
+        """Return a block within this one."""
         return Scope(self.frame, self.profile, self)
 
     def leave(self, exit: Exit, results: tuple[Value, ...] = ()) -> None:
-        """Control ends here; what follows in the block is checked and dropped."""
+        """End control here; following statements of the block are checked and dropped."""
         if self.exit is None:
             self.exit, self.results, self.reached = exit, results, len(self.instructions)
 
     def block(self, arguments: tuple[Value, ...], yields: tuple[Value, ...], exit: Exit = "yield") -> Block:
-        """The finished block; `yields` and `exit` count where its end is reached."""
+        """Return the finished block; `yields` and `exit` count where its end is reached."""
         if self.exit is not None:
             return Block(arguments, tuple(self.instructions[: self.reached]), self.results, self.exit)
         return Block(arguments, tuple(self.instructions), yields, exit)
@@ -161,7 +161,7 @@ class Scope:
         return None
 
     def outside(self, name: str) -> Binding | None:
-        """Return the binding of a name of the outer blocks at this one's end, even if this block declares it anew."""
+        """Return the binding of an outer name at this block's end, even if the block declares it anew."""
         binding = self.rebound.get(name)
         return binding if binding is not None or self.parent is None else self.parent.find(name)
 
@@ -181,13 +181,13 @@ class Scope:
         self.outermost.names.setdefault(name, Binding(span, None, broken=True))
 
     def visible(self) -> list[str]:
-        """Every name that can be used here."""
+        """Return every name that can be used here."""
         return [*self.names, *(self.parent.visible() if self.parent else [])]
 
     def declare(
         self, name: str, span: Span, value: Value | None, declared: Type | None = None, *, broken: bool = False
     ) -> None:
-        """Bind a name of this block, once; an outer name of the same spelling is hidden (AMB-LANG-86)."""
+        """Bind a name in this block, once; it hides an outer name of the same spelling (AMB-LANG-86)."""
         if name in self.names:
             first = self.names[name].span
             message = f"{name!r} is declared twice; first in line {first.line}"
@@ -199,7 +199,7 @@ class Scope:
         self.names[name] = Binding(span, value, declared, broken)
 
     def assign(self, name: str, value: Value | None, *, partly: bool = False) -> None:
-        """Give a declared name another value; none after a reported error, or where `partly` some paths give one."""
+        """Assign a value to a declared name; None after a reported error, or if `partly` only some paths assign one."""
         former = self.find(name)
         assert former is not None, f"{name} is assigned and was never declared"
         binding = replace(former, value=value, broken=value is None and not partly, partly=partly)
@@ -217,7 +217,7 @@ class Scope:
         regions: tuple[Block, ...] = (),
         attributes: Mapping[str, AttributeValue] | None = None,
     ) -> tuple[Value, ...] | None:
-        """Append an operation; nothing when it refuses its operands, whose source texts a remedy may quote."""
+        """Append an operation, and return its results; None if it refuses its operands. A remedy may quote `texts`."""
         location = Location(self.findings.filename, span)
         try:
             refuse_narrow_accumulation(operation, str((attributes or {}).get("numerics_profile", "")) or self.profile)
@@ -252,16 +252,16 @@ class Scope:
         return self.emit(operation, operands, span, hint, texts, regions, attributes)
 
     def value(self, hint: str, type_: Type) -> Value:
-        """A new value; each dimension that is not known becomes one of its own (AMB-LANG-122)."""
+        """Return a new value; each unknown dimension becomes one of its own (AMB-LANG-122)."""
         name = self.frame.fresh(hint)
         return Value(name, marked(type_, name))
 
     # Types
 
     def fits(self, expected: Type, actual: Type, span: Span, subject: str) -> bool:
-        """True if a value may stand where `expected` is annotated; reports when not.
+        """Return True if a value fits the annotation `expected`; report it if not.
 
-        `?` takes any dimension; a name seen for the first time takes this one, and from then on equal ones only.
+        `?` takes any dimension; a new name takes this one, and from then on only equal ones.
         """
         problem = _mismatch(expected, actual, self.frame.dims)
         if problem:
@@ -279,7 +279,7 @@ class Scope:
 
 
 def _mismatch(expected: Type, actual: Type, dims: dict[str, Dim]) -> tuple[Category, str] | None:
-    """The category and clause of why `actual` is not `expected`; binds names of dimensions seen for the first time."""
+    """Return the category and clause of a mismatch; bind names of dimensions seen for the first time."""
     if not isinstance(expected, Tensor | Scalar) or not isinstance(actual, Tensor | Scalar):
         return None if expected == actual else ("types", "LANG-03.1-05")
     if expected.dtype != actual.dtype or isinstance(expected, Scalar) != isinstance(actual, Scalar):

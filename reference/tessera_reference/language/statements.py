@@ -21,15 +21,15 @@ from .values import as_number, attribute_value, plain_value, resolve_type, word_
 
 # Control flow: if, for and while become operations with regions (spec section 2.3; AMB-LANG-52, -85, -92).
 #
-# The names around a region that it assigns are its results: those of the if, or the values carried through the loop.
+# The outer names that a region assigns are its results: those of the if, or the values carried through the loop.
 
 
 LowerBlock = Callable[[Scope, s.Block], None]
-"""Lowers the statements of a block into its scope."""
+"""A function that lowers the statements of a block into its scope."""
 
 
 def lower_if(expressions: Expressions, statement: s.If, lower_block: LowerBlock) -> None:
-    """An if with or without else; names that its branches assign are its results."""
+    """Lower an if with or without else; names that its branches assign are its results."""
     scope = expressions.scope
     condition = expressions.lower(statement.condition)
     branches = then, otherwise = scope.inner(), scope.inner()
@@ -54,7 +54,7 @@ def lower_if(expressions: Expressions, statement: s.If, lower_block: LowerBlock)
 
 
 def _merged(scope: Scope, name: str, branches: Sequence[Scope]) -> Type | None:
-    """The type of a name after branches that reach their end; None, and no value, where not all give it one."""
+    """Return the type of a name after branches that reach their end; None where not all assign it a value."""
     bindings = [assigned for branch in branches if (assigned := branch.outside(name)) is not None]
     values = [binding.value for binding in bindings]
     present = [value.type for value in values if value is not None]
@@ -68,7 +68,7 @@ def _merged(scope: Scope, name: str, branches: Sequence[Scope]) -> Type | None:
 
 
 def _yielding(branch: Scope, arguments: tuple[Value, ...], names: Sequence[str]) -> Block:
-    """A finished region that hands back what it made of `names`."""
+    """Return a finished region that yields its last values of `names`."""
     if branch.exit is not None:
         return branch.block(arguments, ())
     values = [branch.outside(name) for name in names]
@@ -76,7 +76,7 @@ def _yielding(branch: Scope, arguments: tuple[Value, ...], names: Sequence[str])
 
 
 def lower_for(expressions: Expressions, statement: s.For, lower_block: LowerBlock) -> None:
-    """A loop over a range; its variable is int32, and what it assigns is carried from turn to turn."""
+    """Lower a loop over a range; its variable is int32, and names it assigns are carried from turn to turn."""
     scope = expressions.scope
     if len(statement.names) > 1:
         message = "a for statement over one range binds one name"
@@ -107,7 +107,7 @@ def lower_for(expressions: Expressions, statement: s.For, lower_block: LowerBloc
 
 
 def lower_while(expressions: Expressions, statement: s.While, lower_block: LowerBlock) -> None:
-    """A loop on a condition, which is computed anew before each turn."""
+    """Lower a loop on a condition, which is computed anew before each turn."""
     scope = expressions.scope
     names = _carried(scope, statement.body, hidden=())
     testing, inside = scope.inner(), scope.inner()
@@ -128,13 +128,13 @@ def lower_while(expressions: Expressions, statement: s.While, lower_block: Lower
 
 
 def _carried(scope: Scope, body: s.Block, hidden: tuple[str, ...]) -> list[str]:
-    """The outer names with a value that a loop's body assigns, in order of their first assignment."""
+    """Return the outer names with a value that a loop's body assigns, in order of their first assignment."""
     names = dict.fromkeys(_assigned(body.statements, set(hidden)))
     return [name for name in names if (binding := scope.find(name)) is not None and binding.value is not None]
 
 
 def _assigned(statements: Sequence[s.Statement], hidden: set[str]) -> Iterator[str]:
-    """The names that statements assign, without those that they declare themselves."""
+    """Yield the names that statements assign, without those that they declare themselves."""
     for statement in statements:
         match statement:
             case s.Let():
@@ -158,7 +158,7 @@ def _value(scope: Scope, name: str) -> Value:
 
 
 def _enter(inside: Scope, scope: Scope, names: Sequence[str]) -> tuple[Value, ...]:
-    """The arguments of a loop's region: each carried name is one of them there."""
+    """Return the arguments of a loop's region, to which the carried names are bound inside."""
     arguments = []
     for name in names:
         argument = Value(scope.frame.fresh(name), _value(scope, name).type)
@@ -168,7 +168,7 @@ def _enter(inside: Scope, scope: Scope, names: Sequence[str]) -> tuple[Value, ..
 
 
 def _check_unchanged(scope: Scope, inside: Scope, names: Sequence[str], span: Span) -> None:
-    """A loop may not give a name another shape or layout (AMB-LANG-92)."""
+    """Require that a loop does not change the shape or layout of a name (AMB-LANG-92)."""
     if inside.exit is not None:
         return
     for name in names:
@@ -189,7 +189,7 @@ def _check_unchanged(scope: Scope, inside: Scope, names: Sequence[str], span: Sp
 
 
 def _leave(scope: Scope, inside: Scope, names: Sequence[str], results: tuple[Value, ...] | None) -> None:
-    """After a loop the carried names are its results; others that it may assign have no certain value."""
+    """Bind the carried names to a loop's results; other names that it may assign have no certain value."""
     for name, value in zip(names, results or (None,) * len(names), strict=True):
         scope.assign(name, value)
     for name in inside.rebound:
@@ -224,7 +224,7 @@ Settings = tuple[tuple[str, AttributeValue], ...]
 
 
 def lower_schedule(expressions: Expressions, call: s.Call) -> None:
-    """`schedule.tile(C, m=128);` as a directive; `schedule.layout_cast(A, to=...)` also gives A its new layout."""
+    """Lower `schedule.tile(C, m=128);` to a directive; `schedule.layout_cast(A, to=...)` also changes A's layout."""
     settings = read_settings(expressions.scope.findings, call)
     values = [expressions.lower(argument) for argument in call.arguments]
     subjects = tuple(value for value in values if value is not None)
@@ -240,7 +240,7 @@ def lower_schedule(expressions: Expressions, call: s.Call) -> None:
 
 
 def _cast_layout(expressions: Expressions, call: s.Call, subject: Value, settings: dict[str, AttributeValue]) -> None:
-    """From here on the name that a layout cast is applied to means the cast value (LANG-03.3-02)."""
+    """Bind the operand's name of a layout cast to the cast value from here on (LANG-03.3-02)."""
     name = call.arguments[0]
     if not isinstance(name, s.Name) or "to" not in settings:
         message = "schedule.layout_cast takes a name and the layout that it is to have"
@@ -252,7 +252,7 @@ def _cast_layout(expressions: Expressions, call: s.Call, subject: Value, setting
 
 
 def lower_dist_statement(expressions: Expressions, call: s.Call, meshes: Mapping[str, Mesh]) -> None:
-    """A dist call whose value is not used: metadata only, checked like any other call, with a warning."""
+    """Lower a dist call without a used value: metadata only, checked like any other call, with a warning."""
     ready = prepare(expressions, call, meshes)
     if ready is None:
         return
@@ -267,7 +267,7 @@ def lower_dist_statement(expressions: Expressions, call: s.Call, meshes: Mapping
 
 
 def read_settings(findings: Findings, call: s.Call) -> Settings | None:
-    """The settings of a schedule directive, each of its kind; None after a reported error."""
+    """Return the settings of a schedule directive, each of its kind; None after a reported error."""
     with findings.refusals(call.span):
         if len(call.callee) != 2 or call.callee[1] not in SETTINGS:
             message = f"unknown directive {'.'.join(call.callee)}"
@@ -293,7 +293,7 @@ def _settings(entries: Sequence[s.Keyword | s.Attribute], choices: dict[str, Any
 
 
 def read_annotations(findings: Findings, annotations: Sequence[s.Annotation]) -> Settings:
-    """`@schedule(tile=128, ...)` as attributes of its function; positional arguments mean nothing there."""
+    """Return `@schedule(tile=128, ...)` as attributes of its function; positional arguments mean nothing there."""
     values: dict[str, AttributeValue] = {}
     for annotation in annotations:
         for argument in annotation.arguments:
@@ -317,8 +317,7 @@ def _emit(scope: Scope, directive: str, subjects: tuple[Value, ...], settings: S
 
 # Statements: from syntax to instructions (spec sections 2.3, 4).
 #
-# Assignment binds a name to a new value (AMB-LANG-52); to change slices of it is to make an updated tensor (AMB-
-# LANG-95).
+# Assignment binds a name to a new value (AMB-LANG-52); an assignment to a slice makes an updated tensor (AMB-LANG-95).
 
 
 ReturnLowering = Callable[["Statements", s.Return], None]
@@ -326,7 +325,7 @@ ReturnLowering = Callable[["Statements", s.Return], None]
 
 @dataclass(frozen=True)
 class Setting:
-    """The setting that the statements of one function share."""
+    """The settings that the statements of one function share."""
 
     around: Surroundings
     meshes: Mapping[str, Mesh]
@@ -336,7 +335,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Statements:
-    """Lowers the statements of one block into its scope."""
+    """The lowering of one block's statements into its scope."""
 
     scope: Scope
     setting: Setting
@@ -351,7 +350,7 @@ class Statements:
         Statements(scope, self.setting).block(block)
 
     def block(self, block: s.Block) -> None:
-        """Every statement in order; what cannot be reached is checked and warned about once."""
+        """Lower every statement in order; check unreachable ones, and warn about them once."""
         warned = False
         for position, statement in enumerate(block.statements):
             if self.scope.exit is not None and not warned:
@@ -384,7 +383,7 @@ class Statements:
                     self.scope.build(Assert, (condition,), statement.span, message=statement.message or "")
 
     def resolve(self, type_: s.TypeExpr) -> Type | None:
-        """The type that an annotation names; None after a reported error."""
+        """Return the type that an annotation names; None after a reported error."""
         with self.scope.findings.refusals(type_.span):
             return resolve_type(type_, self.setting.around.aliases)
         return None
@@ -414,7 +413,7 @@ class Statements:
         self.scope.assign(assign.name, value)
 
     def _assign_slice(self, assign: s.Assign, whole: Value | None, broken: bool) -> None:
-        """`X[0:2] = V;` gives X a new value; V has the shape of the slice, or is a scalar that fills it."""
+        """Lower `X[0:2] = V;`, a new value of X; V has the shape of the slice, or is a scalar that fills it."""
         assert assign.slices is not None
         slices = lower_slices(self.expressions, assign.slices)
         value = self.expressions.lower(assign.value, dtype_of(whole.type) if whole else None)
@@ -452,7 +451,7 @@ class Statements:
                 self.setting.around.call(self.expressions, call, "")
 
     def _profile(self, call: s.Call, first: bool) -> None:
-        """`numerics.profile("strict");` at the head of a block (AMB-LANG-51, AMB-LANG-111)."""
+        """Lower `numerics.profile("strict");` at the head of a block (AMB-LANG-51, AMB-LANG-111)."""
         if call.callee != ("numerics", "profile") or len(call.arguments) != 1 or call.named:
             self._numerics(call.span, "this is no numerics annotation", 'numerics.profile("strict")')
             return

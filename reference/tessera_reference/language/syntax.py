@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields
 
 from ..ir.diagnostics import Span
 
-# Literals keep their spelling: what number they are depends on the type their place asks for (AMB-LANG-54). `Group`
-# stays in the tree because a lint rule and the diagnostics care about parentheses.
+# Literals keep their spelling: the type of their place determines their number (AMB-LANG-54). `Group` stays in the tree
+# because a lint rule and the diagnostics need parentheses.
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +212,7 @@ class Call(Node):
 
     @property
     def named(self) -> tuple[Keyword | Attribute, ...]:
-        """Everything given by name, in either place."""
+        """All entries given by name, in either place."""
         return (*self.keywords, *self.attributes)
 
 
@@ -383,17 +383,17 @@ class Program(Node):
 
 
 def children(node: Node) -> list[Node]:
-    """The nodes directly in a node, in order."""
+    """Return the nodes directly in a node, in order."""
     values = [getattr(node, field.name) for field in fields(node)]
     items = [item for value in values for item in (value if isinstance(value, tuple) else (value,))]
     return [item for item in items if isinstance(item, Node)]
 
 
-# The syntax tree as a person reads it: one node a line, with its span (`tessera-reference print --level=ast`).
+# The syntax tree as text for people: one node a line, with its span (`tessera-reference print --level=ast`).
 
 
 def print_tree(program: Program) -> str:
-    """Each node with its place, its own fields, and its children below it, under the name of their field."""
+    """Return each node with its place, its own fields, and its children below it, under the name of their field."""
     lines = []
     pending: list[tuple[int, str, Node]] = [(0, "", program)]
     while pending:
@@ -412,5 +412,5 @@ def print_tree(program: Program) -> str:
 
 
 def place(span: Span) -> str:
-    """A span as line:column-line:column."""
+    """Return a span as line:column-line:column."""
     return f"{span.line}:{span.column}-{span.end_line}:{span.end_column}"

@@ -19,20 +19,20 @@ from ..numerics.formats import DTYPES, DType, dtype
 from ..numerics.rounding import round_exact
 from . import syntax as s
 
-# Literals: from decimal digits to a number of the type that the place asks for (AMB-LANG-54; usage, "Literals").
+# Literals: from decimal digits to a number of the type of its place (AMB-LANG-54; usage, "Literals").
 #
-# The decimal value is taken exactly and rounded once. Digits and exponents may be as long as they like.
+# The decimal value is taken exactly and rounded once. Digits and exponents may be of any length.
 
 
 _DECADES = 400
-"""No format reaches 10**400, or rounds 10**-400 to anything but zero."""
+"""The decades beyond all formats: none reaches 10**400, or rounds 10**-400 to anything but zero."""
 
 _DIGITS = 1200
 """More digits than any midpoint between two values of fp64 has; one sticky digit replaces the rest."""
 
 
 def exact(text: str) -> Fraction:
-    """The value of a decimal literal without sign; far beyond every format, some value that is as far beyond."""
+    """Return the value of an unsigned decimal literal; far beyond every format, any value equally far beyond."""
     mantissa, _, exponent = text.lower().partition("e")
     whole, _, fraction = mantissa.partition(".")
     digits = (whole + fraction).lstrip("0")
@@ -51,13 +51,13 @@ def _clamped(exponent: str) -> int:
 
 
 def shown(text: str, negative: bool) -> str:
-    """A literal in a message, its middle left out when it is long."""
+    """Return a literal in a message, its middle left out when it is long."""
     short = text if len(text) <= 40 else f"{text[:20]}...{text[-10:]}"
     return f"-{short}" if negative else short
 
 
 def integer(text: str, negative: bool, dtype: DType) -> int:
-    """An integer literal as an integer dtype. Refuses what does not fit."""
+    """Return an integer literal as an integer dtype. Refuse one that does not fit."""
     digits = text.lstrip("0") or "0"
     value = int(digits) if len(digits) <= 20 else 10**20
     value = -value if negative else value
@@ -68,7 +68,7 @@ def integer(text: str, negative: bool, dtype: DType) -> int:
 
 
 def floating(text: str, negative: bool, dtype: DType) -> float:
-    """A literal as a float dtype, rounded once. Refuses what rounds beyond the largest finite value."""
+    """Return a literal as a float dtype, rounded once. Refuse one that rounds beyond the largest finite value."""
     value = round_exact(exact(text), dtype, overflow="nonfinite")
     if not math.isfinite(value):
         message = f"{shown(text, negative)} does not fit {dtype}"
@@ -77,7 +77,7 @@ def floating(text: str, negative: bool, dtype: DType) -> float:
 
 
 def number(text: str, negative: bool, is_float: bool, dtype: DType) -> int | float:
-    """A numeric literal as `dtype`. Refuses a dtype that such a literal does not become."""
+    """Return a numeric literal as `dtype`. Refuse a dtype that such a literal cannot become."""
     if dtype.kind == "float":
         return floating(text, negative, dtype)
     if dtype.kind != "int" or is_float:
@@ -88,15 +88,15 @@ def number(text: str, negative: bool, is_float: bool, dtype: DType) -> int | flo
     return integer(text, negative, dtype)
 
 
-# Type annotations: from syntax to types, or a `Refusal` that says what is wrong (spec sections 2.2, 3.1, 3.3).
+# Type annotations: from syntax to types, or a `Refusal` with the fault (spec sections 2.2, 3.1, 3.3).
 
 
 Aliases = Mapping[str, Type]
-"""The types that a module has named, by name."""
+"""The types named in a module, by name."""
 
 
 def resolve_type(type_: s.TypeExpr, aliases: Aliases) -> Type:
-    """The type an annotation names. Raises `Refusal`."""
+    """Return the type that an annotation names. Raises `Refusal`."""
     match type_:
         case s.NamedType():
             return _resolve_name(type_.name, aliases)
@@ -116,7 +116,7 @@ def resolve_type(type_: s.TypeExpr, aliases: Aliases) -> Type:
 
 
 def _resolve_name(name: str, aliases: Aliases) -> Type:
-    """A dtype or an alias declared above (AMB-LANG-50, AMB-LANG-99)."""
+    """Return a dtype, or an alias declared above (AMB-LANG-50, AMB-LANG-99)."""
     if name in aliases:
         return aliases[name]
     if name not in DTYPES and aliases:
@@ -138,17 +138,17 @@ def _resolve_fragment(type_: s.FragmentType) -> Fragment:
 
 
 def resolve_mesh(type_: s.MeshType) -> Mesh:
-    """A mesh with one extent for each of its distinct axes (LANG-09-01, AMB-LANG-82)."""
+    """Return a mesh with one extent for each of its distinct axes (LANG-09-01, AMB-LANG-82)."""
     return sound_mesh(type_.axes, tuple(map(read_extent, type_.shape)))
 
 
 def resolve_dim(dim: s.Dimension) -> Dim:
-    """An extent, a name or `?`."""
+    """Return an extent, a name or `?`."""
     return read_extent(dim.text) if dim.text.isdecimal() else dim.text
 
 
 def resolve_layout(spec: s.LayoutSpec) -> Layout:
-    """A known layout with exactly its parameters (LANG-02.3-39, -40, -81, -82)."""
+    """Return a known layout with exactly its parameters (LANG-02.3-39, -40, -81, -82)."""
     return sound_layout(spec.name, [(name, read_extent(text)) for name, text in spec.parameters])
 
 
@@ -169,7 +169,7 @@ class Number:
 
 
 def as_number(expr: s.Expr | s.AttributeValue) -> Number | None:
-    """The number of a literal that may stand in parentheses or behind signs."""
+    """Return the number of a literal, which may be in parentheses or after signs; else None."""
     negative = False
     while True:
         match expr:
@@ -185,7 +185,7 @@ def as_number(expr: s.Expr | s.AttributeValue) -> Number | None:
 
 
 def is_untyped(expr: s.Expr) -> bool:
-    """True if an expression is made of numeric literals only, and so takes its dtype from its place."""
+    """True if an expression consists of numeric literals only, and so takes its dtype from its place."""
     match expr:
         case s.Group():
             return is_untyped(expr.inner)
@@ -198,7 +198,7 @@ def is_untyped(expr: s.Expr) -> bool:
 
 
 def default_dtype(*exprs: s.Expr) -> DType:
-    """fp32 if a float literal occurs, else int32."""
+    """Return fp32 if a float literal occurs, else int32."""
     return dtype("fp32" if any(map(_has_float, exprs)) else "int32")
 
 
@@ -214,7 +214,7 @@ def _has_float(expr: s.Expr) -> bool:
 
 
 def attribute_value(value: s.Expr | s.ListValue, kind: Any, element: DType | None = None) -> AttributeValue:
-    """Return the value of an attribute, as the kind that its annotation says; a float becomes one of `element`.
+    """Return the value of an attribute, as the kind that its annotation states; a float becomes one of `element`.
 
     Raises `Refusal`.
     """
@@ -241,7 +241,7 @@ def attribute_value(value: s.Expr | s.ListValue, kind: Any, element: DType | Non
 
 
 def element_like(operand: DType, value: s.Expr | s.ListValue, kind: Any) -> DType | None:
-    """The dtype of a number beside an operand, such as the `value` of op.pad: the operand's, where it may be one."""
+    """Return the dtype of a number beside an operand, such as op.pad's `value`: the operand's, if the number fits."""
     numeral = None if isinstance(value, s.ListValue) else as_number(value)
     choices = get_args(kind) if isinstance(kind, UnionType) else (kind,)
     if numeral is None or not {int, float} <= set(choices):
@@ -254,7 +254,7 @@ def element_like(operand: DType, value: s.Expr | s.ListValue, kind: Any) -> DTyp
 
 
 def plain_value(value: s.Expr | s.ListValue) -> AttributeValue:
-    """The value of an attribute that takes any kind of value. Raises `Refusal`."""
+    """Return the value of an attribute that takes any kind of value. Raises `Refusal`."""
     if isinstance(value, s.ListValue):
         return tuple(plain_value(item) for item in value.items)
     numeral = as_number(value)
@@ -264,14 +264,14 @@ def plain_value(value: s.Expr | s.ListValue) -> AttributeValue:
 
 
 def number_of(numeral: Number, dtype: DType) -> int | float:
-    """A literal as a number of the dtype that its place asks for. Raises `Refusal`."""
+    """Return a literal as a number of its place's dtype. Raises `Refusal`."""
     text = numeral.literal.text
     negative = numeral.negative != text.startswith("-")
     return number(text.lstrip("+-"), negative, isinstance(numeral.literal, s.FloatLiteral), dtype)
 
 
 def word_of(value: object) -> str:
-    """The word of an attribute value, bare or quoted; empty if it is no word."""
+    """Return the word of an attribute value, bare or quoted, or ""."""
     if isinstance(value, s.Name):
         return value.text
     return value.value if isinstance(value, s.StringLiteral) else ""
@@ -279,12 +279,11 @@ def word_of(value: object) -> str:
 
 # The source form of the attributes that any operation may carry (section 5.3); `ir.common_attributes` verifies them.
 #
-# `shape`, `dtype`, `layout`, `mesh_axes` (AMB-LANG-60), `precision` and `numerics_profile` (AMB-LANG-51, AMB-
-# LANG-83).
+# `shape`, `dtype`, `layout`, `mesh_axes` (AMB-LANG-60), `precision` and `numerics_profile` (AMB-LANG-51, AMB-LANG-83).
 
 
 def read_common(entries: Sequence[s.Keyword | s.Attribute]) -> dict[str, AttributeValue]:
-    """The common attributes among what is given by name. Raises `Refusal`."""
+    """Return the common attributes among the entries given by name. Raises `Refusal`."""
     values: dict[str, AttributeValue] = {}
     for key in entries:
         if key.name in COMMON_ATTRIBUTES:
