@@ -131,19 +131,37 @@ def test_the_cycles_of_a_stall_that_lasts_are_counted_up_to_now(impl, check):
         check.equal(actual["current_stalls"], [stall] if lasting else [], f"the current stalls at {time}")
 
 
+@feature("wsp-steps")
+@clause("WSP-03.4.2-06", "WSP-03.4.2-14")
+def test_the_stall_of_a_task_is_read_while_it_lasts(impl, check):
+    """Its signal finds the channel full from 10 on, until the consumer takes a token at 20 (AMB-WSP-45)."""
+    one = program(
+        process("producer", task("w3", signals=["c"]), task("w7", signals=["c"])),
+        process("consumer", run("w20"), receive("c", "x"), receive("c", "x")),
+        channels=[channel("c")],
+        kernels=work(3, 7, 20),
+        schedule=schedule("round_robin", 1, 8),
+    )
+    started = check.returns(impl.wsp.start(package=compiled(impl, check, one)))["run"]
+    stall = {"task": 1, "reason": "CHANNEL_FULL_WAIT", "since": 10, "for": "c"}
+    for time, current in ((0, []), (3, []), (10, [stall]), (20, [])):
+        actual = read_by(check, check.returns(impl.wsp.step(run=started, instants=1)))["statistics"]
+        check.equal(actual["current_stalls"], current, f"the current stalls at {time}")
+
+
 @clause("WSP-03.4.2-13", "WSP-03.4.2-02", "WSP-03.4.2-03")
 def test_waits_at_an_empty_channel(impl, check):
-    """Tokens at 3, 10 and 19; the first consumer of two takes the first and third of them, the other the second."""
+    """Tokens at 3, 10 and 19; a consumer that comes at 0 takes the first and third, one that comes at 1 the second."""
     one = program(
         process("producer", run("w3"), send("c"), run("w7"), send("c"), run("w9"), send("c")),
         process("first", receive("c", "x"), receive("c", "x")),
-        process("second", receive("c", "y")),
+        process("second", run("w1"), receive("c", "y")),
         channels=[channel("c")],
-        kernels=work(3, 7, 9),
+        kernels=work(1, 3, 7, 9),
     )
     actual = statistics(impl, check, one)
     has(check, actual["stalls"], "CHANNEL_EMPTY_WAIT")
-    check.equal(stalls(actual, "CHANNEL_EMPTY_WAIT"), {"CHANNEL_EMPTY_WAIT": (3, 3 + 10 + 16)}, "the stalls")
+    check.equal(stalls(actual, "CHANNEL_EMPTY_WAIT"), {"CHANNEL_EMPTY_WAIT": (3, 3 + 9 + 16)}, "the stalls")
     check.equal(others(actual, "CHANNEL_EMPTY_WAIT"), {}, "the stalls for other reasons")
 
 

@@ -135,6 +135,33 @@ def test_the_element_of_a_load_is_an_expression(impl, check):
     ends_with_error(check, result, "ELEMENT_OUT_OF_RANGE", "p")
 
 
+@feature("wsp-expressions", "wsp-slots", "wsp-statistics")
+@clause("WSP-04.2-02")
+@pytest.mark.parametrize("element", [5, 256, 1 << 16, 1 << 32, (1 << 32) + 4, 1 << 63, (1 << 64) - 1])
+def test_an_element_that_a_tensor_has_not_is_an_error(impl, check, element):
+    """Of five, whatever is left of its number in fewer bits; the slot keeps its value (AMB-WSP-58)."""
+    source = program(
+        process("p", load("x", "t", 4), load("x", "t", symbol("at")), note(1)),
+        tensors=[tensor("t", "u8", [1, 2, 3, 4, 77])],
+        symbols=[symbol_of("at")],
+    )
+    result = ran(impl, check, compiled(impl, check, source), symbols={"at": str(element)})
+    ends_with_error(check, result, "ELEMENT_OUT_OF_RANGE", "p")
+    check.equal(result["statistics"]["slots"]["x"], "77", "the slot after the error")
+
+
+@feature("wsp-slots", "wsp-statistics")
+@clause("WSP-04.1-02")
+@pytest.mark.parametrize("turns", [255, 257, 1000])
+def test_a_repeat_takes_each_of_many_turns(impl, check, turns):
+    """The index counts from 0 up, and a kernel of one cycle runs in each."""
+    source = program(process("p", repeat(turns, run("w1"), index="i")), kernels=work(1))
+    actual = statistics(impl, check, source)
+    check.equal(actual["kernels"]["w1"]["runs"], turns, "the runs of the kernel")
+    check.equal(actual["total_cycles"], turns, "the makespan")
+    check.equal(actual["slots"]["i"], str(turns - 1), "the last index")
+
+
 @feature("wsp-seeds", "wsp-slots", "wsp-statistics")
 @clause("WSP-04.2-02")
 def test_a_slot_keeps_what_was_loaded(impl, check):

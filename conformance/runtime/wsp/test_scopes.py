@@ -60,6 +60,10 @@ def two_issuers(*statements):
         ),
         # The inner scope ends at 0 and its task at 5, so that one slot is left; the task in it ends at 9.
         pytest.param([scope(task("w5"), scope(task("w5")), run("w20"))], (1, 3), 20, id="a scope in a scope"),
+        # The inner scope ends at 10 and frees one slot; the other stays with the outer one until 30.
+        pytest.param(
+            [scope(task("w5"), wait(), scope(task("w5"), wait()), run("w20"))], (2, 7), 30, id="an outer scope stays"
+        ),
     ],
 )
 def test_a_scope_holds_slots_of_complete_tasks(impl, check, body, stall, total):
@@ -150,6 +154,36 @@ def test_a_scope_that_holds_more_than_the_window_is_a_deadlock(impl, check, task
     report = reported(check, ran(impl, check, scoped(tasks)))
     check.equal(report.get("held_by_scopes"), True, "scopes hold what is lacking")
     check.equal([scope["process"] for scope in report.get("scopes", [])], ["p"], "the processes with scopes")
+
+
+@clause("WSP-03.4.3-01", "WSP-03.4.3-02", "WSP-03.4.3-04")
+@pytest.mark.parametrize("depth", [2, 4, 7])
+def test_the_innermost_of_many_scopes_holds_its_tasks(impl, check, depth):
+    """Three tasks in a window of two, within so many scopes: the report has the depth, and two complete tasks."""
+    body = [task("w3")] * 3
+    for _ in range(depth):
+        body = [scope(*body)]
+    one = program(process("p", *body), kernels=work(3), schedule=schedule("round_robin", 2, 2))
+    report = reported(check, ran(impl, check, one))
+    check.equal(report.get("scopes"), [{"process": "p", "depth": depth, "held": 2}], "the scopes")
+
+
+@clause("WSP-03.4.3-05")
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_the_scope_that_holds_what_is_lacking_may_be_of_any_process(impl, check, place):
+    """Three processes in turn are the one whose scope is too large; an empty scope of another is not the reason."""
+    bodies = [[run("w1")], [run("w1"), scope(receive("c", "x"))]]
+    bodies.insert(place, [scope(*[task("w3")] * 3), send("c")])
+    one = program(
+        *(process(f"p{number}", *body) for number, body in enumerate(bodies)),
+        channels=[channel("c")],
+        kernels=work(1, 3),
+        schedule=schedule("round_robin", 2, 2),
+    )
+    report = reported(check, ran(impl, check, one))
+    check.equal(report.get("held_by_scopes"), True, "held_by_scopes")
+    held = {stated.get("process"): stated.get("held") for stated in report.get("scopes", [])}
+    check.equal(held, {f"p{place}": 2, f"p{1 if place == 2 else 2}": 0}, "what the scopes hold")
 
 
 @feature("wsp-resources")

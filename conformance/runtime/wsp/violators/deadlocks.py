@@ -168,6 +168,10 @@ def never_held(report: Answer) -> None:
     report["held_by_scopes"] = False
 
 
+def held_by_the_first(report: Answer) -> None:
+    report["held_by_scopes"] &= any(scope["held"] for scope in report["scopes"][:1])
+
+
 REPORTS = [
     with_report("WSP-03.3-04", "window_full", "the window is said to be full", use_is_size),
     with_report("WSP-03.3-05", "mark_is_use", "the mark is what is used", mark_is_use),
@@ -185,6 +189,7 @@ REPORTS = [
     with_report("WSP-03.4.3-04", "one_level", "the depth is 1 always", one_level),
     with_report("WSP-03.4.3-05", "held_when_holding", "a scope that holds is the reason", held_when_holding),
     with_report("WSP-03.4.3-05", "never_held", "scopes are never the reason", never_held),
+    with_report("WSP-03.4.3-05", "held_by_the_first", "looks at the scopes of one process", held_by_the_first),
 ]
 
 
@@ -246,7 +251,25 @@ def held_for_good(self: Processes, process: Any) -> None:
     process.scopes.pop().open = False
 
 
+def with_outer(self: Processes, process: Any) -> None:
+    usual_end_scope(self, process)
+    for outer in process.scopes:
+        self.machine.resources.free(outer.held)
+        outer.held.clear()
+
+
+def three_levels(self: Processes, process: Any) -> ScopeState:
+    return ScopeState(open=len(process.scopes) < 3)
+
+
 SCOPES: list[Violation] = [
+    changed(
+        "WSP-03.4.3-02",
+        "with_outer",
+        "the end of a scope frees what outer ones hold",
+        (Processes, "end_scope", with_outer),
+    ),
+    changed("WSP-03.4.3-01", "three_levels", "scopes hold on three levels", (Processes, "begin_scope", three_levels)),
     changed("WSP-03.4.3-03", "no_scope_deadlock", "scopes hold nothing", (Machine, "_free", free_at_completion)),
     changed("WSP-03.4.3-02", "slots_only", "scopes hold slots only", (Machine, "_free", hold_slots_only)),
     changed("WSP-03.4.3-02", "barrier_at_end", "the end of a scope is a barrier", (Processes, "body", barrier_at_end)),

@@ -18,7 +18,7 @@ from .channels import tensors_too
 
 OPERATION, AS_U64, SYMBOLS = Operation.value, run._as_u64, run._symbols
 AWAIT, DECIDE, KEY, LOAD = Processes.await_tensors, Processes.decide, Processes.key, Processes.load
-VALUE = Processes.value
+VALUE, BODY = Processes.value, Processes.body
 PREVIOUS: dict[str, int] = {}
 
 
@@ -98,6 +98,22 @@ def narrow(value: Any, place: str) -> int:
 
 def first_element(self: Any, slot: int, tensor: int, element: int) -> None:
     LOAD(self, slot, tensor, 0 if element < self.machine.package.tensors[tensor].count else element)
+
+
+def element_of_a_word(self: Any, slot: int, tensor: int, element: int) -> None:
+    LOAD(self, slot, tensor, element & 0xFFFFFFFF)
+
+
+def turns_of_a_byte(self: Any, process: Any, body: Any, outer: Any) -> Iterator[None]:
+    """Loops whose count is cut to a byte."""
+    mask = Constant(255)
+    cut = [
+        replace(statement, count=Operation("and", (statement.count, mask)))
+        if isinstance(statement, statements.Repeat)
+        else statement
+        for statement in body
+    ]
+    yield from BODY(self, process, tuple(cut), outer)
 
 
 def cond(name: str, description: str, taken: Callable[[int], bool]) -> Violation:
@@ -223,6 +239,8 @@ PREDICATES = [
     loading("through_doubles", "rounds integers to doubles",
         lambda value, place: AS_U64(value, place) if isinstance(value, float) else int(float(value)) & U64),
     loading("low_half", "keeps 32 bits", lambda value, place: AS_U64(value, place) & 0xFFFFFFFF),
+    changed("WSP-04.2-02", "element_of_a_word", "numbers elements in 32 bits", (Processes, "load", element_of_a_word)),
+    changed("WSP-04.1-02", "turns_of_a_byte", "counts turns in 8 bits", (Processes, "body", turns_of_a_byte)),
     changed("WSP-04.2-02", "first_element", "loads the first element", (Processes, "load", first_element)),
     cond("only_one", "takes 1 alone for true", lambda value: value == 1),
     cond("low_bits", "looks at 32 bits of a condition", lambda value: bool(value & 0xFFFFFFFF)),

@@ -275,6 +275,10 @@ def last_reason(found: Answer) -> None:
         current_stall["reason"] = REASONS[0] if current_stall["reason"] in RESOURCE_OF else current_stall["reason"]
 
 
+def processes_only(found: Answer) -> None:
+    found["current_stalls"] = [stall for stall in found["current_stalls"] if "process" in stall]
+
+
 STATISTICS = [
     changed("WSP-03.4.2-02", "attempts_counted", "each attempt is a stall", (Machine, "stall", attempts)),
     changed(
@@ -298,5 +302,6 @@ STATISTICS = [
     with_statistics("WSP-03.4.2-04", "time_in_nanoseconds", "stall time is not in cycles", in_nanoseconds),
     with_statistics("WSP-03.4.2-03", "time_when_over", "a stall that lasts has no time", finished_only),
     with_statistics("WSP-03.4.2-06", "one_current_reason", "every stall is one of the ring", last_reason),
+    with_statistics("WSP-03.4.2-06", "processes_only", "says nothing of tasks that stall", processes_only),
     with_statistics("WSP-03.4.2-01", "no_stalls", "says nothing of stalls", without("stalls")),
 ]
