@@ -1,8 +1,8 @@
 """Collectives (runtime spec 4.6, 5; RT-05-06): in place, on arrays of devices and of the caller.
 
-All ranks share an array of the caller, so reducing one multiplies it by the number of ranks. Ranks with data of their
-own have it in a `DeviceArray`. An array that is read-only, as those of JAX are, is first copied to one. Each function
-queues the work and returns the array that will hold the result.
+All ranks share an array of the caller, so a sum over it multiplies it by the number of ranks. Ranks with their own data
+have it in a `DeviceArray`. A read-only array, such as those of JAX, is first copied to one. Each function queues the
+work and returns the array that will hold the result.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .contexts import invalid, locked, require
 from .meshes import DefaultStream, DeviceArray, Mesh, Stream, host_array, stream_on
 
 API: Any = Runtime
-"""The runtime, whose functions are registered, which its type does not show."""
+"""The runtime, whose type does not show its registered functions."""
 OPS = {"sum": CollOp.TESS_COLL_SUM, "max": CollOp.TESS_COLL_MAX, "min": CollOp.TESS_COLL_MIN}
 
 
@@ -25,7 +25,7 @@ OPS = {"sum": CollOp.TESS_COLL_SUM, "max": CollOp.TESS_COLL_MAX, "min": CollOp.T
 def all_reduce(
     mesh: Mesh, array: Any, *, op: str = "sum", axis: str, stream: Stream | DefaultStream | None = None
 ) -> Any:
-    """tessAllReduce: on every rank the reduction over the ranks along an axis. Raises `TesseraError`."""
+    """Call tessAllReduce: every rank receives the reduction over the ranks along an axis. Raises `TesseraError`."""
     return _queue(API.tessAllReduce, mesh, array, stream, _op("tessAllReduce", op), axis)
 
 
@@ -33,26 +33,26 @@ def all_reduce(
 def reduce_scatter(
     mesh: Mesh, array: Any, *, op: str = "sum", axis: str, stream: Stream | DefaultStream | None = None
 ) -> Any:
-    """tessReduceScatter: each rank along an axis has its share of the reduction (AMB-RT-04). Raises `TesseraError`."""
+    """Call tessReduceScatter: each rank receives its share of the reduction (AMB-RT-04). Raises `TesseraError`."""
     return _queue(API.tessReduceScatter, mesh, array, stream, _op("tessReduceScatter", op), axis)
 
 
 @locked
 def all_gather(mesh: Mesh, array: Any, *, axis: str, stream: Stream | DefaultStream | None = None) -> Any:
-    """tessAllGather: every rank has the shares of all ranks along an axis (AMB-RT-04). Raises `TesseraError`."""
+    """Call tessAllGather: every rank receives all ranks' shares along an axis (AMB-RT-04). Raises `TesseraError`."""
     return _queue(API.tessAllGather, mesh, array, stream, axis)
 
 
 @locked
 def broadcast(mesh: Mesh, array: Any, *, root: int = 0, stream: Stream | DefaultStream | None = None) -> Any:
-    """tessBroadcast: every rank has the root's array (AMB-RT-02). Raises `TesseraError`."""
+    """Call tessBroadcast: every rank receives the root's array (AMB-RT-02). Raises `TesseraError`."""
     return _queue(API.tessBroadcast, mesh, array, stream, root)
 
 
 def _queue(
     call: Callable[..., Status], mesh: Mesh, array: Any, stream: Stream | DefaultStream | None, *rest: int | str
 ) -> Any:
-    """Queue a collective: a pointer, the number of elements, the dtype, what is `rest`, and the stream."""
+    """Queue a collective: a pointer, the number of elements, the dtype, the arguments `rest`, and the stream."""
     function = call.__name__
     require(function, "mesh", mesh, Mesh)
     on = stream_on(mesh, stream, function)

@@ -21,7 +21,7 @@ from ..runtime.api import Runtime
 
 
 class TesseraError(Exception):
-    """A call that failed: its `status`, and a `message` that says what was given and what is expected."""
+    """A call that failed: its `status`, and a `message` with the actual and the expected value."""
 
     def __init__(self, status: Status, message: str) -> None:
         super().__init__(status, message)
@@ -33,7 +33,7 @@ class TesseraError(Exception):
 
 
 def invalid(function: str, actual: str, allowed: str) -> TesseraError:
-    """The error for an argument that a function does not take."""
+    """Return the error for an argument that a function does not take."""
     return _error(Failure(Status.TESS_ERR_INVALID_VALUE, function, actual, allowed))
 
 
@@ -46,7 +46,7 @@ def require(function: str, name: str, value: Any, *types: type) -> None:
 
 @contextmanager
 def failures_raised() -> Iterator[None]:
-    """Raise as `TesseraError` what the values of the ABI refuse."""
+    """Raise failures of the ABI's values as `TesseraError`."""
     try:
         yield
     except Failure as failure:
@@ -59,8 +59,8 @@ def _error(failure: Failure) -> TesseraError:
 
 # One lock around every call of the binding, so that threads may share contexts, meshes and streams.
 #
-# The simulated machine runs in the thread that waits for it; so a wait holds the lock until the work is done. Only
-# calls of the binding are locked: the arrays of the application are its own business.
+# The simulated machine runs in the thread that waits for it; so a wait holds the lock until the work is done. The lock
+# covers calls of the binding only, not accesses to the application's arrays.
 
 
 LOCK = threading.RLock()
@@ -71,7 +71,7 @@ Class = TypeVar("Class", bound=type)
 
 
 def locked(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """The function, which runs while nothing else of the binding does."""
+    """Return the function under the lock, so that it runs alone within the binding."""
 
     @wraps(function)
     def run(*arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
@@ -82,7 +82,7 @@ def locked(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]
 
 
 def locked_class(cls: Class) -> Class:
-    """The class, all of whose methods and properties are locked; a generator is so while it is made only."""
+    """Return the class with all methods and properties under the lock; a generator only while it is created."""
     for name, member in list(vars(cls).items()):
         if isinstance(member, FunctionType):
             setattr(cls, name, locked(member))
@@ -100,7 +100,7 @@ Value = TypeVar("Value")
 
 
 class OpenMesh(Protocol):
-    """A mesh, as its context knows it."""
+    """The operations of a mesh that its context uses."""
 
     def synchronize(self, default_stream: bool = False) -> None:
         """Wait for all its streams, or for the default one alone. Raises `TesseraError`."""
@@ -108,10 +108,10 @@ class OpenMesh(Protocol):
 
 @locked_class
 class Context:
-    """A runtime on a simulated machine, initialized. Use it in a `with` statement, or `close` it."""
+    """An initialized runtime on a simulated machine. Use it in a `with` statement, or `close` it."""
 
     def __init__(self, topology: Topology | None = None, environment: Mapping[str, str] | None = None) -> None:
-        """A machine of its own: the default one of eight devices, and the variables of Appendix C as they are set."""
+        """Create a machine, by default one of eight devices with the current variables of Appendix C."""
         require("tessInit", "topology", topology, Topology, NoneType)
         require("tessInit", "environment", environment, Mapping, NoneType)
         variables = os.environ if environment is None else environment
@@ -126,7 +126,7 @@ class Context:
             raise TesseraError(status, str(self.runtime.last_error))
 
     def value(self, outcome: tuple[Status, Value | None]) -> Value:
-        """The output of a call. Raises `TesseraError` unless it returned TESS_OK."""
+        """Return the output of a call. Raises `TesseraError` unless it returned TESS_OK."""
         status, value = outcome
         self.check(status)
         assert value is not None
@@ -134,7 +134,7 @@ class Context:
 
     @property
     def policy(self) -> NumericsPolicy:
-        """The numerics policy; one assigned, or changed by `set_policy`, governs the work submitted from then on."""
+        """The numerics policy; once assigned, or changed by `set_policy`, it governs the work submitted afterwards."""
         policy: NumericsPolicy = self.value(self.runtime.tessGetNumericsPolicy(self.handle))
         return policy
 
@@ -154,7 +154,7 @@ class Context:
 
     @contextmanager
     def profile(self, path: str | os.PathLike[str]) -> Iterator[None]:
-        """Write a trace of what is submitted in the `with` statement; open it in Perfetto."""
+        """Write a trace of the work submitted in the `with` statement; open it in Perfetto."""
         require("tessProfilerStop", "path", path, str, os.PathLike)
         with LOCK:
             profiler = self.value(self.runtime.tessProfilerStart(self.handle))
@@ -167,11 +167,11 @@ class Context:
             self.check(status)
 
     def findings(self) -> list[Finding]:
-        """The wrong uses of memory that were found: unordered accesses, reads of memory never written and others."""
+        """Return the wrong uses of memory found so far: unordered accesses, reads of unwritten memory and others."""
         return list(self.runtime.tessxFindings())
 
     def close(self) -> None:
-        """tessShutdown; everything made in the context ends with it. Closing twice is no error."""
+        """Call tessShutdown, which ends everything created in the context. Closing twice is not an error."""
         if not self.is_open:
             return
         self.is_open = False
@@ -187,12 +187,12 @@ class Context:
 
 
 _MADE: list[Context] = []
-"""The open contexts that `init` made; calls that name none use the last."""
+"""The open contexts that `init` created; calls that name none use the last."""
 
 
 @locked
 def init(topology: Topology | None = None, environment: Mapping[str, str] | None = None) -> Context:
-    """tessInit: a new context (RT-05-01), from now on the default one. Raises `TesseraError`."""
+    """Call tessInit, and make the new context the default one (RT-05-01). Raises `TesseraError`."""
     context = Context(topology, environment)
     _MADE.append(context)
     return context
@@ -200,7 +200,7 @@ def init(topology: Topology | None = None, environment: Mapping[str, str] | None
 
 @locked
 def current(function: str, context: Context | None = None) -> Context:
-    """The context given, or the default one. Raises `TesseraError` with TESS_ERR_NOT_INITIALIZED without any."""
+    """Return the named context, or the default one. Raises `TesseraError` with TESS_ERR_NOT_INITIALIZED without any."""
     require(function, "context", context, Context, NoneType)
     if context is not None:
         return context
@@ -211,7 +211,7 @@ def current(function: str, context: Context | None = None) -> Context:
 
 @locked
 def version() -> tuple[int, int, int]:
-    """tessGetVersion: major, minor and patch; needs no context (AMB-RT-39)."""
+    """Return the result of tessGetVersion: major, minor and patch; needs no context (AMB-RT-39)."""
     runtime = Runtime()
     status, (major, minor, patch) = runtime.tessGetVersion()
     assert status is Status.TESS_OK

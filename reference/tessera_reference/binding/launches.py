@@ -27,7 +27,7 @@ class Kernel:
     """A kernel of a module, with its entry descriptor; it lives as long as the module."""
 
     def __init__(self, module: Module, name: str) -> None:
-        """tessKernelGet. Raises `TesseraError`."""
+        """Call tessKernelGet. Raises `TesseraError`."""
         context = module.context
         self.module = module
         self.handle = context.value(context.runtime.tessKernelGet(module.handle, name))
@@ -48,7 +48,7 @@ class Kernels:
         self._kernels: dict[str, Kernel] = {}
 
     def __getitem__(self, name: str) -> Kernel:
-        """The kernel called `name`. Raises `TesseraError` where the module has none."""
+        """Return the kernel called `name`. Raises `TesseraError` where the module has none."""
         require("tessKernelGet", "name", name, str)
         if name not in self._kernels:
             self._kernels[name] = Kernel(self._module, name)
@@ -66,7 +66,7 @@ class Module:
     """A fatbin in a context: `module.kernel["name"]`."""
 
     def __init__(self, image: bytes, context: Context | None = None) -> None:
-        """tessModuleLoad. Raises `TesseraError`."""
+        """Call tessModuleLoad. Raises `TesseraError`."""
         self.context = current("tessModuleLoad", context)
         require("tessModuleLoad", "image", image, bytes, bytearray, memoryview)
         self.handle = self.context.value(self.context.runtime.tessModuleLoad(self.context.handle, image, len(image)))
@@ -76,12 +76,12 @@ class Module:
         self._is_open = True
 
     def explain(self) -> str:
-        """tessExplain: fusion groups, tile shapes and collective plans, in words."""
+        """Return the text of tessExplain: fusion groups, tile shapes and collective plans."""
         explained: Explained = self.context.value(self.context.runtime.tessxExplain(self.handle))
         return explained.text
 
     def close(self) -> None:
-        """tessModuleUnload, which lets queued launches finish. Closing twice is no error."""
+        """Call tessModuleUnload, which lets queued launches finish. Closing twice is not an error."""
         if self._is_open and self.context.is_open:
             self._is_open = False
             self.context.check(self.context.runtime.tessModuleUnload(self.handle))
@@ -90,8 +90,7 @@ class Module:
 # The arguments of a launch: arrays and numbers in the kernel's order (runtime spec 5, 10.1; RT-05-04).
 #
 # An array is a pointer, a Python int an int32, a float an fp32, a complex number a complex64, a bool a bool, and a
-# scalar of numpy what its dtype says. Which pointer an array has depends on the mesh, so that it is looked up at the
-# launch.
+# scalar of numpy has its own dtype. The pointer of an array depends on the mesh, so it is looked up at the launch.
 
 
 Value: TypeAlias = ParameterValue | HostArray | DeviceArray
@@ -99,7 +98,7 @@ Value: TypeAlias = ParameterValue | HostArray | DeviceArray
 
 @dataclass(frozen=True, eq=False)
 class Argument:
-    """One argument: the name it was given under, if any, its ABI type, and the number or the array."""
+    """One argument: its name, if any, its ABI type, and the number or the array."""
 
     name: str | None
     type: str
@@ -109,7 +108,7 @@ class Argument:
 @locked_class
 @dataclass(frozen=True, eq=False)
 class ArgumentBuffer:
-    """Arguments in order. It keeps their arrays alive; the buffer of bytes is made for a mesh at each launch."""
+    """Arguments in order. It keeps their arrays alive; each launch makes the buffer of bytes for its mesh."""
 
     arguments: tuple[Argument, ...]
 
@@ -119,14 +118,14 @@ class ArgumentBuffer:
         return layout_of([Parameter(f"argument_{n}", argument.type) for n, argument in enumerate(self.arguments)])
 
     def bytes_for(self, mesh: Mesh, entry: KernelEntry) -> bytes:
-        """The parameter buffer of a launch. Raises `TesseraError` where the arguments are not the kernel's."""
+        """Return the parameter buffer of a launch. Raises `TesseraError` where the arguments are not the kernel's."""
         self._require(entry)
         values = [_word(argument.value, mesh) for argument in self.arguments]
         with failures_raised():
             return pack(entry.layout, values)
 
     def _require(self, entry: KernelEntry) -> None:
-        """Compare with what the kernel declares."""
+        """Require the arguments that the kernel declares."""
         declared = ", ".join(
             f"{declared_parameter.name}: {declared_parameter.type}" for declared_parameter in entry.parameters
         )
@@ -146,13 +145,13 @@ class ArgumentBuffer:
 
 
 def pack_args(*arguments: Any, **named: Any) -> ArgumentBuffer:
-    """The arguments of a launch, those with names last, in the order given. Raises `TesseraError`."""
+    """Return the arguments of a launch in order, named ones last. Raises `TesseraError`."""
     pairs = [(None, value) for value in arguments] + list(named.items())
     return ArgumentBuffer(tuple(Argument(name, *_typed(value)) for name, value in pairs))
 
 
 def _typed(value: Any) -> tuple[str, Value]:
-    """The type and the value of an argument."""
+    """Return the type and the value of an argument."""
     if isinstance(value, DeviceArray):
         return "ptr", value
     if is_array(value):
@@ -193,7 +192,7 @@ def _word(value: Value, mesh: Mesh) -> ParameterValue:
 def _require_array(
     entry: KernelEntry, parameter: KernelParameter, array: HostArray | DeviceArray, extents: dict[str, int]
 ) -> None:
-    """Compare an array with the tensor that a kernel declares; dimensions with names have the launch's extents."""
+    """Compare an array with the kernel's declared tensor; named dimensions have the launch's extents."""
     if parameter.dtype is not None and array.dtype.name != DTYPES[parameter.dtype].storage.name:
         raise _refused(entry, f"{parameter.name} of dtype {array.dtype}", parameter.dtype)
     if parameter.shape is not None:
@@ -234,10 +233,10 @@ def launch(
     shmem_bytes: int = 0,
     flags: int = LaunchFlag.TESS_LAUNCH_DEFAULT,
 ) -> None:
-    """tessLaunch: queue a kernel on every rank of a mesh (RT-05-05); zeros in `block` leave it to the compiler.
+    """Call tessLaunch: queue a kernel on every rank of a mesh (RT-05-05); the compiler replaces zeros in `block`.
 
-    Arrays of the caller are used where they lie, by all ranks: leave them alone until the stream is synchronized.
-    Raises `TesseraError`; what fails while the kernel runs is raised by `synchronize`.
+    Ranks use arrays of the caller in place and share them: leave them alone until the stream is synchronized. Raises
+    `TesseraError`; `synchronize` raises failures of the running kernel.
     """
     for name, value, kind in (("kernel", kernel, Kernel), ("mesh", mesh, Mesh), ("flags", flags, int)):
         require("tessLaunch", name, value, kind)
@@ -252,7 +251,7 @@ def launch(
 
 
 def _three(name: str, extents: Sequence[int], rest: int) -> tuple[int, int, int]:
-    """Extents in three dimensions, those left out being `rest`. Raises `TesseraError`."""
+    """Return extents in three dimensions, with `rest` for missing ones. Raises `TesseraError`."""
     require("tessLaunch", name, extents, int, tuple, list)
     sizes = (extents,) if isinstance(extents, int) else tuple(extents)
     if not 1 <= len(sizes) <= 3:

@@ -21,9 +21,9 @@ from ..numerics.formats import DTYPES, DType, UnknownDType, shown
 from ..numerics.formats import dtype as dtype_called
 from .contexts import Context, TesseraError, current, failures_raised, invalid, locked, locked_class, require
 
-# Dtypes of the ABI and what numpy, ml_dtypes and torch call them (runtime spec 5, Appendix B).
+# Dtypes of the ABI, and their names in numpy, ml_dtypes and torch (runtime spec 5, Appendix B).
 #
-# numpy itself has neither bf16 nor fp8. Where ml_dtypes is installed its types stand for them, otherwise unsigned
+# numpy itself has neither bf16 nor fp8. Where ml_dtypes is installed its types represent them, otherwise unsigned
 # integers that hold the storage codes.
 
 
@@ -36,13 +36,13 @@ NUMPY_NAMES = {
     "float64": "fp64",
     **{name: name for name in ("int8", "int16", "int32", "int64", "bool", "complex64", "complex128")},
 }
-"""The dtype of the ABI for each that numpy, ml_dtypes and, after `torch.`, torch know by this name."""
+"""The dtype of the ABI for each name in numpy, ml_dtypes and, with the prefix `torch.`, in torch."""
 
 ML_DTYPES = {"fp8_e4m3": "float8_e4m3fn", "fp8_e5m2": "float8_e5m2", "bf16": "bfloat16"}
 
 
 def abi_dtype(dtype: Any, function: str) -> DType:
-    """The dtype of the ABI for a numpy dtype. Raises `TesseraError` with what to do for one that has none."""
+    """Return the ABI's dtype for a numpy dtype. Raises `TesseraError` with a remedy for one that has none."""
     name = getattr(dtype, "name", None)
     if name not in NUMPY_NAMES:
         raise invalid(function, f"an array of {dtype}", _supported(str(name)))
@@ -54,7 +54,7 @@ def abi_dtype(dtype: Any, function: str) -> DType:
 
 
 def dtype_of(named: Any, function: str) -> DType:
-    """A dtype given as a name of the ABI ("bf16"), or as anything that numpy takes for one. Raises `TesseraError`."""
+    """Return a dtype from its name in the ABI ("bf16"), or from anything that numpy converts. Raises `TesseraError`."""
     if isinstance(named, str) and named in DTYPES:
         return dtype_called(named).storage
     if named is None:  # which numpy takes for a default
@@ -67,7 +67,7 @@ def dtype_of(named: Any, function: str) -> DType:
 
 
 def numpy_dtype(dtype: DType) -> np.dtype[Any]:
-    """The numpy dtype in which arrays of the caller hold a dtype."""
+    """Return the numpy dtype of the caller's arrays for a dtype."""
     if dtype.name in ML_DTYPES:
         try:
             types: Any = importlib.import_module("ml_dtypes")
@@ -88,8 +88,8 @@ UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 
 # Arrays of the caller, of any library, seen in place (runtime spec 5: zero-copy when possible; RT-05-08).
 #
-# numpy, torch and JAX arrays on the host, and whatever else speaks DLPack, the array interface or the buffer
-# protocol. Nothing is ever copied here: what cannot be seen in place is refused with what to do about it.
+# numpy, torch and JAX arrays on the host, and all others that support DLPack, the array interface or the buffer
+# protocol. Nothing is ever copied here: an array that cannot be viewed in place is refused with a remedy.
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,12 +116,12 @@ class HostArray:
 
     @property
     def place(self) -> tuple[int, int, bool]:
-        """The address, size and writability that tell this memory from other memory as long as it lives."""
+        """The address, size and writability, which identify this memory as long as it lives."""
         return self.values.__array_interface__["data"][0], self.values.nbytes, self.writable
 
 
 def is_array(value: Any) -> bool:
-    """True if something is an array rather than a number."""
+    """True if a value is an array rather than a number."""
     if isinstance(value, np.generic | bool | int | float | complex):
         return False
     if any(hasattr(value, name) for name in ("__dlpack__", "__array_interface__", "__array__")):
@@ -133,7 +133,7 @@ def is_array(value: Any) -> bool:
 
 
 def host_array(value: Any, function: str, codes_of: DType | None = None) -> HostArray:
-    """See an array in place; integers may be the storage codes of a dtype for which numpy has no type here.
+    """Return a view of an array in place; integers may be codes of a dtype for which numpy has no type here.
 
     Raises `TesseraError` for a dtype that the ABI lacks, an array that is scattered, and one that is not on the host.
     """
@@ -147,7 +147,7 @@ def host_array(value: Any, function: str, codes_of: DType | None = None) -> Host
 
 
 def _values(value: Any, function: str) -> tuple[npt.NDArray[Any], DType | None]:
-    """A view of the memory and, where numpy does not know it, the dtype."""
+    """Return a view of the memory and, where numpy does not know it, the dtype."""
     if isinstance(value, np.ndarray):
         return value, None
     refused: list[str] = []
@@ -166,7 +166,7 @@ def _values(value: Any, function: str) -> tuple[npt.NDArray[Any], DType | None]:
 
 
 def _writable_twin(value: Any, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """DLPack may show writable memory as read-only, for want of a flag in its first version: ask the owner again."""
+    """Return a writable view, as DLPack's first version, without a flag, may show writable memory as read-only."""
     if values.flags.writeable or not hasattr(value, "__array__"):
         return values
     again = np.asarray(value)
@@ -175,7 +175,7 @@ def _writable_twin(value: Any, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 _CODES_OF_TORCH = {"bfloat16": "int16", "float8_e4m3fn": "int8", "float8_e5m2": "int8"}
-"""Dtypes that torch cannot show to numpy, each with the integers that hold its codes."""
+"""The dtypes that torch cannot show to numpy, each with the integers that hold its codes."""
 
 
 def _torch_name(value: Any) -> str:
@@ -183,7 +183,7 @@ def _torch_name(value: Any) -> str:
 
 
 def _codes_of_torch(tensor: Any) -> npt.NDArray[Any] | None:
-    """The storage codes of a tensor of torch that numpy has no type for; None for any other array."""
+    """Return the storage codes of a torch tensor for whose dtype numpy has no type; None for any other array."""
     torch = sys.modules.get("torch")
     name = _torch_name(tensor)
     if torch is None or not isinstance(tensor, torch.Tensor) or name not in _CODES_OF_TORCH:
@@ -195,8 +195,8 @@ def _codes_of_torch(tensor: Any) -> npt.NDArray[Any] | None:
 
 # Meshes, their streams, and the caller's memory that is mapped into them while work uses it (spec 4.2, 4.3, 5).
 #
-# Memory is mapped when work with it is submitted, and let go once every stream that work was submitted to has been
-# synchronized. Until then the mesh keeps the array alive.
+# Memory is mapped when work with it is submitted, and released once every stream with such work has been synchronized.
+# Until then the mesh keeps the array alive.
 
 
 Side = Literal["device", "host"]
@@ -204,7 +204,7 @@ Side = Literal["device", "host"]
 
 @dataclass(frozen=True)
 class _Mapping:
-    """An array of the caller and the pointer under which the machine sees it."""
+    """An array of the caller, and its pointer on the machine."""
 
     array: HostArray
     pointer: int
@@ -212,10 +212,10 @@ class _Mapping:
 
 @locked_class
 class Mesh:
-    """Devices along tp, pp, dp and ep, an axis left out having size 1. Use it in a `with` statement, or `close` it."""
+    """Devices along tp, pp, dp and ep, where a missing axis has size 1. Use it in a `with` statement, or `close` it."""
 
     def __init__(self, devices: Iterable[int], axes: Mapping[str, int], context: Context | None = None) -> None:
-        """tessMeshCreate. Raises `TesseraError`."""
+        """Call tessMeshCreate. Raises `TesseraError`."""
         self.context = current("tessMeshCreate", context)
         require("tessMeshCreate", "devices", devices, Iterable)
         require("tessMeshCreate", "axes", axes, Mapping)
@@ -251,7 +251,7 @@ class Mesh:
         return self._default_stream
 
     def mapped(self, array: HostArray, side: Side = "device") -> int:
-        """The pointer of memory of the caller: for devices, which all share it, or for copies, as the host's."""
+        """Return the pointer of the caller's memory: for devices, which all share it, or for copies, as the host's."""
         key = (side, *array.place)
         if key not in self._mapped:
             runtime = self.context.runtime
@@ -265,7 +265,7 @@ class Mesh:
 
     @contextmanager
     def submission(self, stream: Stream) -> Iterator[None]:
-        """Around mapping memory and submitting the work that uses it."""
+        """Mark a stream as busy with the work submitted within; on failure release mapped memory once it is idle."""
         try:
             yield
         except TesseraError:
@@ -274,14 +274,14 @@ class Mesh:
         self._busy[stream.handle] = stream
 
     def finished(self, stream: Stream) -> None:
-        """Called when the work of a stream is done."""
+        """Record that the work of a stream is done."""
         self._busy.pop(stream.handle, None)
         self._release_when_idle()
 
     def synchronize(self, default_stream: bool = False) -> None:
-        """Wait for all streams that work was submitted to, or for the default stream alone.
+        """Wait for all streams with submitted work, or for the default stream alone.
 
-        Raises as `TesseraError` the first failure found.
+        Raises the first failure as `TesseraError`.
         """
         failures = []
         for stream in [self.default_stream] if default_stream else list(self._busy.values()):
@@ -293,7 +293,7 @@ class Mesh:
             raise failures[0]
 
     def close(self) -> None:
-        """tessMeshDestroy, which lets the queued work finish; arrays and streams end too. Twice is no error."""
+        """Call tessMeshDestroy once queued work is done; end arrays and streams. Closing twice is not an error."""
         if self.is_open:
             self._closed = True
             self.context.meshes.remove(self)
@@ -308,7 +308,7 @@ class Mesh:
         self.close()
 
     def _release_when_idle(self) -> None:
-        """Free what is mapped once no stream is busy: freeing drains streams, whose errors are reported before."""
+        """Free mapped memory once no stream is busy: freeing drains streams, whose errors must be reported before."""
         if self._busy or not self.is_open:
             return
         runtime = self.context.runtime
@@ -325,14 +325,14 @@ class Stream:
     """A queue of work on every rank of a mesh, in order."""
 
     def __init__(self, mesh: Mesh, priority: int = 0) -> None:
-        """tessStreamCreate. Raises `TesseraError`."""
+        """Call tessStreamCreate. Raises `TesseraError`."""
         require("tessStreamCreate", "mesh", mesh, Mesh)
         self.mesh = mesh
         self.handle = mesh.context.value(mesh.context.runtime.tessStreamCreate(mesh.handle, priority))
         self._is_open = True
 
     def synchronize(self) -> None:
-        """tessStreamSynchronize: wait for the work. Raises as `TesseraError` the first thing that failed in it."""
+        """Call tessStreamSynchronize, which waits for the work. Raises its first failure as `TesseraError`."""
         context = self.mesh.context
         try:
             context.check(context.runtime.tessStreamSynchronize(self.handle))
@@ -340,17 +340,17 @@ class Stream:
             self.mesh.finished(self)
 
     def record(self, event: Event) -> None:
-        """tessEventRecord. Raises `TesseraError`."""
+        """Call tessEventRecord. Raises `TesseraError`."""
         require("tessEventRecord", "event", event, Event)
         self.mesh.context.check(self.mesh.context.runtime.tessEventRecord(event.handle, self.handle))
 
     def wait(self, event: Event) -> None:
-        """tessStreamWaitEvent: what is queued later starts once the event has come. Raises `TesseraError`."""
+        """Call tessStreamWaitEvent: work queued later starts once the event is reached. Raises `TesseraError`."""
         require("tessStreamWaitEvent", "event", event, Event)
         self.mesh.context.check(self.mesh.context.runtime.tessStreamWaitEvent(self.handle, event.handle))
 
     def close(self) -> None:
-        """tessStreamDestroy, which lets the queued work finish. Closing twice is no error."""
+        """Call tessStreamDestroy, which lets the queued work finish. Closing twice is not an error."""
         if self._is_open and self.mesh.is_open:
             self._is_open = False
             self.mesh.context.check(self.mesh.context.runtime.tessStreamDestroy(self.handle))
@@ -362,30 +362,30 @@ class Event:
     """A point in a stream that other streams can wait for."""
 
     def __init__(self, context: Context | None = None) -> None:
-        """tessEventCreate. Raises `TesseraError`."""
+        """Call tessEventCreate. Raises `TesseraError`."""
         self.context = current("tessEventCreate", context)
         self.handle = self.context.value(self.context.runtime.tessEventCreate())
         self._is_open = True
 
     def close(self) -> None:
-        """tessEventDestroy. Closing twice is no error."""
+        """Call tessEventDestroy. Closing twice is not an error."""
         if self._is_open and self.context.is_open:
             self._is_open = False
             self.context.check(self.context.runtime.tessEventDestroy(self.handle))
 
 
 class DefaultStream:
-    """The default stream of whichever mesh it is used with."""
+    """The default stream of any mesh with which it is used."""
 
 
 def default_stream() -> DefaultStream:
-    """The stream that a mesh has from the beginning (RT-05-10); the same as giving none."""
+    """Return the stream that every mesh has from the beginning (RT-05-10), as if none were named."""
     return DefaultStream()
 
 
 @locked
 def stream_on(mesh: Mesh, stream: Stream | DefaultStream | None, function: str) -> Stream:
-    """The stream for work on a mesh. Raises `TesseraError` for a stream of another mesh, and for no stream."""
+    """Return the stream for work on a mesh. Raises `TesseraError` for a stream of another mesh, or another value."""
     if stream is None or isinstance(stream, DefaultStream):
         return mesh.default_stream
     if not isinstance(stream, Stream) or stream.mesh is not mesh:
@@ -397,13 +397,13 @@ def stream_on(mesh: Mesh, stream: Stream | DefaultStream | None, function: str) 
 
 
 def mesh(devices: Iterable[int], axes: Mapping[str, int], context: Context | None = None) -> Mesh:
-    """tessMeshCreate: a mesh of the default context (RT-05-02). Raises `TesseraError`."""
+    """Call tessMeshCreate for the default context, and return the mesh (RT-05-02). Raises `TesseraError`."""
     return Mesh(devices, axes, context)
 
 
 @locked
 def synchronize(stream: Stream | DefaultStream | None = None, context: Context | None = None) -> None:
-    """Wait for a stream, or else for all work of the context. Raises as `TesseraError` what failed in it."""
+    """Wait for a stream, or else for all work of the context. Raises its first failure as `TesseraError`."""
     require("tessStreamSynchronize", "stream", stream, Stream, DefaultStream, NoneType)
     if isinstance(stream, Stream):
         stream.synchronize()
@@ -420,12 +420,12 @@ KINDS = {
     (False, True): CopyKind.TESS_COPY_D2H,
     (True, True): CopyKind.TESS_COPY_D2D,
 }
-"""By whether destination and source are of a device."""
+"""The kind of copy, by whether destination and source are on a device."""
 
 
 @locked_class
 class _Allocated(ABC):
-    """An array whose memory the runtime holds: its dtype, its shape, and one life."""
+    """An array in memory of the runtime: its dtype, its shape, and a single lifetime."""
 
     def __init__(self, shape: Sequence[int], dtype: Any, function: str) -> None:
         self.shape = _shape(shape, function)
@@ -455,7 +455,7 @@ class _Allocated(ABC):
 
     @abstractmethod
     def _free(self) -> None:
-        """Give the memory back, unless what it belongs to has ended."""
+        """Free the memory, unless its owner has ended."""
 
     def __enter__(self) -> Any:
         return self
@@ -468,7 +468,7 @@ class _Allocated(ABC):
         return content.view(numpy_dtype(self._dtype)).reshape(self.shape)
 
     def _same(self, array: Any, function: str) -> HostArray:
-        """An array of the caller with this dtype and shape. Raises `TesseraError`."""
+        """Return an array of the caller with this dtype and shape. Raises `TesseraError`."""
         values = host_array(array, function, self._dtype)
         if (values.shape, values.dtype) != (self.shape, self._dtype):
             allowed = f"{self._dtype}{list(self.shape)}"
@@ -478,10 +478,10 @@ class _Allocated(ABC):
 
 @locked_class
 class DeviceArray(_Allocated):
-    """An array with a copy of its own on every rank of a mesh. Use it in a `with` statement, or `close` it."""
+    """An array with its own copy on every rank of a mesh. Use it in a `with` statement, or `close` it."""
 
     def __init__(self, mesh: Mesh, shape: Sequence[int], dtype: Any = "fp32") -> None:
-        """tessMalloc. Its bytes are nobody's until they are written. Raises `TesseraError`."""
+        """Call tessMalloc. Its bytes are undefined until they are written. Raises `TesseraError`."""
         require("tessMalloc", "mesh", mesh, Mesh)
         super().__init__(shape, dtype, "tessMalloc")
         self.mesh = mesh
@@ -501,7 +501,7 @@ class DeviceArray(_Allocated):
         return self
 
     def get(self, rank: int = 0, stream: Stream | DefaultStream | None = None) -> npt.NDArray[Any]:
-        """A copy of a rank's array, after the stream's work so far. Raises `TesseraError`."""
+        """Return a copy of a rank's array, after the stream's work so far. Raises `TesseraError`."""
         stream_on(self.mesh, stream, "tessMemcpyAsync").synchronize()
         context = self.mesh.context
         return self._read(context.value(context.runtime.tessxPeek(self.mesh.handle, rank, self.pointer, self.nbytes)))
@@ -516,7 +516,7 @@ class PinnedArray(_Allocated):
     """An array in pinned memory of the host. Use it in a `with` statement, or `close` it."""
 
     def __init__(self, shape: Sequence[int], dtype: Any = "fp32", context: Context | None = None) -> None:
-        """tessHostAlloc. Raises `TesseraError`."""
+        """Call tessHostAlloc. Raises `TesseraError`."""
         super().__init__(shape, dtype, "tessHostAlloc")
         self.context = current("tessHostAlloc", context)
         self.pointer: int = self.context.value(
@@ -524,13 +524,13 @@ class PinnedArray(_Allocated):
         )
 
     def put(self, array: Any) -> PinnedArray:
-        """Write an array, at once. Raises `TesseraError`."""
+        """Write an array at once. Raises `TesseraError`."""
         values = self._same(array, "tessHostAlloc")
         self.context.check(self.context.runtime.tessxHostWrite(self.pointer, bytes(values.memory)))
         return self
 
     def get(self) -> npt.NDArray[Any]:
-        """A copy of what is in the memory now. Raises `TesseraError`."""
+        """Return a copy of the current contents. Raises `TesseraError`."""
         return self._read(self.context.value(self.context.runtime.tessxHostRead(self.pointer, self.nbytes)))
 
     def _free(self) -> None:
@@ -540,9 +540,9 @@ class PinnedArray(_Allocated):
 
 @locked
 def copy(destination: Any, source: Any, stream: Stream | DefaultStream | None = None) -> None:
-    """tessMemcpyAsync between device arrays, pinned arrays and arrays of the caller; one at least is of a device.
+    """Call tessMemcpyAsync between device arrays, pinned arrays and arrays of the caller, at least one on a device.
 
-    From the host every rank is written; to the host comes the array of rank 0 (AMB-RT-05). Raises `TesseraError` for
+    A copy from the host writes every rank; a copy to the host reads rank 0 (AMB-RT-05). Raises `TesseraError` for
     arrays that differ in dtype or shape, and for a destination that is read-only.
     """
     function = "tessMemcpyAsync"

@@ -1,4 +1,4 @@
-"""`ts.module.load`, as section 5 of the runtime spec writes it."""
+"""The function `ts.module.load` of section 5 of the runtime spec."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from .launches import Module
 
 
 def load(image: bytes, context: Context | None = None) -> Module:
-    """tessModuleLoad: the module in the bytes of a fatbin (RT-05-03). Raises `TesseraError`."""
+    """Call tessModuleLoad with the bytes of a fatbin, and return the module (RT-05-03). Raises `TesseraError`."""
     return Module(image, context)
