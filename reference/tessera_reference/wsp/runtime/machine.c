@@ -18,7 +18,7 @@ typedef struct { u64 time, number, value; void *subject; int kind; } Entry;
 
 /* State of a run. */
 
-typedef struct { int reason; u64 since; const char *subject, *statement; } Waiting;
+typedef struct { int reason; u64 since; const char *subject; } Waiting;
 
 /* The kinds of entries that wait at a channel; in this order those who came at one instant are served. */
 enum { OF_PROCESS, OF_TASK };
@@ -414,18 +414,14 @@ static void wsp_token_seen(Machine *m, Channel *c) {
 
 /* Processes and tasks that wait: episodes of stalls, and how they end. */
 
-static void wsp_wait(Machine *m, Waiting *waiting, int reason, const char *subject, const char *statement) {
-    *waiting = (Waiting){reason, m->now, subject, statement};
+static void wsp_wait(Machine *m, Waiting *waiting, int reason, const char *subject) {
+    *waiting = (Waiting){reason, m->now, subject};
     if (reason < STALL_REASONS) m->stall_count[reason]++;
 }
 
 static void wsp_end_wait(Machine *m, Waiting *waiting) {
     if (waiting->reason < STALL_REASONS) m->stall_cycles[waiting->reason] += m->now - waiting->since;
     waiting->reason = NOT_WAITING;
-}
-
-static void wsp_process_waits(Machine *m, Process *p, int reason, const char *subject) {
-    wsp_wait(m, &p->waiting, reason, subject, p->path);
 }
 
 /* Resume a process that need not wait any more. */
@@ -438,7 +434,7 @@ static void wsp_wake(Machine *m, Process *p) {
 static void wsp_stall(Machine *m, Process *p, int reason) {
     if (p->waiting.reason == reason) return;
     wsp_end_wait(m, &p->waiting);
-    wsp_process_waits(m, p, reason, wsp_resource_names[reason]);
+    wsp_wait(m, &p->waiting, reason, wsp_resource_names[reason]);
 }
 
 /* Something was freed: processes that could not issue a task try again, in turn. */
@@ -518,11 +514,6 @@ static void wsp_start_tasks(Machine *m) {
         wsp_after(m, task->site->cycles, KERNEL_ENDS, task->number, task);
     }
     if (started) wsp_freed(m);
-}
-
-static void wsp_kernel_ends(Machine *m, Task *task) {
-    wsp_apply(m, task->site, task->scalars);
-    wsp_signal(m, task);
 }
 
 /* The scope in which a task was issued; NULL where it has none, or the scope has ended. */
@@ -612,7 +603,7 @@ static void wsp_signal(Machine *m, Task *task) {
     while (task->sent < site->signals.count) {
         Channel *c = &m->channels[m->info->numbers[site->signals.first + task->sent]];
         if (!wsp_channel_send(m, c, of_task(task), task->number)) {
-            wsp_wait(m, &task->waiting, CHANNEL_FULL_WAIT, c->info->name, task->statement);
+            wsp_wait(m, &task->waiting, CHANNEL_FULL_WAIT, c->info->name);
             return;
         }
         task->sent++;

@@ -199,7 +199,7 @@ static bool send(Machine *m, Process *p, const Statement *s) {
     if (p->closed[s->channel])
         wsp_fail(m, "SEND_AFTER_CLOSE", "%s has closed %s", p->info->name, c->info->name);
     if (wsp_channel_send(m, c, of_process(p), wsp_value(m, s->value))) return true;
-    wsp_process_waits(m, p, CHANNEL_FULL_WAIT, c->info->name);
+    wsp_wait(m, &p->waiting, CHANNEL_FULL_WAIT, c->info->name);
     return false;
 }
 
@@ -207,7 +207,7 @@ static bool send(Machine *m, Process *p, const Statement *s) {
 static int take(Machine *m, Process *p, const Statement *s) {
     Channel *c = &m->channels[s->channel];
     if (p->phase++ == 0) p->delivered = wsp_channel_take(m, c, of_process(p), &p->token);
-    if (p->delivered == NOTHING) wsp_process_waits(m, p, CHANNEL_EMPTY_WAIT, c->info->name);
+    if (p->delivered == NOTHING) wsp_wait(m, &p->waiting, CHANNEL_EMPTY_WAIT, c->info->name);
     if (p->delivered == TOKEN) {
         m->slots[s->into] = p->token;
         wsp_observe(m, "arrival", p->index, s->channel, p->token);
@@ -250,7 +250,7 @@ static bool task(Machine *m, Process *p, const Statement *s) {
 /* True if the process need not wait for these tasks. */
 static bool await(Machine *m, Process *p, size_t tasks) {
     p->awaited = tasks;
-    if (tasks > 0) wsp_process_waits(m, p, TASK_WAIT, "tasks");
+    if (tasks > 0) wsp_wait(m, &p->waiting, TASK_WAIT, "tasks");
     return tasks == 0;
 }
 

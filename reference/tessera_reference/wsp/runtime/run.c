@@ -108,7 +108,7 @@ static void print_process(const Machine *m, const Process *p) {
         wsp_print("'waiting':null");
     else
         wsp_print("'waiting':{'reason':'%s','for':'%s','statement':'%s'}",
-                  wsp_reason_names[p->waiting.reason], p->waiting.subject, p->waiting.statement);
+                  wsp_reason_names[p->waiting.reason], p->waiting.subject, p->path);
     wsp_print("'closed':[");
     for EACH(channel, m->info->channels_count)
         if (p->closed[channel]) wsp_print("'%s'", m->info->channels[channel].name);
@@ -242,8 +242,12 @@ static Machine *wsp_prepared(const ProgramInfo *info) {
 }
 
 static void happen(Machine *m, const Entry *event) {
+    Task *task = event->subject;
     switch (event->kind) {
-    case KERNEL_ENDS: wsp_kernel_ends(m, event->subject); break;
+    case KERNEL_ENDS:
+        wsp_apply(m, task->site, task->scalars);
+        wsp_signal(m, task);
+        break;
     case TOKEN_SEEN: wsp_token_seen(m, event->subject); break;
     case CLOSE_SEEN: wsp_close_seen(m, event->subject); break;
     default: ((Process *)event->subject)->runnable = true;
@@ -261,22 +265,19 @@ static void go_on(Machine *m, Process *p) {
     m->current = NULL;
 }
 
-static bool is_any_runnable(const Machine *m) {
-    for EACH(each, m->info->processes_count)
-        if (m->processes[each].runnable) return true;
-    return false;
-}
-
 /* All that happens at one instant. */
 static void instant(Machine *m) {
-    do {
+    bool moves = true;
+    while (moves) {
         m->due.count = 0;
         while (wsp_is_due(m)) *(Entry *)wsp_add(m, &m->due, sizeof(Entry)) = wsp_pop(&m->events);
         for (size_t place = 0; place < m->due.count; place++) happen(m, wsp_first(&m->due) + place);
         for EACH(each, m->info->processes_count)
             if (m->processes[each].runnable) go_on(m, &m->processes[each]);
         wsp_start_tasks(m);
-    } while (is_any_runnable(m) || wsp_is_due(m));
+        moves = wsp_is_due(m);
+        for EACH(each, m->info->processes_count) moves |= m->processes[each].runnable;
+    }
 }
 
 static void blame(Machine *m) {
