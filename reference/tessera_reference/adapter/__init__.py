@@ -1,8 +1,8 @@
 """The reference as an implementation: the one bridge between it and the conformance harness.
 
-Each protocol method is a method here, by area. The `interface.toml` of its chapter declares what it takes and returns.
+Each protocol method is a method here, by area. The `interface.toml` of its chapter declares its parameters and results.
 Arguments are read by that declaration (`messages.py`), and most methods of the runtime are made from it (`runtime.py`).
-The module of an area is imported when the first of its methods is asked for.
+The module of an area is imported when one of its methods is first used.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ AREAS = {
 
 
 class ReferenceAdapter(SessionState):
-    """Answer for the specifications as far as the reference goes.
+    """An implementation that answers for the specifications as far as the reference implements them.
 
     The first use of a method loads the methods of its area. Load the whole reference before you replace a function of
     it: a module that is imported later would keep the substitute.
@@ -76,7 +76,7 @@ class ReferenceAdapter(SessionState):
         load_whole()
 
     def hello(self) -> dict[str, Any]:
-        """Identity and claims; checks first that the machine's arithmetic is fit for the reference arithmetic."""
+        """Return identity and claims, after checking that the machine's arithmetic suits the reference arithmetic."""
         check_environment()
         extra = [feature for name, features in OF_PACKAGES.items() if find_spec(name) for feature in features]
         return {
@@ -117,7 +117,7 @@ def _loaded(area: str) -> Mapping[str, Any]:
 
 
 def load_areas(*areas: str) -> None:
-    """Give the adapter the methods of these areas, of all of them where none is named."""
+    """Load the methods of these areas into the adapter, or of all areas if none is named."""
     for area in areas or AREAS:
         for name, value in _loaded(area).items():
             if isinstance(vars(ReferenceAdapter).get(name), _Deferred | None):  # no substitute
@@ -125,12 +125,12 @@ def load_areas(*areas: str) -> None:
 
 
 AROUND_THE_ADAPTER = ("__main__", "c_library", "cli", "commands")
-"""Packages that import the adapter, which never imports them; the C library needs an extra."""
+"""The packages that import the adapter, which never imports them; the C library needs an extra."""
 
 
 @cache
 def load_whole() -> None:
-    """Import every module that the adapter can, so all but those of the programs around it, and load all methods."""
+    """Import every module that the adapter can, all but those of the programs around it, and load all methods."""
     package = sys.modules[__package__.partition(".")[0]]
     parts = [part.name for part in iter_modules(package.__path__) if part.name not in AROUND_THE_ADAPTER]
     for part in parts:
@@ -145,5 +145,5 @@ for _area, _declared in interface().areas.items():
 
 
 def make() -> ReferenceAdapter:
-    """A new adapter of the reference."""
+    """Return a new adapter of the reference."""
     return ReferenceAdapter()

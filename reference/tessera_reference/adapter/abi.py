@@ -28,11 +28,11 @@ from .messages import checked, data, outcomes, statuses
 from .session_state import SessionState
 
 ZEROS: Mapping[str, ParameterValue] = {"bool": False, "complex64": 0j, "complex128": 0j}
-"""The value packed where the bytes of a value are given; 0 for every other type."""
+"""The value packed where a value is given as bytes; 0 for every other type."""
 
 
 def device_targets() -> tuple[str, ...]:
-    """The targets of the machine's devices, each once."""
+    """Return the targets of the machine's devices, without duplicates."""
     return tuple(dict.fromkeys(device.target for device in topology.default().devices))
 
 
@@ -41,17 +41,17 @@ class AbiMethods(SessionState):
 
     @checked
     def abi_dtype_ids(self) -> dict[str, Any]:
-        """The ids of Appendix B; tf32, a math mode, has none."""
+        """Return the ids of Appendix B; tf32, a math mode, has none."""
         return {"ids": {dtype.name: dtype.abi_id for dtype in DTYPES.values() if dtype.abi_id is not None}}
 
     @checked
     def abi_constants(self) -> dict[str, Any]:
-        """Every enumerator and flag of the header."""
+        """Return every enumerator and flag of the header."""
         return {"constants": constants()}
 
     @checked
     def abi_address_spaces(self) -> dict[str, Any]:
-        """The table of section 9."""
+        """Return the table of section 9."""
         spaces = []
         for address_space in ADDRESS_SPACES:
             backends = {"llvm": address_space.llvm, "nvvm": address_space.nvvm, "rocdl": address_space.rocdl}
@@ -60,7 +60,7 @@ class AbiMethods(SessionState):
 
     @checked
     def abi_header(self) -> dict[str, Any]:
-        """The C header."""
+        """Return the C header."""
         return {"text": header()}
 
     @checked
@@ -76,7 +76,7 @@ class AbiMethods(SessionState):
 
     @checked
     def abi_pack(self, *, signature: str, values: Sequence[Any]) -> dict[str, Any]:
-        """The buffer of these values; one that is given by its bytes is taken as it is."""
+        """Return the buffer of these values; a value given as bytes is copied."""
         layout = layout_of(parse_signature(signature).parameters)
         exact = {
             place: _bits(value, f"values[{place}]") for place, value in enumerate(values) if isinstance(value, Mapping)
@@ -96,7 +96,7 @@ class AbiMethods(SessionState):
 
     @checked
     def abi_unpack(self, *, signature: str, buffer: bytes) -> dict[str, Any]:
-        """The bytes of each argument; of a bool, what it reads as."""
+        """Return the bytes of each argument, and the value of a bool."""
         layout = layout_of(parse_signature(signature).parameters)
         values = unpack(layout, buffer)
         decoded = []
@@ -117,7 +117,7 @@ class AbiMethods(SessionState):
         signing_key: bytes | None = None,
         ir_pack: bool = False,
     ) -> dict[str, Any]:
-        """The image of a program, or of kernels written in a level of IR."""
+        """Return the image of a program, or of kernels written in a level of IR."""
         with outcomes(), statuses():
             image = self.compiler.image(
                 source,

@@ -19,7 +19,7 @@ from .session_state import SessionState
 
 
 class BindingMethods(SessionState):
-    """A program that uses the Python binding."""
+    """The methods of a program that uses the Python binding."""
 
     @checked
     def binding_listing(
@@ -39,7 +39,7 @@ class BindingMethods(SessionState):
         axis: Any,
         device_ids: Sequence[int] | None = None,
     ) -> dict[str, Any]:
-        """RT-05-01 to -06, -09, -10, in the order of the listing."""
+        """Run RT-05-01 to -06, -09, -10, in the order of the listing."""
         arrays, gradients = [_array(tensor) for tensor in tensors], _array(grads)
         with _refusals(), ts.init(environment={}) as context:
             mesh = ts.mesh(devices=range(devices) if device_ids is None else device_ids, axes=axes)
@@ -64,7 +64,7 @@ class BindingMethods(SessionState):
 
 @contextmanager
 def _refusals() -> Iterator[None]:
-    """Errors of the binding as refusals, with the status that they carry."""
+    """Turn errors of the binding into refusals, with their status."""
     try:
         yield
     except ts.TesseraError as error:
@@ -72,7 +72,7 @@ def _refusals() -> Iterator[None]:
 
 
 def _array(value: Tensor) -> np.ndarray[Any, Any]:
-    """An array of the application, which it may write."""
+    """Return a writable array of the application."""
     return np.frombuffer(value.data, numpy_dtype(dtype(value.dtype))).reshape(value.shape).copy()
 
 

@@ -74,7 +74,7 @@ class CollectivesMethods(SessionState):
         wire: Any = None,
         descriptors: Sequence[Mapping[str, Any]] | None = None,
     ) -> dict[str, Any]:
-        """The same bits on every rank; every level is given the strict ones."""
+        """Return the same bits on every rank; every level has the strict ones."""
         policy = None if context is None else self.policy(context, "tessAllReduce")
         descriptions = None if descriptors is None else [read_descriptor(descriptor) for descriptor in descriptors]
         result = all_reduce(
@@ -102,7 +102,7 @@ class CollectivesMethods(SessionState):
         seed: int | None = None,
         partials: Sequence[int] | None = None,
     ) -> dict[str, Any]:
-        """Return every rank's result and the messages by which it travelled; fast is given deterministic bits."""
+        """Return every rank's result, and the messages that carried it; fast has the deterministic bits."""
         chosen = _chosen(operation, inputs, groups) if algorithm == "auto" else algorithm
         result = run(
             operation,
@@ -137,11 +137,11 @@ class CollectivesMethods(SessionState):
         extra = {"messages": [_message(sent) for sent in result.sent]} if messages else {}
         return {"outputs": [tensor(output) for output in result.outputs], **extra}
 
-    # Methods that choose how collectives travel over a machine, and say why (collectives spec 3 and 5).
+    # Methods that choose the route of collectives over a machine, and give the reason (collectives spec 3 and 5).
 
     @checked
     def collectives_topology(self, *, topology: str) -> dict[str, Any]:
-        """The graph."""
+        """Return the graph."""
         graph = topology_of(topology)
         ends = {
             "gpu": [str(device.id) for device in graph.devices],
@@ -165,7 +165,7 @@ class CollectivesMethods(SessionState):
         down: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        """The transport between two devices."""
+        """Return the transport between two devices."""
         chosen = route(topology_of(topology), source, target, path, down, environment)
         return {"path": chosen.path, "links": list(chosen.names), "fallback": chosen.fallback}
 
@@ -181,7 +181,7 @@ class CollectivesMethods(SessionState):
         tuned: str | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        """The algorithm, and why."""
+        """Return the algorithm, and the reason for it."""
         machine = None if topology is None else topology_of(topology)
         selection = select(collective, bytes, ranks, machine, algorithm, tuned, environment)
         return asdict(selection) | {"table": [asdict(row) for row in selection.table]}
@@ -194,14 +194,14 @@ class CollectivesMethods(SessionState):
 
     @checked
     def collectives_estimate(self, *, alpha: int, hops: int, bytes: int, bandwidth: int) -> dict[str, Any]:
-        """The duration of a chunk."""
+        """Return the duration of a chunk."""
         return {"picoseconds": estimate(alpha, hops, bytes, bandwidth)}
 
     @checked
     def collectives_overlap_score(
         self, *, compute: Sequence[Sequence[int]], communication: Sequence[Sequence[int]]
     ) -> dict[str, Any]:
-        """Return how well the queues overlap."""
+        """Return the overlap score of the queues."""
         score = overlap_score(compute, communication)
         return {"score": {"numerator": score.numerator, "denominator": score.denominator}}
 
@@ -213,7 +213,7 @@ class CollectivesMethods(SessionState):
         knobs: Mapping[str, Any],
         limits: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """The knobs after each measurement."""
+        """Return the knobs after each measurement."""
         measured = [Measurement(**measurement) for measurement in measurements]
         steps = tune(measured, Knobs(**knobs), Limits(**limits or {}))
         return {"steps": [asdict(step.knobs) | {"pinned": step.pinned} for step in steps]}
@@ -237,7 +237,7 @@ class CollectivesMethods(SessionState):
         cuts: Sequence[Mapping[str, Any]] = (),
         trace: bool = False,
     ) -> dict[str, Any]:
-        """All transfers, in order of arrival or loss."""
+        """Return all transfers, in order of arrival or loss."""
         require_known("collective", "operation", operation, OPERATIONS)
         require_known("collective", "path", path, ("auto", *PATHS))
         machine = topology_of(topology)
@@ -264,20 +264,20 @@ class CollectivesMethods(SessionState):
 
     @checked
     def collectives_limiter(self, *, credits: Mapping[str, int]) -> dict[str, Any]:
-        """A limiter of its own links."""
+        """Return a limiter with links of its own."""
         limiter = CreditLimiter(credits)
         self._limiters.append(limiter)
         return {"limiter": len(self._limiters)}
 
     @checked
     def collectives_acquire(self, *, limiter: int, ready: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """The chunk that may be issued."""
+        """Return the chunk that may be issued."""
         chunks = [ReadyChunk(row["id"], tuple(row["links"])) for row in ready]
         return {"chunk": self._limiter("collectives.acquire", limiter).acquire(chunks)}
 
     @checked
     def collectives_release(self, *, limiter: int, chunk: str) -> dict[str, Any]:
-        """A chunk has arrived."""
+        """Record the arrival of a chunk."""
         self._limiter("collectives.release", limiter).release(chunk)
         return {}
 
@@ -285,7 +285,7 @@ class CollectivesMethods(SessionState):
         require_within(function, "limiter", number, 1, len(self._limiters))
         return self._limiters[number - 1]
 
-    # Methods of queues, on which collectives and computations share devices (collectives spec 4.1 and 7).
+    # Methods of queues on which collectives and computations share devices (collectives spec 4.1 and 7).
 
     @checked
     def collectives_simulate(
@@ -313,7 +313,7 @@ class CollectivesMethods(SessionState):
         topology: str,
         devices: Sequence[int] | None = None,
     ) -> dict[str, Any]:
-        """The units of a pipeline, and when each ran."""
+        """Return the units of a pipeline, with the time of each."""
         require_known("pipeline", "kind", kind, tuple(PIPELINES))
         require_sizes(layers, bytes, picoseconds)
         machine = topology_of(topology)
@@ -350,7 +350,7 @@ class CollectivesMethods(SessionState):
         mesh: str | None = None,
         level: str = "strict",
     ) -> dict[str, Any]:
-        """The results of a function on every rank; fast is given the deterministic bits."""
+        """Return the results of a function on every rank; fast has the deterministic bits."""
         with outcomes():
             module, callee = find_function(self.compiler.text("graph", text, TARGET), function)
             inputs = [{key: array(value) for key, value in rank.items()} for rank in ranks]
@@ -367,7 +367,7 @@ class CollectivesMethods(SessionState):
         max_inflight: int | None = None,
         depth: int | None = None,
     ) -> dict[str, Any]:
-        """The units of a function, in order."""
+        """Return the units of a function, in order."""
         with outcomes():
             module, callee = find_function(self.compiler.text("graph", text, TARGET), function)
             return {
@@ -392,7 +392,7 @@ class CollectivesMethods(SessionState):
         topology: str | None = None,
         picoseconds: int = 0,
     ) -> dict[str, Any]:
-        """The results of the units of a plan on every rank, what happened in which order, and when."""
+        """Return the results of a plan's units on every rank, and its events in order with their times."""
         with outcomes():
             module, callee = find_function(self.compiler.text("graph", text, TARGET), function)
             require_runnable(module, callee, lossy=level == "fast")
@@ -445,7 +445,7 @@ class CollectivesMethods(SessionState):
     def collectives_pack(
         self, *, inputs: Sequence[Tensor], dtype: Any = None, qscheme: Any = None, block: Any = None
     ) -> dict[str, Any]:
-        """The bytes of a buffer of tensors."""
+        """Return the bytes of a buffer of tensors."""
         compression = _compression("collectives.pack", dtype, qscheme, block)
         return {"wire": pack([array(operand) for operand in inputs], compression).hex()}
 
@@ -459,7 +459,7 @@ class CollectivesMethods(SessionState):
         qscheme: Any = None,
         block: Any = None,
     ) -> dict[str, Any]:
-        """The tensors of a buffer."""
+        """Return the tensors of a buffer."""
         compression = _compression("collectives.unpack", dtype, qscheme, block)
         types = [TensorType(formats.dtype(stated["dtype"]), tuple(stated["shape"])) for stated in tensors]
         return {"outputs": [tensor(output) for output in unpack(wire, types, compression)]}
@@ -468,7 +468,7 @@ class CollectivesMethods(SessionState):
     def collectives_feedback(
         self, *, gradients: Sequence[Tensor], dtype: Any, qscheme: Any = None, block: Any = None
     ) -> dict[str, Any]:
-        """Return what is sent and kept at each step."""
+        """Return the values sent and kept at each step."""
         function = "collectives.feedback"
         compression = read_compression(function, dtype, qscheme, block)
         steps = feed_back(function, [array(gradient) for gradient in gradients], compression)
@@ -479,18 +479,18 @@ class CollectivesMethods(SessionState):
 
     @checked
     def collectives_sparsify(self, *, input: Tensor, k: Any) -> dict[str, Any]:
-        """The largest elements, and what stays behind."""
+        """Return the largest elements, and the rest."""
         sparse = sparsify("collectives.sparsify", array(input), k)
         return {"indices": tensor(sparse.indices), "values": tensor(sparse.values), "rest": tensor(sparse.rest)}
 
     @checked
     def collectives_densify(self, *, indices: Tensor, values: Tensor, shape: Sequence[int]) -> dict[str, Any]:
-        """A tensor of some elements."""
+        """Return a tensor of some elements."""
         return {"output": tensor(densify("collectives.densify", array(indices), array(values), shape))}
 
 
 def _chosen(operation: str, inputs: Sequence[Tensor], groups: Sequence[Sequence[int]] | None) -> str:
-    """The algorithm for the full buffer of the first group; `run` says what is wrong with groups. Raises `Failure`."""
+    """Return the algorithm for the first group's full buffer; `run` reports faulty groups. Raises `Failure`."""
     group = [rank for rank in (groups[0] if groups else range(len(inputs))) if rank < len(inputs)]
     sizes = [len(inputs[rank].data) for rank in group]
     size = sum(sizes) if operation == "all_gather" else max(sizes, default=0)
@@ -529,13 +529,13 @@ def _bucket(bucket: Bucket) -> dict[str, Any]:
 
 
 def _slot(slot: Slot) -> dict[str, Any]:
-    """A slot of a unit, by its number."""
+    """Return a slot of a unit, by its number."""
     unit = int(slot.id.partition("/")[0])
     return {"unit": unit, "queue": slot.queue, "device": slot.device, "start": slot.start, "end": slot.end}
 
 
 def _unit(unit: Unit) -> dict[str, Any]:
-    """A unit with the members that it has."""
+    """Return a unit with the members that it has."""
     members: dict[str, Any] = {name: getattr(unit, name) for name in ("id", "queue", "op", "operands", "results")}
     members["after"] = unit.after
     if not isinstance(unit.step, Issue):
@@ -550,13 +550,13 @@ def _unit(unit: Unit) -> dict[str, Any]:
 
 
 def _compression(function: str, dtype: Any, qscheme: Any, block: Any) -> Compression | None:
-    """None where nothing is said of a wire."""
+    """Return the compression of a wire; None where no wire is named."""
     unsaid = dtype is None and qscheme is None and block is None
     return None if unsaid else read_compression(function, dtype, qscheme, block)
 
 
 def _tile(function: str, tile: Sequence[int] | None) -> tuple[int, int]:
-    """The rows and columns of a tile; of one element where none is given."""
+    """Return the rows and columns of a tile; those of one element for None."""
     if tile is None:
         return 1, 1
     if len(tile) != 2:

@@ -16,7 +16,7 @@ from .session_state import SessionState
 
 
 class HostIoMethods(SessionState):
-    """An endpoint, new after every reset."""
+    """The methods of an endpoint, which is new after every reset."""
 
     @checked
     def host_io_describe(self) -> dict[str, Any]:
@@ -25,7 +25,7 @@ class HostIoMethods(SessionState):
 
     @checked
     def host_io_open(self, *, machine: Mapping[str, int]) -> dict[str, Any]:
-        """An endpoint of another size."""
+        """Replace the endpoint by one of another size."""
         size = MachineSize(**machine)
         if min(machine.values()) < 1 or size.sips * size.cubes * size.pes > MOST_PLACES:
             raise InvalidArgument(
@@ -42,7 +42,7 @@ class HostIoMethods(SessionState):
         buffers: Sequence[Mapping[str, Any]] | None = None,
         seed: int | None = None,
     ) -> dict[str, Any]:
-        """The answers to some frames, and the bytes of reads."""
+        """Return the answers to some frames, and the bytes of reads."""
         endpoint = self.endpoint
         buffers_by_pair = endpoint.share({_pair(buffer): buffer["data"] for buffer in buffers or ()})
         answers = endpoint.exchange(frames, None if seed is None else Seeded(seed))
@@ -54,7 +54,7 @@ class HostIoMethods(SessionState):
 
     @checked
     def host_io_memory(self, *, place: Place, pa: int, nbytes: int) -> dict[str, Any]:
-        """Bytes of a PE's memory."""
+        """Return bytes of a PE's memory."""
         machine = self.endpoint.machine
         try:
             machine.require(place, pa, nbytes)
@@ -68,7 +68,7 @@ class HostIoMethods(SessionState):
 
     @checked
     def host_io_fail(self, *, places: Sequence[Place]) -> dict[str, Any]:
-        """PEs that fail from now on."""
+        """Let PEs fail from now on."""
         machine = self.endpoint.machine
         for number, target in enumerate(places):
             if not machine.has(target):
@@ -78,7 +78,7 @@ class HostIoMethods(SessionState):
 
     @checked
     def host_io_trace(self, *, correlation_id: str, request_id: str) -> dict[str, Any]:
-        """The hops of an answered request."""
+        """Return the hops of an answered request."""
         answered = self.endpoint.journal.get((correlation_id, request_id))
         if answered is None:
             raise InvalidArgument(
@@ -93,7 +93,7 @@ class HostIoMethods(SessionState):
 
     @checked
     def host_io_components(self) -> dict[str, Any]:
-        """The modelled components."""
+        """Return the modelled components."""
         parts = components().values()
         return {
             "components": [
@@ -104,12 +104,12 @@ class HostIoMethods(SessionState):
 
     @checked
     def host_io_timeline(self) -> dict[str, Any]:
-        """The answered requests as a trace."""
+        """Return the answered requests as a trace."""
         return {"trace": timeline(self.endpoint.machine, self.endpoint.journal)}
 
     @checked
     def host_io_runtime_frames(self, *, program: str) -> dict[str, Any]:
-        """The frames of an example, sent to the endpoint, and whether both ways give the same bytes."""
+        """Send the frames of an example; return them, and whether both ways yield the same bytes."""
         comparison = run_example(program, self.endpoint)
         return {"frames": [exchange.frame for exchange in comparison.exchanges], "outputs_equal": comparison.equal}
 

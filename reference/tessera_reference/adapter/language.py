@@ -32,11 +32,11 @@ KINDS = {
 
 
 class LanguageMethods(SessionState):
-    """Answers for the language as far as the reference goes."""
+    """The methods of the language, as far as the reference implements it."""
 
     @checked
     def language_parse(self, *, source: str) -> dict[str, Any]:
-        """The declarations of each module."""
+        """Return the declarations of each module."""
         with outcomes():
             program = parse(source, "<source>")
         return {
@@ -51,7 +51,7 @@ class LanguageMethods(SessionState):
 
     @checked
     def language_verify(self, *, source: str) -> dict[str, Any]:
-        """The warnings of a legal program."""
+        """Return the warnings of a legal program."""
         compiled = self._compile(source)
         with outcomes():
             verify_stated_schedules(compiled.modules, [target_of(name) for name in TARGETS])
@@ -59,7 +59,7 @@ class LanguageMethods(SessionState):
 
     @checked
     def language_verify_ir(self, *, text: str, at: Level = "graph", target: Target = TARGET) -> dict[str, Any]:
-        """The warnings of IR text that is legal at its level, of which there are none."""
+        """Return the warnings of IR text that is legal at its level, of which there are none."""
         with outcomes():
             from ..levels.texts import require_names
 
@@ -70,7 +70,7 @@ class LanguageMethods(SessionState):
     def language_execute_ir(
         self, *, text: str, function: str, inputs: Mapping[str, Tensor], at: Level, target: Target = TARGET
     ) -> dict[str, Any]:
-        """The results of a function of IR text, or the buffers of a kernel as it leaves them."""
+        """Return the results of a function of IR text, or the buffers of a kernel after its execution."""
         from ..levels.texts import run_text
 
         with outcomes():
@@ -82,7 +82,7 @@ class LanguageMethods(SessionState):
     def language_lower(
         self, *, source: str, to: str, target: Target = TARGET, schedule: Options = OPTIONS
     ) -> dict[str, Any]:
-        """The IR of every function at a level, or what becomes of it for the tools of a vendor."""
+        """Return the IR of every function at a level, or its text for the tools of a vendor."""
         compiled = self._compile(source).modules
         with outcomes():
             if to not in LEVELS:
@@ -103,7 +103,7 @@ class LanguageMethods(SessionState):
         target: Target = TARGET,
         schedule: Options = OPTIONS,
     ) -> dict[str, Any]:
-        """The results of a function, in order, the same bits at each level of IR and of numerics."""
+        """Return the results of a function, in order, the same bits at each level of IR and of numerics."""
         modules = self._compile(source).modules
         with outcomes():
             module, callee = find_function(modules, function)
@@ -125,7 +125,7 @@ class LanguageMethods(SessionState):
         mesh: str | None = None,
         level: str = "strict",
     ) -> dict[str, Any]:
-        """The results of a function on every rank of a mesh, each with inputs of its own."""
+        """Return the results of a function on every rank of a mesh, each with its own inputs."""
         modules = self._compile(source).modules
         with outcomes():
             module, callee = find_function(modules, function)

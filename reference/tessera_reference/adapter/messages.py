@@ -1,4 +1,4 @@
-"""Reading the parameters of protocol methods, of which malformed ones are refused, and writing their answers."""
+"""Reading the parameters of protocol methods, refusing malformed ones, and writing their answers."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ if TYPE_CHECKING:
     from ..runtime.launches import LaunchConfig
     from ..schedule.choices import Options
 
-# Reading the values that the protocol's messages have and JSON has not: bytes, versions, axes, launch configurations.
+# Readers of values that the protocol's messages have and JSON lacks: bytes, versions, axes, launch configurations.
 #
-# A reader takes the operation, the name of the argument and what was found, and raises `InvalidArgument`.
+# A reader takes the operation, the name of the argument and the actual value, and raises `InvalidArgument`.
 
 
 AXES = tuple(field.name for field in fields(MeshAxes))
 CONFIG = ("grid", "block", "shmemBytes", "flags")
 number = whole(-(1 << 63), (1 << 63) - 1)
-"""A whole number; the method says what it may be."""
+"""A whole number; the method restricts it."""
 
 
 def data(operation: str, name: str, value: Any) -> bytes:
@@ -62,7 +62,7 @@ def data(operation: str, name: str, value: Any) -> bytes:
 
 
 def memory(operation: str, name: str, value: Any) -> bytes | int | None:
-    """Read bytes, or the address where they are; None is NULL."""
+    """Read bytes, or their address; None is NULL."""
     if value is None or type(value) is int:
         return value
     return data(operation, name, value)
@@ -86,7 +86,7 @@ def object_of(member: Reader | None) -> Reader:
 
 
 def names_within(operation: str, name: str, value: Any, allowed: Collection[str]) -> Mapping[str, Any]:
-    """Read an object that holds no names but those allowed."""
+    """Read an object with no names but the allowed ones."""
     members = mapping(operation, name, value)
     for key in members:
         if key not in allowed:
@@ -106,7 +106,7 @@ def list_of(item: Reader | None, allowed: str) -> Reader:
 
 
 def tuple_of(count: int, allowed: str, item: Reader) -> Reader:
-    """Return a reader of a list of so many items."""
+    """Return a reader of a list of `count` items."""
 
     def read(operation: str, name: str, value: Any) -> tuple[Any, ...]:
         if not isinstance(value, list | tuple) or len(value) != count:
@@ -128,7 +128,7 @@ def require_members(operation: str, prefix: str, members: Mapping[str, Any], req
 
 
 def record(readers: Mapping[str, Reader], required: Collection[str] | None = None) -> Reader:
-    """Return a reader of an object with no members but these; all are required where nothing else is said."""
+    """Return a reader of an object with no other members than these; all are required unless `required` names some."""
 
     def read(operation: str, name: str, value: Any) -> dict[str, Any]:
         members = names_within(operation, name, value, readers)
@@ -152,11 +152,11 @@ def config(operation: str, name: str, value: Any) -> LaunchConfig:
     return LaunchConfig(**{field: members[field] for field in CONFIG})
 
 
-# Reading objects with known members: those of a dataclass, and what the methods of the endpoint take.
+# Reading objects with known members: those of a dataclass, and the parameters of the endpoint's methods.
 
 
 FIELD_READERS: Mapping[str, Reader] = {"int": number, "str": text, "tuple[int, int]": pair}
-"""By the annotation of a field."""
+"""The readers by the annotation of a field."""
 
 
 def members_of(dataclass: type[Any]) -> Reader:
@@ -203,7 +203,7 @@ COMM: Mapping[str, Reader] = {
 
 
 def work_unit(operation: str, name: str, value: Any) -> dict[str, Any]:
-    """Read the members of a unit; `ranks` is left out where all are meant."""
+    """Read the members of a unit; a missing `ranks` means all."""
     both = {**COMM, **COMPUTE}
     queue = both["queue"](operation, f"{name}.queue", names_within(operation, name, value, both).get("queue"))
     read = record(COMPUTE, ("id", "picoseconds")) if queue == "compute" else record(COMM, ("id", "collective"))
@@ -211,7 +211,7 @@ def work_unit(operation: str, name: str, value: Any) -> dict[str, Any]:
     return unit
 
 
-# Reads targets and schedules, and writes lowered functions as messages.
+# Targets and schedules from messages, and lowered functions as messages.
 
 
 MOST = (1 << 31) - 1
@@ -226,7 +226,7 @@ def target(operation: str, name: str, value: Any) -> Target:
 
 
 def schedule(operation: str, name: str, value: Any) -> Options:
-    """Read how to schedule: what is left out follows from the program."""
+    """Read the schedule's options; the program determines missing ones."""
     from ..schedule.choices import Options
 
     return Options(**_schedule(operation, name, value))
@@ -238,7 +238,7 @@ _schedule = record({"tile": _tile, "depth": _depth, "prefetch": _prefetch, "fuse
 
 
 def function_message(function: Function) -> dict[str, Any]:
-    """A function or kernel with its operations."""
+    """Return a function or kernel with its operations."""
     return {
         "name": function.name,
         "kind": "kernel" if function.kernel or function.device else "func",
@@ -273,17 +273,17 @@ def _plain(value: AttributeValue) -> Any:
     return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 
-# Reading the parameters of the protocol's methods: what is malformed is refused, what is unknown is ignored.
+# Reading the parameters of the protocol's methods: malformed ones are refused, unknown ones are ignored.
 #
-# How a parameter is read follows from its type in the interface (`interface.toml` of each chapter). The harness may
-# add optional parameters, so a method takes any (docs/protocol.md, "Versions"); one that is missing, or not of its
-# type, is refused with TESS_ERR_INVALID_VALUE, by name, with what was found and what is allowed.
+# The type of a parameter in the interface (`interface.toml` of each chapter) determines its reader. The harness may add
+# optional parameters, so a method takes any (docs/protocol.md, "Versions"). A missing one, or one of another type, is
+# refused with TESS_ERR_INVALID_VALUE, by name, with the actual and the allowed values.
 
 
 Method: TypeAlias = Callable[..., dict[str, Any]]
 
 LIMIT = (1 << 63) - 1
-"""The largest whole number that is read where the interface names no other bound."""
+"""The largest whole number that is read where the interface states no other bound."""
 
 
 def _tensor(operation: str, name: str, value: Any) -> Tensor:
@@ -320,21 +320,21 @@ PARAMETER_READERS: Mapping[str, Reader] = {
     "version": version,
     "work_unit": work_unit,
 }
-"""The named types that become something else than JSON has, or whose refusals have words of their own."""
+"""The named types that become something JSON does not have, or whose refusals have their own words."""
 
 LISTS: Mapping[Type, str] = {
     Builtin("text"): "a list of texts",
     Named("value"): "a list of values",
     Named("data"): "a list of keys",
 }
-"""The values allowed where a list of a type is wanted."""
+"""The allowed values where a list of a type is expected."""
 
 
 def checked(method: Method) -> Method:
-    """Read the parameters of an adapter's method by their types, but those annotated `Any`, which it checks itself.
+    """Read the parameters of an adapter's method by their types; it checks those annotated `Any` itself.
 
     A parameter whose default is None may be given as None. The method raises `Refusal` for a parameter that is missing
-    or malformed and for a failure of the runtime, and `NotSupported` for what is too large for this machine.
+    or malformed and for a failure of the runtime, and `NotSupported` for work that is too large for this machine.
     """
     area = next(name for name in interface().areas if method.__name__.startswith(f"{name}_"))
     function = method.__name__.removeprefix(f"{area}_")
@@ -352,7 +352,7 @@ def checked(method: Method) -> Method:
 def reading(
     method: Method, name: str, parameters: Sequence[Parameter], readers: Mapping[str, Reader | None]
 ) -> Callable[..., dict[str, Any]]:
-    """A method that is called `name` in requests, with its parameters read."""
+    """Return a method that requests call `name`, with its parameters read."""
     required = [parameter.name for parameter in parameters if parameter.default is Parameter.empty]
     readers_by_name = [
         (parameter.name, readers.get(parameter.name), parameter.default is None) for parameter in parameters
@@ -401,7 +401,7 @@ def reader_of(declared: Type) -> Reader | None:
 
 
 def is_scalar(declared: Type) -> bool:
-    """True if a type is a handle or a text, a number, a word or a truth value as JSON has it."""
+    """True if a type is a handle or a text, a number, a word or a boolean as JSON has it."""
     if isinstance(declared, Named) and declared.name not in PARAMETER_READERS:
         return is_scalar(interface().types[declared.name].type)
     return declared == Named("handle") or isinstance(declared, Builtin | Enumeration)
@@ -430,7 +430,7 @@ def outcomes() -> Iterator[None]:
 
 
 def diagnostic(entry: diagnostics.Diagnostic) -> Diagnostic:
-    """A diagnostic as the protocol has it."""
+    """Return a diagnostic in the protocol's form."""
     span = entry.span._asdict()
     return Diagnostic(
         entry.category,
@@ -445,12 +445,12 @@ def diagnostic(entry: diagnostics.Diagnostic) -> Diagnostic:
 
 
 def array(value: Tensor) -> Array:
-    """The array that a tensor of the protocol stands for."""
+    """Return the array that a tensor of the protocol denotes."""
     return Array.from_bits(dtype(value.dtype), value.shape, value.data)
 
 
 def tensor(result: Array) -> Tensor:
-    """An array as a tensor of the protocol."""
+    """Return an array as a tensor of the protocol."""
     return Tensor(result.dtype.name, result.shape, result.to_bits())
 
 
@@ -468,11 +468,11 @@ def statuses() -> Iterator[None]:
         raise Refusal("TESS_ERR_INVALID_VALUE", "call", str(failure)) from None
 
 
-# Determinism descriptors as messages have them (runtime spec 11).
+# Determinism descriptors in messages (runtime spec 11).
 
 
 def read_descriptor(message: Mapping[str, Any]) -> Descriptor:
-    """A determinism descriptor from its message. Raises `Failure` and `InvalidArgument`."""
+    """Return a determinism descriptor from its message. Raises `Failure` and `InvalidArgument`."""
     fields_ = dict(names_within("tessLaunch", "descriptor", message, [field.name for field in fields(Descriptor)]))
     if "reduction_order" in fields_:
         fields_["reduction_order"] = tree("tessLaunch", "descriptor.reduction_order", fields_["reduction_order"])
@@ -482,11 +482,11 @@ def read_descriptor(message: Mapping[str, Any]) -> Descriptor:
     return Descriptor(**fields_)
 
 
-# Units of work as the two queues of a device hold them, from and to what messages have.
+# Units of work of the two queues of a device, from and to messages.
 
 
 def unit_of(members: Mapping[str, Any], ranks: int) -> Unit:
-    """The unit of these members, on all of so many ranks unless it names some."""
+    """Return the unit of these members, on all of `ranks` ranks unless it names some."""
     options: dict[str, Any] = {
         n: tuple(member) if isinstance(member, list | tuple) else member for n, member in members.items()
     }
@@ -497,7 +497,7 @@ def unit_of(members: Mapping[str, Any], ranks: int) -> Unit:
 
 
 def unit_message(unit: Unit) -> dict[str, Any]:
-    """A unit as the protocol has it."""
+    """Return a unit in the protocol's form."""
     message: dict[str, Any] = {
         "id": unit.id,
         "ranks": list(unit.ranks),

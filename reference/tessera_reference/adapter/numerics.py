@@ -1,4 +1,4 @@
-"""The numerics methods of the reference: single operations by name, and what is declared of them."""
+"""The numerics methods of the reference: single operations by name, and their declared arithmetic."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from ..numerics.trees import FOLD, PAIRWISE, Tree
 from .messages import array, checked, outcomes, read_descriptor, tensor
 from .session_state import SessionState
 
-# Operations of the language by name, without a program of the asker's: the reference writes the program of one line.
+# Operations of the language by name, without a program of the caller's: the reference writes a program of one line.
 #
-# `numerics.evaluate` computes what the numerics have by themselves; all else that a vector may ask, operators,
-# movements, normalizations and optimizers, is an operation of Graph IR.
+# `numerics.evaluate` computes the operations of the numerics package; all others that a vector may name, operators,
+# movements, normalizations and optimizers, are operations of Graph IR.
 
 
 OPERATORS = {
@@ -57,9 +57,9 @@ def is_of_language(operation: str) -> bool:
 def program_of(
     operation: str, inputs: Sequence[Tensor], attributes: Mapping[str, Any]
 ) -> tuple[str, dict[str, Tensor]]:
-    """A program whose function `f` is the operation, and its inputs by name.
+    """Return a program whose function `f` is the operation, and its inputs by name.
 
-    Raises `Refusal` for an attribute that cannot be written, or that an operator is given.
+    Raises `Refusal` for an attribute that cannot be written, or that an operator does not take.
     """
     named = {f"x{place}": value for place, value in enumerate(inputs)}
     written = [f"{name}={_written(operation, name, value)}" for name, value in attributes.items()]
@@ -77,7 +77,7 @@ def program_of(
 
 
 def _written(operation: str, name: str, value: Any) -> str:
-    """An attribute as the language writes it; a decimal number may come as text, which keeps its digits."""
+    """Return an attribute in the language's form; a decimal number may be text, which keeps its digits."""
     if isinstance(value, list | tuple):
         return f"[{', '.join(_written(operation, name, element) for element in value)}]"
     if isinstance(value, bool | int | float):
@@ -91,7 +91,7 @@ def _refusal(operation: str, name: str, value: Any, allowed: str) -> Refusal:
     return Refusal("TESS_ERR_INVALID_VALUE", "call", f"{operation}: {name} is {value!r}, allowed is {allowed}")
 
 
-# The numerics methods of the reference: single operations by name, and what is declared of them.
+# The numerics methods of the reference: single operations by name, and their declared arithmetic.
 
 
 DECLARED: Mapping[str, Tree] = {
@@ -110,11 +110,11 @@ KINDS: Mapping[str, tuple[str, ...]] = {
 
 RANDOM = ("uniform", "normal", "dropout")
 FIXED = ("fft", "ifft")
-"""Operations that reduce in their own order only."""
+"""The operations that reduce in their own order only."""
 
 
 class NumericsMethods(SessionState):
-    """Operations under contexts and descriptors. Every level is given the strict bits."""
+    """Operations under contexts and descriptors. Every level has the strict bits."""
 
     @checked
     def numerics_evaluate(
@@ -128,7 +128,7 @@ class NumericsMethods(SessionState):
         flags: int = 0,
         descriptor: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """One operation by name; no policy, flag or level loosens it here."""
+        """Return the result of one operation by name; no policy, flag or level loosens it here."""
         if operation not in OPERATIONS and is_of_language(operation):
             return self._by_program(operation, inputs, attributes)
         if context is not None:
@@ -162,9 +162,9 @@ class NumericsMethods(SessionState):
         attributes: Mapping[str, Any] | None = None,
         element: int | None = None,
     ) -> dict[str, Any]:
-        """The reference arithmetic's order and arithmetic, or those that the attributes ask for.
+        """Return the reference arithmetic's order and arithmetic, or those that the attributes request.
 
-        The same for every element, but where an algorithm of collectives is named (AMB-COLL-29).
+        They are the same for every element, except for a named algorithm of collectives (AMB-COLL-29).
         """
         if operation not in DECLARED:
             raise NotSupported(f"numerics.declared.{operation}")
@@ -181,9 +181,9 @@ class NumericsMethods(SessionState):
 
 
 def _order_by_algorithm(requested: Mapping[str, Any], shapes: Sequence[Sequence[int]], element: int) -> Tree:
-    """The tree of an all-reduce by an algorithm, over contributions of some shapes, those of `partials` one by one.
+    """Return the tree of an all-reduce by an algorithm, over contributions of some shapes, each partial by itself.
 
-    Raises `Failure` where the contributions are no whole devices.
+    Raises `Failure` where the contributions do not form whole devices.
     """
     partials = requested.get("partials")
     if partials is not None:
@@ -196,9 +196,9 @@ def _order_by_algorithm(requested: Mapping[str, Any], shapes: Sequence[Sequence[
 
 
 def _under(descriptor: Descriptor, operation: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes, completed by what the descriptor fixes.
+    """Return the attributes, completed by those that the descriptor fixes.
 
-    Raises `Failure` where the descriptor asks for an order that the operation cannot take.
+    Raises `Failure` where the descriptor requests an order that the operation cannot take.
     """
     arguments = dict(attributes)
     if operation in RANDOM:
@@ -212,7 +212,7 @@ def _under(descriptor: Descriptor, operation: str, attributes: Mapping[str, Any]
 
 
 def _order_taken(operation: str, descriptor: Descriptor, arguments: Mapping[str, Any]) -> Any:
-    """The tree that was followed; a compensated sum has none."""
+    """Return the tree that was followed; a compensated sum has none."""
     if arguments.get("order") == "kahan":
         return None
     order = descriptor.reduction_order or DECLARED.get(operation, PAIRWISE)

@@ -30,12 +30,11 @@ from ..runtime.streams import Carried
 from .messages import checked, is_scalar, read_descriptor, reader_of, reading
 from .session_state import SessionState
 
-# The functions of the runtime as the protocol has them, and how they become methods of the adapter.
+# The functions of the runtime in the protocol, and their methods of the adapter.
 #
-# Most are made from their line in the interface: the arguments are read, the function of `Runtime` is called with
-# them in their order, and its outputs are written as the types of the result say. Those that need more are written
-# out. A status other than TESS_OK becomes a rejection with its text. Plain values pass
-# unread: the runtime itself checks what it is given.
+# Most are made from their line in the interface: the arguments are read, the function of `Runtime` is called with them
+# in their order, and its outputs are written by the types of the result. The others are explicit methods. A status
+# other than TESS_OK becomes a rejection with its text. Plain values pass unread, since the runtime itself checks them.
 
 
 AREA = interface().areas["runtime"]
@@ -55,7 +54,7 @@ class RuntimeMethods(SessionState):
         return output
 
     def done(self, status: Status) -> dict[str, Any]:
-        """The answer of a function without outputs. Raises `Refusal`."""
+        """Return the answer of a function without outputs. Raises `Refusal`."""
         self.output(status)
         return {}
 
@@ -69,7 +68,7 @@ class RuntimeMethods(SessionState):
         nDevices: Any = None,  # noqa: N803
         null: tuple[str, ...] = (),
     ) -> dict[str, Any]:
-        """A mesh of some axes, of as many devices as there are ids."""
+        """Create a mesh with some axes, of as many devices as there are ids."""
         arranged = MeshAxes(**axes)
         counted = len(deviceIds) if isinstance(deviceIds, list | tuple) else 1
         count = counted if nDevices is None else nDevices
@@ -79,7 +78,7 @@ class RuntimeMethods(SessionState):
     def runtime_tessModuleLoad(  # noqa: N802
         self, *, context: Any, image: bytes | int | None, size: Any = None, null: tuple[str, ...] = ()
     ) -> dict[str, Any]:
-        """A module, of the whole image."""
+        """Load a module from the whole image."""
         count = _length(image) if size is None else size
         return {"module": self.output(self.runtime.tessModuleLoad(context, image, count, null=null))}
 
@@ -98,10 +97,10 @@ class RuntimeMethods(SessionState):
         size = _length(argBuffer) if argSize is None else argSize
         return self.done(self.runtime.tessLaunch(kernel, mesh, cfg, argBuffer, size, stream))
 
-    # tessx...: the machine, schedules, settings, the cache, what work carries; the others are made.
+    # tessx...: the machine, schedules, settings, the cache, attachments of work; the others are generated.
 
     def runtime_tessxDevices(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802, the names of the protocol
-        """The machine."""
+        """Return the machine."""
         devices = self.runtime.machine.topology.devices
         return {
             "devices": [
@@ -113,11 +112,11 @@ class RuntimeMethods(SessionState):
     def runtime_tessxSetSchedule(  # noqa: N802
         self, *, policy: Any, seed: Any = 0, choices: Sequence[int] = (), untimed: Any = False
     ) -> dict[str, Any]:
-        """Set how choices are made."""
+        """Set the policy of choices."""
         return self.done(self.runtime.tessxSetSchedule(policy, seed, choices, untimed))
 
     def runtime_tessxGetSchedule(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
-        """The choices that were made."""
+        """Return the choices of the run so far."""
         choices = self.runtime.machine.engine.choices
         return {"choices": list(choices.taken), "widths": list(choices.widths)}
 
@@ -139,7 +138,7 @@ class RuntimeMethods(SessionState):
         descriptor: Mapping[str, Any] | None = None,
         policy: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """A collective of one rank."""
+        """Issue a collective on one rank."""
         under: dict[str, Any] = {
             "descriptor": None if descriptor is None else read_descriptor(descriptor),
             "policy": None if policy is None else read_policy("tessxIssue", policy),
@@ -151,7 +150,7 @@ class RuntimeMethods(SessionState):
 
     @checked
     def runtime_tessxSetDescriptor(self, *, context: Any, descriptor: Mapping[str, Any]) -> dict[str, Any]:  # noqa: N802
-        """Set the descriptor that later work carries."""
+        """Set the descriptor of later work."""
         return self.done(self.runtime.tessxSetDescriptor(context, read_descriptor(descriptor)))
 
     @checked
@@ -175,7 +174,7 @@ class RuntimeMethods(SessionState):
         return {"entries": [_entry(name_of(path), entry) for path, entry in entries]}
 
     def runtime_tessxCacheUse(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
-        """Return how often the cache was used."""
+        """Return the number of hits and misses of the cache."""
         return {"hits": self.runtime.code.hits, "misses": self.runtime.code.misses}
 
     @checked
@@ -207,7 +206,7 @@ class RuntimeMethods(SessionState):
 
 
 def _length(buffer: bytes | int | None) -> int:
-    """The size where none is given: that of the data."""
+    """Return the size where none is given: that of the data."""
     return len(buffer) if isinstance(buffer, bytes) else 0
 
 
@@ -261,7 +260,7 @@ def _plain(value: Any) -> Any:
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
-for _declared in AREA.methods.values():  # every function of the runtime that is not written out above
+for _declared in AREA.methods.values():  # every function of the runtime without an explicit method above
     if not hasattr(RuntimeMethods, f"runtime_{_declared.name}") and hasattr(Runtime, _declared.name):
         setattr(RuntimeMethods, f"runtime_{_declared.name}", _made(_declared, f"runtime_{_declared.name}"))
 
@@ -287,15 +286,15 @@ def _entry(path: str, entry: CacheEntry) -> dict[str, Any]:
 
 # The extensions of the C interface, `tessx...`, as methods of the adapter (tessera_ext.h).
 #
-# Who holds the values in C reads and writes them; here they become the parameters of a method, and its result becomes
-# what the out pointers get, so that an extension answers what the protocol does.
+# The caller in C reads and writes the values; here they become the parameters of a method, and its result fills the out
+# pointers, so that an extension answers as the protocol does.
 
 
 NULL = 0
 
 
 class Failed(Exception):
-    """A method did not return a value: its outcome as the protocol has it, and the code and the text of it."""
+    """A method did not return a value: its outcome in the protocol's form, with its code and text."""
 
     def __init__(self, outcome: Mapping[str, Any], code: str, text: str) -> None:
         super().__init__(text)
@@ -304,7 +303,7 @@ class Failed(Exception):
 
 
 def extensions() -> Mapping[str, CFunction]:
-    """The extensions by their names in C."""
+    """Return the extensions by their names in C."""
     return {c_function.name: c_function for c_function in c_functions().values() if c_function.extension}
 
 
@@ -331,7 +330,7 @@ def answer(adapter: Adapter, function: CFunction, inputs: Sequence[Any]) -> list
 
 
 def _parameters(function: CFunction, inputs: Sequence[Any]) -> Iterator[tuple[str, Any]]:
-    """The parameters that are given, by name. Raises `Refusal`."""
+    """Yield the parameters that are given, by name. Raises `Refusal`."""
     declared = [position for position in function.positions if isinstance(position, Input)]
     for parameter, value in zip(declared, inputs, strict=True):
         left_out = (

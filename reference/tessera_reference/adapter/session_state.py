@@ -1,4 +1,4 @@
-"""The state of a session of the adapter; each part is imported and made when it is first asked for."""
+"""The state of a session of the adapter; each part is imported and created on first use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..wsp.run import Run
 
 FORGOTTEN = ("runtime", "endpoint", "_runs", "_limiters")
-"""Attributes that `session_reset` makes anew."""
+"""The attributes that `session_reset` recreates."""
 
 
 class SessionState:
@@ -53,7 +53,7 @@ class SessionState:
         return []
 
     def session_reset(self, **arguments: Any) -> dict[str, Any]:
-        """Another machine, another endpoint, no runs and limiters."""
+        """Replace the machine and the endpoint, and drop runs and limiters."""
         if "runtime" in self.__dict__:
             self.runtime.close()
         for attribute in FORGOTTEN:
@@ -61,7 +61,7 @@ class SessionState:
         return {}
 
     def policy(self, context: int, function: str) -> NumericsPolicy:
-        """The policy that governs the work of a context. Raises `Failure`."""
+        """Return the policy in force for the work of a context. Raises `Failure`."""
         from ..runtime.machine import reported_by
 
         with reported_by(function):

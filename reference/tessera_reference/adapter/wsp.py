@@ -23,14 +23,14 @@ from .session_state import SessionState
 
 
 class WspMethods(SessionState):
-    """Packages, and the runs of a session."""
+    """The methods of packages, and of the runs of a session."""
 
     native = False
     """True if packages for cpu_sim are executed by their native programs."""
 
     @cached_property
     def _load(self) -> Callable[[bytes], Package]:
-        """Reads a package once: it runs under many seeds, and to read it takes longer than a short run."""
+        """A cached reader of packages: one runs under many seeds, and reading it takes longer than a short run."""
         return lru_cache(16)(load)
 
     @checked
@@ -41,7 +41,7 @@ class WspMethods(SessionState):
 
     @checked
     def wsp_compile(self, *, program: Mapping[str, Any], target: str) -> dict[str, Any]:
-        """The package of a program."""
+        """Return the package of a program."""
         with _refusals():
             package, diagnostics = compile_program(program, _target("compile", target))
         return {"package": package_bytes(package).decode(), "diagnostics": diagnostics}
@@ -73,7 +73,7 @@ class WspMethods(SessionState):
         resources: Any = None,
         seed: int | None = None,
     ) -> dict[str, Any]:
-        """A run to its end."""
+        """Run a package to its end."""
         return self._prepared("run", package, symbols, tensors, resources, seed).finish().result()
 
     @checked
@@ -86,14 +86,14 @@ class WspMethods(SessionState):
         resources: Any = None,
         seed: int | None = None,
     ) -> dict[str, Any]:
-        """A run that has not begun."""
+        """Return a run that has not begun."""
         number = len(self._runs) + 1
         self._runs[number] = self._prepared("start", package, symbols, tensors, resources, seed)
         return {"run": number}
 
     @checked
     def wsp_step(self, *, run: int, instants: int) -> dict[str, Any]:
-        """Some instants of a run."""
+        """Advance a run by some instants."""
         progress = self._run("step", run)
         for _ in range(instants):
             if not progress.step():
@@ -102,12 +102,12 @@ class WspMethods(SessionState):
 
     @checked
     def wsp_statistics(self, *, run: int) -> dict[str, Any]:
-        """A run as it stands."""
+        """Return the statistics of a run in its current state."""
         return self._run("statistics", run).result()
 
     @checked
     def wsp_capabilities(self, *, target: str) -> dict[str, Any]:
-        """The matrix of a target."""
+        """Return the matrix of a target."""
         matrix = _target("capabilities", target)
         return {
             "phase": matrix.phase,
@@ -118,7 +118,7 @@ class WspMethods(SessionState):
 
     @checked
     def wsp_architecture(self, *, target: str) -> dict[str, Any]:
-        """The architecture model of a target."""
+        """Return the architecture model of a target."""
         return dict(_target("architecture", target).architecture)
 
     def _prepared(
@@ -148,7 +148,7 @@ class NativeWsp(WspMethods):
     native = True
 
     def hello(self) -> dict[str, Any]:
-        """Identity and claims: packages, and what native programs of cpu_sim show."""
+        """Return identity and claims: packages, and the features that native programs of cpu_sim show."""
         from . import FEATURES
 
         features = [name for name in FEATURES if name.startswith("wsp-")]
@@ -180,7 +180,7 @@ def _size(method: str, name: str, size: Any) -> int:
 
 
 def _bytes(package: str) -> bytes:
-    """A package as it was written; a text that has no bytes is refused as one."""
+    """Return the bytes of a package as it was written; refuse a text that has no bytes as one."""
     try:
         return package.encode()
     except UnicodeEncodeError:
@@ -202,7 +202,7 @@ def _data(method: str, name: str, digits: Any) -> bytes:
 
 @contextmanager
 def _refusals() -> Iterator[None]:
-    """The errors of programs, packages and arguments as rejections."""
+    """Turn errors of programs, packages and arguments into rejections."""
     try:
         yield
     except PackageRefused as problem:
