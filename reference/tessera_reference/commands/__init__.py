@@ -1,4 +1,4 @@
-"""The subcommands of `tessera-reference`, each a function that adds its parser: `verify` is `check.register_verify`.
+"""The subcommands of `tessera-reference`, each with a function that adds its parser, such as `check.register_verify`.
 
 A parser sets `run`, a function of the parsed options that returns the exit code.
 """
@@ -29,7 +29,7 @@ COMMANDS = {
 
 
 def register_all(subparsers: Any, arguments: Sequence[str]) -> None:
-    """Add the parser of the command that the arguments begin with, or of every one; others need not be imported."""
+    """Add the parser of the command in the arguments, or of every one; others need not be imported."""
     for name in COMMANDS.keys() & set(arguments[:1]) or COMMANDS:
         module = import_module(f".{COMMANDS[name]}", __name__)
         getattr(module, f"register_{name.replace('-', '_')}")(subparsers)

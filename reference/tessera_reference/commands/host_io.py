@@ -35,7 +35,7 @@ def register_run(parser: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print each frame with its answer, then whether outputs are equal; 1 where they are not. Raises `BadInput`."""
+    """Print each frame with its answer, and the comparison; return 1 if outputs differ. Raises `BadInput`."""
     check_environment()
     module, function = selected(compile_file(options).modules, options.function)
     most = min(len(list(Endpoint().machine.places())), len(default().devices))
@@ -157,7 +157,7 @@ def serve(options: argparse.Namespace) -> int:
 
 
 def _opened(path: str) -> TextIO:
-    """A file to append to. Raises `BadInput`."""
+    """Open a file for appending. Raises `BadInput`."""
     try:
         return open(path, "a", encoding="utf-8")
     except OSError as error:
@@ -180,7 +180,7 @@ def _describe(machine: Machine, path: str) -> None:
 
 
 def _place(text: str, machine: Machine) -> Place:
-    """The PE that `--fail` names. Raises `BadInput`."""
+    """Return the PE that `--fail` names. Raises `BadInput`."""
     match = re.fullmatch(r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})", text)
     place = Place(*map(int, match.groups())) if match else None
     if place is None or not machine.has(place):
@@ -189,7 +189,7 @@ def _place(text: str, machine: Machine) -> Place:
 
 
 def _size(text: str, queue_depth: int) -> MachineSize:
-    """The size that `--machine` and `--queue-depth` say. Raises `BadInput`."""
+    """Return the size that `--machine` and `--queue-depth` give. Raises `BadInput`."""
     counts = re.fullmatch(r"([0-9]{1,9})x([0-9]{1,9})x([0-9]{1,9})", text)
     sips, cubes, pes = map(int, counts.groups()) if counts else (0, 0, 0)
     if not 1 <= sips * cubes * pes <= MOST_PLACES:
@@ -200,7 +200,7 @@ def _size(text: str, queue_depth: int) -> MachineSize:
 
 
 def send(options: argparse.Namespace) -> int:
-    """Send every frame and print what comes back; 1 when the connection ended before. Raises `BadInput`."""
+    """Send every frame and print the answers; return 1 if the connection ended early. Raises `BadInput`."""
     frames = read_bytes(options)
     count = frames.count(b"\n") + (not frames.endswith(b"\n") and bool(frames))
     try:
@@ -214,7 +214,7 @@ def send(options: argparse.Namespace) -> int:
 
 
 async def _send(address: Address, frames: bytes) -> int:
-    """Send frames and print answers at the same time; how many came."""
+    """Send frames and print answers at the same time; return the number of answers."""
     reader, writer = await connect(address)
     sending = asyncio.create_task(_send_all(writer, frames))
     answers = await _print_all(reader)
@@ -235,7 +235,7 @@ async def _send_all(writer: StreamWriter, frames: bytes) -> None:
 
 
 async def _print_all(reader: StreamReader) -> int:
-    """Print what comes until the endpoint ends the connection; how many lines they were."""
+    """Print lines until the endpoint ends the connection; return their number."""
     count = 0
     try:
         while chunk := await reader.read(CHUNK):

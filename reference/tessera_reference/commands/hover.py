@@ -16,7 +16,7 @@ from ..language.parser import Lexer, span_of
 
 IR_NAME = re.compile(r"[A-Za-z_][\w.]*")
 BRACKETS = frozenset({"<", ">", "<=", ">="})
-"""Marks that compare values, or enclose the parts of a type."""
+"""The marks that compare values, or enclose the parts of a type."""
 
 
 class Hover(NamedTuple):
@@ -28,7 +28,7 @@ class Hover(NamedTuple):
 
 
 def program_hover(text: str, offset: int) -> Hover | None:
-    """Return what is documented of the word or mark of a program at an offset."""
+    """Return the documentation of the word or mark of a program at an offset."""
     line, column = span_of(text, offset, 1)[:2]
     tokens = list(Lexer(text))
     index = next((i for i, token in enumerate(tokens) if token.span[:2] <= (line, column) < token.span[2:]), None)
@@ -52,7 +52,7 @@ def program_hover(text: str, offset: int) -> Hover | None:
 
 
 def ir_hover(text: str, offset: int) -> Hover | None:
-    """Return what is documented of the operation of IR text at an offset."""
+    """Return the documentation of the operation of IR text at an offset."""
     for match in IR_NAME.finditer(text):
         if match.start() <= offset < match.end() and match[0] in OPERATIONS:
             return Hover(*match.span(), about_operation(OPERATIONS[match[0]], match[0]))
@@ -86,7 +86,7 @@ def words() -> Mapping[str, Any]:
 
 
 def signature(declared: type[Operation], spelling: str) -> str:
-    """Return how an operation is written: `op.softmax(x: tensor, axis=-1)`, `a + b`."""
+    """Return the form of an operation: `op.softmax(x: tensor, axis=-1)`, `a + b`."""
     operands = [f"{name}{_kinds(declared, name)}" for name in declared.singles]
     if not spelling[0].isalpha():
         return f" {spelling} ".join(operands)
@@ -106,7 +106,7 @@ def _attributes(declared: type[Operation]) -> Iterator[str]:
 
 
 def _default(default: Any) -> str:
-    """An attribute's default as the language writes it."""
+    """Return an attribute's default as the language writes it."""
     if default is MISSING:
         return "..."
     if isinstance(default, Derived):

@@ -48,7 +48,7 @@ def register_compile(subparsers: Any) -> None:
 
 
 def compile_image(options: argparse.Namespace) -> int:
-    """Write the image of a program or of IR text. Raises `BadInput` and as the compiler."""
+    """Write the image of a program or of IR text. Raises `BadInput` and as the compiler does."""
     from ..compilation.images import Extras, compile_module, image_of_graph, targets_named
 
     text, from_dsl = read_text(options), options.at == "dsl"
@@ -75,7 +75,7 @@ def compile_image(options: argparse.Namespace) -> int:
 
 
 def _key(path: str) -> bytes:
-    """The private key in a file. Raises `BadInput`, which never quotes the file."""
+    """Return the private key in a file. Raises `BadInput`, which never quotes the file."""
     try:
         with Path(path).open("rb") as file:
             data = file.read(4 * KEY_BYTES)
@@ -91,7 +91,7 @@ def _key(path: str) -> bytes:
     return data
 
 
-# `tessera-reference inspect`: what a module image holds (runtime spec 8.1, 17).
+# `tessera-reference inspect`: the contents of a module image (runtime spec 8.1, 17).
 
 
 def register_inspect(subparsers: Any) -> None:
@@ -100,7 +100,7 @@ def register_inspect(subparsers: Any) -> None:
 
 
 def inspect(options: argparse.Namespace) -> int:
-    """Print what an image says about itself."""
+    """Print the description of an image."""
     print(*inspect_image(read_bytes(options)), sep="\n")
     return 0
 
@@ -135,7 +135,7 @@ def _kernel_lines(kernel: KernelEntry) -> Iterator[str]:
         yield f"  {offset:#06x} {parameter.name}: {parameter.type}{shape}{', written' if parameter.written else ''}"
 
 
-# `tessera-reference explain`: what a program consists of, or what was decided about a module image (RT-17).
+# `tessera-reference explain`: the operations of a program, or the decisions about a module image (RT-17).
 
 
 def register_explain(subparsers: Any) -> None:
@@ -163,7 +163,7 @@ def explain_file(options: argparse.Namespace) -> int:
 
 
 def explain(module: Module) -> Iterator[str]:
-    """Each function with its signature, and each operation in it: how often, what it does, effects, clauses, lines."""
+    """Yield each function with its signature, and each of its operations: count, meaning, effects, clauses, lines."""
     for name, mesh in module.meshes.items():
         yield f"mesh @{name}: {mesh}, {mesh.size} ranks"
     for function in module.functions.values():
@@ -182,19 +182,19 @@ def explain(module: Module) -> Iterator[str]:
 
 
 def signature(function: Function) -> str:
-    """`name(A: type, ...) -> type`."""
+    """Return a signature such as `name(A: type, ...) -> type`."""
     parameters = ", ".join(f"{value.name}: {value.type}" for value in function.parameters)
     results = ", ".join(map(str, function.results))
     return f"@{function.name}({parameters})" + (f" -> {results}" if results else "")
 
 
 def summary(operation: type[Operation]) -> str:
-    """The first sentence of an operation's documentation."""
+    """Return the first sentence of an operation's documentation."""
     return " ".join((operation.__doc__ or "").partition("\n\n")[0].split())
 
 
 def explain_image(image: bytes, options: argparse.Namespace) -> str:
-    """The text, or the JSON, of what was decided about a module (RT-17-03, -08, -09). Raises `Failure`, `BadInput`."""
+    """Return the decisions about a module as text or JSON (RT-17-03, -08, -09). Raises `Failure`, `BadInput`."""
     from ..compilation.images import explanation_json, explanation_text
 
     fatbin = read(image)

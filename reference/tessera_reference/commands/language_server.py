@@ -1,8 +1,8 @@
 """The language server protocol: diagnostics, hover and formatting of open documents.
 
 A document is checked as `verify` checks a file: a program of the language, or IR text in `.mlir`, whose level follows
-from its operations. Checks run one after another in a thread, so that the server goes on reading. A version that a
-newer one has replaced is not checked. Positions count the code units that the editor asks for, by default UTF-16."""
+from its operations. Checks run one after another in a thread, so that the server continues to read. A version that a
+newer one has replaced is not checked. Positions count the code units that the editor requests, by default UTF-16."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SEVERITIES = {"error": lsp.DiagnosticSeverity.Error, "warning": lsp.DiagnosticSe
 def serve(target: Target) -> None:
     """Serve on standard input and output until the editor ends the session."""
     output = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what else is printed must not stand between messages
+    os.dup2(2, 1)  # other output must not appear between messages
     threading.stack_size(STACK_BYTES)
     server = LanguageServer("tessera-reference", __version__, text_document_sync_kind=lsp.TextDocumentSyncKind.Full)
     editor = Editor(server, target)
@@ -63,7 +63,7 @@ class Editor:
         self.worker = ThreadPoolExecutor(1)
 
     async def check(self, params: lsp.DidOpenTextDocumentParams | lsp.DidChangeTextDocumentParams) -> None:
-        """Publish what is wrong with a document, unless a newer version has come or it has been closed."""
+        """Publish the faults of a document, unless a newer version has come or it has been closed."""
         document = self._document(params.text_document.uri)
         version, text = document.version, document.source
 
@@ -75,11 +75,11 @@ class Editor:
             self._publish(document.uri, [_shown(document, text, diagnostic) for diagnostic in diagnostics], version)
 
     def close(self, params: lsp.DidCloseTextDocumentParams) -> None:
-        """Take back the diagnostics of a document."""
+        """Withdraw the diagnostics of a document."""
         self._publish(params.text_document.uri, [], None)
 
     def hover(self, params: lsp.HoverParams) -> lsp.Hover | None:
-        """Return what is known of the operation or keyword at a position."""
+        """Return the documentation of the operation or keyword at a position."""
         document = self._document(params.text_document.uri)
         text, codec = document.source, document.position_codec
         at = _offset(text, params.position, codec)
@@ -90,7 +90,7 @@ class Editor:
         return lsp.Hover(content, lsp.Range(*(_position(text, place, codec) for place in (about.start, about.end))))
 
     async def format(self, params: lsp.DocumentFormattingParams) -> list[lsp.TextEdit]:
-        """Return the edit that gives a program its canonical form; none where it has errors or has that form."""
+        """Return the edit to a program's canonical form; none where it has errors or already has that form."""
         document = self._document(params.text_document.uri)
         text, codec = document.source, document.position_codec
         if _is_ir(document.path):
@@ -113,7 +113,7 @@ class Editor:
 
 
 def diagnose(text: str, path: str, target: Target) -> Sequence[Diagnostic]:
-    """Return what `verify` says about a program, or about the IR text of a `.mlir` file. Raises nothing."""
+    """Return the diagnostics of `verify` about a program, or about the IR text of a `.mlir` file. Raises nothing."""
     warnings: Sequence[Diagnostic] = ()
     try:
         if not _is_ir(path):
@@ -141,7 +141,7 @@ def _is_ir(path: str) -> bool:
 
 
 def _shown(document: TextDocument, text: str, diagnostic: Diagnostic) -> lsp.Diagnostic:
-    """A diagnostic in the protocol's terms; one about another file is shown at the beginning."""
+    """Return a diagnostic in the protocol's terms; one about another file is shown at the beginning."""
     message, span = diagnostic.message, diagnostic.span
     if diagnostic.filename != document.path:
         message, span = f"{diagnostic.filename}:{span.line}:{span.column}: {message}", Span(1, 1, 1, 1)
@@ -162,7 +162,7 @@ def _shown(document: TextDocument, text: str, diagnostic: Diagnostic) -> lsp.Dia
 
 
 def _offset_of(text: str, line: int, column: int) -> int:
-    """The characters before a line and column of the reference, which count from 1."""
+    """Return the characters before a line and column of the reference, which count from 1."""
     start = 0
     for _ in range(line - 1):
         start = text.find("\n", start) + 1 or len(text)
@@ -170,13 +170,13 @@ def _offset_of(text: str, line: int, column: int) -> int:
 
 
 def _position(text: str, offset: int, codec: PositionCodec) -> lsp.Position:
-    """The position of the protocol behind `offset` characters."""
+    """Return the protocol's position after `offset` characters."""
     starts = _line_starts(text, offset)
     return lsp.Position(len(starts) - 1, codec.client_num_units(text[starts[-1] : offset].rstrip("\r\n")))
 
 
 def _offset(text: str, position: lsp.Position, codec: PositionCodec) -> int:
-    """The characters before a position of the protocol."""
+    """Return the characters before a position of the protocol."""
     starts = [*_line_starts(text, len(text)), len(text)]
     offset, end = (starts[min(position.line + behind, len(starts) - 1)] for behind in (0, 1))
     units = 0
@@ -187,5 +187,5 @@ def _offset(text: str, position: lsp.Position, codec: PositionCodec) -> int:
 
 
 def _line_starts(text: str, offset: int) -> list[int]:
-    """The beginnings of the lines up to an offset."""
+    """Return the beginnings of the lines up to an offset."""
     return [0, *(end for match in LINE_END.finditer(text) if (end := match.end()) <= offset)]

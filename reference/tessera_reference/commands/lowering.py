@@ -45,11 +45,11 @@ def print_file(options: argparse.Namespace) -> int:
     return 0
 
 
-# `tessera-reference lower`: a program at a level of IR, or as text of a vendor's tools.
+# `tessera-reference lower`: a program at a level of IR, or as text for a vendor's tools.
 
 
 SUFFIXES = {"llvm": "ll", "ptx": "ptx", "amdgcn": "s"}
-"""The suffixes of files; IR of our own has `.mlir`."""
+"""The suffixes of files; the reference's IR has `.mlir`."""
 
 
 def register_lower(subparsers: Any) -> None:
@@ -72,7 +72,7 @@ def lower_file(options: argparse.Namespace) -> int:
 
 
 def texts_of(module: Module, at: Level, to: str, lowering: Lowering, export: bool = False) -> Mapping[str, str]:
-    """The texts of a module from its level down to another, by level. Raises `Rejection`."""
+    """Return the texts of a module from its level down to another, by level. Raises `Rejection`."""
     first, last = LEVELS.index(at), LEVELS.index(to) if to in LEVELS else len(LEVELS) - 1
     modules = {at: module}
     for level in LEVELS[first + 1 : last + 1]:
@@ -109,7 +109,7 @@ def show_lowered(to: str | None, options: argparse.Namespace) -> None:
             show_text(texts[to])
 
 
-# `tessera-reference plan`: the units of a function with collectives, as a device's queues get them (COLL-08-09).
+# `tessera-reference plan`: the units of a function with collectives, for the queues of a device (COLL-08-09).
 
 
 SIZES = {

@@ -24,18 +24,18 @@ from ..numerics.array import Array
 from ..numerics.formats import NumericsFailure
 
 MOST_BYTES, MOST_TEXT = 256 << 20, 2 << 20
-"""Bytes of a file, and of a text, of which a parser takes up to two hundred times as much memory."""
+"""The most bytes of a file, and of a text, for which a parser needs up to two hundred times as much memory."""
 
-# Arrays in .npy files: values that numpy has a dtype for, or storage codes as unsigned integers.
+# Arrays in .npy files: values of numpy's dtypes, or storage codes as unsigned integers.
 
 
 class BadInput(Exception):
-    """An option or a file of the user cannot be used; the message says why."""
+    """An option or a file of the user cannot be used; the message gives the reason."""
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """`NAME=FILE`, `NAME@RANK=FILE`, and each with `:bits` behind the name."""
+    """`NAME=FILE`, `NAME@RANK=FILE`, and each with `:bits` after the name."""
 
     name: str
     rank: int | None
@@ -57,15 +57,15 @@ class Assignment:
 
 
 def load(name: str, path: str, bits: bool, function: Function) -> Array:
-    """An input file as an array of its parameter's dtype."""
+    """Return an input file as an array of its parameter's dtype."""
     try:
-        with open(path, "rb") as file:  # numpy leaves one open that it takes for an archive and is none
+        with open(path, "rb") as file:  # numpy leaves open a file that it takes for an archive by mistake
             values = np.load(file, allow_pickle=False)
     except OSError as error:
         raise BadInput(f"input {name}: {path}: {error.strerror or error}") from error
     except MemoryError as error:
         raise BadInput(f"input {name}: {path} does not fit into memory") from error
-    except Exception as error:  # what numpy raises depends on how the file is broken: zipfile's, tokenize's, its own
+    except Exception as error:  # numpy's exception depends on the fault: zipfile's, tokenize's, its own
         raise BadInput(f"input {name}: {path} is no .npy file of numbers") from error
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "biufc":
         raise BadInput(f"input {name}: {path} is no .npy file of numbers")
@@ -103,7 +103,7 @@ def _held(values: np.ndarray[Any, Any]) -> str:
 
 
 def save(array: Array, path: str, bits: bool) -> None:
-    """A result as values that numpy has a dtype for, or as storage codes."""
+    """Save a result as values of numpy's dtypes, or as storage codes."""
     if bits:
         codes = np.frombuffer(array.to_bits(), f"<u{array.dtype.storage_bytes}").reshape(array.shape)
         written: np.ndarray[Any, Any] = codes
@@ -116,7 +116,7 @@ def save(array: Array, path: str, bits: bool) -> None:
         raise BadInput(f"output {path}: {error.strerror}") from error
 
 
-# The FILE that most subcommands are about: its parser, its text, and the program compiled from it.
+# The FILE that most subcommands read: its parser, its text, and the program compiled from it.
 
 
 Run = Callable[[argparse.Namespace], int]
@@ -125,7 +125,7 @@ Run = Callable[[argparse.Namespace], int]
 def file_command(
     subparsers: Any, name: str, run: Run, summary: str, epilog: str = "", ir: bool = False
 ) -> argparse.ArgumentParser:
-    """The parser of a command that reads a FILE, a program or with `ir` IR text too."""
+    """Return the parser of a command that reads a FILE: a program or, with `ir`, also IR text."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         name, help=summary, description=summary, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -139,7 +139,7 @@ def file_command(
 
 
 def read_bytes(options: argparse.Namespace) -> bytes:
-    """Read the file. Raise `BadInput` where it cannot be read or is too large."""
+    """Read the file. Raise `BadInput` if it cannot be read or is too large."""
     try:
         if options.file == "-" and sys.stdin is None:
             raise BadInput("standard input is closed")
@@ -153,7 +153,7 @@ def read_bytes(options: argparse.Namespace) -> bytes:
 
 
 def write_file(path: str, data: str | bytes) -> None:
-    """Write a file. Raise `BadInput` where that fails."""
+    """Write a file. Raise `BadInput` if that fails."""
     try:
         Path(path).write_bytes(data.encode() if isinstance(data, str) else data)
     except OSError as error:
@@ -166,7 +166,7 @@ def read_text(options: argparse.Namespace) -> str:
 
 
 def text_of(data: bytes, options: argparse.Namespace) -> str:
-    """Return the text of the file, which is kept for showing diagnostics. Raise `BadInput` where it is too long."""
+    """Return the text of the file, which diagnostics quote later. Raise `BadInput` if it is too long."""
     if len(data) > MOST_TEXT:
         raise BadInput(f"{options.file}: is a text of more than {MOST_TEXT} bytes")
     options.source_text = data.decode("utf-8", errors="replace")
@@ -174,12 +174,12 @@ def text_of(data: bytes, options: argparse.Namespace) -> str:
 
 
 def compile_file(options: argparse.Namespace) -> CompiledModule:
-    """Read and compile the program, and show what it is warned about."""
+    """Read and compile the program, and show its warnings."""
     return compile_text(read_text(options), options)
 
 
 def level_given(options: argparse.Namespace, text: str) -> Level | None:
-    """The level of IR that a file is of: the one of `--ir`, for a `.mlir` file that of its text; None for a program."""
+    """Return the IR level of a file: that of `--ir`, or of the text of a `.mlir` file; None for a program."""
     level: Level | None = options.ir
     if level is None and options.file.endswith(".mlir"):
         from ..levels.texts import level_of  # imports all levels
@@ -189,7 +189,7 @@ def level_given(options: argparse.Namespace, text: str) -> Level | None:
 
 
 def modules_of(options: argparse.Namespace) -> tuple[Sequence[Module], Level]:
-    """The modules of the file, and the level they are at: Graph IR for a program. Raises `Rejection`, `BadInput`."""
+    """Return the modules of the file, and their level: Graph IR for a program. Raises `Rejection`, `BadInput`."""
     text = read_text(options)
     level = level_given(options, text)
     if level is None:
@@ -202,14 +202,14 @@ def modules_of(options: argparse.Namespace) -> tuple[Sequence[Module], Level]:
 
 
 def show_text(text: str) -> None:
-    """Print a program or IR text in UTF-8, as its files are: escapes of a terminal's encoding would be no program."""
+    """Print a program or IR text in UTF-8, like its files, since a terminal's escapes would change the program."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")
     print(text, end="")
 
 
 def compile_text(text: str, options: argparse.Namespace) -> CompiledModule:
-    """Compile the text of the file, and show what it is warned about."""
+    """Compile the text of the file, and show its warnings."""
     compiled = compile_source(text, options.file)
     show(compiled.warnings, options.source_text)
     return compiled
@@ -226,14 +226,14 @@ def show(diagnostics: Sequence[Diagnostic], source: str) -> None:
 
 @dataclass(frozen=True)
 class Lowering:
-    """For which target, and how what the program leaves open is scheduled."""
+    """The target, and the schedule of what the program leaves open."""
 
     target: Target
     options: Options
 
 
 def add_lowering_options(parser: argparse.ArgumentParser) -> None:
-    """Options that `lowering_of` reads."""
+    """Add the options that `lowering_of` reads."""
     parser.add_argument(
         "--target", default=DEFAULT, metavar="NAME", help=f"one of {', '.join(TARGETS)}; {DEFAULT} unless given"
     )
@@ -241,7 +241,7 @@ def add_lowering_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_schedule_options(parser: argparse.ArgumentParser) -> None:
-    """Options that `schedule_of` reads."""
+    """Add the options that `schedule_of` reads."""
     parser.add_argument("--tile", metavar="MxNxK", help="tiles, where the program does not say")
     parser.add_argument("--depth", type=int, metavar="N", help="of pipelines, where the program does not say")
     parser.add_argument(
@@ -251,7 +251,7 @@ def add_schedule_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_shape_options(parser: argparse.ArgumentParser) -> None:
-    """Options that `shaped` reads."""
+    """Add the options that `shaped` reads."""
     parser.add_argument("--function", metavar="NAME", help="the function that --shape is about")
     parser.add_argument(
         "--shape",
@@ -263,12 +263,12 @@ def add_shape_options(parser: argparse.ArgumentParser) -> None:
 
 
 def lowering_of(options: argparse.Namespace) -> Lowering:
-    """Return the lowering that the options ask for. Raises `BadInput`."""
+    """Return the lowering that the options request. Raises `BadInput`."""
     return Lowering(target_named(options.target), schedule_of(options))
 
 
 def schedule_of(options: argparse.Namespace) -> Options:
-    """Return the schedule that the options ask for. Raises `BadInput`."""
+    """Return the schedule that the options request. Raises `BadInput`."""
     if options.depth is not None and options.depth < 1:
         raise BadInput(f"--depth is {options.depth}, and at least 1")
     tile = None
@@ -279,7 +279,7 @@ def schedule_of(options: argparse.Namespace) -> Options:
 
 
 def target_named(name: str) -> Target:
-    """The target of a name. Raises `BadInput`."""
+    """Return the target of a name. Raises `BadInput`."""
     try:
         return target_of(name)
     except UnknownTarget as unknown:
@@ -296,12 +296,12 @@ def _extents(option: str, text: str, count: int | None = None) -> tuple[int, ...
 
 
 def add_extent_option(parser: argparse.ArgumentParser, summary: str) -> None:
-    """An option that `extents_given` reads."""
+    """Add the option that `extents_given` reads."""
     parser.add_argument("--extent", action="append", default=[], metavar="NAME=N", help=summary)
 
 
 def extents_given(options: argparse.Namespace, least: int) -> dict[str, int]:
-    """The extents of the options `--extent NAME=N`. Raises `BadInput`."""
+    """Return the extents of the options `--extent NAME=N`. Raises `BadInput`."""
     extents = {}
     for text in options.extent:
         name, _, number = text.partition("=")
@@ -312,7 +312,7 @@ def extents_given(options: argparse.Namespace, least: int) -> dict[str, int]:
 
 
 def shaped(modules: Sequence[Module], options: argparse.Namespace) -> tuple[Module, ...]:
-    """The modules with the function of the options for the shapes that they give. Raises `BadInput`."""
+    """Return the modules with the options' function specialized for their shapes. Raises `BadInput`."""
     if not options.shape:
         return tuple(modules)
     shapes: dict[str, tuple[int, ...]] = {}
@@ -330,7 +330,7 @@ def shaped(modules: Sequence[Module], options: argparse.Namespace) -> tuple[Modu
 
 
 def selected(modules: Sequence[Module], name: str | None) -> tuple[Module, Function]:
-    """The function asked for, or the only one. Raises `BadInput`."""
+    """Return the requested function, or the only one, with its module. Raises `BadInput`."""
     functions = [(module, function) for module in modules for function in module.functions.values()]
     matching = [(m, f) for m, f in functions if name in (None, f.name, f"{m.name}.{f.name}")]
     if len(matching) != 1:

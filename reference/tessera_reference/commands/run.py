@@ -67,7 +67,7 @@ def register_run(subparsers: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run a function on files, and write or print its results. Raises `BadInput` and as `execute_at`."""
+    """Run a function on files, and write or print its results. Raises `BadInput` and as `execute_at` does."""
     check_environment()
     lowering = lowering_of(options)
     module, function = selected(compile_file(options).modules, options.function)
@@ -100,7 +100,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _inputs_by_rank(module: Module, function: Function, arrays: Mapping[Assignment, Array]) -> list[dict[str, Array]]:
-    """The inputs of each rank: its own, and those that are given for all."""
+    """Return the inputs of each rank: its own, and those given for all ranks."""
     count = module.meshes[mesh_in_force(module, function, None)].size
     for argument in arrays:
         if argument.rank is not None and argument.rank >= count:
@@ -160,17 +160,17 @@ def trace(instruction: Instruction, results: tuple[Array, ...]) -> None:
 
 
 def trace_event(event: Event) -> None:
-    """Print a line for what is done with a tile: of which nest, and in which buffer."""
+    """Print a line for a step on a tile: its nest, and its buffer."""
     buffer = f" in buffer {event.slot}" if event.slot >= 0 else ""
     print(f"nest {event.nest} {event.kind} tile {list(event.tile)}{buffer}")
 
 
 def digest(array: Array) -> str:
-    """Sixteen hexadecimal digits that differ between arrays with different bits."""
+    """Return sixteen hexadecimal digits that differ between arrays with different bits."""
     return hashlib.sha256(array.to_bits()).hexdigest()[:16]
 
 
-# `tessera-reference compare-levels`: a function at every level, and where they differ.
+# `tessera-reference compare-levels`: a function at every level, and the first difference.
 
 
 def register_compare_levels(subparsers: Any) -> None:
@@ -185,7 +185,7 @@ def register_compare_levels(subparsers: Any) -> None:
 
 
 def compare(options: argparse.Namespace) -> int:
-    """Say where levels first differ; 0 where all levels agree, 1 where one does not."""
+    """Print where levels first differ; return 0 if all levels agree, 1 if one differs."""
     check_environment()
     modules = compile_file(options).modules
     lowering = lowering_of(options)

@@ -78,7 +78,7 @@ def register_build_c_library(subparsers: Any) -> None:
 
 
 def build_library(options: argparse.Namespace) -> int:
-    """Build, and say what was made and how it is used. Raises `BadInput`."""
+    """Build the library, and print its files and their use. Raises `BadInput`."""
     output = Path(options.output)
     try:
         made = build(output, options.cc)

@@ -1,4 +1,4 @@
-"""`tessera-reference wsp`: compile a program, say what a package holds, run one (PTO-WSP v10, sections 1.1 and 7.2)."""
+"""`tessera-reference wsp`: compile a program, describe a package, run one (PTO-WSP v10, sections 1.1 and 7.2)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _command(commands: Any, name: str, action: Any, summary: str, file: str) -> 
 
 
 def compile_file(options: argparse.Namespace) -> int:
-    """Write the package of a program; what its target ignores goes to stderr."""
+    """Write the package of a program; report to stderr what its target ignores."""
     from ..wsp.builder import compile_program  # a package runs where no compiler is
     from ..wsp.package import package_bytes
     from ..wsp.targets import NAMES, target
@@ -88,7 +88,7 @@ def compile_file(options: argparse.Namespace) -> int:
 
 
 def inspect(options: argparse.Namespace) -> int:
-    """Print what a package says of itself."""
+    """Print the description of a package."""
     print(*_described(_package(options)), sep="\n")
     return 0
 
@@ -101,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def build_native(options: argparse.Namespace) -> int:
-    """Write the program, and its C text where that is asked for."""
+    """Write the program and, if requested, its C text."""
     try:
         package = _package(options)
         build([package], Path(options.output))
@@ -122,7 +122,7 @@ def serve_native(options: argparse.Namespace) -> int:
 
 
 def explain(options: argparse.Namespace) -> int:
-    """Print for people what a run came to, and draw a deadlock."""
+    """Print the result of a run for people, and draw a deadlock."""
     data = read_bytes(options)
     try:
         stated = read_json(data)
