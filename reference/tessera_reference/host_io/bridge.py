@@ -2,7 +2,7 @@
 
 Device n of the runtime is the n-th PE of the endpoint. An allocation has one physical address, the same on every PE of
 its mesh. A copy to or from a device is a write or a read for each rank. A copy on a device is a read and then a write;
-a module is a write of its image. Each operation has a correlation id of its own, each of its messages a request id.
+a module is a write of its image. Each operation has its own correlation id, each of its messages a request id.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from .messages import (
 )
 
 ALIGNMENT = 256
-"""Bytes; physical addresses of allocations are multiples of it."""
+"""The alignment in bytes of allocations' physical addresses."""
 FILLS = {"fill_u8": 1, "fill_u16": 2, "fill_u32": 4}
 ONE_BLOCK = (1, 1, 1), (0, 0, 0)
-"""The grid and the block with which the endpoint runs a kernel that is no program."""
+"""The grid and the block with which the endpoint runs a kernel that is not a program."""
 
 
 class Exchange(NamedTuple):
-    """A frame that was sent, and its answer."""
+    """A sent frame, and its answer."""
 
     frame: str
     answer: str
@@ -72,9 +72,9 @@ class LaunchArguments:
 
 
 class Bridge:
-    """The host of an endpoint. What it sent and what came back is in `exchanges`.
+    """The host of an endpoint. `exchanges` has the frames it sent and their answers.
 
-    Operations raise `RequestFailed`: with UNSUPPORTED for what the messages cannot carry, else as the endpoint answers.
+    Operations raise `RequestFailed`: with UNSUPPORTED for what messages cannot carry, else as the endpoint answers.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -87,7 +87,7 @@ class Bridge:
         self._requests = 0
 
     def places(self, devices: Sequence[int]) -> list[Place]:
-        """The PEs of some devices: device n is the n-th by SIP, cube and PE (AMB-HIO-63)."""
+        """Return the PEs of some devices: device n is the n-th by SIP, cube and PE (AMB-HIO-63)."""
         size = self.endpoint.machine.size
         places = list(islice(self.endpoint.machine.places(), max(devices, default=0) + 1))
         if max(devices, default=0) >= len(places):
@@ -95,31 +95,31 @@ class Bridge:
         return [places[device] for device in devices]
 
     def allocate(self, pointer: int, nbytes: int) -> None:
-        """Memory behind a pointer of the runtime: a range of HBM, the same on every PE. No message is needed."""
+        """Reserve a range of HBM for a pointer of the runtime, the same on every PE. No message is needed."""
         self._held[pointer] = self._reserved(nbytes)
 
     def free(self, pointer: int) -> None:
-        """The memory behind a pointer, if it has any, may be used again."""
+        """Release the memory of a pointer, if it has any, for reuse."""
         self._held.pop(pointer, None)
 
     def write(self, places: Sequence[Place], pointer: int, data: bytes) -> None:
-        """A copy from the host: a write for each rank, by a pattern where one makes these bytes."""
+        """Copy from the host: a write for each rank, as a pattern where one produces these bytes."""
         self._begin("write")
         self._write(places, self._pa(pointer), data)
 
     def read(self, place: Place, pointer: int, nbytes: int) -> bytes:
-        """A copy to the host, of one rank."""
+        """Copy to the host, from one rank."""
         self._begin("read")
         return self._read(place, self._pa(pointer), nbytes)
 
     def copy(self, places: Sequence[Place], target: int, source: int, nbytes: int) -> None:
-        """A copy on each device: no message moves bytes within it, so they pass the host (AMB-HIO-66)."""
+        """Copy on each device through the host, since no message moves bytes within a device (AMB-HIO-66)."""
         self._begin("copy")
         for place in places:
             self._write([place], self._pa(target), self._read(place, self._pa(source), nbytes))
 
     def load(self, image: bytes) -> Code:
-        """Deploy a module: its image is written to the first PE."""
+        """Deploy a module, by writing its image to the first PE."""
         self._begin("load")
         image_area = self._reserved(len(image))
         self._images.append(image_area)
@@ -140,7 +140,7 @@ class Bridge:
     def _launch(
         self, code: Code, kernel: KernelEntry, ranks: Sequence[tuple[int, Place]], arguments: LaunchArguments
     ) -> KernelLaunch:
-        """The message for the ranks of one SIP."""
+        """Return the message for the ranks of one SIP."""
         args = tuple(
             self._tensor(ranks, *arguments.tensors[parameter.name])
             if parameter.type == "ptr"
@@ -157,7 +157,7 @@ class Bridge:
         return KernelLaunch(**self._envelope(ranks[0][1]), kernel_ref=reference, args=args)
 
     def _tensor(self, ranks: Sequence[tuple[int, Place]], pointer: int, nbytes: int) -> TensorArgument:
-        """The copies of some ranks: the tensor of a mesh is its ranks' copies one after the other (AMB-HIO-64)."""
+        """Return some ranks' copies as a tensor: the copies of a mesh's ranks one after the other (AMB-HIO-64)."""
         pa = self._pa(pointer)
         shards = (TensorShard(*place, pa, nbytes, rank * nbytes) for rank, place in ranks)
         return TensorArgument(TensorPAMap(tuple(shards)))
@@ -182,7 +182,7 @@ class Bridge:
         return b"".join(parts)
 
     def _send(self, requests: Sequence[Request], buffers: Mapping[Pair, bytes] | None = None) -> Mapping[Pair, bytes]:
-        """Send requests without waiting, as many at a time as the endpoint keeps; the data of reads, by ids."""
+        """Send requests, as many at a time as the endpoint keeps, and return the data of reads, by ids."""
         shared = self.endpoint.share(buffers or {})
         depth = self.endpoint.machine.size.queue_depth
         for first in range(0, len(requests), depth):
@@ -196,25 +196,25 @@ class Bridge:
         return shared
 
     def _begin(self, operation: str) -> None:
-        """The next operation, and its correlation id."""
+        """Begin the next operation, with a new correlation id."""
         self._operations += 1
         self._operation, self._requests = f"{operation}-{self._operations}", 0
 
     def _envelope(self, place: Place) -> dict[str, Any]:
-        """The members of the next request for a PE that every request has."""
+        """Return the members that every request for a PE has."""
         self._requests += 1
         ids = {"correlation_id": self._operation, "request_id": str(self._requests)}
         return ids | {"target_device": f"sip:{place.sip}"}
 
     def _pa(self, pointer: int) -> int:
-        """The physical address of a pointer into an allocation."""
+        """Return the physical address of a pointer into an allocation."""
         for start, region in self._held.items():
             if start <= pointer < start + region.nbytes:
                 return region.pa + pointer - start
         raise _gap(f"memory at {pointer:#x}, which tessMalloc did not give")
 
     def _reserved(self, nbytes: int) -> Held:
-        """The lowest free range of HBM, of at least a byte."""
+        """Return the lowest free range of HBM, of at least a byte."""
         memory = next(candidate for candidate in self.endpoint.machine.memories if candidate.kind == "HBM")
         pa = memory.base
         for image in sorted((*self._held.values(), *self._images)):
@@ -227,7 +227,7 @@ class Bridge:
 
 
 def pattern_of(data: bytes) -> Pattern | None:
-    """The pattern that makes these bytes, with the shortest element; None where no pattern does."""
+    """Return the pattern that produces these bytes, with the shortest element, or None."""
     if not any(data):
         return Pattern("zero")
     for kind, size in FILLS.items():
@@ -253,7 +253,7 @@ def _obstacles(kernel: KernelEntry, arguments: LaunchArguments) -> Iterator[str]
 
 
 def _number(scalar: Array) -> int | Decimal | bool:
-    """The value of a scalar, exactly; a negative zero with a fraction, without which many a reader loses its sign."""
+    """Return the exact value of a scalar; a negative zero has a fraction, as many readers drop its sign otherwise."""
     if scalar.dtype.kind == "float":
         number = Decimal(float(scalar.values))
         return number if number else number.quantize(Decimal("0.0"))

@@ -1,4 +1,4 @@
-"""The endpoint: frames of requests come in, frames of responses go out, and a journal keeps them (D1 to D4)."""
+"""The endpoint: requests arrive as frames, responses leave as frames, and a journal keeps them (D1 to D4)."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from .launches import launch
 from .machine import CONTROL, Branch, Journey, Machine, MachineSize, Place, components, traced
 from .messages import KernelLaunch, MemoryRead, MemoryWrite
 
-# The requests that an endpoint has answered, as far as it keeps them: what each passed.
+# The requests that an endpoint has answered and still keeps, with their journeys.
 
 
 Pair: TypeAlias = tuple[str, str]
-"""The ids by which a response belongs to its request (AMB-HIO-12)."""
+"""The ids that match a response to its request (AMB-HIO-12)."""
 
 MOST_KEPT = 16 << 20
-"""Characters of frames whose requests are kept by default; older ones are forgotten."""
+"""The characters of frames whose requests are kept by default; older ones are dropped."""
 
 
 class Answered(NamedTuple):
-    """A request that was answered, and what it passed."""
+    """A request that was answered, and its journey."""
 
     request: Request
     journey: Journey
@@ -43,11 +43,11 @@ class Journal:
         return iter(self._kept.values())
 
     def get(self, pair: Pair) -> Answered | None:
-        """The request of a pair, or None where it is not known."""
+        """Return the request of a pair, or None if it is not known."""
         return self._kept.get(pair)
 
     def add(self, answered: Answered) -> None:
-        """Keep a request, and forget the oldest ones where they are too much."""
+        """Keep a request, and drop the oldest ones beyond the limit."""
         pair = answered.request.correlation_id, answered.request.request_id
         self._drop(pair)
         self._kept[pair] = answered
@@ -62,12 +62,12 @@ class Journal:
 
 # The answered requests as a trace in the Chrome format (`schemas/trace.schema.json`; Verification).
 #
-# Requests share no time, so that they are drawn one after the other, in the order in which they were answered. A PE
-# is a process, as is the host with what stands before the PEs; a component is a row.
+# Requests do not overlap in time, so they are drawn one after the other, in the order of their answers. A PE is a
+# process, as is the host with the components before the PEs; a component is a row.
 
 
 def timeline(machine: Machine, answered: Iterable[Answered]) -> str:
-    """The text of the trace."""
+    """Return the text of the trace."""
     devices = {place: number for number, place in enumerate(machine.places())}
     names = Names(
         {number: str(place) for place, number in devices.items()},
@@ -88,16 +88,16 @@ def timeline(machine: Machine, answered: Iterable[Answered]) -> str:
     return trace_text(chrome_trace(records, names))
 
 
-# The endpoint: frames of requests come in, frames of responses go out (D1 to D4; AMB-HIO-48, -50, -51, -55).
+# The endpoint: requests arrive as frames, responses leave as frames (D1 to D4; AMB-HIO-48, -50, -51, -55).
 #
-# A request acts on memory when it arrives, so that effects have the order of arrival; its response waits until it is
-# completed, in any order. Requests that are malformed, repeated or too many are answered at once and do nothing.
+# A request acts on memory when it arrives, so that effects have the order of arrival; its response waits for its
+# completion, in any order. Requests that are malformed, repeated or too many are answered at once and do nothing.
 
 
 MOST_BYTES = 1 << 20
-"""Bytes of a frame; after a longer one a connection is closed (AMB-HIO-55)."""
+"""The most bytes of a frame; after a longer one a connection is closed (AMB-HIO-55)."""
 MOST_SUNK = 1 << 24
-"""Bytes that reads transfer to the host together; reads beyond are modelled and not transferred."""
+"""The bytes that reads transfer to the host together; further reads are modelled and not transferred."""
 LONGEST_ID = 256
 
 
@@ -111,7 +111,7 @@ class Pending:
 
 
 class Endpoint:
-    """IO_CPU with the machine behind it, and what the host shares with it beside the messages: `share`."""
+    """IO_CPU with the machine behind it, and with `share` the buffers that the host shares beside the messages."""
 
     def __init__(
         self, size: MachineSize | None = None, *, machine: Machine | None = None, journal: Journal | None = None
@@ -124,10 +124,10 @@ class Endpoint:
         self._pending: dict[Pair, Pending] = {}
 
     def share(self, buffers: Mapping[Pair, bytes]) -> Mapping[Pair, bytes]:
-        """Share what requests with `host_buffer_ref` write from now on, by their ids (AMB-HIO-41).
+        """Share, by their ids, the data that requests with `host_buffer_ref` write from now on (AMB-HIO-41).
 
-        Returns the data of reads into `host_sink` from now on, which grows as they are completed, in that order.
-        Without `share`, an endpoint transfers nothing.
+        Return the data of reads into `host_sink` from now on, which grows as they are completed, in that order. Without
+        `share`, an endpoint transfers nothing.
         """
         self._buffers, self._sinks, self._room_in_sinks = buffers, {}, MOST_SUNK
         return self._sinks
@@ -138,15 +138,15 @@ class Endpoint:
         return list(self._pending)
 
     def exchange(self, frames: Iterable[str | bytes], choices: Choices | None = None) -> list[str]:
-        """The answers to frames that are sent without waiting, in the order in which they come.
+        """Return the answers to frames that are sent without waiting, in order of completion.
 
-        Completions come in the order of arrival, or in the order of `choices`.
+        Completions have the order of arrival, or that of `choices`.
         """
         answers = [answer for frame in frames if (answer := self.submit(frame)) is not None]
         return answers + self.drain(choices or FirstCome())
 
     def submit(self, frame: str | bytes) -> str | None:
-        """Take a frame; the answer of one that is refused at once, else None until it is completed."""
+        """Take a frame; return the answer of a refused one, or None until it is completed."""
         try:
             value = _read(frame)
             pair = ids_of(value)
@@ -161,7 +161,7 @@ class Endpoint:
         return None
 
     def drain(self, choices: Choices, most: int = 0) -> list[str]:
-        """Complete requests that wait until at most so many are left."""
+        """Complete waiting requests until at most `most` are left, and return their responses."""
         waiting = self.waiting
         answers = []
         while len(waiting) > most:
@@ -170,7 +170,7 @@ class Endpoint:
         return answers
 
     def complete(self, pair: Pair) -> str:
-        """The response of a request that waits; its ids are free again."""
+        """Return the response of a waiting request, whose ids become free again."""
         pending = self._pending.pop(pair)
         self.journal.add(pending.answered)
         if pending.sunk is not None:
@@ -178,7 +178,7 @@ class Endpoint:
         return _response(pair, pending.failure)
 
     def _require_room(self, pair: Pair) -> None:
-        """The ids are not in use and the queue is not full. Raises `RequestFailed`."""
+        """Require unused ids and a free place in the queue. Raises `RequestFailed`."""
         if pair in self._pending:
             reason = f"{pair[1]!r:.100} of {pair[0]!r:.100} is not answered yet"
             raise RequestFailed(ErrorCode.DUPLICATE_REQUEST, reason, "request_id", "HIO-D3-06")
@@ -187,7 +187,7 @@ class Endpoint:
             raise RequestFailed(ErrorCode.QUEUE_FULL, f"{depth} requests are not answered yet")
 
     def _run(self, request: Request, pair: Pair, characters: int) -> Pending:
-        """Let a request act."""
+        """Execute a request."""
         journey, failure, sunk = Journey(), None, None
         try:
             devices = self.machine.devices()
@@ -206,7 +206,7 @@ class Endpoint:
         return Pending(Answered(request, journey, characters), failure, sunk)
 
     def _write(self, write: MemoryWrite, pair: Pair) -> tuple[Journey, RequestFailed | None]:
-        """Fill memory, or copy a buffer of the host to it. Raises `RequestFailed` for what is refused."""
+        """Fill memory, or copy a buffer of the host to it. Raises `RequestFailed` for a refused request."""
         place = Place(write.dst_sip, write.dst_cube, write.dst_pe)
         self.machine.require(place, write.dst_pa, write.nbytes, write.dst_mem_kind, "dst_pa")
         data = None if write.pattern is not None else self._buffer(pair, write.nbytes)
@@ -221,7 +221,7 @@ class Endpoint:
         return Journey(there, branches=(Branch(place, write.nbytes),)), None
 
     def _buffer(self, pair: Pair, nbytes: int) -> bytes:
-        """The host's buffer of a request. Raises `RequestFailed` (AMB-HIO-41)."""
+        """Return the host's buffer of a request. Raises `RequestFailed` (AMB-HIO-41)."""
         data = self._buffers.get(pair)
         if data is None or len(data) != nbytes:
             available = "none" if data is None else f"one of {len(data)}"
@@ -230,7 +230,7 @@ class Endpoint:
         return data
 
     def _read(self, read: MemoryRead) -> tuple[Journey, RequestFailed | None, bytes | None]:
-        """Transfer memory to the host, which keeps or drops it. Raises `RequestFailed` for what is refused."""
+        """Transfer memory to the host, which keeps or drops it. Raises `RequestFailed` for a refused request."""
         place = Place(read.src_sip, read.src_cube, read.src_pe)
         self.machine.require(place, read.src_pa, read.nbytes, field="src_pa")
         if failure := self.machine.failure_of(place):
@@ -243,7 +243,7 @@ class Endpoint:
 
 
 def ids_of(value: Mapping[str, Any]) -> Pair:
-    """The ids of a request. Raises `InvalidFrame` where a response could not repeat them (AMB-HIO-19, AMB-HIO-39)."""
+    """Return a request's ids. Raises `InvalidFrame` if no response could repeat them (AMB-HIO-19, AMB-HIO-39)."""
     correlation, request = value.get("correlation_id"), value.get("request_id")
     for name, identifier in (("correlation_id", correlation), ("request_id", request)):
         if not isinstance(identifier, str) or not 1 <= len(identifier) <= LONGEST_ID:
@@ -252,7 +252,7 @@ def ids_of(value: Mapping[str, Any]) -> Pair:
 
 
 def _read(frame: str | bytes) -> dict[str, Any]:
-    """The object of a frame of a bearable size. Raises `InvalidFrame`."""
+    """Return the object of a frame of an acceptable size. Raises `InvalidFrame`."""
     size = len(frame.encode("utf-8", "surrogatepass") if isinstance(frame, str) else frame)
     if size > MOST_BYTES:
         raise InvalidFrame(f"{size} bytes, expected at most {MOST_BYTES}")

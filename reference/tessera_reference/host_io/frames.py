@@ -1,4 +1,4 @@
-"""Frames: why one is refused, reading it, checking it against schema and rules, a typed message (D3 to D7)."""
+"""Frames: reading, checks against schema and rules, refusals, and typed messages (D3 to D7)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from .messages import (
 
 
 class ErrorCode(StrEnum):
-    """The causes, each of which docs/host_io.md explains; a cause has the same code each time."""
+    """The causes of refusals, which docs/host_io.md explains; a cause has the same code each time."""
 
     INVALID_MESSAGE = "INVALID_MESSAGE"
     DUPLICATE_REQUEST = "DUPLICATE_REQUEST"
@@ -49,12 +49,12 @@ class ErrorCode(StrEnum):
 
 
 LONGEST_REASON = 300
-"""Characters of a message, since it may quote the request."""
+"""The most characters of a message, since it may quote the request."""
 
 
 @dataclass(eq=False)
 class RequestFailed(Exception):
-    """A request that is answered with `ok` false: the code, what is wrong, the member at fault and its clause.
+    """A request that is answered with `ok` false: the code, the fault, the member at fault and its clause.
 
     Its text is that of `error_message`.
     """
@@ -70,23 +70,23 @@ class RequestFailed(Exception):
 
 
 def argument_mismatch(reason: str, field: str = "") -> RequestFailed:
-    """A failure with ARGUMENT_MISMATCH."""
+    """Return a failure with ARGUMENT_MISMATCH."""
     return RequestFailed(ErrorCode.ARGUMENT_MISMATCH, reason, field)
 
 
 class InvalidFrame(Exception):
-    """A frame in which no ids can be read, so that no response can answer it (AMB-HIO-19)."""
+    """A frame without readable ids, so that no response can answer it (AMB-HIO-19)."""
 
 
-# Numbers of messages as elements of a dtype: exact, then rounded once, to nearest even (AMB-HIO-06, AMB-HIO-36).
+# Numbers of messages as elements of a dtype: exact, then rounded once to nearest even (AMB-HIO-06, AMB-HIO-36).
 
 
 FLOATS = {"fp16": DTYPES["fp16"], "fp32": DTYPES["fp32"]}
 
 _BEYOND = 64
-"""A power of ten that passes every fp32, and whose inverse is nearest to zero."""
+"""A power of ten beyond every fp32, whose inverse rounds to zero."""
 _SHORT = Context(prec=200, rounding=ROUND_05UP, Emax=MAX_EMAX, Emin=MIN_EMIN)
-"""More digits than a value halfway between two elements has; the last one says whether any were dropped."""
+"""More digits than a value halfway between two elements has; the last one shows whether any were dropped."""
 
 
 class MinusZero(int):
@@ -94,7 +94,7 @@ class MinusZero(int):
 
 
 def rounded(value: int | Decimal, dtype: str) -> float:
-    """The element of fp16 or fp32 that is nearest, infinite past the largest; zeros keep their sign."""
+    """Return the nearest element of fp16 or fp32, infinite past the largest; zeros keep their sign."""
     number = Decimal("-0" if isinstance(value, MinusZero) else value)
     sign = -1.0 if number.is_signed() else 1.0
     if not number or number.adjusted() < -_BEYOND:
@@ -105,7 +105,7 @@ def rounded(value: int | Decimal, dtype: str) -> float:
 
 
 def bytes_of(value: int | Decimal | bool, dtype: str) -> bytes:
-    """The element as it is in memory, little-endian; a bool is one byte."""
+    """Return the bytes of the element in memory, little-endian; a bool is one byte."""
     if dtype in FLOATS:
         return np.array(rounded(value, dtype), FLOATS[dtype].storage.carrier).astype(f"<f{_SIZES[dtype]}").tobytes()
     return int(value).to_bytes(_SIZES[dtype], "little", signed=dtype.startswith("i"))
@@ -121,7 +121,7 @@ ELEMENTS = {"zero": "u8", **{f"fill_{dtype}": dtype for dtype in ("u8", "u16", "
 
 
 def element_bytes(pattern: Pattern) -> bytes:
-    """One element, little-endian; a byte of zeros for `zero`, whatever its value (HIO-D5-13 to -18, HIO-D5-21)."""
+    """Return one element, little-endian; a zero byte for `zero`, whatever its value (HIO-D5-13 to -18, HIO-D5-21)."""
     value = 0 if pattern.value is None or pattern.pattern_kind == "zero" else pattern.value
     return bytes_of(value, ELEMENTS[pattern.pattern_kind])
 
@@ -130,16 +130,16 @@ def element_bytes(pattern: Pattern) -> bytes:
 
 
 _MOST_DIGITS = 20
-"""Digits of 2^64: a larger number is no whole number that a member may have."""
+"""The digits of 2^64: a member cannot have a larger whole number."""
 _EXPONENT_DIGITS = 8
-"""Digits of a power of ten that is far beyond every element; what is farther counts as the first of more."""
+"""The digits of a power of ten far beyond every element; a longer exponent counts as the first with more."""
 _FARTHEST = 10**_EXPONENT_DIGITS
 _DEEPEST = 64
-"""Objects and lists within each other."""
+"""The depth of objects and lists within each other."""
 
 
 def read_frame(frame: str | bytes) -> dict[str, Any]:
-    """The object of a frame; numbers are whole or `Decimal`, as they are written. Raises `InvalidFrame`."""
+    """Return the object of a frame; numbers are whole or `Decimal`, as written. Raises `InvalidFrame`."""
     try:
         text = frame if isinstance(frame, str) else frame.decode("utf-8")
         value = _DECODER.decode(text)
@@ -155,9 +155,9 @@ def read_frame(frame: str | bytes) -> dict[str, Any]:
 
 
 def write_frame(value: Any) -> str:
-    """The text of a message, without a line feed; equal messages have equal text. A `Decimal` keeps all its digits.
+    """Return the text of a message in one line; equal messages have equal text. A `Decimal` keeps all its digits.
 
-    Raises `TypeError` or `ValueError` for what JSON has not.
+    Raises `TypeError` or `ValueError` for values that JSON does not have.
     """
     try:
         return _encode(value)
@@ -169,7 +169,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",",
 
 
 def _exact(value: Any) -> str:
-    """Encode as `_encode` does, with numbers as they are written."""
+    """Encode as `_encode` does, with numbers as written."""
     match value:
         case dict():
             return f"{{{','.join(f'{_encode(name)}:{_exact(member)}' for name, member in value.items())}}}"
@@ -181,7 +181,7 @@ def _exact(value: Any) -> str:
 
 
 def _whole(text: str) -> int | Decimal:
-    """A number without fraction and exponent; one longer than any member may have stays as it is."""
+    """Return a number without fraction and exponent; one longer than any member may have is kept as `Decimal`."""
     if text == "-0":
         return MinusZero()
     return int(text) if len(text) <= 2 * _MOST_DIGITS else Decimal(text)
@@ -202,7 +202,7 @@ def _number(text: str) -> int | Decimal:
 
 
 def _require_shallow(value: dict[str, Any] | list[Any], most: int = _DEEPEST) -> None:
-    """No value is nested deeper than any message needs. Raises `ValueError`."""
+    """Require values nested no deeper than messages need. Raises `ValueError`."""
     if not most:
         raise ValueError(f"more than {_DEEPEST} objects and lists within each other")
     for member in value.values() if isinstance(value, dict) else value:
@@ -212,9 +212,9 @@ def _require_shallow(value: dict[str, Any] | list[Any], most: int = _DEEPEST) ->
 
 _DECODER = json.JSONDecoder(parse_int=_whole, parse_float=_number, **STRICT)
 
-# A value judged by the schema of the messages, with the member at fault and its clause (AMB-HIO-31).
+# The check of a value against the schema of the messages, with the member at fault and its clause (AMB-HIO-31).
 #
-# Every reference of the schema is replaced by what it names, once. An argument of a launch is judged by the
+# Every reference of the schema is replaced once by its target. An argument of a launch is checked against the
 # definition of its kind, so that an error is one of that kind.
 
 
@@ -225,16 +225,16 @@ Path: TypeAlias = Sequence[str | int]
 
 @cache
 def definitions() -> Mapping[str, Any]:
-    """The definitions of the published schema, by name."""
+    """Return the definitions of the published schema, by name."""
     schema = json.loads(files(__package__).joinpath("messages.schema.json").read_text(encoding="utf-8"))
     table: Mapping[str, Any] = schema["$defs"]
     return table
 
 
 def require_form(definition: str, value: Any, *, fast: bool = True) -> None:
-    """A value has the form of a definition; with `fast`, fastjsonschema judges where it is installed.
+    """Require the form of a definition; with `fast`, fastjsonschema checks it if it is installed.
 
-    Raises `RequestFailed` with INVALID_MESSAGE, the path of the member, what is expected, and the clause.
+    Raises `RequestFailed` with INVALID_MESSAGE, the path of the member, the expected form, and the clause.
     """
     _require(definition, value, (), fast)
     if definition == "kernel_launch":
@@ -247,7 +247,7 @@ def require_form(definition: str, value: Any, *, fast: bool = True) -> None:
 
 
 def _require(definition: str, value: Any, within: Path, fast: bool) -> None:
-    """A value has the form of a definition, the arguments of a launch left aside. Raises `RequestFailed`."""
+    """Require the form of a definition, without the arguments of a launch. Raises `RequestFailed`."""
     if fast and (sound := _fast_judge(definition)) is not None and sound(value):
         return
     judge = _judge(definition)
@@ -260,9 +260,9 @@ def _require(definition: str, value: Any, within: Path, fast: bool) -> None:
 
 @cache
 def _inlined(definition: str) -> Mapping[str, Any]:
-    """A definition without references; no definition refers to itself.
+    """Return a definition without references; no definition refers to itself.
 
-    It is without `allOf`, too: `require_agreement` judges that, and tells the clause.
+    It is also without `allOf`: `require_agreement` checks that, and names the clause.
     """
 
     def inlined(node: Any) -> Any:
@@ -288,7 +288,7 @@ def _judge(definition: str) -> Any:
 
 @cache
 def _fast_judge(definition: str) -> Callable[[Any], bool] | None:
-    """The judge of the extra `host-io`, or None without it."""
+    """Return the validator of the extra `host-io`, or None without it."""
     if find_spec("fastjsonschema") is None:
         return None
     import fastjsonschema
@@ -337,31 +337,31 @@ def _refusal(reason: str, path: Path, clause: str) -> RequestFailed:
 
 
 def _clause(schema: Mapping[str, Any], path: Path) -> str:
-    """The first clause of the innermost part along a path that has one."""
+    """Return the first clause of the innermost part along a path that has one."""
     stated = [_part(schema, path[:depth]).get("x-clauses", ()) for depth in range(len(path) + 1)]
     return next((str(clauses[0]) for clauses in reversed(stated) if clauses), "")
 
 
 def _part(schema: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
-    """The definition of the value at a path; the contents of a free-form object are unknown."""
+    """Return the definition of the value at a path; the contents of a free-form object are unknown."""
     for part in path:
         inner = schema.get("items", {}) if isinstance(part, int) else schema.get("properties", {}).get(part, {})
         schema = {**inner.get("then", {}), **inner}
     return schema
 
 
-# Members that must agree with one another (D5, D7); where the schema refuses them too, by `allOf`, a clause is told.
+# Members that must agree (D5, D7); where the schema refuses them too, by `allOf`, the failure names a clause.
 #
-# What depends on the endpoint is judged there: ids that are in use, devices, places and addresses that exist.
+# The endpoint checks what depends on it: ids that are in use, devices, places and addresses that exist.
 
 
 ADDRESSES = 1 << 64
 MOST_FREE_FORM = 4096
-"""Characters of a grid, or of a meta: what needs more is bulk data (AMB-HIO-43)."""
+"""The characters of a grid or of a meta; anything longer is bulk data (AMB-HIO-43)."""
 
 
 def require_agreement(request: MemoryWrite | MemoryRead | KernelLaunch) -> None:
-    """The members of a request agree. Raises `RequestFailed` with INVALID_MESSAGE, the member and its clause."""
+    """Require members that agree. Raises `RequestFailed` with INVALID_MESSAGE, the member and its clause."""
     match request:
         case MemoryWrite():
             _require_range("dst_pa", request.dst_pa, request.nbytes, "HIO-D5-06")
@@ -377,7 +377,7 @@ def require_agreement(request: MemoryWrite | MemoryRead | KernelLaunch) -> None:
 
 
 def _require_source(write: MemoryWrite) -> None:
-    """A pattern where, and only where, the source is one, whose value fits and fills whole elements."""
+    """Require a pattern exactly where the source is one, with a value that fits and fills whole elements."""
     pattern = write.pattern
     if write.src_kind != "pattern":
         if pattern is not None:
@@ -395,7 +395,7 @@ def _require_source(write: MemoryWrite) -> None:
 
 
 def _require_deployment(kernel: KernelRef) -> None:
-    """An address and a size for what is deployed, no address for what is built in (AMB-HIO-07, AMB-HIO-40)."""
+    """Require address and size of a deployed kernel, and no address of a built-in one (AMB-HIO-07, AMB-HIO-40)."""
     if kernel.kind == "builtin":
         if kernel.deploy_pa is not None:
             _refuse("kernel_ref.deploy_pa", f"is {kernel.deploy_pa}, expected null for a builtin", "HIO-D7-07")
@@ -418,7 +418,7 @@ def _require_argument(field: str, argument: TensorArgument | ScalarArgument) -> 
 
 
 def _require_scalar(field: str, scalar: ScalarArgument) -> None:
-    """A bool for bool and for nothing else; a number in the range of its dtype (AMB-HIO-14, AMB-HIO-69)."""
+    """Require a bool exactly for bool, and a number in the range of its dtype (AMB-HIO-14, AMB-HIO-69)."""
     value = scalar.value
     if isinstance(value, bool) != (scalar.dtype == "bool"):
         _refuse(
@@ -429,7 +429,7 @@ def _require_scalar(field: str, scalar: ScalarArgument) -> None:
 
 
 def _require_fit(field: str, value: int | Decimal, dtype: str, clause: str) -> None:
-    """A whole number in the range of an integer dtype, or a number that a floating dtype can round (AMB-HIO-06)."""
+    """Require an integer in its dtype's range, or a number that a floating dtype can round (AMB-HIO-06)."""
     if dtype in FLOATS:
         if math.isinf(rounded(value, dtype)):
             _refuse(field, f"is {value}, which no finite {FLOATS[dtype].name} is nearest to", clause)
@@ -469,9 +469,9 @@ DEFINITIONS = {"MemoryWrite": "memory_write", "MemoryRead": "memory_read", "Kern
 
 
 def request_of(value: Mapping[str, Any], *, fast: bool = True) -> Request:
-    """The request of an object that has the form of one and whose members agree.
+    """Return the request of an object that has the form of one and whose members agree.
 
-    Raises `RequestFailed` with INVALID_MESSAGE: the path of the member, what is wrong, the clause.
+    Raises `RequestFailed` with INVALID_MESSAGE: the path of the member, the fault, the clause.
     """
     kind = value.get("msg_type")
     if not isinstance(kind, str) or kind not in MESSAGES:
@@ -498,7 +498,7 @@ def _argument(value: Mapping[str, Any]) -> TensorArgument | ScalarArgument:
 
 
 def value_of(message: Any) -> dict[str, Any]:
-    """The object of a message, for a frame; optional members that have their default are left out."""
+    """Return the object of a message, for a frame; optional members with their default are left out."""
     kind = {name: getattr(message, name) for name in ("msg_type", "arg_kind") if hasattr(message, name)}
     members = ((field, getattr(message, field.name)) for field in fields(message))
     return kind | {field.name: _plain(member) for field, member in members if member != field.default}

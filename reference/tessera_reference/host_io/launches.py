@@ -1,4 +1,4 @@
-"""Launches: kernels found in memory, fan-out by tags, one completion (D7; AMB-HIO-44, -49, -56)."""
+"""Launches: kernels in memory, fan-out by tags, one completion (D7; AMB-HIO-44, -49, -56)."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from .frames import ErrorCode, RequestFailed, argument_mismatch, bytes_of
 from .machine import ANY, BUILTINS, MAGIC, Branch, Buffer, Given, Journey, Kernel, Machine, Place, require_bearable
 from .messages import KernelLaunch, KernelRef, ScalarArgument, TensorArgument, TensorShard
 
-# Kernels whose binary was written to memory: images of modules, or bytes that are none (D7; AMB-HIO-56).
+# Kernels whose binary was written to memory: images of modules, or other bytes (D7; AMB-HIO-56).
 
 
 NAMES = {"ptr": "tensor", "int32": "i32", "int64": "i64", "fp16": "fp16", "fp32": "fp32", "bool": "bool"}
-"""Names of a message's arguments, by the parameter's type."""
+"""The names of a message's arguments, by the parameter's type."""
 PROBLEMS = (Failure, Rejection, UnsupportedConstruct, NumericsFailure)
 
 
 def deployed_kernel(machine: Machine, reference: KernelRef) -> Kernel:
-    """The kernel whose binary is where a launch says.
+    """Return the kernel whose binary is at the address of a launch.
 
-    Raises `RequestFailed`: UNKNOWN_PLACE, ADDRESS_OUT_OF_RANGE, KERNEL_NOT_DEPLOYED where not all of it was written,
-    or it is a broken image, UNKNOWN_KERNEL for a name that the image has not.
+    Raises `RequestFailed`: UNKNOWN_PLACE, ADDRESS_OUT_OF_RANGE, KERNEL_NOT_DEPLOYED where not all of it was written, or
+    it is a broken image, UNKNOWN_KERNEL for a name that the image lacks.
     """
     place = Place(reference.deploy_sip, reference.deploy_cube, reference.deploy_pe)
     pa, nbytes = reference.deploy_pa or 0, reference.nbytes_code
@@ -61,14 +61,14 @@ def _kernel(image: bytes, name: str) -> Kernel:
 
 
 def _check_sizes(entry: KernelEntry, counts: Sequence[int]) -> None:
-    """A shard is the whole tensor that the kernel takes, where that is known before the launch."""
+    """Require a shard that is the whole tensor of the kernel, where its size is known before the launch."""
     require_bearable(sum(counts))
     if named_dimensions(entry):
         return
     shapes = shapes_of(entry, {})
     pointers = [parameter for parameter in entry.parameters if parameter.type == "ptr"]
     for parameter, count in zip(pointers, counts, strict=True):
-        if parameter.dtype is None:  # which says nothing of what is behind it
+        if parameter.dtype is None:  # an opaque pointer, whose memory has no known size
             continue
         expected = prod(shapes[parameter.name]) * dtype(parameter.dtype).storage_bytes
         if count != expected:
@@ -76,7 +76,7 @@ def _check_sizes(entry: KernelEntry, counts: Sequence[int]) -> None:
 
 
 def _run_image(fatbin: Fatbin, entry: KernelEntry, arguments: Sequence[Given]) -> None:
-    """Read the shards, run, and write what the kernel writes. Raises `RequestFailed` with PE_FAULT."""
+    """Read the shards, run, and write the kernel's results. Raises `RequestFailed` with PE_FAULT."""
     by_name = {parameter.name: value for parameter, value in zip(entry.parameters, arguments, strict=True)}
     try:
         left = _executed(fatbin, entry, by_name)
@@ -108,7 +108,7 @@ def _executed(fatbin: Fatbin, entry: KernelEntry, given: Mapping[str, Given]) ->
 
 @lru_cache(maxsize=64)
 def _executable(fatbin: Fatbin, name: str, extents: tuple[tuple[str, int], ...]) -> Executable:
-    """A kernel for the first target of its image. Raises `RequestFailed` for collectives, and `PROBLEMS`."""
+    """Return a kernel for the first target of its image. Raises `RequestFailed` for collectives, and `PROBLEMS`."""
     executable = executables_of(fatbin, name, fatbin.targets[0], dict(extents))
     if executable.needs_mesh:
         raise RequestFailed(ErrorCode.UNSUPPORTED, f"kernel {name} has collectives", "kernel_ref.name")
@@ -119,14 +119,14 @@ def _absent(reason: str, clause: str = "") -> RequestFailed:
     return RequestFailed(ErrorCode.KERNEL_NOT_DEPLOYED, reason, "kernel_ref.deploy_pa", clause)
 
 
-# Launches: fan-out by the tags of the shards, and one completion made of what the PEs say (D7; AMB-HIO-44, -49).
+# Launches: fan-out by the tags of the shards, and one completion from the results of the PEs (D7; AMB-HIO-44, -49).
 #
-# All that can be refused is refused before anything runs: the kernel, then places and addresses of the shards in
-# their order, then what the kernel takes. Shards run in the order of SIP, cube, PE and offset.
+# All refusals precede the run: of the kernel, then of places and addresses of the shards in order, then of the kernel's
+# arguments. Shards run in the order of SIP, cube, PE and offset.
 
 
 class Shard(NamedTuple):
-    """A shard with the order in which it comes: by place and offset, then by argument and place in the list."""
+    """A shard with its sort key: by place and offset, then by argument and place in the list."""
 
     place: Place
     offset: int
@@ -136,18 +136,18 @@ class Shard(NamedTuple):
 
     @property
     def field(self) -> str:
-        """Its path in the message."""
+        """The shard's path in the message."""
         return f"args[{self.argument}].tensor_pa_map.shards[{self.number}]"
 
 
 Task: TypeAlias = tuple[Shard, ...]
-"""The work of one PE at a time: a shard of each tensor, or one alone where nothing ties them together."""
+"""The work of one PE at a time: a shard of each tensor, or a single one where nothing ties them together."""
 
 
 def launch(machine: Machine, request: KernelLaunch) -> tuple[Journey, RequestFailed | None]:
-    """Run a launch; what it passed, and the failure of the lowest shard that failed.
+    """Run a launch; return its journey, and the failure of the lowest shard that failed.
 
-    Raises `RequestFailed` for one that is refused: nothing ran (AMB-HIO-47).
+    Raises `RequestFailed` for a refused launch, of which nothing ran (AMB-HIO-47).
     """
     kernel = _kernel_of(machine, request.kernel_ref)
     tensors = [
@@ -178,14 +178,14 @@ def _kernel_of(machine: Machine, reference: KernelRef) -> Kernel:
 
 
 def _code(reference: KernelRef) -> Branch | None:
-    """Return the place of the binary and its bytes; None for a kernel that is built in."""
+    """Return the place of the binary and its bytes; None for a built-in kernel."""
     if reference.kind == "builtin":
         return None
     return Branch(Place(reference.deploy_sip, reference.deploy_cube, reference.deploy_pe), reference.nbytes_code)
 
 
 def _shards(argument: int, tensor: TensorArgument) -> list[Shard]:
-    """The shards of a tensor in their order."""
+    """Return the shards of a tensor in order."""
     shards = [
         Shard(Place(shard.sip, shard.cube, shard.pe), shard.offset_bytes, argument, number, shard)
         for number, shard in enumerate(tensor.tensor_pa_map.shards)
@@ -212,7 +212,7 @@ def _tasks(kernel: Kernel, request: KernelLaunch, tensors: Sequence[Sequence[Sha
 
 
 def _require_kinds(parameters: Sequence[str], request: KernelLaunch) -> None:
-    """The arguments are as many as the parameters, and of their kinds. Raises `RequestFailed`."""
+    """Require as many arguments as parameters, of their kinds. Raises `RequestFailed`."""
     kinds = [argument.dtype if isinstance(argument, ScalarArgument) else "tensor" for argument in request.args]
     if kinds != list(parameters):
         reason = f"are ({', '.join(kinds)}), kernel {request.kernel_ref.name} takes ({', '.join(parameters)})"
@@ -220,7 +220,7 @@ def _require_kinds(parameters: Sequence[str], request: KernelLaunch) -> None:
 
 
 def _run(machine: Machine, kernel: Kernel, request: KernelLaunch, task: Task) -> RequestFailed | None:
-    """Run a task on its PE; why it failed."""
+    """Run a task on its PE; return its failure, or None."""
     if failed := machine.failure_of(task[0].place):
         return failed
     try:
@@ -231,7 +231,7 @@ def _run(machine: Machine, kernel: Kernel, request: KernelLaunch, task: Task) ->
 
 
 def _given(machine: Machine, request: KernelLaunch, task: Task) -> Iterator[Given]:
-    """The arguments of a task, in the order of the parameters."""
+    """Yield the arguments of a task, in the order of the parameters."""
     space = machine.space(task[0].place)
     shards = {shard.argument: shard.shard for shard in task}
     for place, argument in enumerate(request.args):

@@ -1,4 +1,4 @@
-"""The machine behind an endpoint: PEs, memories, kernels, and the hops that make up latency (D3, D5, D7)."""
+"""The machine behind an endpoint: PEs, memories, kernels, and the hops whose times add up to latency (D3, D5, D7)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from ..mesh.memory import Intervals
 from ..mesh.topology import carrying
 from .frames import ErrorCode, RequestFailed, argument_mismatch, bytes_of, rounded
 
-# Bytes by address, of which only those that were written take room.
+# Bytes by address, where only written bytes take space.
 
 
 PAGE = 1 << 12
-"""Bytes of a page: a multiple of every element that a pattern repeats."""
+"""The bytes of a page: a multiple of every element that a pattern repeats."""
 ZEROS = bytes(PAGE)
 MAGIC = b"TESSFBIN"
 """The first bytes of an image."""
@@ -38,7 +38,7 @@ class SparseMemory:
         self._images: dict[int, int] = {}
 
     def read(self, pa: int, nbytes: int) -> bytes:
-        """The bytes from an address on."""
+        """Return the bytes from an address on."""
         parts = [memoryview(self._pages.get(page, ZEROS))[start:stop] for page, start, stop in _pieces(pa, nbytes)]
         return b"".join(parts)
 
@@ -67,20 +67,20 @@ class SparseMemory:
         self._mark(pa, nbytes)
 
     def holds_image(self, pa: int) -> bool:
-        """True if an image was written to an address, and nothing has replaced the whole of it since."""
+        """True if an image was written to an address, and nothing has replaced all of it since."""
         return pa in self._images
 
     def was_written(self, pa: int, nbytes: int) -> bool:
-        """True if each of the bytes was written once."""
+        """True if each of the bytes was written at least once."""
         return self._written.covers(pa, pa + nbytes)
 
     def _mark(self, pa: int, nbytes: int) -> None:
-        """Take bytes as written; images that are wholly within them are replaced."""
+        """Mark bytes as written; images that lie wholly within them are replaced."""
         self._written.add(pa, pa + nbytes)
         self._images = {first: size for first, size in self._images.items() if first < pa or first + size > pa + nbytes}
 
     def _own(self, page: int) -> bytearray:
-        """A page to write to, which no other shares."""
+        """Return a page for writing, which no other shares."""
         page_bytes = self._pages.get(page, ZEROS)
         if isinstance(page_bytes, bytes):
             page_bytes = self._pages[page] = bytearray(page_bytes)
@@ -88,7 +88,7 @@ class SparseMemory:
 
 
 def _pieces(pa: int, nbytes: int) -> Iterator[tuple[int, int, int]]:
-    """The pages of a range, each with the first and the last position within it."""
+    """Yield the pages of a range, each with the first and the last position within it."""
     end = pa + nbytes
     while pa < end:
         page, start = divmod(pa, PAGE)
@@ -97,24 +97,24 @@ def _pieces(pa: int, nbytes: int) -> Iterator[tuple[int, int, int]]:
         pa += stop - start
 
 
-# Kernels that a launch can name: those built in, and what they take (D7; AMB-HIO-40, AMB-HIO-57).
+# Kernels that a launch can name: the built-in ones, and their parameters (D7; AMB-HIO-40, AMB-HIO-57).
 
 
 MOST_READ = 1 << 28
-"""Bytes."""
+"""The most bytes that a kernel reads at once."""
 Floats: TypeAlias = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
 class Buffer:
-    """A shard as the kernel sees it: bytes in the memory of the PE on which it runs."""
+    """A shard as the kernel sees it: bytes in the memory of its PE."""
 
     space: SparseMemory
     pa: int
     nbytes: int
 
     def read(self) -> bytes:
-        """Its bytes."""
+        """Return its bytes."""
         return self.space.read(self.pa, self.nbytes)
 
     def write(self, data: bytes) -> None:
@@ -122,7 +122,7 @@ class Buffer:
         self.space.write(self.pa, data)
 
     def floats(self) -> Floats:
-        """Its elements as fp32."""
+        """Return its elements as fp32."""
         return np.frombuffer(self.read(), "<f4")
 
 
@@ -144,13 +144,13 @@ class Kernel:
 
 
 def require_bearable(count: int) -> None:
-    """A kernel does not read more at once than this machine bears. Raises `RequestFailed` with UNSUPPORTED."""
+    """Require a read no larger than this machine can bear. Raises `RequestFailed` with UNSUPPORTED."""
     if count > MOST_READ:
         raise RequestFailed(ErrorCode.UNSUPPORTED, f"{count} bytes to be read at once, expected at most {MOST_READ}")
 
 
 def _elements(size: int, reads: bool = True) -> Callable[[Sequence[int]], None]:
-    """Shards that belong together have as many whole elements of a size; whether they are read."""
+    """Return a check that related shards have equally many whole elements of a size; `reads` counts them as read."""
 
     def check(counts: Sequence[int]) -> None:
         require_bearable(sum(counts) if reads else 0)
@@ -163,7 +163,7 @@ def _elements(size: int, reads: bool = True) -> Callable[[Sequence[int]], None]:
 
 
 def _nothing(arguments: object) -> None:
-    """Neither check nor compute."""
+    """Do nothing, as a check or as a kernel."""
 
 
 def _copy(arguments: Sequence[Given]) -> None:
@@ -193,7 +193,7 @@ def _scale(arguments: Sequence[Given]) -> None:
 
 
 ANY = Kernel(None, _nothing, _nothing)
-"""Computes nothing."""
+"""A kernel that computes nothing."""
 BUILTINS: Mapping[str, Kernel] = {
     "nop": ANY,
     "copy": Kernel(("tensor", "tensor"), _elements(1), _copy),
@@ -201,13 +201,13 @@ BUILTINS: Mapping[str, Kernel] = {
     "add_fp32": Kernel(("tensor", "tensor", "tensor"), _elements(4), _add),
     "scale_fp32": Kernel(("tensor", "fp32"), _elements(4), _scale),
 }
-"""By name."""
+"""The built-in kernels by name."""
 
-# The machine behind an endpoint: devices, PEs and the memories that each PE has (D3, D5; `components.toml`).
+# The machine behind an endpoint: devices, PEs and the memories of each PE (D3, D5; `components.toml`).
 
 
 MOST_PLACES = 1 << 16
-"""The PEs of a machine that this reference is ready to list."""
+"""The most PEs of a machine that this reference lists."""
 
 
 class Place(NamedTuple):
@@ -221,13 +221,13 @@ class Place(NamedTuple):
         return f"sip {self.sip} cube {self.cube} pe {self.pe}"
 
     def members(self, side: str) -> dict[str, Any]:
-        """The members of a message that say where it is, such as `dst_sip`."""
+        """Return the members of a message for this place, such as `dst_sip`."""
         return {f"{side}_{name}": number for name, number in self._asdict().items()}
 
 
 @dataclass(frozen=True)
 class MachineSize:
-    """SIPs, cubes of each, PEs of each cube, and how many requests may be unanswered."""
+    """The SIPs, the cubes of each, the PEs of each cube, and the most unanswered requests."""
 
     sips: int
     cubes: int
@@ -246,12 +246,12 @@ class MemoryRange:
 
 @cache
 def described() -> Mapping[str, Any]:
-    """The tables of `components.toml`."""
+    """Return the tables of `components.toml`."""
     return tomllib.loads(files(__package__).joinpath("components.toml").read_text(encoding="utf-8"))
 
 
 class Machine:
-    """The state of the devices: every PE has an address space of its own, of zeros at first."""
+    """The state of the devices: every PE has its own address space, of zeros at first."""
 
     def __init__(self, size: MachineSize | None = None) -> None:
         self.size = size or MachineSize(**described()["size"])
@@ -261,23 +261,23 @@ class Machine:
         self._spaces: defaultdict[Place, SparseMemory] = defaultdict(SparseMemory)
 
     def devices(self) -> Mapping[str, int]:
-        """The SIP of each device, by the name that `target_device` takes."""
+        """Return the SIP of each device, by the name that `target_device` takes."""
         return {f"sip:{sip}": sip for sip in range(self.size.sips)}
 
     def places(self) -> Iterator[Place]:
-        """Every PE, in order."""
+        """Yield every PE, in order."""
         yield from starmap(Place, product(range(self.size.sips), range(self.size.cubes), range(self.size.pes)))
 
     def has(self, place: Place) -> bool:
-        """True if there is such a PE."""
+        """True if the PE exists."""
         return 0 <= place.sip < self.size.sips and 0 <= place.cube < self.size.cubes and 0 <= place.pe < self.size.pes
 
     def space(self, place: Place) -> SparseMemory:
-        """The memory of a PE that exists, by physical address."""
+        """Return the memory of an existing PE, by physical address."""
         return self._spaces[place]
 
     def require(self, place: Place, pa: int, nbytes: int, kind: str = "AUTO", field: str = "") -> None:
-        """The bytes are within one memory of a PE that exists, of the kind named (AMB-HIO-44, AMB-HIO-46).
+        """Require bytes within one memory of the named kind, on an existing PE (AMB-HIO-44, AMB-HIO-46).
 
         Raises `RequestFailed` with UNKNOWN_PLACE or ADDRESS_OUT_OF_RANGE.
         """
@@ -292,22 +292,22 @@ class Machine:
         raise RequestFailed(ErrorCode.ADDRESS_OUT_OF_RANGE, reason, field)
 
     def failure_of(self, place: Place) -> RequestFailed | None:
-        """The failure of a PE that fails every request."""
+        """Return the failure of a PE that fails every request."""
         return RequestFailed(ErrorCode.PE_FAULT, f"PE {place} failed") if place in self.failing else None
 
 
-# The hops of a request on its way and back, of which all latency is made (D5, D7; AMB-HIO-28, -54).
+# The hops of a request on its way and back, whose times are the whole latency (D5, D7; AMB-HIO-28, -54).
 #
 # A component takes its fixed time for each message and the time of the bytes at its bandwidth, rounded up to a
 # picosecond, and serves every request alone: no other request changes a latency.
 
 
 CONTROL = 64
-"""Bytes of a message without its data, there and back."""
+"""The bytes of a message without its data, in either direction."""
 INWARD = ("host", "pcie_ep", "io_cpu")
-"""From the host to the endpoint."""
+"""The components from the host to the endpoint."""
 TO_PE = ("noc", "m_cpu", "pe_cpu")
-"""From the endpoint to a PE."""
+"""The components from the endpoint to a PE."""
 
 
 @dataclass(frozen=True)
@@ -319,12 +319,12 @@ class Component:
     bandwidth: int | None = None
 
     def takes(self, count: int) -> int:
-        """Picoseconds that so many bytes take."""
+        """Return the picoseconds that `count` bytes take."""
         return self.fixed + (0 if self.bandwidth is None else carrying(count, self.bandwidth))
 
 
 class Branch(NamedTuple):
-    """The part of a request that goes to one PE: the bytes that pass its memory, None where the PE failed before."""
+    """The part of a request for one PE: the bytes that pass its memory, None where the PE failed before."""
 
     place: Place
     memory: int | None
@@ -332,7 +332,7 @@ class Branch(NamedTuple):
 
 @dataclass(frozen=True)
 class Journey:
-    """The journey of a request: bytes there and back, branches, and for a launch the binary that is fetched.
+    """The journey of a request: bytes there and back, branches, and for a launch the fetched binary.
 
     Without branches, the request ended in the endpoint.
     """
@@ -345,7 +345,7 @@ class Journey:
 
 @dataclass(frozen=True)
 class Hop:
-    """A message at a component, in picoseconds since the request left the host; `place` is the PE it goes on for."""
+    """A message at a component, in picoseconds since the request left the host; `place` is the PE it is for."""
 
     component: str
     place: Place | None
@@ -363,17 +363,17 @@ class Trace:
 
     @property
     def latency(self) -> int:
-        """Picoseconds until the response has reached the host."""
+        """The picoseconds until the response has reached the host."""
         return self.path[-1].end
 
 
 Step: TypeAlias = tuple[str, Place | None, int]
-"""A component, the PE for which a message goes on, and its bytes."""
+"""A component, the PE that a message is for, and its bytes."""
 
 
 @cache
 def components() -> Mapping[str, Component]:
-    """The components by name."""
+    """Return the components by name."""
     return {row["name"]: Component(**row) for row in described()["component"]}
 
 
@@ -393,7 +393,7 @@ def traced(journey: Journey) -> Trace:
 
 
 def _timed(steps: Iterable[Step], start: int) -> Iterator[Hop]:
-    """Steps one after the other."""
+    """Yield steps one after the other."""
     for component, place, count in steps:
         end = start + components()[component].takes(count)
         yield Hop(component, place, count, start, end)
@@ -401,7 +401,7 @@ def _timed(steps: Iterable[Step], start: int) -> Iterator[Hop]:
 
 
 def _outward(journey: Journey, branch: Branch) -> Iterator[Step]:
-    """From the endpoint to a PE and its memory; the binary passes the network with it."""
+    """Yield the steps from the endpoint to a PE and its memory; the binary passes the network with it."""
     code = 0 if journey.code is None else journey.code.memory or 0
     for name in TO_PE:
         yield name, branch.place, journey.there + (code if name == "noc" else 0)
@@ -409,11 +409,11 @@ def _outward(journey: Journey, branch: Branch) -> Iterator[Step]:
         yield "memory", branch.place, branch.memory
 
 
-# The description of an endpoint, as `host_io.describe` answers it and as files of `hostio:` have it.
+# The description of an endpoint, in the answer of `host_io.describe` and in files of `hostio:`.
 
 
 def description(machine: Machine) -> dict[str, Any]:
-    """Devices, PEs, memories, kernels, and how many requests may be unanswered."""
+    """Return devices, PEs, memories, kernels, and the most unanswered requests."""
     return {
         "devices": [{"name": name, "sip": sip} for name, sip in machine.devices().items()],
         "places": [place._asdict() for place in machine.places()],

@@ -19,15 +19,15 @@ from .endpoint import MOST_BYTES, Endpoint, Journal
 from .frames import write_frame
 from .machine import Machine
 
-# Where an endpoint is reached: a socket file, or a host and a port (AMB-HIO-58).
+# The address of an endpoint: a socket file, or a host and a port (AMB-HIO-58).
 
 
 class AddressProblem(Exception):
-    """An address that cannot be read, listened on or reached; says which and why."""
+    """An address that cannot be read, bound or reached, with the reason."""
 
 
 class Address(NamedTuple):
-    """A socket file, or a host with a port; to listen on port 0 is to listen on any that is free."""
+    """A socket file, or a host with a port; a listener on port 0 takes any free port."""
 
     place: str
     port: int | None = None
@@ -38,7 +38,7 @@ class Address(NamedTuple):
 
 
 def read_address(text: str) -> Address:
-    """The address of `unix:PATH` or `tcp:HOST:PORT`. Raises `AddressProblem`."""
+    """Return the address of `unix:PATH` or `tcp:HOST:PORT`. Raises `AddressProblem`."""
     form, _, rest = text.partition(":")
     if form == "unix" and rest and "\0" not in rest:
         return Address(rest)
@@ -48,14 +48,14 @@ def read_address(text: str) -> Address:
     raise AddressProblem(f"address {text!r}: expected unix:PATH or tcp:HOST:PORT")
 
 
-# Connections on which a line is a frame: made, and ended once everything is sent.
+# Connections with a frame on each line: opened, and closed once everything is sent.
 
 
 LONGEST_ANSWER = 1 << 21
 
 
 async def connect(address: Address) -> tuple[StreamReader, StreamWriter]:
-    """A connection to an endpoint. Raises `AddressProblem`."""
+    """Connect to an endpoint. Raises `AddressProblem`."""
     try:
         if address.port is None:
             return await asyncio.open_unix_connection(address.place, limit=LONGEST_ANSWER)
@@ -72,7 +72,7 @@ async def closed(writer: StreamWriter) -> None:
         await writer.wait_closed()
 
 
-# Sockets to listen on: for this machine alone unless told otherwise, a socket file for its owner alone.
+# Listening sockets: for this machine alone unless allowed otherwise, a socket file for its owner alone.
 
 
 OWNER_ONLY = 0o600
@@ -106,7 +106,7 @@ class Listener:
     socket: socket.socket
 
     def _bind_file(self, path: str) -> None:
-        """Make the socket file; it gets its mode before the socket listens, until when nobody can connect."""
+        """Bind the socket file; it gets its mode before the socket listens, so nobody can connect earlier."""
         _remove_stale(path)
         self.socket.bind(path)
         os.chmod(path, OWNER_ONLY)
@@ -146,7 +146,7 @@ def _remove_stale(path: str) -> None:
 
 
 def _resolved(address: Address, allow_remote: bool) -> tuple[int, int, int, Any]:
-    """Family, kind, protocol and place of a socket. Raises `OSError`, `UnicodeError` or `AddressProblem`."""
+    """Return family, kind, protocol and place of a socket. Raises `OSError`, `UnicodeError` or `AddressProblem`."""
     addresses = socket.getaddrinfo(*address, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     family, kind, protocol, _, place = addresses[0]
     if not (allow_remote or ipaddress.ip_address(str(place[0]).partition("%")[0]).is_loopback):
@@ -156,28 +156,28 @@ def _resolved(address: Address, allow_remote: bool) -> tuple[int, int, int, Any]
 
 # An endpoint behind a socket: a line is a frame (D3; AMB-HIO-55, -58 to -61).
 #
-# Every connection has ids and a queue of its own; all of them work on one machine. A request is answered before the
-# next one of its connection is taken, so that completions do not depend on how bytes are cut (HIO-D4-07), and other
-# connections have their turn in between. With a seed, answers wait until the queue is full or nothing more has come,
-# and leave in an order of the seed. While a host does not read its answers, nothing more is read from it, so that what
-# is kept for a connection is bounded.
+# Every connection has its own ids and queue; all of them work on one machine. A request is answered before the next one
+# of its connection is taken, so that completions do not depend on how bytes are divided (HIO-D4-07), and other
+# connections have their turn in between. With a seed, answers wait until the queue is full or no more requests come,
+# and leave in an order of the seed. While a host does not read its answers, nothing more is read from it, which bounds
+# the memory of a connection.
 
 
 CHUNK = 1 << 16
-"""Bytes that are read from a connection at a time, and answered before the next."""
+"""The bytes that are read from a connection at a time, and answered before the next."""
 MOST_UNSENT = 1 << 20
-"""Bytes of answers that wait to be read before nothing more is taken from the connection."""
+"""The bytes of unread answers beyond which nothing more is taken from the connection."""
 MOST_CONNECTIONS = 256
 GRACE = 1.0
-"""Seconds in which answers may still be read when the server ends."""
+"""The seconds in which answers may still be read when the server ends."""
 LINGER = 2.0
-"""Seconds for which what a host sends is dropped, so that it can read why the connection ends."""
+"""The seconds for which a host's bytes are dropped, so that it can read why the connection ends."""
 
 
 class Server:
-    """Serves one machine to many connections.
+    """A server of one machine to many connections.
 
-    With a `seed` answers come out of order. The data of reads are appended to `reads`, a line of JSON for each.
+    With a `seed` answers leave out of order. The data of reads are appended to `reads`, a line of JSON for each.
     """
 
     def __init__(self, machine: Machine, seed: int | None = None, reads: TextIO | None = None) -> None:
@@ -187,7 +187,7 @@ class Server:
         self._open: dict[asyncio.Task[Any], StreamWriter] = {}
 
     async def serve(self, listener: Listener, stop: asyncio.Event) -> None:
-        """Answer connections until `stop` is set; what was answered by then is sent, as far as it is read soon."""
+        """Answer connections until `stop` is set; then send remaining answers, as far as hosts read them in time."""
         asyncio.get_running_loop().set_exception_handler(_tell)
         start: Any = asyncio.start_unix_server if listener.socket.family == socket.AF_UNIX else asyncio.start_server
         server = await start(self._connected, sock=listener.socket, limit=CHUNK)
@@ -204,7 +204,7 @@ class Server:
         await asyncio.gather(*closings)
 
     async def _connected(self, reader: StreamReader, writer: StreamWriter) -> None:
-        """One connection, from its first byte to its end."""
+        """Serve one connection, from its first byte to its end."""
         task = asyncio.current_task()
         assert task is not None
         self._open[task] = writer
@@ -246,7 +246,7 @@ class Server:
             await _send(writer, [write_frame({"refused": "the connection ended within a frame"})])
 
     def _completed(self, endpoint: Endpoint, choices: Choices, most: int) -> list[str]:
-        """The responses of requests until at most so many wait; the data of reads go to the file."""
+        """Return responses of requests until at most `most` wait; write the data of reads to the file."""
         if self._reads is None:
             return endpoint.drain(choices, most)
         buffers = endpoint.share({})
@@ -258,16 +258,16 @@ class Server:
 
 
 async def _send(writer: StreamWriter, answers: Sequence[str]) -> None:
-    """Write answers, and wait until most of what was written is read. Raises `ConnectionError`."""
+    """Write answers, and wait until most of them are read. Raises `ConnectionError`."""
     if answers:
         writer.write("".join(f"{answer}\n" for answer in answers).encode())
         await writer.drain()
 
 
 async def _refuse(reader: StreamReader, writer: StreamWriter, reason: str) -> None:
-    """Say why the connection ends, and drop what still comes until the host ends it, too.
+    """Send the reason why the connection ends, and drop further bytes until the host ends it, too.
 
-    A connection that is closed with bytes unread is reset, and the host might lose the answers before.
+    A connection that is closed with unread bytes is reset, and the host might lose the answers before.
     """
     await _send(writer, [write_frame({"refused": reason})])
     writer.write_eof()
@@ -280,7 +280,7 @@ async def _refuse(reader: StreamReader, writer: StreamWriter, reason: str) -> No
 
 
 def _tell(loop: AbstractEventLoop, context: dict[str, Any]) -> None:
-    """A message for what the event loop cannot do, such as to accept a connection without a file descriptor."""
+    """Report an error of the event loop, such as a connection that cannot be accepted for lack of a descriptor."""
     if isinstance(context.get("exception"), ConnectionError):
         return  # the host is gone
     reason = context.get("exception") or context["message"]
