@@ -1,4 +1,4 @@
-"""The conformance harness: an implementation goes in, a clause-coverage report comes out.
+"""The conformance harness: it calls an implementation and writes a clause-coverage report.
 
 The harness knows an implementation only through the protocol (`docs/protocol.md`) and never imports the reference.
 """

@@ -1,4 +1,4 @@
-"""The base of Python adapters, and the way a call reaches one.
+"""The base of Python adapters, and the function that calls one.
 
 An adapter is an object with `hello()` and one method for each protocol method it implements. Its name has an underscore
 for the point: `language.execute` is `language_execute(self, *, source, function, inputs, level="strict")`. It returns
@@ -18,7 +18,7 @@ __all__ = ["Adapter", "Diagnostic", "MalformedAnswer", "NotSupported", "Refusal"
 
 @runtime_checkable
 class Adapter(Protocol):
-    """The least an adapter has; everything else is found by name."""
+    """The required methods of an adapter; all others are found by name."""
 
     def hello(self) -> Mapping[str, Any]:
         """Identity and claims, as `session.open` returns them."""
@@ -48,7 +48,7 @@ class NotSupported(Exception):
 
 
 class MalformedAnswer(Exception):
-    """Raised by an adapter when the implementation gave what no answer can be made of; reads as a protocol error."""
+    """Raised by an adapter if the implementation's output makes no answer; reads as a protocol error."""
 
 
 def invoke(adapter: Adapter, method: str, params: Mapping[str, Any]) -> Returned | Rejected | Unsupported:

@@ -7,10 +7,10 @@ import re
 from functools import cache
 from pathlib import Path, PurePosixPath
 
-# Folders of the suite's data, in a checkout or inside the installed wheel, and the start of pytest on them.
+# Folders of the suite's data, in a checkout or inside the installed wheel, and pytest's options for them.
 #
-# A checkout keeps tests, clauses, schemas and vectors in their own top-level folders; the wheel carries them all
-# under `tessera_conformance/suite`. Nothing else in the harness knows the difference.
+# A checkout keeps tests, clauses, schemas and vectors in their own top-level folders; the wheel carries them all under
+# `tessera_conformance/suite`. No other part of the harness knows the difference.
 
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -21,20 +21,20 @@ CHAPTERS = ("abi", "ir", "runtime", "collectives")
 """The top folders of the suite."""
 _CONFIGURATION = "[pytest]\naddopts = --import-mode=importlib --strict-markers --strict-config -p no:cacheprovider\n"
 _UNUSED = ("hypothesispytest", "logging", "doctest", "legacypath", "unraisableexception", "threadexception")
-"""Plugins that no case needs, and that take a twentieth of a run: what an implementation logs is kept as output."""
+"""Plugins that no case needs, and that take a twentieth of a run: an implementation's log is kept as output."""
 _PLUGINS = ("--noconftest", "-p", "tessera_conformance.plugin", *(f"-pno:{name}" for name in _UNUSED))
-"""The options of the suite are known for any paths; no other plugin need be imported."""
+"""The options of the suite are registered for any paths; no other plugin is imported."""
 
 
 def suite_directory() -> Path:
-    """The folder that holds the chapters of tests: `abi`, `ir`, `runtime`, `collectives`."""
+    """Return the folder that holds the chapters of tests: `abi`, `ir`, `runtime`, `collectives`."""
     return _PACKAGED_SUITE if _PACKAGED_SUITE.is_dir() else _CHECKOUT / "conformance"
 
 
 def pytest_options(scratch: Path) -> list[str]:
-    """The options with which pytest runs the suite by itself; its configuration is written into a folder.
+    """Return the options with which pytest runs the suite by itself; its configuration is written into a folder.
 
-    Its cases are in the suite's folder, so that `-k` is not asked about the folders above.
+    Its cases are in the suite's folder, so that `-k` does not match the folders above.
     """
     configuration, suite = scratch / "pytest.ini", suite_directory()
     configuration.write_text(_CONFIGURATION, encoding="utf-8")
@@ -42,12 +42,12 @@ def pytest_options(scratch: Path) -> list[str]:
 
 
 def clauses_directory() -> Path:
-    """The clause registries, the interpretations, the lock and the list of enforced chapters."""
+    """Return the folder of clause registries, interpretations, the lock and the list of enforced chapters."""
     return suite_directory() / "clauses"
 
 
 def chapter_files(name: str) -> dict[str, Path]:
-    """The files or folders of this name, `violators` or `interface.toml`, by the path of the chapter that holds each.
+    """Return the files or folders of this name, `violators` or `interface.toml`, by the path of their chapter.
 
     A chapter may be in another: `runtime/wsp`.
     """
@@ -57,17 +57,17 @@ def chapter_files(name: str) -> dict[str, Path]:
 
 
 def schemas_directory() -> Path:
-    """The JSON Schemas of every file and message the harness reads or writes."""
+    """Return the folder of JSON Schemas of every file and message that the harness reads or writes."""
     return _beside_the_suite("schemas")
 
 
 def vectors_directory() -> Path:
-    """The golden vectors."""
+    """Return the folder of golden vectors."""
     return _beside_the_suite("vectors")
 
 
 def c_header() -> Path:
-    """`tessera.h`, which declares the runtime's functions."""
+    """Return the path of `tessera.h`, which declares the runtime's functions."""
     reference = _PACKAGE.parent if _PACKAGED_SUITE.is_dir() else _CHECKOUT / "reference"
     return reference / "tessera_reference" / "abi" / "tessera.h"
 
@@ -76,7 +76,7 @@ def _beside_the_suite(name: str) -> Path:
     return _PACKAGED_SUITE / name if _PACKAGED_SUITE.is_dir() else _CHECKOUT / name
 
 
-# Case ids: stable slugs made from where a test stands, `ir/matmul/k-tail/bf16`.
+# Case ids: stable slugs from the path and name of a test, `ir/matmul/k-tail/bf16`.
 
 
 ABOVE = ("", suite_directory().name)
@@ -89,7 +89,7 @@ class SuiteNotCollected(Exception):
 
 @cache
 def case_id(node_id: str) -> str | None:
-    """The case id of a pytest node id, or None where it is no test of the suite.
+    """Return the case id of a pytest node id, or None if it is no test of the suite.
 
     `conformance/ir/test_matmul.py::test_k_tail[bf16]` is `ir/matmul/k-tail/bf16`.
     """
@@ -104,7 +104,7 @@ def case_id(node_id: str) -> str | None:
 
 @cache
 def _folders(place: str) -> str | None:
-    """Return the prefix of the ids of a file's cases, or None where it is no file of the suite."""
+    """Return the prefix of the ids of a file's cases, or None if it is no file of the suite."""
     parts = PurePosixPath(place).parts
     positions = [i for i, part in enumerate(parts[:-1]) if part in CHAPTERS and ("", *parts)[i] in ABOVE]
     if not positions:
@@ -114,7 +114,7 @@ def _folders(place: str) -> str | None:
 
 
 def slug(text: str) -> str:
-    """Lower case, with a hyphen for every run of other characters than letters, digits, points and hyphens."""
+    """Return a text in lower case, with a hyphen for every run of characters other than letters, digits and points."""
     return re.sub(r"[^a-z0-9./-]+", "-", text.lower())
 
 
@@ -125,7 +125,7 @@ def in_shard(case: str, shard: tuple[int, int]) -> bool:
 
 
 def parse_shard(text: str) -> tuple[int, int]:
-    """`k/N` with 1 <= k <= N. Raises `ValueError`: the text has another form."""
+    """Return k and N of `k/N` with 1 <= k <= N. Raises `ValueError`: the text has another form."""
     match = re.fullmatch(r"(\d+)/(\d+)", text)
     if match is None or not 1 <= int(match[1]) <= int(match[2]):
         raise ValueError(f"--shard {text}: expected k/N with 1 <= k <= N, such as 2/4")

@@ -16,15 +16,14 @@ from tessera_conformance.oracle.exact import NAN, finite, is_infinite
 from tessera_conformance.protocol import Diagnostic, Fault, Observation, Rejected, Returned, Unsupported, describe
 from tessera_conformance.tensors import ElementFormat, Tensor
 
-# The first difference of two values: of tensors in bits and in units in the last place, with their kinds.
+# The first difference of two values: of tensors in bits and in units in the last place, with its kinds.
 #
-# Of bytes, texts, lists and structures: the first place that differs, the number of them, and the values there on
-# either side.
+# Of bytes, texts, lists and structures: the first place that differs, the number of such places, and both values there.
 
 
 @dataclass(frozen=True)
 class Kind:
-    """Elements that differ in one way, and the first of them: several defects may show in one tensor."""
+    """Elements that differ in one way, and the first of them: one tensor may show several defects."""
 
     kind: str
     elements: int
@@ -33,13 +32,13 @@ class Kind:
     actual_bits: str
 
     def sentence(self) -> str:
-        """In words."""
+        """Return the kind in words."""
         return f"{self.elements} {self.kind}, first {list(self.index)}: {self.actual_bits} for {self.expected_bits}"
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The first place where an actual tensor departs from the expected one; `index` is None where the form differs."""
+    """The first place where an actual tensor differs from the expected one; `index` is None if the form differs."""
 
     reason: str
     index: tuple[int, ...] | None = None
@@ -49,10 +48,10 @@ class Difference:
     elements: int = 0
     of: int = 0
     kinds: tuple[Kind, ...] = ()
-    """The ways in which elements differ, in the order of their first elements, where there are several."""
+    """The ways in which elements differ, in the order of their first elements, if there are several."""
 
     def sentence(self) -> str:
-        """In words, as in the terminal summary."""
+        """Return the difference in words, as in the terminal summary."""
         if self.index is None:
             return self.reason
         ulp = "" if self.ulp is None else f"  {self.ulp} ULP"
@@ -67,7 +66,7 @@ class Difference:
 
 
 def first_difference(actual: Any, expected: Tensor) -> Difference | None:
-    """None where dtype, shape and all bits agree; NaN payloads and signs are not compared."""
+    """Return None if dtype, shape and all bits agree; NaN payloads and signs are not compared."""
     if not isinstance(actual, Tensor):
         return Difference(f"expected a tensor, found {type(actual).__name__}")
     if (actual.dtype, actual.shape) != (expected.dtype, expected.shape):
@@ -95,7 +94,7 @@ def first_difference(actual: Any, expected: Tensor) -> Difference | None:
 
 
 def _kinds(actual: Tensor, expected: Tensor, differs: Any) -> tuple[Kind, ...]:
-    """The ways in which words differ, where there are several; integers differ in one way."""
+    """Return the ways in which words differ, if there are several; integers differ in one way."""
     layout = expected.format
     if not layout.is_float:
         return ()
@@ -116,7 +115,7 @@ def _kinds(actual: Tensor, expected: Tensor, differs: Any) -> tuple[Kind, ...]:
 
 
 def _masks(actual: Any, expected: Any, layout: ElementFormat) -> Iterator[tuple[str, Any]]:
-    """Yield each way in which a float may differ and where it does; the first that fits counts."""
+    """Yield each way in which a float may differ and a mask of its places; the first that fits counts."""
     sign = 1 << (layout.exponent_bits + layout.fraction_bits)
     infinity = ((1 << layout.exponent_bits) - 1) << layout.fraction_bits
     one, other = actual & actual.dtype.type(sign - 1), expected & expected.dtype.type(sign - 1)
@@ -132,16 +131,16 @@ def _masks(actual: Any, expected: Any, layout: ElementFormat) -> Iterator[tuple[
 
 
 SHORT = 64
-"""Values of so many characters are shown whole."""
+"""The most characters of values that are shown whole."""
 AROUND = 16
-"""The bytes that are shown on either side of one that differs."""
+"""The bytes that are shown on either side of a differing one."""
 LINES = 12
 """The most lines of a difference of two texts."""
 _BYTES = re.compile(r"(?:[0-9a-f]{2})+")
 
 
 def value_difference(actual: Any, expected: Any) -> Difference | None:
-    """Return where two unequal values depart, as a sentence; None of values that are short enough to be shown whole."""
+    """Return the first difference of two unequal values as a sentence; None for values that are shown whole."""
     if max(len(str(actual)), len(str(expected))) <= SHORT:
         return None
     path, actual_part, expected_part, number = _first_place(actual, expected)
@@ -159,7 +158,7 @@ def value_difference(actual: Any, expected: Any) -> Difference | None:
 
 
 def _first_place(actual: Any, expected: Any) -> tuple[str, Any, Any, int]:
-    """Return the path of the first part that differs, both parts, and how many parts do.
+    """Return the path of the first part that differs, both parts, and the number of differing parts.
 
     The members of a structure and the elements of a list are compared one by one where both sides have them.
     """
@@ -225,7 +224,7 @@ def _cut(value: Any) -> str:
 
 
 def values_of(tensor: Tensor) -> list[Fraction | None]:
-    """The exact value of every word; None for infinities and NaN."""
+    """Return the exact value of every word; None for infinities and NaN."""
     values = exact.values_of(tensor)
     return [None if value is NAN or is_infinite(value) else finite(value) for value in values]
 
@@ -246,7 +245,7 @@ def _are_nan(words: Any, layout: ElementFormat) -> Any:
 
 
 def _ulp_distance(actual: int, expected: int, layout: ElementFormat) -> int | None:
-    """Steps between two codes on the line of floats, the two zeros being one; None for integers and NaN."""
+    """Return steps between two codes on the line of floats, on which the zeros are one; None for integers and NaN."""
     pair = np.array([actual, expected], dtype=f"u{layout.word_bytes}")
     if not layout.is_float or bool(_are_nan(pair, layout).any()):
         return None
@@ -262,12 +261,12 @@ def _hexadecimal(word: int, layout: ElementFormat) -> str:
 # The only way to judge: every assertion of a test goes through a `Check`, which counts and records it.
 #
 # A check that cannot pass raises. The exception decides the verdict. `CheckFailed` is a wrong answer, `OtherReading`
-# one that a listed alternative of an interpretation allows. `Presumption` says that the machine lacks what the case
+# one that a listed alternative of an interpretation allows. `Presumption` means that the machine lacks what the case
 # presumes, `Unanswered` that the implementation did not support the request or failed.
 
 
 MOST_ERRORS = 10
-"""A program that differs in one token from a legal one is not refused with a shotgun of diagnostics."""
+"""The most error diagnostics for a program that differs in one token from a legal one."""
 
 
 @dataclass(frozen=True)
@@ -281,14 +280,14 @@ class CheckRecord:
     actual: Any = None
     difference: Difference | None = None
     after: int | None = None
-    """The number of the case's exchanges before it. Not part of the report, as is `answer`."""
+    """The number of the case's exchanges before it. Like `answer`, it is not part of the report."""
     answer: Observation | None = None
-    """The answer that it judged, where it judged one as a whole."""
+    """The answer that it judged, if it judged a whole one."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """Numbers for a plot of the report: what is drawn, of which of its lines, and the point."""
+    """Numbers for a plot of the report: the plot, its line, and the point."""
 
     plot: str
     line: str
@@ -308,7 +307,7 @@ class Enclosure(Protocol):
 
 
 class CheckFailed(AssertionError):
-    """A judged assertion does not hold; `observation` is the answer that it judged, where it judged one as a whole."""
+    """A judged assertion does not hold; `observation` is the answer that it judged, if it judged a whole one."""
 
     def __init__(self, record: CheckRecord, observation: Observation | None = None) -> None:
         super().__init__(explain(record))
@@ -328,7 +327,7 @@ class OtherReading(Exception):
 
 
 class Unanswered(Exception):
-    """The implementation gave no answer to judge: it does not support the request, or went wrong."""
+    """The implementation gave no answer to judge: it does not support the request, or failed."""
 
     def __init__(self, observation: Unsupported | Fault) -> None:
         super().__init__(describe(observation))
@@ -346,18 +345,18 @@ class Check:
         self.asked: Sized | None = None
         """The exchanges of the case so far."""
         self.judges_words = True
-        """False where the implementation does not claim `last-error`: its words are its own (AMB-RT-82)."""
+        """False if the implementation does not claim `last-error`: its words are then free (AMB-RT-82)."""
 
     def returns(self, observation: Observation, what: str = "the call succeeds") -> Any:
-        """The call returned; gives the value."""
+        """Check that the call returned, and return its value."""
         return self._returned("returns", observation, what)
 
     def accepts(self, observation: Observation, what: str = "the program is legal") -> Any:
-        """A legal program is not refused; gives the value. Unlike `returns` it judges that: `returns` is on the way."""
+        """Check that a legal program is not refused, and return the value. Unlike `returns`, it judges this."""
         return self._returned("accepts", observation, what)
 
     def given(self, condition: bool, what: str, actual: Any = None) -> None:
-        """Presume something, such as enough devices. Where it does not hold the case is inapplicable.
+        """Presume something, such as enough devices. If it does not hold, the case is inapplicable.
 
         Raises `Presumption`: the condition is false.
         """
@@ -367,10 +366,10 @@ class Check:
             raise Presumption(f"presumes that {what}; found {_shown(record.actual)}")
 
     def reading(self, interpretation: str, alternative: str, condition: bool) -> None:
-        """End the case as another reading where the answer follows a listed alternative of an interpretation.
+        """End the case as another reading if the answer follows a listed alternative of an interpretation.
 
         Place it before the check that judges the decision. `alternative` is one of the interpretation's `alternatives`,
-        letter for letter. Where `condition` is false, nothing is recorded.
+        letter for letter. If `condition` is false, nothing is recorded.
 
         Raises `OtherReading`: the condition is true.
         """
@@ -386,7 +385,7 @@ class Check:
         phase: str | Collection[str] | None = None,
         at_line: int | None = None,
     ) -> Rejected:
-        """The request is refused for the right reason: category, and where given phase and line of one diagnostic."""
+        """Check that a request is refused with the right category and, where given, phase and line of a diagnostic."""
         _require_answer(observation)
         categories = [category] if isinstance(category, str) else sorted(category)
         phases = [phase] if isinstance(phase, str) else sorted(phase or ())
@@ -404,36 +403,36 @@ class Check:
         return observation
 
     def status(self, observation: Observation, code: str) -> None:
-        """The call is refused with this status."""
+        """Check that the call is refused with this status."""
         _require_answer(observation)
         passed = isinstance(observation, Rejected) and observation.code == code
         record = CheckRecord("status", passed, "the call reports the status", code, _described(observation))
         self._judge(record, observation)
 
     def equal(self, actual: Any, expected: Any, what: str = "the value") -> None:
-        """Two plain values are equal, and of the same types: 1, 1.0 and true are three values."""
+        """Check that two plain values are equal, and of the same types: 1, 1.0 and true are three values."""
         passed = same(actual, expected)
         difference = None if passed else value_difference(actual, expected)
         self._judge(CheckRecord("equal", passed, what, expected, actual, difference))
 
     def true(self, condition: bool, what: str, actual: Any = None) -> None:
-        """A property holds; `what` says it in words."""
+        """Check that a property holds; `what` states it in words."""
         self._judge(CheckRecord("true", bool(condition), what, True, actual if actual is not None else condition))
 
     def names(self, message: str, *words: str) -> None:
-        """The message of a refusal holds these words, where words are judged."""
+        """Check that the message of a refusal holds these words, if words are judged."""
         for word in words if self.judges_words else ():
             self.true(word in message, f"the message names {word}", message)
 
     def bits(self, actual: Any, expected: Tensor, what: str = "the bits") -> None:
-        """Shape, dtype and every bit agree; any NaN equals any NaN."""
+        """Check that shape, dtype and every bit agree; any NaN equals any NaN."""
         difference = first_difference(actual, expected)
         self._judge(CheckRecord("bits", difference is None, what, expected, actual, difference))
 
     def within(
         self, actual: Any, exact: Sequence[Fraction | None], bounds: Sequence[Fraction], what: str = "the error bound"
     ) -> None:
-        """Every element is finite and differs from its exact value by no more than its bound; None is not judged."""
+        """Check that every element is finite and within its bound of its exact value; None is not judged."""
         values = values_of(actual) if isinstance(actual, Tensor) else None
         if values is None or len(values) != len(exact):
             self._judge(CheckRecord("within", False, what, f"a real tensor of {len(exact)} elements", actual))
@@ -446,7 +445,7 @@ class Check:
         self._judge(CheckRecord("within", True, what, f"{len(exact)} elements within their bounds", "all"))
 
     def enclosed(self, actual: Any, enclosures: Sequence[Enclosure | None], what: str = "the error bound") -> None:
-        """Every element is in its enclosure; None is not judged."""
+        """Check that every element is in its enclosure; None is not judged."""
         exact = [None if enclosure is None else enclosure.exact for enclosure in enclosures]
         self.within(
             actual, exact, [Fraction(0) if enclosure is None else enclosure.error for enclosure in enclosures], what
@@ -474,7 +473,7 @@ _REJECTION = re.compile(r"a rejection of category (.+?)(?: in phase (.+?))?(?: a
 
 
 def expected_rejection(words: str) -> tuple[list[str], list[str], int | None] | None:
-    """Return the categories, phases and line in the words of a check that something is refused; None of others."""
+    """Return the categories, phases and line in the words of a check for a refusal; None for another check."""
     match = _REJECTION.fullmatch(words)
     if match is None:
         return None
@@ -483,7 +482,7 @@ def expected_rejection(words: str) -> tuple[list[str], list[str], int | None] | 
 
 
 def explain(record: CheckRecord) -> str:
-    """Return the expected and the found value for people."""
+    """Return the expected and the actual value for people."""
     if record.difference is not None:
         return f"{record.what}: {record.difference.sentence()}"
     return f"{record.what}: expected {_shown(record.expected)}, found {_shown(record.actual)}"
@@ -495,7 +494,7 @@ def _require_answer(observation: Observation) -> None:
 
 
 def _errors(rejected: Rejected) -> Sequence[Diagnostic]:
-    """The error diagnostics, or one made of the rejection itself where an implementation gives none."""
+    """Return the error diagnostics, or one made of the rejection itself if an implementation gives none."""
     errors = [entry for entry in rejected.diagnostics if entry.severity == "error"]
     return errors or [Diagnostic(category=rejected.code, message=rejected.message)]
 

@@ -57,7 +57,7 @@ COMMANDS = {name: command for commands in TASKS.values() for name, command in co
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one subcommand; 0 is success, 1 a failed judgement, 2 a request that cannot be served."""
+    """Run one subcommand; return 0 for success, 1 for a failed judgement, 2 for a request that cannot be served."""
     arguments = sys.argv[1:] if arguments is None else arguments
     parser, subparsers = _parser(arguments[:1])  # the other modules need not be imported
     parsed, rest = parser.parse_known_args(arguments)
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code = int(parsed.handler(parsed))
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+    except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         forget_output()
         return UNREAD
     except OSError as error:
@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser(configured: Container[str]) -> tuple[CommandParser, argparse._SubParsersAction[CommandParser]]:
-    """The parser of the command line, and those of all commands, of which some are configured."""
+    """Return the parser of the command line, and those of all commands, of which some are configured."""
     parser = CommandParser(
         prog="tessera-conformance",
         description=fill(__doc__ or "", 100),
@@ -95,7 +95,7 @@ def _parser(configured: Container[str]) -> tuple[CommandParser, argparse._SubPar
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, help="one of those below")
     for name, (module, help_text) in COMMANDS.items():
-        # of a command that has a help, `--help` would list it again, without its task; shtab passes over others
+        # `--help` would list a command with a help again, without its task; shtab skips those without one
         command = subparsers.add_parser(name, help=help_text) if configured is COMMANDS else subparsers.add_parser(name)
         if name in configured:
             configure = getattr(import_module(f"tessera_conformance.{module}"), f"configure_{name.replace('-', '_')}")
@@ -133,7 +133,7 @@ def print_completion(arguments: argparse.Namespace) -> int:
 
 
 def complete_paths(parser: argparse.ArgumentParser, file: object, directory: object) -> None:
-    """Let an argument that is a path, of this parser and all below it, be completed as one."""
+    """Complete every argument that is a path, of this parser and its subparsers, as one."""
     for action in parser._actions:
         if action.type is Path:
             action.complete = directory if action.metavar == "DIR" else file  # type: ignore[attr-defined]  # shtab's
@@ -142,7 +142,7 @@ def complete_paths(parser: argparse.ArgumentParser, file: object, directory: obj
 
 
 def _commands_by_task() -> str:
-    """The commands as `--help` lists them."""
+    """Return the commands as `--help` lists them."""
     lines = []
     for task, commands in TASKS.items():
         lines.append(f"{task}:")

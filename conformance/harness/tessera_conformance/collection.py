@@ -1,4 +1,4 @@
-"""The suite's tests, collected once by pytest and held as callables with their cases.
+"""The suite's tests, collected once by pytest and kept as callables with their cases.
 
 As a program, `python -m tessera_conformance.collection FILE`, it writes the index of cases, as a wheel has it.
 """
@@ -21,7 +21,7 @@ from tessera_conformance.registry.cases import IndexedCase, digest_of_contents, 
 
 
 class CollectedSuite:
-    """The suite's tests as callables, collected once by pytest; of some files alone where `files` names them."""
+    """The suite's tests as callables, collected once by pytest; only those of `files`, if given."""
 
     def __init__(self, implementation: str = "reference", files: Sequence[str] = ()) -> None:
         collector = _Collector()
@@ -62,9 +62,9 @@ class _Collector:
 
 
 def main(file: Path) -> int:
-    """Write the index of cases; 1 where pytest cannot collect the suite.
+    """Write the index of cases; return 1 if pytest cannot collect the suite.
 
-    No implementation is asked, and the reference, which takes long to import, need not be there.
+    No implementation is called, and the reference, which takes long to import, is not needed.
     """
     try:
         write_index(file, digest_of_contents(), CollectedSuite(f"rpc:{shlex.quote(sys.executable)}").index())

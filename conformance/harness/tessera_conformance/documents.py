@@ -1,4 +1,4 @@
-"""JSON and TOML from files and messages of others, whose every fault is one error; and TOML files kept as JSON."""
+"""JSON and TOML from foreign files and messages, whose every fault is one error; and TOML files cached as JSON."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-# JSON and TOML from files and messages of others: every defect of one, its size too, is one error.
+# JSON and TOML from foreign files and messages: every defect, including the size, is one error.
 
 
 DEEPEST = 100
-"""Levels of nesting; no document of the project has twenty."""
+"""The most levels of nesting; no document of the project has twenty."""
 MOST_BYTES, WIDEST = 256 << 20, 4
-"""Bytes of a document or message, and by how much less of one that is not in ASCII: a single character makes the text
-take so many bytes for each of its characters."""
+"""The most bytes of a document or message, and the factor by which a text outside ASCII may have fewer: one wide
+character makes every character of the text take so many bytes."""
 MOST_TOML, MOST_DOTS = 4 << 20, 200_000
-"""Bytes and dots of a TOML text: its parser takes time by the square of the parts of a dotted key."""
+"""The most bytes and dots of a TOML text: its parser takes time by the square of the parts of a dotted key."""
 MOST_VALUES = 1_000_000
-"""Values in one document or message; the largest line of a report of the whole suite has 9,000."""
+"""The most values in one document or message; the largest line of a report of the whole suite has 9,000."""
 
 
 class NoDocument(ValueError):
-    """A text that is none, or larger or more deeply nested than any document of the project."""
+    """A text that is no document, or larger or more deeply nested than any of the project."""
 
 
 def read_json(text: str | bytes) -> Any:
-    """The value of a JSON text. Raises `NoDocument`."""
+    """Return the value of a JSON text. Raises `NoDocument`."""
     return _read("JSON", json.loads, text)
 
 
 def read_toml(text: str | bytes) -> dict[str, Any]:
-    """The table of a TOML text. Raises `NoDocument`."""
+    """Return the table of a TOML text. Raises `NoDocument`."""
     dot: Any = b"." if isinstance(text, bytes) else "."
     if len(text) > MOST_TOML or text.count(dot) > MOST_DOTS:
         raise NoDocument(f"not TOML of the project: more than {MOST_TOML} bytes or {MOST_DOTS} dots")
@@ -46,7 +46,7 @@ def read_toml(text: str | bytes) -> dict[str, Any]:
 
 
 def read_file(path: Path) -> Any:
-    """The value of a TOML file, or of a JSON file by its ending. Raises `NoDocument`, which names the file."""
+    """Return the value of a TOML file, or of a JSON file by its ending. Raises `NoDocument`, which names the file."""
     try:
         text = path.read_bytes()
         return read_json(text) if path.suffix == ".json" else read_toml(text)
@@ -57,7 +57,7 @@ def read_file(path: Path) -> Any:
 
 
 def exceeds(text: str | bytes) -> str:
-    """Return the bound that a text exceeds before it is parsed: each value of it follows a comma, a bracket or "="."""
+    """Return the bound that a text exceeds before it is parsed: each value follows a comma, a bracket or "="."""
     if len(text) <= MOST_VALUES:
         return ""
     escape: Any = b"\\u" if isinstance(text, bytes) else "\\u"
@@ -94,16 +94,16 @@ def _items(value: Any) -> list[Any]:
     return [item for item in value if isinstance(item, dict | list)] if isinstance(value, list) else []
 
 
-# Files in the user's cache folder, where the project keeps what can be made again.
+# Files in the user's cache folder, which can be made again.
 
 
 def cache_folder() -> Path:
-    """The folder of the project, which need not be there yet."""
+    """Return the folder of the project, which need not exist yet."""
     return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "tessera-conformance"
 
 
 def cache_file(kind: str, source: Path) -> Path:
-    """The file of what is made from a source: one for each place of such a source."""
+    """Return the file for values made from a source: one for each path of such a source."""
     place = hashlib.sha256(str(source).encode()).hexdigest()[:16]
     return cache_folder() / f"{kind}-{place}.json"
 
@@ -116,14 +116,14 @@ def write_whole(file: Path, text: str) -> None:
     unfinished.replace(file)
 
 
-# TOML files as JSON in the user's cache folder: the registry is read 0.1 s faster, at the start of each process.
+# TOML files as JSON in the user's cache folder: each process starts 0.1 s faster by reading the registry from it.
 #
-# A file there has the digest of the TOML text that it was made from; where that differs the text is read again. Where
-# the folder cannot be written, each time.
+# A file there has the digest of its TOML text; if that differs, the text is parsed again. Without a writable folder, it
+# is parsed each time.
 
 
 def table_of(path: Path) -> dict[str, Any]:
-    """The table of a TOML file. Raises `OSError`, and `ValueError` where it is none."""
+    """Return the table of a TOML file. Raises `OSError`, and `ValueError` if it is no TOML."""
     text = path.read_bytes()
     digest = hashlib.sha256(text).hexdigest()
     path_of_cache = cache_file(f"table-{path.stem}", path.resolve())

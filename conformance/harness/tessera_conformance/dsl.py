@@ -1,7 +1,7 @@
 """Short programs of the DSL as text, and the tensors that they take (language spec, sections 2.1 to 2.3).
 
-A program is one module with one function. Its first statement is on line `FIRST_STATEMENT`, one statement a line: a
-test can say where a diagnostic belongs.
+A program is one module with one function. Its first statement is on line `FIRST_STATEMENT`, one statement a line, so
+that a test can name the line of a diagnostic.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ Values: TypeAlias = Number | Sequence["Values"]
 
 
 def module(*declarations: str, name: str = "m") -> str:
-    """A module around declarations."""
+    """Return a module with these declarations."""
     return "\n".join([f"module {name} {{", *declarations, "}"]) + "\n"
 
 
 def func(*statements: str, parameters: str = "", result: str = "", attributes: str = "", name: str = "f") -> str:
-    """A func; `result` and `attributes` are written without their `->` and `@`, and left out where empty.
+    """Return a func; `result` and `attributes` are given without their `->` and `@`, and omitted if empty.
 
-    One without statements is the plainest, which returns a number: empty bodies are judged by cases of their own.
+    One without statements is the plainest, which returns a number: cases of their own judge empty bodies.
     """
     if not statements and not result:
         statements, result = ("return 1;",), "int32"
@@ -45,27 +45,27 @@ def func(*statements: str, parameters: str = "", result: str = "", attributes: s
 
 
 def kernel(*statements: str, parameters: str = "", attributes: str = "", name: str = "k") -> str:
-    """A kernel; `attributes` are written without their `@`, and left out where empty."""
+    """Return a kernel; `attributes` are given without their `@`, and omitted if empty."""
     return _declaration("kernel", name, statements, parameters, "", attributes)
 
 
 def program(*statements: str, parameters: str = "", result: str = "", attributes: str = "") -> str:
-    """A module with one func `f`."""
+    """Return a module with one func `f`."""
     return module(func(*statements, parameters=parameters, result=result, attributes=attributes))
 
 
 def returning(expression: str, parameters: str = "", result: str = "") -> str:
-    """A program whose func returns the value of one expression."""
+    """Return a program whose func returns the value of one expression."""
     return program(f"return {expression};", parameters=parameters, result=result)
 
 
 def parameters_of(names: str, type_expression: str) -> str:
-    """A parameter list that gives several names, one letter each, the same type."""
+    """Return a parameter list that gives several names, one letter each, the same type."""
     return ", ".join(f"{name}: {type_expression}" for name in names)
 
 
 def type_of(value: Tensor) -> str:
-    """A tensor's type as it is written."""
+    """Return a tensor's type as source text."""
     return type_text(value.dtype, value.shape)
 
 
@@ -75,13 +75,13 @@ def type_text(dtype: str, shape: tuple[int, ...]) -> str:
 
 
 def tensor_of(dtype: str, values: Values, shape: Sequence[int] | None = None) -> Tensor:
-    """A tensor of exactly these values, nested lists for dimensions, a bare number for a scalar.
+    """Return a tensor of exactly these values, nested lists for dimensions, a bare number for a scalar.
 
     With a `shape`, the values are listed row-major.
 
     Raises `ValueError`: the rows differ in length, or a value is not one of the dtype's.
     """
-    words: dict[str, int] = {}  # of each number once, by its text, which tells 0.0 from -0.0
+    words: dict[str, int] = {}  # of each number once, by its text, which distinguishes 0.0 from -0.0
     every = []
     for value in _leaves(values):
         text = repr(value)
@@ -92,7 +92,7 @@ def tensor_of(dtype: str, values: Values, shape: Sequence[int] | None = None) ->
 
 
 def integers(**values: Values) -> dict[str, Tensor]:
-    """Inputs that are int32, scalars or tensors of them."""
+    """Return int32 inputs, scalars or tensors."""
     return {name: tensor_of("int32", value) for name, value in values.items()}
 
 

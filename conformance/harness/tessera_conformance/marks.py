@@ -1,4 +1,4 @@
-"""The marks of the suite's tests, and how a pair of texts becomes the parameters of one case."""
+"""The marks of the suite's tests, and pairs of texts as the parameters of one case."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ level = pytest.mark.level
 """`@level("strict")`: the numerics levels at which the test applies; without it, all."""
 
 feature = pytest.mark.feature
-"""`@feature("tensor-ops")`: what the implementation must claim beyond the features of the clauses."""
+"""`@feature("tensor-ops")`: the feature that the implementation must claim beyond the features of the clauses."""
 
 judges = pytest.mark.judges
-"""`@judges("refusal")`: what the test judges of its clauses, if its checks do not show it; see `registry.judged`."""
+"""`@judges("refusal")`: the part of its clauses that a test judges, if checks do not show it; see `registry.judged`."""
 
 title = pytest.mark.title
-"""`title("...")`: what one case of a parametrized test is about, where its docstring cannot say."""
+"""`title("...")`: the title of one case of a parametrized test, where its docstring cannot give it."""
 
 
 def pair(name: str, legal: str, illegal: str) -> Any:
-    """A legal text and one that is not, as parameters of a case with this name."""
+    """Return a legal text and an illegal one, as parameters of a case with this name."""
     return pytest.param(legal, illegal, id=name)

@@ -19,7 +19,7 @@ _SEVERAL: Mapping[str, Any] = {"action": "append", "default": []}
 
 
 def add_options(add: Callable[..., Any]) -> None:
-    """Declare every option through `add`, which takes what `argparse.ArgumentParser.add_argument` takes."""
+    """Declare every option through `add`, which takes the arguments of `argparse.ArgumentParser.add_argument`."""
     add("--impl", default="reference", metavar="IMPL", help=FORMS)
     add("--compiler", default=None, metavar="COMPILER", help=COMPILERS)
     add("--profile", default="extended", choices=("core", "extended"), help="which clauses the claim covers")
@@ -75,7 +75,7 @@ def add_options(add: Callable[..., Any]) -> None:
 
 
 def add_executor(add: Callable[..., Any], least: float) -> None:
-    """Declare the options of a run on a cluster, of which a unit has at least so many seconds by default."""
+    """Declare the options of a run on a cluster; `least` is the default of the least seconds of a unit."""
     add("--executor", default=None, metavar="ADDRESS", help=f"spread the work over a cluster: {EXECUTORS}")
     add(
         "--unit-seconds",

@@ -1,7 +1,7 @@
 """The pytest side of the suite: options, the `clause` marker, the fixtures `impl` and `check`, verdicts and the report.
 
-Loaded by the suite's `conftest.py`, so that it is active exactly where the suite is collected. Under xdist the
-workers run the cases and the controller writes the report.
+The suite's `conftest.py` loads it, so that it is active exactly where the suite is collected. Under xdist the workers
+run the cases and the controller writes the report.
 """
 
 from __future__ import annotations
@@ -60,23 +60,23 @@ BEFORE_KEYWORD = pytest.StashKey[list[str]]()
 RESUMED = pytest.StashKey[Mapping[str, Line]]()
 """The lines of the cases that `--resume` keeps."""
 LAST_FAILED = pytest.StashKey[bool]()
-"""True where `--lf` found a report."""
+"""True if `--lf` found a report."""
 CHOSEN = pytest.StashKey[Set[str] | None]()
-"""The ids of the cases that the options choose, where they do."""
+"""The ids of the cases that the options select, if they select any."""
 WARNINGS_ARE_NO_ERRORS = pytest.mark.filterwarnings("default")
-"""With any `filterwarnings` of the configuration: in this process a warning of the vendor's code would be a crash."""
+"""Overrides `filterwarnings` of the configuration: in this process a warning of the vendor's code would be a crash."""
 
 _UNANSWERABLE = (ImplementationUnavailable, RegistryError, SuiteNotCollected, UnreadableReport, ValueError)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The options of a conformance run."""
+    """Declare the options of a conformance run."""
     add = parser.getgroup("tessera", "Tessera conformance").addoption
     add_options(lambda *names, **settings: add(*names, **refusing(names[0], settings)))
 
 
 def refusing(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of an option, of which a wrong value is refused in one sentence instead of pytest's usage."""
+    """Return the settings of an option whose wrong values are refused in one sentence instead of pytest's usage."""
     settings = dict(settings)
     choices, read = settings.pop("choices", ()), settings.get("type", str)
 
@@ -99,7 +99,7 @@ def refusing(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object]:
-    """Print why a run cannot be done in the form of all other errors."""
+    """Print the reason for which a run cannot be done in the form of all other errors."""
     if config.option.list_cases:
         config.option.numprocesses = None  # the workers would have the cases, and this process none
     try:
@@ -157,11 +157,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 EARLIER = "tessera_earlier"
-"""The key of a worker's settings about reports: where this run's goes, and whose failures it runs."""
+"""The key of a worker's settings about reports: the path of this run's, and the report whose failures it runs."""
 
 
 def _find_earlier_report(config: pytest.Config) -> None:
-    """Settle the place of the report, and the report that `--failed` and `--lf` read; workers take the controller's."""
+    """Set the path of the report, and of the one that `--failed` and `--lf` read; workers copy both."""
     option = config.option
     if hasattr(config, "workerinput"):
         folder, failed, resume = config.workerinput[EARLIER]
@@ -190,7 +190,7 @@ def pytest_configure_node(node: Any) -> None:
 
 
 def _selection(config: pytest.Config, registry: Registry) -> tuple[dict[str, Any], Set[str] | None]:
-    """Return the selection in words, and the ids of its cases; all of them where `--lf` finds no failure."""
+    """Return the selection in words, and the ids of its cases; all of them if `--lf` finds no failure."""
     try:
         return selection.described(config), selection.narrow(config, registry)
     except NothingFailed:
@@ -202,7 +202,7 @@ def _selection(config: pytest.Config, registry: Registry) -> tuple[dict[str, Any
 
 
 def _seconds_of(config: pytest.Config, nodes: Sequence[str]) -> dict[str, float]:
-    """About how many seconds each case takes by its node id: none that does not apply; nothing where one is no case."""
+    """Return the estimated seconds of each case by its node id, 0 for inapplicable ones; {} if a node is no case."""
     from tessera_conformance.executor.cases import seconds_of_case
 
     cases = {node: identifier for node in nodes if (identifier := case_id(node)) is not None}
@@ -219,7 +219,7 @@ def _seconds_of(config: pytest.Config, nodes: Sequence[str]) -> dict[str, float]
 
 
 def _collect_seldom() -> Callable[[], None]:
-    """Look for garbage more seldom: it took a tenth of a run. Returns what undoes that."""
+    """Collect garbage less often, which took a tenth of a run; return the function that restores the thresholds."""
     young, middle, old = gc.get_threshold()
     gc.set_threshold(10 * young, middle, 2 * old)
     return partial(gc.set_threshold, young, middle, old)
@@ -245,7 +245,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
-    """Keep the garbage collector from what is collected: it lives as long as the run."""
+    """Exclude the collected tests from garbage collection: they live as long as the run."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -257,17 +257,17 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 
 
 def pytest_collectstart(collector: pytest.Collector) -> None:
-    """Let the tests of a file of the suite warn; a mark of the file holds for each of them."""
+    """Allow the tests of a file of the suite to warn; a mark of the file holds for each of them."""
     if isinstance(collector, pytest.Module) and suite_directory() in collector.path.parents:
         collector.add_marker(WARNINGS_ARE_NO_ERRORS)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Make a case of every test of the suite, and leave out what was not asked for."""
+    """Make a case of every test of the suite, and deselect cases outside the selection."""
     run, suite = config.stash[RUN], suite_directory()
-    inside = cache(lambda path: suite in path.parents)  # asked once a file: to take a path apart takes long
-    clauses = cache(lambda names: tuple(map(run.registry.clause, names)))  # most cases have those of others
+    inside = cache(lambda path: suite in path.parents)  # once a file: splitting a path takes long
+    clauses = cache(lambda names: tuple(map(run.registry.clause, names)))  # most cases share those of others
     problems: list[str] = []
     node_of: dict[str, str] = {}
     for item in items:
@@ -282,14 +282,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         except (RegistryError, ValueError) as error:
             problems.append(f"{item.nodeid}: {error}")
     if problems:
-        items.clear()  # pytest ends the collection all the same, and there is to be no report of this run
+        items.clear()  # pytest ends the collection all the same, and this run must not write a report
         raise pytest.UsageError(*problems)
     _deselect(config, run, items)
     config.stash[BEFORE_KEYWORD] = [item.nodeid for item in items if CASE in item.stash]
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Say what may have been meant by a `-k` that means no case, where the index of cases did not."""
+    """Suggest words for a `-k` without cases, if the index of cases did not show that earlier."""
     before, keyword = session.config.stash.get(BEFORE_KEYWORD, []), getattr(session.config.option, "keyword", "")
     none = not session.items and not session.config.stash[RESUMED]
     if before and keyword and none and not hasattr(session.config, "workerinput"):
@@ -347,7 +347,7 @@ def _deselect(config: pytest.Config, run: SuiteRun, items: list[pytest.Item]) ->
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
-    """Print the ids of the cases instead of running them, where they were asked for."""
+    """Print the ids of the cases instead of running them, if the options say so."""
     if not session.config.option.list_cases:
         return None
     terminal = session.config.pluginmanager.get_plugin("terminalreporter")
@@ -359,7 +359,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Leave out a case that does not apply, and fail one whose implementation does not start."""
+    """Skip a case that does not apply, and fail one whose implementation does not start."""
     case = item.stash.get(CASE, None)
     if case is None:
         return
@@ -378,7 +378,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def arguments(run: SuiteRun, case: Case, item: pytest.Function) -> dict[str, Any]:
     """Return the arguments of a test: the implementation, the checks, and the values that `parametrize` lists.
 
-    Given before pytest looks for them: it makes two or three fixtures for each, a thirtieth of a run.
+    They are set before pytest looks for them: it would make two or three fixtures for each, a thirtieth of a run.
     """
     parameters = item.callspec.params if hasattr(item, "callspec") else {}
     case.check.asked, case.check.judges_words = run.session.exchanges, run.judges_words
@@ -403,7 +403,7 @@ def check(request: pytest.FixtureRequest) -> Check:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Turn what happened into a verdict, and the verdict into pytest's outcome."""
+    """Compute the verdict of a test, and pytest's outcome from it."""
     case = item.stash.get(CASE, None)
     if case is None:
         return (yield)
@@ -428,12 +428,12 @@ def pytest_runtest_makereport(
             option, deadlines = item.config.option, (run.session.start_deadline, run.session.deadline)
             expected = _expected(run, case, item)
             write_script(option.report_dir, run.session.label, case, option.compiler, deadlines, expected)
-        del item.stash[CASE]  # the report has by now what it was: the messages of a whole run are large
+        del item.stash[CASE]  # the report has its text by now: the messages of a whole run are large
     return report
 
 
 def _expected(run: SuiteRun, case: Case, item: pytest.Item) -> Sequence[Any] | None:
-    """The answers of an endpoint with which the case passes; None of another implementation, or if none are found."""
+    """Return the answers of an endpoint with which the case passes; None of another implementation, or if not found."""
     if not run.session.label.startswith(ENDPOINT) or not isinstance(item, pytest.Function):
         return None
     hello = {} if isinstance(run.hello, Fault) else run.hello.message
@@ -441,7 +441,7 @@ def _expected(run: SuiteRun, case: Case, item: pytest.Item) -> Sequence[Any] | N
 
 
 def _without_traceback(failure: pytest.ExceptionInfo[BaseException]) -> str:
-    """Nothing: only an error of the harness is shown with its traceback, which takes pytest longer than most cases."""
+    """Return "": pytest shows a traceback only for an error of the harness, since it takes longer than most cases."""
     return ""
 
 

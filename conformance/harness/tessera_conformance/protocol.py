@@ -1,4 +1,4 @@
-"""Messages of the protocol, and the observations that answers are: returned, rejected, unsupported, or wrong."""
+"""Messages of the protocol, and observations of answers: returned, rejected, unsupported, or wrong."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Literal
 from tessera_conformance.schemas import first_problem, has_definition
 from tessera_conformance.tensors import MalformedTensor, from_wire
 
-# Outcomes of a request: the implementation returned, rejected, does not support it, or went wrong.
+# Outcomes of a request: the implementation returned, rejected, does not support it, or failed.
 
 
 FaultKind = Literal["crash", "hang", "protocol_error"]
@@ -24,7 +24,7 @@ class Returned:
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One message of a front end or verifier: what is wrong, where, and what to do."""
+    """One message of a front end or verifier: the fault, its place, and the remedy."""
 
     category: str
     message: str
@@ -43,8 +43,8 @@ class Diagnostic:
 class Rejected:
     """The implementation refused the request, as a specification may demand.
 
-    `code` is a status name such as TESS_ERR_INVALID_VALUE, or the category of the first diagnostic;
-    `phase` says when: lex, parse, verify, lower, execute or call.
+    `code` is a status name such as TESS_ERR_INVALID_VALUE, or the category of the first diagnostic; `phase` is the
+    phase of the refusal: lex, parse, verify, lower, execute or call.
     """
 
     code: str
@@ -55,7 +55,7 @@ class Rejected:
 
 @dataclass(frozen=True)
 class Unsupported:
-    """The implementation says that it does not have this feature."""
+    """The implementation declares that it lacks this feature."""
 
     feature: str
 
@@ -74,7 +74,7 @@ Observation = Returned | Rejected | Unsupported | Fault
 
 
 def describe(observation: Observation) -> str:
-    """One line for people."""
+    """Return an observation in one line for people."""
     match observation:
         case Returned():
             return "returned a result"
@@ -88,16 +88,16 @@ def describe(observation: Observation) -> str:
 
 # The protocol between harness and implementation, version 1: method names, Hello, and reading an outcome.
 #
-# `docs/protocol.md` describes it for people, `schemas/protocol/` for machines; this module turns a decoded outcome
-# into an observation and refuses whatever the schemas refuse.
+# `docs/protocol.md` describes it for people, `schemas/protocol/` for machines; this module turns a decoded outcome into
+# an observation and refuses everything that the schemas refuse.
 
 
 PROTOCOL = 1
 MOST_ULPS = 4.0
-"""The most units in the last place by which an elementary function may be off; the number where none is declared."""
+"""The most units in the last place of an error of an elementary function; the default where none is declared."""
 METHOD_NOT_FOUND = -32601
 MALFORMED_ANSWER = -32001
-"""The implementation behind an adapter gave it what no answer can be made of."""
+"""The implementation behind an adapter returned something that makes no answer."""
 
 
 class ProtocolViolation(Exception):
@@ -135,17 +135,17 @@ class Arithmetic:
         return cls(message.get("trees", {}), message.get("functions", {}), flushes)
 
     def accuracy(self, function: str) -> float:
-        """Return the units in the last place by which an elementary function may be off (AMB-LANG-136)."""
+        """Return the largest error of an elementary function in units in the last place (AMB-LANG-136)."""
         return self.accuracies.get(function, MOST_ULPS)
 
     @property
     def has_loose_functions(self) -> bool:
-        """True if an elementary function is declared to be further off than the decision of AMB-LANG-136 allows."""
+        """True if an elementary function declares a larger error than the decision of AMB-LANG-136."""
         return any(ulps > MOST_ULPS for ulps in self.accuracies.values())
 
 
 def read_hello(message: Any) -> Hello:
-    """The Hello of `session.open`.
+    """Return the Hello of `session.open`.
 
     Raises `ProtocolViolation`: a field is missing or wrong, or the protocol ranges do not overlap.
     """
@@ -166,7 +166,7 @@ def read_hello(message: Any) -> Hello:
 
 
 def read_outcome(method: str, outcome: Any) -> Observation:
-    """The observation that a method's outcome reports; tensor messages become `Tensor` objects.
+    """Return the observation in a method's outcome; tensor messages become `Tensor` objects.
 
     Raises `ProtocolViolation`: the outcome or the returned value has the wrong form.
     """
@@ -174,7 +174,7 @@ def read_outcome(method: str, outcome: Any) -> Observation:
         outcome = from_wire(outcome)
     except MalformedTensor as error:
         raise ProtocolViolation(f"{method}: malformed tensor: {error}") from None
-    if not (isinstance(outcome, dict) and outcome.keys() == {"returned"}):  # then the schema asks no more
+    if not (isinstance(outcome, dict) and outcome.keys() == {"returned"}):  # the schema then requires no more
         _require_valid(method, "tessera:protocol/messages", "outcome", outcome)
     if "rejected" in outcome:
         rejected = outcome["rejected"]
@@ -189,7 +189,7 @@ def read_outcome(method: str, outcome: Any) -> Observation:
 
 
 def write_outcome(observation: Returned | Rejected | Unsupported) -> dict[str, Any]:
-    """The outcome message of an observation, tensors left as `Tensor` objects."""
+    """Return the outcome message of an observation, with `Tensor` objects."""
     match observation:
         case Returned(value):
             return {"returned": value}
@@ -201,12 +201,12 @@ def write_outcome(observation: Returned | Rejected | Unsupported) -> dict[str, A
 
 
 def read_diagnostic(message: Mapping[str, Any]) -> Diagnostic:
-    """The diagnostic that a message of the schema's form says."""
+    """Return the diagnostic in a message of the schema's form."""
     return Diagnostic(**{**message, "operands": tuple(message.get("operands", ()))})
 
 
 def diagnostic_message(diagnostic: Diagnostic) -> dict[str, Any]:
-    """The message form of a diagnostic, absent fields left out."""
+    """Return the message form of a diagnostic, without absent fields."""
     fields = {key: value for key, value in vars(diagnostic).items() if value is not None}
     return fields | {"operands": list(diagnostic.operands)}
 

@@ -1,4 +1,4 @@
-"""The pytest plugins of the process that sees all results: the report of a run, its progress, and its interruption."""
+"""The pytest plugins of the process that gets all results: the report of a run, its progress, and its interruption."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ from tessera_conformance.verdicts import Judgement
 PROPERTY = "tessera_observation"
 """The user property under which a teardown report carries its case's observation line."""
 PLANNED = "tessera_planned"
-"""The user property under which a setup report carries what is known of its case beforehand, as JSON."""
+"""The user property under which a setup report carries the facts about its case, as JSON."""
 LOST = "tessera_lost"
-"""The user property of a case that no process completed: verdict and reason, where it is no crash."""
+"""The user property of a case that no process completed: verdict and reason, unless it is a crash."""
 PROCESS_DIED = "the process that ran the case died"
 NO_ANSWER = "nothing answers"
 NARROWING = (
     *("reproduce", "cases", "clauses", "features", "failed"),
     *("keyword", "markexpr", "lf", "deselect", "ignore", "ignore_glob", "stepwise"),
 )
-"""The options that can leave cases out, the shard aside."""
+"""The options that can leave cases out, except the shard."""
 
 
 class ReportKeeper:
     """Collects observation lines, writes the report file and prints the end of the run."""
 
     def __init__(self, config: pytest.Config, run: SuiteRun, earlier: Mapping[str, Line]) -> None:
-        """`earlier` has the lines of cases that another run has judged before it was cut off."""
+        """Begin without lines; `earlier` has those of cases that an interrupted run has judged."""
         self._kept = earlier
         self._config = config
         self._run = run
@@ -64,12 +64,12 @@ class ReportKeeper:
 
     @property
     def _lists(self) -> bool:
-        """True where the cases are listed and none is run."""
+        """True if the cases are listed and not run."""
         return bool(self._config.option.collectonly or self._config.option.list_cases)
 
     @property
     def hello(self) -> Hello | Fault:
-        """Return the Hello of this run; a fault where the implementation does not start."""
+        """Return the Hello of this run; a fault if the implementation does not start."""
         return self._run.hello
 
     @pytest.hookimpl(trylast=True)
@@ -79,7 +79,7 @@ class ReportKeeper:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
-        """Begin the report with what the first worker has collected; all workers collect the same."""
+        """Begin the report with the first worker's cases; all workers collect the same."""
         self._begin(ids)
 
     def _begin(self, node_ids: Sequence[str]) -> None:
@@ -94,23 +94,23 @@ class ReportKeeper:
             writer = JournalWriter(self._config.option.report_dir / FILE_NAME)
             writer.header(header)
             writer.plan(cases, self._run.musts(), self._run.profiles(), self._run.products())
-            self._writer = writer  # with its plan: a run that ends before has no report to seal
+            self._writer = writer  # with its plan: a run that ends earlier has no report to seal
             for line in self._kept.values():
                 writer.observation(line)
                 self._observed.append((line["case"], line["clauses"]))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """A file of the suite whose tests were not collected is a gap that the plan cannot show."""
+        """Record a file of the suite that was not collected: the plan cannot show this gap."""
         if not report.passed and case_id(f"{report.nodeid}::test_") is not None:
             self._not_collected.append(f"{report.nodeid} was not collected")
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
-        """Remember that something was left out; a shard leaves cases out by design."""
+        """Record that something was left out; a shard leaves cases out by design."""
         if self._run.shard is None:
             self._deselected = self._deselected or any(case_id(item.nodeid) for item in items)
 
     def _is_complete(self, cases: Sequence[str]) -> bool:
-        """True if these are all cases of the suite, or of the shard: nothing leaves any out, every file has some."""
+        """True if these are all cases of the suite or shard: no option narrows them, every file has some."""
         option = self._config.option
         if self._deselected or any(getattr(option, name, None) for name in NARROWING):
             return False
@@ -128,7 +128,7 @@ class ReportKeeper:
         )
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Take the observation of an ended case; xdist reports a case whose worker died with `when` "???"."""
+        """Record an ended case; xdist reports a case whose worker died with `when` "???"."""
         properties: list[tuple[str, Any]] = [*report.user_properties]
         report.user_properties = [
             item for item in properties if item[0] not in (PROPERTY, PLANNED, LOST)
@@ -147,7 +147,7 @@ class ReportKeeper:
             self._write(observation(died))
 
     def _died(self, case: str, planned: str | None) -> Case:
-        """A case that did not end, as far as is known."""
+        """Return a case that did not end, with its known facts."""
         if planned is None:
             return Case(case, case, [], [])
         line = json.loads(planned)
@@ -163,13 +163,13 @@ class ReportKeeper:
                 self._break_off()
 
     def _ends_in_silence(self) -> bool:
-        """True where an implementation that answers nothing ends the run; who asks for some cases wants them all."""
+        """True if an unresponsive implementation ends the run; a selection of cases is run in full."""
         option = self._config.option
         chosen = any(getattr(option, name, None) for name in NARROWING)
         return not option.keep_going and (isinstance(self.hello, Fault) or not chosen)
 
     def _break_off(self) -> None:
-        """End the run: nothing answers."""
+        """End the run: the implementation does not answer."""
         is_fault = isinstance(self.hello, Fault)  # it is a problem of its own
         why = f"after the first {FIRST} cases" if is_fault else self._silence.sentence()
         self._run.broken_off = f"{why}; mend that first, or run on with --keep-going"
@@ -180,7 +180,7 @@ class ReportKeeper:
             workers.shouldstop = NO_ANSWER
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Remember what can be ended."""
+        """Keep the session, to end it."""
         self._session = session
 
     @pytest.hookimpl(trylast=True)
@@ -209,12 +209,12 @@ class ReportKeeper:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def _stopped_by_itself(self) -> bool:
-        """True where xdist ended the run after so many failures, or because nothing answers."""
+        """True if xdist ended the run after too many failures, or this plugin because nothing answers."""
         workers = self._config.pluginmanager.get_plugin("dsession")
         return bool(self._run.broken_off) or str(getattr(workers, "shouldstop", "")).startswith("stopping after")
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """The end of a run, as people see it."""
+        """Print the end of a run for people."""
         if self._report is not None:
             terminalreporter.write_sep("=", "conformance")
             terminalreporter.write(terminal_summary(self._report, self._run.registry) + "\n")
@@ -224,14 +224,14 @@ class ReportKeeper:
 
 
 def _seal() -> None:
-    """Tell the command that waits for this process that it did not end before its work did."""
+    """Show the waiting command that this process completed its work: create the file that it names."""
     if SEAL in os.environ:
         Path(os.environ[SEAL]).touch()
 
 
 @contextmanager
 def _writing() -> Iterator[None]:
-    """End the run where its report cannot be written, as on a full disk, and say so."""
+    """End the run with an error if its report cannot be written, as on a full disk."""
     try:
         yield
     except OSError as error:
@@ -249,34 +249,34 @@ def _file_prefixes() -> list[str]:
 
 # An interruption of a run under xdist: its workers are interrupted too.
 #
-# A signal may come to the first process alone. xdist then asks the workers to end, which they do after the case that
-# they are at, and interrupts them 5 s later.
+# A signal may reach the first process alone. xdist then asks the workers to end, which they do after their current
+# case, and interrupts them 5 s later.
 
 
 class WorkerInterruption:
-    """A plugin of the process that shares out the cases: passes an interruption on to the workers it has started."""
+    """A plugin of the process that distributes the cases: passes an interruption on to its workers."""
 
     def __init__(self) -> None:
         self._processes: list[subprocess.Popen[bytes]] = []
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodeready(self, node: Any) -> None:
-        """Remember the process of a worker of this machine; xdist offers no other way to it."""
+        """Keep the process of a worker of this machine; xdist offers no other access to it."""
         process = getattr(getattr(node.gateway, "_io", None), "popen", None)
         if node.gateway.spec.popen and process is not None:
             self._processes.append(process)
 
     def pytest_keyboard_interrupt(self) -> None:
-        """Interrupt them; a worker ignores the second of two signals."""
+        """Interrupt the workers; each ignores the second of two signals."""
         for process in self._processes:
             process.send_signal(signal.SIGINT)
 
 
-# Progress of a run by the seconds that its cases take, in the place of pytest's percentage of their number.
+# Progress of a run by the seconds of its cases, in place of pytest's percentage of their number.
 
 
 LEAST = 1.0
-"""Seconds before a rate says anything."""
+"""Seconds before a rate is shown."""
 WIDEST = len(" [100%, 9999/s, 59:59 left]")
 PYTEST = len(" [100%]")
 
@@ -284,8 +284,8 @@ PYTEST = len(" [100%]")
 class Progress:
     """A plugin that writes `[ 43%, 210/s, 1:10 left]` at the end of each line of dots.
 
-    `seconds` estimates the time of each case by the node ids of the run, or nothing where some test of the run is
-    no case. A case that turns out not to apply takes no time, and no longer counts.
+    `seconds` estimates the time of each case by the node ids of the run, or returns {} if some test of the run is no
+    case. A case that does not apply takes no time, and then no longer counts.
     """
 
     def __init__(
@@ -307,7 +307,7 @@ class Progress:
 
     @pytest.hookimpl(optionalhook=True, trylast=True)
     def pytest_xdist_node_collection_finished(self, node: Any, ids: list[str]) -> None:
-        """Begin with what the first worker has collected."""
+        """Begin with the cases that the first worker has collected."""
         self._begin(list(ids))
 
     def _begin(self, nodes: list[str]) -> None:
@@ -322,7 +322,7 @@ class Progress:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Take note of a case that ended."""
+        """Count a case that ended."""
         if self._started is None:
             self._started = self._clock()
         if report.skipped and not hasattr(report, "wasxfail"):
@@ -332,7 +332,7 @@ class Progress:
             self._cases += 1
 
     def message(self) -> str:
-        """Return the share of the cases' time that is done, cases a second, and the time left."""
+        """Return the finished share of the cases' time, cases a second, and the time left."""
         left = sum(self._left.values())
         whole = self._done + left
         parts = [f"{int(100 * self._done / whole) if whole and self._left else 100:3d}%"]
@@ -344,6 +344,6 @@ class Progress:
 
 
 def in_minutes(seconds: float) -> str:
-    """`1:10`; `2 h` where it is hours."""
+    """Return `1:10`; `2 h` for hours."""
     whole = round(seconds)
     return f"{whole // 60}:{whole % 60:02d}" if whole < 6000 else f"{whole / 3600:.0f} h"

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 # JSON Schemas as plain Python functions: the verdicts of jsonschema, many times faster.
 #
-# A message is judged thousands of times in a run and is nearly always sound, so only a refused one is put to
-# jsonschema, which says where and why. `tests/interface/test_messages.py` compares the two.
+# A run judges thousands of messages, nearly all of them sound, so only a refused one is given to jsonschema, which
+# reports the place and the reason. `tests/interface/test_messages.py` compares the two.
 
 
 Check: TypeAlias = Callable[[Any], bool]
@@ -31,7 +31,7 @@ ANNOTATIONS = {"title", "description", "default", "$comment", "$schema", "$id", 
 
 
 class OutsideTheSubset(Exception):
-    """A schema uses what no plain function is made for; jsonschema judges by it instead."""
+    """A schema uses a keyword without a plain function; jsonschema judges by it instead."""
 
 
 def check_of(schema: Any) -> Check:
@@ -56,7 +56,7 @@ def _check(keyword: str, schema: Mapping[str, Any]) -> Check:
     judged, make = KEYWORDS[keyword]
     check = make(schema[keyword], schema)
     if judged is None or schema.get("type") in (judged, *NARROWER.get(judged, ())):
-        return check  # a value of another type was refused before
+        return check  # an earlier check refused values of other types
     applies = TYPES[judged]
     return lambda value: not applies(value) or check(value)
 
@@ -78,7 +78,7 @@ TYPES: Mapping[str, Check] = {
 
 
 NARROWER = {"number": ("integer",)}
-"""The types that are part of another."""
+"""The types that are part of another one."""
 
 
 def _whole(value: Any) -> bool:
@@ -153,7 +153,7 @@ def _members(schemas: Mapping[str, Any], whole: Mapping[str, Any]) -> Check:
 
 
 def _other_members(schema: Any, whole: Mapping[str, Any]) -> Check:
-    """Return the members that `properties`, if there are any, has judged already."""
+    """Return the check of members that `properties`, if present, does not judge."""
     return check_of(True) if "properties" in whole else _members({}, whole)
 
 
@@ -170,7 +170,7 @@ KEYWORDS: Mapping[str, tuple[str | None, Callable[[Any, Any], Check]]] = {
     "const": (None, _constant),
     "enum": (None, _enumeration),
     "oneOf": (None, _one_of),
-    # What is no number in order, NaN, is within every bound.
+    # NaN, which has no order, is within every bound.
     "minimum": ("number", _comparison(lambda value, least: not value < least)),
     "exclusiveMinimum": ("number", _comparison(lambda value, least: not value <= least)),
     "exclusiveMaximum": ("number", _comparison(lambda value, most: not value >= most)),
@@ -187,12 +187,12 @@ KEYWORDS: Mapping[str, tuple[str | None, Callable[[Any, Any], Check]]] = {
     "minProperties": ("object", _at_least),
     "maxProperties": ("object", _at_most),
 }
-"""The type of the values that each keyword judges, where it judges one alone, and what makes its check."""
+"""The type of the values that each keyword judges, if it judges one alone, and the function that makes its check."""
 
-# The published JSON Schemas, loaded once, and whether a value follows one.
+# The published JSON Schemas, loaded once, and checks of values against them.
 #
-# A schema is named by its `$id`, `tessera:protocol/messages`, and a part of it by a definition:
-# `tessera:report/lines` with `observation`. The files live in `schemas/`.
+# A schema is named by its `$id`, `tessera:protocol/messages`, and a part of it by a definition: `tessera:report/lines`
+# with `observation`. The files are in `schemas/`.
 
 
 TENSOR = "tessera:protocol/messages#/$defs/tensor"
@@ -224,7 +224,7 @@ def first_problem(schema: str, definition: str, value: Any, *, decoded: bool = F
 
 
 def read_valid(path: Path, schema: str, definition: str) -> Any:
-    """The value of a TOML or JSON file that follows a definition. Raises `NoDocument`, which names the file."""
+    """Return the value of a TOML or JSON file that follows a definition. Raises `NoDocument`, which names the file."""
     value = read_file(path)
     problem = first_problem(schema, definition, value)
     if problem is not None:
@@ -234,7 +234,7 @@ def read_valid(path: Path, schema: str, definition: str) -> Any:
 
 @cache
 def validator(schema: str, definition: str = "", decoded: bool = False) -> jsonschema.protocols.Validator:
-    """The validator of jsonschema for a whole schema, or for one definition."""
+    """Return the validator of jsonschema for a whole schema, or for one definition."""
     import jsonschema
 
     draft = jsonschema.Draft202012Validator
@@ -252,7 +252,7 @@ def _schemas_check(schema: str, definition: str, decoded: bool) -> Check:
 
 
 def _part(schema: str, definition: str, decoded: bool = False) -> Any:
-    """A schema with every reference replaced by what it names; no schema of the project refers to itself."""
+    """Return a schema with every reference replaced by its target; no schema of the project refers to itself."""
     document = schemas()[schema]
     return _inlined(document["$defs"][definition] if definition else document, schema, decoded)
 
@@ -277,18 +277,18 @@ def complete_schema(schema: str, definition: str) -> dict[str, Any]:
 
 
 MOST_ERRORS = 20
-"""Errors that are looked at to explain what is wrong: an answer of 300,000 wrong elements has as many."""
+"""The most errors that are examined for an explanation: an answer of 300,000 wrong elements has as many."""
 
 
 def problems(schema: str, definition: str, value: Any) -> list[tuple[tuple[str | int, ...], str]]:
-    """Everything that is wrong with `value`: the place and the complaint, in the order of places."""
+    """Return every problem of `value`: the place and the complaint, in the order of places."""
     errors = islice(validator(schema, definition).iter_errors(value), MOST_ERRORS)
     complaints = [(tuple(error.absolute_path), error.message[:300]) for error in errors]
     return sorted(complaints, key=lambda complaint: [*map(str, complaint[0])])
 
 
 def _explanation(judge: jsonschema.protocols.Validator, value: Any) -> str | None:
-    """The deepest error that a validator finds, with its place; None where it finds none."""
+    """Return the deepest error that a validator finds, with its place; None if it finds none."""
     import jsonschema
 
     error = jsonschema.exceptions.best_match(islice(judge.iter_errors(value), MOST_ERRORS))

@@ -1,1 +1,1 @@
-"""The subcommands of `tessera-conformance` that belong to no other package, and how they report foreseen errors."""
+"""The subcommands of `tessera-conformance` that belong to no other package, and their reports of foreseen errors."""

@@ -24,9 +24,9 @@ from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import COMPILERS, FORMS, TABLES, PassingAdapter, load_adapter, locate, via_of
 from tessera_conformance.verdicts import WAYS, after_running
 
-# `tessera-conformance new-adapter`: from nothing to an implementation that the harness understands.
+# `tessera-conformance new-adapter`: the skeleton of an implementation that the harness can call.
 #
-# The skeletons are plain files in `adapter_templates`; `templates.toml` there says which belong together.
+# The skeletons are plain files in `adapter_templates`; `templates.toml` there lists the files of each.
 
 
 TEMPLATES = Path(__file__).with_name("adapter_templates")
@@ -37,7 +37,7 @@ LANGUAGES = ("python", "c", "cpp", "rust", "go", "node")
 
 @dataclass(frozen=True)
 class Skeleton:
-    """A skeleton: its files, how it is built, and the commands to try first."""
+    """A skeleton: its files, its build command, and the commands to try first."""
 
     files: Mapping[Path, Path]
     build: str
@@ -53,7 +53,7 @@ class Skeleton:
         return [["tessera-conformance", *words] for words in commands]
 
     def write(self) -> None:
-        """Write the files. Raises `OSError`: one exists already, and then none is written; or one cannot be written."""
+        """Write the files. Raises `OSError`: one exists already, so that none is written, or writing fails."""
         for path in self.files:
             if path.exists():
                 raise FileExistsError(17, "File exists", str(path))
@@ -63,7 +63,7 @@ class Skeleton:
 
 
 def skeleton(language: str, kind: str, path: Path | None = None) -> Skeleton:
-    """The skeleton of an adapter of a kind in a language, to be written at a path, or where its language has it."""
+    """Return the skeleton of an adapter of a kind in a language, for a path or the language's default path."""
     row = _table()[language]
     row = {**row, **row.get(kind, {})}
     place = path or Path(row["path"])
@@ -98,7 +98,7 @@ def configure_new_adapter(parser: argparse.ArgumentParser) -> None:
 
 
 def new_adapter(arguments: argparse.Namespace) -> int:
-    """Write the skeleton; never over a file that exists."""
+    """Write the skeleton; never overwrite a file."""
     adapter_skeleton = skeleton(arguments.language, arguments.kind, arguments.path)
     try:
         adapter_skeleton.write()
@@ -150,7 +150,7 @@ H2D, D2H = 0, 1
 
 @dataclass(frozen=True)
 class Question:
-    """A method and what it is asked, whose it is, and what asks it and judges the answer."""
+    """A method and its parameters, the claim it belongs to, and the function that asks it and judges the answer."""
 
     method: str
     what: str
@@ -160,7 +160,7 @@ class Question:
 
 
 def questions(hello: Hello, via: str) -> Sequence[Question]:
-    """Return the questions that follow from the claims; without programs where the run will go by operations."""
+    """Return the questions that follow from the claims; without programs if the run will go by operations."""
     return [
         question
         for question in QUESTIONS
@@ -220,7 +220,7 @@ def _version(impl: Implementation, check: Check) -> None:
 
 
 def _copy(impl: Implementation, check: Check) -> None:
-    """Eight bytes to the device and back, on a stream of a mesh of the first device."""
+    """Copy eight bytes to the device and back, on a stream of a mesh of the first device."""
     runtime, sent = impl.runtime, "0123456789abcdef"
     context = check.returns(runtime.tessInit(), "tessInit succeeds")["context"]
     answer = runtime.tessxDevices()
@@ -290,7 +290,7 @@ QUESTIONS = (
 
 
 def _floats(*values: int) -> Tensor:
-    """A row of fp32, small whole numbers."""
+    """Return a row of fp32 with small whole numbers."""
     words = {1: 0x3F800000, 2: 0x40000000, 3: 0x40400000, 4: 0x40800000, 6: 0x40C00000}
     return Tensor.from_words("fp32", (len(values),), [words[value] for value in values])
 
@@ -310,9 +310,9 @@ def configure_smoke(parser: argparse.ArgumentParser) -> None:
 
 
 def smoke(arguments: argparse.Namespace) -> int:
-    """0 where no answer is wrong; 1 where one is, or breaks the protocol, or a claim is no feature; 2 without answers.
+    """Return 0 if no answer is wrong; 1 if one is, or breaks the protocol, or a claim is no feature; 2 without answers.
 
-    What is not supported is no wrong answer here; where it was claimed, a run counts it as a failure, and this says so.
+    An unsupported answer is not wrong here. A run counts it as a failure if it was claimed; the output says so.
     """
     named = [name for name in (arguments.implementation, arguments.impl) if name]
     if len(named) != 1:
@@ -343,7 +343,7 @@ def _smoke(session: Session, via: str) -> int:
 
 
 def _ask(session: Session, implementation: Implementation, question: Question) -> bool:
-    """Ask one question and return the outcome; whether it is no wrong answer."""
+    """Ask one question; return the outcome, and True unless the answer is wrong."""
     check, error = Check(), None
     try:
         question.ask(implementation, check)

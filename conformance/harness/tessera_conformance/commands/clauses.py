@@ -102,7 +102,7 @@ def _add(actions: Subparsers, name: str, help_text: str, handler: Handler) -> ar
 
 
 def list_clauses(args: argparse.Namespace) -> int:
-    """Print the clauses that every filter lets through."""
+    """Print the clauses that match every filter."""
     registry = load_registry(_directory(args))
     chosen = [clause for clause in registry.clauses.values() if _passes(clause, args)]
     if args.untested:
@@ -128,7 +128,7 @@ def _waiting_for_a_test(statistics: Coverage) -> set[str]:
 
 
 def list_features(args: argparse.Namespace) -> int:
-    """Print what an implementation can claim: the number of its clauses, a sentence, and its interpretations."""
+    """Print the features that an implementation can claim: number of clauses, a sentence, interpretations."""
     directory = _directory(args)
     for feature in features(load_registry(directory), directory):
         cited = f"  ({', '.join(feature.interpretations)})" if feature.interpretations else ""
@@ -199,7 +199,7 @@ def check(args: argparse.Namespace) -> int:
 
 
 def update_lock(args: argparse.Namespace) -> int:
-    """Write the lock that fits the registry, unless an id vanished or got a second meaning."""
+    """Write the lock that matches the registry, unless an id vanished or got a second meaning."""
     directory = _directory(args)
     registry = load_registry(directory)
     present = load.read_lock(directory) if (directory / load.FILE).exists() else {}
@@ -217,7 +217,7 @@ def update_lock(args: argparse.Namespace) -> int:
 
 
 def report(args: argparse.Namespace) -> int:
-    """Print how many clauses have tests; fail on unknown tags and on untested clauses of enforced chapters."""
+    """Print the numbers of clauses with tests; fail on unknown tags and on untested clauses of enforced chapters."""
     registry = load_registry(_directory(args))
     judged = None if args.report is None else _judged(args.report, registry)
     result = coverage(registry, cases_by_clause(case_index()), judged)
@@ -233,13 +233,13 @@ def report(args: argparse.Namespace) -> int:
 
 
 def _judged(path: Path, registry: Registry) -> set[str]:
-    """The clauses that a run has judged. Raises `UnreadableReport`."""
+    """Return the clauses that a run has judged. Raises `UnreadableReport`."""
     results = clause_results(_whole_report(path), registry)
     return {name for name, found in results.items() if found.outcome in JUDGED}
 
 
 def _whole_report(path: Path) -> Report:
-    """The report of a path. Raises `UnreadableReport`, also for one that is not valid."""
+    """Return the report at a path. Raises `UnreadableReport`, also for an invalid one."""
     report = read(report_in(path))
     if report.problem is not None:
         raise UnreadableReport(f"{report.path}: {report.problem}")
@@ -247,7 +247,7 @@ def _whole_report(path: Path) -> Report:
 
 
 def mark(args: argparse.Namespace) -> int:
-    """Print the marks of the rules without a reason, and entries of the list that explain none; fail on either."""
+    """Print the marks of the rules without a reason, and reasons that explain no mark; fail on either."""
     directory = _directory(args)
     registry, reasons = load_registry(directory), Reasons.read(directory)
     whole = bool(args.report)
@@ -267,7 +267,7 @@ def mark(args: argparse.Namespace) -> int:
 
 
 def annotate(args: argparse.Namespace) -> int:
-    """Write the pages and the feedback; write nothing where the texts are not those that the registry was made from."""
+    """Write the pages and the feedback, unless the texts differ from those of the registry."""
     registry = load_registry(_directory(args))
     specifications, missing = load.read_specifications(registry.documents.values(), args.specs)
     problems = [*missing, *load.changed_sources(registry, specifications)]
@@ -288,7 +288,7 @@ def annotate(args: argparse.Namespace) -> int:
 
 
 def _runs(paths: Sequence[Path], registry: Registry) -> list[Run]:
-    """Return each report's results under the name of its implementation, and its path where a name is there already."""
+    """Return each report's results under the name of its implementation, and its path if the name is already used."""
     runs: list[Run] = []
     for path in paths:
         report = _whole_report(path)
@@ -302,7 +302,7 @@ def _runs(paths: Sequence[Path], registry: Registry) -> list[Run]:
 
 
 def print_feedback(args: argparse.Namespace) -> int:
-    """Print, or write to a file, what the specifications leave open."""
+    """Print, or write to a file, the open points of the specifications."""
     text = feedback(load_registry(_directory(args)), naming_tests(locations.suite_directory()))
     if args.output is None:
         print(text, end="")
@@ -342,7 +342,7 @@ def _row(name: str, tally: Tally) -> str:
 
 
 def _numbers(tally: Tally) -> dict[str, int]:
-    """By name; without those judged where no run was given."""
+    """Return the numbers by name; without those judged if no run was given."""
     return {name: number for name, number in asdict(tally).items() if number is not None}
 
 
@@ -351,14 +351,14 @@ def _directory(args: argparse.Namespace) -> Path:
     return directory
 
 
-# The table of `docs/first-hour.md`: the methods that are core for each document, which no feature excuses from.
+# The table of `docs/first-hour.md`: the core methods of each document, which no feature excuses.
 
 
 MARKED = re.compile(r"(<!-- core methods -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def core_methods(interface: Interface, registry: Registry) -> dict[str, list[str]]:
-    """The methods by document: those without a feature that a clause of its core is judged by."""
+    """Return by document the methods without a feature that judge one of its core clauses."""
     methods: dict[str, list[str]] = {document: [] for document in registry.documents}
     for method in interface.methods.values():
         clauses = [registry.clauses[name] for name in method.clauses] if not method.feature else []
@@ -368,7 +368,7 @@ def core_methods(interface: Interface, registry: Registry) -> dict[str, list[str
 
 
 def page_with_core_methods(interface: Interface, registry: Registry, page: str) -> str:
-    """The page with the table between its marks, `<!-- core methods -->` and `<!-- end -->`, made anew."""
+    """Return the page with a new table between its marks, `<!-- core methods -->` and `<!-- end -->`."""
     table = "\n".join(_table(interface, registry))
     return MARKED.sub(lambda match: f"{match[1]}{table}\n{match[2]}", page)
 
@@ -385,13 +385,13 @@ def _table(interface: Interface, registry: Registry) -> Iterator[str]:
     yield ""
 
 
-# The command `interface`: its clauses exist, and the files of a checkout that are made from it are current.
+# The command `interface`: its clauses exist, and the generated files of a checkout are current.
 #
-# Made from it are the schemas of the messages, the tables of the page of the protocol, and that of the first hour.
+# Generated are the schemas of the messages, the tables of the page of the protocol, and that of the first hour.
 
 
 def made_files(root: Path) -> Mapping[Path, str]:
-    """Return the text that each file should hold; `root` is the checkout."""
+    """Return the text of each generated file; `root` is the checkout."""
     declared = interface()
     page, first_hour = root / "docs" / "protocol.md", root / "docs" / "first-hour.md"
     schemas = {
@@ -407,7 +407,7 @@ def made_files(root: Path) -> Mapping[Path, str]:
 
 
 def wrong_clauses(declared: Interface) -> list[RegistryError]:
-    """A problem for each clause that methods name and the registry does not have, or has withdrawn."""
+    """Return a problem for each clause that methods name and the registry lacks or has withdrawn."""
     methods: dict[str, list[str]] = {}
     for method in declared.methods.values():
         for clause in method.clauses:

@@ -15,15 +15,15 @@ from tessera_conformance.cases import pytest_options
 from tessera_conformance.terminal import UNREAD, Interrupted, error_text, print_error, reporting_errors, visible
 from tessera_conformance.transports.rpc import ProcessFamily
 
-# This process only starts another: it imports neither pytest nor what judges.
+# This process only starts another: it imports neither pytest nor modules that judge.
 
 
 PASSED, FAILED, USAGE_EXIT, NOTHING_SELECTED = 0, 1, 2, 5
-"""Exit codes; those of pytest where it has them."""
+"""Exit codes; those of pytest where it has such codes."""
 SEAL = "TESSERA_CONFORMANCE_SEAL"
-"""The environment variable naming a file that is made when the report is whole."""
+"""The environment variable naming a file that exists once the report is whole."""
 SEALING_GRACE = 30.0
-"""Seconds that an interrupted run has to seal its report."""
+"""Seconds for an interrupted run to seal its report."""
 PROCESS = "tessera_conformance.commands.suite_process"
 
 
@@ -82,19 +82,19 @@ class _SuiteHelp(argparse.RawDescriptionHelpFormatter):
 
 
 def run_command(arguments: argparse.Namespace) -> int:
-    """The suite."""
+    """Run the suite."""
     return run_suite(arguments.rest)
 
 
 def reproduce_command(arguments: argparse.Namespace) -> int:
-    """One case; its report and script go to `reproduction/` by default, not over a whole report."""
+    """Run one case; its report and script go to `reproduction/` by default, not over a whole report."""
     return run_suite(["--report-dir=reproduction", "--reproduce", arguments.case, *arguments.rest])
 
 
 def run_suite(options: list[str]) -> int:
     """Run pytest over the suite with our own configuration; exit code 0, 1 for a failed claim, 2 for a bad request.
 
-    In a process of its own, so that an implementation that ends its process cannot end with our exit code.
+    It runs in a process of its own, so that an implementation that ends its process cannot end with our exit code.
     """
     if not any(option.partition("=")[0] == "--impl" for option in options):
         from tessera_conformance.transports.locate import FORMS
@@ -119,7 +119,7 @@ def run_suite(options: list[str]) -> int:
 
 
 def _run(command: list[str], variables: Mapping[str, str]) -> int:
-    """The exit code of a process, which gets each signal that comes here, and leaves no other process behind."""
+    """Return the exit code of a process; pass each signal on to it, and leave no other process behind."""
     family = ProcessFamily()
     process = subprocess.Popen(command, env={**family.environment(), **variables})
     family.begins_with(process.pid)
@@ -136,7 +136,7 @@ def _run(command: list[str], variables: Mapping[str, str]) -> int:
 
 
 def configure_diagnose(parser: argparse.ArgumentParser) -> None:
-    """The command `diagnose`: which plausible implementation answered as a report shows."""
+    """The command `diagnose`: plausible implementations with the answers of a report."""
     from tessera_conformance.reports.journal import FILE_NAME, UnreadableReport
 
     parser.description = (
@@ -149,7 +149,7 @@ def configure_diagnose(parser: argparse.ArgumentParser) -> None:
 
 
 def show(arguments: argparse.Namespace) -> int:
-    """`diagnose REPORT`, or the catalogue; exit code 0 where the report was read, whatever was found."""
+    """Run `diagnose REPORT`, or print the catalogue; exit code 0 if the report was read, whatever it shows."""
     from tessera_conformance.diagnosis import diagnose
     from tessera_conformance.diagnosis.catalogue import catalogue_table
     from tessera_conformance.reports.journal import read, report_in

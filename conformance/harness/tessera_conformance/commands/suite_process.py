@@ -1,4 +1,4 @@
-"""The process of `tessera-conformance run`: pytest, how many processes share the run, and errors in one form."""
+"""The process of `tessera-conformance run`: pytest, its number of processes, and errors in one form."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tessera_conformance.terminal import UNANSWERABLE, UNREAD, forget_output, of
 from tessera_conformance.transports import ImplementationUnavailable
 from tessera_conformance.transports.locate import locate
 
-# How many processes share out a run that names no number of them with `-n`: as many as there are processors, where
-# the run is long and the implementation says that several processes of it may answer at the same time.
+# The number of processes of a run without `-n`: that of the processors, if the run is long and the implementation
+# declares that several processes of it may answer at the same time.
 
 
 LONG = 60.0
-"""Seconds from which a run is shared out; a process more takes about ten until it has its first case."""
+"""The least seconds of a run that several processes do; another process takes about ten until its first case."""
 MOST = 8
-"""Processes; each of them has the whole suite in its memory."""
+"""The most processes; each of them has the whole suite in its memory."""
 ALONE = (
     *("usepdb", "collectonly", "list_cases", "reproduce", "executor", "maxfail", "numprocesses"),
     *("cases", "clauses", "features", "failed", "keyword", "markexpr", "lf", "stepwise"),
@@ -35,7 +35,7 @@ ALONE = (
 
 
 def processes(config: pytest.Config) -> int:
-    """The number of processes; 0 where the run stays in one."""
+    """Return the number of processes; 0 if the run stays in one."""
     option = config.option
     cores = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, MOST)
     if cores < 2 or not config.pluginmanager.hasplugin("xdist"):
@@ -48,13 +48,13 @@ def processes(config: pytest.Config) -> int:
 
 
 def _seconds(config: pytest.Config) -> float:
-    """About how long the run takes in one process."""
+    """Return the approximate seconds of the run in one process."""
     try:
         count = parse_shard(config.option.shard)[1] if config.option.shard else 1
         of_the_suite = config.args_source is not pytest.Config.ArgsSource.ARGS
         named = [] if of_the_suite else places(map(str, config.args), config.invocation_params.dir)
     except (NothingChosen, ValueError):
-        return 0.0  # the run says so
+        return 0.0  # the run reports it
     whole = not named or any(place.path == suite_directory() for place in named)
     index = current_index()
     if index is None:
@@ -64,13 +64,13 @@ def _seconds(config: pytest.Config) -> float:
 
 
 def _allows(option: Any) -> bool:
-    """True where several processes of the implementation may answer at the same time: the Hello has `parallel`."""
+    """True if several processes of the implementation may answer at the same time: the Hello has `parallel`."""
     if option.impl == "reference":
         return True
     try:
         session = Session(locate(option.impl, option.compiler), option.deadline, option.start_deadline)
     except ImplementationUnavailable:
-        return False  # the run says so
+        return False  # the run reports it
     try:
         hello = session.open()
     except ImplementationUnavailable:
@@ -97,14 +97,14 @@ _KNOWN = (
 
 
 class SuiteProcess:
-    """A plugin that ends the process with one sentence where pytest cannot read its arguments, and shares a run out."""
+    """A plugin that reports wrong arguments of pytest in one sentence, and starts several processes for a long run."""
 
     def __init__(self) -> None:
         self._processes = 0
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_cmdline_main(self, config: pytest.Config) -> Generator[None, object, object]:
-        """Let several processes do a long run where the implementation allows it."""
+        """Let several processes do a long run if the implementation allows it."""
         self._processes = processes(config)
         if self._processes:
             config.option.numprocesses, config.option.dist = self._processes, "worksteal"
@@ -115,13 +115,13 @@ class SuiteProcess:
             return UNREAD
 
     def pytest_sessionstart(self) -> None:
-        """Say that the run is shared out, once nothing forbids it."""
+        """Print the number of processes, once nothing forbids them."""
         if self._processes:
             print(f"{self._processes} processes share the cases out; -n0 leaves them to one", file=sys.stderr)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_cmdline_parse(self) -> Generator[None, pytest.Config, pytest.Config]:
-        """Say in one sentence which argument is wrong."""
+        """Print the wrong argument in one sentence."""
         try:
             return (yield)
         except pytest.UsageError as error:
@@ -131,7 +131,7 @@ class SuiteProcess:
 
 
 def known_options() -> list[str]:
-    """The long options of the suite, and those of pytest that a run is often given."""
+    """Return the long options of the suite, and those of pytest that runs often use."""
     from tessera_conformance.options import add_options
 
     names: list[str] = [*_KNOWN]

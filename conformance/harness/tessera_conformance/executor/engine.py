@@ -374,8 +374,7 @@ def _quietly(call: Callable[[], Any]) -> None:
 
 
 def _in_time(seconds: float, call: Callable[[], Any]) -> Any:
-    """Return the result of a call to the cluster; abandon one that hangs. Raises `TimeoutError`, and the call's errors.
-    """
+    """Return the result of a call to the cluster, within a time. Raises `TimeoutError`, and the call's errors."""
     ended: Future[Any] = Future()
 
     def make() -> None:

@@ -1,4 +1,4 @@
-"""The interfaces of the chapters as they are declared, and what is made of them: schemas, tables, C functions."""
+"""The declared interfaces of the chapters, and what is generated from them: schemas, tables, C functions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TOKEN = re.compile(
 
 
 class TypeSyntaxError(ValueError):
-    """A type or a call is not written as `docs/protocol.md`, "Methods", says."""
+    """A type or a call does not follow the notation of `docs/protocol.md`, "Methods"."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ Type: TypeAlias = Builtin | Named | Enumeration | Constant | ListOf | MapOf | Re
 
 
 def read_type(text: str) -> Type:
-    """The type that a notation means. Raises `TypeSyntaxError`."""
+    """Return the type of a notation. Raises `TypeSyntaxError`."""
     reader = _Reader(text)
     type_ = reader.type()
     reader.end()
@@ -126,7 +126,7 @@ def read_call(text: str) -> tuple[tuple[Field, ...], Type]:
 
 
 class _Reader:
-    """Reads a notation from left to right; `tokens` are the kind and text of each that is left, the next one last."""
+    """Reads a notation from left to right; `tokens` are the kind and text of those that remain, the next one last."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -141,27 +141,27 @@ class _Reader:
         self.tokens.reverse()
 
     def next(self, *kinds: str) -> str:
-        """Take the next token, which is of one of these kinds."""
+        """Take the next token, which must be of one of these kinds."""
         if not self.tokens or self.tokens[-1][0] not in kinds:
             token = self.tokens[-1][1] if self.tokens else "the end"
             raise TypeSyntaxError(f"{self.text!r}: expected {' or '.join(kinds)}, found {token}")
         return self.tokens.pop()[1]
 
     def taken(self, sign: str) -> bool:
-        """Take a sign, or the word `or`, if it comes next."""
+        """Take a sign, or the word `or`, if it comes next; return True if it does."""
         if not self.tokens or self.tokens[-1] not in (("sign", sign), ("word", sign)):
             return False
         self.tokens.pop()
         return True
 
     def take(self, sign: str) -> None:
-        """Take a sign, which comes next."""
+        """Take a sign, which must come next."""
         if not self.taken(sign):
             token = self.tokens[-1][1] if self.tokens else "the end"
             raise TypeSyntaxError(f"{self.text!r}: expected {sign}, found {token}")
 
     def end(self) -> None:
-        """Nothing is left."""
+        """Require that no token is left."""
         if self.tokens:
             raise TypeSyntaxError(f"{self.text!r}: unexpected {self.tokens[-1][1]}")
 
@@ -216,19 +216,19 @@ def _number(text: str) -> float:
     return float(text) if "." in text else int(text)
 
 
-# Reads every `interface.toml` into areas, named types and methods, and checks that each name means something.
+# Reads every `interface.toml` into areas, named types and methods, and checks that each name is declared.
 
 
 SESSION_FILE = Path(__file__).parent / "session.toml"
 
 
 class InterfaceError(Exception):
-    """An `interface.toml` says something that has no meaning."""
+    """An `interface.toml` has a statement without a meaning."""
 
 
 @dataclass(frozen=True)
 class NamedType:
-    """A type with a name; `where` are keywords of JSON Schema that narrow it further, `c` its structure in C."""
+    """A type with a name; `where` are keywords of JSON Schema that restrict it further, `c` its structure in C."""
 
     name: str
     area: str
@@ -270,7 +270,7 @@ class Method:
 
 @dataclass(frozen=True)
 class Area:
-    """The methods and types of one schema file; `also` are parameters that every method of it takes, optionally."""
+    """The methods and types of one schema file; every method of it takes the parameters `also`, optionally."""
 
     name: str
     title: str
@@ -288,7 +288,7 @@ class Interface:
 
     @cached_property
     def types(self) -> Mapping[str, NamedType]:
-        """Every named type; a name means the same in all areas."""
+        """Every named type; a name has the same meaning in all areas."""
         return {name: type_ for area in self.areas.values() for name, type_ in area.types.items()}
 
     @cached_property
@@ -320,14 +320,14 @@ def interface() -> Interface:
 def feature_of(method: str, params: Mapping[str, Any] = MappingProxyType({})) -> str:
     """Return the feature that a request needs, by the name of its method; "" if it needs none.
 
-    `{at}` in a declared feature is the level of IR that the request asks about, `graph` where it names none.
+    `{at}` in a declared feature is the level of IR in the request, by default `graph`.
     """
     declared = interface().methods.get(method)
     return declared.feature.format(at=params.get("at", "graph")) if declared else ""
 
 
 def read_files(paths: list[Path]) -> Interface:
-    """The interface that some files declare together. Raises `InterfaceError`."""
+    """Return the interface that some files declare together. Raises `InterfaceError`."""
     areas: dict[str, Area] = {}
     enumerators: dict[str, tuple[str, ...]] = {}
     for path in paths:
@@ -375,7 +375,7 @@ def _check(interface: Interface) -> None:
 
 
 def _names(root: Type) -> Iterator[str]:
-    """The named types in a type."""
+    """Yield the named types in a type."""
     match root:
         case Named(name):
             yield name
@@ -391,12 +391,11 @@ def _names(root: Type) -> Iterator[str]:
                 yield from _names(alternative)
 
 
-# From the lines of `interface.toml` to the declarations of C: the functions of the runtime and the extensions.
+# The declarations of C from the lines of `interface.toml`: the functions of the runtime and the extensions.
 #
-# A function of the runtime has the parameters that its line gives in C. An extension `tessx...` has those that follow
-# from the types of its line (`docs/cabi.md`, "Extensions"). `declarations()` is what cffi reads; `c_functions()` says
-# for each function how its arguments are carried. `tessera.h` and `tessera_ext.h` are written by hand and held
-# against this.
+# The line of a function of the runtime gives its parameters in C. Those of an extension `tessx...` follow from the
+# types of its line (`docs/cabi.md`, "Extensions"). `declarations()` is what cffi reads; `c_functions()` describes how
+# the arguments of each function are passed. `tessera.h` and `tessera_ext.h` are written by hand and compared with this.
 
 
 Form = Literal[
@@ -405,15 +404,15 @@ Form = Literal[
 
 STATUS = "tessStatus_t"
 ABSENT = -(1 << 63)
-"""TESSX_ABSENT: an optional integer of an extension that is left out."""
+"""TESSX_ABSENT: an omitted optional integer of an extension."""
 OWN_HANDLES = ("graph",)
 """Handles that no function of the runtime has."""
 ELSEWHERE = frozenset(
     ("runtime.tessxHostMemory", "runtime.tessxHostRead", "runtime.tessxHostWrite", "abi.header", "abi.constants")
 )
-"""Functions that the process which loads the library answers itself: host memory, and facts of the header."""
+"""Functions that the process with the library answers itself: host memory, and facts of the header."""
 WITHOUT_FUNCTIONS = ("session", "messages", "binding")
-"""Areas of which no method is a C function: the session has two of its own, the binding is Python."""
+"""Areas without C functions: the session has two of its own, the binding is Python."""
 BUFFER = ("void* out", "size_t capacity", "size_t* needed")
 TEXT_BUFFER = ("char* out", "size_t capacity", "size_t* needed")
 SESSION = {"tessxHello": ", ".join(TEXT_BUFFER), "tessxReset": "void", "tessxOutcome": ", ".join(TEXT_BUFFER)}
@@ -422,7 +421,7 @@ SESSION = {"tessxHello": ", ".join(TEXT_BUFFER), "tessxReset": "void", "tessxOut
 
 @dataclass(frozen=True)
 class Input:
-    """A parameter of a method, and the C parameters that carry it: two for data with its size."""
+    """A parameter of a method, and its C parameters: two for data with its size."""
 
     name: str
     form: Form
@@ -432,7 +431,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Output:
-    """The output behind a pointer; of the form `data`, `text` or `json` through a buffer of the caller's."""
+    """The output behind a pointer; the forms `data`, `text` and `json` go through a buffer of the caller."""
 
     name: str
     form: Form
@@ -458,7 +457,7 @@ class CFunction:
 
     @property
     def prototype(self) -> str:
-        """Its declaration."""
+        """The declaration of the function."""
         return f"{STATUS} {self.name}({self.parameters});"
 
 
@@ -470,9 +469,9 @@ def c_functions() -> Mapping[str, CFunction]:
 
 
 def declarations(only: Collection[str] | None = None) -> str:
-    """The declarations in C, for cffi or a compiler: the specification's, the table of functions, the extensions.
+    """Return the declarations in C, for cffi or a compiler: the specification's, the function table, the extensions.
 
-    `only` names the extensions that are wanted; without it all are.
+    `only` names the extensions to declare; without it all are.
     """
     declared = interface()
     own = [c_function for c_function in c_functions().values() if not c_function.extension]
@@ -495,7 +494,7 @@ def declarations(only: Collection[str] | None = None) -> str:
 
 
 def c_name(method: Method) -> str:
-    """The function of a method: its own name in the runtime, `tessxParameterLayout` for `abi.parameter_layout`."""
+    """Return the function of a method: its own name in the runtime, else `tessxParameterLayout` and the like."""
     if method.area == "runtime":
         return method.name
     area = "" if method.area == "abi" else method.area
@@ -520,7 +519,7 @@ def _function(declared: Interface, method: Method) -> CFunction:
 
 
 def _declared_positions(declared: Interface, method: Method) -> Iterator[Position]:
-    """The parameters in C, each with the parameter or output of the method that it carries."""
+    """Yield the parameters in C, each with its parameter or output of the method."""
     inputs, outputs = iter(method.parameters), iter(method.outputs)
     for c_type in (word.strip() for word in method.c.strip("()").split(",")):
         if c_type.endswith("*") and not c_type.startswith("const ") and c_type != "void*":
@@ -578,7 +577,7 @@ def _extension_input(declared: Interface, field: Field) -> Input:
 
 
 def _extension_outputs(method: Method) -> Iterable[Output]:
-    """One out pointer for each scalar; one datum or text through a buffer; else the result as JSON through a buffer."""
+    """Yield one out pointer for each scalar, one datum or text through a buffer, or else the result as JSON."""
     declared = interface()
     outputs = method.outputs
     forms = [_form(declared, output.type) for output in outputs]
@@ -608,7 +607,7 @@ BUILTIN_FORMS: Mapping[str, Form] = {"int": "integer", "bool": "bool", "number":
 
 
 def _form(declared: Interface, kind: Type) -> Form:
-    """Return the form of a value of a type; text that may be null is a text, which may be NULL."""
+    """Return the form of values of a type; a text that may be null is a text, which may be NULL."""
     match kind:
         case Named(name):
             return NAMED.get(name) or _form(declared, declared.types[name].type)
@@ -639,7 +638,7 @@ def _enumerations(declared: Interface) -> Mapping[str, tuple[str, ...]]:
 
 
 def _structure(c: str) -> str:
-    """`Name { members }` as a type definition."""
+    """Return `Name { members }` as a type definition."""
     name = _structure_name(c)
     return f"typedef struct {c[len(name) :].strip()} {name};"
 
@@ -653,7 +652,7 @@ def _structure_name(c: str) -> str:
 
 WIDTH = 120
 TYPES = {"bool": "boolean", "int": "integer", "text": "string"}
-"""The builtin types that JSON Schema calls otherwise."""
+"""The builtin types that JSON Schema names differently."""
 
 
 def schema_text(interface: Interface, area: Area) -> str:
@@ -731,7 +730,7 @@ class _Writer:
 
 
 def _laid_out(node: Any, indent: int = 0, indented: int = 0) -> str:
-    """JSON as a person would break it: a value that fits on a line is on one."""
+    """Return JSON in a readable layout: a value that fits on a line is on one."""
     flat = _on_one_line(node)
     if not node or not isinstance(node, dict | list) or (indent > 2 and indent + indented + len(flat) < WIDTH):
         return flat
@@ -751,14 +750,14 @@ def _on_one_line(node: Any) -> str:
     return json.dumps(node, ensure_ascii=False)
 
 
-# The tables of `docs/protocol.md`, made from the interface: the methods and the types of each area.
+# The tables of `docs/protocol.md`, generated from the interface: the methods and the types of each area.
 
 
 MARKED = re.compile(r"(<!-- interface: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def page_with_tables(interface: Interface, page: str) -> str:
-    """The page with the tables between its marks, `<!-- interface: AREA -->` and `<!-- end -->`, made anew.
+    """Return the page with new tables between its marks, `<!-- interface: AREA -->` and `<!-- end -->`.
 
     Raises `KeyError`: a mark names no area.
     """
