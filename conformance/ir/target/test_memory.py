@@ -134,6 +134,37 @@ def test_an_address_may_lie_before_the_one_it_is_counted_from(impl, check, targe
     check.bits(actual, tensor_of("int32", [9, 0, 9, 6]))
 
 
+@clause("LANG-08-01")
+@pytest.mark.parametrize("target", BOTH_VENDORS)
+@pytest.mark.parametrize("index", ["int32", "int64"])
+@pytest.mark.parametrize("dtype", ["int8", "bf16", "fp32", "fp64", "int64"])
+def test_an_index_counts_elements_of_any_width(impl, check, dtype, index, target):
+    """A row is turned round by indices of either width."""
+    kernel = Device(target, lanes=32)
+    number = kernel.integers("add", kernel.integers("mul", kernel.thread, -1), 31)
+    place = kernel.op("llvm.sext", number, gives="int64") if index == "int64" else number
+    kernel.put(kernel.get(kernel["x"], place, dtype), kernel["y"], kernel.thread)
+    x, y = tensor_of(dtype, [3 * number for number in range(32)]), tensor_of(dtype, [0] * 32)
+    check.bits(after(impl, check, kernel, x, y), tensor_of(dtype, [3 * number for number in reversed(range(32))]))
+
+
+@clause("LANG-08-01", "LANG-01-03")
+@pytest.mark.parametrize("position", [0, 1, 3])
+def test_a_vector_with_another_element_leaves_the_first_as_it_was(impl, check, position):
+    """llvm.insertelement gives a vector of its own, also of one that it has given before."""
+    kernel = Device(lanes=1)
+    zero, four, eight = (kernel.number(number) for number in (0, 4, 8))
+    loaded = kernel.get(kernel["x"], zero, "vector<4xint32>")
+    first = kernel.op("llvm.insertelement", loaded, eight, gives=loaded.type, position=2)
+    second = kernel.op("llvm.insertelement", first, four, gives=loaded.type, position=position)
+    for place, vector in zip((zero, four, eight), (loaded, first, second), strict=True):
+        kernel.put(vector, kernel["y"], place)
+    expected = [[5, 6, 7, 8], [5, 6, 8, 8], [5, 6, 8, 8]]
+    expected[2][position] = 4
+    x = tensor_of("int32", [5, 6, 7, 8])
+    check.bits(after(impl, check, kernel, x, counted(12, 0)), tensor_of("int32", [n for row in expected for n in row]))
+
+
 @pytest.mark.parametrize("target", VENDORS.values(), ids=VENDORS)
 def test_shared_memory_belongs_to_a_block(impl, check, target):
     """Every block finds it uninitialised, and its own: the number that thread 0 of the block wrote."""

@@ -138,6 +138,13 @@ def test_integers_of_any_width_are_compared_with_their_signs(impl, check, predic
 
 
 @clause("LANG-08-01")
+@pytest.mark.parametrize("predicate", ["eq", "ne", "slt", "sgt", "sle", "sge"])
+def test_bools_are_compared_as_signed_integers_of_one_bit(impl, check, predicate):
+    """A bool is an i1, whose true is -1 where signs count: below false, as the predicates of LLVM have it."""
+    judge_comparison(impl, check, "llvm.icmp", predicate, tensor_of("bool", [False, True]), [0, -1])
+
+
+@clause("LANG-08-01")
 @pytest.mark.parametrize("dtype", ["fp32", "fp64"])
 @pytest.mark.parametrize("predicate", ["oeq", "une", "olt", "ogt", "ole", "oge"])
 def test_floats_are_compared_in_order_or_unequal(impl, check, predicate, dtype):

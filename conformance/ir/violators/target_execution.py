@@ -154,6 +154,80 @@ MEETING = [
              name="vectors_anywhere"),
 ]  # fmt: skip
 
+# Arithmetic of lanes: conversions, comparisons, vectors, addresses
+
+LLVM = "LANG-08-01"
+
+
+def converting(name: str, description: str, mnemonic: str, change: Callable[[Array, Any], Array]) -> Violation:
+    """A device with another conversion."""
+
+    def run(self: llvm.Cast, block: BlockState, x: Array) -> Array:
+        return change(x, self.to) if self.name.removeprefix("llvm.") == mnemonic else _cast_run(self, block, x)
+
+    return replaced(LLVM, description, make, (llvm.Cast, "run", run), name=name)
+
+
+def by_numpy(x: Array, to: Any) -> Array:
+    return Array(to, x.values.astype(np.float64).astype(to.carrier))
+
+
+def through_fp32(x: Array, to: Any) -> Array:
+    return llvm.cast(llvm.cast(x, DTYPES["fp32"]), to)
+
+
+def through_int64(x: Array, to: Any) -> Array:
+    return llvm.cast(llvm.cast(x, DTYPES["int64"]), to)
+
+
+def saturated(x: Array, to: Any) -> Array:
+    return Array(to, np.clip(x.values, to.int_min, to.int_max).astype(to.carrier))
+
+
+def without_signs(x: Array, to: Any) -> Array:
+    return Array(to, x.values.view(f"u{x.values.itemsize}").astype(to.carrier))
+
+
+def without_subnormals(x: Array, to: Any) -> Array:
+    found = llvm.cast(x, to)
+    return Array(to, np.where(np.abs(x.values) < x.dtype.min_normal, found.values * 0, found.values))
+
+
+def true_is_one(self: llvm.Comparison, block: BlockState, a: Array, b: Array) -> Array:
+    if a.dtype.kind == "bool":
+        a, b = (Array(DTYPES["int8"], operand.values.astype(np.int8)) for operand in (a, b))
+    return llvm.PREDICATES[self.predicate[-2:]](a, b)
+
+
+def in_place(self: addresses.InsertElement, block: BlockState, vector: Array, value: Array) -> Array:
+    values = np.array(vector.values)
+    values[:, self.position] = value.values
+    object.__setattr__(vector, "values", values)
+    return vector
+
+
+def words_apart(self: addresses.GetElementPtr, block: BlockState, base: Any, index: Array) -> Any:
+    size = 4 if index.dtype.bits == 64 and self.elem_type.bits == 64 else self.elem_type.storage_bytes
+    return addresses.moved(block, base, index.values.astype(np.int64) * size)
+
+
+_cast_run = llvm.Cast.run
+
+SCALARS = [
+    converting("integers_of_doubles", "rounds integers to fp64 first", "sitofp", by_numpy),
+    converting("narrowed_twice", "rounds fp64 to fp32 before 16 bits", "fptrunc", through_fp32),
+    converting("flushed", "extends subnormal floats as zeros", "fpext", without_subnormals),
+    converting("small_integers_wrap", "truncates floats to 64 bits first", "intr.fptosi.sat", through_int64),
+    converting("saturated_integers", "saturates integers of fewer bits", "trunc", saturated),
+    converting("unsigned_extensions", "fills extended integers with zeros", "sext", without_signs),
+    replaced(LLVM, "takes true for 1 where signs count", make, (llvm.Comparison, "run", true_is_one),
+             name="true_is_one"),
+    replaced(LLVM, "inserts into the vector that is given", make, (addresses.InsertElement, "run", in_place),
+             name="vectors_in_place"),
+    replaced(LLVM, "counts words by indices of 64 bits", make, (addresses.GetElementPtr, "run", words_apart),
+             name="words_apart"),
+]  # fmt: skip
+
 # Exchanges
 
 
