@@ -99,7 +99,7 @@ def refusing(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object]:
-    """Print the reason for which a run cannot be done in the form of all other errors."""
+    """Print, in the form of all other errors, the reason for which a run cannot be done."""
     if config.option.list_cases:
         config.option.numprocesses = None  # the workers would have the cases, and this process none
     try:

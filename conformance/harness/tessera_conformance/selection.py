@@ -1,4 +1,4 @@
-"""The cases that were asked for, and a pytest run narrowed to them before it collects."""
+"""The selected cases, and a pytest run narrowed to them before it collects."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from tessera_conformance.reports.journal import FILE_NAME, read
 from tessera_conformance.reports.lines import without_run
 from tessera_conformance.terminal import error_text, meant
 
-# The cases that were asked for, by patterns of their ids, clauses, features, or a report whose failures they are.
+# The selected cases, by patterns of their ids, clauses, features, or by a report whose failures they are.
 
 
 class NothingChosen(ValueError):
-    """A selection that no case can match; says which part of it, and what may have been meant."""
+    """A selection that no case can match; has its wrong part, and suggestions."""
 
 
 class NothingFailed(NothingChosen):
-    """A report whose failures were asked for has none."""
+    """The report whose failures were selected has none."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Choice:
 
     @property
     def narrows(self) -> bool:
-        """True if it leaves out anything."""
+        """True if it leaves out a case."""
         return bool(self.reproduced or self.cases or self.clauses or self.features or self.failed)
 
     def described(self) -> dict[str, Any]:
@@ -59,7 +59,7 @@ class Choice:
         return {name: part for name, part in parts.items() if part} | failed
 
     def of(self, index: CaseIndex, registry: Registry) -> CaseIndex:
-        """The cases that match every part of it.
+        """Return the cases that match every part of it.
 
         Raises `NothingChosen`: a pattern, clause, feature or report has no case, or all of them together have none; or
         `UnreadableReport`: the report is none.
@@ -96,14 +96,14 @@ def _matching(pattern: str, index: CaseIndex) -> list[str]:
 
 
 def _patterns(index: CaseIndex) -> set[str]:
-    """The ids, and a pattern for each part of an id with everything below it."""
+    """Return the ids, and a pattern for each part of an id with everything below it."""
     parts = [identifier.split("/") for identifier in index]
     folders = {"/".join([*part[:count], "*"]) for part in parts for count in range(1, len(part))}
     return {*index, *folders}
 
 
 def _clauses(pattern: str, index: CaseIndex, registry: Registry) -> set[str]:
-    """The clauses of that id or pattern; in the place of one that repeats another, that one, which has the cases."""
+    """Return the clauses of an id or pattern; in place of one that repeats another, that one, which has the cases."""
     clauses = [clause for name, clause in registry.clauses.items() if fnmatchcase(name, pattern)]
     if not clauses:
         raise NothingChosen(f"--clause {pattern}: no such clause{meant(pattern.upper(), registry.clauses)}")
@@ -128,7 +128,7 @@ def _feature(name: str, index: CaseIndex, registry: Registry) -> str:
 def _failures(path: Path, index: CaseIndex) -> set[str]:
     report = read(path)
     failed = [str(line["case"]) for line in report.failures]
-    if report.footer is None:  # it was cut off
+    if report.footer is None:  # the run was cut off
         failed += sorted({*report.plan["cases"]} - {str(line["case"]) for line in report.observations})
     if not failed:
         raise NothingFailed(f"--failed {path}: no case of this report failed")
@@ -141,15 +141,15 @@ def _failures(path: Path, index: CaseIndex) -> set[str]:
     return set(failed)
 
 
-# Which earlier report says what failed, and where the report of this run goes so that it does not replace that one.
+# The earlier report whose failures are run, and a folder for this run's report that does not replace it.
 
 
 USUAL = Path("report")
 """The default folder of a report."""
 PART = "failed"
-"""The folder, in that of the report that was read, of a run of what failed in it."""
+"""The folder, within that of the report that was read, of a run of its failures."""
 BEFORE = "before.jsonl"
-"""The name of the report of the last such run while it is run again."""
+"""The name of the report of the last such run while its cases run again."""
 
 
 @dataclass(frozen=True)
@@ -182,18 +182,18 @@ def earlier(folder: Path | None, failed: Path | None, last_failed: bool, keeps: 
 
 
 RESUMED = "resumed.jsonl"
-"""The name of a report that is resumed, where it would else be written over."""
+"""The name of a resumed report that this run would otherwise overwrite."""
 
 
 def set_aside(report: Path, folder: Path) -> Path:
-    """Move a report out of the way of the one that a folder is to have; return its place. Raises `OSError`."""
+    """Move a report that a folder's new one would replace; return its new path. Raises `OSError`."""
     if report.resolve() != (folder / FILE_NAME).resolve():
         return report
     return report.replace(report.with_name(RESUMED))
 
 
 def judged_before(path: Path, header: Callable[[bool], Line] | None) -> dict[str, Line]:
-    """Return the lines that a report has of its cases, to be kept by a run with this header; None requires none.
+    """Return the lines of a report that a run with this header keeps; a header None requires nothing.
 
     Raises `ValueError`: it is the report of another run; or `UnreadableReport`: it is none.
     """
@@ -217,16 +217,16 @@ def _beside(folder: Path | None, failed: Path) -> Earlier:
     return Earlier(folder, failed)
 
 
-# Files, folders and tests of the suite as they are named on the command line, with `::` as pytest has it.
+# Files, folders and tests of the suite as the command line names them, with pytest's `::`.
 
 
 MOST_FUNCTIONS = 100
-"""Test functions that are named to pytest one by one."""
+"""The most test functions that are passed to pytest one by one."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """A file or folder that exists, and what follows it: `::test_k_tail[bf16]`, or nothing."""
+    """A file or folder that exists, and the rest of its argument: `::test_k_tail[bf16]`, or ""."""
 
     argument: str
     """The argument for pytest: a path from the working directory on, or from the root."""
@@ -235,18 +235,18 @@ class Place:
 
     @cached_property
     def in_suite(self) -> str:
-        """The place from the folder of the suite on; nothing where it is, or holds, the whole suite."""
+        """The place relative to the folder of the suite; "" if it is, or contains, the whole suite."""
         suite = suite_directory()
         return "" if self.path in (suite, *suite.parents) else f"{self.path.relative_to(suite).as_posix()}{self.test}"
 
     @cached_property
     def outside(self) -> bool:
-        """True if it has nothing of the suite."""
+        """True if it contains nothing of the suite."""
         suite = suite_directory()
         return self.path not in (suite, *suite.parents) and suite not in self.path.parents
 
     def holds(self, node: str) -> bool:
-        """True if a node id, from the folder of the suite on, belongs to it."""
+        """True if a node id, relative to the folder of the suite, belongs to it."""
         if self.outside:
             return False
         name = self.in_suite
@@ -254,12 +254,12 @@ class Place:
 
 
 def beginnings(name: str) -> tuple[str, str, str]:
-    """Return the beginnings of the node ids of what is in a folder, a file or a test function."""
+    """Return the beginnings of the node ids in a folder, a file or a test function."""
     return f"{name}/", f"{name}::", f"{name}["
 
 
 def places(arguments: Iterable[str], directory: Path) -> list[Place]:
-    """Return the places that the arguments name: from the directory on, or from the folder of the suite on.
+    """Return the places that the arguments name, relative to the directory or to the folder of the suite.
 
     Raises `NothingChosen`: there is no such file or folder.
     """
@@ -278,7 +278,7 @@ def _place(argument: str, directory: Path) -> Place:
 
 
 def _near(given: Path, inside: Path) -> Iterator[str]:
-    """The folders and test files of the suite, as the given path would name them."""
+    """Return the folders and test files of the suite, in the form of the given path."""
     before = given.parts[: len(given.parts) - len(inside.parts)]
     suite = suite_directory()
     for chapter in CHAPTERS:
@@ -288,14 +288,14 @@ def _near(given: Path, inside: Path) -> Iterator[str]:
 
 
 def narrowed(nodes: Sequence[str]) -> list[str]:
-    """Arguments for pytest that hold these nodes and little else: functions, or files where there are many."""
+    """Return arguments for pytest that cover these nodes and little else: functions, or files if there are many."""
     suite = suite_directory()
     functions = list(dict.fromkeys(node.partition("[")[0] for node in nodes))
     files = list(dict.fromkeys(node.partition("::")[0] for node in nodes))
     return [f"{suite}/{name}" for name in (functions if len(functions) <= MOST_FUNCTIONS else files)]
 
 
-# `-k` answered from the index of cases, before anything is collected: which cases it may mean, or what was meant.
+# `-k` answered from the index of cases, before anything is collected: its possible cases, or suggestions.
 
 
 UNINDEXED = (
@@ -315,14 +315,14 @@ _WORD = re.compile(r"[a-z0-9.]+")
 
 
 def matching(expression: str, index: CaseIndex) -> CaseIndex | None:
-    """The cases that `-k` means; None where the index does not show that. Raises `NothingChosen`: it means no case."""
+    """Return the cases that `-k` matches; None if the index cannot tell. Raises `NothingChosen`: it matches no case."""
     words = _words(expression)
     if any(word in name for word in words for name in (*UNINDEXED, suite_directory().name)):
         return None
     try:
         compiled = Expression.compile(expression)
     except SyntaxError:
-        return None  # pytest says what is wrong
+        return None  # pytest reports the error
     matches = {identifier: case for identifier, case in index.items() if compiled.evaluate(_named(case.node))}
     if not matches:
         raise NothingChosen(nothing(expression, [case.node for case in index.values()]))
@@ -341,7 +341,7 @@ def _words(expression: str) -> list[str]:
 
 
 def nothing(expression: str, nodes: Sequence[str]) -> str:
-    """Say which word of an expression that means none of the cases none has, and what may have been meant."""
+    """Return the error of an expression without cases: the first word that no case has, and a suggestion."""
     text = "\n".join(nodes).lower()
     absent = next((word for word in _words(expression) if word not in text), None)
     if absent is None:
@@ -351,25 +351,23 @@ def nothing(expression: str, nodes: Sequence[str]) -> str:
     return error_text(f"-k {expression}", f"no case has {absent} in its name", do=hint or "`--list` shows the cases")
 
 
-# A pytest run narrowed before it collects: its arguments become those files and tests that hold what was asked for.
+# A pytest run narrowed before it collects: its arguments become the files and tests that contain the selection.
 
 
 FILTERS = ("keyword", "markexpr")
 
 
 def choice(config: pytest.Config) -> Choice:
-    """Return the selection in the options."""
+    """Return the selection of the options."""
     option = config.option
     return Choice(option.reproduce, option.cases, option.clauses, option.features, option.failed)
 
 
 def narrow(config: pytest.Config, registry: Registry) -> Set[str] | None:
-    """Narrow the arguments of the run; the ids of the chosen cases, or None where no option chooses any.
+    """Narrow the arguments of the run; return the ids of the chosen cases, or None if no option chooses any.
 
-    Raises:
-        NothingChosen: what was asked for does not exist.
-        UnreadableReport: `--failed` names no report.
-        SuiteNotCollected: there is no index of cases, and pytest cannot collect the suite.
+    Raises `NothingChosen`: the selection does not exist; `UnreadableReport`: `--failed` names no report; or
+    `SuiteNotCollected`: there is no index of cases, and pytest cannot collect the suite.
     """
     named = _places(config)
     selection = choice(config)
@@ -387,7 +385,7 @@ def narrow(config: pytest.Config, registry: Registry) -> Set[str] | None:
 
 
 def _named_by_keyword(config: pytest.Config, named: Sequence[Place]) -> list[str]:
-    """The places, narrowed to the functions or files that `-k` means, by the index of cases."""
+    """Return the places, narrowed by the index of cases to the functions or files that `-k` matches."""
     arguments = [place.argument for place in named]
     if not getattr(config.option, "keyword", "") or any(place.outside for place in named):
         return arguments
@@ -401,7 +399,7 @@ def _named_by_keyword(config: pytest.Config, named: Sequence[Place]) -> list[str
 
 
 def described(config: pytest.Config) -> dict[str, Any]:
-    """Return the selection for the header of the report; to be asked before the run is narrowed."""
+    """Return the selection for the header of the report; call it before the run is narrowed."""
     inside = sorted({place.in_suite for place in _places(config) if not place.outside})
     paths = {} if "" in inside or not inside else {"paths": inside}
     filters = {name: getattr(config.option, name) for name in FILTERS if getattr(config.option, name, "")}
@@ -409,7 +407,7 @@ def described(config: pytest.Config) -> dict[str, Any]:
 
 
 def _places(config: pytest.Config) -> list[Place]:
-    """Return the places on the command line; the suite where `tessera-conformance run` is given nothing."""
+    """Return the places on the command line; the suite if `tessera-conformance run` gets none."""
     suite = suite_directory()
     of_the_suite = config.rootpath == suite
     if of_the_suite and config.args_source is not pytest.Config.ArgsSource.ARGS:

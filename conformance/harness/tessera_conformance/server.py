@@ -1,7 +1,7 @@
 """Serves a Python adapter over the line protocol: one JSON-RPC 2.0 message a line on standard input and output.
 
-Only methods that the interface declares reach the adapter: its other attributes are no business of who asks. Anything
-the adapter prints goes to standard error, so that it cannot break the stream.
+Only methods that the interface declares reach the adapter: its other attributes are private. Anything the adapter
+prints goes to standard error, so that it cannot break the stream.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A conversation with one implementation: it is opened, asked, reset between cases, and restarted after a fault.
+"""A conversation with one implementation: it is opened, called, reset between cases, and restarted after a fault.
 
 Every call gives an observation, also when the implementation fails. After a crash the session starts the implementation
-again and replays the calls made since the last reset, the crashed one included. So the report can distinguish a crash
-that comes back from one that does not.
+again and replays the calls made since the last reset, the crashed one included. So the report can distinguish a
+reproducible crash from another one.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ class Session:
 
     @property
     def compiler(self) -> str | None:
-        """The compiler of the images, where it is not the implementation itself."""
+        """The compiler of the images, if it is not the implementation itself."""
         return getattr(self.transport, "compiler", None)
 
     def open(self) -> Hello | Fault:
-        """Start the implementation unless it runs; after `START_ATTEMPTS` failures in a row it is not tried again."""
+        """Start the implementation unless it runs; after `START_ATTEMPTS` failures in a row it is not started again."""
         if self._running and self._hello is not None:
             return self._hello
         if self._failed_starts >= START_ATTEMPTS:
@@ -87,7 +87,7 @@ class Session:
         return self._start_fault
 
     def call(self, method: str, params: Mapping[str, Any]) -> Observation:
-        """Ask for one method and record the exchange."""
+        """Call one method and record the exchange."""
         started = time.perf_counter()
         observation = self._observe(method, params)
         if isinstance(observation, Fault) and observation.kind == "crash" and self._failed_starts == 0:
@@ -116,10 +116,10 @@ class Session:
         return isinstance(self._observe(method, params), Fault)
 
     def reset(self) -> Fault | None:
-        """Forget the calls made so far and reset the implementation to its first state.
+        """Forget the calls so far and reset the implementation to its initial state.
 
-        One that refuses, or does not within the deadline, is stopped, and started anew for the next call: nothing of
-        this case stays. So is one that went wrong: its calls were replayed with handles of the process before.
+        One that refuses, or exceeds the deadline, is stopped, and the next call starts it again, so that nothing of
+        this case remains. So is one that failed: its calls were replayed with handles of the previous process.
         """
         went_wrong = any(isinstance(exchange.observation, Fault) for exchange in self.exchanges)
         self.exchanges = []
@@ -155,12 +155,12 @@ class Area:
         def call(**params: Any) -> Observation:
             return self._session.call(name, params)
 
-        setattr(self, method, call)  # it is asked for once
+        setattr(self, method, call)  # asked for once
         return call
 
 
 class ClosedArea:
-    """An area that this run does not ask: a case that would is inapplicable."""
+    """An area that this run does not call: a case that would is inapplicable."""
 
     def __init__(self, name: str, reason: str) -> None:
         self._name = name
@@ -175,8 +175,8 @@ class ClosedArea:
 class Implementation:
     """The implementation under test, as the tests see it.
 
-    `level` is the numerics level of the run; `via` says whether arithmetic is asked for in programs or by operations;
-    from `seed` follow the inputs of the cases that a run draws.
+    `level` is the numerics level of the run; `via` is `programs` or `operations`, the way in which arithmetic is
+    requested; `seed` determines the inputs of cases with random values.
     """
 
     def __init__(self, session: Session, level: str = "strict", via: str = "programs", seed: int = 0) -> None:
@@ -195,11 +195,11 @@ class Implementation:
         self.host_io = Area(session, "host_io")
 
     def restart(self) -> None:
-        """Stop the implementation; the next call starts it anew, in a process of its own where it has one."""
+        """Stop the implementation; the next call starts it again, in a process of its own if it has one."""
         self._session.close()
 
     @property
     def arithmetic(self) -> Arithmetic:
-        """The arithmetic that the implementation declares once and for all."""
+        """The arithmetic that the implementation declares in its Hello."""
         hello = self._session.open()
         return Arithmetic.of(hello.message.get("arithmetic", {}) if isinstance(hello, Hello) else {})

@@ -1,4 +1,4 @@
-"""One run of the suite against one implementation: what was asked for, who answers, and what each case came to."""
+"""One run of the suite against one implementation: the selection, the implementation, and the verdict of each case."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from tessera_conformance.transports import Transport
 from tessera_conformance.verdicts import FAULTY, Deviations, Judgement, after_running, before_running
 
 OF_FUNCTIONS = re.compile(r"\bulp\b|\bunits in the last place\b|\btextbook adjoint\b")
-"""Words in the names of checks whose bounds follow from the accuracy of elementary functions."""
+"""Words in the names of checks whose bounds depend on the accuracy of elementary functions."""
 
 
 @dataclass(slots=True)
 class Case:
-    """A test on its way to a verdict."""
+    """A test until it has a verdict."""
 
     id: str
     title: str
@@ -42,18 +42,18 @@ class Case:
     levels: Sequence[str]
     features: Sequence[str] = ()
     judges: Sequence[str] = ()
-    """The effects that the test says it judges; where it names none, its checks show them."""
+    """The effects that the test declares to judge; without a declaration, its checks show them."""
     check: Check = field(default_factory=Check)
     exchanges: list[Exchange] = field(default_factory=list)
     judgement: Judgement | None = None
     disposition: str = "none"
     leans: Sequence[str] = ()
-    """The control cases of the constructs that the call on which it failed used."""
+    """The control cases of the constructs in the call on which it failed."""
     cites: Sequence[str] = ()
     """The interpretations that its test names."""
     seconds: float = 0.0
     folder: Path | None = None
-    """The folder in which it keeps files, if it does."""
+    """The folder of its files, if it has any."""
 
     @property
     def clause_ids(self) -> list[str]:
@@ -62,7 +62,7 @@ class Case:
 
     @property
     def needs(self) -> list[str]:
-        """The features, other than core, that are to be claimed for it to run."""
+        """The features, other than core, that must be claimed for it to run."""
         return sorted({*self.features, *(clause.feature for clause in self.clauses)} - {"core"})
 
     @property
@@ -72,7 +72,7 @@ class Case:
 
 
 class SuiteRun:
-    """The implementation, the selection and the deviations of a run; starts the implementation when first asked."""
+    """The implementation, the selection and the deviations of a run; starts the implementation on demand."""
 
     def __init__(
         self,
@@ -104,35 +104,35 @@ class SuiteRun:
         self._level = level
         self.chosen = chosen or {}
         self.broken_off = ""
-        """The reason for which the run ended before its cases did, where it is not the implementation."""
+        """The reason for which the run ended before its cases did, other than the implementation."""
 
     @cached_property
     def hello(self) -> Hello | Fault:
-        """Return the Hello; a fault where the implementation does not start."""
+        """Return the Hello; a fault if the implementation does not start."""
         return self.session.open()
 
     @property
     def level(self) -> str:
-        """The numerics level of the run: the one asked for, else the one the implementation claims."""
+        """The numerics level of the run: the requested one, else the one that the implementation claims."""
         if self._level is not None:
             return self._level
         return self.hello.level if isinstance(self.hello, Hello) else "strict"
 
     def judge_before(self, case: Case) -> Judgement | None:
-        """Return the judgement of a case that is not run, or None where it is to run."""
+        """Return the judgement of a case that does not run, or None if it runs."""
         return before_running(case.clauses, case.features, case.levels, self.hello, self.profile, self.level)
 
     def applies(self, clauses: Sequence[Clause], features: Sequence[str], levels: Sequence[str]) -> bool:
-        """True where a case of this kind is to be run."""
+        """True if a case with these properties runs."""
         return before_running(clauses, features, levels, self.hello, self.profile, self.level) is None
 
     @property
     def judges_words(self) -> bool:
-        """True if the implementation claims that its messages name what is wrong."""
+        """True if the implementation claims that its messages name the fault."""
         return isinstance(self.hello, Hello) and self.hello.has("last-error")
 
     def judge_after(self, case: Case, error: BaseException | None) -> Judgement:
-        """The verdict of a case that ran; takes its exchanges and resets the implementation."""
+        """Return the verdict of a case that ran; take its exchanges and reset the implementation."""
         case.exchanges = list(self.session.exchanges)
         reset_fault = self.session.reset()
         if reset_fault is not None:
@@ -146,7 +146,7 @@ class SuiteRun:
         return judgement
 
     def _accuracy_reading(self, case: Case, error: BaseException | None) -> BaseException | None:
-        """Return another reading where a function that is declared worse than four units is off (AMB-LANG-136)."""
+        """Return another reading if a function declared worse than four units differs (AMB-LANG-136)."""
         message = self.hello.message.get("arithmetic", {}) if isinstance(self.hello, Hello) else {}
         if not isinstance(error, CheckFailed) or not Arithmetic.of(message).has_loose_functions:
             return error
@@ -160,7 +160,7 @@ class SuiteRun:
         return error
 
     def _unclaimed(self, case: Case, error: BaseException | None) -> str:
-        """The feature of the method that answered `unsupported`, where it needs one that is not claimed."""
+        """Return the feature of the method that answered `unsupported`, if it needs an unclaimed one."""
         exchange = judged_exchange(case.exchanges, error)
         if not isinstance(error, Unanswered) or exchange is None or not isinstance(self.hello, Hello):
             return ""
@@ -174,7 +174,7 @@ class SuiteRun:
         return broken_off + self.deviations.expired(self.today) + strange
 
     def settle(self, case: Case, judgement: Judgement) -> str:
-        """Give the case its verdict and disposition; returns the deviation's reason, if one is about it."""
+        """Give the case its verdict and disposition; return the reason of its deviation, if it has one."""
         case.judgement = judgement
         if judgement.interpretation:
             case.disposition = "other_reading"
@@ -183,7 +183,7 @@ class SuiteRun:
         return reason
 
     def musts(self) -> dict[str, dict[str, Any]]:
-        """Every testable MUST clause of the documents that are claimed, with its profile and what carries it."""
+        """Return every testable MUST clause of the claimed documents, with its profile and what carries it."""
         documents = self.hello.documents if isinstance(self.hello, Hello) else ()
         return {
             clause.id: {
@@ -198,7 +198,7 @@ class SuiteRun:
         }
 
     def profiles(self) -> dict[str, dict[str, Any]]:
-        """The document and the features of each named profile that has clauses of the documents that are claimed."""
+        """Return the document and the features of each named profile with clauses of the claimed documents."""
         documents = self.hello.documents if isinstance(self.hello, Hello) else ()
         return {
             row.id: {"document": row.document, "features": list(row.features)}
@@ -207,7 +207,7 @@ class SuiteRun:
         }
 
     def products(self) -> dict[str, dict[str, Any]]:
-        """Return what says of a case that it is one of a product's, by product of the documents that are claimed."""
+        """Return the rules for the cases of each product of the claimed documents."""
         documents = self.hello.documents if isinstance(self.hello, Hello) else ()
         return {
             row.id: {
@@ -222,7 +222,7 @@ class SuiteRun:
         }
 
     def header(self, complete: bool) -> dict[str, Any]:
-        """The report's header line."""
+        """Return the report's header line."""
         lock = (clauses_directory() / "clauses.lock").read_bytes()
         hello = self.hello
         return {
@@ -259,7 +259,7 @@ class SuiteRun:
 
 
 def strange_claims(hello: Hello, registry: Registry) -> list[str]:
-    """One sentence for each claim of what is no feature."""
+    """Return one sentence for each claim of an unknown feature."""
     features = registry.features
     return [
         f"the implementation claims {name!r}, which is no feature{meant(name.replace('_', '-'), features)}; "
@@ -281,14 +281,14 @@ def planned_line(case: Case) -> dict[str, Any]:
 
 
 def _kept_traits(case: Case, verdict: str) -> str | list[str]:
-    """The traits of the calls of a case: as digests where it passes, in words where it went wrong."""
+    """Return the traits of a case's calls: as digests if it passes, in words if it failed."""
     if verdict == "pass":
         return digests(traits(case.exchanges))
     return traits(case.exchanges) if verdict in FAULTY else []
 
 
 def observation(case: Case, evidence: str = "all") -> ObservedLine:
-    """The report's line for a case that has its verdict; of a plain pass with the evidence that is to be kept."""
+    """Return the report's line for a case with a verdict; for a plain pass, with the kept evidence."""
     judgement = case.judgement or Judgement("harness_error", "the case ended without a verdict")
     checks, exchanges = case.check.records, case.exchanges
     if judgement.verdict == "pass" and evidence == "digests":
@@ -315,7 +315,7 @@ def observation(case: Case, evidence: str = "all") -> ObservedLine:
 
 
 def absent_member(case: Case, error: BaseException | None) -> BaseException | None:
-    """Return a failed check where a case takes a member of an answer that the protocol lets others leave out."""
+    """Return a failed check if a case read a member of an answer that the protocol lets implementations omit."""
     if not isinstance(error, KeyError) or not error.args:
         return error
     for exchange in reversed(case.exchanges):

@@ -1,6 +1,6 @@
-"""Tensors as they travel: a dtype name, a shape and the bits of every element.
+"""Tensors in messages: a dtype name, a shape and the bits of every element.
 
-On the wire a tensor is `{"$tensor": {"dtype": ..., "shape": [...], "bits": "..."}}`. `bits` holds the storage codes in
+In a message a tensor is `{"$tensor": {"dtype": ..., "shape": [...], "bits": "..."}}`. `bits` holds the storage codes in
 row-major order. Each word is a fixed number of hexadecimal digits, the most significant first: fp32 1.0 reads
 `3f800000`. A complex element is two words, real then imaginary. Large tensors may instead name a file of the same words
 in little-endian bytes, with its SHA-256.
@@ -18,16 +18,16 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import numpy as np  # 100 ms, which a process that only passes tensors on does without
+    import numpy as np  # takes 100 ms, and a process that only passes tensors on does not need it
 
 INLINE_LIMIT = 64 * 1024
-"""Tensors of more bytes than this cross a process boundary as files."""
+"""Larger tensors, in bytes, cross a process boundary as files."""
 MOST_ELEMENTS = 1 << 48
 """A shape of more elements is malformed."""
 MOST_DIMENSIONS = 256
-"""A shape of more dimensions is malformed; of so many with extents of 64 bits the product takes microseconds."""
+"""A shape of more dimensions is malformed; with so many extents of 64 bits the product takes microseconds."""
 MOST_FILE_BYTES = 1 << 30
-"""A larger file is not read: one with holes takes no space on a disk, and all the memory here."""
+"""A larger file is not read: a sparse one takes no space on a disk, and all the memory here."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ ELEMENT_FORMATS: dict[str, ElementFormat] = {
 
 
 class MalformedTensor(ValueError):
-    """A tensor message that does not hold together; the text says what is wrong and what was expected."""
+    """An inconsistent tensor message; the text has the fault and what was expected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ class Tensor:
 
     @classmethod
     def from_message(cls, body: Any) -> Tensor:
-        """The tensor behind the object under `$tensor`.
+        """Return the tensor of the object under `$tensor`.
 
         Raises `MalformedTensor`: a field is missing or of the wrong type, or the data does not fit.
         """
@@ -202,7 +202,7 @@ class Tensor:
 
 
 def _require_bounded(shape: Sequence[int]) -> None:
-    """Raise `MalformedTensor` where the extents of a shape cannot be those of a tensor, before they are multiplied."""
+    """Raise `MalformedTensor` for extents that no tensor can have, before they are multiplied."""
     if len(shape) > MOST_DIMENSIONS:
         raise MalformedTensor(f"{len(shape)} dimensions, more than any tensor of the suite has")
     if min(shape, default=0) < 0:

@@ -1,4 +1,4 @@
-"""The terminal of a command: errors in one sentence, and its end by Ctrl-C or SIGTERM."""
+"""The terminal of a command: errors in one sentence, and its interruption by Ctrl-C or SIGTERM."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import NoReturn, TypeAlias
 
-# Known names near one that is unknown: what may have been meant.
+# Known names similar to an unknown one, as suggestions.
 
 
 def meant(name: str, candidates: Iterable[str]) -> str:
-    """`; did you mean A or B?` where a known name is near; the second where it is about as near."""
+    """Return `; did you mean A or B?` if a known name is similar; the second if it is about as similar."""
     names = difflib.get_close_matches(name, list(candidates), n=2, cutoff=0.6)
     ratios = [difflib.SequenceMatcher(None, word, name).ratio() for word in names]
     nearest = [candidate for candidate, ratio in zip(names, ratios, strict=True) if ratio > ratios[0] - 0.05]
     return f"; did you mean {' or '.join(nearest)}?" if nearest else ""
 
 
-# Text of others as a terminal may get it: no escape sequence, and nothing that turns the order of what is shown.
+# Foreign text for a terminal: without escape sequences and characters that reorder the display.
 
 
 HIDDEN = (
@@ -37,21 +37,21 @@ _HIDDEN = re.compile(f"[{HIDDEN}]")
 
 
 TAIL_LINES = 12
-"""Lines that are shown of what an implementation wrote."""
+"""The number of lines shown of an implementation's output."""
 
 
 def quoted_tail(text: str, indent: str = "  ") -> list[str]:
-    """The last lines of what another program wrote, each behind a bar."""
+    """Return the last lines of another program's output, each behind a bar."""
     return [f"{indent}| {line}" for line in text.strip().splitlines()[-TAIL_LINES:]]
 
 
 def visible(text: str) -> str:
-    """The text with each hidden character written as Python escapes it."""
+    """Return the text with each hidden character written as Python escapes it."""
     return escaped(_HIDDEN, text)
 
 
 def escaped(unwanted: re.Pattern[str], text: str) -> str:
-    """The text with each character that a rendering cannot show written as Python escapes it."""
+    """Return the text with each character that a rendering cannot show written as Python escapes it."""
     return unwanted.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
@@ -64,9 +64,9 @@ Handler = Callable[[argparse.Namespace], int]
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 UNANSWERABLE = 2
-"""The exit code of a question that cannot be answered."""
+"""The exit code of a command that cannot be carried out."""
 UNREAD = 141
-"""The exit code of a command whose reader, such as `head`, has seen enough: that of a process ended by SIGPIPE."""
+"""The exit code of a command whose reader, such as `head`, has closed the pipe: that of a process ended by SIGPIPE."""
 _OF_ARGPARSE = re.compile(r"(?:[^\n]*: error: )?(?:argument (?P<where>[^:]+): )?(?P<what>.*)")
 _CHOICE = re.compile(r"invalid choice: '?(?P<value>.*?)'? \((?:choose from )?(?P<known>.*)\)")
 _VALUE = re.compile(r"invalid \w+ value: (?P<value>.*)")
@@ -74,12 +74,12 @@ _UNKNOWN = re.compile(r"unrecognized arguments: (?P<value>.*)")
 
 
 def error_text(where: str, what: str, expected: str = "", do: str = "") -> str:
-    """One message: `WHERE: what; expected ...; do`, each part where there is one."""
+    """Return one message: `WHERE: what; expected ...; do`, without empty parts."""
     return "; ".join(filter(None, [f"{where}: {what}" if where else what, expected and f"expected {expected}", do]))
 
 
 def print_error(message: object) -> None:
-    """Print a message in the form of all, on standard error."""
+    """Print a message in the form of all errors, on standard error."""
     print(f"error: {visible(str(message))}", file=sys.stderr)
 
 
@@ -89,7 +89,7 @@ def forget_output() -> None:
 
 
 def reporting_errors(handler: Handler, *foreseen: type[Exception]) -> Handler:
-    """The handler, with the foreseen errors and those of files printed instead of raised."""
+    """Return the handler, which prints the foreseen errors and those of files instead of raising them."""
 
     @functools.wraps(handler)
     def handle(arguments: argparse.Namespace) -> int:
@@ -98,7 +98,7 @@ def reporting_errors(handler: Handler, *foreseen: type[Exception]) -> Handler:
         except foreseen as error:
             print_error(error)
         except BrokenPipeError:
-            raise  # the reader of our output has seen enough; `cli.main` ends quietly
+            raise  # the reader has closed the pipe; `cli.main` ends quietly
         except OSError as error:
             print_error(error_text(str(error.filename or "output"), str(error.strerror)))
         return UNANSWERABLE
@@ -107,13 +107,13 @@ def reporting_errors(handler: Handler, *foreseen: type[Exception]) -> Handler:
 
 
 def print_problems(problems: Iterable[Exception]) -> None:
-    """The problems that a command found, on standard output."""
+    """Print the problems that a command found, on standard output."""
     for problem in problems:
         print(f"error: {visible(str(problem))}")
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser of arguments whose errors have the form of all the others, without the usage before them."""
+    """A parser of arguments whose errors have the form of all others, without the usage before them."""
 
     def error(self, message: str) -> NoReturn:
         """Print the message and end with exit code 2."""
@@ -122,7 +122,7 @@ class CommandParser(argparse.ArgumentParser):
 
 
 def of_argparse(message: str, program: str, known_options: Iterable[str] = ()) -> str:
-    """Return an error of argparse, or of pytest with it, in the form of all the others."""
+    """Return an error of argparse, or of pytest through it, in the form of all others."""
     line = next((text for text in message.splitlines() if ": error: " in text), message.strip())
     match = _OF_ARGPARSE.fullmatch(line)
     where, what = (match["where"] or program, match["what"]) if match else (program, line)
@@ -143,19 +143,19 @@ def of_argparse(message: str, program: str, known_options: Iterable[str] = ()) -
 
 
 def either(names: Iterable[str]) -> str:
-    """The names as a choice: `a, b or c`."""
+    """Return the names as a choice: `a, b or c`."""
     *others, last = names
     return f"{', '.join(others)} or {last}" if others else last
 
 
-# Ctrl-C and SIGTERM: the first of them interrupts, and nothing after it disturbs what is still to be put in order.
+# Ctrl-C and SIGTERM: the first of them interrupts, and later ones do not disturb the clean-up.
 
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupted(KeyboardInterrupt):
-    """Raised where the process is when a signal comes; `number` is the signal's."""
+    """Raised in the main thread when a signal arrives; `number` is the signal's."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -163,14 +163,14 @@ class Interrupted(KeyboardInterrupt):
 
     @property
     def exit_code(self) -> int:
-        """Return the exit code that a shell reports of a process which the signal ended."""
+        """Return the exit code that a shell reports for a process ended by the signal."""
         return 128 + self.number
 
 
 def interrupt_once() -> Callable[[], None]:
-    """Let the first of the signals raise `Interrupted`, and ignore the others; gives what takes that back.
+    """Let the first of the signals raise `Interrupted`, and ignore the others; return the function that undoes this.
 
-    Only the main thread of a process can ask for it; elsewhere nothing happens.
+    It works in the main thread of a process only; elsewhere nothing happens.
     """
     if threading.current_thread() is not threading.main_thread():
         return lambda: None

@@ -1,4 +1,4 @@
-"""From what happened in a case to its verdict, and from known deviations to its disposition."""
+"""The verdict of a case from its answers, and its disposition from known deviations."""
 
 from __future__ import annotations
 
@@ -22,11 +22,10 @@ Verdict = Literal[
 ]
 Disposition = Literal["none", "known_deviation", "waived", "unexpected_pass", "other_reading"]
 Cause = Literal["", "document", "profile", "level", "feature", "presumption", "blocked", "question"]
-"""The causes of an unsupported or inapplicable case; "" for every other verdict.
-
-`document`, `profile` and `level` follow from the selection, `feature` from the claims. `presumption`: the machine lacks
-what the case presumes. `blocked`: a construct that the case leans on fails its control case. `question`: the answer
-would say nothing of this implementation.
+"""The causes of an unsupported or inapplicable case; "" for every other verdict. `document`, `profile` and `level`
+follow from the selection, `feature` from the claims. `presumption`: the machine lacks what the case presumes.
+`blocked`: a construct that the case depends on fails its control case. `question`: the answer would say nothing about
+this implementation.
 """
 Level = Literal["fast", "deterministic", "strict"]
 Way = Literal["programs", "operations"]
@@ -37,14 +36,14 @@ FAULTY: frozenset[str] = frozenset({"fail", "crash", "hang", "protocol_error"})
 BAD_VERDICTS: frozenset[str] = FAULTY | {"harness_error", "not_run"}
 LEVELS: tuple[Level, ...] = get_args(Level)
 WAYS: tuple[Way, ...] = get_args(Way)
-"""The ways to ask for arithmetic: in programs of the language, or operation by operation."""
+"""The ways to request arithmetic: in programs of the language, or operation by operation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """A verdict with its reason in one sentence; the reason of a pass is empty.
 
-    `interpretation` is the one of which the implementation follows a listed alternative, if it does.
+    `interpretation` is the one whose listed alternative the implementation follows, if any.
     """
 
     verdict: Verdict
@@ -61,11 +60,11 @@ def before_running(
     profile: str,
     level: str,
 ) -> Judgement | None:
-    """Return the judgement of a case that is not run, or None where it is to run.
+    """Return the judgement of a case that does not run, or None if it runs.
 
-    A case is inapplicable where the implementation does not claim the documents of its clauses, where the profile
-    leaves it out, or where it judges another numerics level. It is unsupported where a feature that is not core, of a
-    clause or of the case itself, is not claimed.
+    A case is inapplicable if the implementation does not claim the documents of its clauses, if the profile leaves it
+    out, or if it judges another numerics level. It is unsupported if a feature that is not core, of a clause or of the
+    case itself, is not claimed.
     """
     if isinstance(hello, Fault):
         return Judgement(hello.kind, hello.detail)
@@ -86,14 +85,12 @@ def before_running(
 def after_running(
     error: BaseException | None, records: Sequence[CheckRecord], fault: Fault | None, unclaimed: str = ""
 ) -> Judgement:
-    """The verdict of a case that ran.
+    """Return the verdict of a case that ran.
 
-    An unsupported answer is a failure, since what was asked is core or claimed; but where it is `unclaimed`, the
-    feature of the method that gave it, the case is unsupported. A case whose presumption does not hold, or that asked
-    what would say nothing of the implementation, is inapplicable, if nothing else was wrong.
-
-    `fault` is the first one among its calls and the reset after it: no case passes over it, judged or not. Nor does a
-    case pass that swallowed a failed check.
+    An unsupported answer is a failure, since the request is core or claimed. If the method needs a feature that is not
+    claimed, `unclaimed`, the case is unsupported. A case whose presumption does not hold, or whose question says
+    nothing about the implementation, is inapplicable, if nothing else was wrong. `fault` is the first one among its
+    calls and the following reset: it fails every case. So does a failed check that the test swallowed.
     """
     wrong = any(not record.passed and record.kind != "given" for record in records)
     match error:
@@ -129,21 +126,20 @@ def after_running(
     return Judgement("pass")
 
 
-# Known deviations: what an implementation is known to get wrong, with a reason, an owner and an expiry.
-#
-# A deviation that matches no case, has expired, or whose must-fail case passes is an error: the list cannot rot.
+# Known deviations: known failures of an implementation, with a reason, an owner and an expiry. An entry that matches no
+# case, has expired, or whose must-fail case passes is an error, so that none becomes stale.
 
 
 REPORTED = "the deviations of a run"
 
 
 class MalformedDeviations(Exception):
-    """The deviations file cannot be used; says where and why."""
+    """The deviations file cannot be used; has the place and the reason."""
 
 
 @dataclass(frozen=True)
 class Deviation:
-    """One entry: cases by pattern, narrowed by clause where one is named."""
+    """One entry: cases by pattern, narrowed by clause if it names one."""
 
     cases: str
     mode: str
@@ -165,7 +161,7 @@ class Deviations:
 
     @classmethod
     def read(cls, path: Path) -> Deviations:
-        """The entries of a TOML file.
+        """Return the entries of a TOML file.
 
         Raises `MalformedDeviations`: it cannot be read or does not follow `schemas/deviations.schema.json`.
         """
@@ -181,7 +177,7 @@ class Deviations:
 
     @classmethod
     def of(cls, rows: Sequence[Mapping[str, Any]], report: Path) -> Deviations:
-        """The entries in the header of a report. Raises `MalformedDeviations`."""
+        """Return the entries in the header of a report. Raises `MalformedDeviations`."""
         entries = [{name: value for name, value in row.items() if value is not None} for row in rows]
         for place, complaint in problems("tessera:deviations", "file", {"deviation": entries}):
             where = ".".join(map(str, place))
@@ -200,7 +196,7 @@ class Deviations:
         return "none", ""
 
     def expired(self, today: datetime.date) -> list[str]:
-        """One sentence for each entry whose time is over."""
+        """Return one sentence for each expired entry."""
         return [
             f"deviation {entry.cases!r} ({entry.owner}) expired on {entry.expires}: fix or renew it"
             for entry in self.entries
@@ -208,7 +204,7 @@ class Deviations:
         ]
 
     def unmatched(self, cases: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
-        """One sentence for each entry that is about none of the cases."""
+        """Return one sentence for each entry that matches none of the cases."""
         return [
             f"deviation {entry.cases!r}{f' with clause {entry.clause}' if entry.clause else ''} matches no case: "
             "remove or correct it"
@@ -218,7 +214,7 @@ class Deviations:
 
 
 def _told(path: Path, text: str, place: Sequence[str | int], complaint: str) -> str:
-    """One problem with the line of its entry, or of its field where the entry has it."""
+    """Return one problem with the line of its entry, or of its field if the entry has it."""
     remedy = "correct the entry; docs/verdicts.md has one"
     if len(place) < 2:
         return error_text(str(path), complaint, "entries, [[deviation]]", remedy)

@@ -1,7 +1,7 @@
 """Node arithmetics as values, and the replay of a declared order bit for bit.
 
-A vendor at the deterministic level declares in which order its sums run and what each node does; `replay` computes what
-that declaration gives. It shares nothing with the reference implementation.
+A vendor at the deterministic level declares the order of its sums and the arithmetic of each node; `replay` computes
+the result of that declaration. It shares nothing with the reference implementation.
 """
 
 from tessera_conformance.arithmetic import replay

@@ -25,12 +25,12 @@ from tessera_conformance.oracle.exact import (
 from tessera_conformance.oracle.trees import START, Tree
 from tessera_conformance.tensors import Tensor
 
-# The same sums on whole numpy arrays, for the arithmetics that numpy computes exactly or can be made to.
+# The same sums on whole numpy arrays, for arithmetics that numpy can compute exactly.
 #
-# Only IEEE-exact operations are used: + - * on float64 and float32, casts between them, comparisons and bit
-# operations. A fused sum for fp32 is computed in float64 and rounded to odd there, which a second rounding cannot
-# spoil (Boldo and Melquiond, Emulation of a FMA and correctly rounded sums, 2008); for fp64 MPFR computes it. Tests
-# hold all of it against the exact path.
+# Only IEEE-exact operations are used: + - * on float64 and float32, casts between them, comparisons and bit operations.
+# A fused sum for fp32 is computed in float64 and rounded to odd there, so that the second rounding is exact (Boldo and
+# Melquiond, Emulation of a FMA and correctly rounded sums, 2008); for fp64 MPFR computes it. Tests compare all of it
+# with the exact path.
 
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -42,7 +42,7 @@ WIDEST_ALIGNED_NODE = 1024
 
 @dataclass(frozen=True)
 class PendingArray:
-    """Products on their way into the node that holds their leaf."""
+    """Products that the node above their leaf adds unrounded."""
 
     left: Array
     right: Array
@@ -66,7 +66,7 @@ def can(tree: Tree, model: NodeArithmetic, dtype: str) -> bool:
 
 
 def environment_is_sound() -> bool:
-    """True if this process rounds to nearest even and keeps subnormals; some libraries switch that off for all."""
+    """True if this process rounds to nearest even and keeps subnormals; some libraries disable that for all."""
     tiny, one, half_step = np.float64(5e-324), np.float64(1.0), np.float64(2.0) ** -53
     keeps_subnormals = bool(tiny * one == tiny and tiny != 0) and bool(np.float32(1e-45) * np.float32(1.0) != 0)
     above = np.nextafter(one, np.float64(2.0))
@@ -79,20 +79,20 @@ def type_of(accumulator: str) -> type[np.floating[Any]]:
 
 
 def evaluated(leaf: Callable[[int], Leaf], start: Array, tree: Tree, model: NodeArithmetic) -> Array:
-    """The result of an explicit tree over leaves that are arrays of one shape, elementwise."""
+    """Return the result of an explicit tree over leaves that are arrays of one shape, elementwise."""
     nodes = _Fp32Nodes(model) if model.accumulator == "fp32" else _Fp64Nodes(model)
     with np.errstate(all="ignore"):
         return nodes.settled(tree.folded(lambda step: start if step == START else leaf(step), nodes.joined))
 
 
 class _Nodes(ABC):
-    """The nodes of one accumulator; those of three or more terms only where `can` says so."""
+    """The nodes of one accumulator; nodes of three or more terms only if `can` accepts them."""
 
     def __init__(self, model: NodeArithmetic) -> None:
         self.model = model
 
     def settled(self, leaf: Leaf) -> Array:
-        """A leaf as a value of the accumulator."""
+        """Return a leaf as a value of the accumulator."""
         return self.product(leaf.left, leaf.right) if isinstance(leaf, PendingArray) else leaf
 
     def joined(self, terms: Sequence[Leaf]) -> Array:
@@ -118,7 +118,7 @@ class _Nodes(ABC):
         """A product and a sum, rounded once."""
 
     def flushed(self, result: Array) -> Array:
-        """The result with subnormals made zeros of their sign, where the model says so."""
+        """Return the result with subnormals as zeros of their sign, if the model flushes."""
         if self.model.subnormals == "kept":
             return result
         smallest = np.finfo(result.dtype).smallest_normal
@@ -170,7 +170,7 @@ class _Fp32Nodes(_Nodes):
         return self._narrowed(np.where(ordinary, np.where(negative_zero, -0.0, total), plain))
 
     def _narrowed(self, wide: Array) -> Array:
-        """A float64 number, exact or rounded to odd, in float32 in the direction of the model."""
+        """Return a float64 number, exact or rounded to odd, in float32 in the direction of the model."""
         nearest = wide.astype(np.float32)
         if self.model.rounding == "nearest_even":
             return self.flushed(nearest)
@@ -211,7 +211,7 @@ def _two_sum(x: Array, y: Array) -> tuple[Array, Array]:
 
 
 def _odd_sum(x: Array, y: Array) -> Array:
-    """x + y in float64, rounded to odd: where inexact, of the two neighbours the one whose last bit is set."""
+    """Return x + y in float64, rounded to odd: if inexact, the neighbour whose last bit is set."""
     total, rest = _two_sum(x, y)
     word = np.ascontiguousarray(total).view(np.int64)
     moves = np.isfinite(total) & (rest != 0) & ((word & 1) == 0)
@@ -231,7 +231,7 @@ _SPECIAL = {NAN: np.nan, INFINITY: np.inf, NEGATIVE_INFINITY: -np.inf, NEGATIVE_
 
 
 def as_array(tensor: Tensor) -> Array:
-    """The numbers of a float tensor: float64 for fp64, float32 for everything that fits it."""
+    """Return the numbers of a float tensor: float64 for fp64, float32 for narrower dtypes."""
     words = tensor.words()
     if tensor.dtype == "fp64":
         numbers: Array = words.view(np.float64)
@@ -247,7 +247,7 @@ def as_array(tensor: Tensor) -> Array:
 
 
 def as_tensor(numbers: Array, dtype: str, shape: tuple[int, ...]) -> Tensor:
-    """Numbers rounded once to a float dtype, to nearest even; NaN becomes the canonical one."""
+    """Return numbers rounded once to a float dtype, to nearest even; NaN becomes the canonical one."""
     flat = np.ascontiguousarray(numbers).reshape(-1)
     words = _words(flat, dtype)
     words[np.isnan(flat)] = float_format(dtype).nan_code
@@ -255,7 +255,7 @@ def as_tensor(numbers: Array, dtype: str, shape: tuple[int, ...]) -> Tensor:
 
 
 def flushed_operands(numbers: Array, dtype: str, model: NodeArithmetic) -> Array:
-    """Operands with subnormals of their dtype made zeros of their sign, where the model says so."""
+    """Return operands with subnormals of their dtype as zeros of their sign, if the model flushes."""
     if model.subnormals == "kept":
         return numbers
     smallest = float(float_format(dtype).smallest_normal)
@@ -285,7 +285,7 @@ def _words(flat: Array, dtype: str) -> Array:
 
 
 def _words_of_few(flat: Array, dtype: str) -> Array:
-    """Through the oracle's rounding, each distinct number once."""
+    """Return the codes of numbers, each distinct one rounded once by the oracle."""
     format_ = float_format(dtype)
     bits = flat.view(np.uint32 if flat.dtype == np.float32 else np.uint64)
     distinct, places = np.unique(bits, return_inverse=True)

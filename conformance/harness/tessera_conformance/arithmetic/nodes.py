@@ -24,7 +24,7 @@ MOST_ALIGNMENT_BITS = 4096
 
 
 class ModelError(ValueError):
-    """A node arithmetic that is malformed; `field` is the part that is wrong, empty where it is the whole."""
+    """A malformed node arithmetic; `field` is the wrong field, "" for the whole."""
 
     def __init__(self, field: str, expected: str) -> None:
         self.field, self.expected = field, expected
@@ -35,12 +35,12 @@ class ModelError(ValueError):
 class NodeArithmetic:
     """The arithmetic of a tree's nodes.
 
-    `product` says whether products are rounded to the accumulator before they are added; `alignment_bits` how many bits
-    below the largest exponent a fused node of three or more terms keeps of each, None being all of them; `subnormals`
-    whether subnormal inputs and results stay or become zeros of their sign; `start` whether a product without a C
-    operand starts from +0 or, `none`, from its first term, so that a sum of negative zeros is negative.
+    `product` is the rounding of products before they are added; `alignment_bits` the number of bits below the largest
+    exponent that a fused node of three or more terms keeps of each, None for all; `subnormals` is kept or flushed, for
+    inputs and results. `start` is `zero` if a product without a C operand starts from +0, or `none` if it starts from
+    its first term, so that a sum of negative zeros is negative.
 
-    Raises `ModelError`: a field has a value that it cannot have.
+    Raises `ModelError`: a field has an invalid value.
     """
 
     accumulator: str
@@ -70,9 +70,9 @@ class NodeArithmetic:
 
     @classmethod
     def from_json(cls, value: Any) -> NodeArithmetic:
-        """The model of a JSON object; what it leaves out is as in the reference, but the accumulator must be said.
+        """Return the model of a JSON object; a missing field is as in the reference, but the accumulator is required.
 
-        Raises `ModelError`: not an object, an unknown field, or a value that a field cannot have.
+        Raises `ModelError`: not an object, an unknown field, or an invalid value of a field.
         """
         if not isinstance(value, Mapping):
             raise ModelError("", "an object with product, accumulator, rounding, alignment_bits, subnormals and start")
@@ -85,18 +85,18 @@ class NodeArithmetic:
         return cls(**value)
 
     def to_json(self) -> dict[str, Any]:
-        """The JSON object, every field said but a start from +0."""
+        """Return the JSON object, with every field but a start from +0."""
         fields = asdict(self)
         shown = ("product", "accumulator", "rounding", "alignment_bits", "subnormals")
         return {key: fields[key] for key in shown} | ({} if self.start == "zero" else {"start": self.start})
 
     def but(self, **changes: Any) -> NodeArithmetic:
-        """The same with some fields changed."""
+        """Return the arithmetic with some fields changed."""
         return replace(self, **changes)
 
 
 def canonical(dtype: str) -> NodeArithmetic:
-    """The reference arithmetic's arithmetic for operands of a dtype (reference arithmetic, "accumulators").
+    """Return the reference arithmetic for operands of a dtype (reference arithmetic, "accumulators").
 
     Raises `ModelError`: the dtype has no accumulator.
     """

@@ -1,4 +1,4 @@
-"""Replaying a declared order and arithmetic bit for bit: what judges the deterministic level."""
+"""Replaying a declared order and arithmetic bit for bit, by which the deterministic level is judged."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ __all__ = ["ReplayError", "all_reduce", "inner", "is_fast", "matmul", "product",
 
 
 class ReplayError(ValueError):
-    """Operands that no replay can take; `argument` names the one at fault."""
+    """Operands that no replay can take; `argument` names the wrong one."""
 
     def __init__(self, argument: str, problem: str) -> None:
         self.argument = argument
@@ -151,7 +151,7 @@ def is_fast(tree: Tree, model: NodeArithmetic, dtype: str, products: bool, terms
 
 
 def _started(tree: Tree, terms: int, model: NodeArithmetic) -> Tree:
-    """The explicit tree of a product without a C operand: with +0 in its place, or with the terms alone."""
+    """Return the explicit tree of a product without a C operand: with +0 in its place, or with the terms alone."""
     return tree.over(terms).without_start() if _is_unstarted(terms, model) else tree.with_start(terms)
 
 
@@ -173,7 +173,7 @@ def _shape(argument: str, tensor: Tensor, rank: int, model: NodeArithmetic) -> t
 def _products(
     factors: Sequence[tuple[Array, Array]], shape: tuple[int, ...], tree: Tree, model: NodeArithmetic
 ) -> Array:
-    """The fast path over pairs of factors, one a leaf; the start, where the tree has one, is +0."""
+    """Return the fast path over pairs of factors, one a leaf; the start, if the tree has one, is +0."""
     zeros = np.zeros(shape, fast_sums.type_of(model.accumulator))
     return fast_sums.evaluated(lambda k: PendingArray(*factors[k]), zeros, tree, model)
 
@@ -207,14 +207,14 @@ def rounded(value: Value, format_: Format, direction: Rounding = "nearest_even")
 
 
 def flushed(value: Value, format_: Format) -> Value:
-    """`value`, or the zero of its sign where it is a subnormal of the format."""
+    """Return `value`, or the zero of its sign if it is a subnormal of the format."""
     if isinstance(value, Fraction) and isinstance(format_, FloatFormat) and 0 < abs(value) < format_.smallest_normal:
         return zero(value < 0)
     return value
 
 
 def result_of(value: Value, model: NodeArithmetic) -> Value:
-    """Return the value that a node makes of the exact value of its sum."""
+    """Return the value of a node from the exact value of its sum."""
     result = rounded(value, model.format, model.rounding)
     return flushed(result, model.format) if model.subnormals == "flushed" else result
 
@@ -233,7 +233,7 @@ def _directed(value: Value, format_: FloatFormat, direction: Rounding) -> Value:
 
 
 def _truncated(number: Fraction, format_: FloatFormat) -> tuple[int, Fraction]:
-    """The code at or below a positive number, as if there were no largest exponent, and its value."""
+    """Return the code at or below a positive number, without a largest exponent, and its value."""
     exponent = exponent_of(number)
     binade = max(exponent - format_.fraction_bits - format_.smallest_exponent, 0)
     spacing = Fraction(2) ** (binade + format_.smallest_exponent)
@@ -251,7 +251,7 @@ def _rounds_away(
 
 
 def _overflowed(negative: bool, format_: FloatFormat, direction: Rounding) -> Value:
-    """Directions that point to zero stop at the largest value; others go where the format overflows to."""
+    """Return the result of an overflow: the largest value in directions towards zero, else the format's overflow."""
     stops = direction == "toward_zero" or direction == ("up" if negative else "down")
     if stops:
         return -format_.largest if negative else format_.largest
@@ -260,21 +260,20 @@ def _overflowed(negative: bool, format_: FloatFormat, direction: Rounding) -> Va
 
 
 def zero_sum(all_negative: bool, none_negative: bool, direction: Rounding) -> Value:
-    """The zero that terms of sum zero give: of their common sign, else +0, or -0 where rounding goes down."""
+    """Return the zero of a sum of terms: with their common sign, else +0, or -0 if rounding goes down."""
     if all_negative or (direction == "down" and not none_negative):
         return NEGATIVE_ZERO
     return Fraction(0)
 
 
-# A tree of sums evaluated on exact values: the definition that the fast path is held against.
+# A tree of sums evaluated on exact values: the definition with which the fast path is compared.
 #
-# A leaf is a value, or a product that has not been rounded yet. Every node adds its terms exactly and rounds once, as
-# its model says.
+# A leaf is a value, or an unrounded product. Every node adds its terms exactly and rounds once, as its model says.
 
 
 @dataclass(frozen=True)
 class Pending:
-    """An exact product on its way into the node that holds its leaf."""
+    """An exact product that the node above its leaf adds unrounded."""
 
     value: Value
 
@@ -298,7 +297,7 @@ def product(
 
 
 def operands(values: Sequence[Value], dtype: str, model: NodeArithmetic) -> list[Value]:
-    """Input values as the arithmetic sees them: subnormals of their dtype flushed where the model says so."""
+    """Return input values as the arithmetic reads them: subnormals of their dtype flushed if the model flushes."""
     if model.subnormals == "kept":
         return list(values)
     return [flushed(value, FORMATS[dtype]) for value in values]
@@ -312,7 +311,7 @@ def _evaluated(terms: Sequence[Value | Pending], tree: Tree, model: NodeArithmet
         return first if number == START else terms[number]
 
     result = explicit.folded(leaf, lambda children: _node(children, model))
-    return result_of(_value(result), model)  # rounds what no node has rounded: a leaf that is the whole tree
+    return result_of(_value(result), model)  # rounds a leaf that is the whole tree, which no node has rounded
 
 
 def _node(children: Sequence[Value | Pending], model: NodeArithmetic) -> Value:
@@ -329,7 +328,7 @@ def _value(child: Value | Pending) -> Value:
 
 
 def _sum(terms: Sequence[Value], model: NodeArithmetic) -> Value:
-    """The exact sum, with the sign that a zero has."""
+    """Return the exact sum, with the sign of a zero."""
     if any(term is NAN or is_infinite(term) for term in terms):
         return functools.reduce(add, terms)
     number = functools.reduce(operator.add, map(finite, terms), ZERO)
@@ -340,7 +339,7 @@ def _sum(terms: Sequence[Value], model: NodeArithmetic) -> Value:
 
 
 def _aligned(terms: Sequence[Value], bits: int) -> list[Value]:
-    """Each term cut toward zero to a multiple of 2^(e - bits), e being the largest exponent among them."""
+    """Return each term cut toward zero to a multiple of 2^(e - bits), e being the largest exponent among them."""
     numbers = [term for term in terms if isinstance(term, Fraction) and term]
     if not numbers:
         return list(terms)
