@@ -27,7 +27,7 @@ _CUBE_FACTOR = Fraction("0.044715")
 
 
 def sigmoid(x: Array, overflow: Overflow = "saturate") -> Array:
-    """Return 1 / (1 + exp(-x)); same shape and dtype. Raises `UnsupportedDType` for what is no float."""
+    """Return 1 / (1 + exp(-x)); same shape and dtype. Raises `UnsupportedDType` for any dtype but floats."""
     wide = _accumulated("sigmoid", x)
     return _rounded(_sigmoid(wide, x.dtype.accumulator), x.dtype, overflow)
 

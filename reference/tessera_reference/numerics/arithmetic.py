@@ -13,7 +13,7 @@ from .errors import DivisionByZero, DTypeMismatch, ShapeMismatch, broadcast_shap
 from .formats import DTYPES, UnsupportedDType
 from .rounding import narrowing
 
-# Complex arithmetic written out by component, since compilers and libraries differ about it.
+# Complex arithmetic by component, since compilers and libraries differ about it.
 #
 # The product is (ac - bd, ad + bc) with every step rounded.
 
@@ -28,7 +28,7 @@ def parts(x: Values) -> Parts:
 
 
 def join(real: Values, imaginary: Values) -> Values:
-    """Join two parts. Written by component: real + 1j * imaginary would compute, and lose signs of zero."""
+    """Join two parts. They are written by component, since real + 1j * imaginary would lose signs of zero."""
     result = np.empty(np.shape(real), np.result_type(real, np.complex64))
     result.real, result.imag = real, imaginary
     return result
@@ -62,9 +62,9 @@ def smaller(a: Values, b: Values) -> Values:
 
 
 def largest(values: Values, axis: int) -> Values:
-    """Return the largest of the floats along `axis`, which is dropped and not empty: what any tree of `larger` gives.
+    """Return the largest of the floats along `axis`, which is dropped and not empty, as any tree of `larger` does.
 
-    Numpy's is right but for the sign of a zero. The codes of floats, those of negative ones with all other bits
+    Numpy is right except for the sign of a zero. The codes of floats, those of negative ones with all other bits
     inverted, are integers in the same order.
     """
     with np.errstate(all="ignore"):
@@ -82,9 +82,9 @@ def largest(values: Values, axis: int) -> Values:
 
 # Elementwise arithmetic on arrays, by the reference arithmetic, and transposition.
 #
-# Language spec sections 10 and 15; usage, "operators". Both operands have one dtype, and so has the result, except
-# that comparisons give bool. Shapes broadcast by NumPy's rules. An operator rounds once, to its result type. Integers
-# wrap. tf32 is fp32 here.
+# Language spec sections 10 and 15; usage, "operators". Both operands have one dtype, which is also that of the result,
+# except that comparisons give bool. Shapes broadcast by NumPy's rules. An operator rounds once, to its result type.
+# Integers wrap. tf32 is fp32 here.
 
 
 Operator: TypeAlias = Callable[[Values, Values], Values]
@@ -134,32 +134,32 @@ def absolute(x: Array) -> Array:
 
 
 def equal(a: Array, b: Array) -> Array:
-    """Return whether a == b, as bool; NaN equals nothing, -0 equals +0."""
+    """Return the mask of a == b; NaN equals nothing, -0 equals +0."""
     return _compared("equal", np.equal, a, b, "float", "int", "bool", "complex")
 
 
 def not_equal(a: Array, b: Array) -> Array:
-    """Return whether a != b, as bool; true for NaN."""
+    """Return the mask of a != b; true for NaN."""
     return _compared("not_equal", np.not_equal, a, b, "float", "int", "bool", "complex")
 
 
 def less(a: Array, b: Array) -> Array:
-    """Return whether a < b, as bool; false for NaN. Not on bool or complex."""
+    """Return the mask of a < b; false for NaN. Not on bool or complex."""
     return _compared("less", np.less, a, b, "float", "int")
 
 
 def greater(a: Array, b: Array) -> Array:
-    """Return whether a > b, as bool; false for NaN. Not on bool or complex."""
+    """Return the mask of a > b; false for NaN. Not on bool or complex."""
     return _compared("greater", np.greater, a, b, "float", "int")
 
 
 def less_equal(a: Array, b: Array) -> Array:
-    """Return whether a <= b, as bool; false for NaN. Not on bool or complex."""
+    """Return the mask of a <= b; false for NaN. Not on bool or complex."""
     return _compared("less_equal", np.less_equal, a, b, "float", "int")
 
 
 def greater_equal(a: Array, b: Array) -> Array:
-    """Return whether a >= b, as bool; false for NaN. Not on bool or complex."""
+    """Return the mask of a >= b; false for NaN. Not on bool or complex."""
     return _compared("greater_equal", np.greater_equal, a, b, "float", "int")
 
 

@@ -16,9 +16,9 @@ from .formats import DType, UnsupportedDType
 
 # Storage codes <-> values.
 #
-# A code is the unsigned integer whose bits are stored; `decode` gives the value it stands for, in the carrier of the
-# dtype, and `encode` gives the code of a value. Both are exact: integer operations and scaling by powers of two.
-# Every NaN encodes to one code, the positive quiet NaN. Complex dtypes are encoded by component, in `array`.
+# A code is the unsigned integer whose bits are stored. `decode` returns its value, in the carrier of the dtype, and
+# `encode` returns the code of a value. Both are exact: integer operations and scaling by powers of two. Every NaN
+# encodes to one code, the positive quiet NaN. Complex dtypes are encoded by component, in `array`.
 
 
 Codes = npt.NDArray[Any]
@@ -26,11 +26,11 @@ Values = npt.NDArray[Any]
 
 
 BLOCK = 1 << 16
-"""Elements handled at once, so that temporaries stay in cache; no result depends on it."""
+"""The number of elements handled at once, so that temporaries stay in cache; no result depends on it."""
 
 _CODES = {size: np.dtype(f"<u{size}") for size in (1, 2, 4, 8)}
 _NATIVE = {size: np.dtype(f"u{size}") for size in _CODES}
-"""By a number of bytes, the dtype of codes in memory, in the byte order of this machine."""
+"""The dtype of codes in memory, in the byte order of this machine, by a number of bytes."""
 
 
 def code_dtype(dtype: DType) -> np.dtype[Any]:
@@ -136,18 +136,16 @@ def _encode_narrow(values: Values, dtype: DType) -> Codes:
 
 
 CODED = 1 << 24
-"""Elements from which an array of a narrow dtype that is read from bits keeps them; infinity turns that off."""
+"""The number of elements from which an array of a narrow dtype keeps its codes; infinity disables that."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Array:
     """Values of `dtype`, of any shape, held in `dtype.carrier` and read-only.
 
-    The caller guarantees that each value is one of `dtype`; `Array.checked` verifies it.
-    Raises `WrongCarrier` when `values` is of another numpy dtype. Compare arrays by `to_bits`.
-
-    A large array of a narrow dtype may have `codes` instead, which take a half or a quarter of the memory. Its values
-    are decoded when they are first asked for.
+    The caller guarantees that each value is one of `dtype`; `Array.checked` verifies it. Raises `WrongCarrier` when
+    `values` is of another numpy dtype. Compare arrays by `to_bits`. A large array of a narrow dtype may have `codes`
+    instead, which take a half or a quarter of the memory. Its values are decoded on first use.
     """
 
     dtype: DType
@@ -164,7 +162,7 @@ class Array:
         object.__setattr__(self, "codes", None)
 
     def __getattr__(self, name: str) -> Any:
-        """Decode the values of an array that has codes. Python asks here for what is not set."""
+        """Decode the values of an array that has codes. Python calls this for unset attributes."""
         if name != "values" or self.codes is None:
             raise AttributeError(f"Array has no {name!r}")
         decoded = Array(self.dtype, decode(self.codes, self.dtype)).values
@@ -235,7 +233,7 @@ def _alike(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.asarray(equal | ((a != a) & (b != b)))
 
 
-# Which numbers are zero, subnormal, normal, infinite or NaN, and of which sign.
+# The class of numbers: zero, subnormal, normal, infinite or NaN, with the sign.
 #
 # IEEE 754-2019 clause 5.7.2 ("class"), for the formats of runtime spec Appendix B. fp8_e4m3 has no infinite numbers.
 # The storage of tf32 is fp32 (AMB-RT-28) and is classified as that.
@@ -253,7 +251,7 @@ class Category(IntEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Classification:
-    """For each element its `Category`, as uint8, and whether its sign bit is set (of zeros and NaN too)."""
+    """The `Category` of each element, as uint8, and a mask of the set sign bits (of zeros and NaN too)."""
 
     categories: npt.NDArray[np.uint8]
     negative: npt.NDArray[np.bool_]

@@ -1,7 +1,7 @@
 """Reading the attributes of an operation from JSON: one reader for each kind of value.
 
-A reader takes the operation, the name of the argument and what was found, and returns the value as the arithmetic takes
-it. All raise `InvalidArgument`, which names the three and what is allowed.
+A reader takes the operation, the name of the argument and the actual value, and returns the value as the arithmetic
+takes it. All raise `InvalidArgument`, which names these three and the allowed values.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def one_of(*allowed: str) -> Reader:
 
 
 def whole(lowest: int, highest: int) -> Reader:
-    """Return a reader of a whole number from `lowest` to `highest`; neither 1.0 nor true is one."""
+    """Return a reader of a whole number from `lowest` to `highest`; neither 1.0 nor true is allowed."""
 
     def read(operation: str, name: str, value: Any) -> int:
         if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
@@ -75,7 +75,7 @@ def dtype_name(operation: str, name: str, value: Any) -> DType:
 
 
 def tree(operation: str, name: str, value: Any) -> Tree:
-    """Read the order of a reduction, by name or as a nesting; its text or JSON form."""
+    """Read the order of a reduction: its name, or a nesting in its text or JSON form."""
     try:
         return Tree.from_json(value)
     except MalformedTree as problem:

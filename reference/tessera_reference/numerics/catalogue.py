@@ -21,10 +21,10 @@ Results: TypeAlias = tuple[Array, ...]
 
 
 def evaluate(operation: str, operands: Sequence[Array], attributes: Mapping[str, Any]) -> Results:
-    """Evaluate an operation of `OPERATIONS`; the results in order.
+    """Evaluate an operation of `OPERATIONS`, and return its results in order.
 
     Raises `InvalidArgument` for an unknown operation or attribute, a missing attribute, a value that is not of the
-    attribute's kind, or another number of operands; and what the operation itself raises.
+    attribute's kind, or another number of operands; and the errors of the operation itself.
     """
     one_of(*OPERATIONS)("evaluate", "operation", operation)
     least, most = operand_counts(operation)
@@ -40,7 +40,7 @@ def evaluate(operation: str, operands: Sequence[Array], attributes: Mapping[str,
 
 
 def read_attributes(operation: str, attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Read attributes of an operation of `OPERATIONS` from JSON. Raises `InvalidArgument` for one that is not its."""
+    """Read attributes of an operation of `OPERATIONS` from JSON. Raises `InvalidArgument` for another attribute."""
     names = attributes_of(operation)
     for name in attributes:
         if name not in names:
@@ -54,12 +54,12 @@ def _parameters(operation: str) -> Mapping[str, Parameter]:
 
 
 def attributes_of(operation: str) -> Mapping[str, Parameter]:
-    """The parameters that JSON can state."""
+    """Return the parameters that JSON can state."""
     return {name: parameter for name, parameter in _parameters(operation).items() if name in READERS}
 
 
 def operand_counts(operation: str) -> tuple[int, int]:
-    """The least and the greatest number of operands: the parameters that are arrays, some with a default."""
+    """Return the least and the greatest number of operands: the parameters that are arrays, some with a default."""
     if operation in elementary.FUNCTIONS:
         return (2, 2) if operation == "pow" else (1, 1)
     arrays = [
@@ -151,4 +151,4 @@ OPERATIONS: Mapping[str, Callable[..., Array | Results]] = {
     "error_feedback": _error_feedback,
     "top_k": _top_k,
 }
-"""Every operation by its name in the reference arithmetic: of arrays, and of attributes of these names."""
+"""Every operation by its name in the reference arithmetic: a function of arrays, and of attributes of these names."""

@@ -1,8 +1,8 @@
 """Collectives: the data of each rank of a group after a collective (runtime 4.6; collectives spec 2; language spec 9).
 
 The reductions as data, and functions of contributions in order of the axis coordinate: one combines them, the others
-move elements. Graph IR, the C API, `collectives.run` and plans of programs call these. How data travel is said in
-`collectives.operations`, and each caller refuses with its own errors.
+move elements. Graph IR, the C API, `collectives.run` and plans of programs call these. `collectives.operations` defines
+how data travel, and each caller refuses with its own errors.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .errors import require_room
 from .formats import DType
 from .trees import Tree
 
-# The reductions: the kinds of dtypes that each takes, and what it does along axis 0 (AMB-RT-28, -57, AMB-COLL-31).
+# The reductions: the kinds of dtypes that each takes, and its function along axis 0 (AMB-RT-28, -57, AMB-COLL-31).
 
 
 class Reduction(NamedTuple):
@@ -59,7 +59,7 @@ def reduced(op: str, contributions: Sequence[Array], tree: Tree | None = None) -
 
 
 def all_gather(contributions: Sequence[Array], dim: int = 0) -> list[Array]:
-    """Return all contributions put together along `dim`, for every rank. Raises `TooLarge`."""
+    """Return all contributions concatenated along `dim`, for every rank. Raises `TooLarge`."""
     return [_joined("all_gather", contributions, dim)] * len(contributions)
 
 
@@ -69,13 +69,13 @@ def broadcast(contributions: Sequence[Array], root: int) -> list[Array]:
 
 
 def all_to_all(contributions: Sequence[Array], split: int = 0, concat: int = 0) -> list[Array]:
-    """Return for rank s the parts s along `split` of all contributions, put together along `concat` (AMB-COLL-10)."""
+    """Return for rank s the parts s along `split` of all contributions, concatenated along `concat` (AMB-COLL-10)."""
     cut = [parts(contribution, split, len(contributions)) for contribution in contributions]
     return [_joined("all_to_all", received, concat) for received in zip(*cut, strict=True)]
 
 
 def share_of(count: int, rank: int, ranks: int) -> slice:
-    """The elements, of `count`, that the rank at a place in its group owns (AMB-RT-04)."""
+    """Return the elements, of `count`, that the rank at a place in its group owns (AMB-RT-04)."""
     return slice(rank * count // ranks, (rank + 1) * count // ranks)
 
 
@@ -85,7 +85,7 @@ def parts(x: Array, dim: int, number: int) -> list[Array]:
 
 
 def _joined(operation: str, arrays: Sequence[Array], dim: int) -> Array:
-    """Arrays put together along a dimension. Raises `TooLarge`."""
+    """Return arrays concatenated along a dimension. Raises `TooLarge`."""
     first = arrays[0]
     extents = list(first.shape)
     extents[dim] = sum(array.shape[dim] for array in arrays)

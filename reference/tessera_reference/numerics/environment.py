@@ -16,7 +16,7 @@ from .formats import DTYPES, DType
 
 
 def check_environment() -> None:
-    """Raise `UnsuitableEnvironment`, naming each departure, unless arithmetic rounds to nearest, subnormals and all."""
+    """Raise `UnsuitableEnvironment`, naming each departure, unless arithmetic rounds to nearest, with subnormals."""
     with np.errstate(all="ignore"):
         findings = tuple(_findings())
     if findings:

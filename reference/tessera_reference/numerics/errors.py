@@ -55,7 +55,7 @@ class WrongCarrier(NumericsFailure):
 
 @dataclass(eq=False, repr=False)
 class NotRepresentable(NumericsFailure):
-    """`value` at `index` is no value of `dtype`."""
+    """`value` at `index` is not a value of `dtype`."""
 
     dtype: DType
     index: tuple[int, ...]
@@ -67,7 +67,7 @@ class NotRepresentable(NumericsFailure):
 
 @dataclass(eq=False, repr=False)
 class MalformedStorage(NumericsFailure):
-    """A buffer of `found` bytes cannot hold what takes `expected` bytes."""
+    """A buffer of `found` bytes cannot hold data that take `expected` bytes."""
 
     expected: int
     found: int
@@ -101,7 +101,7 @@ class InvalidArgument(NumericsFailure):
 
 @dataclass(eq=False, repr=False)
 class TooLarge(MemoryError):
-    """`operation` needs `needed` of `what`, more than the `limit` of this implementation: no error of the caller."""
+    """`operation` needs `needed` of `what`, more than this implementation's `limit`; the caller is not at fault."""
 
     operation: str
     what: str
@@ -166,16 +166,16 @@ class LeafCount(NumericsFailure):
 
 # Limits on the size of tensors and results, checked before anything is computed.
 #
-# A shape is a few bytes of a request and can name more elements than any machine holds, or, where one extent is 0,
-# none at all and yet more positions along its axes than a loop can visit. Such a size is no error of the request:
-# `TooLarge` is a `MemoryError`, which the adapter reports as unsupported.
+# A shape is a few bytes of a request and can name more elements than any machine holds, or, where one extent is 0, none
+# at all and yet more positions along its axes than a loop can visit. Such a request is not faulty: `TooLarge` is a
+# `MemoryError`, which the adapter reports as unsupported.
 
 
 MOST_ELEMENTS = 1 << 26
-"""Elements of a result that is larger than its operands; a gibibyte of the widest dtype."""
+"""The most elements of a result that is larger than its operands; a gibibyte of the widest dtype."""
 
 MOST_PLACES = 1 << 48
-"""The product of all extents but those that are 0; numpy counts bytes of such arrays in 63 bits."""
+"""The most positions, as the product of all extents but 0; numpy counts bytes of such arrays in 63 bits."""
 
 
 def _most_axes() -> int:
@@ -186,7 +186,7 @@ def _most_axes() -> int:
 
 
 MOST_AXES = _most_axes()
-"""Axes of an array of numpy."""
+"""The most axes of an array of numpy."""
 
 
 def require_shape(operation: str, shape: Sequence[int]) -> None:

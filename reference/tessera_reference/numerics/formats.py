@@ -1,4 +1,4 @@
-"""The dtypes of the specifications: what the values of each are and how they are held."""
+"""The dtypes of the specifications: their values and their carriers."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-# The base of the arithmetic's errors, and how messages quote a value.
+# The base of the arithmetic's errors, and the quotation of values in messages.
 
 
 _LONGEST_SHOWN = 200
-"""Characters of a value that a message quotes."""
+"""The most characters of a value that a message quotes."""
 
 
 def shown(value: object) -> str:
@@ -27,7 +27,7 @@ class NumericsFailure(Exception):
     """Base of everything raised on purpose by `tessera_reference.numerics`."""
 
 
-# The dtypes of the specifications: what each one's values are and how they are held.
+# The dtypes of the specifications: their values and their carriers.
 #
 # Runtime spec Appendix B (ids), language spec section 2.2 (names), reference arithmetic ("formats", "accumulators"). A
 # narrow float is held in a wider numpy type, its *carrier*, in which every value of it is exact.
@@ -40,8 +40,8 @@ Kind: TypeAlias = Literal["float", "int", "bool", "complex"]
 class DType:
     """One dtype: a name, a kind and, for floats, the fields of the format. Each is one object, that of `DTYPES`.
 
-    `bits` counts storage. The three format fields of a complex dtype describe one component; those of tf32 describe
-    what matmul rounds its operands to, while its storage is fp32 (see `storage`). `abi_id` is None for tf32 alone.
+    `bits` counts storage. The three format fields of a complex dtype describe one component; those of tf32 describe the
+    rounding of matmul's operands, while its storage is fp32 (see `storage`). `abi_id` is None for tf32 alone.
     """
 
     name: str
@@ -58,7 +58,7 @@ class DType:
 
     @property
     def storage_bytes(self) -> int:
-        """Bytes one element takes; fp8 and bool take one (RT-19.B-01, RT-19.B-11)."""
+        """The bytes of one element; fp8 and bool take one (RT-19.B-01, RT-19.B-11)."""
         return self.bits // 8
 
     @property
@@ -128,7 +128,7 @@ class DType:
 
 @dataclass(eq=False, repr=False)
 class UnknownDType(NumericsFailure):
-    """`name` is no dtype of the specifications."""
+    """`name` is not a dtype of the specifications."""
 
     name: str
 
@@ -138,7 +138,7 @@ class UnknownDType(NumericsFailure):
 
 @dataclass(eq=False, repr=False)
 class UnknownDTypeId(NumericsFailure):
-    """`identifier` is no dtype id of the ABI; tf32 has none, being a math mode on fp32 storage (AMB-RT-28)."""
+    """`identifier` is not a dtype id of the ABI; tf32 has none, being a math mode on fp32 storage (AMB-RT-28)."""
 
     identifier: object
 

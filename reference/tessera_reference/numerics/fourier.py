@@ -1,9 +1,9 @@
 """The discrete Fourier transform in a fixed order (language spec sections 5 and 15; reference arithmetic, "fft").
 
 For each k, the canonical tree over j of x[j] * w[jk mod n]. Here w[m] = exp(-2 pi i m / n) with both parts correctly
-rounded, or its conjugate for the inverse; the scale is multiplied last. Every length of 1 or more is taken, and costs n
-squared: the definition, not an algorithm of fewer steps, whose roundings would be others. A real operand is the complex
-one with imaginary parts +0 (AMB-LANG-116).
+rounded, or its conjugate for the inverse; the scale is multiplied last. Every length from 1 is allowed, and costs n
+squared: this is the definition, since an algorithm of fewer steps would round differently. A real operand is the
+complex one with imaginary parts +0 (AMB-LANG-116).
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ Norm: TypeAlias = Literal["ortho", "backward", "forward"]
 Values: TypeAlias = npt.NDArray[Any]
 
 MOST_PRODUCTS = 1 << 34
-"""Products of a whole transform: a quarter of an hour."""
+"""The most products of a whole transform: a quarter of an hour."""
 
 _CHUNK = 1 << 16
-"""Products handled at once, so that they stay in cache; no result depends on it."""
+"""The number of products handled at once, so that they stay in cache; no result depends on it."""
 
 
 def fft(x: Array, norm: Norm = "ortho") -> Array:

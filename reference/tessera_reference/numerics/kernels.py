@@ -1,8 +1,8 @@
 """Loops compiled for this machine by LLVM, where llvmlite is installed; each is beside its definition in numpy.
 
-Compiling takes a twentieth of a second, once in a process; nothing is kept on disk. No instruction has fast-math
-flags, so that each is rounded as written. TESSERA_PLAIN_NUMERICS=1 does without. Elementary functions are not written
-twice: `compiled_elements` makes the loop from the definition in numpy.
+Compiling takes a twentieth of a second, once in a process; nothing is kept on disk. No instruction has fast-math flags,
+so that each is rounded as written. TESSERA_PLAIN_NUMERICS=1 disables it. Elementary functions are not written twice:
+`compiled_elements` makes the loop from the definition in numpy.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ Number = TypeVar("Number", bound=np.generic)
 
 
 def wanted() -> bool:
-    """True unless the environment asks for the definitions alone."""
+    """True unless the environment requests the definitions alone."""
     return os.environ.get("TESSERA_PLAIN_NUMERICS", "") in ("", "0")
 
 
 def compile_loops(name: str, instructions: Callable[[Any], Any]) -> tuple[int, Any] | None:
-    """Return the address of a function of a module, which `instructions` makes of `llvmlite.ir`, and its engine.
+    """Return the address of a compiled function, and its engine; `instructions` makes its module of `llvmlite.ir`.
 
-    The code lives as long as the engine. None without llvmlite.
+    The code lives as long as the engine. Return None without llvmlite.
     """
     try:
         llvm, ir = (importlib.import_module(f"llvmlite.{part}") for part in ("binding", "ir"))
@@ -76,14 +76,14 @@ def loop(build: Any, first: Any, end: Any, step: int) -> Iterator[Any]:
 
 
 _WORTHWHILE = {np.dtype(np.float32): 1 << 21, np.dtype(np.float64): 1 << 19}
-"""Elements from which on a process compiles a function: numpy takes as long for so many as compiling does."""
+"""The number of elements from which a process compiles a function: numpy takes as long for them as compiling."""
 
 _elements: Counter[Callable[..., Any]] = Counter()
-"""Elements asked for so far in this process, by function."""
+"""The number of elements requested so far in this process, by function."""
 
 
 def compiled_elements(function: Callable[..., Any], operands: Sequence[Values]) -> Callable[..., Any] | None:
-    """Return the function compiled for operands of one float type; None while it is not worth that, or cannot be.
+    """Return the function compiled for operands of one float type; None while that is not worthwhile, or impossible.
 
     The function takes arrays and returns a result of their type and a mask, by operations of numpy on elements alone.
     """
@@ -167,7 +167,7 @@ class _Trace(NamedTuple):
 
 
 class _Element(np.lib.mixins.NDArrayOperatorsMixin):
-    """An element of an array. `all` and `any` answer for other elements, so that no branch leaves out any."""
+    """An element of an array. `all` and `any` answer for other elements too, so that a branch omits none."""
 
     def __init__(self, trace: _Trace, dtype: Any, value: Any) -> None:
         self.trace, self.dtype, self.value = trace, dtype, value

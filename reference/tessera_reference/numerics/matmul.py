@@ -28,7 +28,7 @@ from .trees import FOLD, Tree
 Values: TypeAlias = npt.NDArray[Any]
 
 _TILE = 1 << 16
-"""Accumulators handled at once, so that they stay in cache; no result depends on it."""
+"""The number of accumulators handled at once, so that they stay in cache; no result depends on it."""
 
 
 def matmul(
@@ -103,7 +103,7 @@ def _require_result(operands: DType, out: DType) -> None:
 
 
 def _addend(addend: Array, a: Array, model: NodeArithmetic, out: DType, shape: tuple[int, ...]) -> Values:
-    """Return the C operand in the accumulator, to which it is rounded where that is narrower."""
+    """Return the C operand, rounded to the accumulator where that is narrower."""
     if addend.shape != shape:
         raise ShapeMismatch("matmul", f"addend has shape {list(addend.shape)}, the product {list(shape)}")
     if addend.dtype not in (a.dtype, model.accumulator, out) or addend.dtype.kind != model.accumulator.kind:
@@ -112,7 +112,7 @@ def _addend(addend: Array, a: Array, model: NodeArithmetic, out: DType, shape: t
 
 
 def _operand(x: Array, model: NodeArithmetic) -> Values:
-    """Return the values that are multiplied, as the nodes take them: those of tf32 rounded to 10 fraction bits."""
+    """Return the factors as the nodes take them: those of tf32 rounded to 10 fraction bits."""
     entered = model.enter(x.values, x.dtype)
     return round_operand(entered.astype(np.float32)).astype(entered.dtype) if x.dtype.name == "tf32" else entered
 
@@ -134,7 +134,7 @@ def _left_fold(a: Values, b: Values, start: Values) -> Values:
 
 
 def _plain_left_fold(a: Values, b: Values, start: Values) -> Values:
-    """Left fold over k from `start`, one tile of the result at a time."""
+    """Return the left fold over k from `start`, computed one tile of the result at a time."""
     *batch, m, k = a.shape
     n = b.shape[-1]
     left = np.moveaxis(a.reshape(prod(batch), m, k), -1, 0)[..., None]
@@ -161,7 +161,7 @@ def _tiles(matrices: int, rows: int, columns: int) -> Iterator[tuple[slice, slic
 
 
 def _complex_left_fold(a: Values, b: Values, start: Values) -> Values:
-    """Left fold over k from `start`, with the complex product of `multiply`."""
+    """Return the left fold over k from `start`, with the complex product of `multiply`."""
     total = start.copy()
     for k in range(a.shape[-1]):
         left, right = a[..., :, k, None], b[..., k, None, :]

@@ -25,22 +25,22 @@ Fold: TypeAlias = Callable[[Values, Values, Values], None]
 _CARRIERS = frozenset(np.dtype(name) for name in ("float32", "float64", "int32", "int64"))
 
 _WORTHWHILE = 1 << 22
-"""Products from which on a process compiles the kernel: the plain fold of so many takes as long as compiling."""
+"""The number of products from which a process compiles the kernel: the plain fold takes as long as compiling."""
 
 _WIDTH, _HEIGHT, _DEPTH = 512, 128, 8
-"""Columns and rows of the result, and terms, handled at once: a panel of B stays in the first cache, and the block of
-the result in the second. A row of the block is read and written once for all terms of a panel, in their order."""
+"""The columns and rows of the result, and the terms, handled at once: a panel of B stays in the first cache, and the
+block of the result in the second. A row of the block is read and written once for all terms of a panel, in order."""
 
 _products = 0
-"""Products asked for so far in this process."""
+"""The number of products requested so far in this process."""
 
 
 def left_fold_product(a: Values, b: Values, start: Values) -> Values | None:
     """Return ((start + a[0] b[0]) + a[1] b[1]) + ... over ascending k, every product and every sum rounded.
 
-    `a` is (..., M, K), `b` (..., K, N), `start` and the result (..., M, N), all of one accumulator's carrier. None
-    where this module has nothing to offer: llvmlite is missing or unwanted, the carrier is complex, the products of
-    this process too few.
+    `a` is (..., M, K), `b` (..., K, N), `start` and the result (..., M, N), all of one accumulator's carrier. Return
+    None where the compiled fold is not available: llvmlite is missing or unwanted, the carrier is complex, or the
+    products of this process are too few.
     """
     global _products
     if a.dtype not in _CARRIERS or not wanted():
@@ -61,7 +61,7 @@ def left_fold_product(a: Values, b: Values, start: Values) -> Values | None:
 
 @cache
 def _compiled(carrier: np.dtype[Any]) -> Fold | None:
-    """Compile the fold; None without llvmlite, or where products turn out not to be rounded."""
+    """Compile the fold; None without llvmlite, or if a check shows that products are not rounded."""
     compiled = compile_loops("fold", lambda ir: _instructions(ir, carrier))
     if compiled is None:
         return None

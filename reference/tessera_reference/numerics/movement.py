@@ -1,7 +1,7 @@
-"""Moving elements: slices and what replaces them, other shapes, concatenation, gathering, padding.
+"""Moving elements: slices and their replacement, other shapes, concatenation, gathering, padding.
 
-Every result is a copy, so that an assignment to one name never changes another (AMB-LANG-95). Positions count from
-the start, and a position outside is an error, never clamped and never counted from the end (AMB-LANG-96).
+Every result is a copy, so that an assignment to one name never changes another (AMB-LANG-95). Positions count from the
+start, and a position outside is an error, never clamped and never counted from the end (AMB-LANG-96).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Values: TypeAlias = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Stretch:
-    """`start:stop:step` of one dimension, `stop` excluded; what is left out reaches to the end of the dimension.
+    """`start:stop:step` of one dimension, `stop` excluded; a missing bound extends to the end of the dimension.
 
     The step is never 0. A negative one goes down from `start`, by default the last position.
     """
@@ -35,7 +35,7 @@ class Stretch:
     step: int = 1
 
     def problem(self, extent: int | None) -> str:
-        """The error of the stretch for a dimension of `extent`, as far as it is known; empty when there is none."""
+        """Return the error of the stretch for a dimension of `extent`, if known, or ""."""
         if self.step == 0:
             return "the step of a slice is 0"
         for name, bound in (("start", self.start), ("stop", self.stop)):
@@ -46,7 +46,7 @@ class Stretch:
         return ""
 
     def over(self, extent: int | None) -> range | None:
-        """The positions it takes; nothing where they depend on an extent that is not known."""
+        """Return the positions that it takes; None where they depend on an unknown extent."""
         first, end = (0, extent) if self.step > 0 else (None if extent is None else extent - 1, -1)
         start, stop = first if self.start is None else self.start, end if self.stop is None else self.stop
         return None if start is None or stop is None else range(start, stop, self.step)
@@ -58,11 +58,11 @@ class Stretch:
 
 
 Selection: TypeAlias = tuple[int | Stretch, ...]
-"""One for each of the first dimensions: an index drops it, a stretch keeps it. The others are taken whole."""
+"""An entry for each of the first dimensions: an index drops it, a stretch keeps it. The others are taken whole."""
 
 
 def index_problem(index: int, extent: int | None) -> str:
-    """The error of an index into a dimension of `extent`, as far as it is known; empty when there is none."""
+    """Return the error of an index into a dimension of `extent`, if known, or ""."""
     inside = index >= 0 and (extent is None or index < extent)
     return "" if inside else f"index {index} is out of range{_of(extent)}"
 
@@ -73,7 +73,7 @@ def sliced(x: Array, selection: Selection) -> Array:
 
 
 def updated(x: Array, value: Array, selection: Selection) -> Array:
-    """Return `x` with its selected part replaced by `value`, of that shape, or of rank 0 and so everywhere.
+    """Return `x` with its selected part replaced by `value`, which has that shape, or rank 0 to fill the part.
 
     Raises `DTypeMismatch` and `ShapeMismatch`.
     """
@@ -174,7 +174,7 @@ def chosen(condition: Array, a: Array, b: Array) -> Array:
 
 
 def _places(operation: str, x: Array, selection: Selection) -> tuple[int | slice, ...]:
-    """The selection as numpy takes it, with every bound checked."""
+    """Return the selection as numpy takes it, with every bound checked."""
     if len(selection) > x.rank:
         raise ShapeMismatch(operation, f"{len(selection)} indices for rank {x.rank}")
     places: list[int | slice] = []
@@ -187,7 +187,7 @@ def _places(operation: str, x: Array, selection: Selection) -> tuple[int | slice
 
 
 def _as_slice(stretch: Stretch, extent: int) -> slice:
-    """numpy reads a negative stop from the end, so that going down to the very start has none."""
+    """Return a stretch as numpy's slice, without a stop where it goes down to the very start."""
     span = stretch.over(extent)
     return slice(span.start, None if span.stop < 0 else span.stop, span.step) if span else slice(0, 0)
 

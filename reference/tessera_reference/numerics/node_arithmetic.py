@@ -1,4 +1,4 @@
-"""Arithmetic of one node of a reduction tree, in any of IEEE 754's rounding modes and exactly: a declared model."""
+"""The arithmetic of one node of a reduction tree, in any of IEEE 754's rounding modes and exactly: a declared model."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ def round_multiple(multiple: int, exponent: int, dtype: DType, rounding: Roundin
 
 
 def sum_to_odd(a: Float64s, b: Float64s) -> Float64s:
-    """Return a + b, an inexact sum going to the neighbour with an odd significand; sums must not overflow.
+    """Return a + b, with an inexact sum going to the neighbour with an odd significand; sums must not overflow.
 
-    Rounding that, in any mode, to a type of at most 51 bits gives what rounding the exact sum would give: the odd last
-    bit keeps the value on its own side of every number and midpoint of that type (Boldo and Melquiond, 2008).
+    Rounding that, in any mode, to a type of at most 51 bits yields the rounding of the exact sum: the odd last bit
+    keeps the value on its own side of every number and midpoint of that type (Boldo and Melquiond, 2008).
     """
     with np.errstate(all="ignore"):
         total = a + b
@@ -99,13 +99,13 @@ def _goes_up(quotient: int, rest: int, half: int, negative: bool, rounding: Roun
 
 
 def _beyond(dtype: DType, rounding: Rounding, negative: bool) -> float:
-    """Return what the magnitude of a finite result too large for `dtype` becomes."""
+    """Return the result for the magnitude of a finite number too large for `dtype`."""
     toward_largest = rounding == "toward_zero" or rounding == ("up" if negative else "down")
     return dtype.max_finite if toward_largest else infinity(dtype)
 
 
 def infinity(dtype: DType) -> float:
-    """Return what a positive result that is infinite becomes: in fp8 the largest finite value."""
+    """Return the result for a positive infinity: in fp8 the largest finite value."""
     return dtype.max_finite if dtype.bits == 8 else math.inf
 
 
@@ -203,12 +203,12 @@ def _truncated(term: int, grid: int) -> int:
     return -size if term < 0 else size
 
 
-# How one node of a reduction tree computes: a declared model.
+# The computation of one node of a reduction tree: a declared model.
 #
-# Reference arithmetic ("levels"): an implementation at the deterministic level declares its tree and this model, and
-# its bits must be those that the two give. Covered are the fused multiply-adds of processors and the adders of
-# published tensor cores, which align their terms to the largest one, drop what falls off, and round once (Fasi,
-# Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ Computer Science, 2021).
+# Reference arithmetic ("levels"): an implementation at the deterministic level declares its tree and this model, which
+# together determine its bits. Covered are the fused multiply-adds of processors and the adders of published tensor
+# cores, which align their terms to the largest one, drop the bits below, and round once (Fasi, Higham, Mikaitis and
+# Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ Computer Science, 2021).
 
 
 _ALLOWED: dict[str, tuple[str, ...]] = {
@@ -253,7 +253,7 @@ class NodeArithmetic:
 
     @classmethod
     def canonical(cls, dtype: DType) -> NodeArithmetic:
-        """Return what the reference computes with, for operands of `dtype`."""
+        """Return the reference's own arithmetic for operands of `dtype`."""
         return cls(dtype.accumulator)
 
     @classmethod
@@ -307,7 +307,7 @@ class NodeArithmetic:
             return values.astype(np.result_type(values, self.accumulator.carrier), copy=False)
 
     def leaf_product(self, a: Values, b: Values) -> Term:
-        """Return the products of entered operands, which broadcast: rounded, or "fused" ones as terms yet to be."""
+        """Return the products of entered operands, which broadcast: rounded, or, if "fused", as unrounded terms."""
         fused = self.product == "fused" and self.accumulator.kind == "float"
         return Product(a, b) if fused else self.multiply([a, b])
 
@@ -325,7 +325,7 @@ class NodeArithmetic:
     def multiply(self, factors: Sequence[Values]) -> Values:
         """Combine the children of a node into their product, in the accumulator's carrier.
 
-        `UnsupportedDType` is raised for a complex node of three or more.
+        Raises `UnsupportedDType` for a complex node of three or more.
         """
         if self.accumulator.kind == "int":
             return _left_fold(np.multiply, factors)
@@ -339,7 +339,7 @@ class NodeArithmetic:
         return arithmetic.join(component.add([ac, np.negative(bd)]), component.add([ad, bc]))
 
     def settle(self, term: Term) -> Values:
-        """Round to the accumulator what no node has rounded: a product, or a leaf that is a whole tree."""
+        """Round a term to the accumulator that no node has rounded: a product, or a leaf that is a whole tree."""
         if isinstance(term, Product):
             return self.multiply(term)
         return term if self.accumulator.kind == "int" else self.add([term])
@@ -348,7 +348,7 @@ class NodeArithmetic:
         return replace(self, accumulator=self.accumulator.component)
 
     def _sum(self, terms: Sequence[Term]) -> Values:
-        """Add exactly and round once: by numpy where it can, else in float64, else on whole numbers."""
+        """Add exactly and round once: by numpy where possible, else in float64, else on whole numbers."""
         carrier = self.accumulator.carrier
         plain = self.rounding == "nearest_even" and not self.accumulator.is_narrow and len(terms) <= 2
         if plain and all(isinstance(term, np.ndarray) and term.dtype == carrier for term in terms):
@@ -398,7 +398,7 @@ def _float64(term: Term) -> npt.NDArray[np.float64]:
 
 
 def _total(terms: Sequence[npt.NDArray[np.float64]], alignment: int | None) -> npt.NDArray[np.float64] | None:
-    """Return the sum of terms held in float64, exact or rounded to odd; None where neither is had so simply."""
+    """Return the sum of terms held in float64, exact or rounded to odd; None where this simple way fails."""
     if len(terms) == 1:
         return terms[0]
     if len(terms) == 2:
@@ -420,7 +420,7 @@ def _aligned_sum(terms: Sequence[npt.NDArray[np.float64]], bits: int) -> npt.NDA
 
 
 def _zero_signed(total: Values, terms: Sequence[Values], rounding: Rounding) -> Values:
-    """Rounding down, a sum that is zero is -0 unless all its terms are +0 (IEEE 754-2019, 6.3)."""
+    """Return the total with a zero sum made -0, in rounding down, unless all terms are +0 (IEEE 754-2019, 6.3)."""
     if rounding != "down":
         return total
     all_plus = np.ones((), np.bool_)

@@ -42,7 +42,7 @@ class Quantized:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Feedback:
-    """One step of error feedback: what goes over the wire, its value, and what is kept for the next step."""
+    """One step of error feedback: the codes sent over the wire, their value, and the residual for the next step."""
 
     quantized: Quantized
     sent: Array
@@ -94,9 +94,9 @@ def dequantize(codes: Array, scales: Array, block: int) -> Array:
 
 
 def error_feedback(gradient: Array, residual: Array, wire: DType, block: int) -> Feedback:
-    """Quantise gradient + residual and keep what was lost: g' = R32(g + r), sent = Q(g'), r' = R32(g' - sent).
+    """Quantise gradient + residual and keep the loss: g' = R32(g + r), sent = Q(g'), r' = R32(g' - sent).
 
-    All fp32 of one shape. Over any number of steps the sum of what was sent plus the last residual is the sum of the
+    All fp32 of one shape. Over any number of steps the sum of the sent values plus the last residual is the sum of the
     gradients, up to the fp32 rounding of these additions (AMB-COLL-25). Raises as `quantize` does.
     """
     _require_fp32("error_feedback", gradient)
@@ -158,7 +158,7 @@ def _block_count(n: int, block: int) -> int:
 
 
 def _magnitude_code(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return unsigned integers ordered as the magnitudes of `values` are, the least integer's too."""
+    """Return unsigned integers ordered as the magnitudes of `values`, including that of the least integer."""
     unsigned = np.dtype(f"u{values.dtype.itemsize}")
     if values.dtype.kind == "i":
         return np.asarray(np.abs(values).astype(unsigned))

@@ -1,4 +1,4 @@
-"""Random numbers that do not depend on how a tensor is sharded, by Philox4x32-10."""
+"""Random numbers that do not depend on the sharding of a tensor, by Philox4x32-10."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from .rounding import round_exact, round_to
 #
 # Reference arithmetic ("random"); Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC
 # 2011). A block of four words is a function of a counter and a key, nothing else, so a shard of a tensor computes its
-# own part. The key is (low, high) half of the seed. Block b of stream t has the counter (b low, b high, t low, t
-# high) and holds words 4b to 4b + 3 of that stream.
+# own part. The key is (low, high) half of the seed. Block b of stream t has the counter (b low, b high, t low, t high)
+# and holds words 4b to 4b + 3 of that stream.
 
 
 UInt64s: TypeAlias = npt.NDArray[np.uint64]
@@ -29,7 +29,7 @@ UInt32s: TypeAlias = npt.NDArray[np.uint32]
 
 ROUNDS = 10
 WORD_LIMIT = 1 << 64
-"""Words of one stream."""
+"""The number of words of one stream."""
 
 _MULTIPLIERS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
 _WEYL = (0x9E3779B9, 0xBB67AE85)
@@ -80,11 +80,11 @@ def _require_uint64(name: str, value: int) -> None:
         raise InvalidArgument("random words", name, value, "an integer from 0 to 2**64 - 1")
 
 
-# Random numbers that do not depend on how a tensor is sharded.
+# Random numbers that do not depend on the sharding of a tensor.
 #
 # Reference arithmetic ("random"). Element i of a tensor, i its row-major index in the whole tensor, takes its number
-# from fixed words of a Philox stream. A shard says which elements it holds by `offset`: the index of its first
-# element, from which the others count up, or an array with the index of each.
+# from fixed words of a Philox stream. The `offset` of a shard gives its elements: the index of its first element, from
+# which the others count up, or an array with the index of each.
 #
 # uniform   (w >> (32 - p)) * 2**-p with w = word(i) and p significand bits; fp64 takes 53 bits of words 2i and 2i + 1
 # normal    sqrt(-2 log u1) * cos(2 pi u2), u1 = (word(2i) + 1) * 2**-32, u2 = word(2i + 1) * 2**-32 (Box and Muller)
@@ -94,7 +94,7 @@ def _require_uint64(name: str, value: int) -> None:
 Offset: TypeAlias = int | npt.NDArray[np.integer[Any]]
 
 ELEMENT_LIMIT = 1 << 63
-"""Elements of a tensor; two words each exhaust a stream."""
+"""The most elements of a tensor; two words each exhaust a stream."""
 
 
 def uniform(seed: int, stream: int, shape: Sequence[int], dtype: DType, offset: Offset = 0) -> Array:
@@ -144,7 +144,7 @@ def dropout(x: Array, rate: float, seed: int, stream: int, offset: Offset = 0) -
 
 
 def dropout_mask(rate: float, seed: int, stream: int, shape: Sequence[int], offset: Offset = 0) -> Array:
-    """Return, as bool, which elements dropout keeps. Raises `ShapeMismatch`, `InvalidArgument`, `TooLarge`."""
+    """Return the mask of the elements that dropout keeps. Raises `ShapeMismatch`, `InvalidArgument`, `TooLarge`."""
     if not 0.0 <= rate < 1.0:
         raise InvalidArgument("dropout", "rate", rate, "a number with 0 <= rate < 1")
     threshold = np.uint64(ceil(Fraction(rate) * 2**32))  # 2**32 at the last rates below 1, where nothing is kept

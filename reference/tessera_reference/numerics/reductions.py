@@ -28,7 +28,7 @@ Values: TypeAlias = npt.NDArray[Any]
 
 
 def kahan(values: Values, axis: int = -1) -> Values:
-    """Add along `axis`, which is dropped, carrying each rounding error into the next addition; of nothing, +0.
+    """Add along `axis`, which is dropped, carrying each rounding error into the next addition; +0 for no elements.
 
     s = x[0], c = +0; for each next x: y = x - c; t = s + y; c = (t - s) - y, or +0 where t is not finite, so that an
     infinite sum stays infinite; s = t. Every step is rounded in the type of `values`; complex numbers by component.
@@ -76,9 +76,9 @@ def sum(
     order: Order = "tree",
     arithmetic: NodeArithmetic | None = None,
 ) -> Array:
-    """Return the sum along `axis`; of nothing, +0. Not on bool.
+    """Return the sum along `axis`; +0 for no elements. Not on bool.
 
-    Over the canonical tree, or another `tree`; or, with `order` "kahan", compensated. `arithmetic` replaces the
+    The order is the canonical tree, or another `tree`; or, with `order` "kahan", compensated. `arithmetic` replaces the
     usual one in each node. Raises `AxisOutOfRange`, `UnsupportedDType`, and `LeafCount` for a tree over another number
     of elements.
     """
@@ -91,7 +91,7 @@ def sum(
 def prod(
     x: Array, axis: int, keepdims: bool = False, *, tree: Tree | None = None, arithmetic: NodeArithmetic | None = None
 ) -> Array:
-    """Return the product along `axis`; of nothing, 1. Not on bool. Raises as `sum` does."""
+    """Return the product along `axis`; 1 for no elements. Not on bool. Raises as `sum` does."""
     model = _model("prod", x, arithmetic, "float", "int", "complex")
     axis = checked_axis("prod", x, axis)
     total = _over_tree(model.enter(x.values, x.dtype), axis, tree, model, model.multiply, 1)
@@ -99,7 +99,7 @@ def prod(
 
 
 def mean(x: Array, axis: int, keepdims: bool = False, *, tree: Tree | None = None, order: Order = "tree") -> Array:
-    """Return the sum along `axis` divided by the number of elements, both in the accumulator; of nothing, NaN.
+    """Return the sum along `axis` divided by the number of elements, in the accumulator; NaN for no elements.
 
     Floats and complex numbers, these divided by component. Raises as `sum` does.
     """
@@ -111,7 +111,7 @@ def mean(x: Array, axis: int, keepdims: bool = False, *, tree: Tree | None = Non
 
 
 def divided(total: Values, number: int, inner: DType) -> Values:
-    """Return sums of an accumulator dtype divided by how many were added, there; complex ones by component."""
+    """Return sums of an accumulator dtype divided by their number of terms, in it; complex ones by component."""
     count = np.float64(number).astype((inner.component if inner.kind == "complex" else inner).carrier)
     with np.errstate(all="ignore"):
         if inner.kind == "complex":
@@ -133,7 +133,7 @@ def min(x: Array, axis: int, keepdims: bool = False) -> Array:
 
 
 def extreme(operation: str, x: Array) -> Array:
-    """Return the `max` or `min` along axis 0; of bool, or and and (AMB-RT-28). Raises as `max` does."""
+    """Return the `max` or `min` along axis 0; for bool, `or` or `and` (AMB-RT-28). Raises as `max` does."""
     if x.dtype.kind == "bool":
         return Array(x.dtype, np.asarray(x.values.any(axis=0) if operation == "max" else x.values.all(axis=0)))
     return max(x, 0) if operation == "max" else min(x, 0)
@@ -183,8 +183,8 @@ def add_up(values: Values, axis: int, tree: Tree | None, dtype: DType) -> Values
 def checked_axis(operation: str, x: Array, axis: int, empty: bool = True) -> int:
     """Return `axis` counted from the first.
 
-    Raises `InvalidArgument`, `AxisOutOfRange` and, unless it may be `empty`, `EmptyAxis`; `TooLarge` where an axis
-    of nothing is dropped and leaves too much.
+    Raises `InvalidArgument`, `AxisOutOfRange` and, unless `empty` allows it, `EmptyAxis`; `TooLarge` where dropping an
+    axis without elements leaves too much.
     """
     if not isinstance(axis, int) or isinstance(axis, bool):
         raise InvalidArgument(operation, "axis", axis, "a whole number")
@@ -222,7 +222,7 @@ def _add_up(
 
 
 def _over_tree(values: Values, axis: int, tree: Tree | None, model: NodeArithmetic, node: Node, neutral: int) -> Values:
-    """Combine entered values along an axis; `neutral` is the result of nothing, and `c` where a tree names it."""
+    """Combine entered values along an axis; `neutral` is the result for no elements, and `c` where a tree names it."""
     rows, tree = np.moveaxis(values, axis, 0), tree or PAIRWISE
     with np.errstate(all="ignore"):
         if tree in (PAIRWISE, FOLD) and len(rows):

@@ -25,7 +25,7 @@ Values: TypeAlias = npt.NDArray[Any]
 _OVERFLOWS = get_args(Overflow)
 
 BY_BITS = os.environ.get("TESSERA_PLAIN_NUMERICS", "") in ("", "0")
-"""Round most elements on their bits, ten times as fast; False rounds all of them by `_nearest`, to the same bits."""
+"""True to round most elements on their bits, ten times as fast; False uses `_nearest` for all, to the same bits."""
 
 
 def round_to(values: npt.NDArray[np.floating[Any]], dtype: DType, overflow: Overflow = "saturate") -> Values:
@@ -72,8 +72,8 @@ def round_exact(value: Fraction, dtype: DType, overflow: Overflow = "saturate") 
 def cast(array: Array, dtype: DType, overflow: Overflow = "saturate") -> Array:
     """Convert every element of `array` to `dtype`, rounding at most once; same shape.
 
-    To bool: whether the element differs from zero. Integers wrap into integers. A float is truncated toward zero and
-    saturates into an integer, NaN giving 0. A real number becomes a complex one with imaginary part +0. A complex
+    A bool is true for an element that differs from zero. Integers wrap into integers. A float is truncated toward zero
+    and saturates into an integer, NaN giving 0. A real number becomes a complex one with imaginary part +0. A complex
     number does not become a real one: `UnsupportedDType`. `overflow` concerns fp8 only.
     """
     require_overflow("cast", overflow)
@@ -142,7 +142,7 @@ def _nearest(values: npt.NDArray[np.floating[Any]], dtype: DType, beyond: float)
 
 
 def _beyond(dtype: DType, overflow: Overflow) -> float:
-    """Return what a positive result too large for `dtype` becomes."""
+    """Return the result for a positive number too large for `dtype`."""
     if dtype.bits == 8 and overflow == "saturate":
         return dtype.max_finite
     return math.inf if dtype.has_infinity else math.nan
@@ -164,8 +164,8 @@ def _to_float(array: Array, dtype: DType, overflow: Overflow) -> Values:
 def _odd_float64(integers: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """Convert to float64, an inexact result going to the neighbour with an odd significand.
 
-    Rounding that to any type of at most 51 bits then gives what rounding the integer itself would give: the odd last
-    bit keeps the value on its own side of every midpoint.
+    Rounding that to any type of at most 51 bits then yields the rounding of the integer itself: the odd last bit keeps
+    the value on its own side of every midpoint.
     """
     low = np.int64((1 << 11) - 1)
     sticky = ((integers & low) != 0).astype(np.int64)

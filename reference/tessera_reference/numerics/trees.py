@@ -16,7 +16,7 @@ from .errors import InvalidArgument, LeafCount, MalformedTree, TooLarge
 # The two written forms of an explicit reduction tree: text, ((c 0 1) 2), and JSON, [["c", 0, 1], 2].
 #
 # Both are read into the same flat sequence of tokens, "(" and ")" around the children of a node, leaves and "c", and
-# refused with the place of what is wrong. Nothing recurses: ten thousand levels are read as easily as ten.
+# refused with the place of the fault. Nothing recurses: ten thousand levels are read as easily as ten.
 
 
 Token: TypeAlias = int | str
@@ -25,7 +25,7 @@ START = "c"
 """The start value, as a child."""
 
 LIMIT = 10**9
-"""Leaves are numbered below this."""
+"""The number that indices of leaves stay below."""
 
 _WORD = re.compile(r"0|[1-9][0-9]{0,8}|[()c]")
 _CLOSE = object()
@@ -155,8 +155,8 @@ def _checked(placed: Iterator[tuple[Token, _Place]]) -> tuple[Token, ...]:
 
 # Orders of reduction, as values.
 #
-# Reference arithmetic ("sums and all-reduce"; "a reduction tree is a value"). A tree says which partial results are
-# combined with which; `node_arithmetic` defines how one node computes. In text and in JSON:
+# Reference arithmetic ("sums and all-reduce"; "a reduction tree is a value"). A tree determines which partial results
+# are combined; `node_arithmetic` defines the computation of one node. In text and in JSON:
 #
 # fold             ((x0 + x1) + x2) + ...
 # pairwise         adjacent pairs, an odd tail kept unchanged, repeated until one is left: the canonical order.
@@ -173,7 +173,7 @@ Combine: TypeAlias = Callable[[Values, Values], Values]
 T = TypeVar("T")
 
 MOST_LEAVES = 1 << 24
-"""Leaves of a nesting that is written out: a gibibyte of tokens."""
+"""The most leaves of an explicit nesting: a gibibyte of tokens."""
 
 _RING = re.compile(r"ring\((0|[1-9][0-9]{0,8})\)")
 
@@ -182,7 +182,7 @@ _RING = re.compile(r"ring\((0|[1-9][0-9]{0,8})\)")
 class Tree:
     """An order of reduction: `fold`, `pairwise` and `ring`, over any number of leaves, or one explicit nesting.
 
-    `tokens` holds an explicit nesting as it is written: "(" and ")" around children, indices of leaves, and "c".
+    `tokens` holds an explicit nesting as written: "(" and ")" around children, indices of leaves, and "c".
     """
 
     form: Literal["fold", "pairwise", "ring", "explicit"]
@@ -236,7 +236,7 @@ class Tree:
         return max(accumulate((token == "(") - (token == ")") for token in self.tokens))
 
     def require_leaves(self, n: int) -> None:
-        """Raise `LeafCount` if an explicit nesting has not `n` leaves, `TooLarge` for `n` above `MOST_LEAVES`."""
+        """Raise `LeafCount` unless an explicit nesting has `n` leaves, `TooLarge` for `n` above `MOST_LEAVES`."""
         if self.form == "explicit":
             leaves = sum(isinstance(token, int) for token in self.tokens)
             if leaves != n:
@@ -247,8 +247,8 @@ class Tree:
     def over(self, n: int, start: bool = False) -> Tree:
         """Return the explicit nesting of this tree over `n` leaves; with `start`, one that names the start value.
 
-        A tree that does not name it takes it first as a fold, and last, as (T c), otherwise. Over no leaves the
-        nesting is `c` alone. Raises as `require_leaves`.
+        A fold that does not name it takes it first, other trees take it last, as (T c). Over no leaves the nesting is
+        `c` alone. Raises as `require_leaves` does.
         """
         self.require_leaves(n)
         if self.form == "explicit":
@@ -268,7 +268,7 @@ class Tree:
     def evaluate(self, leaf: Callable[[int], T], node: Callable[[list[T]], T], start: T) -> T:
         """Evaluate an explicit nesting from its leaves up, children from left to right; see `over`.
 
-        `leaf` gives the value of a leaf, called once, when it is needed; `node` combines two or more children.
+        `leaf` returns the value of a leaf, called once, when it is needed; `node` combines two or more children.
         """
         open_nodes: list[list[T]] = [[]]
         for token in self.tokens:
@@ -290,7 +290,7 @@ _NAMED = {"fold": FOLD, "pairwise": PAIRWISE}
 
 
 def pairwise(values: Values, axis: int = -1, add: Combine = np.add) -> Values:
-    """Combine along `axis`, which is dropped, over the canonical tree; of nothing, +0.
+    """Combine along `axis`, which is dropped, over the canonical tree; +0 for no elements.
 
     Every node is computed by `add`, elementwise, hence rounded in the type of `values`.
     """
@@ -305,7 +305,7 @@ def pairwise(values: Values, axis: int = -1, add: Combine = np.add) -> Values:
 
 
 def fold(values: Values, axis: int = -1, add: Combine = np.add) -> Values:
-    """Combine along `axis`, which is dropped, from first to last: ((x[0] + x[1]) + x[2]) + ...; of nothing, +0."""
+    """Combine along `axis`, which is dropped, from first to last: ((x[0] + x[1]) + x[2]) + ...; +0 for no elements."""
     row = np.moveaxis(np.asarray(values), axis, 0)
     if row.size == 0:
         return np.zeros(row.shape[1:], row.dtype)

@@ -139,16 +139,16 @@ Decide: TypeAlias = Callable[..., tuple[Values, Any]]
 Interval: TypeAlias = tuple[Fraction, Fraction]
 
 _CHUNK = 1 << 13
-"""Elements handled at once, so that the dozens of temporaries stay in cache; no result depends on it."""
+"""The number of elements handled at once, so that dozens of temporaries stay in cache; no result depends on it."""
 
 _SINGLE_MARGIN = 2.0**-50
-"""For results of at most 24 bits: space for an approximation's own margin and for three roundings of float64."""
+"""The margin for results of at most 24 bits: an approximation's own margin and three roundings of float64."""
 
 QUICK_MARGIN = 2.0**-44
-"""For results in fp32: twice the bound of an estimate."""
+"""The margin for results in fp32: twice the bound of an estimate."""
 
 QUICK = BY_BITS
-"""Estimate functions of fp32 first; False goes by their definitions alone, to the same bits."""
+"""True to estimate functions of fp32 first; False uses their definitions alone, to the same bits."""
 
 _DOUBLE = DTYPES["fp64"]
 
@@ -158,8 +158,8 @@ _FIRST_PRECISION, _DOUBLINGS = 100, 9
 class Approximation(NamedTuple):
     """Numbers (high + low) * 2**exponent, high being the float64 nearest high + low; no exponent is 0.
 
-    Where high is 0, infinite or NaN, it is the function's value and low is ignored. An exponent of None also
-    says that where high is below 2**-960 the value lies within 2**-60 of high, relatively.
+    Where high is 0, infinite or NaN, it is the function's value and low is ignored. An exponent of None also means that
+    where high is below 2**-960 the value lies within 2**-60 of high, relatively.
     """
 
     high: Float64s
@@ -174,7 +174,7 @@ class Definition:
     `approximate` takes one float64 array an operand and is within `margin` <= 2**-60 of the value, relatively.
     `enclose` takes a precision and one float an operand and returns bounds about 2**-precision apart, relatively, or
     twice the value itself where that is known exactly. It is not called where the approximation is 0 or not finite.
-    `estimate` is a fast path for fp32: within 2**-45 of the value, relatively, or NaN. It and `approximate` are made of
+    `estimate` is a fast path for fp32: within 2**-45 of the value, relatively, or NaN. It and `approximate` consist of
     operations that `kernels.compiled_elements` knows.
     """
 
@@ -210,7 +210,7 @@ def _decided(definition: Definition, dtype: DType, overflow: Overflow, operands:
 
 
 def _evaluated(decide: Decide, operands: list[Values], dtype: DType) -> tuple[Values, npt.NDArray[np.intp]]:
-    """Return the results and the indices of those still open."""
+    """Return the results and the indices of the undecided ones."""
     compiled = compiled_elements(decide, operands) if QUICK and not isinstance(decide, partial) else None
     result = np.empty(operands[0].shape, dtype.carrier)
     mask = np.empty(min(BLOCK, result.size) if compiled else 0, np.bool_)
@@ -234,8 +234,8 @@ def enclosure(
 ) -> Callable[..., Interval]:
     """Turn a function of `mpmath.libmp`, of signature (x, ..., precision), into bounds around its value.
 
-    It is trusted to 2**-(precision - 8), relatively; its documented error is a few units of its last bit. `exact`
-    gives the value where it may be a midpoint between two floats, else None.
+    The result is trusted to 2**-(precision - 8), relatively; its documented error is a few units of its last bit.
+    `exact` returns the value where it may be a midpoint between two floats, else None.
     """
 
     def enclose(precision: int, *x: float) -> Interval:
@@ -257,7 +257,7 @@ def mp() -> Any:
 
 
 def by_mpmath(name: str) -> Callable[..., Interval]:
-    """Enclose a function of `mpmath.libmp` of one operand that has no exact cases."""
+    """Return the enclosure of a function of `mpmath.libmp` of one operand that has no exact cases."""
     return enclosure(lambda x, precision: getattr(mp(), name)(x, precision, "n"))
 
 

@@ -54,14 +54,14 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType(
         )
     }
 )  # fmt: skip
-"""Every function by its name in the reference arithmetic; all take one array of values but pow, which takes two."""
+"""Every function by its name in the reference arithmetic; all take one array of values except pow, which takes two."""
 
 
 def apply(name: str, *operands: Array, overflow: Overflow = "saturate") -> Array:
     """Apply the function called `name`, element by element; two operands broadcast by NumPy's rules.
 
     Raises `InvalidArgument` for an unknown name or `overflow`, or a wrong number of operands, `DTypeMismatch`,
-    `UnsupportedDType` for what is no float, `ShapeMismatch`, and `TooLarge`.
+    `UnsupportedDType` for any dtype but floats, `ShapeMismatch`, and `TooLarge`.
     """
     if name not in FUNCTIONS:
         raise InvalidArgument("elementary function", "name", name, "one of " + ", ".join(FUNCTIONS))

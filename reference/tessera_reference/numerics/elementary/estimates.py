@@ -32,7 +32,7 @@ from .tables import BITS, LN2, PI
 Bools: TypeAlias = npt.NDArray[np.bool_]
 
 _TO_WHOLE = 1.5 * 2.0**52
-"""Adding this rounds a float64 to a whole number, which is left in the low bits of the sum."""
+"""The number whose addition rounds a float64 to a whole number, which is left in the low bits of the sum."""
 
 _LN2, _STEPS_A_RADIAN = nearest(LN2), nearest(256 / PI)
 
@@ -56,7 +56,7 @@ def _within(domain: Bools, near: Float64s) -> Float64s:
 _STEP, _INVERSE = nearest(LN2 / 1024), nearest(Fraction(1024) / LN2)
 _CODE_OF_ONE = 1023 << 52
 _LIMIT = 105.0
-"""Beyond it exp overflows fp32, or is less than half its smallest number."""
+"""The limit beyond which exp overflows fp32, or is less than half its smallest number."""
 
 
 def exp(x: Float64s) -> Float64s:
@@ -118,7 +118,7 @@ def _power_of_two(k: Int64s) -> Float64s:
 
 @cache
 def _powers() -> tuple[Int64s, Float64s]:
-    """Return the codes of 2**(j/1024) for j < 1024, and what they lack."""
+    """Return the codes of 2**(j/1024) for j < 1024, and the residuals of these numbers."""
     ln2 = mp().mpf_ln2(BITS)
     exponents = (mp().mpf_mul(ln2, mp().from_rational(j, 1024, BITS)) for j in range(1024))
     high, low = pairs_of(rational(mp().mpf_exp(exponent, BITS, "n")) for exponent in exponents)

@@ -125,7 +125,7 @@ def _approximate_expm1(x: Float64s) -> Approximation:
 
 
 def _exact_exp2(x: float) -> Fraction | None:
-    """A power of 2 to a fraction n / 2**f is irrational."""
+    """Return the value if x is whole, since 2 to the power of any other fraction n / 2**f is irrational."""
     return Fraction(2) ** int(x) if x == int(x) else None
 
 
@@ -197,7 +197,7 @@ tanh = rounded_function("tanh", _TANH, "The hyperbolic tangent: tanh(-0) = -0, t
 
 
 _STEPS, _LAST = 128, 7
-"""Series in one unit of x, and the end of the table, beyond which 1 - erf(x) is below 2**-74."""
+"""The steps of the series in one unit of x, and the end of the table, beyond which 1 - erf(x) is below 2**-74."""
 
 _TERMS = 10
 _TABLE_BITS = 160

@@ -122,7 +122,7 @@ def _with_limits(x: Float64s, value: Pair) -> Approximation:
 
 
 def _exact_log2(x: float) -> Fraction | None:
-    """2 to the power of a fraction is irrational, so that only powers of 2 have rational logarithms."""
+    """Return the value for a power of 2, since no other number has a rational logarithm."""
     fraction, exponent = frexp(x)
     return Fraction(exponent - 1) if fraction == 0.5 else None
 
@@ -150,7 +150,7 @@ log1p = rounded_function("log1p", _LOG1P, "log(1 + x): log1p(-0) = -0, log1p(-1)
 
 
 _LIMIT = 1100.0
-"""Exponentials beyond this are past the range of every type."""
+"""The limit beyond which exponentials are past the range of every type."""
 
 
 def pow(values: Values, exponents: Values, dtype: DType, overflow: Overflow = "saturate") -> Values:
@@ -187,7 +187,7 @@ def _approximate_pow(x: Float64s, y: Float64s) -> Approximation:
 
 
 def _is_whole(y: Float64s) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Return whether each number is whole, as infinity counts, and whether it is odd."""
+    """Return a mask of the whole numbers, infinity included, and a mask of the odd ones."""
     whole = np.rint(y) == y
     half = 0.5 * y
     return whole, whole & (np.rint(half) != half)

@@ -37,7 +37,7 @@ def _wide(values: Values, dtype: DType) -> Values:
 
 
 def _approximate_rsqrt(x: Float64s) -> Approximation:
-    """One step of Newton's iteration in pairs, from the float64 estimate, for x scaled to between 1/2 and 2."""
+    """Approximate 1/sqrt(x) in pairs, by Newton's iteration from its float64 estimate, for x between 1/2 and 2."""
     fraction, exponent = np.frexp(x)
     odd = exponent & 1
     scaled = np.where(odd == 1, 2.0 * fraction, fraction)
@@ -51,7 +51,7 @@ def _approximate_rsqrt(x: Float64s) -> Approximation:
 
 
 def _estimate_rsqrt(x: Float64s) -> Float64s:
-    """Round twice, within 2**-51, for fp32."""
+    """Estimate 1/sqrt(x) by two roundings, within 2**-51, for fp32."""
     return 1.0 / np.sqrt(x)
 
 

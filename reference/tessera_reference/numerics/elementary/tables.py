@@ -20,16 +20,16 @@ from ..ziv import Definition, correctly_rounded
 
 
 BITS = 300
-"""Precision of constants and table entries: far more than a pair can hold."""
+"""The precision of constants and table entries: far more than a pair can hold."""
 
 LN2 = Fraction(0xB17217F7D1CF79ABC9E3B39803F2F6AF40F343267298B62D8A0D175B8BAAFA2BE7B876206DF, 1 << BITS)
 PI = Fraction(0xC90FDAA22168C234C4C6628B80DC1CD129024E088A67CC74020BBEA63B139B22514A08798E3, 1 << BITS - 2)
 
 # Elementary functions of one operand by dtype: checks, and tables for 8 and 16 bits.
 #
-# A narrow type has at most 65,536 values, so a function of it is a table: the function of every code, made by the
-# same vectorised evaluation as fp32 in some ten milliseconds, once in a process for each function, type and overflow
-# mode. That is less than reading a file and verifying its digest would take, so tables are not kept on disk.
+# A narrow type has at most 65,536 values, so a function of it is a table: the function of every code, made by the same
+# vectorised evaluation as fp32 in about ten milliseconds, once in a process for each function, type and overflow mode.
+# Reading a file and verifying its digest would take longer, so tables are not kept on disk.
 
 
 Values: TypeAlias = npt.NDArray[Any]
@@ -50,7 +50,7 @@ class Unary(Protocol):
 
 
 def elementary_function(evaluate: Evaluate) -> Unary:
-    """Make a function of one operand out of its evaluation: check the dtype, and go through a table if it is narrow."""
+    """Make a function of one operand from its evaluation: check the dtype, and use a table for a narrow one."""
 
     @wraps(evaluate)
     def function(values: Values, dtype: DType, overflow: Overflow = "saturate") -> Values:
