@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import chain, repeat
 from math import prod
 
 import pytest
 
-from tessera_conformance.chapters.collectives.kit.readings import recognize_bare_fp8
-from tessera_conformance.chapters.collectives.kit.wires import SINGLE, UNIT, WIRES, half_steps, of_values, telling
+from tessera_conformance.chapters.collectives.kit.readings import lies_within, recognize_bare_fp8
+from tessera_conformance.chapters.collectives.kit.wires import (
+    SINGLE,
+    UNIT,
+    WHOLE,
+    WIRES,
+    half_steps,
+    of_values,
+    rows_of,
+    telling,
+)
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle.exact import (
     INFINITY,
@@ -204,15 +214,36 @@ def judge_blocks(check, x: Tensor, actual: dict[str, Tensor], wire: str, block: 
     check.equal((actual["payload"].dtype, actual["payload"].shape), (wire, x.shape), f"{what}: the payload")
     scales = actual.get("scales")
     check.true(scales is not None, f"{what}: scales travel too")
+    payload, restored, data = actual["payload"], actual["restored"], list(map(finite, values_of(x)))
+    ends = {NAN, INFINITY, NEGATIVE_INFINITY}.intersection([*values_of(payload), *values_of(scales)])
+    if not ends:
+
+        def fits(parts: Sequence[slice]) -> bool:
+            if scales.size != len(lengths_of(x.size, block, parts)):
+                return False
+            scaled = lies_within(restored, *dequantized(payload, scales, block, parts))
+            return scaled and lies_within(restored, data, half_steps(data, wire, block, parts))
+
+        check.reading("AMB-COLL-38", "blocks of a row", fits(rows_of(x.shape)) and not fits(WHOLE))
     check.equal((scales.dtype, scales.shape), ("fp32", (-(-x.size // block),)), f"{what}: one scale a block")
-    parts = [*values_of(actual["payload"]), *values_of(scales)]
-    check.true(not {NAN, INFINITY, NEGATIVE_INFINITY}.intersection(parts), f"{what}: codes and scales are finite")
-    codes, factors = list(map(finite, parts[: x.size])), list(map(finite, parts[x.size :]))
-    products = [code * factors[place // block] for place, code in enumerate(codes)]
-    roundings = [UNIT * abs(product) + SINGLE.smallest / 2 for product in products]
-    check.within(actual["restored"], products, roundings, f"{what}: code times scale of the block")
-    data = list(map(finite, values_of(x)))
-    check.within(actual["restored"], data, half_steps(data, wire, block), f"{what}: half a step of the block")
+    check.true(not ends, f"{what}: codes and scales are finite")
+    check.within(restored, *dequantized(payload, scales, block), f"{what}: code times scale of the block")
+    check.within(restored, data, half_steps(data, wire, block), f"{what}: half a step of the block")
+
+
+def lengths_of(size: int, block: int, parts: Sequence[slice]) -> list[int]:
+    """The elements of each block of a flat tensor."""
+    sizes = [len(range(size)[part]) for part in parts]
+    return [min(block, elements - start) for elements in sizes for start in range(0, elements, block)]
+
+
+def dequantized(
+    payload: Tensor, scales: Tensor, block: int, parts: Sequence[slice] = WHOLE
+) -> tuple[list[Fraction], list[Fraction]]:
+    """Codes times the scales of their blocks, which begin anew in each part, and how far a rounding may take them."""
+    factors = chain.from_iterable(map(repeat, values_of(scales), lengths_of(payload.size, block, parts)))
+    products = [finite(code) * finite(factor) for code, factor in zip(values_of(payload), factors, strict=True)]
+    return products, [UNIT * abs(product) + SINGLE.smallest / 2 for product in products]
 
 
 def inputs(count: int, block: int) -> dict[str, list[Value]]:

@@ -295,10 +295,11 @@ WRONG_UNITS = ["chunk=4096, chunk_bytes=4KB", "chunk=1MiB, chunk_bytes=1MB"]
 BOTH = ["chunk=1MiB, chunk_bytes=1000000", "chunk=512KiB, chunk_bytes=512000"]
 """Two numbers of bytes."""
 WIRES = ["int8", "fp32", "fp64", "fp4", "BF16", "fp8_e3m4"]
+SET_OF_SCOPES = 'scope=["node"]'
 SCOPES = ["nodes", "NODE", "", "intra_sm, node"]
 REFUSALS = [
     *refused(
-        ("COLL-02.2-01",), *(f'scope="{scope}"' for scope in SCOPES), "scope=1", 'scope=["node"]', features=["scopes"]
+        ("COLL-02.2-01",), *(f'scope="{scope}"' for scope in SCOPES), "scope=1", SET_OF_SCOPES, features=["scopes"]
     ),
     *refused(("COLL-02.5-01",), *(f'dtype="{wire}"' for wire in WIRES), "dtype=16", features=["compression"]),
     *refused(("COLL-03.2-04",), 'algo="rings"', 'algo=""', "algo=true", features=["auto-algorithm"]),
@@ -316,7 +317,9 @@ def test_a_value_that_an_attribute_does_not_have_is_refused(impl, check, attribu
     """At the line of the collective; the same collective without it is legal (AMB-COLL-01)."""
     check.accepts(impl.language.verify_ir(text=awaited(SUM)))
     answer = impl.language.verify_ir(text=awaited(f"{SUM}, {attributes}"))
-    check.reading("AMB-COLL-01", "different attributes", attributes in BOTH and isinstance(answer, Returned))
+    if isinstance(answer, Returned):
+        check.reading("AMB-COLL-01", "different attributes", attributes in BOTH)
+        check.reading("AMB-COLL-11", "a set of scopes", attributes == SET_OF_SCOPES)
     check.rejects(answer, category=REFUSED, at_line=FIRST_LINE)
 
 

@@ -7,6 +7,7 @@ from math import prod
 
 import pytest
 
+from tessera_conformance.chapters.collectives.kit.readings import recognize_negative_gaps
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
 from tessera_conformance.oracle.exact import FORMATS, INFINITY, Value, finite, is_infinite, values_of
@@ -127,7 +128,10 @@ def test_an_omitted_entry_is_zero(impl, check, dtype):
     )
     gap = bytes(size)
     parts = [sent[:size], gap, gap, sent[size : 2 * size], gap, sent[2 * size :]]
-    check.bits(check.returns(call)["output"], Tensor(dtype, (2, 3), b"".join(parts)), "the dense tensor")
+    expected = Tensor(dtype, (2, 3), b"".join(parts))
+    dense = check.returns(call)["output"]
+    recognize_negative_gaps(check, dense, expected, (0, 3, 5))
+    check.bits(dense, expected, "the dense tensor")
     none = impl.collectives.densify(indices=Tensor("int64", (0,), b""), values=Tensor(dtype, (0,), b""), shape=[4])
     check.bits(check.returns(none)["output"], Tensor(dtype, (4,), bytes(4 * size)), "of an empty message")
 
@@ -181,8 +185,10 @@ def judge(impl, check, x: Tensor, k: int, kept: list[int]) -> None:
     left = [0 if place in kept else word for place, word in enumerate(words)]
     check.bits(answer["rest"], Tensor.from_words(x.dtype, x.shape, left), f"k = {k}: what stays behind")
     call = impl.collectives.densify(indices=answer["indices"], values=answer["values"], shape=list(x.shape))
-    dense = [word if place in kept else 0 for place, word in enumerate(words)]
-    check.bits(check.returns(call)["output"], Tensor.from_words(x.dtype, x.shape, dense), f"k = {k}: what arrives")
+    arrived = check.returns(call)["output"]
+    dense = Tensor.from_words(x.dtype, x.shape, [word if place in kept else 0 for place, word in enumerate(words)])
+    recognize_negative_gaps(check, arrived, dense, kept)
+    check.bits(arrived, dense, f"k = {k}: what arrives")
 
 
 def magnitude(value: Value) -> Fraction:

@@ -10,13 +10,14 @@ import pytest
 
 from tessera_conformance.chapters.collectives.kit.exchanges import ALGORITHMS, afterwards, share
 from tessera_conformance.chapters.collectives.kit.readings import (
+    lies_within,
     recognize_operators,
     recognize_own_whole,
     recognize_sums_over_a_wire,
     recognize_unquantized,
     takes_wide_wires,
 )
-from tessera_conformance.chapters.collectives.kit.wires import UNIT, WIRES, half_steps, of_values
+from tessera_conformance.chapters.collectives.kit.wires import UNIT, WHOLE, WIRES, half_steps, of_values
 from tessera_conformance.chapters.runtime.kit.refusals import refused
 from tessera_conformance.dsl import tensor_of
 from tessera_conformance.marks import clause, feature
@@ -338,21 +339,35 @@ def test_blockwise_collectives_lose_half_a_step_of_each_block(impl, check, wire,
     given = {"inputs": [of_values("fp32", row) for row in data], "wire": wire, "qscheme": "blockwise", "block": block}
     given |= {} if operation == "all_gather" else {"op": "sum"}
     outputs = check.returns(impl.collectives.run(operation=operation, level="fast", **given))["outputs"]
-    lost = [half_steps(row, WIRES[wire], block) for row in data]
+    shares = [share(count, rank, ranks) for rank in range(ranks)]
     if operation == "all_gather":
+        lost = [half_steps(row, WIRES[wire], block) for row in data]
         for rank, output in enumerate(outputs):
             check.within(output, list(chain(*data)), list(chain(*lost)), f"what rank {rank} gathers")
         return
     exact = [sum(column, Fraction(0)) for column in zip(*data, strict=True)]
-    off = [
-        sum(bounds, Fraction(0)) + 4 * UNIT * sum(map(abs, column), Fraction(0))
-        for bounds, column in zip(zip(*lost, strict=True), zip(*data, strict=True), strict=True)
-    ]
-    for rank, output in enumerate(outputs):
-        own = share(count, rank, ranks) if operation == "reduce_scatter" else slice(0, count)
-        far = [abs(value) + bound for value, bound in zip(exact[own], off[own], strict=True)]
-        again = half_steps(far, WIRES[wire], block)
-        check.within(output, exact[own], [a + b for a, b in zip(off[own], again, strict=True)], f"rank {rank}")
+    places = shares if operation == "reduce_scatter" else [slice(0, count)] * ranks
+
+    def bounds(brought: Sequence[slice], combined: Sequence[slice]) -> list[Fraction]:
+        """Return the bounds of the sums: blocks begin anew in the parts of a contribution, and of what is combined."""
+        lost = [half_steps(row, WIRES[wire], block, brought) for row in data]
+        off = [
+            sum(errors, Fraction(0)) + 4 * UNIT * sum(map(abs, column), Fraction(0))
+            for errors, column in zip(zip(*lost, strict=True), zip(*data, strict=True), strict=True)
+        ]
+        far = [abs(value) + bound for value, bound in zip(exact, off, strict=True)]
+        return [a + b for a, b in zip(off, half_steps(far, WIRES[wire], block, combined), strict=True)]
+
+    decided = bounds(WHOLE, shares if operation == "reduce_scatter" else WHOLE)
+    if not all(lies_within(output, exact[own], decided[own]) for output, own in zip(outputs, places, strict=True)):
+        for alternative, other in (
+            ("blocks of a share", bounds(shares, shares)),
+            ("a share has the blocks of the whole result", bounds(WHOLE, WHOLE)),
+        ):
+            follows = (lies_within(output, exact[own], other[own]) for output, own in zip(outputs, places, strict=True))
+            check.reading("AMB-COLL-63", alternative, all(follows))
+    for rank, (output, own) in enumerate(zip(outputs, places, strict=True)):
+        check.within(output, exact[own], decided[own], f"rank {rank}")
         some = any(finite(found) != value for found, value in zip(values_of(output), exact[own], strict=True))
         check.true(some, f"rank {rank}: something was compressed", output)
 

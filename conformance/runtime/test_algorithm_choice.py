@@ -39,13 +39,20 @@ def test_the_default_is_the_row_of_the_table(impl, check, collective):
     As AMB-RT-04 and AMB-RT-180 have it.
     """
     session = opened(impl, check, 8)
-    always = {planned(session, collective, count) for count in SIZES} == {("ring", "default")}
-    for count in SIZES:
-        row = check.returns(impl.collectives.select(collective=collective, bytes=4 * count, ranks=8))
+
+    def defaults(nbytes: int) -> list[tuple[str, str]]:
+        row = check.returns(impl.collectives.select(collective=collective, bytes=nbytes, ranks=8))
         last = row["algorithm"] == row["table"][-1]["algorithm"]
-        allowed = [(row["algorithm"], "default"), *([("hierarchical", "default")] if last else [])]
-        actual = planned(session, collective, count)
-        check.reading("AMB-RT-180", "the default is ring at every size", always and actual not in allowed)
+        return [(row["algorithm"], "default"), *([("hierarchical", "default")] if last else [])]
+
+    plans = {count: planned(session, collective, count) for count in SIZES}
+    for count, actual in plans.items():
+        allowed = defaults(4 * count)
+        if actual not in allowed:
+            always = set(plans.values()) == {("ring", "default")}
+            check.reading("AMB-RT-180", "the default is ring at every size", always)
+            shares = all(plan in defaults(4 * count // 8) for count, plan in plans.items())
+            check.reading("AMB-COLL-44", "sizes in a rank's share", shares)
         check.true(actual in allowed, f"the plan of {count} elements is one of {allowed}", actual)
 
 
@@ -97,6 +104,9 @@ def test_the_environment_gives_the_table(impl, check, collective):
     rows |= {3 << 18: "direct", (3 << 18) + 8: "tree", 1 << 30: "tree"}
     tuned = all(planned(session, collective, count) == ("ring", "autotuner") for count in rows)
     check.reading("AMB-COLL-45", "the autotuner goes before a table", tuned)
+    shares = {8 * count: name for count, name in rows.items()}
+    by_shares = all(planned(session, collective, count) == (name, "environment") for count, name in shares.items())
+    check.reading("AMB-COLL-44", "sizes in a rank's share", by_shares)
     for count, name in rows.items():
         check.equal(planned(session, collective, count), (name, "environment"), f"the plan of {count} elements")
 

@@ -7,12 +7,30 @@ from fractions import Fraction
 from typing import Any
 
 from tessera_conformance.check import Check, first_difference
-from tessera_conformance.oracle.exact import NEGATIVE_ZERO, Value, finite, float_format, values_of
+from tessera_conformance.oracle.exact import (
+    FORMATS,
+    INFINITY,
+    NAN,
+    NEGATIVE_INFINITY,
+    NEGATIVE_ZERO,
+    ZERO,
+    FloatFormat,
+    Value,
+    add,
+    finite,
+    float_format,
+    infinity,
+    is_infinite,
+    is_negative,
+    is_zero,
+    subtract,
+    values_of,
+)
 from tessera_conformance.protocol import Fault, Observation, Rejected, Returned, Unsupported
 from tessera_conformance.session import Implementation
 from tessera_conformance.tensors import ELEMENT_FORMATS, Tensor
 
-from .wires import WIRES
+from .wires import WHOLE, WIRES, rows_of
 
 SUMS_AND_EXTREMES = ("sum", "max", "min")
 
@@ -45,6 +63,54 @@ def recognize_chunk_orders(
         answer = check.returns(impl.collectives.run(**{**call, "inputs": parts}))["outputs"]
         pieces = [data + part.data for data, part in zip(pieces, answer, strict=True)]
     check.reading("AMB-COLL-29", "the place in the chunk", pieces == [output.data for output in outputs])
+
+
+def lies_within(output: Tensor, exact: Sequence[Fraction], bounds: Sequence[Fraction]) -> bool:
+    """True if every element is finite and no farther from its exact value than its bound."""
+    values = values_of(output)
+    if len(values) != len(exact) or {NAN, INFINITY, NEGATIVE_INFINITY}.intersection(values):
+        return False
+    return all(abs(finite(v) - x) <= bound for v, x, bound in zip(values, exact, bounds, strict=True))
+
+
+def recognize_rows(
+    check: Check, output: Tensor, exact: Sequence[Fraction], bounds: Callable[[Sequence[slice]], Sequence[Fraction]]
+) -> None:
+    """Blocks begin anew at each row of a tensor: AMB-COLL-38. `bounds` are those of blocks that begin in each part."""
+    of_rows, whole = (lies_within(output, exact, bounds(parts)) for parts in (rows_of(output.shape), WHOLE))
+    check.reading("AMB-COLL-38", "blocks of a row", of_rows and not whole)
+
+
+def recognize_infinities(check: Check, observation: Observation, gradients: Sequence[Tensor], wire: str) -> None:
+    """What is infinite, or becomes so on the wire, is sent, or its largest number, and not kept: AMB-COLL-39."""
+    if not isinstance(observation, Returned):
+        return
+    single, gone = float_format("fp32"), False
+    before: list[Value] = [ZERO] * gradients[0].size
+    for step, gradient in enumerate(gradients):
+        whole = [single.round(add(g, r)) for g, r in zip(values_of(gradient), before, strict=True)]
+        sent, kept = (values_of(observation.value[name][step]) for name in ("sent", "residuals"))
+        for value, there, here in zip(whole, sent, kept, strict=True):
+            infinite = is_infinite(value) or is_infinite(there)
+            largest = float_format(WIRES[wire]).largest * (-1 if is_negative(value) else 1)
+            ends = (infinity(is_negative(value)), largest)
+            if value is NAN or (infinite and (there not in ends or not is_zero(here))):
+                return
+            if not infinite and here != single.round(subtract(value, there)):
+                return
+            gone = gone or infinite
+        before = kept
+    check.reading("AMB-COLL-39", "an infinite element is sent and its residual reset", gone)
+
+
+def recognize_negative_gaps(check: Check, dense: Tensor, expected: Tensor, sent: Collection[int]) -> None:
+    """Elements that a message omits are -0: AMB-COLL-41. `sent` are the places of the others."""
+    layout = FORMATS.get(dense.dtype)
+    if not isinstance(layout, FloatFormat) or (dense.dtype, dense.shape) != (expected.dtype, expected.shape):
+        return
+    places = set(range(dense.size)).difference(sent)
+    negative = [layout.sign_bit if place in places else word for place, word in enumerate(expected.words().tolist())]
+    check.reading("AMB-COLL-41", "-0", bool(places) and dense.words().tolist() == negative)
 
 
 def recognize_unquantized(check: Check, observation: Observation, plain: Sequence[Tensor]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
+from math import prod
 
 from tessera_conformance.oracle.exact import (
     INFINITY,
@@ -41,11 +42,24 @@ def half_a_step(m: Fraction, wire: str) -> Fraction:
     return m * step / target.largest / 2 + m / (1 << 21) + scale + SINGLE.smallest
 
 
-def half_steps(data: Sequence[Fraction], wire: str, block: int) -> list[Fraction]:
-    """The bound of each element of a flat tensor in blocks."""
-    starts = range(0, len(data), block)
-    largest = [max(abs(value) for value in data[start : start + block]) for start in starts]
-    return [half_a_step(m, wire) for m in largest for _ in range(block)][: len(data)]
+WHOLE = (slice(None),)
+"""A flat tensor whose blocks begin anew nowhere."""
+
+
+def half_steps(data: Sequence[Fraction], wire: str, block: int, parts: Sequence[slice] = WHOLE) -> list[Fraction]:
+    """The bound of each element of a flat tensor in blocks, which begin anew in each of its parts."""
+    bounds: list[Fraction] = []
+    for values in map(data.__getitem__, parts):
+        starts = range(0, len(values), block)
+        largest = [max(abs(value) for value in values[start : start + block]) for start in starts]
+        bounds += [half_a_step(m, wire) for m in largest for _ in range(block)][: len(values)]
+    return bounds
+
+
+def rows_of(shape: Sequence[int]) -> list[slice]:
+    """The rows of a tensor, as parts of the flat one; a tensor of one axis or none is one row."""
+    columns = shape[-1] if shape else 1
+    return [slice(first, first + columns) for first in range(0, prod(shape), max(columns, 1))]
 
 
 def of_values(dtype: str, values: Sequence[Value], shape: Sequence[int] | None = None) -> Tensor:

@@ -219,6 +219,15 @@ class OpRequired(ReferenceAdapter):
         return super().language_verify_ir(text=text, **arguments)
 
 
+@varies("AMB-COLL-11", "takes a set of scopes", "collectives/futures/a-value-that-an-attribute-*")
+class SetsOfScopes(ReferenceAdapter):
+    """A scope may stand in a list."""
+
+    def language_verify_ir(self, *, text: str, **arguments: Any) -> dict[str, Any]:
+        """Take the scope out of its list."""
+        return super().language_verify_ir(text=re.sub(r'scope=\[("\w+")\]', r"scope=\1", text), **arguments)
+
+
 @varies(
     "AMB-COLL-50", "notices no future that nobody awaits", "collectives/disagreeing-ranks/a-rank-that-never-comes-*"
 )

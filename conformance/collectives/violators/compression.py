@@ -167,14 +167,6 @@ def of_the_tensor(x: Array, wire: DType, block: int) -> Quantized:
     )
 
 
-def by_rows(function: str, x: Array, given: Compression) -> Compressed:
-    if given.block is None or x.rank < 2 or 0 in x.shape:
-        return compress(function, x, given)
-    found = quantization.quantize(x, given.wire, given.block)
-    restored = quantization.dequantize(found.codes, found.scales, given.block)
-    return Compressed(found.codes, Array(found.scales.dtype, found.scales.values.reshape(-1)), restored)
-
-
 def by_columns(function: str, x: Array, given: Compression) -> Compressed:
     if given.block is None or x.rank != 2:
         return compress(function, x, given)
@@ -227,7 +219,6 @@ BLOCKS = [
     )),
     changed("COLL-06-06", "codes_towards_zero", "rounds codes toward zero", (quantization, "round_to", truncated)),
     compressed("COLL-06-06", "tail_lost", "restores the elements behind the last whole block as zeros", whole_blocks),
-    compressed("COLL-02.5-02", "blocks_by_row", "begins blocks anew at every row", by_rows),
     compressed("COLL-02.5-02", "blocks_by_column", "runs blocks along the first axis", by_columns),
     compressed("COLL-02.5-02", "nan_quantized", "quantizes NaN as 0", without_nan),
     compressed("COLL-02.5-02", "any_data_scaled", "scales data of other dtypes", of_any_data),

@@ -128,11 +128,11 @@ def dense(clause: str, name: str, description: str, densifying: Callable[..., Ar
     return changed(clause, name, description, (adapter, "densify", densifying))
 
 
-def with_negative_zeros(function: str, indices: Array, values: Array, shape: Sequence[int]) -> Array:
+def with_the_first(function: str, indices: Array, values: Array, shape: Sequence[int]) -> Array:
     found = densify(function, indices, values, shape)
-    if found.dtype.kind != "float":
+    if values.values.size == 0:
         return found
-    flat = np.full(found.values.size, -0.0, found.values.dtype)
+    flat = np.full(found.values.size, values.values[0])
     flat[indices.values] = values.values
     return Array(found.dtype, flat.reshape(found.shape))
 
@@ -168,7 +168,7 @@ def by_any_index(function: str, indices: Array, values: Array, shape: Sequence[i
 
 
 DENSE = [
-    dense("COLL-02.5-09", "omitted_is_negative_zero", "puts -0 where no index points", with_negative_zeros),
+    dense("COLL-02.5-09", "omitted_is_the_first", "puts the first value where no index points", with_the_first),
     dense("COLL-02.5-09", "duplicates_add_up", "adds up the values of one index, in any order", added),
     dense("COLL-02.5-09", "outside_passed_over", "passes over indices outside of the shape", within_the_shape),
     dense("COLL-02.5-09", "shorter_list", "takes as many entries as both lists have", as_many_as_both),

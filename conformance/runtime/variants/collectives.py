@@ -9,6 +9,7 @@ from typing import Any
 from tessera_conformance.strength import Variant, altered
 from tessera_reference.abi.status import Failure, Status
 from tessera_reference.adapter import ReferenceAdapter
+from tessera_reference.collectives.selection import Selection
 from tessera_reference.numerics.formats import DTYPES
 from tessera_reference.runtime import api, calls
 from tessera_reference.runtime import collectives as collective_arguments
@@ -26,7 +27,22 @@ REACH = (
     "runtime/rank-*",
 )
 """The cases of collectives."""
-READ = collective_arguments.read_call
+READ, CHOOSE = collective_arguments.read_call, collective_arguments.choose
+
+
+def by_shares(name: str, size: int, machine: Any, groups: Any, *arguments: Any) -> Selection:
+    """The choice for the bytes of one rank's share."""
+    return CHOOSE(name, size // len(groups[0]), machine, groups, *arguments)
+
+
+SIZES = altered(
+    "AMB-COLL-44",
+    "chooses algorithms by the bytes of a rank's share",
+    ("runtime/algorithm*",),
+    ReferenceAdapter,
+    (collective_arguments, "choose", by_shares),
+    name="sizes_of_shares",
+)
 
 
 def reading(freedom: str, name: str, description: str, read: Any, reach: Sequence[str] = REACH) -> Variant:

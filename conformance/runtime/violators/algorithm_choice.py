@@ -46,10 +46,6 @@ def tuned_first(name: str, size: int, machine: Any, groups: Any, hint: Any, over
     return name, size, machine, groups, hint or tuned(collectives.followed(name, machine, groups)), overrides, tuned
 
 
-def one_rank(name: str, size: int, machine: Any, groups: Any, *arguments: Any) -> Any:
-    return name, size // len(groups[0]), machine, groups, *arguments
-
-
 def sourced(source: str, told: str) -> Callable[..., Selection]:
     """One source told as another."""
 
@@ -113,7 +109,6 @@ ENVIRONMENT = [
 ]  # fmt: skip
 
 DEFAULTS = [
-    choosing("COLL-08-12", "share_of_a_rank", "goes by the share of one rank", with_arguments(one_rank)),
     planning_so("COLL-08-12", "elements_counted", "goes by elements", counting_elements),
 ]
 
