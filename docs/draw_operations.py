@@ -161,8 +161,8 @@ def literal(text: str) -> str:
 
 
 def sentence(documented: Any) -> str:
-    """A docstring on one line."""
-    return " ".join(text_of(documented).split())
+    """Return a docstring on one line, as a phrase that follows a colon."""
+    return " ".join(text_of(documented).split()).removeprefix("Return ")
 
 
 if __name__ == "__main__":

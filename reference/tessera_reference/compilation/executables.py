@@ -426,7 +426,7 @@ def _rounds(instruction: Instruction) -> bool:
 
 
 def entry_named(fatbin: Fatbin, kernel_name: str) -> KernelEntry:
-    """The entry of a kernel. Raises `Failure` with TESS_ERR_INVALID_VALUE."""
+    """Return the entry of a kernel. Raises `Failure` with TESS_ERR_INVALID_VALUE."""
     entry = fatbin.metadata.kernel(kernel_name)
     if entry is None:
         names = ", ".join(kernel.name for kernel in fatbin.metadata.kernels)

@@ -112,7 +112,7 @@ def offered(modules: Iterable[Module]) -> tuple[Offered, ...]:
 
 
 def _launched(module: Module) -> set[str]:
-    """The symbols of the kernels that programs of a module launch."""
+    """Return the symbols of the kernels that programs of a module launch."""
     programs = [function for function in module.functions.values() if function.kernel]
     every = chain.from_iterable(reachable(module, program) for program in programs)
     return {instruction.operation.kernel for instruction in every if isinstance(instruction.operation, Launch)}

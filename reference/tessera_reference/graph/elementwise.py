@@ -245,7 +245,7 @@ class Select(Elementwise):
     alike = ("a", "b")
 
     def infer(self) -> Numeric:
-        """Return the type of two operands of one dtype, with a bool condition."""
+        """Return the broadcast type of two operands of one dtype; the condition is a bool."""
         if self.condition.dtype.kind != "bool":
             message = f"the condition is {self.condition}, not bool"
             raise Refusal("types", message, "bool", "LANG-11-01", "compare it: {condition} != 0")
@@ -296,7 +296,7 @@ class Clamp(Elementwise):
     alike = ("x", "low", "high")
 
     def infer(self) -> Numeric:
-        """Return the type of three operands of one dtype."""
+        """Return the broadcast type of three operands of one dtype."""
         require_one_dtype(self.x, self.low)
         require_one_dtype(self.x, self.high)
         require_kind(self.x.dtype, "float", "int")
@@ -523,7 +523,7 @@ class Gelu(FloatFunction):
     approximate: Attribute[str] = "none"
 
     def infer(self) -> Numeric:
-        """Return the type of a float operand; `approximate` is none or tanh."""
+        """Return the operand's type, which is a float; `approximate` is none or tanh."""
         if self.approximate not in ("none", "tanh"):
             raise Refusal("numerics", f"there is no approximation {self.approximate!r}", "none or tanh", "LANG-11-13")
         return super().infer()

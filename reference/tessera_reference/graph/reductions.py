@@ -208,7 +208,7 @@ class Prod(DifferentiableReduction):
     def pullback(self, dy: Term, y: Term, x: Term) -> Term:
         """Return the gradient along the canonical tree: a node's gradient times its neighbour, also for zeros.
 
-        The accumulator type is that of the product itself.
+        It is computed in the accumulator type, as is the product itself.
         """
         wide = self.x.dtype.accumulator
         return _through_products(dy.cast_to(wide), x.cast_to(wide), self.axis % len(x.shape)).cast_to(x.dtype)
@@ -331,7 +331,7 @@ class Softmax(Operation):
     orders = ("pairwise",)
 
     def infer(self) -> Tensor:
-        """Return the type of a float tensor with elements along an axis from -rank to rank - 1."""
+        """Return the operand's type: a float tensor with elements along an axis from -rank to rank - 1."""
         x, axis = self.x, self.axis
         require_float(x)
         require_axis(axis, x.rank, "LANG-05.4-02")

@@ -189,7 +189,7 @@ def of_kind(value: object, kind: Any) -> Any:
 
 
 def dtype_named(name: str) -> DType:
-    """A dtype by its name. Raises `Refusal`."""
+    """Return a dtype by its name. Raises `Refusal`."""
     if name not in DTYPES:
         message = f"unknown dtype {name[:40]!r}"
         raise Refusal("types", message, f"one of {', '.join(DTYPES)}", "LANG-02.3-38", did_you_mean(name, DTYPES))

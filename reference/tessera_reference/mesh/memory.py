@@ -480,7 +480,7 @@ class ProcessMemory(Protocol):
         """Addresses that only `open` allocates at."""
 
     def open(self, address: int, size: int) -> None:
-        """Let there be zeros at reserved addresses. Raises `MemoryError`."""
+        """Map zeros at reserved addresses. Raises `MemoryError`."""
 
     def close(self, address: int, size: int) -> None:
         """Unmap memory."""

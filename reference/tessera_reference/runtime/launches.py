@@ -59,7 +59,7 @@ class LoadedModule:
     """The handles of its kernels, by name."""
 
     def entry(self, name: str) -> KernelEntry | None:
-        """The entry descriptor of a kernel, or None."""
+        """Return the entry descriptor of a kernel, or None."""
         return next((kernel for kernel in self.fatbin.metadata.kernels if kernel.name == name), None)
 
 

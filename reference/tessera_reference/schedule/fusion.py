@@ -171,7 +171,7 @@ class FusionGroups:
         for position, group in enumerate(self.group):
             self.members.setdefault(group, []).append(position)
         self.start = list(range(len(instructions)))
-        """For each position the first of the run of overlapping groups around it: no group reaches across its start."""
+        """For each position, the first of the run of overlapping groups around it; no group crosses its start."""
         for members in self.members.values():
             self._extend(members[0], members[-1])
 
