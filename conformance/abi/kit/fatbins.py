@@ -1,7 +1,7 @@
-"""Images in the suite's own container, taken apart, forged and sealed again (`docs/fatbin.md`; AMB-RT-21).
+"""Images in the suite's own container, parsed, forged and sealed again (`docs/fatbin.md`; AMB-RT-21).
 
-Written from that page alone. A forged image has the checksum of its bytes, so that only what was forged is wrong with
-it. An image in a container of another kind cannot be forged like that: such cases are inapplicable.
+Written from that page alone. A forged image has the checksum of its bytes, so that only the forged part is wrong. An
+image in a container of another kind cannot be forged like that: such cases are inapplicable.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Fatbin:
 
 
 def parsed(image: bytes) -> Fatbin:
-    """The parts of an image, which is in order. Raises `Inapplicable` for a container of another kind."""
+    """Return the parts of a valid image. Raises `Inapplicable` for a container of another kind."""
     if image[: len(MAGIC)] != MAGIC:
         raise Inapplicable("forges images in the suite's container (AMB-RT-21), and this image is in another one")
     _, _, _, major, minor, _, target_count, section_count, ir_hash = HEADER.unpack_from(image)
@@ -55,7 +55,7 @@ def parsed(image: bytes) -> Fatbin:
 
 
 def written(fatbin: Fatbin) -> bytes:
-    """The image of these parts."""
+    """Return the image of these parts."""
     table, bodies = b"", b""
     start = table_at(fatbin, len(fatbin.sections))
     for section in fatbin.sections:
@@ -71,7 +71,7 @@ def written(fatbin: Fatbin) -> bytes:
 
 
 def patched(image: bytes, offset: int, data: bytes) -> bytes:
-    """An image with other bytes at a place before its checksum, and the checksum of what it is then."""
+    """Return an image with other bytes at a place before its checksum, and the new checksum."""
     content = image[:offset] + data + image[offset + len(data) : -DIGEST_BYTES]
     return content + sha256(content).digest()
 

@@ -1,4 +1,4 @@
-"""Parameter buffers: the specification's sample, signatures, and the layout that an implementation gives."""
+"""Parameter buffers: the specification's sample, signatures, and the layout of an implementation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SAMPLE = "flash_attention(Q*, K*, V*, O*, int B, int H, int L, int D, float scal
 
 @dataclass(frozen=True)
 class Found:
-    """The layout that an implementation gives a signature."""
+    """The layout of a signature by an implementation."""
 
     places: tuple[Place, ...]
     end_of_last_argument: int
@@ -56,5 +56,5 @@ def buffer(text: str, values: Sequence[Any]) -> Question:
 
 
 def _question(method: str, function: str, clauses: tuple[str, ...], **arguments: Any) -> Question:
-    """A method and a function of the oracle that take the same arguments."""
+    """Return a method and a function of the oracle that take the same arguments."""
     return Question(Call(f"abi.{method}", arguments), Confirmation(f"oracle.{function}", (), arguments), clauses)

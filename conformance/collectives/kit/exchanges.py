@@ -24,12 +24,12 @@ OPERATORS: Mapping[str, Callable[[Sequence[Any]], Any]] = {
 
 
 def share(count: int, rank: int, ranks: int) -> slice:
-    """The elements of so many that a rank owns (AMB-RT-04)."""
+    """Return the slice of `count` elements that a rank owns (AMB-RT-04)."""
     return slice(rank * count // ranks, (rank + 1) * count // ranks)
 
 
 def afterwards(operation: str, rows: Sequence[Sequence[Any]], op: str = "", root: int = 0) -> list[list[Any]]:
-    """The flat buffers of all ranks after a collective, of exact values."""
+    """Return the flat buffers of all ranks after a collective, of exact values."""
     ranks, count = len(rows), len(rows[0])
     if operation == "broadcast":
         return [list(rows[root])] * ranks
@@ -51,7 +51,7 @@ Held = list[list[Any]]
 def followed(check: Check, messages: Iterable[Mapping[str, Any]], type_: Held) -> Held:
     """Return the ranks' values after the messages; those of a step read their senders' values from before it.
 
-    No contribution is combined twice: a sum would count it double.
+    Check that no contribution is combined twice: a sum would count it double.
     """
     type_ = [list(chunk) for chunk in type_]
     for _, step in groupby(messages, key=lambda message: message["step"]):
@@ -69,7 +69,7 @@ def followed(check: Check, messages: Iterable[Mapping[str, Any]], type_: Held) -
 
 
 def contributions(order: Any) -> frozenset[int]:
-    """The ranks whose contributions are in a value."""
+    """Return the ranks whose contributions are in a value."""
     if order is None:
         return frozenset()
     if isinstance(order, int):
@@ -78,5 +78,5 @@ def contributions(order: Any) -> frozenset[int]:
 
 
 def unordered(tree: Any) -> Any:
-    """A tree in JSON without the order of the two operands of a node, which no sum of two numbers tells."""
+    """Return a JSON tree without the order of a node's two operands, which a sum of two numbers cannot show."""
     return frozenset(unordered(subtree) for subtree in tree) if isinstance(tree, list) else tree

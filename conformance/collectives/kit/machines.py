@@ -18,7 +18,7 @@ def devices_of(nodes: int = 2, per_node: int = 2) -> list[int]:
 
 
 def machine(nodes: int = 2, per_node: int = 2, transports: Collection[str] = TRANSPORTS) -> dict[str, Any]:
-    """Nodes of equally many devices, joined by some transports; two-digit names say whose a link or a NIC is.
+    """Return nodes of equally many devices, joined by some transports; two-digit names give the owner of a link or NIC.
 
     Device 10 has nv10 to its node's NVSwitch s1, pcie10 to its host h1, and bus10 to its NIC n10, from which rdma10
     leads to the switch fabric; net1 leads from host h1 to the switch ethernet.
@@ -55,7 +55,7 @@ def machine(nodes: int = 2, per_node: int = 2, transports: Collection[str] = TRA
 
 
 def device(number: int, memory_bytes: int = MEMORY) -> dict[str, Any]:
-    """A device of the node that its id begins with."""
+    """Return a device of the node with which its id begins."""
     return {
         "id": number,
         "target": "sm_90",
@@ -84,13 +84,13 @@ def text(*, change: Callable[[dict[str, Any]], Any] | None = None, **arguments: 
 
 
 def named(document: dict[str, Any], name: str) -> dict[str, Any]:
-    """The link of a name."""
+    """Return the link with a name."""
     found: Sequence[dict[str, Any]] = document["links"]
     return next(device for device in found if device["name"] == name)
 
 
 def setting(name: str, **members: Any) -> Callable[[dict[str, Any]], None]:
-    """A change of members of a link."""
+    """Return a change that sets members of a link."""
 
     def change(document: dict[str, Any]) -> None:
         named(document, name).update(members)
@@ -99,7 +99,7 @@ def setting(name: str, **members: Any) -> Callable[[dict[str, Any]], None]:
 
 
 def without(*names: str) -> Callable[[dict[str, Any]], None]:
-    """A change that removes links."""
+    """Return a change that removes links."""
 
     def change(document: dict[str, Any]) -> None:
         document["links"] = [link for link in document["links"] if link["name"] not in names]

@@ -1,4 +1,4 @@
-"""The bits that a reduction over ranks has in the order that an implementation declares for it, element by element."""
+"""The bits of a reduction over ranks in the order that an implementation declares for it, element by element."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def declared_bits(
 ) -> Tensor:
     """Return the result of an all-reduce by an algorithm, or by none: each element over its own declared tree.
 
-    A sum is replayed with the arithmetic that is declared; a product or mean has that of the oracle.
+    A sum is replayed with the declared arithmetic; a product or mean has that of the oracle.
     """
     question = Question("all_reduce", inputs, {"op": op} | ({} if algorithm is None else {"algorithm": algorithm}))
     known: dict[Declaration, Tensor] = {}
@@ -34,6 +34,6 @@ def declared_bits(
 
 
 def stretch(whole: Tensor, places: Sequence[int] | slice, shape: Sequence[int] | None = None) -> Tensor:
-    """Some elements of a tensor, in order."""
+    """Return some elements of a tensor, in order."""
     words = np.ascontiguousarray(whole.words()[places])
     return Tensor(whole.dtype, tuple(shape) if shape is not None else words.shape, words.tobytes())

@@ -1,4 +1,4 @@
-"""Plans that ran: what their units left on all ranks, and in which order (collectives specification, 2 and 8)."""
+"""Plans that ran: the results of their units on all ranks, and their order (collectives specification, 2 and 8)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tessera_conformance.dsl import tensor_of
 from tessera_conformance.tensors import Tensor
 
 SEEDS = (None, 0, 1, 2, 3, 5, 8, 13)
-"""The order of the units, and seven that a seed chooses."""
+"""The default order of the units, and seven orders that a seed chooses."""
 
 
 def executed(impl: Any, check: Any, text: str, inputs: Sequence[dict[str, Tensor]], **options: Any) -> dict[str, Any]:
-    """The answer for @f, whose units started once on every rank, after what they wait for had ended there."""
+    """Return the answer for @f; check that each unit started once on every rank, after the ones it waits for."""
     answer = impl.collectives.execute_plan(text=text, function="f", ranks=list(inputs), **options)
     found: dict[str, Any] = check.returns(answer)
     units = {unit["id"]: unit for unit in found["units"]}
@@ -55,12 +55,12 @@ def most_in_flight(answer: dict[str, Any], rank: int) -> int:
 
 
 def numbers(rank: int, count: int, start: int = 0) -> list[int]:
-    """Whole numbers, another at each place and on each rank, whose sums fp32 holds."""
+    """Return whole numbers, different at each place and on each rank, whose sums fp32 holds."""
     return [(place * 7 + rank * 1009 + start) % 4001 - 2000 for place in range(count)]
 
 
 def vector(extent: int) -> str:
-    """The type of a vector."""
+    """Return the type of a vector."""
     return f"tensor<{extent}xfp32>"
 
 
@@ -71,7 +71,7 @@ def fp32(values: Sequence[Any], shape: Sequence[int] | None = None) -> Tensor:
 
 
 def each_has(check: Check, answer: dict[str, Any], wanted: Sequence[Sequence[Tensor]]) -> None:
-    """Every rank returned these tensors."""
+    """Check that every rank returned these tensors."""
     for rank, (actual, expected) in enumerate(zip(outputs(answer), wanted, strict=True)):
         check.equal(len(actual), len(expected), f"the number of results of rank {rank}")
         for place, (one, other) in enumerate(zip(actual, expected, strict=True)):

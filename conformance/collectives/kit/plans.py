@@ -12,7 +12,7 @@ AWAIT = "tessera.await"
 
 
 def planned(impl: Any, check: Any, text: str, **options: int) -> list[Unit]:
-    """The units of @f, which wait for earlier ones only."""
+    """Return the units of @f; check that they wait for earlier ones only."""
     units: list[Unit] = check.returns(impl.collectives.plan(text=text, function="f", **options))["units"]
     check.equal([unit["id"] for unit in units], list(range(len(units))), "the numbers of the units, in order")
     early = all(other < unit["id"] for unit in units for other in unit["after"])
@@ -21,23 +21,23 @@ def planned(impl: Any, check: Any, text: str, **options: int) -> list[Unit]:
 
 
 def chunks(units: Sequence[Unit], result: str | None = None) -> list[Unit]:
-    """The units of the communication queue: of the collective with a future, or all."""
+    """Return the units of the communication queue: of the collective with a future, or all."""
     return [unit for unit in units if unit["queue"] == "comm" and result in (None, *unit["results"])]
 
 
 def making(units: Sequence[Unit], result: str) -> Unit:
-    """The unit of the compute queue that gives a value."""
+    """Return the unit of the compute queue that computes a value."""
     (found,) = (unit for unit in units if unit["queue"] == "compute" and result in unit["results"])
     return found
 
 
 def awaits_of(units: Sequence[Unit]) -> list[Unit]:
-    """The waits."""
+    """Return the waits."""
     return [unit for unit in units if unit["op"] == AWAIT]
 
 
 def before(units: Sequence[Unit]) -> list[set[int]]:
-    """All units that must have ended before each."""
+    """Return all units that must have ended before each."""
     found: list[set[int]] = []
     for unit in units:
         found.append(set(unit["after"]).union(*(found[other] for other in unit["after"])))
@@ -50,7 +50,7 @@ def in_order(units: Sequence[Unit], first: Unit, second: Unit) -> bool:
 
 
 def most_at_once(units: Sequence[Unit]) -> int:
-    """Return how many chunks may be under way together: the size of the largest set in which none waits for another."""
+    """Return the most chunks that may run together: the size of the largest set in which none waits for another."""
     comm = chunks(units)
     earlier = before(units)
     most = 0

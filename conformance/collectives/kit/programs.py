@@ -12,17 +12,17 @@ FIRST_LINE = 5
 """The line of a program's first operation."""
 
 T = "tensor<8xfp32>"
-"""The usual type of what a rank brings."""
+"""The usual type of a rank's input."""
 SUM = 'op="sum"'
 BRANCHED = f"%x: {T}, %c: bool"
-"""The parameters of a program whose ranks take one branch or the other."""
+"""The parameters of a program whose ranks take different branches."""
 MISMATCH = "TESS_ERR_COLLECTIVE_MISMATCH"
 
 
 def program(
     *operations: str, takes: str = "%x: tensor<8xfp32>", gives: str = "tensor<8xfp32>", mesh: str = "dp=4"
 ) -> str:
-    """A module with one mesh and the function @f; what an entry of `operations` says may go over several lines."""
+    """Return a module with one mesh and the function @f; an entry of `operations` may have several lines."""
     axes, extents = zip(*(axis.split("=") for axis in mesh.split()), strict=True)
     names = ", ".join(f'"{axis}"' for axis in axes)
     types = ", ".join(part.partition(": ")[2] for part in takes.split(", %"))
@@ -43,7 +43,7 @@ def program(
 def issue(
     result: str, operand: str, attributes: str = "", collective: str = "all_reduce", type_: str = "tensor<8xfp32>"
 ) -> str:
-    """A collective in the form of section 2.1: the type of the operand, then the attributes."""
+    """Return a collective in the form of section 2.1: the type of the operand, then the attributes."""
     braces = f" {{{attributes}}}" if attributes else ""
     return f"{result} = tessera.collective.{collective} {operand} : {type_}{braces}"
 
@@ -64,7 +64,7 @@ def binary(result: str, name: str, a: str, b: str, type_: str = "tensor<8xfp32>"
 
 
 def branch(then: Sequence[str], otherwise: Sequence[str], type_: str = "tensor<8xfp32>") -> str:
-    """%r by the bool %c: what the first operations call %y, or the second %z."""
+    """Return an `if` that defines %r by the bool %c: %y of the first operations, or %z of the second."""
     sides = [[f"  {line}" for line in side] for side in (then, otherwise)]
     return "\n    ".join(
         [
@@ -80,19 +80,19 @@ def branch(then: Sequence[str], otherwise: Sequence[str], type_: str = "tensor<8
 
 
 def operations(answer: dict[str, object], name: str) -> list[dict[str, object]]:
-    """The operations of that name in an answer of `collectives.read`, in order."""
+    """Return the operations of that name in an answer of `collectives.read`, in order."""
     functions = answer["functions"]
     assert isinstance(functions, list)
     return [operation for function in functions for operation in function["operations"] if operation["name"] == name]
 
 
 def plain(type_text: str) -> str:
-    """A type without spaces, without its dialect, and without the layout that a tensor has anyway (AMB-LANG-67)."""
+    """Return a type without spaces, its dialect, and a tensor's default layout (AMB-LANG-67)."""
     return type_text.replace(" ", "").replace("!tessera.", "").replace(";layout=row_major", "")
 
 
 def told(impl, check, text: str) -> dict[str, object]:  # type: ignore[no-untyped-def]
-    """Return the meaning of a text, and check that the printed form means the same up to the names of values."""
+    """Return the meaning of a text; check that the printed form means the same, but for names of values."""
     answer = check.accepts(impl.collectives.read(text=text))
     again = check.accepts(impl.collectives.read(text=answer["text"]), "the printed text is legal")
     check.equal(_numbered(again), _numbered(answer), "what the printed text says")
@@ -101,7 +101,7 @@ def told(impl, check, text: str) -> dict[str, object]:  # type: ignore[no-untype
 
 
 def _numbered(answer: dict[str, object]) -> list[object]:
-    """The functions of an answer; what an operation results in has a number for its name, parameters keep theirs."""
+    """Return the functions of an answer with numbers as names of results; parameters keep their names."""
     functions = answer["functions"]
     assert isinstance(functions, list)
     found: list[object] = []
@@ -124,7 +124,7 @@ def on_ranks(impl, check, text: str, inputs: Sequence[dict[str, Tensor]], **more
 
 
 def given(rows: Sequence[Tensor], **flags: Sequence[bool]) -> list[dict[str, Tensor]]:
-    """The inputs of each rank: its row as x, and flags by name, one for each rank."""
+    """Return the inputs of each rank: its row as x, and flags by name, one for each rank."""
     return [
         {"x": row, **{name: tensor_of("bool", values[rank]) for name, values in flags.items()}}
         for rank, row in enumerate(rows)
@@ -132,5 +132,5 @@ def given(rows: Sequence[Tensor], **flags: Sequence[bool]) -> list[dict[str, Ten
 
 
 def spread(ranks: int, dtype: str = "fp32", count: int = 8, seed: int = 900) -> list[Tensor]:
-    """Data whose sum depends on the order in which ranks are added."""
+    """Return data whose sum depends on the order in which ranks are added."""
     return [counted(dtype, (count,), seed=seed + rank, exponents=(-7, 7)) for rank in range(ranks)]

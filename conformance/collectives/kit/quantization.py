@@ -1,6 +1,6 @@
 """Blockwise quantisation and error feedback, as compressed collectives use them (AMB-COLL-25), on exact numbers.
 
-Blocks of fp32 lie along the last axis; the last one may be short. A block's scale takes its largest magnitude to the
+Blocks of fp32 lie along the last axis; the last one may be short. A block's scale maps its largest magnitude to the
 largest value of the wire format. It is 1 where that gives 0, the next smaller number where it would take that value
 beyond fp32, and always 1 for bf16. Every step is rounded in fp32, and the codes saturate.
 """
@@ -34,14 +34,14 @@ def error_feedback(g: Tensor, residual: Tensor, *, wire: str, block: int) -> tup
 
 
 def _sent(values: list[Value], wire: str) -> list[Value]:
-    """The values of a block as they arrive: codes of the wire format times the scale."""
+    """Return the values of a block on arrival: codes of the wire format times the scale."""
     scale = _scale(values, wire)
     codes = (_saturated(SINGLE.round(exact.divide(value, scale)), wire) for value in values)
     return [SINGLE.round(exact.multiply(code, scale)) for code in codes]
 
 
 def _blocks(shape: tuple[int, ...], block: int) -> Iterator[range]:
-    """The flat places of each block, row-major."""
+    """Return the flat places of each block, row-major."""
     length = shape[-1]
     for row in range(prod(shape[:-1])):
         for start in range(0, length, block):
@@ -49,7 +49,7 @@ def _blocks(shape: tuple[int, ...], block: int) -> Iterator[range]:
 
 
 def _saturated(value: Value, wire: str) -> Value:
-    """Data are finite, so that a code beyond the largest is an overflow, in bf16 too."""
+    """Return the saturated code: data are finite, so that a larger code is an overflow, in bf16 too."""
     target = float_format(wire)
     code = target.round(value)
     if not exact.is_infinite(code):

@@ -42,20 +42,20 @@ def refuses_remainders(observation: Observation, operation: str, count: int, ran
 
 
 def recognize_operators(check: Check, observation: Observation, op: str) -> None:
-    """An implementation without products and means: AMB-COLL-31."""
+    """Recognize an implementation without products and means: AMB-COLL-31."""
     lacking = isinstance(observation, Rejected | Unsupported) and op not in SUMS_AND_EXTREMES
     check.reading("AMB-COLL-31", "only sum, max and min", lacking)
 
 
 def recognize_bare_fp8(check: Check, observation: Observation, wire: str) -> None:
-    """An implementation whose fp8 formats have full names alone: AMB-COLL-07."""
+    """Recognize an implementation whose fp8 formats have full names alone: AMB-COLL-07."""
     check.reading("AMB-COLL-07", "refuse bare fp8", wire == "fp8" and isinstance(observation, Rejected))
 
 
 def recognize_chunk_orders(
     impl: Implementation, check: Check, call: Mapping[str, Any], chunk: int, outputs: Sequence[Tensor]
 ) -> None:
-    """An element's order follows from its place in its chunk, which is a collective of its own: AMB-COLL-29."""
+    """Recognize orders that depend on an element's place in its chunk, a collective of its own: AMB-COLL-29."""
     inputs: Sequence[Tensor] = call["inputs"]
     pieces: list[bytes] = [b""] * len(inputs)
     for first in range(0, inputs[0].size, chunk):
@@ -114,7 +114,7 @@ def recognize_negative_gaps(check: Check, dense: Tensor, expected: Tensor, sent:
 
 
 def recognize_unquantized(check: Check, observation: Observation, plain: Sequence[Tensor]) -> None:
-    """Data that a wire would round travel as they are, where bits are promised: AMB-COLL-05."""
+    """Recognize data that travel unrounded where bits are promised: AMB-COLL-05."""
     whole = isinstance(observation, Returned) and [output.data for output in observation.value["outputs"]] == [
         tensor.data for tensor in plain
     ]
@@ -125,15 +125,15 @@ PARTIAL = "partial sums are rounded as they travel"
 OWN = "a rank's own contribution stays whole"
 SHARE = "a reduce-scatter's share, which does not travel afterwards, is not rounded"
 MOST_RANKS = 5
-"""Sums of more ranks have too many orders to try."""
+"""The most ranks whose sums are tried in every order."""
 
 
 def recognize_sums_over_a_wire(
     check: Check, inputs: Sequence[Tensor], wire: str, parts: Sequence[tuple[slice, Tensor]], *, shares: bool
 ) -> None:
-    """Sums that are rounded to the wire at other places: AMB-COLL-61.
+    """Recognize sums that are rounded to the wire at other places: AMB-COLL-61.
 
-    `parts` are the results of the ranks with the elements that each holds; `shares` says that each rank has its own.
+    `parts` are the results of the ranks with the elements that each holds; with `shares` each rank has its own.
     """
     target, data = float_format(WIRES[wire]), float_format(inputs[0].dtype)
 
@@ -141,7 +141,7 @@ def recognize_sums_over_a_wire(
         return finite(target.round(value))
 
     def arrives(sums: Collection[Fraction], *, whole: bool = False) -> set[Value]:
-        """Return the elements that sums become: cast to the data's dtype, from the wire unless they stay whole."""
+        """Return the received form of sums: cast to the data's dtype, from the wire unless they stay whole."""
         return {_plus(data.round(total if whole else target.round(total))) for total in sums}
 
     def partial(column: Sequence[Fraction]) -> set[Value]:
@@ -185,19 +185,19 @@ def _plus(value: Value) -> Value:
 def recognize_own_whole(
     check: Check, outputs: Sequence[Tensor], whole: Sequence[Tensor], expected: Sequence[Tensor]
 ) -> None:
-    """Data that move are rounded to the wire, and a rank's own elements are as it brought them: AMB-COLL-61."""
+    """Recognize moved data that are rounded to the wire, except on the rank that contributed them: AMB-COLL-61."""
     follows = not any(map(first_difference, outputs, whole)) and any(map(first_difference, whole, expected))
     check.reading("AMB-COLL-61", OWN, follows)
 
 
 def takes_wide_wires(observation: Observation, wire: str, data: str, narrow: Callable[[], Observation]) -> bool:
-    """True if a wire as wide as its data was allowed, and a narrower one, which `narrow` tries, is refused."""
+    """True if a wire as wide as its data is accepted, and a narrower one, which `narrow` tries, is refused."""
     wide = ELEMENT_FORMATS[WIRES.get(wire, wire)].word_bytes >= ELEMENT_FORMATS[data].word_bytes
     return wide and isinstance(observation, Returned) and isinstance(narrow(), Rejected)
 
 
 def recognize_unnoticed(check: Check, observation: Observation, awaited: bool) -> None:
-    """A collective that never completes is noticed by nobody, or waited for without an end: AMB-COLL-50."""
+    """Recognize a collective that never completes without an error, or hangs: AMB-COLL-50."""
     check.reading("AMB-COLL-50", "dropped unnoticed", isinstance(observation, Returned) and not awaited)
     check.reading("AMB-COLL-50", "a hang", isinstance(observation, Fault) and observation.kind == "hang")
 

@@ -17,7 +17,7 @@ def send(result: str, value: str, attributes: str, type_: str = T) -> str:
 
 
 def recv(result: str, buffer: str, attributes: str, type_: str = T) -> str:
-    """A receive into something of the type of a buffer."""
+    """Return a receive into a value with the type of a buffer."""
     return issue(result, buffer, attributes, "recv", type_)
 
 
@@ -33,7 +33,7 @@ def run(impl: Any, text: str, inputs: list[dict[str, Tensor]], **more: Any) -> O
 
 
 def from_first_to_last(attributes: str = "", mesh: str = "dp=2", first: str = "peer=1", last: str = "peer=0") -> str:
-    """Ranks with %c send, the others receive; the buffer is %x, and every rank has what was sent."""
+    """Return a program in which ranks with %c send %x and the others receive it; every rank returns it."""
     more = f", {attributes}" if attributes else ""
     then = [send("%f", "%x", first + more), awaits("%y", "%f")]
     otherwise = [recv("%g", "%x", last + more), awaits("%z", "%g")]

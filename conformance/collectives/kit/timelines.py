@@ -1,4 +1,4 @@
-"""Units of work for the two queues, and what their timelines show."""
+"""Units of work for the two queues, and properties of their timelines."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def comm(
 
 
 def of(timeline: Iterable[Slot], name: str | None = None, queue: str | None = None, device: int | None = None) -> Any:
-    """The slots of a unit, a queue and a device, where they are named, in order of start."""
+    """Return the slots of a unit, a queue and a device, each if given, in order of start."""
     found = [
         slot
         for slot in timeline
@@ -43,7 +43,7 @@ def of(timeline: Iterable[Slot], name: str | None = None, queue: str | None = No
 
 
 def span(slots: Sequence[Slot]) -> tuple[int, int]:
-    """From the first start to the last end."""
+    """Return the first start and the last end."""
     return min(slot["start"] for slot in slots), max(slot["end"] for slot in slots)
 
 
@@ -53,7 +53,7 @@ def in_flight(slots: Sequence[Slot], time: int) -> int:
 
 
 def most_at_once(slots: Sequence[Slot]) -> int:
-    """The most of these slots at one time."""
+    """Return the largest number of simultaneous slots."""
     return max((in_flight(slots, slot["start"]) for slot in slots), default=0)
 
 
@@ -72,5 +72,5 @@ def covered(slots: Iterable[Slot]) -> int:
 
 
 def distinct(slices: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """One slice of a trace for each name and time: the row of a link shows what a device sends again."""
+    """Return one slice of a trace for each name and time: the row of a link repeats those of devices."""
     return list({(part["name"], part["ts"]): part for part in slices}.values())

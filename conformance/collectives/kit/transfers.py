@@ -1,4 +1,4 @@
-"""The transfers of a collective on a machine of a case: asked for, and what they show of links and credits."""
+"""The transfers of a collective on a machine of a case: their request, and their use of links and credits."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .machines import machine
 
 Transfer: TypeAlias = Mapping[str, Any]
 Levels: TypeAlias = list[tuple[int, int]]
-"""Times, and what is said from each of them on; nothing at first."""
+"""Times with the level from each of them on; the level before is 0."""
 Direction: TypeAlias = tuple[str, Any]
-"""A link, and the end at which it is entered."""
+"""A link, and the end at which a transfer enters it."""
 
 
 def with_credits(credits: int | Mapping[str, int], **arguments: Any) -> str:
-    """The JSON text of a machine whose links all have so many credits."""
+    """Return the JSON text of a machine whose links all have so many credits."""
     document = machine(**arguments)
     for link in document["links"]:
         link["credits"] = credits if isinstance(credits, int) else credits.get(link["kind"], link["credits"])
@@ -31,7 +31,7 @@ def with_credits(credits: int | Mapping[str, int], **arguments: Any) -> str:
 
 
 def asked(impl: Implementation, check: Check, *, over: bool = False, **arguments: Any) -> Any:
-    """The transfers of a collective on every device of a machine; `over` if it ends before a link fails."""
+    """Return the transfers of a collective on every device of a machine; `over` if it ends before a link fails."""
     usual = {"operation": "all_reduce", "algorithm": "ring", "count": 4003, "element_bytes": 4, "chunk": 250}
     answer = impl.collectives.transfers(**{**usual, **arguments})
     midway = not over and any(cut["at"] > 0 for cut in arguments.get("cuts", ()))
@@ -41,7 +41,7 @@ def asked(impl: Implementation, check: Check, *, over: bool = False, **arguments
 
 
 def ways(topology: str, devices: Sequence[int], transfer: Transfer) -> Iterator[Direction]:
-    """The links of a transfer, each with the end at which it is entered."""
+    """Yield the links of a transfer, each with the end at which it enters."""
     links = _links_of(topology)
     end: Any = devices[transfer["source"]]
     for name in transfer["links"]:
@@ -55,7 +55,7 @@ def _links_of(topology: str) -> Mapping[str, Any]:
 
 
 def most_in_flight(topology: str, devices: Sequence[int], transfers: Iterable[Transfer]) -> dict[Direction, int]:
-    """The most transfers at one time on each link each way: from their start up to their end."""
+    """Return the most simultaneous transfers on each link in each direction: from their start up to their end."""
     changes: dict[Direction, list[tuple[int, int]]] = defaultdict(list)
     for transfer in transfers:
         for way in ways(topology, devices, transfer):
@@ -95,7 +95,7 @@ def counted(events: Iterable[Mapping[str, Any]]) -> dict[str, Levels]:
 
 
 def steps(values: Iterable[tuple[int, int]]) -> Levels:
-    """Times and levels, without those that say again what was said."""
+    """Return times and levels, without repeated levels."""
     found: Levels = []
     for time, level in values:
         if level != (found[-1][1] if found else 0):

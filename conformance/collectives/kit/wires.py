@@ -1,4 +1,4 @@
-"""The dtypes that travel, and how far blockwise quantization may take an element (AMB-COLL-07, -26, -38)."""
+"""The dtypes of wires, and bounds of the errors of blockwise quantization (AMB-COLL-07, -26, -38)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WIRES = {"bf16": "bf16", "fp16": "fp16", "fp8": "fp8_e4m3", "fp8_e4m3": "fp8_e4m
 SINGLE = float_format("fp32")
 
 UNIT = Fraction(1, 1 << 24)
-"""The relative error of one rounding to fp32, but for subnormals."""
+"""The relative error of one rounding to fp32, except for subnormals."""
 
 
 def half_a_step(m: Fraction, wire: str) -> Fraction:
@@ -63,13 +63,13 @@ def rows_of(shape: Sequence[int]) -> list[slice]:
 
 
 def of_values(dtype: str, values: Sequence[Value], shape: Sequence[int] | None = None) -> Tensor:
-    """A tensor of values, each rounded to the dtype; flat unless a shape is given."""
+    """Return a tensor of values, each rounded to the dtype; flat unless a shape is given."""
     words = [float_format(dtype).encode(value, nonfinite=True) for value in values]
     return Tensor.from_words(dtype, (len(words),) if shape is None else shape, words)
 
 
 def telling(target: FloatFormat) -> Iterator[Value]:
-    """Values that tell roundings to a format apart: its neighbours' midpoints, and what lies around them."""
+    """Yield values that distinguish roundings to a format: midpoints of neighbours, and values around them."""
     codes = [0, 1, 2, (1 << target.fraction_bits) - 1, target.encode(Fraction(1)), target.largest_code - 2]
     near = Fraction(1, 1 << 40)
     for code in codes:

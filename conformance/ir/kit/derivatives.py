@@ -1,12 +1,11 @@
 """Enclosures of derivatives: reverse-mode differentiation of a program on intervals.
 
-LANG-05.5-01 says what a gradient is, and no text says in which steps it is computed. So a model of the function is run
-on `Number`s, which record their operands. The textbook adjoint of each step builds its contribution, all in the
-operand's dtype. That is done exactly, which encloses the derivative itself, and with what every step may err by. A
-gradient may lie `BUDGET` times as far from the derivative as that textbook computation may. The slope of an elementary
-function may be off by some units more: it has forms as different as 1 - tanh(x)**2 and 1 / cosh(x)**2.
-
-Adjoints build numbers like any other program, so derivatives have derivatives.
+LANG-05.5-01 defines a gradient, and no text defines the steps of its computation. So a model of the function is run on
+`Number`s, which record their operands. The textbook adjoint of each step builds its contribution, all in the operand's
+dtype. It is computed exactly, which encloses the derivative itself, and with the error that every step may have. A
+gradient may differ from the derivative `BUDGET` times as much as that textbook computation may. The slope of an
+elementary function may have a larger error: it has forms as different as 1 - tanh(x)**2 and 1 / cosh(x)**2. Adjoints
+build numbers like any other program, so derivatives have derivatives.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _serial = count()
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """The format that steps round to, and how they err."""
+    """The format to which steps round, and their errors."""
 
     format: FloatFormat
     steps: Fast
@@ -49,7 +48,7 @@ class Arithmetic:
 
 @dataclass(frozen=True, eq=False)
 class Number:
-    """A number of a program: the exact one, what may be computed for it, what it was made of, and by which adjoint."""
+    """A number of a program: its exact and its computed interval, its operands, and its adjoint."""
 
     ideal: Interval
     actual: Interval
@@ -62,13 +61,13 @@ class Number:
         object.__setattr__(self, "serial", next(_serial))
 
     def beside(self, value: Fraction | int) -> Number:
-        """A literal, rounded once where its format does not hold it."""
+        """Return a literal, rounded once if its format does not hold it."""
         interval, format_ = Interval.around(value), self.arithmetic.format
         is_exact = format_.round(Fraction(value)) == value
         return self.made(interval, interval if is_exact else self.arithmetic.steps.rounded(interval, format_))
 
     def made(self, ideal: Interval, actual: Interval, *operands: Number, adjoint: Adjoint | None = None) -> Number:
-        """The result of a step; without an adjoint it depends on nothing."""
+        """Return the result of a step; without an adjoint it has no operands."""
         return Number(ideal, actual, self.arithmetic, operands if adjoint else (), adjoint or (lambda dy: ()))
 
     def __add__(self, other: Number) -> Number:
@@ -94,7 +93,7 @@ class Number:
 
     @property
     def spread(self) -> Number:
-        """This slope, widened by as much as other forms of the same derivative may differ from it."""
+        """This slope, widened by the differences between other forms of the same derivative."""
         units = ceil(2 * self.arithmetic.steps.ulps) + 4
         actual = self.arithmetic.steps.relative(self.actual, units, self.arithmetic.format)
         return self.made(self.ideal, actual, self, adjoint=lambda dy: (dy,))
@@ -104,7 +103,7 @@ class Number:
 
     @property
     def constant(self) -> Number:
-        """The same number, which depends on nothing."""
+        """The same number, without operands."""
         return self.made(self.ideal, self.actual)
 
     def _rounded(self, ideal: Interval, actual: Interval, other: Number, adjoint: Adjoint) -> Number:
@@ -114,7 +113,7 @@ class Number:
 
 Adjoint: TypeAlias = Callable[[Number], tuple[Number, ...]]
 Model: TypeAlias = Callable[..., Sequence[Number]]
-"""From a list of numbers for each operand, row-major, to the numbers of the result."""
+"""Maps a list of numbers for each operand, row-major, to the numbers of the result."""
 
 
 def function(name: str, *operands: Number) -> Number:
@@ -184,7 +183,7 @@ SLOPES: Mapping[str, Callable[..., tuple[Number, ...]]] = {
 
 
 def gradient(ys: Sequence[Number], seeds: Sequence[Number], xs: Sequence[Number]) -> list[Number]:
-    """The derivative of the sum of seeds times ys with respect to each of xs."""
+    """Return the derivative of the sum of seeds times ys with respect to each of xs."""
     adjoints: dict[int, Number] = {}
     behind: dict[int, Number] = {}
 
@@ -203,7 +202,7 @@ def gradient(ys: Sequence[Number], seeds: Sequence[Number], xs: Sequence[Number]
 
 
 def numbers_of(tensor: Tensor, arithmetic: Arithmetic) -> list[Number]:
-    """The elements of a tensor; subnormal ones may be taken for zero. Raises `Unpromised`: one of them is no number."""
+    """Return the elements of a tensor; subnormal ones may be flushed. Raises `Unpromised`: one is NaN or infinite."""
     numbers = []
     for value in values_of(tensor):
         interval = operations.point(value)
@@ -216,9 +215,9 @@ def numbers_of(tensor: Tensor, arithmetic: Arithmetic) -> list[Number]:
 def enclosed(
     model: Model, operands: Sequence[Tensor], weights: Tensor, which: int = 0, *, ulps: float = FUNCTION_ULPS
 ) -> list[Enclosure | None]:
-    """Enclose the gradient of the weighted sum of a model's results, for each element of one operand.
+    """Return enclosures of the gradient of a model's weighted results, for each element of one operand.
 
-    `ulps` says how far an elementary function may be off. None means that nothing is promised.
+    An elementary function may have an error of `ulps`. None means that nothing is promised.
     """
     arithmetic = Arithmetic(float_format(operands[which].dtype), Fast(ulps))
     try:

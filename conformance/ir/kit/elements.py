@@ -11,13 +11,13 @@ from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.building import COMPLEX, FLOATS, codes, complex_of, counted, float_edges, tensor
 
 USUAL = 310
-"""The seed of elements that edge values come before."""
+"""The seed of elements that follow edge values."""
 
 
 def require_different(results: Sequence[Tensor], why: str) -> None:
-    """Make sure that the data of a case distinguish ways of computing: every two results differ.
+    """Require that the data of a case distinguish ways of computing: every two results differ.
 
-    Raises `ValueError`: two of them are equal, so the case would not show what it claims to.
+    Raises `ValueError`: two of them are equal, so the case would not show what it claims.
     """
     if len({result.data for result in results}) < len(results):
         raise ValueError(f"the data do not distinguish: {why}")
@@ -60,13 +60,13 @@ def nearest(dtype: str, *numbers: float | Fraction) -> Tensor:
 
 
 def joined(*tensors: Tensor) -> Tensor:
-    """Vectors of one dtype, one after another."""
+    """Return vectors of one dtype, one after another."""
     words = [word for tensor in tensors for word in tensor.words().tolist()]
     return codes(tensors[0].dtype, (len(words) // tensors[0].format.words,), words)
 
 
 def every_element(dtype: str, shape: tuple[int, ...], seed: int = USUAL) -> Tensor:
-    """Elements of any dtype to be moved about: edge values first where the seed is the usual one, then counted ones."""
+    """Return elements of any dtype to move: edge values first if the seed is the usual one, then counted ones."""
     if dtype in COMPLEX:
         return complex_of(dtype, *(every_element(COMPLEX[dtype], shape, seed_) for seed_ in (seed, seed + 1)))
     elements = counted(dtype, (prod(shape),), seed)

@@ -1,6 +1,6 @@
 """Cases of gradients: a program, its operands, and the gradients that it returns, exactly.
 
-The sign of a zero is left out: no text says which one a gradient has where nothing is contributed.
+The sign of a zero is left out: no text gives the sign of a gradient without contributions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .programs import evaluate
 
 
 def without_signed_zeros(found: Any) -> Any:
-    """A tensor of floats with every zero positive; anything else as it is."""
+    """Return a tensor of floats with every zero positive; any other value is unchanged."""
     if not isinstance(found, Tensor) or not found.format.is_float:
         return found
     words = found.words()
@@ -36,7 +36,7 @@ def judge_results(
     *,
     helpers: Sequence[str] = (),
 ) -> None:
-    """A func of these statements over operands, beside other funcs, returns these tensors."""
+    """Check that a func of these statements over operands, beside other funcs, returns these tensors."""
     parameters = ", ".join(f"{name}: {type_of(given)}" for name, given in operands.items())
     source = module(*helpers, func(*statements, parameters=parameters))
     outputs = evaluate(impl, check, source, "f", **operands)
@@ -56,9 +56,9 @@ def judge_gradients(
     before: Sequence[str] = (),
     helpers: Sequence[str] = (),
 ) -> None:
-    """The gradients of the sum of an expression's elements with respect to the operands named in `expected`.
+    """Check the gradients of the sum of an expression's elements with respect to the operands in `expected`.
 
-    Operands that are no tensors yet are tensors of `dtype`; `before` are statements ahead of the expression.
+    Operands that are no tensors yet become tensors of `dtype`; `before` are statements before the expression.
     """
     given = {name: held if isinstance(held, Tensor) else tensor_of(dtype, held) for name, held in operands.items()}
     gradients = [f"let Grad{name}: {type_of(given[name])} = op.grad({expression}, {name});" for name in expected]

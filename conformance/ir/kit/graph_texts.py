@@ -1,4 +1,4 @@
-"""Pieces of Graph IR in the generic form of MLIR, for texts that no front end has made (language spec, 1, 5, 13.1)."""
+"""Pieces of Graph IR in the generic form of MLIR, for texts without a front end (language spec, 1, 5, 13.1)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 MATRIX = "tensor<2x2xfp32>"
-"""The type of whatever says no other."""
+"""The default type."""
 
 
 def module(*members: str, name: str = "m") -> str:
@@ -21,7 +21,7 @@ def func(
     name: str = "f",
     profile: str = "",
 ) -> str:
-    """A function; its first operation stands three lines below the module's first."""
+    """Return a function; its first operation is three lines below the module's first."""
     types = ", ".join(part.partition(": ")[2] for part in re.split(r", (?=%)", takes) if part)
     signature = f"({types}) -> ({gives})"
     declared = f'numerics_profile = "{profile}", ' if profile else ""

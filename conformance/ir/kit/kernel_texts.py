@@ -44,7 +44,7 @@ def fragment(dtype: str, m: int, n: int, k: int) -> str:
 class KernelText:
     """A kernel of a device, written one operation after another; `text` is all of it.
 
-    Operations are generic, `op(name, *operands, gives=types, **attributes)`; the methods below spell the usual ones.
+    Operations are generic, `op(name, *operands, gives=types, **attributes)`; the methods below write the usual ones.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class KernelText:
         target: str | None = "sm_90",
         **attributes: Any,
     ) -> None:
-        """An entry with these parameters, types by name; an attribute that is None is left out."""
+        """Begin an entry with these parameters, types by name; an attribute that is None is left out."""
         self.name = name
         self.level = level
         self.parameters = {parameter: Value(f"%{parameter}", type_) for parameter, type_ in parameters.items()}
@@ -75,17 +75,17 @@ class KernelText:
 
     @property
     def line(self) -> int:
-        """The line of the operation written last, where the kernel is the first of its module."""
+        """The line of the last operation, if the kernel is the first of its module."""
         return FIRST_OPERATION + len(self._lines) - 1
 
     def mark(self) -> None:
-        """Let the operation written last be the critical one, at which the kernel is expected to fail."""
+        """Mark the last operation as the critical one, at which the kernel is expected to fail."""
         self.critical = self.line
 
     # Any operation
 
     def op(self, name: str, *operands: Value, gives: str | Sequence[str] = (), **attributes: Any) -> Any:
-        """Write an operation; its result, a tuple of them where `gives` is a list, nothing where it is empty."""
+        """Write an operation; return its result, a tuple if `gives` is a list, None if it is empty."""
         types = [gives] if isinstance(gives, str) else list(gives)
         results = [self._value(type_) for type_ in types]
         self._write(f"{_named(results)}{_applied(name, operands)}{_tail(operands, types, attributes)}")
@@ -94,10 +94,10 @@ class KernelText:
         return tuple(results) if results else None
 
     def raw(self, line: str) -> None:
-        """Write a line as it stands."""
+        """Write a line unchanged."""
         self._write(line)
 
-    # What a lane computes
+    # Values of a lane
 
     def constant(self, value: bool | int | float, dtype: str = "int32") -> Value:
         """A number."""
@@ -105,12 +105,12 @@ class KernelText:
         return self._one("tessera.graph.constant", gives=dtype, value=written)
 
     def compute(self, name: str, *operands: Value, gives: str = "", **attributes: Any) -> Value:
-        """An elementwise operation of Graph IR, one value a lane; the result has the type of the last operand."""
+        """Write an elementwise operation of Graph IR, one value a lane; the result has the last operand's type."""
         result = gives or ("bool" if name in COMPARISONS else operands[-1].type)
         return self._one(f"tessera.graph.{name}", *operands, gives=result, **attributes)
 
     def index(self, what: str, axis: str = "x") -> Value:
-        """One of `block_id`, `thread_id`, `block_dim` and `grid_dim` along an axis."""
+        """Return one of `block_id`, `thread_id`, `block_dim` and `grid_dim` along an axis."""
         return self._one(f"tessera.tile.{what}", gives="int32", axis=axis)
 
     def lane(self) -> Value:
@@ -136,15 +136,15 @@ class KernelText:
         return self._one("tessera.tile.shared.alloc", gives=shared(dtype, *shape))
 
     def copy(self, source: Value, destination: Value, *indices: Value, bytes: int = 16) -> None:
-        """An asynchronous copy from global to shared memory; the indices into the source come first."""
+        """Write an asynchronous copy from global to shared memory; the indices into the source come first."""
         self.op("tessera.tile.cp.async", source, destination, *indices, bytes=bytes)
 
     def commit(self) -> None:
-        """The copies so far become a group."""
+        """Make a group of the copies so far."""
         self.op("tessera.tile.cp.async.commit")
 
     def wait(self, pending: int = 0) -> None:
-        """Wait until at most so many groups are under way."""
+        """Wait until at most so many groups are pending."""
         self.op("tessera.tile.cp.async.wait", pending=pending)
 
     def barrier(self) -> None:
@@ -156,7 +156,7 @@ class KernelText:
     def loop(
         self, start: Value, stop: Value, step: Value, turn: Callable[..., Sequence[Value]], *carried: Value
     ) -> tuple[Value, ...]:
-        """A loop; `turn` takes its index and the carried values, writes the body and returns their new values."""
+        """Write a loop; `turn` takes its index and the carried values, writes the body and returns their new values."""
         results = [self._value(value.type) for value in carried]
         operands = (start, stop, step, *carried)
         self._write(f"{_named(results)}{_applied('tessera.tile.for', operands)} ({{")
@@ -174,7 +174,7 @@ class KernelText:
         then: Callable[[], Sequence[Value]],
         otherwise: Callable[[], Sequence[Value]] = tuple,
     ) -> tuple[Value, ...]:
-        """A branch under a mask; each side writes its body and gives the values that it yields."""
+        """Write a branch under a mask; each side writes its body and returns the values that it yields."""
         place = len(self._lines)
         self._write("")
         yielded = self._region(then)
@@ -211,7 +211,7 @@ class KernelText:
         return graph_texts.module(self.text)
 
     def launched(self, *results: str, name: str = "f") -> str:
-        """A host function, a member of a module, that launches the kernel; its first parameters are what it takes."""
+        """Return a host function, a member of a module, that launches the kernel with its first parameters."""
         taken = list(self.parameters.values())[: len(self.parameters) - len(results)]
         types = {operand.name: _on_the_host(operand.type) for operand in taken}
         takes = ", ".join(f"{argument}: {type_}" for argument, type_ in types.items())
@@ -243,7 +243,7 @@ class KernelText:
 
 
 def scheduled(*lines: str, takes: str, gives: str, name: str = "f") -> str:
-    """A module of one function whose lines are operations, `%y = "tessera.schedule.tile"(%x) ... : (T) -> T`.
+    """Return a module of one function whose lines are operations, `%y = "tessera.schedule.tile"(%x) ... : (T) -> T`.
 
     The last line is its return, which `returning` writes.
     """

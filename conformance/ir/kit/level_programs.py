@@ -1,6 +1,6 @@
 """Running texts of the levels below Graph IR, and lowering and executing programs there (language spec, 6 to 8, 11).
 
-Optional parameters of the protocol are sent only where they say something.
+Optional parameters of the protocol are sent only if they differ from their defaults.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LOWER_LEVELS = ("schedule", "tile", "target")
 """The levels below Graph IR, downwards; `execute-tile` is the feature of executing a program at Tile IR."""
 
 STAGED: Mapping[str, Any] = {"tile": [16, 16, 16], "depth": 2, "prefetch": "shared"}
-"""A schedule of products whose tiles a matrix unit has."""
+"""A schedule of products with tiles of a matrix unit's size."""
 SAMPLE = module(
     func(
         "let C: tensor<1024x1024xbf16> = op.matmul(A, B);",
@@ -54,7 +54,7 @@ def verified(impl: Implementation, text: str, at: str, target: str = "sm_90") ->
 def executed_text(
     impl: Implementation, text: str, at: str, target: str = "sm_90", function: str = "tss_kernel_k", **inputs: Tensor
 ) -> Observation:
-    """Run a kernel of a text, or a function of the host; a buffer that is left out begins uninitialised."""
+    """Run a kernel of a text, or a function of the host; an omitted buffer begins uninitialised."""
     stated = _stated(target=target)
     observation: Observation = impl.language.execute_ir(text=text, function=function, inputs=inputs, at=at, **stated)
     return observation
@@ -73,7 +73,7 @@ def buffers_after(
     kernel: KernelText,
     **inputs: Tensor,
 ) -> list[Any]:
-    """Run a kernel on its own target: its buffers afterwards, in the order of the parameters."""
+    """Run a kernel on its own target; return its buffers afterwards, in the order of the parameters."""
     target = kernel.attributes.get("target", "sm_90")
     observation = executed_text(impl, kernel.module, kernel.level, target, kernel.name, **inputs)
     outputs = list(check.returns(observation)["outputs"])
@@ -92,7 +92,7 @@ def fails(
     category: str | tuple[str, ...] = "tile",
     **inputs: Tensor,
 ) -> Rejected:
-    """A kernel ends with an error while it runs: at a line, or at its critical operation where it has marked one."""
+    """Check that a kernel ends with an error while it runs: at a line, or at its critical operation if it has one."""
     target = kernel.attributes.get("target", "sm_90")
     observation = executed_text(impl, kernel.module, kernel.level, target, kernel.name, **inputs)
     return check.rejects(observation, category=category, phase="execute", at_line=line or kernel.critical or None)
@@ -101,7 +101,7 @@ def fails(
 def runs_if(
     impl: Implementation, check: Check, legal: bool, kernel: KernelText, expected: Tensor, **inputs: Tensor
 ) -> None:
-    """A legal kernel leaves these values in its last buffer, an illegal one fails at its critical operation."""
+    """Check that a legal kernel leaves these values in its last buffer; an illegal one fails where it is critical."""
     if legal:
         check.bits(buffers_after(impl, check, kernel, **inputs)[-1], expected)
     else:
@@ -133,7 +133,7 @@ def results_at(
     function: str = "f",
     **inputs: Tensor,
 ) -> list[Any]:
-    """The values that a function returns, computed at a level."""
+    """Return the values of a function, computed at a level."""
     return list(check.returns(executed(impl, source, at, target, schedule, function, **inputs))["outputs"])
 
 
@@ -187,5 +187,5 @@ def emitted(
 
 
 def _stated(**parameters: Any) -> dict[str, Any]:
-    """Optional parameters without those that say what is meant anyway."""
+    """Return optional parameters without those that have their defaults."""
     return {name: value for name, value in parameters.items() if name not in DEFAULTS or value != DEFAULTS[name]}

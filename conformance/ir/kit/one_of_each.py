@@ -1,4 +1,4 @@
-"""One golden vector of each operation, for cases that put every operation to a question of their own."""
+"""One golden vector of each operation, for cases that ask every operation a question of their own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOPICS = (
     *("activations", "casts", "elementwise", "fourier", "functions", "fused_attention", "matmul"),
     *("movement", "normalization", "reductions", "selection", "softmax"),
 )
-"""Those of operations without effects."""
+"""Topics of operations without effects."""
 
 DTYPES = ("fp32", "complex64")
 
@@ -34,17 +34,16 @@ def one_of_each(dtypes: Collection[str] = DTYPES) -> list[Any]:
 
 
 def _best(vectors: Sequence[Vector]) -> Vector:
-    """With counted data, where there are any; then with the fewest elements, but more than one."""
+    """Return a vector with counted data, if there is one; then the one with the fewest elements, but more than one."""
     return min(
         vectors, key=lambda vector: ("counted" not in vector.name, vector.expected[0].size < 2, vector.expected[0].size)
     )
 
 
 def expression_of(vector: Vector) -> tuple[str, str]:
-    """The type and the expression of the result in a vector's program.
+    """Return the type and the expression of the result in a vector's program.
 
-    Raises:
-        ValueError: the program computes it in another way.
+    Raises `ValueError`: the program computes it in another way.
     """
     match = re.search(r"let R: (.*?) = (.*);\n", vector.call.params["source"])
     if match is None:

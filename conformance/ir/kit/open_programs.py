@@ -1,7 +1,7 @@
 """Programs that the texts leave open, and their meanings by the decision and by the listed alternatives.
 
-A row names an interpretation, a program, what the decision gives and what each alternative gives: values, a refusal, or
-acceptance. An answer that is an alternative's is another reading; one that is neither fails.
+A row has an interpretation, a program, and its meaning by the decision and by each alternative: values, a refusal, or
+acceptance. An answer that follows an alternative is another reading; one that follows neither fails.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from tessera_conformance.tensors import Tensor
 
 REFUSED, ACCEPTED = "refused", "accepted"
 Meaning: TypeAlias = Sequence[Tensor] | str
-"""The values that a program returns, `REFUSED`, or `ACCEPTED`, whatever it returns."""
+"""The values of a program, `REFUSED`, or `ACCEPTED`, whatever it returns."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """A program, a legal twin beside it, and the meanings of the program."""
+    """A program, a legal twin, and the meanings of the program."""
 
     interpretation: str
     about: str
@@ -37,7 +37,7 @@ class Question:
 
     @property
     def has_values(self) -> bool:
-        """True if a meaning is values, for which the program is executed."""
+        """True if a meaning is values, so that the program is executed."""
         return any(not isinstance(alternative, str) for alternative in (self.decision, *self.alternatives.values()))
 
 
@@ -268,7 +268,7 @@ QUESTIONS = {
 
 
 def answer_of(impl: Implementation, check: Check, question: Question) -> Observation:
-    """Return the refusal of a program, or else, where a meaning is values, the answer to its execution."""
+    """Return the refusal of a program, or else, if a meaning is values, the answer to its execution."""
     check.accepts(impl.language.verify(source=question.twin), "the twin is legal")
     observation: Observation = impl.language.verify(source=question.source)
     if isinstance(observation, Returned) and question.has_values:
@@ -278,14 +278,14 @@ def answer_of(impl: Implementation, check: Check, question: Question) -> Observa
 
 
 def follows(answer: Observation, meaning: Meaning) -> bool:
-    """Return True if an answer is what a meaning says."""
+    """True if an answer has a meaning."""
     if isinstance(meaning, str):
         return isinstance(answer, Rejected if meaning == REFUSED else Returned)
     return isinstance(answer, Returned) and list(answer.value.get("outputs", ())) == list(meaning)
 
 
 def judge(impl: Implementation, check: Check, question: Question) -> None:
-    """A program has its values or its refusal from the decision; those of a listed alternative are another reading."""
+    """Check that a program has the decision's values or refusal; those of a listed alternative are another reading."""
     answer = answer_of(impl, check, question)
     for alternative, meaning in question.alternatives.items():
         check.reading(question.interpretation, alternative, follows(answer, meaning))

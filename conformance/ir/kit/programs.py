@@ -1,4 +1,4 @@
-"""Programs as cases use them: values that they return, what they are lowered to, twins of which one is refused."""
+"""Programs in cases: the values that they return, their lowered forms, and twins of which one is refused."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def returns(
     function: str = "f",
     **inputs: Tensor,
 ) -> None:
-    """The function returns these int32 values, in order; a kernel leaves them in its tensor parameters."""
+    """Check that the function returns these int32 values, in order; a kernel leaves them in its tensor parameters."""
     outputs = evaluate(impl, check, source, function, **inputs)
     check.equal(len(outputs), len(expected), "the number of returned values")
     for output, value in zip(outputs, expected, strict=True):
@@ -47,7 +47,7 @@ def returns(
 
 
 def syntax_twins(impl: Implementation, check: Check, legal: str, illegal: str) -> None:
-    """The parser accepts one program and refuses its twin as outside the grammar."""
+    """Check that the parser accepts one program and refuses its twin as outside the grammar."""
     check.accepts(impl.language.parse(source=legal))
     check.rejects(impl.language.parse(source=illegal), **SYNTAX)
 
@@ -55,7 +55,7 @@ def syntax_twins(impl: Implementation, check: Check, legal: str, illegal: str) -
 def verified_twins(
     impl: Implementation, check: Check, legal: str, illegal: str, category: str | tuple[str, ...], **refusal: Any
 ) -> None:
-    """The verifier accepts one program and refuses its twin for a reason of a category."""
+    """Check that the verifier accepts one program and refuses its twin with a category."""
     check.accepts(impl.language.verify(source=legal))
     check.rejects(impl.language.verify(source=illegal), category=category, **refusal)
 
@@ -68,13 +68,13 @@ def expression_twins(
     parameters: str,
     category: str | tuple[str, ...] = ("types", "syntax", "shapes", "numerics"),
 ) -> None:
-    """Judge two expressions that a func returns: the verifier accepts one, and refuses the other at its line."""
+    """Check two expressions that a func returns: the verifier accepts one, and refuses the other at its line."""
     first, second = returning(legal, parameters), returning(illegal, parameters)
     verified_twins(impl, check, first, second, category, at_line=FIRST_STATEMENT)
 
 
 def accepts_if(check: Check, legal: bool, observation: Observation, **refusal: Any) -> None:
-    """A legal text is accepted, an illegal one refused in this way."""
+    """Check that a legal text is accepted, or an illegal one refused in this way."""
     if legal:
         check.accepts(observation)
     else:
@@ -82,7 +82,7 @@ def accepts_if(check: Check, legal: bool, observation: Observation, **refusal: A
 
 
 def declaring(source: str, profile: str) -> str:
-    """A program of one func, which declares a numerics profile of its own."""
+    """Return a program of one func, which declares a numerics profile of its own."""
     opening, heading, body = source.split("\n", 2)
     return "\n".join([opening, f'{heading.removesuffix(" {")} @{{numerics_profile="{profile}"}} {{', body])
 
@@ -90,13 +90,13 @@ def declaring(source: str, profile: str) -> str:
 def outputs_in(
     impl: Implementation, check: Check, source: str, run: str, inputs: Mapping[str, Tensor], **request: Any
 ) -> list[Any]:
-    """The values that the func returns in a run that asks for a numerics level, whatever the program declares."""
+    """Return the values of the func in a run with a numerics level, whatever the program declares."""
     observation = impl.language.execute(source=source, function="f", inputs=inputs, level=run, **request)
     return list(check.returns(observation)["outputs"])
 
 
 def declared(impl: Implementation, check: Check, source: str) -> dict[str, list[str]]:
-    """The names declared in each module, as the parser found them."""
+    """Return the names declared in each module, as the parser reports them."""
     found = check.accepts(impl.language.parse(source=source))
     return {entry["name"]: [declaration["name"] for declaration in entry["declarations"]] for entry in found["modules"]}
 
@@ -125,7 +125,7 @@ def graph_of(impl: Implementation, check: Check, source: str, function: str = "f
 
 @dataclass(frozen=True)
 class TensorType:
-    """A tensor type as its text says it; a layout that is not stated is row_major (AMB-LANG-67)."""
+    """The parts of a tensor type in a text; a layout that is not stated is row_major (AMB-LANG-67)."""
 
     shape: tuple[str, ...]
     dtype: str
@@ -133,7 +133,7 @@ class TensorType:
 
 
 def tensor_type(text: str) -> TensorType | None:
-    """The type behind `tensor<4x8xbf16; layout=col_major>`, also in its exported spelling; None for anything else."""
+    """Return the type of `tensor<4x8xbf16; layout=col_major>`, also in its exported spelling; None of another text."""
     compact = "".join(text.split()).replace('"', "")
     match = re.fullmatch(r"(?:!tessera\.)?tensor<((?:\w+?x|\?x)+)([a-z]\w*)(?:[;,]layout=([^>]+))?>", compact)
     if match is None:

@@ -37,7 +37,7 @@ OPERATORS = {
 ELEMENTARY = list(UNARY)
 
 ACCUMULATING = ("LANG-10-01", "LANG-02-04")
-"""Clauses of an operator that accumulates: the precision that it states, and its defined result."""
+"""Clauses of an operator that accumulates: its stated precision, and its defined result."""
 
 EXTREMES = ("max", "min", "argmax")
 """Reductions that round nothing."""
@@ -62,7 +62,7 @@ def matmul_operator(a: Tensor, b: Tensor) -> Question:
 
 
 def softmax(x: Tensor, axis: int | None = None) -> Question:
-    """`op.softmax(X)`, along the last axis unless another is asked for."""
+    """`op.softmax(X)`, along the last axis by default."""
     return applied("softmax", {"X": x}, type_of(x), ("LANG-15-07", "LANG-05.2-03"), axis=axis)
 
 
@@ -114,7 +114,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, factor: str) -> Question:
 
 
 def function(name: str, x: Tensor) -> Question:
-    """`op.exp(X)` and its kin, named as in `ELEMENTARY`."""
+    """`op.exp(X)` and the others, named as in `ELEMENTARY`."""
     return applied(name, {"X": x}, type_of(x), ("LANG-02-04",), ("elementary-functions",))
 
 
@@ -124,7 +124,7 @@ def power(a: Tensor, b: Tensor) -> Question:
 
 
 def activation(name: str, x: Tensor, approximate: str | None = None) -> Question:
-    """`op.sigmoid(X)`, `op.silu(X)` or `op.gelu(X)`, whose tanh form is asked for by `approximate`."""
+    """`op.sigmoid(X)`, `op.silu(X)` or `op.gelu(X)`, with `approximate` in its tanh form."""
     return applied(name, {"X": x}, type_of(x), ("LANG-02-04",), ("activations",), approximate=approximate)
 
 
@@ -134,7 +134,7 @@ def relu(x: Tensor) -> Question:
 
 
 def reduction(name: str, x: Tensor, axis: int, keepdims: bool = False) -> Question:
-    """`op.sum(X) @{axis=1}` and its kin."""
+    """`op.sum(X) @{axis=1}` and the others."""
     shape = list(x.shape)
     shape[axis : axis + 1 or None] = [1] if keepdims else []
     result = type_text("int32" if name == "argmax" else x.dtype, tuple(shape))
@@ -183,7 +183,7 @@ def _written(value: Any) -> str:
 
 
 def _accumulation(operand: Tensor) -> tuple[str, ...]:
-    """The clauses of the accumulator, where it is wider than the operands."""
+    """Return the clauses of the accumulator, if it is wider than the operands."""
     return (ACCUMULATION[operand.dtype], "LANG-10-02") if operand.dtype in ACCUMULATION else ()
 
 
@@ -196,7 +196,7 @@ def question(
     clauses: tuple[str, ...],
     features: tuple[str, ...] = (),
 ) -> Question:
-    """Return the question of one expression, as the oracle's function of the inputs has it."""
+    """Return the question of one expression, which the oracle's function of the inputs answers."""
     body = [f"let R: {result} = {expression};", "return R;"]
     check = Check(f"oracle.{function}", tuple(inputs), arguments)
     return Question(_call(inputs, result, body), check, clauses, (*features, *_features(inputs, arguments)))
@@ -218,7 +218,7 @@ def _call(inputs: Mapping[str, Tensor], result: str, body: list[str]) -> Call:
 
 
 Setting = int | float | bool
-"""The value that an attribute has in a question."""
+"""The value of an attribute in a question."""
 
 
 def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor, **settings: Setting) -> Question:
@@ -281,9 +281,9 @@ def several(
     return Question(call, Check(f"oracle.{name}", tuple(inputs), dict(settings)), clauses, ("stateful-ops",))
 
 
-# The programs of operations that move, choose or join elements (AMB-LANG-106, AMB-LANG-165), each one call.
+# The programs of operations that move, select or join elements (AMB-LANG-106, AMB-LANG-165), each one call.
 #
-# The type of the result is that of the oracle's answer: what an operation gives is said once, there.
+# The type of the result is that of the oracle's answer: the oracle alone defines an operation's result.
 
 
 _ANY = ("LANG-02-04",)
@@ -298,17 +298,17 @@ CLAUSES: dict[str, tuple[str, ...]] = {
     "iota": ("LANG-02-04", "LANG-05.3-01", "LANG-05.3-02"),
     "const_tensor": ("LANG-05.2-01", "LANG-05.3-01", "LANG-05.3-02"),
 }
-"""Clauses of an operation's vectors, where they are more than `_ANY`."""
+"""Clauses of an operation's vectors, if they are more than `_ANY`."""
 
 FEATURES = {"const_tensor": (), "layout_cast": ("layout-casts",)}
 """Features: the documents name const_tensor (AMB-LANG-101), AMB-LANG-157 the cast; others are tensor-ops."""
 
 STRETCHING = ("select", "maximum", "minimum", "clamp")
-"""Those whose operands broadcast as those of operators do: other than scalars by feature broadcasting-ops."""
+"""Operations whose operands broadcast as those of operators do: other than scalars by feature broadcasting-ops."""
 
 
 def moved(name: str, *operands: Tensor, **attributes: Any) -> Question:
-    """`op.pad(A) @{low=[1, 0], high=[0, 2], value=0.5}`; a text among the attributes is written as it is."""
+    """`op.pad(A) @{low=[1, 0], high=[0, 2], value=0.5}`; a text among the attributes is written unchanged."""
     function = oracle.FUNCTIONS[f"oracle.{name}"]
     answer = function(*operands, **attributes)
     inputs = dict(zip("ABCDEFGH", operands, strict=False))

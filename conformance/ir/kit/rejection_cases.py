@@ -35,7 +35,7 @@ def rejected(phase: str) -> Callable[[Any], Any]:
 
 
 def judge(impl: Implementation, check: Check, rejection: Rejection) -> None:
-    """The twin is accepted, the program itself refused, for a reason of the right category."""
+    """Check that the twin is accepted, and the program itself refused with a right category."""
     language = impl.language
     if rejection.phase in SYNTACTIC:
         check.accepts(language.parse(source=rejection.legal))

@@ -1,9 +1,9 @@
 """Programs that a front end must refuse, each beside a twin that it must accept: the two differ in one token.
 
-The table lies in `ir/rejections` of the suite: `lex.toml`, `parse-statements.toml` and so on, named after their phase.
-A program is written once and marks the place where the two differ: `return ⟦a|b⟧;` is legal as `return a;` and illegal
-as `return b;`; either side may be empty. Programs of a group share clauses, categories and a frame, in which each
-program takes the place of `…`. A program that an alternative of an interpretation accepts names it: `hangs_on`.
+The table is in `ir/rejections` of the suite: `lex.toml`, `parse-statements.toml` and so on, named after their phase. A
+program is written once and marks the place where the two differ: `return ⟦a|b⟧;` is legal as `return a;` and illegal as
+`return b;`; either side may be empty. Programs of a group share clauses, categories and a frame, in which each program
+replaces `…`. A program that an alternative of an interpretation accepts names it: `hangs_on`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from tessera_conformance.cases import suite_directory
 
 PHASES = ("lex", "parse", "type", "shape", "layout", "distributed", "numerics")
-"""The phases of the table, in the order in which a front end goes through them."""
+"""The phases of the table, in the order of a front end's work."""
 
 CATEGORIES = ("syntax", "types", "shapes", "layouts", "schedule", "tile", "distributed", "numerics")
 """The categories of diagnostics: section 11, with syntax beside it (AMB-LANG-112)."""
@@ -31,7 +31,7 @@ _PROGRAM_KEYS = {"program", "clauses", "categories", "features", "hangs_on"}
 
 
 class MalformedRejections(Exception):
-    """A file of the table cannot be used; says which and why."""
+    """A file of the table cannot be used; has its name and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Rejection:
     categories: tuple[str, ...]
     features: tuple[str, ...]
     late: bool
-    """True if the mistake may be found as late as when the function `f` is executed."""
+    """True if the mistake may remain undetected until the function `f` is executed."""
     marked: str
 
     @property
@@ -60,10 +60,9 @@ class Rejection:
 
 
 def load(phase: str) -> list[Rejection]:
-    """The programs of a phase, file by file.
+    """Return the programs of a phase, file by file.
 
-    Raises:
-        MalformedRejections: there is no file, one cannot be read, or an entry is incomplete or marks no place.
+    Raises `MalformedRejections`: there is no file, one cannot be read, or an entry is incomplete or marks no place.
     """
     folder = suite_directory() / "ir" / "rejections"
     paths = sorted(path for path in folder.glob("*.toml") if path.stem.partition("-")[0] == phase)
@@ -82,11 +81,9 @@ def _read_file(path: Path, phase: str) -> list[Rejection]:
 
 
 def read(text: str, phase: str) -> Iterator[Rejection]:
-    """The programs of a file's text.
+    """Return the programs of a file's text.
 
-    Raises:
-        KeyError: a key is missing.
-        ValueError: the text is not TOML, or an entry is malformed.
+    Raises `KeyError`: a key is missing; or `ValueError`: the text is not TOML, or an entry is malformed.
     """
     document = tomllib.loads(text)
     if document["phase"] != phase:

@@ -41,7 +41,7 @@ SQUARED_BIAS = 10 * VARIANCE
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule: what was found of the errors, and its limit."""
+    """One rule: the measured value of the errors, and its limit."""
 
     name: str
     found: Fraction
@@ -54,7 +54,7 @@ class Rule:
 
 
 def judge_errors(check: Check, factors: Sequence[Tensor], actual: Any, level: str, *, unbiased: bool) -> None:
-    """Every rule accepts the product of the factors, which has their dtype; the one that does not is named."""
+    """Check the product of the factors, which has their dtype, by every rule; the failing rule is named."""
     a, b = factors
     form = (actual.dtype, actual.shape) if isinstance(actual, Tensor) else None
     check.equal(form, (a.dtype, (a.shape[0], b.shape[1])), "dtype and shape")
@@ -64,9 +64,9 @@ def judge_errors(check: Check, factors: Sequence[Tensor], actual: Any, level: st
 
 
 def rules_of_products(a: Tensor, b: Tensor, result: Tensor, *, unbiased: bool) -> list[Rule]:
-    """The rules on a product of real floats (M, K) and (K, N); on its bound alone where a result is no number.
+    """Return the rules on a product of real floats (M, K) and (K, N); the bound alone if a result is NaN or infinite.
 
-    `unbiased` says that the products of the data are as often positive as negative, and adds the bias test.
+    With `unbiased`, the products of the data are as often positive as negative, and the bias test is added.
     """
     target = float_format(result.dtype)
     spare = max(accumulator_format(a.dtype).fraction_bits - target.fraction_bits, 0)
@@ -86,12 +86,12 @@ def rules_of_products(a: Tensor, b: Tensor, result: Tensor, *, unbiased: bool) -
 
 
 def _error(terms: Terms | None, value: Value, units: int, target: FloatFormat) -> Fraction | None:
-    """In units; zero where nothing is promised, None where a number is wanted and there is none."""
+    """Return an error in units; zero if nothing is promised, None if the result is no number."""
     unit_roundoff = Fraction(1, 2 << target.fraction_bits)
     if terms is None or terms.magnitude * (1 + BOUND * units * unit_roundoff) > target.largest:
         return Fraction(0)
     if not (isinstance(value, Fraction) or is_zero(value)) or (terms.magnitude == 0 and not is_zero(value)):
         return None
-    # To 64 bits: the squares of errors with exact denominators would grow with every result.
+    # Rounded to 64 bits: the squares of errors with exact denominators would grow with every result.
     error = (finite(value) - terms.exact) / max(terms.magnitude * unit_roundoff, target.smallest_normal)
     return Fraction(round(error * (1 << 64)), 1 << 64)

@@ -1,4 +1,4 @@
-"""Kernels of Target IR as text, with what most of them need: thread numbers, constants, addresses (8.2)."""
+"""Kernels of Target IR as text, with the parts that most of them need: thread numbers, constants, addresses (8.2)."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ NAMES = ("ring", "tree", "hierarchical", "halving_doubling", "direct")
 
 
 def under(impl: Implementation, check: Check, ranks: int = 8, **variables: str) -> MeshSession:
-    """A context that finds these variables, and no others."""
+    """Return a context with these environment variables, and no others."""
     check.returns(impl.runtime.tessxSetEnvironment(variables=variables), "the environment is set")
     return opened(impl, check, ranks)
 
@@ -25,7 +25,7 @@ def under(impl: Implementation, check: Check, ranks: int = 8, **variables: str) 
 def planned(
     session: MeshSession, collective: str = "all_reduce", count: int = 64, dtype: str = "fp32"
 ) -> tuple[str, str]:
-    """The algorithm of a collective, and why."""
+    """Return the algorithm of a collective, and the source of the choice."""
     plan = session.ask("tessxCollectivePlan", **plan_request(session, collective, count, dtype))
     return plan["algorithm"], plan["source"]
 
@@ -38,13 +38,13 @@ def plan_request(
 
 
 def choose(session: MeshSession, algorithm: str | None, source: str, collective: str = "all_reduce") -> None:
-    """A hint, or a result of the autotuner; None takes it back."""
+    """Set a hint, or a result of the autotuner; None removes it."""
     whole = {"collective": collective, "algorithm": algorithm, "source": source}
     session.ask("tessxSetAlgorithm", context=session.context, **whole)
 
 
 class Traced:
-    """The slices of the collectives that run in a `with` block, by rank and time; each rank's once.
+    """The slices of the collectives in a `with` block, by rank and time, each rank's once.
 
     `answer` is that of the synchronization at its end.
     """

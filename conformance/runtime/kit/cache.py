@@ -1,6 +1,6 @@
 """The cache on disk: contexts that use a directory, its entries, hits and misses of launches (spec 8.2).
 
-A *use* is what an application does: a new context under TESS_CACHE_DIR, a module, one launch, a synchronization.
+A *use* is the work of an application: a new context under TESS_CACHE_DIR, a module, one launch, a synchronization.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ FILL = """module caching {
 
 
 def caching(impl: Implementation, check: Check, directory: Path, ranks: int = 1, **variables: str) -> MeshSession:
-    """A new context, with its mesh and stream, that keeps results in a directory."""
+    """Return a new context, with its mesh and stream, that stores results in a directory."""
     chosen = {"TESS_CACHE_DIR": str(directory), **variables}
     check.returns(impl.runtime.tessxSetEnvironment(variables=chosen), "the environment is set")
     return opened(impl, check, ranks)
 
 
 def filled(session: MeshSession, image: str, count: int = 64, value: int = 7, kernel: str = "fill", **cfg: Any) -> int:
-    """Load a module, fill so many elements, and give the value that they all have."""
+    """Load a module, fill elements, and return their common value."""
     module = session.ask("tessModuleLoad", context=session.context, image=image)["module"]
     pointer = session.allocate(4 * count)
     arguments = packed(("int32", count), ("int32", value), ("ptr", pointer))
@@ -43,7 +43,7 @@ def filled(session: MeshSession, image: str, count: int = 64, value: int = 7, ke
 
 
 def used(session: MeshSession) -> tuple[int, int]:
-    """Hits and misses since the context was made."""
+    """Return the hits and misses since the context was made."""
     counts = session.ask("tessxCacheUse")
     return counts["hits"], counts["misses"]
 
@@ -54,12 +54,12 @@ def entries(session: MeshSession, kind: str = "binary") -> Sequence[Mapping[str,
 
 
 def ended(session: MeshSession) -> None:
-    """End the context: what it kept in memory is gone."""
+    """End the context, whose cache in memory is lost."""
     session.close()
 
 
 def use(impl: Implementation, check: Check, directory: Path, image: str, **stated: Any) -> tuple[int, int]:
-    """One whole use, whose result is right; its hits and misses."""
+    """Make one whole use, check its result, and return its hits and misses."""
     session = caching(impl, check, directory)
     check.equal(filled(session, image, **stated), stated.get("value", 7), "what the kernel has written")
     counted = used(session)
@@ -68,7 +68,7 @@ def use(impl: Implementation, check: Check, directory: Path, image: str, **state
 
 
 def first_refusal(impl: Implementation, check: Check, directory: Path, image: str) -> Observation:
-    """The answer of the first call of a use that does not succeed, or of the last one where all do."""
+    """Return the answer of the first failing call of a use, or of its last call if all succeed."""
     variables = {"TESS_CACHE_DIR": str(directory)}
     check.returns(impl.runtime.tessxSetEnvironment(variables=variables), "the environment is set")
     ids = devices(impl, check, 1)

@@ -1,7 +1,7 @@
 """A legal call of every C function of the runtime; cases of bad arguments change one argument of it.
 
-Each call stands on a `MeshSession` and makes what it needs; a function that changes nothing it is given may be called
-twice. `HANDLES`, `POINTERS` and `OUTPUTS` say which parameters are handles, memory and out parameters.
+Each call needs a `MeshSession` and creates its other objects; a function that does not change its arguments may be
+called twice. `HANDLES`, `POINTERS` and `OUTPUTS` list the parameters that are handles, memory and out parameters.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def device_memory(session: MeshSession) -> int:
 
 
 def copy(session: MeshSession) -> Arguments:
-    """A copy from one tensor of the device to another, which holds other numbers."""
+    """Return a copy from one tensor of the device to another, which holds other numbers."""
     dst, src = session.upload(elements("int32", *[2] * COUNT)), device_memory(session)
     return {"dst": dst, "src": src, "bytes": BYTES, "kind": D2D, "stream": session.stream}
 
@@ -73,7 +73,7 @@ def launch(session: MeshSession) -> Arguments:
 
 
 def collective(session: MeshSession, buffer: str, **others: Any) -> Arguments:
-    """A collective over a tensor; `buffer` is the name of its memory."""
+    """Return a collective over a tensor; `buffer` is the name of its memory."""
     whole = {"mesh": session.mesh, buffer: device_memory(session), "count": COUNT, "dtype": DTYPE_IDS["int32"]}
     return {**whole, **others, "stream": session.stream}
 
@@ -124,7 +124,7 @@ CALLS: Mapping[str, Callable[[MeshSession], Arguments]] = {
 
 
 def _parameters(which: Callable[[Method], tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
-    """The parameters of some kind, by function, of those functions that have one."""
+    """Return the parameters of some kind, by function, without functions that have none."""
     found = {name: which(interface().c_functions[name]) for name in CALLS}
     return {name: names for name, names in found.items() if names}
 
@@ -143,10 +143,10 @@ OUTPUTS = _parameters(lambda method: tuple(output.name for output in method.outp
 """Out parameters, by function; of tessGetVersion all three."""
 
 HANDLES = _parameters(lambda method: method.parameters_of(Named("handle")))
-"""Parameters that are handles, by function; each is called what it is a handle of."""
+"""Parameters that are handles, by function; each is named after the kind of its object."""
 
 POINTERS = _parameters(_pointers)
-"""Parameters that point to what the function reads or writes, by function."""
+"""Parameters that point to memory that the function reads or writes, by function."""
 
 ADDRESSES = {name for c_function in interface().c_functions.values() for name in c_function.parameters_of(ADDRESS)}
-"""Pointers that are addresses: NULL is 0. Of the others it is null."""
+"""Pointers that are addresses: their NULL is 0. That of the others is null."""

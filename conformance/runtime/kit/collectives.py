@@ -1,7 +1,7 @@
 """Collectives of the runtime on data that differs by rank: arguments, groups of ranks, judgement of results.
 
-Runtime spec, 4.6 and 13; AMB-RT-02, -04, -05. Ranks are filled and read one by one, which needs rank-memory. Expected
-values come from the oracle of all-reduce; the other collectives move elements.
+Runtime spec, 4.6 and 13; AMB-RT-02, -04, -05. Ranks are filled and read one by one, which needs rank-memory. The oracle
+of all-reduce gives the expected values; the other collectives move elements.
 """
 
 from __future__ import annotations
@@ -66,18 +66,18 @@ FUNCTIONS = {
 }
 
 GUARD = b"\x5a" * 64
-"""Bytes behind each buffer, which are to stay there."""
+"""Bytes behind each buffer, which must not change."""
 
 
 def gathered(impl: Implementation, check: Check, **sizes: int) -> MeshSession:
-    """A mesh with these axes under the policy of the run's level."""
+    """Return a mesh with these axes under the policy of the run's level."""
     session = opened(impl, check, prod(size for size in sizes.values() if size), **sizes)
     session.set_policy(LEVELS[impl.level])
     return session
 
 
 def groups(axis: str | None, **sizes: int) -> list[list[int]]:
-    """The groups of ranks along an axis, each in order of their coordinate; without one, all of the mesh."""
+    """Return the groups of ranks along an axis, each in order of their coordinate; without an axis, all of the mesh."""
     counts = {name: sizes.get(name, 0) or 1 for name in AXES}
     ranks = prod(counts.values())
     if axis is None:
@@ -88,7 +88,7 @@ def groups(axis: str | None, **sizes: int) -> list[list[int]]:
 
 
 def contributions(dtype: str, count: int, ranks: int, seed: int) -> list[Tensor]:
-    """A tensor of each rank, of counter bits."""
+    """Return a tensor of counter bits for each rank."""
     words = ELEMENT_FORMATS[dtype].words
     if words == 1:
         return [counted(dtype, (count,), seed=seed + rank) for rank in range(ranks)]
@@ -97,7 +97,7 @@ def contributions(dtype: str, count: int, ranks: int, seed: int) -> list[Tensor]
 
 
 def filled(session: MeshSession, inputs: Sequence[Tensor]) -> int:
-    """One pointer behind which each rank holds its tensor, and `GUARD` behind that."""
+    """Return one pointer behind which each rank has its tensor, followed by `GUARD`."""
     pointer = session.allocate(len(inputs[0].data) + len(GUARD))
     for rank, tensor in enumerate(inputs):
         session.poke(rank, pointer, tensor.data + GUARD)
@@ -105,7 +105,7 @@ def filled(session: MeshSession, inputs: Sequence[Tensor]) -> int:
 
 
 def held(session: MeshSession, pointer: int, inputs: Sequence[Tensor]) -> list[Tensor]:
-    """Return the ranks' tensors once all is done, and check that the memory behind them is unchanged."""
+    """Return the ranks' tensors once all work is done; check that the memory behind them is unchanged."""
     found = []
     for rank, tensor in enumerate(inputs):
         data = session.peek(rank, pointer, len(tensor.data) + len(GUARD))
@@ -130,11 +130,11 @@ def asking(
 
 
 EVERYWHERE = ("fp32", "int32")
-"""The dtypes of which every machine has collectives; one that lacks another says so (AMB-RT-59)."""
+"""The dtypes for which every machine has collectives; others may be unsupported (AMB-RT-59)."""
 
 
 def presume_dtype(session: MeshSession, answer: Observation, what: str) -> None:
-    """A machine whose call, or synchronization, answers TESS_ERR_UNSUPPORTED is presumed to lack this collective."""
+    """Presume that the machine has this collective: the call and a synchronization are not unsupported."""
     if isinstance(answer, Returned):
         answer = session.attempt("tessStreamSynchronize", stream=session.stream)
         if not rejected(answer, UNSUPPORTED):
@@ -146,7 +146,7 @@ UNSUPPORTED = "TESS_ERR_UNSUPPORTED"
 
 
 def done(session: MeshSession, collective: str, pointer: int, count: int, dtype: str, **more: Any) -> None:
-    """A collective that succeeds."""
+    """Call a collective, which must succeed."""
     session.check.returns(asking(session, collective, pointer, count, dtype, **more), f"{collective} succeeds")
 
 
@@ -158,20 +158,20 @@ def share(tensor: Tensor, place: int, of: int) -> Tensor:
 
 
 def joined(parts: Sequence[Tensor]) -> Tensor:
-    """One tensor of all parts."""
+    """Return one tensor of all parts."""
     return Tensor(parts[0].dtype, (sum(part.shape[0] for part in parts),), b"".join(part.data for part in parts))
 
 
 @lru_cache(maxsize=32)  # every rank's result is judged, and cases bring the same data
 def canonical(op: str, *inputs: Tensor) -> Tensor:
-    """The result in the canonical order."""
+    """Return the result in the canonical order."""
     return all_reduce(*inputs, op=op)[0]
 
 
 def judge_reduced(
     impl: Implementation, check: Check, found: Tensor, inputs: Sequence[Tensor], op: int, what: str
 ) -> None:
-    """A reduction has the bits, or lies within the bounds, that the level of the run asks for."""
+    """Check that a reduction has the bits, or is within the bounds, of the run's level."""
     operator = OPERATORS[op]
     is_float, exact = inputs[0].format.is_float, op != SUM
     question = Question("all_reduce", inputs, {"op": operator})
@@ -187,7 +187,7 @@ def judge_reduced(
 
 
 def judge_steps(impl: Implementation, check: Check, question: Question, found: Tensor) -> None:
-    """End the case where a sum of a narrow dtype is rounded to it at each step (AMB-RT-57)."""
+    """End the case if each step rounds a sum of a narrow dtype to it (AMB-RT-57)."""
     dtype = question.inputs[0].dtype
     strict = Declaration(Tree.from_text("pairwise"), arithmetic_of(dtype))
     declared = strict if impl.level == "strict" else declaration(impl, check, question)

@@ -1,4 +1,4 @@
-"""The bytes that travel to and from a runtime: elements of memory, and parameter buffers (runtime spec, 10.1)."""
+"""The bytes in messages to and from a runtime: elements of memory, and parameter buffers (runtime spec, 10.1)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ FORMATS = {
     "fp32": "f",
     "fp64": "d",
 }
-"""The types that Python packs itself, by their format."""
+"""The types that Python packs itself, with their formats."""
 
 
 def packed(*arguments: tuple[str, float]) -> bytes:
-    """A parameter buffer: each argument aligned to min(its size, 8), the whole rounded up to 8, padding zero."""
+    """Return a parameter buffer: each argument aligned to min(its size, 8), the whole rounded up to 8, padding zero."""
     buffer = b""
     for type_name, value in arguments:
         data = elements(type_name, value)
@@ -33,11 +33,11 @@ def elements(type_name: str, *values: float) -> bytes:
 
 
 def wrapped(number: int) -> int:
-    """Return the int32 that has the low 32 bits of a number."""
+    """Return the int32 with the low 32 bits of a number."""
     return (number + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
 def values_of(type_name: str, data: bytes) -> list[float]:
-    """The elements that bytes of memory hold."""
+    """Return the elements in bytes of memory."""
     form = FORMATS[type_name]
     return [value for (value,) in struct.iter_unpack(f"<{form}", data)]

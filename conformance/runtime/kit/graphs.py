@@ -32,15 +32,15 @@ class DigitStream(MeshSession):
         return pointer
 
     def append(self, value: int, pointer: int, flags: int = 0) -> None:
-        """Queue a launch that appends a digit; with the flag CAPTURE it belongs to a graph."""
+        """Queue a launch that appends a digit; the flag CAPTURE adds it to a graph."""
         self.launch(self.digit, packed(("int32", value), ("ptr", pointer)), flags=flags)
 
     def require(self, pointer: int, number: int, what: str) -> None:
-        """Every element has these digits once the stream is done."""
+        """Check that every element has these digits once the stream is done."""
         self.check.equal(self.integers(pointer), [number] * COUNT, what)
 
     def captured(self, pointer: int, *values: int) -> int:
-        """The graph of launches that append these digits one after the other."""
+        """Return the graph of launches that append these digits one after the other."""
         for value in values:
             self.append(value, pointer, CAPTURE)
         return instantiated(self)
@@ -53,7 +53,7 @@ def digit_stream(impl: Implementation, check: Check, ranks: int = 1) -> DigitStr
 
 
 def instantiated(session: MeshSession) -> int:
-    """The graph of what the stream has captured; it is not NULL."""
+    """Return the graph that the stream has captured; check that it is not NULL."""
     graph = int(session.ask("tessxGraphInstantiate", stream=session.stream)["graph"])
     session.check.true(graph != 0, "the graph is not NULL", graph)
     return graph
@@ -65,7 +65,7 @@ def replay(session: MeshSession, graph: int) -> None:
 
 
 def nodes_of(session: MeshSession, graph: int) -> Sequence[Mapping[str, Any]]:
-    """The nodes of a graph, as a DAG: no node follows itself, directly or not."""
+    """Return the nodes of a graph; check that they form a DAG: no node follows itself, directly or not."""
     nodes: Sequence[Mapping[str, Any]] = session.ask("tessxGraphNodes", graph=graph)["nodes"]
     indices_known = all(0 <= index < len(nodes) for node in nodes for index in node["after"])
     session.check.true(indices_known, "nodes follow nodes of the graph", [node["after"] for node in nodes])
@@ -75,7 +75,7 @@ def nodes_of(session: MeshSession, graph: int) -> Sequence[Mapping[str, Any]]:
 
 
 def before(nodes: Sequence[Mapping[str, Any]], index: int) -> set[int]:
-    """The nodes that a node follows, directly or not."""
+    """Return the nodes that a node follows, directly or not."""
     found: set[int] = set()
     waiting = list(nodes[index]["after"])
     while waiting:
@@ -87,11 +87,11 @@ def before(nodes: Sequence[Mapping[str, Any]], index: int) -> set[int]:
 
 
 SEEDS = 200
-"""The seeds of cases that ask for every schedule."""
+"""The seeds of cases about every schedule."""
 
 
 def streams_under(session: Session, count: int, seed: int) -> list[Session]:
-    """So many new streams on a machine whose choices a seed makes, which is set where there is no stream."""
+    """Return new streams on a machine whose choices a seed makes; the seed is set before any stream exists."""
     session.ask("tessxSetSchedule", policy="seeded", seed=seed, untimed=True)
     return [session.another_stream() for _ in range(count)]
 

@@ -1,6 +1,6 @@
 """Long and odd reductions in launches: products and sums whose bits depend on their order, and their judgement.
 
-Inner dimensions and rows of some hundred elements, with remainders for every usual tile; data spread over 2**16.
+Inner dimensions and rows have some hundred elements, with remainders for every usual tile; data spread over 2**16.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ REDUCING = """module m {
 
 @dataclass(frozen=True)
 class Reduction:
-    """A kernel of `REDUCING`: the operation that it is, the shapes of operands and result, their dtype."""
+    """A kernel of `REDUCING`: its operation, the shapes of operands and result, and their dtype."""
 
     kernel: str
     operation: str
@@ -51,11 +51,11 @@ class Reduction:
 
     @property
     def attributes(self) -> Mapping[str, Any]:
-        """Beside the operands."""
+        """The arguments beside the operands."""
         return {"axis": 1} if self.operation == "sum" else {}
 
     def operands(self, seed: int) -> list[Tensor]:
-        """Numbers of very different sizes."""
+        """Return numbers of very different sizes."""
         return [
             counted(self.dtype, shape, seed=seed + place, exponents=(-8, 8)) for place, shape in enumerate(self.shapes)
         ]
@@ -73,7 +73,7 @@ LARGE = {
     "ir/matmul": ("fp16/33x47x65", "bf16/70x36x58", "fp32/33x47x65", "fp32/70x36x58", "fp64/33x47x65"),
     "ir/long_reductions": ("fp32/matmul/k-1025", "fp32/sum/n-4097", "bf16/sum/n-300", "fp32/softmax/n-1000"),
 }
-"""By topic, golden vectors past the thresholds of libraries, all three extents of a product among them."""
+"""By topic, golden vectors beyond the thresholds of libraries, including one with three large extents of a product."""
 
 FUNCTIONS = {
     "ir/functions": (
@@ -83,7 +83,7 @@ FUNCTIONS = {
     "ir/activations": ("fp32/sigmoid/counted", "fp32/silu/counted", "fp32/gelu/counted", "bf16/gelu/counted"),
     "ir/elementwise": ("fp16/divide/counted", "fp32/divide/counted", "fp64/divide/counted"),
 }
-"""By topic, golden vectors of functions and quotients over a wide range, of which fast arithmetic has estimates."""
+"""By topic, golden vectors of functions and quotients over a wide range, which fast arithmetic estimates."""
 
 LAUNCHED_FUNCTIONS = {
     "ir/functions": tuple(
@@ -92,7 +92,7 @@ LAUNCHED_FUNCTIONS = {
     "ir/activations": ("fp32/sigmoid/counted",),
     "ir/elementwise": ("fp16/divide/counted", "fp32/divide/counted"),
 }
-"""Those that are launched too."""
+"""Vectors that are launched too."""
 
 
 def vectors_of(table: Mapping[str, Sequence[str]]) -> Any:
@@ -113,7 +113,7 @@ OPERATORS = {"matmul": "a @ b", "divide": "a / b"}
 
 
 def launched_kernel(session: MeshSession, vector: Vector) -> Tensor:
-    """Launch the operation of a vector in a kernel of its own, and return what it leaves."""
+    """Launch the operation of a vector in a kernel of its own, and return its result."""
     question, (expected,) = question_of(vector), vector.expected
     names = ("a", "b")[: len(question.inputs)]
     attributes = ", ".join(f"{name}={value}" for name, value in question.arguments.items())
@@ -128,7 +128,7 @@ def launched_kernel(session: MeshSession, vector: Vector) -> Tensor:
 
 
 def of_each(*names: str) -> Any:
-    """Parametrize a test over reductions of that table."""
+    """Parametrize a test over the reductions of a table."""
     features = {name: feature("reductions") if REDUCTIONS[name].operation == "sum" else () for name in names}
     cases = [pytest.param(REDUCTIONS[name], id=name, marks=features[name]) for name in names]
     return pytest.mark.parametrize("reduction", cases)
@@ -136,7 +136,7 @@ def of_each(*names: str) -> Any:
 
 @dataclass(frozen=True)
 class Launched:
-    """A reduction that was launched: its operands, and where its result lies."""
+    """A reduction that was launched: its operands, and the address of its result."""
 
     reduction: Reduction
     operands: Sequence[Tensor]
@@ -159,12 +159,12 @@ def launched(session: MeshSession, kernel: int, reduction: Reduction, seed: int,
 
 @lru_cache(maxsize=32)  # cases launch the same data in several ways
 def canonical(operation: str, *operands: Tensor) -> Tensor:
-    """The result in the canonical order."""
+    """Return the result in the canonical order."""
     return sum_(operands[0], 1) if operation == "sum" else matmul(operands[0], operands[1])
 
 
 def judge_launched(impl: Implementation, check: Check, of: Launched, found: Tensor) -> None:
-    """A launch under a deterministic policy: canonical bits at strict, the declared order, or at fast a bound."""
+    """Check a launch under a deterministic policy: canonical bits at strict, the declared order, or at fast a bound."""
     question = Question(of.reduction.operation, of.operands, of.reduction.attributes)
     expected = canonical(of.reduction.operation, *of.operands) if impl.level == "strict" else None
     judge_reduction(impl, check, question, found, expected)
@@ -173,7 +173,7 @@ def judge_launched(impl: Implementation, check: Check, of: Launched, found: Tens
 def judge_reduction(
     impl: Implementation, check: Check, question: Question, found: Tensor, expected: Tensor | None
 ) -> None:
-    """A result under a deterministic policy; `expected` are its canonical bits, which strict asks for."""
+    """Check a result under a deterministic policy; `expected` are its canonical bits, which strict requires."""
     if impl.level == "strict":
         assert expected is not None
         check.bits(found, expected, f"strict: the canonical order of {question.operation}")

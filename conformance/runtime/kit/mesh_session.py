@@ -1,7 +1,7 @@
 """A context with its mesh and one stream: memory written and read, kernels loaded and launched (runtime spec, 4).
 
-A case opens a `MeshSession` with `opened(impl, check)`. Every step that has to succeed for the case to mean anything
-is itself a check; calls that a case expects to be refused are made with `attempt`, or on `impl.runtime`.
+A case opens a `MeshSession` with `opened(impl, check)`. Every step that must succeed for the case to be valid is itself
+a check; calls that a case expects to be refused are made with `attempt`, or on `impl.runtime`.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ KERNELS = """module kernels {
   kernel nothing() { }
 }
 """
-"""`digit` appends a decimal digit, so that the order of launches shows; `divide`, `index` and `steps` fail for n = 0,
-n = 64 and n = 0 (AMB-LANG-55, AMB-RT-61)."""
+"""`digit` appends a decimal digit, which shows the order of launches; `divide`, `index` and `steps` fail for n = 0, n =
+64 and n = 0 (AMB-LANG-55, AMB-RT-61)."""
 
 
 def alone(name: str) -> str:
@@ -71,13 +71,13 @@ class MeshSession:
     stream: int
     ranks: int = 1
     streams: list[int] = field(default_factory=list, compare=False)
-    """Those of the mesh that cases have opened so far."""
+    """The streams of the mesh that the case has opened."""
     uploads: list[tuple[int, bytes]] = field(default_factory=list, compare=False)
-    """The device memory that cases have filled so far, and the bytes that they wrote there."""
+    """The device memory that the case has filled, with the bytes written there."""
     errors: dict[int, str] = field(default_factory=dict, compare=False)
-    """The statuses that streams of the mesh have reported of their work."""
+    """The errors of their work that streams of the mesh have reported."""
     recovered: list[int] = field(default_factory=list, compare=False)
-    """Streams that had nothing to report when they were synchronized after an error."""
+    """Streams that reported no error when they were synchronized after an error."""
 
     def attempt(self, function: str, **arguments: Any) -> Observation:
         """Call a function of the runtime and leave the verdict to the caller."""
@@ -85,11 +85,11 @@ class MeshSession:
         return observation
 
     def ask(self, function: str, **arguments: Any) -> Any:
-        """Call a function of the runtime, which has to succeed; gives what it returns."""
+        """Call a function of the runtime, which must succeed; return its result."""
         return self.succeeds(self.attempt(function, **arguments), function)
 
     def succeeds(self, answer: Observation, function: str) -> Any:
-        """Return what a call returned; a status that a stream has reported and still reports is another reading."""
+        """Return the result of a call; a status that a stream has reported and still reports is another reading."""
         if isinstance(answer, Rejected) and answer.code in self.errors.values():
             reported = [stream for stream, status in self.errors.items() if status == answer.code]
             failed = [stream for stream in reported if stream not in self.recovered]
@@ -100,19 +100,19 @@ class MeshSession:
         return self.check.returns(answer, f"{function} succeeds")
 
     def another_stream(self, priority: int = 0) -> Self:
-        """The same with a new stream of the mesh."""
+        """Return the same session with a new stream of the mesh."""
         stream = int(self.ask("tessStreamCreate", mesh=self.mesh, priority=priority)["stream"])
         self.streams.append(stream)
         return replace(self, stream=stream)
 
     def synchronize(self) -> None:
-        """Wait for the stream, which has no error to report."""
+        """Wait for the stream, which must report no error."""
         self.ask("tessStreamSynchronize", stream=self.stream)
         if self.stream in self.errors:
             self.recovered.append(self.stream)
 
     def reports(self, status: str) -> None:
-        """The next synchronization of the stream reports an error with this status."""
+        """Check that the next synchronization of the stream reports an error with this status."""
         answer = self.attempt("tessStreamSynchronize", stream=self.stream)
         if status == "TESS_ERR_LAUNCH_FAILED" and isinstance(answer, Returned):
             unclaimed = isinstance(self.attempt("tessxSetFaults", context=self.context, faults=[]), Unsupported)
@@ -129,7 +129,7 @@ class MeshSession:
         self.ask("tessMeshDestroy", mesh=self.mesh)
 
     def close_mesh(self) -> None:
-        """Synchronize and destroy the streams, then the mesh; what memory keeps alive may stay (AMB-RT-50)."""
+        """Synchronize and destroy the streams, then the mesh; remaining memory may keep it alive (AMB-RT-50)."""
         for stream in self.streams:
             self.attempt("tessStreamSynchronize", stream=stream)
             self.attempt("tessStreamDestroy", stream=stream)
@@ -137,7 +137,7 @@ class MeshSession:
         self.attempt("tessMeshDestroy", mesh=self.mesh)
 
     def close(self) -> None:
-        """End the context, when its mesh is closed."""
+        """Close the mesh, then end the context."""
         self.close_mesh()
         self.ask("tessShutdown", context=self.context)
 
@@ -156,7 +156,7 @@ class MeshSession:
         self.ask("tessStreamWaitEvent", stream=self.stream, event=event)
 
     def wait_stream(self, other: MeshSession) -> None:
-        """Queue: wait, by an event, for everything that is queued on another stream now."""
+        """Queue: wait, by an event, for all work that is queued on another stream now."""
         event = self.event()
         other.record(event)
         self.wait(event)
@@ -168,7 +168,7 @@ class MeshSession:
         return int(self.ask("tessMalloc", mesh=self.mesh, bytes=count)["devPtr"])
 
     def host(self, data: bytes) -> int:
-        """Ordinary host memory with these bytes; it lasts as long as the case."""
+        """Return ordinary host memory with these bytes; it exists until the case ends."""
         pointer = int(self.ask("tessxHostMemory", bytes=len(data))["hostPtr"])
         self.host_write(pointer, data)
         return pointer
@@ -190,14 +190,14 @@ class MeshSession:
         self.copy(pointer, self.host(data), len(data), H2D)
 
     def upload(self, data: bytes) -> int:
-        """New device memory; a copy of these bytes into it is queued on the stream."""
+        """Return new device memory; queue a copy of these bytes into it on the stream."""
         pointer = self.allocate(len(data))
         self.write(pointer, data)
         self.uploads.append((pointer, data))
         return pointer
 
     def unchanged(self, uploads: Sequence[tuple[int, bytes]]) -> None:
-        """Device memory holds the bytes that were uploaded, after a call that was refused."""
+        """Check that device memory holds the uploaded bytes, after a refused call."""
         for pointer, data in uploads:
             self.check.equal(self.download(pointer, len(data)).hex(), data.hex(), "memory after the refusal")
 
@@ -209,7 +209,7 @@ class MeshSession:
         return self.host_bytes(target, count)
 
     def round_trip(self, data: bytes) -> int:
-        """Queue copies of these bytes to the device, there and back; gives the host memory to which they come."""
+        """Queue copies of these bytes to the device, on it, and back; return the host memory of the result."""
         source, pointer, target = self.upload(data), self.allocate(len(data)), self.host(bytes(len(data)))
         self.copy(pointer, source, len(data), D2D)
         self.copy(target, pointer, len(data), D2H)
@@ -234,12 +234,12 @@ class MeshSession:
     # Modules and launches
 
     def load(self, source: str = KERNELS, **options: Any) -> int:
-        """The module that a program is compiled and loaded to."""
+        """Compile a program, and load and return its module."""
         image = compiled(self.impl, self.check, source, **options)
         return int(self.ask("tessModuleLoad", context=self.context, image=image)["module"])
 
     def kernel(self, name: str, source: str = KERNELS, **options: Any) -> int:
-        """A kernel of a program; one of `KERNELS` alone, so that a compiler needs no more than it."""
+        """Return a kernel of a program; one of `KERNELS` is alone in it, so that a compiler needs nothing else."""
         return self.kernel_of(self.load(alone(name) if source is KERNELS else source, **options), name)
 
     def kernel_of(self, module: int, name: str) -> int:
@@ -247,7 +247,7 @@ class MeshSession:
         return int(self.ask("tessKernelGet", module=module, name=name)["kernel"])
 
     def launching(self, kernel: int, arguments: bytes = b"", **stated: Any) -> Observation:
-        """The answer to a launch on the stream; `stated` replaces fields of the configuration, and parameters."""
+        """Launch on the stream and return the answer; `stated` replaces fields of the configuration and parameters."""
         cfg = {name: stated.pop(name, default) for name, default in CONFIGURATION.items()}
         whole = {"kernel": kernel, "mesh": self.mesh, "cfg": cfg, "argBuffer": arguments.hex(), "stream": self.stream}
         return self.attempt("tessLaunch", **(whole | stated))
@@ -257,7 +257,7 @@ class MeshSession:
         self.succeeds(self.launching(kernel, arguments, **stated), "tessLaunch")
 
     def reducing(self, buffer: int, count: int = COUNT, dtype: str = "int32", axis: str = "dp") -> Observation:
-        """The answer to a sum over the ranks along an axis."""
+        """Return the answer to a sum over the ranks along an axis."""
         whole = {"mesh": self.mesh, "buffer": buffer, "count": count, "dtype": DTYPE_IDS[dtype], "op": SUM}
         return self.attempt("tessAllReduce", **whole, axis=axis, stream=self.stream)
 
@@ -271,7 +271,7 @@ CONFIGURATION: Mapping[str, Any] = {"grid": [1, 1, 1], "block": [0, 0, 0], "shme
 
 
 def machine(impl: Implementation, check: Check) -> list[int] | None:
-    """The ids of the devices of the machine; None where it does not tell them."""
+    """Return the ids of the devices of the machine; None if it does not list them."""
     answer = impl.runtime.tessxDevices()
     if isinstance(answer, Unsupported):
         return None
@@ -279,9 +279,9 @@ def machine(impl: Implementation, check: Check) -> list[int] | None:
 
 
 def devices(impl: Implementation, check: Check, count: int) -> list[int]:
-    """The ids of the first devices of the machine, which is presumed to have so many (AMB-RT-120).
+    """Return the ids of the first devices of the machine, which is presumed to have so many (AMB-RT-120).
 
-    Of a machine that does not tell them they are those of the sample, from 0 on.
+    Without a list of devices they are those of the sample, from 0 on.
     """
     known = machine(impl, check)
     if known is None:
@@ -291,13 +291,13 @@ def devices(impl: Implementation, check: Check, count: int) -> list[int]:
 
 
 def presume_devices(impl: Implementation, check: Check, count: int, created: Observation) -> None:
-    """A machine that does not tell its devices, and refuses a mesh of several, is presumed to have fewer."""
+    """Presume enough devices: a machine without a list of them that refuses a mesh of several has fewer."""
     if count > 1 and isinstance(created, Rejected):
         check.given(machine(impl, check) is not None, f"the machine has {count} devices", created.code)
 
 
 def axes_of(**sizes: int) -> dict[str, int]:
-    """tessMeshAxes with some axes, the others of one rank."""
+    """Return tessMeshAxes with some axes; the others have one rank."""
     return {name: sizes.get(name, 1) for name in ("tp", "pp", "dp", "ep")}
 
 
@@ -327,7 +327,7 @@ def two_contexts(impl: Implementation, check: Check, ranks: int = 1) -> tuple[Me
 
 
 def judge_contexts(check: Check, *contexts: int) -> None:
-    """End the case where tessInit returns a context that it returned before (AMB-RT-71)."""
+    """End the case if tessInit returns a context that it returned before (AMB-RT-71)."""
     check.reading("AMB-RT-71", "second call returns the same context", len(set(contexts)) < len(contexts))
 
 
@@ -342,6 +342,6 @@ def compiled(impl: Implementation, check: Check, source: str = KERNELS, **option
 
 
 def refused(check: Check, observation: Observation, *statuses: str) -> None:
-    """The call reports one of these statuses."""
+    """Check that the call reports one of these statuses."""
     found = observation.code if isinstance(observation, Rejected) else ""
     check.status(observation, found if found in statuses else statuses[0])

@@ -21,7 +21,7 @@ PROGRAMS = {
 
 
 def filled(session: MeshSession, kernel: int, value: int) -> list[float]:
-    """Return the contents of memory after `fill` with this value."""
+    """Return memory after a launch of `fill` with this value."""
     pointer = session.allocate(BYTES)
     session.launch(kernel, packed(("int32", value), ("ptr", pointer)))
     return session.integers(pointer)
@@ -33,7 +33,7 @@ def loading(session: MeshSession, image: str) -> Observation:
 
 
 def foreign_targets(session: MeshSession) -> list[str]:
-    """Targets that no device of the machine runs: of the other vendor where there are such (AMB-RT-125)."""
+    """Return targets that no device of the machine runs: of the other vendor if there are such (AMB-RT-125)."""
     own = {device["target"] for device in session.ask("tessxDevices")["devices"]}
     vendors = {target[:2] for target in own}
     return [warp for warp in WARPS if warp[:2] not in vendors] or [warp for warp in WARPS if warp not in own]

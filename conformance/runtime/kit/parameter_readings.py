@@ -1,4 +1,4 @@
-"""Listed readings by which a compiler refuses parameters of kernels: narrow scalars, scalars before buffers (10.1)."""
+"""Readings by which a compiler refuses parameters of kernels: narrow scalars, scalars before buffers (10.1)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NARROW = ("int8", "int16", "bool", "fp16", "bf16", "fp8_e4m3", "fp8_e5m2")
 
 
 def judge_refusal(impl: Implementation, check: Check, observation: Observation, source: str) -> None:
-    """End the case as another reading where a compiler refuses a program for its parameters (AMB-RT-17, -19).
+    """End the case as another reading if a compiler refuses a program for its parameters (AMB-RT-17, -19).
 
     A small kernel shows it: refused with such a parameter, compiled without.
     """
@@ -36,7 +36,7 @@ TENSOR = "x: tensor<8xint32>"
 
 
 def _refuses_first(impl: Implementation, parameters: tuple[str, str]) -> bool:
-    """True if the compiler refuses the first of two kernels, and takes the second."""
+    """True if the compiler refuses the first of two kernels, and accepts the second."""
     sources = [f"module m {{ kernel k({listed}) {{ x = x + x; }} }}" for listed in parameters]
     return [isinstance(impl.abi.compile(source=source), Returned) for source in sources] == [False, True]
 
@@ -46,7 +46,7 @@ STATIC = "module m { kernel k(N: int32, x: tensor<8xint32>) { x = x + N; } }"
 
 
 def judge_extents(impl: Implementation, check: Check, observation: Observation, source: str) -> None:
-    """End the case as another reading where a compiler takes no dimension with a name (AMB-RT-85)."""
+    """End the case as another reading if a compiler accepts no dimension with a name (AMB-RT-85)."""
     if isinstance(observation, Rejected) and NAMED_DIMENSION.search(source):
         answers = [impl.abi.compile(source=text) for text in (NAMED, STATIC)]
         static = [isinstance(answer, Returned) for answer in answers] == [False, True]

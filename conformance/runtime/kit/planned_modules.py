@@ -1,4 +1,4 @@
-"""Modules with collectives, from which their plans follow (runtime specification, 8.1; AMB-COLL-85)."""
+"""Modules with collectives, which determine their plans (runtime specification, 8.1; AMB-COLL-85)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ MESH = "dp=8 tp=1"
 
 
 def module_text(*collectives: tuple[str, str], mesh: str = MESH, type_: str = "tensor<64xfp32>") -> str:
-    """Graph IR of a module with a kernel and, beside it, collectives of a tensor of a type: their names and attributes.
+    """Return Graph IR of a module with a kernel and collectives of a tensor of a type: their names and attributes.
 
     The future of collective n is `%fn`; nothing awaits it.
     """
@@ -38,6 +38,6 @@ def module_text(*collectives: tuple[str, str], mesh: str = MESH, type_: str = "t
 
 
 def load_hinting(session: MeshSession, algorithm: str, axis: str = "dp") -> int:
-    """Load a module that hints at an algorithm for all_reduce along an axis."""
+    """Load a module with a hint of an algorithm for all_reduce along an axis."""
     text = module_text(("all_reduce", f'op="sum", axis="{axis}", algo="{algorithm}"'))
     return session.load(text, at="graph")

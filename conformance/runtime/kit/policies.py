@@ -21,7 +21,7 @@ STRICT = policy(1, 1, 1, 0)
 LOOSE = policy(0, 0, 0, 0)
 FAST = policy(0, 0, 0, 1)
 LEVELS = {"strict": STRICT, "deterministic": policy(0, 1, 1, 0), "fast": policy(0, 0, 1, 1)}
-"""The policy that asks for a level."""
+"""The policy for a level."""
 
 
 def set_policy(impl: Implementation, check: Check, context: int, policy: Mapping[str, int]) -> None:
@@ -40,4 +40,4 @@ REDUCTION_ORDERS: Mapping[str, Any] = {
     "backwards": [[[[[[[7, 6], 5], 4], 3], 2], 1], 0],
     "halves": [[[0, 4], [2, 6]], [[1, 5], [3, 7]]],
 }
-"""Trees over eight elements, as a descriptor states them."""
+"""Trees over eight elements, as a descriptor spells them."""

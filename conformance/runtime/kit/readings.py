@@ -1,6 +1,6 @@
-"""Other readings of the runtime's silences that several files judge: teardown, access outside of memory, and the like.
+"""Other readings of the runtime's silences that several files judge: teardown, access outside of memory, and others.
 
-Each function judges the decision of an interpretation, and ends the case as another reading where the implementation
+Each function judges the decision of an interpretation, and ends the case as another reading if the implementation
 follows a listed alternative (`docs/verdicts.md`).
 """
 
@@ -18,11 +18,11 @@ from .mesh_session import BYTES, MeshSession
 
 INVALID = "TESS_ERR_INVALID_VALUE"
 PATIENCE = 2.0
-"""So many seconds work is waited for that no call waits for any more."""
+"""Seconds of waiting for work for which no call waits any more."""
 
 
 def rejected(answer: Observation, *statuses: str) -> bool:
-    """True if a call was refused, with one of these statuses if any are named."""
+    """True if a call was refused, with one of these statuses if any are given."""
     return isinstance(answer, Rejected) and (not statuses or answer.code in statuses)
 
 
@@ -40,7 +40,7 @@ def hung(*answers: Observation) -> bool:
 
 
 def ended_with_contents(session: MeshSession, function: str, **arguments: Any) -> None:
-    """A context or mesh ends in which streams or memory are alive, and no work is queued."""
+    """Judge the end of a context or mesh that still has streams or memory, without queued work."""
     answer = session.attempt(function, **arguments)
     alive = rejected(answer, INVALID)
     session.check.reading("AMB-RT-50", "TESS_ERR_INVALID_VALUE while anything in it is alive", alive)
@@ -48,14 +48,14 @@ def ended_with_contents(session: MeshSession, function: str, **arguments: Any) -
 
 
 def ended_while_busy(session: MeshSession, function: str, **arguments: Any) -> None:
-    """An object ends on which work is queued."""
+    """Judge the end of an object with queued work."""
     answer = session.attempt(function, **arguments)
     session.check.reading("AMB-RT-50", "TESS_ERR_INVALID_VALUE while busy", rejected(answer, INVALID))
     session.check.returns(answer, f"{function} succeeds")
 
 
 def has_arrived(session: MeshSession, pointer: int, expected: bytes) -> None:
-    """Copied work whose stream has ended is in host memory: at once, or a little later."""
+    """Check that copied work of an ended stream reaches host memory: at once, or a little later."""
     found = session.host_bytes(pointer, len(expected))
     if found != expected:
         until = monotonic() + PATIENCE
@@ -71,7 +71,7 @@ def has_arrived(session: MeshSession, pointer: int, expected: bytes) -> None:
 
 
 def outside(session: MeshSession, answer: Observation, moved: Callable[[], bool] = lambda: False) -> None:
-    """A call whose access leaves its memory is refused; `moved` says whether it moved all bytes."""
+    """Check that a call with an access outside its memory is refused; `moved` returns True if it moved all bytes."""
     check = session.check
     if not isinstance(answer, Rejected):
         waited = session.attempt("tessStreamSynchronize", stream=session.stream)
@@ -89,9 +89,9 @@ ENDING = ("tessStreamDestroy", "tessEventDestroy", "tessMeshDestroy", "tessModul
 
 
 def wrong_argument(check: Check, function: str, change: Mapping[str, Any], answer: Observation) -> None:
-    """End the case where a wrong argument is taken, or refused otherwise, as a listed alternative has it.
+    """End the case if a wrong argument is accepted, or refused otherwise, as a listed alternative says.
 
-    `change` is what is wrong: parameters of the function, with what they are given.
+    `change` has the wrong parameters of the function with their values.
     """
     accepted = isinstance(answer, Returned)
     unsupported = rejected(answer, "TESS_ERR_UNSUPPORTED")
@@ -108,13 +108,13 @@ def wrong_argument(check: Check, function: str, change: Mapping[str, Any], answe
 
 
 def wrong_axes(check: Check, sizes: Collection[int], answer: Observation) -> None:
-    """End the case where axes are taken, or refused, as a listed alternative has it."""
+    """End the case if axes are accepted, or refused, as a listed alternative says."""
     inferred = isinstance(answer, Returned) and not any(sizes)
     check.reading("AMB-RT-01", "infer the absent axis from nDevices", inferred)
 
 
 def wrong_configuration(session: MeshSession, change: Mapping[str, Any], answer: Observation) -> None:
-    """End the case where a launch is taken, or refused otherwise, as a listed alternative has it."""
+    """End the case if a launch is accepted, or refused otherwise, as a listed alternative says."""
     check, accepted = session.check, isinstance(answer, Returned)
     check.reading("AMB-RT-10", "ignore unknown bits", accepted and "flags" in change)
     check.reading("AMB-RT-10", "TESS_ERR_UNSUPPORTED", rejected(answer, "TESS_ERR_UNSUPPORTED") and "flags" in change)
@@ -129,7 +129,7 @@ def wrong_configuration(session: MeshSession, change: Mapping[str, Any], answer:
 def judge_partial_block(
     session: MeshSession, kernel: int, arguments: bytes, block: Sequence[int], answer: Observation
 ) -> None:
-    """End the case where a block with a zero beside other extents is refused, and one of zeros is taken."""
+    """End the case if a block with a zero beside other extents is refused, and one of zeros is accepted."""
     if any(block) and not all(block) and rejected(answer, INVALID):
         zeros = session.launching(kernel, arguments, block=[0, 0, 0])
         alone = isinstance(zeros, Returned)
@@ -137,7 +137,7 @@ def judge_partial_block(
 
 
 def judge_foreign_module(session: MeshSession, answer: Observation) -> None:
-    """End the case where a module for other devices loads, and a launch of its kernel `fill` is a mismatch."""
+    """End the case if a module for other devices loads, and a launch of its kernel `fill` is a mismatch."""
     if not (isinstance(answer, Returned) and answer.value.get("module")):
         return
     kernel = session.attempt("tessKernelGet", module=answer.value["module"], name="fill")
@@ -149,7 +149,7 @@ def judge_foreign_module(session: MeshSession, answer: Observation) -> None:
 
 
 def no_kernel(check: Check, answer: Observation) -> None:
-    """A name that a module does not have is refused, or gives NULL as a listed alternative has it."""
+    """Check that a name missing in a module is refused, or gives NULL as a listed alternative says."""
     null = isinstance(answer, Returned) and answer.value["kernel"] == 0
     check.reading("AMB-RT-42", "TESS_OK with a NULL kernel", null)
     check.status(answer, INVALID)

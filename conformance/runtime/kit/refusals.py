@@ -1,4 +1,4 @@
-"""The content of a refusal: its status, and words that its message holds."""
+"""The content of a refusal: its status, and words in its message."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tessera_conformance.protocol import Observation, Rejected
 
 
 def refused(check: Check, observation: Observation, status: str, *words: str) -> None:
-    """The call is refused with this status, and the message names all of these where words are judged."""
+    """Check that the call is refused with this status, and that its message names all of these if words are judged."""
     check.status(observation, status)
     message = observation.message if isinstance(observation, Rejected) else ""
     check.names(message, *words)

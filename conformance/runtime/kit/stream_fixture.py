@@ -1,8 +1,8 @@
-"""Tensors in which the order of work shows, and programs on them (runtime specification, 2, 6 and 12).
+"""Tensors that show the order of work, and programs on them (runtime specification, 2, 6 and 12).
 
 A program takes a `StreamFixture`, queues work and returns plain values. The same program runs by copies alone, or by
-launches: `CopiedTensors` and `LaunchedTensors` append digits to a number, each in its way. A `ProgramRunner` runs
-programs in one context, each on a mesh of its own. Running them under many schedules is in `schedules`.
+launches: `CopiedTensors` and `LaunchedTensors` append digits to a number, each in its own way. A `ProgramRunner` runs
+programs in one context, each on a mesh of its own. `schedules` runs them under many schedules.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .mesh_session import D2D, MeshSession, compiled, devices, meshed
 
 @dataclass(frozen=True)
 class StreamFixture(MeshSession, ABC):
-    """A stream of a new mesh. A tensor holds a number; work appends digits to it, so that its order shows."""
+    """A stream of a new mesh. A tensor holds a number to which work appends digits, which show its order."""
 
     extent: ClassVar[int]
     """The int32 elements of a tensor."""
@@ -34,7 +34,7 @@ class StreamFixture(MeshSession, ABC):
     @staticmethod
     @abstractmethod
     def number_of(data: bytes) -> int:
-        """The number that these bytes of a tensor hold; -1 where they are none."""
+        """Return the number in these bytes of a tensor; -1 if they hold none."""
 
     @abstractmethod
     def digit(self, value: int, pointer: int) -> None:
@@ -42,25 +42,25 @@ class StreamFixture(MeshSession, ABC):
 
     @abstractmethod
     def move(self, source: int, target: int) -> None:
-        """Queue: a tensor becomes what another is."""
+        """Queue: copy a tensor into another."""
 
     @abstractmethod
     def follow(self, source: int, target: int) -> None:
-        """Queue: append what a tensor holds, a digit, to another."""
+        """Queue: append the digit in a tensor to another."""
 
     @abstractmethod
     def beside(self, session: MeshSession) -> StreamFixture:
-        """The stream of another session of the context, whose tensors are of the same kind."""
+        """Return the stream of another session of the context, with tensors of the same kind."""
 
     def hold_up(self) -> None:
-        """Queue: work that takes a while and changes no tensor, so that what does not wait for it comes too early."""
+        """Queue: work that takes time and changes no tensor, so that later work runs too early unless it waits."""
 
     def zeros(self) -> int:
-        """A tensor of zero, which everything queued from now on may use."""
+        """Return a tensor of zero, ready for all work that is queued from now on."""
         return self.full(0)
 
     def full(self, value: int) -> int:
-        """A tensor of one number, which everything queued from now on may use."""
+        """Return a tensor of one number, ready for all work that is queued from now on."""
         pointer = self.upload(self.tensor(value))
         self.synchronize()
         return pointer
@@ -74,7 +74,7 @@ class StreamFixture(MeshSession, ABC):
         self.all_reduce(pointer, self.extent)
 
     def host_tensor(self, value: int = 0) -> int:
-        """Host memory for a tensor, with one number."""
+        """Return host memory for a tensor, with one number."""
         return self.host(self.tensor(value))
 
     def host_number(self, pointer: int) -> int:
@@ -93,38 +93,38 @@ class StreamFixture(MeshSession, ABC):
 # By copies
 
 PLACES = 10
-"""The decimal digits that a copied tensor has room for, the last of them first."""
+"""The number of decimal digits in a copied tensor, the last of them first."""
 PLACE = 32
 """The bytes of a digit: int32 elements that are all equal."""
 LONG_COPY = 4 << 20
 LONG_COPIES = 6
-"""The size and the number of the copies that hold a stream up."""
+"""The size and the number of the copies that keep a stream busy."""
 
 
 @dataclass(frozen=True)
 class CopiedTensors(StreamFixture):
-    """A digit is appended by three copies on the device: the others into a spare tensor, the digit, all of it back."""
+    """Three copies on the device append a digit: the others into a spare tensor, the digit, all of it back."""
 
     extent = PLACES * PLACE // 4
     table: int = 0
     """Device memory with the digits 0 to 9, one behind the other."""
     spare: int = 0
-    """A tensor that this stream alone uses."""
+    """A tensor that only this stream uses."""
     long: int = 0
-    """Device memory of two long copies; the second half is read alone."""
+    """Device memory of two long copies; only the second half is read."""
     room: int = 0
     """The device memory that the long copies of this stream write."""
 
     @classmethod
     def of(cls, session: MeshSession, long: bool) -> Self:
-        """The stream of a session, which holds others up by long copies, or cannot."""
+        """Return the stream of a session; with `long`, long copies can keep it busy."""
         table = session.upload(b"".join(elements("int32", *[digit] * (PLACE // 4)) for digit in range(10)))
         room = doubled(session, 2 * LONG_COPY) if long else 0
         session.synchronize()
         return cls(**vars(session), table=table, spare=session.allocate(4 * cls.extent), long=room, room=room)
 
     def another_stream(self, priority: int = 0) -> Self:
-        """The same with a new stream of the mesh."""
+        """Return the same with a new stream of the mesh."""
         room = self.allocate(LONG_COPY) if self.long else 0
         return replace(super().another_stream(priority), spare=self.allocate(4 * self.extent), room=room)
 
@@ -134,12 +134,12 @@ class CopiedTensors(StreamFixture):
 
     @staticmethod
     def tensor(value: int) -> bytes:
-        """The number stands in the place of the last digit, whatever its size."""
+        """Return the number in the place of the last digit, whatever its size."""
         return elements("int32", *[value] * (PLACE // 4)) + bytes((PLACES - 1) * PLACE)
 
     @staticmethod
     def number_of(data: bytes) -> int:
-        """Each place counts ten times as much as the one before it."""
+        """Return the number: each place counts ten times as much as the one before it."""
         total = 0
         for place in range(PLACES):
             held = {int(value) for value in values_of("int32", data[place * PLACE : (place + 1) * PLACE])}
@@ -153,11 +153,11 @@ class CopiedTensors(StreamFixture):
         self._append(self.table + value * PLACE, pointer)
 
     def move(self, source: int, target: int) -> None:
-        """Queue: a copy of a tensor."""
+        """Queue: copy a tensor."""
         self.copy_tensor(target, source, D2D)
 
     def follow(self, source: int, target: int) -> None:
-        """Queue: append what a tensor holds, a digit, to another."""
+        """Queue: append the digit in a tensor to another."""
         self._append(source, target)
 
     def _append(self, digit: int, pointer: int) -> None:
@@ -172,7 +172,7 @@ class CopiedTensors(StreamFixture):
 
 
 def doubled(session: MeshSession, size: int) -> int:
-    """Device memory of so many bytes, a power of two; copies on the device that fill it are queued."""
+    """Return device memory of so many bytes, a power of two; queue copies on the device that fill it."""
     pointer, written = session.allocate(size), 1 << 16
     session.write(pointer, bytes(written))
     while written < size:
@@ -204,12 +204,12 @@ class LaunchedTensors(StreamFixture):
 
     @staticmethod
     def tensor(value: int) -> bytes:
-        """The number in every element."""
+        """Return the number in every element."""
         return elements("int32", value, value)
 
     @staticmethod
     def number_of(data: bytes) -> int:
-        """Return the value that every element has."""
+        """Return the value of every element."""
         held = {int(value) for value in values_of("int32", data)}
         return held.pop() if len(held) == 1 else -1
 
@@ -222,7 +222,7 @@ class LaunchedTensors(StreamFixture):
         self.launch(self.kernels["move"], packed(("ptr", source), ("ptr", target)))
 
     def follow(self, source: int, target: int) -> None:
-        """Queue: append what a tensor holds, a digit, to another."""
+        """Queue: append the digit in a tensor to another."""
         self.launch(self.kernels["follow"], packed(("ptr", source), ("ptr", target)))
 
 
@@ -232,7 +232,7 @@ Program: TypeAlias = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class ProgramRunner:
-    """A context in which programs run, each on a mesh of its own: by the launches of its kernels, or by copies."""
+    """A context that runs programs, each on a mesh of its own: by launches of its kernels, or by copies."""
 
     impl: Implementation
     check: Check
@@ -248,20 +248,20 @@ class ProgramRunner:
         return result
 
     def on(self, session: MeshSession) -> StreamFixture:
-        """The stream of a session, with tensors."""
+        """Return the stream of a session, with tensors."""
         if self.kernels is None:
             return CopiedTensors.of(session, self.long)
         return LaunchedTensors(**vars(session), kernels=self.kernels)
 
 
 def by_copies(impl: Implementation, check: Check, long: bool = True) -> ProgramRunner:
-    """A new context whose programs need nothing but streams, events, memory and copies; `long` where they hold up."""
+    """Return a new context whose programs need only streams, events, memory and copies; `long` to keep streams busy."""
     context = check.returns(impl.runtime.tessInit(), "tessInit succeeds")["context"]
     return ProgramRunner(impl, check, context, long=long)
 
 
 def by_launches(impl: Implementation, check: Check) -> ProgramRunner:
-    """A new context, and the kernels of `STREAM_KERNELS` in it."""
+    """Return a new context with the kernels of `STREAM_KERNELS`."""
     image = compiled(impl, check, STREAM_KERNELS)
     context = check.returns(impl.runtime.tessInit(), "tessInit succeeds")["context"]
     loaded = check.returns(impl.runtime.tessModuleLoad(context=context, image=image), "tessModuleLoad succeeds")

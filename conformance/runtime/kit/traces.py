@@ -1,6 +1,6 @@
 """Traces in the Chrome format: read from a profiler's file, and their slices (runtime spec, 4.8, 17).
 
-The format counts microseconds and knows nothing of enqueueing, bandwidth or occupancy: those stand in the `args` of a
+The format counts microseconds and has no fields for enqueueing, bandwidth or occupancy: those are in the `args` of a
 slice, as `enqueue`, `start` and `stop` in nanoseconds, `bandwidth_bytes_per_second` and `occupancy` (AMB-RT-164).
 """
 
@@ -18,16 +18,16 @@ from .mesh_session import MeshSession
 Event: TypeAlias = Mapping[str, Any]
 
 PHASES = set("BEXiICbnesftPNODMVvRc(),")
-"""The phases that the format knows."""
+"""The phases of the format."""
 
 
 def started(session: MeshSession) -> int:
-    """A profiler of the session's context."""
+    """Return a profiler of the session's context."""
     return int(session.ask("tessProfilerStart", context=session.context)["profiler"])
 
 
 def stopped(session: MeshSession, profiler: int, path: Path) -> list[Event]:
-    """Stop a profiler; the events of its trace, which is an array or an object with `traceEvents`."""
+    """Stop a profiler; return the events of its trace, which is an array or an object with `traceEvents`."""
     session.ask("tessProfilerStop", profiler=profiler, outJsonPath=str(path))
     return events_of(session.check, path)
 
@@ -42,14 +42,14 @@ def events_of(check: Check, path: Path) -> list[Event]:
 
 
 def slices(events: Iterable[Event], text: str = "") -> list[Event]:
-    """The complete events, by time, whose name or category contains a text."""
+    """Return the complete events, by time, whose name or category contains a text."""
     found = [event for event in events if event.get("ph") == "X"]
     named = [event for event in found if text in str(event.get("name")) or text in str(event.get("cat"))]
     return sorted(named, key=lambda event: float(event["ts"]))
 
 
 def number(check: Check, args: Mapping[str, Any], name: str) -> float:
-    """A number of the `args` of a slice."""
+    """Return a number of the `args` of a slice; check that it is one."""
     value = args.get(name)
     held = isinstance(value, int | float) and not isinstance(value, bool)
     check.true(held, f"args has a number {name}", sorted(args))
@@ -57,7 +57,7 @@ def number(check: Check, args: Mapping[str, Any], name: str) -> float:
 
 
 def overlapping(check: Check, events: Sequence[Event]) -> list[tuple[str, str]]:
-    """The pairs of slices of one track that overlap without one being within the other, in whole picoseconds."""
+    """Return the pairs of slices of one track that overlap without one containing the other, in whole picoseconds."""
     found = []
     tracks: dict[tuple[Any, Any], list[Event]] = {}
     for part in slices(events):

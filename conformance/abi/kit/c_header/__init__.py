@@ -1,4 +1,4 @@
-"""Reading a C header without a compiler: what it declares, in the words of the specification (runtime spec 4)."""
+"""Reading a C header without a compiler: its declarations, in the terms of the specification (runtime spec 4)."""
 
 from .declarations import CHeader, Prototype, read_header
 from .errors import UnreadableHeader

@@ -40,7 +40,7 @@ _UNARY: Mapping[str, Callable[[int], int]] = {
 
 
 def evaluate(node: c_ast.Node, known: Mapping[str, int]) -> int:
-    """The value of an expression, names being those of `known`. Raises `UnreadableHeader` for what is no constant."""
+    """Return the value of an expression over the names in `known`. Raises `UnreadableHeader`: it is no constant."""
     match node:
         case c_ast.Constant(type=kind, value=text) if "int" in kind:
             return _number(text)
@@ -59,7 +59,7 @@ def evaluate(node: c_ast.Node, known: Mapping[str, int]) -> int:
 
 
 def evaluate_text(text: str, known: Mapping[str, int]) -> int:
-    """The value of an expression that is written out. Raises `UnreadableHeader`."""
+    """Return the value of an expression given as text. Raises `UnreadableHeader`."""
     try:
         unit = CParser().parse(f"enum {{ value = ({text}) }};")
     except ParseError as error:

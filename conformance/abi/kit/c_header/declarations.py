@@ -1,8 +1,8 @@
 """The declarations of a C header: prototypes, structures, enumerations and handles, compared as C compares types.
 
-Names of parameters, tags and further typedefs are the header's own affair: a type is written out with every typedef
+A header may choose the names of parameters, tags and further typedefs: a type is written out with every typedef
 resolved, so that `unsigned int` is `unsigned`, an array parameter is a pointer, and a name that the specification gives
-stands for whatever the header declares under it.
+stands for the header's declaration of it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Prototype:
 
 @dataclass(frozen=True)
 class CHeader:
-    """The declarations of a header; what it lacks is None."""
+    """The declarations of a header; a missing one is None."""
 
     functions: Mapping[str, c_ast.FuncDecl]
     types: Types
@@ -45,7 +45,7 @@ class CHeader:
         return None if function is None else self._prototype(function)
 
     def expected(self, declaration: str) -> Prototype:
-        """Return the meaning of a prototype whose types are those that the header names."""
+        """Return the prototype of a declaration whose types are those of the header."""
         names = sorted(self.types.typedefs.keys() | _names(declaration))
         unit = _parsed("".join(f"typedef int {name};\n" for name in names) + declaration)
         return self._prototype(unit.ext[-1].type)
@@ -65,7 +65,7 @@ class CHeader:
         )
 
     def is_opaque_handle(self, name: str) -> bool:
-        """True if a name is that of a pointer to a structure that the header does not define."""
+        """True if a name is a pointer to a structure that the header does not define."""
         return self.types.points_to_incomplete(name)
 
     def value(self, name: str) -> int | None:
@@ -99,7 +99,7 @@ class CHeader:
 
 @cache
 def read_header(text: str) -> CHeader:
-    """The declarations of a header, which many cases read. Raises `UnreadableHeader`."""
+    """Return the declarations of a header, parsed once for many cases. Raises `UnreadableHeader`."""
     preprocessed = preprocess(text)
     preamble = "".join(f"typedef int {name};" for name in sorted(FUNDAMENTAL))
     unit = _parsed(f"{preamble}\n{preprocessed.code}")

@@ -6,4 +6,4 @@ __all__ = ["UnreadableHeader"]
 
 
 class UnreadableHeader(Exception):
-    """The text is not C that can be read here; the message says where and why."""
+    """The text is not C that this package can read; the message has the reason and the place."""

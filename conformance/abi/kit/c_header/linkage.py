@@ -1,8 +1,8 @@
 """The linkage and calling conventions of a header's functions, as a C++ compiler reads them.
 
-Without `extern "C"` their names are mangled there; by a keyword or an attribute they may ask for another calling
-convention than that of the platform's C. A header that does not tell C++ from C, or that the preprocessor of C has
-seen, is one of C, whose functions are C's.
+Without `extern "C"` C++ mangles their names; a keyword or an attribute may require another calling convention than that
+of the platform's C. A header that does not distinguish C++ from C, or that the preprocessor of C has processed, is one
+of C, whose functions are C's.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ CONVENTIONS = frozenset(
     for name in ("stdcall", "fastcall", "thiscall", "vectorcall", "regcall", "pascal", "ms_abi", "sysv_abi", "regparm")
     for before, after in (("", ""), ("_", ""), ("__", ""), ("__", "__"))
 ) | {"pcs", "preserve_all", "preserve_most", "aarch64_vector_pcs"}
-"""Keywords of compilers, and names of attributes, that change how a function is called."""
+"""Keywords of compilers, and names of attributes, that change the calling convention of a function."""
 
 _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[A-Za-z_]\w*|\S')
 
 
 @dataclass(frozen=True)
 class Linkage:
-    """A declaration's linkage: true for C linkage in C++, and the words that ask for another calling convention."""
+    """A declaration's linkage: true for C linkage in C++, and the words that require another calling convention."""
 
     is_c: bool
     conventions: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ def linkages(text: str) -> Mapping[str, Linkage]:
 
 
 def _statements(tokens: list[str]) -> Iterator[tuple[list[str], bool]]:
-    """Each statement up to its semicolon, the bodies of structures left out, and whether it is within `extern "C"`."""
+    """Yield each statement up to its semicolon, without bodies of structures, and True within `extern "C"`."""
     blocks: list[bool] = []
     statement: list[str] = []
     inside = 0
@@ -70,7 +70,7 @@ def _statements(tokens: list[str]) -> Iterator[tuple[list[str], bool]]:
 
 
 def _function(statement: list[str]) -> str | None:
-    """The name of the function that a statement declares: the last name before a bracket that is not an attribute's."""
+    """Return the function that a statement declares: the last name before a bracket that is not an attribute's."""
     if statement[:1] == ["typedef"]:
         return None
     depth = 0

@@ -1,8 +1,8 @@
 """The part of the C preprocessor that headers of declarations need.
 
-Comments, conditions, and macros without parameters. What is included is not read: `declarations` knows the names of the
-standard headers. Macros with parameters are not expanded; a header that declares by them is given as the C preprocessor
-leaves it.
+Comments, conditions, and macros without parameters. Included files are not read: `declarations` knows the names of the
+standard headers. Macros with parameters are not expanded; for a header that declares by them, a vendor gives the output
+of the C preprocessor.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from .errors import UnreadableHeader
 __all__ = ["Preprocessed", "expanded", "expanded_code", "preprocess"]
 
 PREDEFINED = {"__STDC__": "1", "__STDC_VERSION__": "201112L"}
-"""A C11 compiler, so that what is for C++ alone is left out."""
+"""The macros of a C11 compiler, without those of C++."""
 
 DEEPEST = 16
-"""The longest chain of macros that stand for one another."""
+"""The longest chain of macros that expand to one another."""
 
 _COMMENT = re.compile(r"""//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')""", re.DOTALL)
 _NAME = re.compile(r"\b[A-Za-z_]\w*\b")
@@ -33,7 +33,7 @@ _WORDS = re.compile(r"\b(?:__extension__|__restrict(?:__)?|__cdecl|__stdcall|__c
 
 @dataclass(frozen=True)
 class Preprocessed:
-    """The code that is left, and the macros that were defined at its end."""
+    """The remaining code, and the macros that are defined at its end."""
 
     code: str
     macros: dict[str, str]
@@ -41,7 +41,7 @@ class Preprocessed:
 
 @dataclass
 class _Conditions:
-    """The nested conditions: for each, whether it holds and whether a branch of it was taken."""
+    """The nested conditions: for each, True if it holds, and True if a branch of it was taken."""
 
     nested: list[tuple[bool, bool]] = field(default_factory=list)
 
@@ -51,7 +51,7 @@ class _Conditions:
 
     @property
     def may_be_otherwise(self) -> bool:
-        """True if another branch of the innermost condition counts, if its own condition holds."""
+        """True if an #else or #elif of the innermost condition may be taken."""
         return all(holds for holds, _ in self.nested[:-1]) and not any(taken for _, taken in self.nested[-1:])
 
     def begin(self, holds: bool) -> None:
@@ -68,18 +68,18 @@ class _Conditions:
 
 
 def preprocess(text: str) -> Preprocessed:
-    """The code of a header. Raises `UnreadableHeader` for conditions that make no sense."""
+    """Return the code of a header. Raises `UnreadableHeader` for malformed conditions."""
     macros = dict(PREDEFINED)
     return Preprocessed(_without_extensions(_obeyed(text, macros)), macros)
 
 
 def expanded_code(text: str, predefined: Mapping[str, str]) -> str:
-    """The code under other macros, with what compilers add to the language. Raises as `preprocess`."""
+    """Return the code under other macros, without compilers' extensions of the language. Raises as `preprocess`."""
     return _obeyed(text, dict(predefined))
 
 
 def _obeyed(text: str, macros: dict[str, str]) -> str:
-    """The code that is left when every directive is obeyed; macros are defined on the way."""
+    """Return the code without directives, all carried out; defined macros are added to `macros`."""
     conditions, kept = _Conditions(), []
     joined = text.replace("\r\n", "\n").replace("\\\n", "")
     for line in _COMMENT.sub(lambda found: found[1] or " ", joined).split("\n"):
@@ -109,7 +109,7 @@ def _obey(word: str, rest: str, macros: dict[str, str], conditions: _Conditions)
         case "endif":
             conditions.end()
         case "define" if conditions.hold:
-            if found := _OBJECT.match(rest):  # one with parameters has a bracket behind its name
+            if found := _OBJECT.match(rest):  # one with parameters has a bracket directly after its name
                 macros[found[1]] = (found[2] or "").strip()
         case "undef" if conditions.hold:
             macros.pop(rest, None)
@@ -121,7 +121,7 @@ def _holds(expression: str, macros: dict[str, str]) -> bool:
 
 
 def expanded(line: str, macros: Mapping[str, str]) -> str:
-    """The text with the macros in it replaced, to a depth."""
+    """Return the text with its macros replaced, to a depth."""
     for _ in range(DEEPEST):
         replaced = _NAME.sub(lambda found: macros.get(found[0], found[0]), line)
         if replaced == line:
@@ -131,7 +131,7 @@ def expanded(line: str, macros: Mapping[str, str]) -> str:
 
 
 def _without_extensions(code: str) -> str:
-    """The code without what compilers add to the language: attributes and their like."""
+    """Return the code without compilers' extensions of the language, such as attributes."""
     while found := _EXTENSION.search(code):
         end, depth = found.end(), 0
         while end < len(code):

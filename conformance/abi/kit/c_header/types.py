@@ -15,14 +15,14 @@ __all__ = ["FUNDAMENTAL", "Types", "adjusted"]
 FUNDAMENTAL = {"size_t", "ptrdiff_t", "wchar_t", "intptr_t", "uintptr_t", "bool"} | {
     f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)
 }
-"""Types of the standard headers, which stand for themselves."""
+"""Types of the standard headers, which are not resolved further."""
 
 DEEPEST = 64
 """The longest chain of typedefs that stand for one another."""
 
 
 def adjusted(node: Any) -> Any:
-    """The type of a parameter as a call sees it: an array is a pointer, const of the parameter itself is nothing."""
+    """Return the type of a parameter in a call: an array is a pointer, and the parameter's own const is dropped."""
     if isinstance(node, c_ast.ArrayDecl):
         return c_ast.PtrDecl([], node.type)
     if isinstance(node, c_ast.TypeDecl):
@@ -41,20 +41,20 @@ class Types:
 
     @classmethod
     def of(cls, unit: c_ast.FileAST) -> Types:
-        """Those that a header declares."""
+        """Return the types that a header declares."""
         answer = _Collector()
         answer.visit(unit)
         return cls(answer.typedefs, answer.structures, answer.enumerations, answer.values)
 
     def structure(self, name: str) -> c_ast.Struct | None:
-        """The structure that a typedef, or a tag, names; None where it is not defined."""
+        """Return the structure of a typedef or tag; None if it is not defined."""
         node = self._meant(name)
         if isinstance(node, c_ast.Struct) and node.decls is None:
             node = self.structures.get(node.name)
         return node if isinstance(node, c_ast.Struct) else None
 
     def enumeration(self, name: str) -> Sequence[c_ast.Enumerator] | None:
-        """The enumerators of the enumeration that a typedef names."""
+        """Return the enumerators of a typedef's enumeration."""
         node = self._meant(name)
         if isinstance(node, c_ast.Enum) and node.values is None:
             node = self.enumerations.get(node.name)
@@ -71,7 +71,7 @@ class Types:
         return isinstance(inner, c_ast.Struct) and inner.decls is None and inner.name not in self.structures
 
     def text(self, node: Any, depth: int = 0) -> str:
-        """A type in one spelling. Raises `UnreadableHeader` for typedefs that stand for each other."""
+        """Return the canonical spelling of a type. Raises `UnreadableHeader` for typedefs that stand for each other."""
         if depth > DEEPEST:
             raise UnreadableHeader("a typedef stands for itself")
         match node:
@@ -144,7 +144,7 @@ _WORDS = {*_SIZES, "int", "signed", "unsigned"}
 
 
 def _fundamental(words: Sequence[str]) -> str:
-    """A type of the language in one spelling: `unsigned` is `unsigned int`, `long int` is `long`."""
+    """Return the canonical spelling of a type of the language: `unsigned int` for `unsigned`, `long` for `long int`."""
     if not _WORDS.issuperset(words):
         return "_Bool" if words == ["bool"] else " ".join(words)
     sign = ["unsigned"] if "unsigned" in words else ["signed"] if "signed" in words and "char" in words else []

@@ -1,6 +1,6 @@
 """The equality corpus: programs whose bits are the same at every level of IR (language spec, 8.2; AMB-LANG-78).
 
-What is right is the frozen bits of a golden vector, and for compositions what Graph IR gives. Extents are small and no
+The frozen bits of a golden vector are right, and for compositions the result of Graph IR. Extents are small and no
 multiples of tiles.
 """
 

@@ -1,4 +1,4 @@
-"""Control flow, calls and what no kernel holds around kernels; programs that say how they are computed."""
+"""Control flow, calls and operations without kernels around kernels; programs with schedules of their computation."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ VECTORS = {
 
 
 def of_vectors(topic: str, names: Collection[str]) -> Iterator[Program]:
-    """The programs of golden vectors of a topic; only these lines of its file are read, which takes seconds else."""
+    """Return the programs of golden vectors of a topic; only these lines of its file are parsed: all take seconds."""
     path, read = path_of(f"ir/{topic}"), reader(vectors_directory())
     members = [f'"name":"{name}"' for name in names]
 

@@ -1,4 +1,4 @@
-"""A program of the corpus, how one is written, and the data it takes.
+"""A program of the corpus, the function that writes one, and its data.
 
 Inputs are counter bits from seeds that follow from the names, `"bf16 20x24"`; after `wide` the exponents spread so far
 that sums depend on their order, after `edges` some elements are zeros of either sign, subnormals, limits, infinities
@@ -25,12 +25,12 @@ SCHEDULES: tuple[Mapping[str, Any], ...] = (
     {"tile": [32, 16, 16], "depth": 3},
     {"tile": [16, 8, 32], "depth": 4, "prefetch": "global"},
 )
-"""Sizes that divide the extents, that do not, that are larger, and those of the implementation."""
+"""Sizes that divide the extents, that do not, that are larger, and those that the implementation chooses."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """A program and the inputs of its function `f`; `expected` is None where Graph IR says what is right."""
+    """A program and the inputs of its function `f`; `expected` is None if Graph IR gives the right result."""
 
     name: str
     about: str
@@ -40,7 +40,7 @@ class Program:
     expected: tuple[Tensor, ...] | None = None
 
     def schedule(self, turn: int) -> Mapping[str, Any]:
-        """One of `SCHEDULES`; each turn another, and each program begins with another."""
+        """Return one of `SCHEDULES`, a different one each turn; programs begin with different ones."""
         return SCHEDULES[(crc32(self.name.encode()) + turn) % len(SCHEDULES)]
 
 
@@ -53,7 +53,7 @@ def composed(
     attributes: str = "",
     **inputs: str | Tensor,
 ) -> Program:
-    """A program of one function `f` with these statements, besides other members of its module."""
+    """Return a program of one function `f` with these statements, beside other members of its module."""
     given = {key: _data(value, f"{name}/{key}") if isinstance(value, str) else value for key, value in inputs.items()}
     parameters = ", ".join(f"{key}: {type_of(value)}" for key, value in given.items())
     head = f"func f({parameters})" + (f" @{attributes}" if attributes else "")

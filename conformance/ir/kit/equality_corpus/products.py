@@ -1,4 +1,4 @@
-"""Products, and what is computed with them."""
+"""Products, and computations with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that exhaust one bounded resource each, with what every size of it makes of them, worked out by hand.
+"""Programs that exhaust one bounded resource each, with the effects of each size of it, computed by hand.
 
 A task needs, from its issue, a slot of the task ring, a TensorMap entry for each tensor it writes, a DepList node for
 each task in flight that it depends on, the bytes of the tensors it writes, and until it starts a place in the ready
@@ -22,12 +22,12 @@ REASON_OF = {
     "ready_queue": "READY_QUEUE_FULL",
 }
 REASONS = (*REASON_OF.values(), "CHANNEL_EMPTY_WAIT", "CHANNEL_FULL_WAIT")
-"""The vocabulary of section 3.4.2."""
+"""The reasons of section 3.4.2."""
 
 
 @dataclass(frozen=True)
 class Expected:
-    """With `size` of the resource: stalls and their cycles, the high-water mark, the time of the process, the total."""
+    """The results with `size` of the resource: stalls, their cycles, high-water mark, process time and total time."""
 
     size: int
     count: int
@@ -39,7 +39,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class Exhaustion:
-    """A program that a small size of one resource stalls."""
+    """A program that stalls with a small size of one resource."""
 
     resource: str
     program: Mapping[str, Any]
@@ -56,7 +56,7 @@ class Exhaustion:
 
 
 def with_workers(workers: int, *statements: dict[str, Any], tensors: Sequence[Any] = ()) -> dict[str, Any]:
-    """One process `issuer` and the kernels of these programs."""
+    """Return one process `issuer` and the kernels that these programs use."""
     return program(
         process("issuer", *statements),
         kernels=[*work(1, 3, 7, 9), filler("four", 4), filler("five", 5), filler("seven", 7), PAIR, READ_1, READ_2],
@@ -72,7 +72,7 @@ READ_2 = kernel("read_2", {"x": "tensor", "y": "tensor", "z": "tensor"}, [instru
 
 
 def bytes_each(*names: str) -> list[dict[str, Any]]:
-    """A tensor of one byte for each name."""
+    """Return a tensor of one byte for each name."""
     return [tensor(name, "u8", [0]) for name in names]
 
 

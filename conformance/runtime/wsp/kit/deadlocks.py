@@ -1,4 +1,4 @@
-"""Programs that end in a deadlock, and what their reports say, worked out by hand (sections 3.3 and 3.4.3)."""
+"""Programs that end in a deadlock, and the contents of their reports, computed by hand (sections 3.3 and 3.4.3)."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ CHANNEL_EMPTY, CHANNEL_FULL, RING_FULL = "CHANNEL_EMPTY_WAIT", "CHANNEL_FULL_WAI
 class Deadlock:
     """A program, and of its report: time, window (size, used, high water), channels, waiting, depths, knobs.
 
-    `waiting` has the reason and the object of each process that waits, `scopes` the depth and what is held, by process.
-    `knobs` are the settings that would help, with the least that does; none where only another program helps.
+    `waiting` has the reason and the object of each waiting process, `scopes` the depth and the number of held slots, by
+    process. `knobs` are settings that would help, with their least helpful values; none if only another program helps.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Deadlock:
 
 
 def circle() -> Deadlock:
-    """Three processes, each of which waits for a token of the next; a fourth is done, and so is its channel."""
+    """Three processes each wait for a token of the next; a fourth has ended and closed its channel."""
     body = {"a": ("ca", "cb"), "b": ("cb", "cc"), "c": ("cc", "ca")}
     waiters = [process(name, run("w3"), receive(own, "x"), send(other)) for name, (own, other) in body.items()]
     return Deadlock(
@@ -66,7 +66,7 @@ def circle() -> Deadlock:
 
 
 def crossed(count: int) -> Deadlock:
-    """A producer fills one channel before it sends into the other, from which its consumer wants to take first."""
+    """A producer fills one channel before it sends into the other, which its consumer wants to read first."""
     return Deadlock(
         f"crossed-{count}",
         program(
@@ -104,7 +104,7 @@ def window_and_channel(window: int = 2, tasks: int = 3) -> Deadlock:
 
 
 def scope_too_large(tasks: int = 5, window: int = 3) -> Deadlock:
-    """A scope in a scope issues more tasks than the window has slots; all that were issued are complete."""
+    """A scope in a scope issues more tasks than the window has slots; all issued ones are complete."""
     return Deadlock(
         f"scope-{tasks}-{window}",
         program(
@@ -124,7 +124,7 @@ def scope_too_large(tasks: int = 5, window: int = 3) -> Deadlock:
 
 
 def scope_and_window() -> Deadlock:
-    """The scope of one process holds the slots that it and another need."""
+    """The scope of one process holds the slots that it and another process need."""
     return Deadlock(
         "scope-and-window",
         program(
@@ -143,7 +143,7 @@ def scope_and_window() -> Deadlock:
 
 
 def scope_and_arena() -> Deadlock:
-    """Outputs of 12 and 5 bytes are held, and 8 more do not fit an arena of 24."""
+    """A scope holds outputs of 12 and 5 bytes, and 8 more do not fit an arena of 24."""
     fills = [task("five", name, 7) for name in ("a", "b", "c")]
     return Deadlock(
         "scope-and-arena",
@@ -163,7 +163,7 @@ def scope_and_arena() -> Deadlock:
 
 
 def scope_and_tensor_map() -> Deadlock:
-    """A scope holds both entries."""
+    """A scope holds both TensorMap entries."""
     return Deadlock(
         "scope-and-tensor-map",
         program(
@@ -182,7 +182,7 @@ def scope_and_tensor_map() -> Deadlock:
 
 
 def larger_than_arena() -> Deadlock:
-    """One task writes more than the arena has; nobody holds anything, and an open scope is not the reason."""
+    """One task writes more than the arena has; no scope holds bytes, so that an open scope is not the reason."""
     return Deadlock(
         "larger-than-arena",
         program(
@@ -251,13 +251,13 @@ DEADLOCKS: Sequence[Deadlock] = (
     dependencies_and_channel(),
 )
 HELPED = tuple(deadlock for deadlock in DEADLOCKS if deadlock.knobs)
-"""Those that larger settings make complete."""
+"""Programs that larger settings make complete."""
 HELD = tuple(deadlock for deadlock in DEADLOCKS if deadlock.scopes)
-"""Those with an open scope."""
+"""Programs with an open scope."""
 
 
 def enlarged(program: Mapping[str, Any], knobs: Mapping[str, int]) -> tuple[dict[str, Any], dict[str, int]]:
-    """A program with other capacities `channel.NAME.capacity`, and the other knobs, which a run is given."""
+    """Return a program with the capacities `channel.NAME.capacity`, and the other knobs, as settings of a run."""
     channels = [
         channel | {"capacity": knobs.get(f"channel.{channel['name']}.capacity", channel.get("capacity", 1))}
         for channel in program["csp"]["channels"]

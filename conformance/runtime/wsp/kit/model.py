@@ -1,9 +1,9 @@
 """A model of processes, channels and kernels from sections 2 and 4.1, to compare random programs with.
 
-Kahn's view of a program: a process is a sequence of what it does, and a channel with one producer and one consumer is
-a queue. Token k of a channel is sent when the producer is there and token k - capacity was taken, and received when the
-consumer is there and `latency` after its send (AMB-WSP-01, the decision). So each time follows from earlier ones, and
-no order of execution shows. `busy` is the time of a process where waits cost nothing, the other reading.
+In Kahn's view of a program, a process is a sequence of operations, and a channel with one producer and one consumer is
+a queue. Token k of a channel is sent when the producer is ready and token k - capacity was taken, and received when the
+consumer is ready and `latency` after its send (AMB-WSP-01, the decision). So each time follows from earlier ones, in
+any order of execution. `busy` is the time of a process if waits cost nothing, the other reading.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ U64 = (1 << 64) - 1
 
 @dataclass
 class Queue:
-    """A channel: when each token was sent and taken, and the tokens."""
+    """A channel: the times at which each token was sent and taken, and the tokens."""
 
     capacity: int
     latency: int
@@ -29,7 +29,7 @@ class Queue:
 
 @dataclass
 class Outcome:
-    """The result of a run: true if all processes ended, their times by either reading, and their noted digits."""
+    """The result of a run: true if all processes ended, their times by either reading, and the noted digits."""
 
     completed: bool
     times: dict[str, int]
@@ -54,7 +54,7 @@ def executed(program: Mapping[str, Any]) -> Outcome:
 
 
 class Actor:
-    """A process: its times, its slots and how far it is."""
+    """A process: its times, its slots and its progress."""
 
     def __init__(self, process: Mapping[str, Any], queues: Mapping[str, Queue], cycles: Mapping[str, int]) -> None:
         self.name = process["name"]
@@ -71,7 +71,7 @@ class Actor:
         self._course = self._body(process["body"])
 
     def goes_on(self) -> bool:
-        """Run as far as possible; return true if anything was done."""
+        """Run as far as possible; return True if it made progress."""
         moved = False
         while not self.done:
             try:
@@ -85,7 +85,7 @@ class Actor:
         return moved
 
     def _body(self, body: Sequence[Mapping[str, Any]]) -> Iterator[bool]:
-        """Yield, again and again, true if the body made progress."""
+        """Yield repeatedly; True if the body made progress."""
         for statement in body:
             yield from getattr(self, f"_{statement['op']}_statement")(statement)
 
@@ -100,7 +100,7 @@ class Actor:
         yield True
 
     def _taken(self, statement: Mapping[str, Any]) -> Iterator[bool]:
-        """Takes a token into a slot, or learns that there is none, which `ended` says."""
+        """Take a token into a slot; `ended` is True if the channel has none any more."""
         queue = self.queues[statement["channel"]]
         place = len(queue.taken)
         while place >= len(queue.sent) and queue.closed is None:
@@ -156,7 +156,7 @@ class Actor:
 
 
 def statements(body: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """All statements of a body, those inside others too."""
+    """Yield all statements of a body, including those inside others."""
     for statement in body:
         yield statement
         yield from statements(statement.get("body", ()))

@@ -1,9 +1,9 @@
 """A model of processes, channels and kernels from section 2, to compare networks with.
 
-Kahn's view: a process is a sequence of what it does, and a channel with one producer and one consumer is a queue. Token
-k is sent when the producer is there and token k - capacity was taken. It is received when the consumer is there and it
-was sent (AMB-WSP-01, the decision). Each time follows from earlier ones, so no order of execution shows. `busy` is the
-time of a process where waits cost nothing, the other reading. Of tasks the model says nothing.
+In Kahn's view, a process is a sequence of operations, and a channel with one producer and one consumer is a queue.
+Token k is sent when the producer is ready and token k - capacity was taken. It is received when the consumer is ready
+and it was sent (AMB-WSP-01, the decision). Each time follows from earlier ones, so that the order of execution does not
+matter. `busy` is the time of a process if waits cost nothing, the other reading. The model does not cover tasks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["Modelled", "modelled"]
 
 @dataclass(frozen=True)
 class Modelled:
-    """By process: its time by either reading, the tokens that it had, and the channel and state at which it waits."""
+    """By process: its time by either reading, the tokens it received, and the channel and state at which it waits."""
 
     times: Mapping[str, int]
     busy: Mapping[str, int]
@@ -45,7 +45,7 @@ class _Queue:
 
 
 def modelled(network: Mapping[str, Any], reported: Mapping[str, Sequence[int]]) -> Modelled:
-    """Return the outcome of a network; kernels take the cycles that they reported, by process, else those declared."""
+    """Return the outcome of a network; kernels take the cycles they reported, by process, else the declared ones."""
     queues = {channel["name"]: _Queue(channel.get("capacity", 1)) for channel in network["channels"]}
     declared = {kernel["name"]: kernel["cycles"] for kernel in network["kernels"]}
     actors = [
@@ -80,7 +80,7 @@ class _Actor:
         self._course = self._whole(body)
 
     def goes_on(self) -> bool:
-        """Go on until the process waits or ends; False where it could do nothing."""
+        """Run until the process waits or ends; return False if it made no progress."""
         moved = False
         for waits in self._course:
             self.waits = waits
@@ -97,7 +97,7 @@ class _Actor:
         yield None
 
     def _body(self, body: Sequence[Mapping[str, Any]], token: int) -> Iterator[tuple[str, str] | None]:
-        """Yield the reason for which the process waits, again and again; None if it has moved."""
+        """Yield repeatedly: the reason for which the process waits, None if it has moved."""
         for statement in body:
             match statement:
                 case {"op": "run", "kernel": kernel}:
@@ -146,6 +146,6 @@ class _Actor:
 
 
 def _produced(body: Sequence[Mapping[str, Any]]) -> set[str]:
-    """The channels that a body sends into or closes."""
+    """Yield the channels that a body sends into or closes."""
     found = {statement["channel"] for statement in body if statement["op"] in ("send", "close")}
     return found.union(*(_produced(statement["body"]) for statement in body if "body" in statement))

@@ -25,7 +25,7 @@ Statement: TypeAlias = dict[str, Any]
 Ending: TypeAlias = dict[str, Any]
 
 RUNS = 20
-"""The runs of a case that gives times or has several producers: what depends on the host's threads shows in some."""
+"""The number of runs of a case about times or several producers: effects of the host's threads show in some."""
 
 
 # programs
@@ -39,7 +39,7 @@ def network(
     workers: int = 1,
     window: int | None = None,
 ) -> Network:
-    """A program; without policy or window it has none."""
+    """Return a program; by default without policy and window."""
     schedule: Network = {}
     if policy is not None:
         schedule["dispatch"] = {"policy": policy, "workers": workers}
@@ -54,7 +54,7 @@ def process(name: str, *body: Statement) -> dict[str, Any]:
 
 
 def channel(name: str, capacity: int | None = None, latency: int | None = None) -> dict[str, Any]:
-    """A channel; without capacity or latency, those of the implementation."""
+    """Return a channel; the implementation chooses an omitted capacity or latency."""
     return {"name": name, **_stated(capacity=capacity, latency=latency)}
 
 
@@ -79,12 +79,12 @@ def send(channel: str, token: int | None = None) -> Statement:
 
 
 def consume(channel: str, *body: Statement) -> Statement:
-    """The body for each token, until the channel is closed and empty."""
+    """Return a consume: its body runs for each token, until the channel is closed and empty."""
     return {"op": "consume", "channel": channel, "body": list(body)}
 
 
 def close(channel: str) -> Statement:
-    """The last act of the process on a channel."""
+    """Close a channel; the last operation of the process on it."""
     return {"op": "close", "channel": channel}
 
 
@@ -111,7 +111,7 @@ def _stated(**members: Any) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not None}
 
 
-# what comes of them
+# Results
 
 
 def ended(impl: Any, check: Any, program: Network) -> Ending:
@@ -121,25 +121,25 @@ def ended(impl: Any, check: Any, program: Network) -> Ending:
 
 
 def completed(impl: Any, check: Any, program: Network) -> Ending:
-    """Return the answer to a program, which has to complete."""
+    """Return the answer to a program, which must complete."""
     ending = ended(impl, check, program)
     check.equal(ending["outcome"], "completed", f"the outcome{_reason(ending)}")
     return ending
 
 
 def completed_runs(impl: Any, check: Any, program: Network, runs: int = RUNS) -> Iterator[Ending]:
-    """Return the answers of several runs of a program, which has to complete."""
+    """Yield the answers of several runs of a program, which must complete."""
     for _ in range(runs):
         yield completed(impl, check, program)
 
 
 def stands_still(impl: Any, check: Any, program: Network) -> None:
-    """A program ends in a deadlock, whatever its report says."""
+    """Check that a program ends in a deadlock, whatever its report contains."""
     check.equal(ended(impl, check, program)["outcome"], "deadlock", "the outcome")
 
 
 def deadlocked(impl: Any, check: Any, program: Network) -> dict[str, Any]:
-    """The report of a program that ends in a deadlock."""
+    """Return the report of a program; check that it ends in a deadlock."""
     ending = ended(impl, check, program)
     check.equal(ending["outcome"], "deadlock", f"the outcome{_reason(ending)}")
     check.true("deadlock" in ending, "there is a report", sorted(ending))
@@ -148,7 +148,7 @@ def deadlocked(impl: Any, check: Any, program: Network) -> dict[str, Any]:
 
 
 def offered_policies(impl: Any, check: Any, program: Network) -> dict[str, Ending]:
-    """Return the answers to a program under each policy beside round_robin that the implementation has."""
+    """Yield the answers to a program under each policy beside round_robin that the implementation has."""
     endings = {}
     for policy in ("affinity", "hash", "other"):
         dispatch = {**program["dispatch"], "policy": policy}
@@ -161,7 +161,7 @@ def offered_policies(impl: Any, check: Any, program: Network) -> dict[str, Endin
 
 
 def arrivals(ending: Ending, process: str, channel: str | None = None) -> list[int]:
-    """The tokens that a process had, of one channel or of all, in order."""
+    """Return the tokens that a process received, of one channel or of all, in order."""
     had = ending["arrivals"].get(process, [])
     return [arrival["token"] for arrival in had if channel in (None, arrival["channel"])]
 
@@ -182,7 +182,7 @@ def workers_of_tasks(ending: Ending) -> list[int]:
 
 
 def judge_reports(check: Any, program: Network, ending: Ending) -> None:
-    """Each kernel that takes cycles reports some."""
+    """Check that each kernel with declared cycles reports some."""
     declared = {kernel["name"]: kernel["cycles"] for kernel in program["kernels"]}
     reports = [report for of_process in ending["kernels"].values() for report in of_process] + ending["tasks"]
     silent = [report["kernel"] for report in reports if declared.get(report["kernel"]) and not report["cycles"]]
@@ -190,7 +190,7 @@ def judge_reports(check: Any, program: Network, ending: Ending) -> None:
 
 
 def judge_time(check: Any, program: Network, ending: Ending) -> None:
-    """The makespan is the largest time of a process, by either reading of what a wait costs (AMB-WSP-01)."""
+    """Check that the makespan is the largest time of a process, by either reading of waits (AMB-WSP-01)."""
     judge_reports(check, program, ending)
     model = model_of(program, ending)
     readings = sorted({max(model.times.values(), default=0), max(model.busy.values(), default=0)})
@@ -199,7 +199,7 @@ def judge_time(check: Any, program: Network, ending: Ending) -> None:
 
 
 def model_of(program: Network, ending: Ending | None = None) -> Modelled:
-    """Return the outcome of a program by the model, with the cycles that its kernels report."""
+    """Return the outcome of a program in the model, with the cycles that its kernels report."""
     reported = {} if ending is None else ending["kernels"]
     return modelled(program, {name: [report["cycles"] for report in reports] for name, reports in reported.items()})
 

@@ -1,4 +1,4 @@
-"""Packages as their published form: read, altered, and given the hash that fits again (section 7.2)."""
+"""Packages in their published form: read, altered, and sealed with a new hash (section 7.2)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ABI = "v10.0"
 
 
 def example() -> dict[str, Any]:
-    """A program with two of each thing that a package holds."""
+    """Return a program with two of each part of a package."""
     return program(
         process("producer", repeat(symbol("count"), send("left", op("add", slot("i"), symbol("first"))), index="i")),
         process(
@@ -64,7 +64,7 @@ def example() -> dict[str, Any]:
 
 
 def canonical(document: Mapping[str, Any]) -> str:
-    """Sorted members, no blanks, one line feed at the end."""
+    """Return the canonical text: sorted members, no blanks, one line feed at the end."""
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n"
 
 
@@ -80,7 +80,7 @@ def sealed(document: Mapping[str, Any]) -> str:
 
 
 def published(package: str) -> dict[str, Any] | None:
-    """Return the document of a package of the published form; None for a form that is the implementation's own."""
+    """Return the document of a package in the published form; None for a form of the implementation's own."""
     try:
         document = json.loads(package)
     except ValueError:
@@ -89,11 +89,11 @@ def published(package: str) -> dict[str, Any] | None:
 
 
 PARTS = frozenset({"format", "kernels", "schedule", "csp"})
-"""Members of the published form: a JSON object with two of them is meant to be one."""
+"""Members of the published form: a JSON object with two of them is one."""
 
 
 def document_of(check: Any, package: str) -> dict[str, Any]:
-    """Return the document of a package; a case that looks into one presumes the published form."""
+    """Return the document of a package; a case that reads one presumes the published form."""
     document = published(package)
     form = "a package in the form of schemas/wsp_package.schema.json, as which its content can be read"
     check.given(document is not None, form, package[:16])
@@ -102,14 +102,14 @@ def document_of(check: Any, package: str) -> dict[str, Any]:
 
 
 def altered(check: Any, package: str, change: Callable[[dict[str, Any]], Any], seal: bool = True) -> str:
-    """A package whose document was changed in place, with the hash that fits, or with the old one."""
+    """Return a package whose document was changed in place, with a new hash or, without `seal`, the old one."""
     document = document_of(check, package)
     change(document)
     return sealed(document) if seal else canonical(document)
 
 
 def setting(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
-    """A change of the member at a path like `/csp/channels/0/capacity`; None drops it."""
+    """Return a change of the member at a path like `/csp/channels/0/capacity`; None removes it."""
 
     def change(document: dict[str, Any]) -> None:
         *steps, last = [int(word) if word.isdigit() else word for word in path.strip("/").split("/")]

@@ -25,7 +25,7 @@ FORMATS = {"i8": "b", "u8": "B", "i16": "h", "u16": "H", "i32": "i", "u32": "I",
     "fp64": "d",
     "bool": "?",
 }
-"""The dtypes of tensors, by what `struct` calls them."""
+"""The dtypes of tensors, by their letters in `struct`."""
 
 
 def program(
@@ -38,7 +38,7 @@ def program(
     logs: Iterable[str] = ("log",),
     name: str = "case",
 ) -> dict[str, Any]:
-    """A program of processes; the kernel of `note` is there, and its tensors, the logs."""
+    """Return a program of processes, with the kernel of `note` and its tensors, the logs."""
     return {
         "name": name,
         "kernels": [*kernels, _note()],
@@ -58,7 +58,7 @@ def process(name: str, *body: Statement) -> dict[str, Any]:
 
 
 def channel(name: str, capacity: int | None = None, latency: int | None = None) -> dict[str, Any]:
-    """A channel; without capacity or latency, those of the implementation."""
+    """Return a channel; the implementation chooses an omitted capacity or latency."""
     return {"name": name, **_given(capacity=capacity, latency=latency)}
 
 
@@ -126,7 +126,7 @@ def schedule(
     parameters: Mapping[str, Any] | None = None,
     **resources: int,
 ) -> dict[str, Any]:
-    """The schedule: a policy over workers, a task window, sizes of resources, further directives."""
+    """Return a schedule: a policy over workers, a task window, sizes of resources, further directives."""
     stated: dict[str, Any] = {}
     if policy is not None:
         given = {
@@ -146,7 +146,7 @@ def schedule(
 
 
 def value(given: Value) -> dict[str, Any]:
-    """An expression; a number is a constant."""
+    """Return an expression; a number is a constant."""
     return {"constant": given} if isinstance(given, int) else dict(given)
 
 
@@ -202,17 +202,17 @@ def receive(channel: str, into: str) -> Statement:
 
 
 def consume(channel: str, into: str, *body: Statement) -> Statement:
-    """The body for each token, until the channel is closed and empty."""
+    """Return a consume: its body runs for each token, until the channel is closed and empty."""
     return {"op": "consume", "channel": channel, "into": into, "body": list(body)}
 
 
 def close(channel: str) -> Statement:
-    """The last act of the process on a channel."""
+    """Close a channel; the last operation of the process on it."""
     return {"op": "close", "channel": channel}
 
 
 def scope(*body: Statement) -> Statement:
-    """Outputs of tasks issued in the body stay alive until its end."""
+    """Return a scope: outputs of tasks issued in its body stay alive until its end."""
     return {"op": "scope", "body": list(body)}
 
 
@@ -223,12 +223,12 @@ def cond(when: Value, then: Sequence[Statement], otherwise: Sequence[Statement] 
 
 
 def repeat(count: Value, *body: Statement, index: str | None = None) -> Statement:
-    """The body so many times; the index counts from 0."""
+    """Return a loop over a body; the index counts from 0."""
     return {"op": "repeat", "count": value(count), "body": list(body), **_given(index=index)}
 
 
 def load(slot: str, tensor: str, element: Value = 0) -> Statement:
-    """Bring an element of a tensor into a slot."""
+    """Load an element of a tensor into a slot."""
     return {"op": "load", "slot": slot, "tensor": tensor, "element": value(element)}
 
 
@@ -252,5 +252,5 @@ def _arguments(given: Iterable[str | Value]) -> list[dict[str, Any]]:
 
 
 def _given(**members: Any) -> dict[str, Any]:
-    """The members that are not None."""
+    """Return the members that are not None."""
     return {name: member for name, member in members.items() if member is not None}

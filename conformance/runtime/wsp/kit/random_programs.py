@@ -1,8 +1,8 @@
 """Random programs whose results do not depend on the sizes of resources, and these results, from a sequential model.
 
-Processes own their tensors and slots; a channel has one producer and one consumer, and takes tokens of one kind. So
-results do not depend on time. Statements are generated in an order in which they can be executed one after the other
-(a token is taken after it is sent), and the model executes them in this order: with room for all, a program completes.
+Processes own their tensors and slots; a channel has one producer and one consumer, and carries tokens of one kind. So
+results do not depend on time. Statements are generated in an order in which they can run one after the other (a token
+is taken after it is sent), and the model executes them in this order: with room for all, a program completes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .programs import (
 
 U64 = 1 << 64
 ROOM = 64
-"""Tokens for which a channel has room; no program sends so many."""
+"""The capacity of a channel in tokens; no program sends so many."""
 MIX = kernel(
     "mix",
     {"a": "tensor", "by": "scalar"},
@@ -51,7 +51,7 @@ COPY_MIX = kernel(
 
 @dataclass
 class Actor:
-    """A process as it is generated: its statements, and the values of its tensors and its slot in the model."""
+    """A generated process: its statements, and the values of its tensors and its slot in the model."""
 
     name: str
     body: list[dict[str, Any]] = field(default_factory=list)
@@ -65,7 +65,7 @@ class Actor:
 
 @dataclass
 class Link:
-    """A channel, and the tokens that are sent and not taken; `by_tasks` says who signals and who waits."""
+    """A channel, and its tokens that were sent and not taken; `by_tasks` is True if tasks signal, and if tasks wait."""
 
     name: str
     producer: Actor
@@ -76,7 +76,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Generated:
-    """A program with room for all, and the elements of its tensors and the slots at the end."""
+    """A program with large channels, and the elements of its tensors and the slots at the end."""
 
     program: Mapping[str, Any]
     tensors: Mapping[str, int]
@@ -113,7 +113,7 @@ def _link(choose: Chooser, place: int, actors: list[Actor]) -> Link:
 
 
 def _act(choose: Chooser, actors: list[Actor], links: list[Link]) -> None:
-    """The next statement of some process, or of both ends of a channel."""
+    """Append the next statement of some process, or those of both ends of a channel."""
     actor, kind = choose.pick(actors), choose.below(10)
     if kind < 3:
         actor.body.append(_work(choose, actor))
@@ -136,7 +136,7 @@ def _act(choose: Chooser, actors: list[Actor], links: list[Link]) -> None:
 
 
 def _work(choose: Chooser, actor: Actor) -> dict[str, Any]:
-    """A kernel on tensors of the process, by what its slot holds or by a constant."""
+    """Return a kernel on tensors of the process, with the value of its slot or a constant."""
     statement = run if choose.chance(5) else task
     own = choose.chance(2)
     by, value = (slot(f"{actor.name}_x"), actor.value) if own else (7, 7)
@@ -154,7 +154,7 @@ def _mix(actor: Actor, place: int, by: int) -> None:
 
 
 def _send(choose: Chooser, link: Link) -> None:
-    """A token, from the process or from a task; most are taken at once."""
+    """Append a send of a token, by the process or by a task; most tokens are taken at once."""
     if len(link.tokens) >= 8:
         return
     actor = link.producer
@@ -171,7 +171,7 @@ def _send(choose: Chooser, link: Link) -> None:
 
 
 def _take(choose: Chooser, link: Link) -> None:
-    """A task or the process takes the first token; what a task sent, its number, is kept where nobody reads it."""
+    """Append a take of the first token by a task or the process; a task's token, a number, goes into an unused slot."""
     actor, token = link.consumer, link.tokens.pop(0)
     if link.by_tasks[1]:
         a = choose.below(3)
@@ -189,13 +189,13 @@ Sizes: TypeAlias = tuple[dict[str, int], dict[str, int]]
 
 
 def bounded(choose: Chooser, times: int) -> tuple[Generated, list[Sizes]]:
-    """A program, and smaller sizes to run it with, so many times."""
+    """Return a program, and smaller sizes for several runs of it."""
     generated = generate(choose)
     return generated, [smaller(choose, generated.links) for _ in range(times)]
 
 
 def smaller(choose: Chooser, links: tuple[str, ...]) -> Sizes:
-    """Sizes of resources, each of which is enough for one task, and capacities of channels."""
+    """Return sizes of resources, each of which is enough for one task, and capacities of channels."""
     sizes = {
         "task_window": choose.between(1, 4),
         "tensormap_pool": choose.between(2, 5),

@@ -1,4 +1,4 @@
-"""Runs of programs through the protocol, and what cases read in their results."""
+"""Runs of programs through the protocol, and the parts of their results that cases read."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 from .programs import elements
 
 SEEDS = range(19)
-"""The seeds of every case of order and time: with the run without one, twenty runs; `test_seeds.py` has two hundred."""
+"""The seeds of every case about order and time: twenty runs with the one without seed; `test_seeds.py` has 200."""
 
 
 class Members(dict[str, Any]):
-    """An object of an answer; a case fails where it reads a member that is not there."""
+    """An object of an answer; a case fails if it reads a missing member."""
 
     def __init__(self, members: Mapping[str, Any], check: Any) -> None:
         super().__init__(members)
@@ -24,7 +24,7 @@ class Members(dict[str, Any]):
 
 
 def read_by(check: Any, answer: Any) -> Any:
-    """An answer whose absent members fail the case that reads them."""
+    """Return an answer whose missing members fail the case that reads them."""
     if isinstance(answer, Mapping):
         return Members({name: read_by(check, member) for name, member in answer.items()}, check)
     return [read_by(check, element) for element in answer] if isinstance(answer, list) else answer
@@ -37,7 +37,7 @@ def compiled(impl: Any, check: Any, program: Mapping[str, Any], target: str = "c
 
 
 def ran(impl: Any, check: Any, program: Mapping[str, Any] | str, **arguments: Any) -> dict[str, Any]:
-    """The result of a program, or of a package, whatever its outcome."""
+    """Return the result of a program, or of a package, whatever its outcome."""
     package = program if isinstance(program, str) else compiled(impl, check, program)
     result: dict[str, Any] = read_by(check, check.returns(impl.wsp.run(package=package, **arguments)))
     return result
@@ -54,7 +54,7 @@ def statistics(impl: Any, check: Any, program: Mapping[str, Any] | str, **argume
 def under_seeds(
     impl: Any, check: Any, program: Mapping[str, Any], seeds: Iterable[int] = SEEDS, **arguments: Any
 ) -> dict[str, Any]:
-    """The statistics of a program that completes, which are the same under every seed."""
+    """Return the statistics of a program that completes; check that they are the same under every seed."""
     package = compiled(impl, check, program)
     first = statistics(impl, check, package, **arguments)
     different = [seed for seed in seeds if statistics(impl, check, package, seed=seed, **arguments) != first]
@@ -69,7 +69,7 @@ def reason(result: Mapping[str, Any]) -> str:
 
 
 def ends_with_error(check: Any, result: Mapping[str, Any], code: str, process: str | None = None) -> None:
-    """A run ends with an error of this code, which names its process."""
+    """Check that a run ends with an error of this code, which names its process."""
     check.equal(result["outcome"], "error", f"the outcome, with {reason(result)}")
     check.equal(result["error"]["code"], code, "the code of the error")
     if process is not None:
@@ -78,7 +78,7 @@ def ends_with_error(check: Any, result: Mapping[str, Any], code: str, process: s
 
 
 def instants(impl: Any, check: Any, package: str, **arguments: Any) -> Iterator[dict[str, Any]]:
-    """The statistics after each instant of a run, up to its end."""
+    """Yield the statistics after each instant of a run, up to its end."""
     number = check.returns(impl.wsp.start(package=package, **arguments))["run"]
     outcome = "running"
     while outcome == "running":
@@ -88,7 +88,7 @@ def instants(impl: Any, check: Any, package: str, **arguments: Any) -> Iterator[
 
 
 def noted(found: Mapping[str, Any], log: str = "log") -> str:
-    """The digits that the program noted, in their order."""
+    """Return the digits that the program noted, in their order."""
     (digits,) = elements("u64", found["tensors"][log])
     return f"{digits:x}" if digits else ""
 

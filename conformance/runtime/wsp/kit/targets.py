@@ -1,5 +1,5 @@
-"""The targets of the document as parameters of cases, each with the feature that it needs, and programs that tell
-whether a directive of the schedule has an effect (sections 1.3, 5 and 6)."""
+"""The targets of the document as parameters of cases, each with its feature, and programs that show the effect of a
+directive of the schedule (sections 1.3, 5 and 6)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STATES = ("enforced", "recorded", "diagnosed", "unsupported")
 
 
 def targets(*names: str) -> list[Any]:
-    """Parameters for these targets, or for all; cpu_sim needs no feature beyond those of the clauses."""
+    """Return parameters for these targets, or for all; cpu_sim needs no feature beyond those of the clauses."""
     return [
         pytest.param(name, id=name, marks=[feature(FEATURES[name])] if name != "cpu_sim" else [])
         for name in names or FEATURES
@@ -31,7 +31,7 @@ def targets(*names: str) -> list[Any]:
 
 
 def tasks(plan: Mapping[str, Any], key: Any = None) -> dict[str, Any]:
-    """Nine tasks that write 12 bytes each into one of three tensors, under a schedule."""
+    """Return nine tasks that write 12 bytes each into one of three tensors, under a schedule."""
     body = [task("fill", name, slot("i"), key=op("mul", slot("i"), 5) if key is None else key) for name in "abc"]
     return program(
         process("p", repeat(3, *body, index="i")),
@@ -56,23 +56,23 @@ PROBES: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     "resources.heap_arena": (schedule("round_robin", 3, 64, heap_arena=24), schedule("round_robin", 3, 64)),
     "resources.ready_queue": (schedule("round_robin", 3, 64, ready_queue=1), schedule("round_robin", 3, 64)),
 }
-"""For each directive a schedule that has it, and one of which that has to differ in what the run does."""
+"""For each directive a schedule with it, and one whose run must differ from it."""
 
 UNUSUAL: Mapping[str, Mapping[str, Any]] = {
     "task_window.unit.bytes": {"size": 100, "unit": "bytes", "mode": "stall"},
     "task_window.mode.abort": {"size": 2, "unit": "tasks", "mode": "abort"},
     "task_window.mode.benchmark": {"size": 2, "unit": "tasks", "mode": "benchmark"},
 }
-"""The windows of other units and modes."""
+"""Windows of other units and modes."""
 
 
 def directive(name: str, *values: str) -> dict[str, Any]:
-    """A schedule with a further directive, as often as it has values."""
+    """Return a schedule with a further directive, once for each of its values."""
     return schedule("round_robin", 3, 2, directives=[{"name": name, "value": value} for value in values])
 
 
 def pipeline(*, channels: Sequence[Mapping[str, Any]] = (), sends: int = 6) -> dict[str, Any]:
-    """Tokens through two channels, of which each issues a task on one of three workers; no process runs kernels."""
+    """Return a program with tokens through two channels, each of which issues a task on one of three workers."""
     return program(
         process("first", repeat(sends, send("a", op("mul", slot("i"), 7)), index="i")),
         process("second", consume("a", "x", task("fill", "t", slot("x"), key=slot("x"), signals=["b"])), wait()),
