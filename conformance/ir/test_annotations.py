@@ -276,3 +276,18 @@ def test_a_shape_or_dtype_that_is_not_that_of_the_result_is_refused(impl, check,
     check.accepts(impl.language.verify(source=stating("op.softmax(A{0}){1}", form, attribute.format(true))))
     source = stating("op.softmax(A{0}){1}", form, attribute.format(untrue))
     check.rejects(impl.language.verify(source=source), category=("shapes", "types", "layouts"))
+
+
+@clause("LANG-05.3-03")
+@spellings
+def test_a_layout_with_other_blocks_than_those_of_the_result_is_refused(impl, check, form):
+    """The stated layout has to be that of the result, sizes of blocks included (AMB-LANG-182)."""
+    operands = "A: tensor<4x8xfp32; layout=blocked(bm=2,bn=4)>, B: tensor<8x8xfp32; layout=blocked(bm=2,bn=4)>"
+
+    def source(sizes):
+        stated = f'layout="blocked({sizes})"'
+        return returning("op.matmul(A, B{}){}".format(*(line.format(stated) for line in form)), operands)
+
+    check.accepts(impl.language.verify(source=source("bm=2,bn=4")))
+    for sizes in ("bm=2,bn=8", "bm=4,bn=4", "bm=4,bn=2"):
+        check.rejects(impl.language.verify(source=source(sizes)), category=("shapes", "types", "layouts"))

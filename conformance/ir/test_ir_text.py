@@ -106,6 +106,14 @@ CASES = [
     ),
     case("unknown-attribute", ("LANG-01-07",), TYPES, softmax("%a", "%p", " {ax⟦i|e⟧s = 0}"), returns("%a"), line=4),
     case(
+        "two-values-of-an-attribute",
+        ("LANG-01-07",),
+        (*TYPES, "shapes", "syntax"),
+        softmax("%a", "%p", " {axis = 0⟦|, axis = 1⟧}"),
+        returns("%a"),
+        line=4,
+    ),
+    case(
         "kind-of-an-attribute",
         ("LANG-01-07",),
         (*TYPES, "shapes"),
@@ -142,6 +150,17 @@ CASES = [
         '%k = "tessera.graph.constant"() {value = 0x⟦|1⟧3FF8000000000000\n      : f64} : () -> fp64',
         returns("%a"),
         line=4,
+    ),
+    *(
+        case(
+            f"bits-of-{type_}",
+            ("LANG-13.1-04", "LANG-12-01"),
+            (*TYPES, "syntax", "numerics"),
+            f'%k = "tessera.graph.constant"() {{value = 0x⟦|1⟧{one} : {type_}}} : () -> {dtype}',
+            returns("%a"),
+            line=4,
+        )
+        for type_, dtype, one in (("f32", "fp32", "3FC00000"), ("f16", "fp16", "3E00"), ("bf16", "bf16", "3FC0"))
     ),
     case(
         "no-value-returned",
@@ -350,6 +369,7 @@ def test_a_call_finds_functions_of_its_module_only(impl, check):
     callee = func(returns("%x"), takes=f"%x: {T}", name="g")
     check.accepts(impl.language.verify_ir(text=module(caller, callee)))
     check.rejects(impl.language.verify_ir(text=module(caller) + module(callee, name="n")), category="types", at_line=4)
+    check.rejects(impl.language.verify_ir(text=module(callee, name="n") + module(caller)), category="types")
 
 
 @clause("LANG-05-03")
@@ -373,6 +393,10 @@ FORMS = {
     "comment": f'%p = "tessera.graph.softmax"(%a) {{axis = 0}} // of columns\n      : ({T}) -> {T}',
     "location": f'%p = "tessera.graph.softmax"(%a) {{axis = 0}} : ({T}) -> {T} loc("f.tessera":12:7)',
     "unknown-location": f'%p = "tessera.graph.softmax"(%a) {{axis = 0}} : ({T}) -> {T} loc(unknown)',
+    "location-in-no-line": f'%p = "tessera.graph.softmax"(%a) {{axis = 0}} : ({T}) -> {T} loc("f.tessera":0:0)',
+    "properties": f'%p = "tessera.graph.softmax"(%a) <{{axis = 0}}> : ({T}) -> {T}',
+    "quoted-attribute": f'%p = "tessera.graph.softmax"(%a) {{"axis" = 0}} : ({T}) -> {T}',
+    "typed-attribute": f'%p = "tessera.graph.softmax"(%a) {{axis = 0 : i64}} : ({T}) -> {T}',
 }
 
 
@@ -382,7 +406,102 @@ def test_operations_read_with_and_without_quotes(impl, check, form):
     """Each form means the softmax that it names: accepted, and refused with an axis out of range (AMB-LANG-66)."""
     text = module(func(FORMS[form], returns("%p")))
     check.accepts(impl.language.verify_ir(text=text))
-    check.rejects(impl.language.verify_ir(text=text.replace("axis = 0", "axis = 2")), category=SHAPES)
+    check.rejects(impl.language.verify_ir(text=re.sub(r'(axis"?) = 0', r"\1 = 2", text)), category=SHAPES)
+
+
+@clause("LANG-13.1-04")
+def test_an_argument_may_have_a_location(impl, check):
+    """As MLIR prints the arguments of a block; the argument has its type all the same (AMB-LANG-190)."""
+    text = module(func(softmax("%a", "%p"), returns("%p"), takes=f"%a: {T}"))
+    located = text.replace(f"(%a: {T})", f'(%a: {T} loc("f.tessera":2:8))')
+    check.true(located != text, "a location is added")
+    check.accepts(impl.language.verify_ir(text=located))
+    check.rejects(impl.language.verify_ir(text=located.replace(f"(%a: {T} loc", "(%a: int32 loc")), category=TYPES)
+
+
+@clause("LANG-13.1-04", "LANG-01-03")
+@pytest.mark.parametrize(
+    ("results", "values"),
+    [("%r:3", ("%r#0", "%r#1", "%r#2")), ("%p, %r:2", ("%p", "%r#0", "%r#1")), ("%r:2, %p", ("%r#0", "%r#1", "%p"))],
+    ids=["all", "last-two", "first-two"],
+)
+def test_one_name_stands_for_several_results(impl, check, results, values):
+    """`%r:2` names two results, `%r#0` and `%r#1`, as MLIR prints them, in order (AMB-LANG-190)."""
+    types = ", ".join(["int32"] * 3)
+    callee = func(
+        f'"tessera.graph.return"(%c, %a, %b) : ({types}) -> ()',
+        takes="%a: int32, %b: int32, %c: int32",
+        gives=types,
+        name="g",
+    )
+    caller = func(
+        f'{results} = "tessera.graph.call"(%a, %b, %c) {{callee = "g"}} : ({types}) -> ({types})',
+        f'"tessera.graph.return"({", ".join(values)}) : ({types}) -> ()',
+        takes="%a: int32, %b: int32, %c: int32",
+        gives=types,
+    )
+    inputs = {name: tensor_of("int32", number) for name, number in zip("abc", (5, 7, 11), strict=True)}
+    text = module(caller, callee)
+    actual = check.returns(impl.language.execute_ir(text=text, function="f", inputs=inputs, at="graph"))["outputs"]
+    check.equal(len(actual), 3, "the number of results")
+    for name, result, number in zip(values, actual, (11, 5, 7), strict=True):
+        check.bits(result, tensor_of("int32", number), name)
+
+
+NUMBERS = {
+    "i32": ("-7 : i32", "int32", -7),
+    "i64": ("9007199254740993 : i64", "int64", 2**53 + 1),
+    "i8": ("-128 : i8", "int8", -128),
+    "f32": ("1.5 : f32", "fp32", 1.5),
+    "f64": ("-2.5e3 : f64", "fp64", -2500.0),
+    "bf16": ("0.5 : bf16", "bf16", 0.5),
+}
+
+
+@clause("LANG-13.1-04", "LANG-05.2-01")
+@pytest.mark.parametrize(("written", "dtype", "number"), NUMBERS.values(), ids=NUMBERS)
+def test_a_number_may_have_its_type_behind_it(impl, check, written, dtype, number):
+    """As MLIR prints every number but an i64 or f64: it is the same number (AMB-LANG-190)."""
+    ends = f'"tessera.graph.return"(%k) : ({dtype}) -> ()'
+    text = module(
+        func(f'%k = "tessera.graph.constant"() {{value = {written}}} : () -> {dtype}', ends, takes="", gives=dtype)
+    )
+    (actual,) = check.returns(impl.language.execute_ir(text=text, function="f", inputs={}, at="graph"))["outputs"]
+    check.bits(actual, tensor_of(dtype, number))
+    if written.startswith("-128"):
+        beyond = text.replace(written, "-129 : i8")
+        check.rejects(impl.language.verify_ir(text=beyond), category=(*TYPES, "syntax", "numerics"))
+
+
+@clause("LANG-13.1-04", "LANG-05-03")
+@pytest.mark.parametrize("written", [r"\66oo", r"f\6Fo", r"fo\6f", r"\66\6F\6f"])
+def test_a_character_of_a_string_may_be_two_hexadecimal_digits(impl, check, written):
+    """As MLIR escapes the bytes of a string, with digits of either case (AMB-LANG-190); the name is foo."""
+    number = tensor_of("int32", 7)
+    function = func('"tessera.graph.return"(%n) : (int32) -> ()', takes="%n: int32", gives="int32", name=written)
+    answer = impl.language.execute_ir(text=module(function), function="foo", inputs={"n": number}, at="graph")
+    (actual,) = check.returns(answer)["outputs"]
+    check.bits(actual, number)
+
+
+@clause("LANG-05.2-06")
+@pytest.mark.parametrize("wrt", ["%a, %b", "%b, %a"], ids=["in-order", "turned"])
+def test_a_printed_gradient_has_a_result_for_each_operand_of_wrt(impl, check, wrt):
+    """`%g, %h = tessera.graph.grad %y, %wrt(%a, %b)`: of a product the other factor each (AMB-LANG-58)."""
+    type_ = "tensor<2xfp32>"
+    function = func(
+        f'%y = "tessera.graph.multiply"(%a, %b) : ({type_}, {type_}) -> {type_}',
+        f"%g, %h = tessera.graph.grad %y, %wrt({wrt}) : ({type_}, {type_}, {type_}) -> ({type_}, {type_})",
+        f'"tessera.graph.return"(%g, %h) : ({type_}, {type_}) -> ()',
+        takes=f"%a: {type_}, %b: {type_}",
+        gives=f"{type_}, {type_}",
+    )
+    inputs = {"a": tensor_of("fp32", [2, -3]), "b": tensor_of("fp32", [5, 7])}
+    answer = impl.language.execute_ir(text=module(function), function="f", inputs=inputs, at="graph")
+    actual = check.returns(answer)["outputs"]
+    check.equal(len(actual), 2, "the number of gradients")
+    for name, gradient in zip(wrt.split(", "), actual, strict=True):
+        check.bits(gradient, inputs["b" if name == "%a" else "a"], f"the gradient of {name}")
 
 
 @clause("LANG-13.1-04", "LANG-05.2-02")

@@ -11,7 +11,7 @@ import pytest
 
 from tessera_conformance.chapters.ir.kit.level_programs import lowered, results_of_text
 from tessera_conformance.chapters.ir.kit.one_of_each import one_of_each
-from tessera_conformance.dsl import parameters_of, program, returning, tensor_of, type_of
+from tessera_conformance.dsl import func, module, parameters_of, program, returning, tensor_of, type_of
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.oracle.exact import float_format
 from tessera_conformance.tensors import Tensor
@@ -71,6 +71,17 @@ def test_a_float_constant_keeps_every_bit(impl, check, dtype, at):
     agree(
         check, printed(impl, check, constants(dtype, literals), at), [rounded(dtype, literal) for literal in literals]
     )
+
+
+@clause("LANG-01-03", "LANG-01-07")
+@pytest.mark.parametrize("dtype", EXTREMES)
+@pytest.mark.parametrize("at", LEVELS)
+def test_an_infinite_constant_keeps_its_sign(impl, check, dtype, at):
+    """What no decimal stands for, the quotient of a number and zero as a constant, is the same in the text."""
+    infinite = [f"let {name}: {dtype} = {number} / 0.0;" for name, number in (("p", "1.0"), ("n", "-1.0"))]
+    code = float_format(dtype).largest_code + 1
+    expected = [Tensor.from_words(dtype, (), [word]) for word in (code, float_format(dtype).sign_bit | code)]
+    agree(check, printed(impl, check, module(*infinite, func("return p, n;")), at), expected)
 
 
 @clause("LANG-01-03", "LANG-01-07")

@@ -61,6 +61,7 @@ TYPES = [
     overlooks("counts", "LANG-11-01", "that operands or results are too many", r"\d+ (operand|result)s?\b"),
     overlooks("returns", "LANG-01-03", "that a function returns other values than it says", "its signature has"),
     overlooks("unknown_operations", "LANG-05.2-03", "that an operation is unknown", "unknown operation"),
+    overlooks("second_values", "LANG-01-07", "that an attribute has two values", "is given twice"),
     overlooks("unknown_attributes", "LANG-01-07", "that an attribute is unknown", "there is no attribute"),
     overlooks("kinds", "LANG-01-07", "that an attribute is no integer", "is not an integer"),
     overlooks("inner_dimensions", "LANG-05.4-01", "that inner dimensions differ", "inner dimensions differ"),
@@ -76,6 +77,13 @@ SYMBOLS = [
     overlooks("strange_definitions", "LANG-05-03", "that something else stands in a module", "outside functions"),
     overlooks("callees", "LANG-05-03", "that a callee is none of the module's functions", "unknown function"),
     overlooks("recursion", "LANG-05-03", "that a function calls itself", "recursion"),
+    misreads(
+        "one_scope",
+        "LANG-05-03",
+        "takes the functions of a module for those of the next",
+        r'\}\) \{sym_name = "n"\} : \(\) -> \(\)\n"builtin\.module"\(\) \(\{\n',
+        "",
+    ),
     turns_down("one_module", "LANG-05-03", "a text of two modules", r'(?s)builtin\.module".*builtin\.module"'),
 ]
 
@@ -85,6 +93,16 @@ FORMS = [
     turns_down("no_locations", "LANG-13.1-04", "locations behind operations", r"\bloc\("),
     turns_down("no_comments", "LANG-13.1-04", "comments", r"//"),
     turns_down("bare_results", "LANG-13.1-04", "one result type in parentheses", r"-> \(tensor<2x2xfp32>\)\n"),
+    turns_down("no_properties", "LANG-13.1-04", "attributes in angle brackets", r"<\{"),
+    turns_down("bare_attributes", "LANG-13.1-04", "names of attributes in quotes", r'\{"axis"'),
+    turns_down("numbers_without_types", "LANG-13.1-04", "types behind numbers", r"= -?\d+ : i\d"),
+    turns_down("arguments_nowhere", "LANG-13.1-04", "locations of arguments", r"xfp32> loc\(\S+\)\)"),
+    turns_down("lines_from_one", "LANG-13.1-04", "a location in line 0", ":0:0"),
+    turns_down("capital_digits", "LANG-13.1-04", "escapes with small letters", r"\\6f"),
+    turns_down("a_name_each", "LANG-13.1-04", "one name for several results", r"%\w:\d"),
+    misreads("first_of_several", "LANG-01-03", "takes a name for its first result only", r"#\d", "#0"),
+    misreads("second_of_wrt", "LANG-05.2-06", "turns two operands of wrt", r"%wrt\((%\w+), (%\w+)\)", r"%wrt(\2, \1)"),
+    overlooks("bits_of_floats", "LANG-13.1-04", "that a float has too many bits", r"is no b?f\d\d of (16|32) bits"),
     overlooks("anything_goes", "LANG-13.1-04", "that a text is malformed", "expected|unexpected|does not end"),
 ]
 

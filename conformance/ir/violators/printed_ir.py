@@ -80,6 +80,8 @@ CONSTANTS = [
     printing("nine_digits", "LANG-01-03", "prints constants of every type with nine digits", FLOAT, digits(9)),
     printing("sixteen_digits", "LANG-01-03", "prints constants with sixteen digits", FLOAT, digits(16)),
     printing("unsigned_zero", "LANG-01-03", "prints -0.0 as 0.0", r"(?<=value = )-0\.0(?![\d])", lambda found: "0.0"),
+    printing("unsigned_infinity", "LANG-01-03", "prints both infinities alike", "0xFFF0000000000000",
+             lambda found: "0x7FF0000000000000"),
     printing("subnormal_lost", "LANG-01-03", "prints subnormal constants as zero", FLOAT, subnormal_lost),
     printing("integers_by_fp64", "LANG-01-03", "prints integers by way of fp64", INTEGER, through_float),
     printing("short_attributes", "LANG-01-07", "prints the value of a padding with six digits",
