@@ -1,4 +1,4 @@
-"""Algorithms that lose, double, misdirect or reorder what ranks bring (collectives specification, 2.2 to 4.4, 7.2)."""
+"""Algorithms that lose, double, misdirect or reorder the ranks' data (collectives specification, 2.2 to 4.4, 7.2)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OF_ALGORITHM = {
 
 
 def resulting(clause: str, name: str, description: str, change: Callable[..., Any]) -> Violation:
-    """Another result: `change` gets the usual results and all that they were made from."""
+    """Return a violation with other results: `change` gets the usual ones, the operation, the inputs and the root."""
 
     def others(operation: str, brought: Sequence[Array], root: int, **named: Any) -> Sequence[Array]:
         usual = list(AFTERWARDS(operation, brought, root=root, **named))
@@ -44,12 +44,12 @@ def resulting(clause: str, name: str, description: str, change: Callable[..., An
 
 
 def sent(clause: str, name: str, description: str, change: Callable[[list[Sent]], list[Sent]]) -> Violation:
-    """Other messages than those that bring the results."""
+    """Return a violation with other messages in place of those that carry the results."""
     return changed(clause, name, description, (operations, "_sent", lambda *arguments: change(SENT(*arguments))))
 
 
 def only(expected: str, change: Callable[..., Any]) -> Callable[..., Any]:
-    """A change of one operation alone."""
+    """Return a change of the results of one operation alone."""
 
     def chosen(usual: list[Array], operation: str, brought: Sequence[Array], root: int) -> Sequence[Array]:
         result: Sequence[Array] = change(usual, brought, root) if operation == expected and len(brought) > 1 else usual
@@ -80,7 +80,7 @@ def wrong_root(usual: list[Array], brought: Sequence[Array], root: int) -> list[
 
 
 def of(name: str, change: Callable[[Algorithm], Algorithm]) -> tuple[Any, str, Any]:
-    """Another form of one algorithm."""
+    """Return the substitution of one algorithm by a changed one."""
     usual = schedules.ALGORITHMS[name]
     made = {**schedules.ALGORITHMS, name: lambda ranks, per_node: change(usual(ranks, per_node))}
     return schedules, "ALGORITHMS", made
@@ -123,7 +123,7 @@ def off_by_one(messages: list[Sent]) -> list[Sent]:
 
 
 def over_shares(op: str, inputs: Sequence[Array], trees: Sequence[Tree]) -> Array:
-    """The combination over a tree for the share of each rank."""
+    """Return the combination over a tree for the share of each rank."""
     flat = [array.values.reshape(-1) for array in inputs]
     shares = [share_of(flat[0].size, rank, len(trees)) for rank in range(len(trees))]
     of = inputs[0].dtype
@@ -133,7 +133,7 @@ def over_shares(op: str, inputs: Sequence[Array], trees: Sequence[Tree]) -> Arra
 
 
 def folded(at_strict: bool) -> Callable[..., Array]:
-    """Sums from the first rank to the last, at strict or at the other levels."""
+    """Return a combination from the first rank to the last, at strict or at the other levels."""
 
     def combined(used: Algorithm, op: str, level: str, partials: Any, inputs: Sequence[Array]) -> Array:
         if (level == "strict") is at_strict:
@@ -164,7 +164,7 @@ def lenient(given: Any, ranks: int) -> Any:
 
 
 def flat(ranks: int, per_node: int) -> Algorithm:
-    """Hierarchical that is a ring through all nodes."""
+    """Return a hierarchical algorithm that is a ring through all nodes."""
     return replace(schedules.ring(ranks, per_node), name="hierarchical")
 
 
@@ -174,7 +174,7 @@ def by_one(ranks: int, per_node: int) -> Algorithm:
 
 
 def in_chunks_of(chunk: int | None) -> Callable[..., Any]:
-    """Chunks of one length whatever is asked for."""
+    """Return a sender with chunks of one length, whatever length is requested."""
     return lambda *arguments: SENT(*arguments[:-1], chunk)
 
 

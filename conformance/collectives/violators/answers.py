@@ -1,4 +1,4 @@
-"""Declaring violators of the methods on topology, transports, selection, costs and the autotuner."""
+"""Violators of the methods on topology, transports, selection, costs and the autotuner."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Answer: TypeAlias = dict[str, Any]
 
 
 def answered(clause: str, name: str, description: str, method: str, change: Callable[[Answer], Any]) -> Violation:
-    """A method that changes its answer, in place or by returning another one."""
+    """Return a violation whose method changes its answer, in place or by returning another one."""
     usual = getattr(ReferenceAdapter, f"collectives_{method}")
 
     def call(self: ReferenceAdapter, **arguments: Any) -> Answer:
@@ -28,7 +28,7 @@ def answered(clause: str, name: str, description: str, method: str, change: Call
 
 
 def asked(clause: str, name: str, description: str, method: str, change: Callable[[Answer], Answer]) -> Violation:
-    """A method that answers another question."""
+    """Return a violation whose method answers another question."""
     usual = getattr(ReferenceAdapter, f"collectives_{method}")
 
     def call(self: ReferenceAdapter, **arguments: Any) -> Answer:
@@ -39,11 +39,11 @@ def asked(clause: str, name: str, description: str, method: str, change: Callabl
 
 
 Refused: TypeAlias = Callable[[Rejected, Callable[..., Answer], Answer], Answer]
-"""A function from a refusal, the method and its arguments to the answer that is given instead."""
+"""Maps a refusal, the method and its arguments to the answer that replaces the refusal."""
 
 
 def refused_otherwise(clause: str, name: str, description: str, method: str, words: str, instead: Refused) -> Violation:
-    """A method that does something else where it should refuse, with these words in the message."""
+    """Return a violation whose method has another outcome for refusals with these words in the message."""
     usual = getattr(ReferenceAdapter, f"collectives_{method}")
 
     def call(self: ReferenceAdapter, **arguments: Any) -> Answer:
@@ -61,7 +61,7 @@ def refused_otherwise(clause: str, name: str, description: str, method: str, wor
 def lenient(
     clause: str, name: str, description: str, method: str, words: str, instead: Callable[[Answer], Answer]
 ) -> Violation:
-    """A method that answers another question where it should refuse, with these words in the message."""
+    """Return a violation whose method answers another question instead of a refusal with these words."""
     return refused_otherwise(
         clause, name, description, method, words, lambda _, answer, given: answer(**instead(given))
     )
@@ -70,7 +70,7 @@ def lenient(
 def refusing(
     clause: str, name: str, description: str, method: str, words: str, change: Callable[[Rejected], Refusal]
 ) -> Violation:
-    """A method whose refusals with these words in the message are others."""
+    """Return a violation whose method changes refusals with these words in the message."""
 
     def another(outcome: Rejected, *_: Any) -> Answer:
         raise change(outcome) from None
@@ -79,10 +79,10 @@ def refusing(
 
 
 def silent(rejected: Rejected) -> Refusal:
-    """The same status without a word."""
+    """Return the refusal with the same status and no details."""
     return Refusal(rejected.code, rejected.phase, "refused")
 
 
 def left_out(*names: str) -> Callable[[Answer], Answer]:
-    """The question without some of its parameters."""
+    """Return a change of the question that omits some of its parameters."""
     return lambda given: {name: value for name, value in given.items() if name not in names}

@@ -1,4 +1,4 @@
-"""Tuners that lose a knob, follow the wrong measurements, or do not keep what they pinned (COLL 5.1, 5.3 and 8)."""
+"""Tuners that lose a knob, follow the wrong measurements, or do not keep the pinned step (COLL 5.1, 5.3 and 8)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .answers import Answer, answered, lenient, refusing, silent
 
 
 def each_step(change: Callable[[Answer], Any]) -> Callable[[Answer], None]:
-    """A change of every step."""
+    """Return a change of every step."""
 
     def over(answer: Answer) -> None:
         for step in answer["steps"]:
@@ -29,7 +29,7 @@ def each_step(change: Callable[[Answer], Any]) -> Callable[[Answer], None]:
 
 
 def knob(clause: str, name: str, always: Any) -> list[Violation]:
-    """A knob that has one value in every step, and one that accepts any value."""
+    """Return two violations: a knob with one value in every step, and one that accepts any value."""
     return [
         answered(clause, f"{name}_lost", f"gives {name} one value", "tune", each_step(lambda step: (
             step.update({name: always})
@@ -41,7 +41,7 @@ def knob(clause: str, name: str, always: Any) -> list[Violation]:
 
 
 ACCEPTED = {"chunk_bytes": 1 << 18, "max_inflight": 4}
-"""Values within every case's limits."""
+"""Values within the limits of every case."""
 
 KNOBS = [
     *knob("COLL-05.1-01", "chunk_bytes", 1 << 20),
@@ -58,7 +58,7 @@ KNOBS = [
 
 
 def measuring(clause: str, name: str, description: str, change: Callable[[Measurement], Measurement]) -> Violation:
-    """Measurements that are taken for others."""
+    """Return a violation that reads measurements as others."""
 
     def run(measurements: Iterable[Measurement], knobs: Knobs, limits: Limits | None = None) -> list[Step]:
         return tune([change(measurement) for measurement in measurements], knobs, limits)
@@ -67,27 +67,27 @@ def measuring(clause: str, name: str, description: str, change: Callable[[Measur
 
 
 def without_latency(given: Measurement) -> Measurement:
-    """A latency of one microsecond, and the usual bandwidth."""
+    """Return a measurement with a latency of one microsecond and the usual bandwidth."""
     return Measurement(given.bytes, 10**6, 10**6 + given.picoseconds - given.latency)
 
 
 def of_one_bandwidth(given: Measurement) -> Measurement:
-    """The usual latency, and 50 GB a second."""
+    """Return a measurement with the usual latency and 50 GB a second."""
     return Measurement(given.bytes, given.latency, given.latency + given.bytes * 20)
 
 
 def average(values: Sequence[int], percent: int) -> int:
-    """For every percentile."""
+    """Return the average for every percentile."""
     return sum(values) // len(values)
 
 
 def newest(values: Sequence[int], percent: int) -> int:
-    """For every percentile."""
+    """Return the newest value for every percentile."""
     return list(values)[-1]
 
 
 def percentiles(clause: str, name: str, description: str, instead: Callable[[Sequence[int], int], int]) -> Violation:
-    """Something else than percentiles."""
+    """Return a violation with another function for percentiles."""
     return changed(clause, name, description, (selection, "percentile", instead))
 
 
@@ -117,7 +117,7 @@ FIXED = [
 
 
 def pinning(clause: str, name: str, description: str, change: Callable[[Autotuner, Step], Step]) -> Violation:
-    """Another step than the usual one."""
+    """Return a violation that replaces the usual step."""
     usual = Autotuner.observe
 
     def observe(self: Autotuner, measurement: Measurement) -> Step:
@@ -145,7 +145,7 @@ PINNING = [
 ]  # fmt: skip
 
 
-# An autotuner at all
+# Autotuning as a whole
 
 
 RUNS = count(1)

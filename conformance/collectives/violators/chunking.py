@@ -23,7 +23,7 @@ Chunks: TypeAlias = list[Chunk]
 
 
 def sliced(clause: str, name: str, description: str, change: Callable[[Chunks], Chunks]) -> Violation:
-    """Other chunks of the same tensor."""
+    """Return a violation with other chunks of the same tensor."""
 
     def slices(*arguments: Any) -> Chunks:
         return change(chunks_of(*arguments))
@@ -72,7 +72,7 @@ ELEMENTS = [
 
 
 def stepped(clause: str, name: str, description: str, aligned: Callable[[int, int], int]) -> Violation:
-    """Another size of chunks for an amount and a tile."""
+    """Return a violation with another size of chunks for an amount and a tile."""
     return changed(clause, name, description, (compression, "aligned", aligned))
 
 
@@ -90,7 +90,7 @@ BOUNDARIES = [
 
 
 def with_tile(change: Callable[[tuple[int, int]], tuple[int, int]]) -> Callable[..., Chunks]:
-    """Chunks of another tile."""
+    """Return a function that chunks for another tile."""
     return lambda function, shape, dtype, size, tile: chunks_of(function, shape, dtype, size, change(tile))
 
 
@@ -106,7 +106,7 @@ TILES = [
 
 
 def measured(clause: str, name: str, description: str, change: Callable[[ChunkSize, Any], ChunkSize]) -> Violation:
-    """Another size, given the shape."""
+    """Return a violation with another size that depends on the shape."""
 
     def slices(function: str, shape: Any, dtype: Any, size: ChunkSize, tile: tuple[int, int]) -> Chunks:
         return chunks_of(function, shape, dtype, change(size, shape), tile)
@@ -145,7 +145,7 @@ MEASURES = [
 
 
 def unit(clause: str, name: str, description: str, **units: int) -> Violation:
-    """Other units."""
+    """Return a violation with other units."""
     return changed(clause, name, description, (chunk_sizes, "UNITS", chunk_sizes.UNITS | units))
 
 
@@ -158,7 +158,7 @@ UNITS = [
 
 
 def read(clause: str, name: str, description: str, reading: Callable[..., ChunkSize]) -> Violation:
-    """Another reading of chunk and chunk_bytes."""
+    """Return a violation that parses chunk and chunk_bytes differently."""
     return changed(clause, name, description, (adapter, "read_chunk_size", reading))
 
 

@@ -35,7 +35,7 @@ Combined: TypeAlias = Callable[[Buffers], Array]
 
 
 def combined(clause: str, name: str, description: str, combine: Combined, op: str = "sum") -> Violation:
-    """Another sum, maximum or minimum over the ranks, where all agree."""
+    """Return a violation with another sum, maximum or minimum over the ranks, if all agree."""
 
     def reduce(buffers: Buffers, operator: Any, **under: Any) -> Array:
         usual = all_reduce(buffers, operator, **under)
@@ -46,17 +46,17 @@ def combined(clause: str, name: str, description: str, combine: Combined, op: st
 
 
 def over(tree: Callable[[int], Any]) -> Combined:
-    """The sum over a tree, in JSON, that depends on the number of ranks."""
+    """Return the sum over a tree, in JSON, that depends on the number of ranks."""
     return lambda buffers: reductions.sum(stacked(buffers), 0, tree=Tree.from_json(tree(len(buffers))))
 
 
 def stacked(buffers: Buffers) -> Array:
-    """All buffers in one array, ranks first."""
+    """Return all buffers in one array, ranks first."""
     return Array(buffers[0].dtype, np.stack([buffer.values for buffer in buffers]))
 
 
 def backwards(n: int) -> Any:
-    """From the last rank to the first."""
+    """Return the tree from the last rank to the first."""
     tree: Any = n - 1
     for rank in range(n - 2, -1, -1):
         tree = [tree, rank]
@@ -64,7 +64,7 @@ def backwards(n: int) -> Any:
 
 
 def halving(n: int) -> Any:
-    """Rank i with rank i + n / 2, as in recursive halving."""
+    """Return the tree that joins rank i with rank i + n / 2, as in recursive halving."""
     ranks: list[Any] = list(range(n))
     while len(ranks) > 1:
         half = (len(ranks) + 1) // 2
@@ -73,7 +73,7 @@ def halving(n: int) -> Any:
 
 
 def by_chunks(buffers: Buffers) -> Array:
-    """A ring whose chunks begin at different ranks: reduce-scatter as it is usually done."""
+    """Return the sum over a ring whose chunks begin at different ranks, as reduce-scatter usually does."""
     values = stacked(buffers)
     flat = values.values.reshape(len(buffers), -1)
     sums = [
@@ -84,7 +84,7 @@ def by_chunks(buffers: Buffers) -> Array:
 
 
 def rounding_at(kind: Callable[[Array], str]) -> Combined:
-    """Every partial sum rounded to a type."""
+    """Return a sum that rounds every partial sum to a type."""
 
     def combine(buffers: Buffers) -> Array:
         values = stacked(buffers)
@@ -94,14 +94,14 @@ def rounding_at(kind: Callable[[Array], str]) -> Combined:
 
 
 def padded(buffers: Buffers) -> Array:
-    """Ranks filled up to a power of two with +0."""
+    """Return the sum over ranks filled up to a power of two with +0."""
     missing = (1 << (len(buffers) - 1).bit_length()) - len(buffers)
     zeros = Array(buffers[0].dtype, np.zeros_like(buffers[0].values))
     return reductions.sum(stacked([*buffers, *[zeros] * missing]), 0)
 
 
 def extreme_by(combine: Callable[[Any, Any], Any]) -> Combined:
-    """An extreme by another rule for two elements."""
+    """Return an extreme by another rule for two elements."""
     return lambda buffers: Array(buffers[0].dtype, fold(stacked(buffers).values, 0, combine))
 
 
@@ -146,7 +146,7 @@ class Arrivals:
         self.calls = 0
 
     def __call__(self, buffers: Buffers) -> Array:
-        """The sum over a ring that begins at the rank that arrived first."""
+        """Return the sum over a ring that begins at the rank that arrived first."""
         self.calls += 1
         return reductions.sum(stacked(buffers), 0, tree=Tree.ring(self.calls % len(buffers)))
 
@@ -158,11 +158,11 @@ ARRIVALS = [
 ]
 
 
-# What the ranks are given
+# Results on the ranks
 
 
 def delivered(clause: str, name: str, description: str, change: Callable[[list[Tensor]], list[Tensor]]) -> Violation:
-    """The results of the ranks, changed."""
+    """Return a violation that changes the results of the ranks."""
     usual = ReferenceAdapter.collectives_all_reduce
 
     def collective(self: ReferenceAdapter, **call: Any) -> dict[str, Any]:
@@ -172,7 +172,7 @@ def delivered(clause: str, name: str, description: str, change: Callable[[list[T
 
 
 def last_bit(outputs: list[Tensor]) -> list[Tensor]:
-    """The last rank's first element differs in its last bit."""
+    """Change the last bit of the last rank's first element."""
     *others, last = outputs
     return [*others, replace(last, data=bytes([last.data[0] ^ 1]) + last.data[1:])] if others and last.data else outputs
 
@@ -248,13 +248,13 @@ def _over(wire: str, given: Tensor) -> Tensor:
     return tensor(cast(cast(x, dtype(wire)), x.dtype))
 
 
-# What the ranks bring
+# Contributions of the ranks
 
 
 def agreeing(
     clause: str, name: str, description: str, change: Callable[[Buffers, Sequence[Descriptor] | None], tuple[Any, Any]]
 ) -> Violation:
-    """Buffers or descriptors that differ between ranks, made to agree."""
+    """Return a violation that makes differing buffers or descriptors of ranks agree."""
 
     def reduce(
         buffers: Buffers,
@@ -307,8 +307,8 @@ def of_equal_bytes(buffers: Buffers, descriptors: Sequence[Descriptor] | None) -
     return [Array(kind, buffer.values.astype(kind.carrier)) for buffer in buffers], descriptors
 
 
-def told_as(status: Status) -> Callable[..., Array]:
-    """Another status for differing descriptors."""
+def reported_as(status: Status) -> Callable[..., Array]:
+    """Return an all-reduce that reports differing descriptors with another status."""
 
     def reduce(buffers: Buffers, op: Any, **under: Any) -> Array:
         descriptors = under.get("descriptors")
@@ -320,7 +320,7 @@ def told_as(status: Status) -> Callable[..., Array]:
 
 
 def mismatch_as(status: Status) -> Callable[..., Array]:
-    """Another status for differing buffers."""
+    """Return an all-reduce that reports differing buffers with another status."""
 
     def reduce(buffers: Buffers, op: Any, **under: Any) -> Array:
         if any((buffer.dtype, buffer.shape) != (buffers[0].dtype, buffers[0].shape) for buffer in buffers):
@@ -343,9 +343,9 @@ MISMATCHES = [
         changed(clause, name, description, (adapter, "all_reduce", reduce))
         for clause, name, description, reduce in (
             ("RT-11-09", "mismatch_for_descriptors", "tells differing descriptors as a mismatch",
-             told_as(Status.TESS_ERR_COLLECTIVE_MISMATCH)),
+             reported_as(Status.TESS_ERR_COLLECTIVE_MISMATCH)),
             ("RT-11-09", "invalid_descriptors", "tells differing descriptors as an invalid value",
-             told_as(Status.TESS_ERR_INVALID_VALUE)),
+             reported_as(Status.TESS_ERR_INVALID_VALUE)),
             ("LANG-15-11", "invalid_count", "tells differing counts as an invalid value",
              mismatch_as(Status.TESS_ERR_INVALID_VALUE)),
             ("LANG-15-12", "invalid_dtype", "tells differing dtypes as an invalid value",

@@ -27,12 +27,12 @@ Values: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 
 def wires(clause: str, name: str, description: str, **others: DType) -> Violation:
-    """Other wire dtypes."""
+    """Return a violation with other wire dtypes."""
     return changed(clause, name, description, (compression, "WIRES", compression.WIRES | others))
 
 
 def cast_by(clause: str, name: str, description: str, rounded: Callable[[Array, DType], Array]) -> Violation:
-    """Another cast to the wire."""
+    """Return a violation with another cast to the wire."""
     return changed(clause, name, description, (compression, "cast", rounded))
 
 
@@ -105,7 +105,7 @@ WIRES = [
 
 
 def read(clause: str, name: str, description: str, reading: Callable[..., Compression]) -> Violation:
-    """Another reading of the attributes."""
+    """Return a violation that parses the attributes differently."""
     return changed(clause, name, description, (adapter, "read_compression", reading))
 
 
@@ -134,12 +134,12 @@ READINGS = [
 def quantized(
     clause: str, name: str, description: str, blockwise: Callable[[Array, DType, int], Quantized]
 ) -> Violation:
-    """Other codes and scales."""
+    """Return a violation with other codes and scales."""
     return changed(clause, name, description, (quantization, "quantize", blockwise))
 
 
 def scaled(clause: str, name: str, description: str, change: Callable[[Values, DType], Values]) -> Violation:
-    """Codes under other scales, which travel."""
+    """Return a violation with codes under other scales, which are sent."""
     usual = quantization._scales
 
     def scales(values: Values, wire: DType, block: int) -> Values:
@@ -207,7 +207,7 @@ def unscaled_integers(function: str, x: Array, given: Compression) -> Compressed
 
 
 def compressed(clause: str, name: str, description: str, compressing: Callable[..., Compressed]) -> Violation:
-    """Another compression of a tensor."""
+    """Return a violation with another compression of a tensor."""
     return changed(clause, name, description, (adapter, "compress", compressing))
 
 

@@ -17,7 +17,7 @@ SECOND = 10**12
 
 
 def costing(name: str, description: str, cost: Callable[[int, int, int, int], int]) -> Violation:
-    """Another cost, of what is refused none."""
+    """Return a violation with another cost; refused parameters stay refused."""
 
     def instead(alpha: int, hops: int, size: int, bandwidth: int) -> int:
         estimate(alpha, hops, size, bandwidth)
@@ -54,7 +54,7 @@ def covered(queue: Queue) -> int:
 
 
 def idle_free(clause: str, queue: str) -> Violation:
-    """The time that both queues are busy, as a share of the busy time of one of them."""
+    """Return a violation whose score is the time of both queues as a share of the busy time of one."""
 
     def instead(compute: Queue, communication: Queue) -> Fraction:
         overlap_score(compute, communication)
@@ -66,7 +66,7 @@ def idle_free(clause: str, queue: str) -> Violation:
 
 
 def touching(clause: str, name: str, description: str) -> Violation:
-    """The times of overlapping intervals of one queue, added."""
+    """Return a violation that adds the times of overlapping intervals of one queue."""
 
     def instead(compute: Queue, communication: Queue) -> Fraction:
         overlap_score(compute, communication)

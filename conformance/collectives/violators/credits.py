@@ -1,4 +1,4 @@
-"""Limiters that exceed the credits of links, lose them, or issue nothing where something could be.
+"""Limiters that exceed the credits of links, lose them, or issue nothing although a chunk could be issued.
 
 Collectives specification, 4.2.
 """
@@ -16,53 +16,53 @@ from ...ir.violators.changes import changed
 
 
 class OneMore(CreditLimiter):
-    """A credit more than each link has."""
+    """A limiter with one credit more than each link has."""
 
     def __init__(self, credits: Mapping[str, int]) -> None:
         super().__init__({link: count + 1 for link, count in credits.items()})
 
 
 class OneForAll(CreditLimiter):
-    """All links share the credits of the first."""
+    """A limiter whose links share the credits of the first."""
 
     def __init__(self, credits: Mapping[str, int]) -> None:
         self._shared = next(iter(credits))
         super().__init__(credits)
 
     def acquire(self, ready: Sequence[ReadyChunk]) -> str | None:
-        """A chunk takes one credit, wherever it goes."""
+        """Take one credit for a chunk, wherever it goes."""
         return super().acquire([ReadyChunk(chunk.id, (self._shared,)) for chunk in ready])
 
 
 class FirstLink(CreditLimiter):
-    """A chunk takes a credit of the first link on its way alone."""
+    """A limiter that takes a credit of the first link of a chunk's route alone."""
 
     def acquire(self, ready: Sequence[ReadyChunk]) -> str | None:
-        """The others are not counted."""
+        """Ignore the links after the first."""
         return super().acquire([ReadyChunk(chunk.id, chunk.links[:1]) for chunk in ready])
 
 
 class FirstInLine(CreditLimiter):
-    """A chunk that waits for a credit holds up the chunks after it."""
+    """A limiter in which a chunk that waits for a credit blocks the chunks after it."""
 
     def acquire(self, ready: Sequence[ReadyChunk]) -> str | None:
-        """The first ready chunk or none."""
+        """Issue the first ready chunk or none."""
         return super().acquire(ready[:1])
 
 
 class LastInLine(CreditLimiter):
-    """Chunks before the one that is issued are not looked at again."""
+    """A limiter that does not consider chunks before the last ready one."""
 
     def acquire(self, ready: Sequence[ReadyChunk]) -> str | None:
-        """The last ready chunk or none."""
+        """Issue the last ready chunk or none."""
         return super().acquire(ready[-1:])
 
 
 class TakesBeforeItLooks(CreditLimiter):
-    """A chunk that cannot be issued keeps the credits that it has got."""
+    """A limiter in which a chunk that cannot be issued keeps the credits that it has taken."""
 
     def acquire(self, ready: Sequence[ReadyChunk]) -> str | None:
-        """Credits are taken link by link."""
+        """Take credits link by link."""
         issued = super().acquire(ready)
         if issued is None:
             for link in ready[0].links:
@@ -71,19 +71,19 @@ class TakesBeforeItLooks(CreditLimiter):
 
 
 class KeepsOthers(CreditLimiter):
-    """A chunk that arrives returns the credit of its first link alone."""
+    """A limiter that returns the credit of an arrived chunk's first link alone."""
 
     def release(self, chunk: str) -> None:
-        """The other credits are lost."""
+        """Lose the other credits."""
         self._in_flight[chunk] = self._in_flight[chunk][:1]
         super().release(chunk)
 
 
 class ReturnsTwice(CreditLimiter):
-    """A second release of a chunk gains a credit."""
+    """A limiter that gains a credit with a second release of a chunk."""
 
     def release(self, chunk: str) -> None:
-        """The chunk is not forgotten."""
+        """Release without forgetting the chunk."""
         links = self._in_flight.get(chunk) or self._before.get(chunk, ())
         self._before[chunk] = links
         self._in_flight[chunk] = links
@@ -95,7 +95,7 @@ class ReturnsTwice(CreditLimiter):
 
 
 def limiter(clause: str, name: str, description: str, other: type[Any]) -> Violation:
-    """Another limiter."""
+    """Return a violation with another limiter."""
     return changed(clause, name, description, (adapter, "CreditLimiter", other))
 
 

@@ -1,4 +1,4 @@
-"""Messages that are combined as they arrive, leave too early, overwrite or come twice (runtime spec 6 and 13)."""
+"""Messages combined in order of arrival, sent too early, overwriting or arriving twice (runtime spec 6 and 13)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FINISH, GATHERED = delivery._finish, delivery._gathered
 
 
 def without(clause: str, name: str, description: str, rule: str) -> Violation:
-    """A message does not wait for the others of one rule."""
+    """Return a violation in which no message waits for the others of one rule."""
     return changed(
         clause,
         name,
@@ -71,7 +71,7 @@ EXCHANGED = delivery._exchanged
 
 
 def at_level(clause: str, name: str, description: str, level: str) -> Violation:
-    """Delivery as at one level, whichever is asked for."""
+    """Return a violation that delivers as at one level, whichever is requested."""
 
     def change(*arguments: Any, **named: Any) -> Any:
         return delivered(*arguments, **{**named, "level": level})

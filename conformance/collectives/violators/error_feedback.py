@@ -1,4 +1,4 @@
-"""Residuals that are dropped, of the wrong sign or step, and gradients that are sent without them (2.5 and 6)."""
+"""Residuals that are dropped, of the wrong sign or step, and gradients sent without them (2.5 and 6)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from ...ir.violators.changes import changed, nothing
 
 Arrays: TypeAlias = Sequence[Array]
 Rule: TypeAlias = Callable[[Array, Array, Callable[[Array], Array]], tuple[Array, Array]]
-"""From a gradient, the residual and compression to what is sent and the next residual."""
+"""Maps a gradient, the residual and the compression to the sent values and the next residual."""
 
 
 def stepping(clause: str, name: str, description: str, rule: Rule) -> Violation:
-    """Another step."""
+    """Return a violation with another step."""
 
     def steps(function: str, gradients: Arrays, given: Compression) -> list[Step]:
         feed_back(function, gradients, given)
@@ -39,7 +39,7 @@ def stepping(clause: str, name: str, description: str, rule: Rule) -> Violation:
 
 
 def reported(clause: str, name: str, description: str, change: Callable[[list[Step]], list[Step]]) -> Violation:
-    """Steps told in another way."""
+    """Return a violation that reports the steps differently."""
 
     def steps(function: str, gradients: Arrays, given: Compression) -> list[Step]:
         return change(feed_back(function, gradients, given))

@@ -1,4 +1,4 @@
-"""The dialect of futures read wrongly: types, attributes, what is required. Collectives specification, 2, 3.2, 8, 9."""
+"""The dialect of futures read wrongly: types, attributes, requirements. Collectives specification, 2, 3.2, 8, 9."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ...ir.violators.changes import changed, nothing
 
 
 def printing(name: str, pattern: str, clause: str, replacement: str = "") -> Violation:
-    """A printer that writes something else for a pattern."""
+    """Return a violation that prints a replacement for a pattern."""
 
     def printed(module: Module) -> str:
         text = re.sub(rf", {pattern}(?=[,}}])", f", {replacement}" if replacement else "", print_module(module))
@@ -77,7 +77,7 @@ USUAL_KNOWN = futures.require_known
 
 
 def anything(clause: str, name: str) -> Violation:
-    """Every text is a value of an attribute."""
+    """Return a violation that accepts every text as a value of an attribute."""
 
     def require(attribute: str, *arguments: Any) -> None:
         if attribute != name:
@@ -88,7 +88,7 @@ def anything(clause: str, name: str) -> Violation:
 
 
 def without(clause: str, name: str, value: str) -> Violation:
-    """One value of an attribute is unknown."""
+    """Return a violation that does not know one value of an attribute."""
 
     def require(attribute: str, given: str | None, *arguments: Any) -> None:
         USUAL_KNOWN(attribute, "none of them" if (attribute, given) == (name, value) else given, *arguments)
@@ -154,7 +154,7 @@ OPERATOR = [
 
 
 def yielding(clause: str, name: str, description: str, cls: Any, value: Callable[[Any], Any]) -> Violation:
-    """A collective whose result has another type."""
+    """Return a violation in which a collective's result has another type."""
     usual = cls.infer
     return changed(clause, name, description, (cls, "infer", lambda self: value(usual(self))))
 

@@ -20,7 +20,7 @@ CUT, LOSE, REROUTE = Progress._cut, Progress._lose, Progress._reroute
 
 
 def engine(clause: str, name: str, description: str, method: str, instead: Any) -> Violation:
-    """An engine that does one thing otherwise."""
+    """Return a violation with another method of the engine."""
     return changed(clause, name, description, (Progress, method, instead))
 
 
@@ -76,7 +76,7 @@ def lost_arrive(answer: Answer) -> None:
 
 
 def travels(clause: str, name: str, description: str, instead: Any) -> Violation:
-    """Other transfers of the same question."""
+    """Return a violation with other transfers for the same question."""
     return changed(clause, name, description, (collectives, "travel", instead))
 
 

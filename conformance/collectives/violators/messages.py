@@ -1,4 +1,4 @@
-"""Sends and receives of programs that go astray, or wait where they should not (collectives specification, 2.1)."""
+"""Sends and receives of programs with wrong destinations or wrong waits (collectives specification, 2.1)."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ ARRIVE, AWAIT, RESULTS, ENDS = Ranks._arrive, Ranks._await, Ranks.results, Point
 BROUGHT, CHUNKS, DEADLOCK = execution.brought, planner.chunk_elements, execution.deadlock
 
 
-# When
+# Time
 
 
 def waits_for_its_receiver(self: Ranks, rank: int, arrival: Arrival) -> Sent:
-    """A message waits where it is issued."""
+    """Make a message wait where it is issued."""
     message = isinstance(arrival.operation, PointToPoint)
     return waits_at_issue(self, rank, arrival) if message else ARRIVE(self, rank, arrival)
 
@@ -70,7 +70,7 @@ def unnamed(standing: Any) -> Diagnostic:
     return replace(DEADLOCK(standing), message="deadlock", operands=())
 
 
-# Whither
+# Destination
 
 
 def without_tags(self: Group, message: PointToPoint, rank: int) -> Group:
@@ -99,7 +99,7 @@ def to_itself(self: PointToPoint, rank: int, among: Sequence[int]) -> tuple[int,
     return (rank, rank) if self.peer is not None and among[self.peer] == rank else ENDS(self, rank, among)
 
 
-# What
+# Content
 
 
 def keeps_the_buffer(self: PointToPoint, contributions: Sequence[Array]) -> Sequence[Array]:
@@ -111,7 +111,7 @@ def exchanges(self: PointToPoint, contributions: Sequence[Array]) -> Sequence[Ar
 
 
 def alike(*names: str) -> Any:
-    """Ends need not agree on these."""
+    """Return terms without the ones that the two ends need not agree on."""
 
     def brought(arrival: Arrival) -> dict[str, object]:
         usual = BROUGHT(arrival)
@@ -126,7 +126,7 @@ def in_one_piece(operation: Any, tile: int | None) -> int | None:
 
 
 def between(clause: str, name: str, description: str, *substitutions: tuple[Any, str, Any]) -> Violation:
-    """Other messages."""
+    """Return a violation with other messages."""
     return changed(clause, f"message_{name}", description, *substitutions)
 
 

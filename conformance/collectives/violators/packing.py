@@ -1,4 +1,4 @@
-"""Wires on which tensors are lost, run together, or come to more bytes than their dtype has.
+"""Wires on which tensors are lost, merged, or take more bytes than their dtype has.
 
 Collectives specification, 2.4, 2.5 and 6.
 """
@@ -22,7 +22,7 @@ from ...ir.violators.changes import changed
 
 
 def unpacked(clause: str, name: str, description: str, unpacking: Callable[..., list[Array]]) -> Violation:
-    """Another receiver."""
+    """Return a violation with another receiver."""
     return changed(clause, name, description, (adapter, "unpack", unpacking))
 
 

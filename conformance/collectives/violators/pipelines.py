@@ -1,4 +1,4 @@
-"""Pipelines whose collectives start too early or too late, or are awaited where nothing uses them; mixed buckets.
+"""Pipelines whose collectives start too early or too late, or are awaited without a use; mixed buckets.
 
 Collectives specification, 7.
 """
@@ -20,11 +20,11 @@ from ...ir.violators.changes import changed
 PIPELINES, DISPATCH, CAST = dict(collectives.PIPELINES), queues.dispatch, queues.cast
 
 Change = Callable[[Unit, Mapping[str, Unit]], Unit | Sequence[Unit]]
-"""A function from a unit, beside all units by id, to the unit in its place."""
+"""Maps a unit and all units by id to the unit that replaces it."""
 
 
 def pipeline(clause: str, name: str, description: str, change: Change) -> Violation:
-    """Pipelines of changed units."""
+    """Return a violation with changed units of pipelines."""
 
     def changing(kind: str) -> Callable[..., list[Unit]]:
         def units(*arguments: Any) -> list[Unit]:
@@ -52,7 +52,7 @@ def at_the_end(unit: Unit, units: Mapping[str, Unit]) -> Unit:
 
 
 def after_that_of_the_next_layer(waiting: str, needed: str) -> Callable[[Unit, Mapping[str, Unit]], Unit]:
-    """A unit of a layer waits for one of the layer after it."""
+    """Return a change that makes a unit of a layer wait for one of the next layer."""
 
     def change(unit: Unit, units: Mapping[str, Unit]) -> Unit:
         name, number = place(unit)
@@ -64,12 +64,12 @@ def after_that_of_the_next_layer(waiting: str, needed: str) -> Callable[[Unit, M
 
 
 def gathered_first(unit: Unit, units: Mapping[str, Unit]) -> Unit:
-    """All weights are gathered at the beginning."""
+    """Gather all weights at the beginning."""
     return replace(unit, after=()) if place(unit)[0] == "gather" else unit
 
 
 def a_layer_late(unit: Unit, units: Mapping[str, Unit]) -> Unit:
-    """The weights of a layer are gathered when the layer before has ended."""
+    """Gather the weights of a layer after the end of the layer before."""
     name, number = place(unit)
     return replace(unit, after=(f"layer{number - 1}",)) if name == "gather" and number else unit
 
@@ -98,7 +98,7 @@ def cast_after(unit: Unit, units: Mapping[str, Unit]) -> Unit:
 
 
 def dispatching(clause: str, name: str, description: str, dispatch: Callable[..., Any]) -> Violation:
-    """Another dispatch of tokens."""
+    """Return a violation with another dispatch of tokens."""
     return changed(clause, name, description, (collectives, "dispatch", dispatch))
 
 

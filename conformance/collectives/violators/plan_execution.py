@@ -1,4 +1,4 @@
-"""Plans that run wrongly: stale buffers, early units, lost tails, parts and folds mixed up (collectives 2, 4, 8)."""
+"""Plans that run wrongly: stale buffers, early units, lost tails, confused parts and folds (collectives 2, 4, 8)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GROUPS, RUN_PLAN, SIMULATE = collectives.groups_of, collectives.run_plan, plan_e
 
 
 def running(clause: str, name: str, description: str, method: str, change: Any) -> Violation:
-    """A step of a run, changed."""
+    """Return a violation that changes a method of a run."""
     return changed(clause, name, description, (Run, method, change))
 
 
@@ -34,7 +34,7 @@ def running(clause: str, name: str, description: str, method: str, change: Any) 
 
 
 def half_the_buffers(unit: Any, step: Any) -> Any:
-    """Two buffers lie over each other."""
+    """Let two buffers overlap."""
     where, buffer = SLOT(unit, step)
     return where, buffer if unit.buffer is None else buffer // 2
 
@@ -57,7 +57,7 @@ BUFFERS = [
 
 
 def running_after(clause: str, name: str, description: str, after: Callable[[Any, Any], tuple[int, ...]]) -> Violation:
-    """Another plan than the one that is shown: what each unit waits for, made of the unit and all units."""
+    """Return a violation that runs another plan than the reported one: `after` changes what each unit waits for."""
 
     def run_plan(module: Any, function: Any, plan: Any, *arguments: Any) -> Any:
         units = [replace(unit, after=after(unit, plan.units)) for unit in plan.units]
@@ -67,7 +67,7 @@ def running_after(clause: str, name: str, description: str, after: Callable[[Any
 
 
 def tensors_alone(unit: Any, units: Any) -> tuple[int, ...]:
-    """Chunks wait for their tensor, and for no other chunk."""
+    """Let chunks wait for their tensor, and for no other chunk."""
     if unit.queue == "compute":
         return tuple(unit.after)
     return tuple(number for number in unit.after if units[number].queue == "compute")
@@ -179,7 +179,7 @@ def twice(folds: Any, at: str, given: Any, *more: Any) -> Any:
 
 
 def never(side: str, kind: str) -> Any:
-    """Folds of a kind on one side are not done."""
+    """Return a fold function that skips folds of a kind on one side."""
 
     def folded(folds: Any, at: str, *more: Any) -> Any:
         return FOLDED([fold for fold in folds if (fold.kind, fold.at) != (kind, side)], at, *more)
@@ -221,7 +221,7 @@ def waits_take_time(units: Any, *arguments: Any) -> Any:
 
 
 def timed(clause: str, name: str, description: str, change: Any) -> Violation:
-    """Other times."""
+    """Return a violation with other times."""
     return changed(clause, name, description, (plan_execution, "simulate", change))
 
 

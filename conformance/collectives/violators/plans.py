@@ -1,4 +1,4 @@
-"""Plans with chunks, awaits, buffers, fusion or folding gone wrong. Collectives specification, 2, 8 and 9."""
+"""Plans with wrong chunks, awaits, buffers, fusion or folding (collectives specification, 2, 8 and 9)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ USUAL_RANGES, USUAL_CHUNK = planner.ranges, planner.chunk_elements
 
 
 def slicing(clause: str, name: str, description: str, change: Callable[[list[Range]], list[Range]]) -> Violation:
-    """Other ranges."""
+    """Return a violation with other ranges."""
 
     def ranges(count: int, chunk: int | None) -> Iterator[Range]:
         yield from change(list(USUAL_RANGES(count, chunk)))
@@ -39,7 +39,7 @@ def slicing(clause: str, name: str, description: str, change: Callable[[list[Ran
 
 
 def chunking(clause: str, name: str, description: str, elements: Callable[[int, Any, int], int]) -> Violation:
-    """Another size of a chunk, from its bytes, the collective and the bytes of a tile."""
+    """Return a violation with another size of a chunk, from its bytes, the collective and the bytes of a tile."""
 
     def chunk_elements(operation: Any, tile: int | None) -> int | None:
         usual = USUAL_CHUNK(operation, tile)
@@ -132,13 +132,13 @@ def one_chunk(self: Emitter, value: Value) -> None:
 
 
 def barrier(self: Emitter, values: Any) -> tuple[int, ...]:
-    """Everything waits for the chunks before it."""
+    """Let every unit wait for the chunks before it."""
     own = tuple(self.made[value] for value in values if value in self.made)
     return (*own, *self.sent)
 
 
 def waits(clause: str, name: str, description: str, method: str, change: Any) -> Violation:
-    """Other waits."""
+    """Return a violation with other waits."""
     return changed(clause, name, description, (Emitter, method, change))
 
 
@@ -174,17 +174,17 @@ def with_options(change: Callable[[Any], Any]) -> Callable[[Emitter, list[int]],
 
 
 def more_buffers(options: Any) -> Any:
-    """One more buffer than there is."""
+    """Return options with one buffer more than there is."""
     return replace(options, depth=None if options.depth is None else options.depth + 1)
 
 
 def fewer_buffers(options: Any) -> Any:
-    """One chunk at a time."""
+    """Return options with one chunk at a time."""
     return replace(options, depth=None if options.depth is None else 1)
 
 
 def more_in_flight(options: Any) -> Any:
-    """One more chunk than is allowed."""
+    """Return options with one chunk in flight more than allowed."""
     return replace(options, max_inflight=None if options.max_inflight is None else options.max_inflight + 1)
 
 
@@ -216,7 +216,7 @@ def overlapping(step: Issue) -> tuple[Part, ...]:
 
 
 def without(name: str) -> Any:
-    """The key of a collective without an attribute."""
+    """Return a fusion key without an attribute."""
 
     def key(step: Issue, tile: int | None) -> Any:
         usual: Any = USUAL_KEY(step, tile)
@@ -270,7 +270,7 @@ USUAL_FOLDABLE, USUAL_USES = planner._foldable, planner._uses
 
 
 def folds_without(kind: str) -> Callable[..., Any]:
-    """One kind of fold is left to compute."""
+    """Return a fold function that leaves one kind of fold to compute units."""
 
     def foldable(step: Any, program: Any, narrowing: bool) -> Any:
         found = USUAL_FOLDABLE(step, program, narrowing)
@@ -289,7 +289,7 @@ def used_once(program: Program) -> Any:
 
 
 def only(side: str) -> Violation:
-    """Folds on one side are not made."""
+    """Return a violation that skips folds on one side."""
     clause = "COLL-02.4-02" if side == "_behind" else "COLL-02.4-04"
     return changed(clause, f"none{side}", f"folds nothing {side[1:]} a collective", (planner, side, nothing))
 

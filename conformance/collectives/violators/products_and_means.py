@@ -131,7 +131,7 @@ def of_real_parts(x: Array, tree: Tree | None) -> Array:
 
 
 def combining(op: str, reduce: Reduce, kinds: tuple[str, ...] | None = None) -> tuple[Any, str, Any]:
-    """Another operator."""
+    """Return the substitution of an operator."""
     usual = collectives.REDUCTIONS[op]
     other = Reduction(kinds or usual.kinds, reduce)
     return collectives, "REDUCTIONS", {**collectives.REDUCTIONS, op: other}

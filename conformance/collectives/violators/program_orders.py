@@ -1,4 +1,4 @@
-"""Programs and plans whose collectives combine in another order than that of their algorithm (AMB-COLL-96)."""
+"""Programs and plans whose collectives combine in another order than their algorithm (AMB-COLL-96)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ AT, RESULTS, EXCHANGE = programs.combine_at, Exchange.results, Run._exchange
 
 
 def orders(clause: str, name: str, description: str, member: str, change: Any) -> Violation:
-    """Another way to find the order, of programs and plans."""
+    """Return a violation that determines the order of programs and plans differently."""
     return changed(clause, name, description, (programs, member, change))
 
 
@@ -60,7 +60,7 @@ def unscaled(function: str, dtype: Any, qscheme: Any = None, block: Any = None) 
 
 
 def over_trees(change: Callable[[tuple[Tree, ...]], Sequence[Tree]]) -> Callable[..., Any]:
-    """The combination over other trees of the shares than those of the algorithm."""
+    """Return the combination over other trees of the shares than those of the algorithm."""
 
     def combined(used: Any, op: str, level: str, partials: Any, inputs: Sequence[Any]) -> Any:
         return over_shares(op, inputs, change(declared(used.name, used.ranks)))
@@ -98,7 +98,7 @@ def chunks_anew(self: Exchange, type_: Any, first: int, chunk: Sequence[Any]) ->
 
 
 def as_one(self: Run, unit: Any, step: Any, group: Sequence[int]) -> None:
-    """The tensors of a fused collective are combined as one."""
+    """Combine the tensors of a fused collective as one."""
     if len(unit.parts) == 1:
         EXCHANGE(self, unit, step, group)
         return

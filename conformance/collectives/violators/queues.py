@@ -1,4 +1,4 @@
-"""Queues that hold up what is ready, run too much or too little at once, or wait for everything.
+"""Queues that delay ready units, run too many or too few at once, or wait for everything.
 
 Collectives specification, 1, 2.1, 4.1.
 """
@@ -35,7 +35,7 @@ def simulating(
     slots: Callable[[tuple[Slot, ...]], Sequence[Slot]] = tuple,
     most: Callable[[int], int] = lambda most: most,
 ) -> Violation:
-    """A simulation of other units, which tells other slots, with another number in flight."""
+    """Return a violation that simulates other units, reports other slots, or has another number in flight."""
 
     def simulate(given: Sequence[Unit], topology: Any, devices: Any = None, max_inflight: int = 4) -> Run:
         usual = SIMULATE([units(unit) for unit in given], topology, devices, most(max_inflight))
@@ -45,7 +45,7 @@ def simulating(
 
 
 def queueing(clause: str, name: str, description: str, method: str, other: Callable[..., Any]) -> Violation:
-    """Queues with another method."""
+    """Return a violation with another method of the queues."""
     return changed(clause, name, description, (QUEUES, method, other))
 
 
@@ -59,7 +59,7 @@ def in_turns(self: Any) -> bool:
 
 
 def barrier(self: Any) -> bool:
-    """No computation starts while chunks are in flight."""
+    """Start no computation while chunks are in flight."""
     return not any(self._inflight) and bool(COMPUTE_ONE(self))
 
 

@@ -20,7 +20,7 @@ USUAL = thresholds.tables()
 
 
 def by_table(clause: str, name: str, description: str, text: str) -> Violation:
-    """Another table, for every collective."""
+    """Return a violation with another table, for every collective."""
     other = dict.fromkeys(USUAL, parse_table(text, name))
     return changed(clause, name, description, (selection, "tables", lambda: other))
 
@@ -28,7 +28,7 @@ def by_table(clause: str, name: str, description: str, text: str) -> Violation:
 def on_nodes(
     clause: str, name: str, description: str, spans: Callable[[list[int]], bool], **arguments: bool
 ) -> Violation:
-    """Hierarchical by another rule on how many ranks the nodes have."""
+    """Return a violation that allows the hierarchical algorithm by another rule about the ranks on nodes."""
 
     def spanning(topology: Topology, devices: Sequence[int]) -> bool:
         used = [device.id for device in topology.devices] if arguments.get("all") else devices
@@ -38,7 +38,7 @@ def on_nodes(
 
 
 def beyond(table: Sequence[Row], size: int) -> Row:
-    """A row whose size belongs to the next row."""
+    """Return the row after the one to which the size belongs."""
     return next(row for row in table if row.up_to is None or size < row.up_to)
 
 
@@ -56,7 +56,7 @@ def as_hint(given: Answer) -> Answer:
 
 
 def tuned_first(given: Answer) -> Answer:
-    """No environment where the autotuner has a say."""
+    """Return the question without the environment if the autotuner has chosen."""
     return left_out("environment")(given) if given.get("tuned") else given
 
 
@@ -68,7 +68,7 @@ def unsorted(text: str, where: str) -> tuple[Row, ...]:
     *rows, last = text.split(",")
     try:
         rows.sort(key=lambda row: parse_table(f"{row},:ring", where)[0].up_to or 0)
-    except Exception:  # a malformed row is told as usual
+    except Exception:  # a malformed row is reported as usual
         return parse_table(text, where)
     return parse_table(",".join(dict.fromkeys([*rows, last])), where)
 
@@ -126,7 +126,7 @@ HINTS = [
 
 
 def only(*names: str) -> Callable[[Answer], Answer]:
-    """The environment with some variables alone."""
+    """Return a change that keeps some variables of the environment alone."""
 
     def change(given: Answer) -> Answer:
         found = {name: value for name, value in given.get("environment", {}).items() if name in names}

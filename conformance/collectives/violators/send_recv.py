@@ -1,4 +1,4 @@
-"""Sends that go astray (collectives specification, 2.1)."""
+"""Sends to wrong ranks (collectives specification, 2.1)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def without_tail(buffers: Sequence[Array], pairs: Pairs, chunk: int | None = Non
 
 
 def sending(name: str, description: str, send: Callable[..., Any]) -> Violation:
-    """A violation of what is sent."""
+    """Return a violation of a send."""
     return changed("COLL-02.1-03", f"send_{name}", description, (collectives, "send_recv", send))
 
 

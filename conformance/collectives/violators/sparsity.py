@@ -21,7 +21,7 @@ Values: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 
 def choosing(clause: str, name: str, description: str, choose: Callable[[Values, int], Values]) -> Violation:
-    """Other elements of the flat tensor, in any order."""
+    """Return a violation with other elements of the flat tensor, in any order."""
 
     def sparse(function: str, x: Array, k: int) -> Sparse:
         sparsify(function, x, k)
@@ -31,8 +31,8 @@ def choosing(clause: str, name: str, description: str, choose: Callable[[Values,
     return changed(clause, name, description, (adapter, "sparsify", sparse))
 
 
-def told(clause: str, name: str, description: str, change: Callable[[Array, Sparse], Sparse]) -> Violation:
-    """The same elements, told in another way."""
+def reported(clause: str, name: str, description: str, change: Callable[[Array, Sparse], Sparse]) -> Violation:
+    """Return a violation that reports the same elements differently."""
 
     def sparse(function: str, x: Array, k: int) -> Sparse:
         return change(x, sparsify(function, x, k))
@@ -41,7 +41,7 @@ def told(clause: str, name: str, description: str, change: Callable[[Array, Spar
 
 
 def largest(sizes: Callable[[Values], Values]) -> Callable[[Values, int], Values]:
-    """The k elements that are largest by a measure; of ties the lower index."""
+    """Return a choice of the k largest elements by a measure; of ties the lower index."""
 
     def choose(values: Values, k: int) -> Values:
         measure = sizes(values).tolist()
@@ -51,7 +51,7 @@ def largest(sizes: Callable[[Values], Values]) -> Callable[[Values, int], Values
 
 
 def exact_sizes(values: Values) -> Values:
-    """Magnitudes as Python numbers."""
+    """Return magnitudes as Python numbers."""
     return np.array([abs(index) for index in values.tolist()], object)
 
 
@@ -83,7 +83,7 @@ def of_bool(function: str, x: Array, k: int) -> Sparse:
 
 
 def sparse(clause: str, name: str, description: str, sparsifying: Callable[[str, Array, int], Sparse]) -> Violation:
-    """Another message of a tensor."""
+    """Return a violation with another message of a tensor."""
     return changed(clause, name, description, (adapter, "sparsify", sparsifying))
 
 
@@ -107,24 +107,24 @@ CHOSEN = [
     sparse("COLL-02.5-05", "negative_k", "sends nothing where k is negative", at_least_none),
     sparse("COLL-02.5-05", "nan_lost", "takes NaN for 0", without_nan),
     sparse("COLL-02.5-05", "any_dtype", "takes truth values and complex numbers for real ones", of_bool),
-    told("COLL-02.5-05", "rest_kept_whole", "leaves what was sent behind as well", lambda x, sent: replace(
+    reported("COLL-02.5-05", "rest_kept_whole", "leaves what was sent behind as well", lambda x, sent: replace(
         sent, rest=x
     )),
     choosing("COLL-02.5-09", "by_size", "gives the largest element first", in_order_of_size),
-    told("COLL-02.5-09", "int32_indices", "gives indices as int32", lambda x, sent: replace(
+    reported("COLL-02.5-09", "int32_indices", "gives indices as int32", lambda x, sent: replace(
         sent, indices=Array(DTYPES["int32"], sent.indices.values.astype(np.int32))
     )),
-    told("COLL-02.5-09", "magnitudes_sent", "sends magnitudes", lambda x, sent: replace(
+    reported("COLL-02.5-09", "magnitudes_sent", "sends magnitudes", lambda x, sent: replace(
         sent, values=Array(sent.values.dtype, np.abs(sent.values.values))
     )),
 ]  # fmt: skip
 
 
-# What a receiver makes of a message
+# The receiver's result of a message
 
 
 def dense(clause: str, name: str, description: str, densifying: Callable[..., Array]) -> Violation:
-    """Another tensor of a message."""
+    """Return a violation with another tensor of a message."""
     return changed(clause, name, description, (adapter, "densify", densifying))
 
 

@@ -24,7 +24,7 @@ Partials = Sequence[int]
 
 
 def parts(chosen: Callable[[Array, Partials], np.ndarray[Any, Any]]) -> Callable[..., list[Array]]:
-    """Other partial values of each device."""
+    """Return a function with other partial values of each device."""
 
     def values(operation: str, buffers: Sequence[Array], partials: Partials) -> list[Array]:
         PARTIAL(operation, buffers, partials)
@@ -46,7 +46,7 @@ def by_warp(array: Array, partials: Partials) -> Any:
 
 
 def declaring(through: Callable[[Tree, int, Partials], Tree]) -> tuple[Any, str, Any]:
-    """Other orders over all partial values, made from those over devices."""
+    """Return a substitution with other orders over all partial values, made from those over devices."""
 
     def orders(name: str, ranks: int, per_node: int | None = None, partials: Partials | None = None) -> Any:
         usual = ORDERS(name, ranks, per_node)
@@ -56,7 +56,7 @@ def declaring(through: Callable[[Tree, int, Partials], Tree]) -> tuple[Any, str,
 
 
 def staged(tree: Tree, ranks: int, partials: Partials, of_warps: Tree = PAIRWISE) -> Tree:
-    """The order of warps, of blocks by pairs, then of devices."""
+    """Return the order of warps, of blocks by pairs, then of devices."""
     blocks, warps = partials
 
     def block(number: int) -> str:
@@ -93,7 +93,7 @@ def over_all(tree: Tree, ranks: int, partials: Partials) -> Tree:
 
 
 def one_stage(tree: Tree, ranks: int, partials: Partials) -> Tree:
-    """The partial values of a device are combined in one, without blocks, backwards."""
+    """Return the tree that combines the partial values of a device in one stage, without blocks, backwards."""
     leaves = prod(partials)
 
     def device(rank: int) -> str:
@@ -110,7 +110,7 @@ def folded_warps(used: Any, op: str, level: str, partials: Partials, inputs: Seq
 
 
 def by_declared(used: Any, op: str, level: str, partials: Partials, inputs: Sequence[Array]) -> Array:
-    """The combination over the trees that are declared."""
+    """Return the combination over the declared trees."""
     if level == "strict" or op in ("max", "min") or len(inputs) == used.ranks:
         return COMBINED(used, op, level, partials, inputs)
     nodes = used.owners.count(0)
@@ -150,7 +150,7 @@ def by_any(operation: str, name: str, partials: Partials, travels: bool) -> None
 
 
 def of_stage_one(name: str, description: str, *substitutions: tuple[Any, str, Any]) -> Violation:
-    """Another stage one."""
+    """Return a violation of stage one."""
     return changed("COLL-04.4-01", f"stage_one_{name}", description, *substitutions)
 
 

@@ -1,4 +1,4 @@
-"""Graphs that lose or change what the topology holds, and checks of chunks against other bounds (COLL 3.3)."""
+"""Graphs that lose or change parts of the topology, and checks of chunks against other bounds (COLL 3.3)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ...ir.violators.changes import changed
 from .answers import Answer, answered, lenient, refusing, silent
 
 
-def told(kind: str, as_: str | None) -> Callable[[Answer], None]:
-    """Nodes of a kind told as another one, or left out."""
+def reported(kind: str, as_: str | None) -> Callable[[Answer], None]:
+    """Return a change that reports nodes of a kind as another kind, or omits them."""
 
     def change(answer: Answer) -> None:
         answer["nodes"] = [
@@ -32,7 +32,7 @@ def told(kind: str, as_: str | None) -> Callable[[Answer], None]:
 
 
 def each_edge(change: Callable[[Answer], Any]) -> Callable[[Answer], None]:
-    """A change of every edge."""
+    """Return a change of every edge."""
 
     def over(answer: Answer) -> None:
         for edge in answer["edges"]:
@@ -42,7 +42,7 @@ def each_edge(change: Callable[[Answer], Any]) -> Callable[[Answer], None]:
 
 
 def at_least(member: str, least: int) -> Callable[[Answer], Answer]:
-    """The topology with a member of links raised."""
+    """Return a change of the question that raises a member of links."""
 
     def change(given: Answer) -> Answer:
         document = json.loads(given["topology"])
@@ -54,7 +54,7 @@ def at_least(member: str, least: int) -> Callable[[Answer], Answer]:
 
 
 def without_its_name(rejected: Rejected) -> Refusal:
-    """The path of the link alone."""
+    """Return the refusal with the path of the link alone."""
     return Refusal(rejected.code, rejected.phase, rejected.message.split(" (link")[0])
 
 
@@ -73,9 +73,9 @@ GRAPH = [
     answered("COLL-03.3-01", "credits_of_one", "gives every link one credit", "topology",
              each_edge(lambda edge: edge.update(credits=1))),
     refusing("COLL-03.3-01", "wordless", "says nothing of what is wrong", "topology", "", silent),
-    answered("COLL-03.3-02", "no_switches", "has no switches", "topology", told("switch", None)),
-    answered("COLL-03.3-02", "nics_as_switches", "takes NICs for switches", "topology", told("nic", "switch")),
-    answered("COLL-03.3-02", "hosts_as_gpus", "takes hosts for GPUs", "topology", told("host", "gpu")),
+    answered("COLL-03.3-02", "no_switches", "has no switches", "topology", reported("switch", None)),
+    answered("COLL-03.3-02", "nics_as_switches", "takes NICs for switches", "topology", reported("nic", "switch")),
+    answered("COLL-03.3-02", "hosts_as_gpus", "takes hosts for GPUs", "topology", reported("host", "gpu")),
     answered("COLL-03.3-03", "bits_a_second", "tells bandwidths in bits", "topology",
              each_edge(lambda edge: edge.update(bandwidth=8 * edge["bandwidth"]))),
     lenient("COLL-03.3-03", "no_bandwidth", "accepts links without bandwidth", "topology", ".bandwidth",
@@ -101,7 +101,7 @@ def checking(
     ),
     least: int = 1,
 ) -> Any:
-    """Other bounds."""
+    """Return a violation with other bounds."""
 
     def check(topology: Topology, chunk_bytes: int, max_inflight: int) -> Limits:
         require = selection.require_within

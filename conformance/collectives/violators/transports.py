@@ -18,7 +18,7 @@ VARIABLE = links.PATH_VARIABLE
 
 
 def preferring(clause: str, name: str, description: str, list_: str, *order: str) -> Violation:
-    """Another order of transports."""
+    """Return a violation with another order of transports."""
     return changed(clause, name, description, (links, list_, order))
 
 
@@ -42,7 +42,7 @@ def past_hosts(topology: Topology, path: str) -> Iterator[Link]:
 
 
 def unsupported(rejected: Rejected) -> Refusal:
-    """Another status."""
+    """Return the refusal with the status TESS_ERR_UNSUPPORTED."""
     return Refusal("TESS_ERR_UNSUPPORTED", rejected.phase, rejected.message)
 
 

@@ -1,4 +1,4 @@
-"""Messages that exceed credits or keep them, wait for nothing or for too much, and leave no trace.
+"""Messages that exceed credits or keep them, wait for nothing or for too much, and are not traced.
 
 Collectives specification, 4 and 6.
 """
@@ -29,7 +29,7 @@ TRAVEL, TRACE, WAY, LANE = (
 def travelling(
     clause: str, name: str, description: str, change: Callable[[list[Transfer]], list[Transfer]]
 ) -> Violation:
-    """Other transfers than those that took place."""
+    """Return a violation that reports other transfers than those that took place."""
 
     def others(*arguments: Any, **options: Any) -> list[Transfer]:
         return change(TRAVEL(*arguments, **options))
@@ -38,7 +38,7 @@ def travelling(
 
 
 def credits(clause: str, name: str, description: str, of: Callable[[int], int]) -> Violation:
-    """Another number of credits than the topology gives."""
+    """Return a violation with another number of credits than the topology's."""
 
     def lane(count: int) -> Any:
         return LANE(of(count))
@@ -47,7 +47,7 @@ def credits(clause: str, name: str, description: str, of: Callable[[int], int]) 
 
 
 def routing(clause: str, name: str, description: str, route: Callable[..., Any]) -> Violation:
-    """Other ways between devices."""
+    """Return a violation with other routes between devices."""
     return changed(clause, name, description, (progress, "preferred_route", route))
 
 
@@ -78,7 +78,7 @@ def whole_buffer(*arguments: Any, chunk: int | None = None, **options: Any) -> A
 
 
 def with_links(**change: int) -> Callable[..., Any]:
-    """The way over other links."""
+    """Return a route function with changed links."""
 
     def way(*arguments: Any) -> Any:
         usual = WAY(*arguments)
@@ -92,13 +92,13 @@ def ignoring_down(*arguments: Any, cuts: Sequence[Cut] = (), **options: Any) -> 
 
 
 def by_host(topology: Any, source: int, target: int, path: str, down: frozenset[str]) -> Any:
-    """Routes that avoid NVLink and RDMA."""
+    """Return routes that avoid NVLink and RDMA."""
     other = frozenset(link.name for link in topology.links if link.kind in ("nvlink", "rdma"))
     return WAY(topology, source, target, path, down | other)
 
 
 def traced(change: Callable[[list[Any]], list[Any]]) -> Callable[..., str]:
-    """Another trace."""
+    """Return a function that changes the trace."""
 
     def made(*arguments: Any) -> str:
         trace = json.loads(TRACE(*arguments))
@@ -108,38 +108,38 @@ def traced(change: Callable[[list[Any]], list[Any]]) -> Callable[..., str]:
 
 
 def first_chunk(events: list[Any]) -> list[Any]:
-    """The first chunk alone."""
+    """Return the events of the first chunk alone."""
     return [event for event in events if event["ph"] != "X" or "elements 0 to" in event["name"]]
 
 
 def shifted(events: list[Any]) -> list[Any]:
-    """Slices that begin a microsecond late."""
+    """Return slices that begin a microsecond late."""
     return [{**event, "ts": event["ts"] + 1} if event["ph"] == "X" else event for event in events]
 
 
 def in_nanoseconds(events: list[Any]) -> list[Any]:
-    """Times a thousand times too short."""
+    """Return times a thousand times too short."""
     return [{**event, **{name: event[name] / 1000 for name in ("ts", "dur") if name in event}} for event in events]
 
 
 def without_flows(events: list[Any]) -> list[Any]:
-    """No flow ends."""
+    """Return the events without ends of flows."""
     return [event for event in events if event["ph"] != "f"]
 
 
 def flows_backwards(events: list[Any]) -> list[Any]:
-    """Flows begin where they end."""
+    """Return flows that begin where they end."""
     turned = {"s": "f", "f": "s"}
     return [{**event, "ph": turned.get(event["ph"], event["ph"])} for event in events]
 
 
 def held_too_long(events: list[Any]) -> list[Any]:
-    """Counters of links never go back to nothing."""
+    """Return counters of links that never return to 0."""
     return [event for event in events if event["ph"] != "C" or all(event["args"].values())]
 
 
 def counts_elements(events: list[Any]) -> list[Any]:
-    """Counters of bytes count elements."""
+    """Return counters of bytes that count elements."""
     return [
         {**event, "args": {"in_flight": event["args"]["in_flight"] // 4}}
         if "in_flight" in event.get("args", {})

@@ -29,11 +29,11 @@ Sent = Mapping[int, tuple[Array, ...]]
 USUAL_ARRIVE, USUAL_AWAIT, USUAL_EXCHANGE, USUAL_RESULTS = Ranks._arrive, Ranks._await, Ranks._exchange, Ranks.results
 
 
-# When
+# Time
 
 
 def waits_at_issue(self: Ranks, rank: int, arrival: Arrival) -> Sent:
-    """A rank goes on when its collective is complete."""
+    """Let a rank resume when its collective is complete."""
     sent = dict(USUAL_ARRIVE(self, rank, arrival))
     if isinstance(arrival.operation, FutureCollective) and rank in sent:
         number = int(sent[rank][0].values)
@@ -44,7 +44,7 @@ def waits_at_issue(self: Ranks, rank: int, arrival: Arrival) -> Sent:
 
 
 def sends_the_number(self: Ranks, group: Group, arrived: Mapping[int, Arrival]) -> Sent:
-    """To a rank that has waited where it issued."""
+    """Resume a rank that waited where it issued."""
     numbers = {rank: self.awaited.get(rank) for rank in group.ranks}
     sent = dict(USUAL_EXCHANGE(self, group, arrived))
     for rank in sent:
@@ -58,7 +58,7 @@ def _is_latest(self: Ranks, rank: int, number: int | None) -> bool:
 
 
 def waits_for_all(self: Ranks, rank: int, arrival: Arrival) -> Sent:
-    """An await waits for everything that the rank has issued."""
+    """Let an await wait for everything that the rank has issued."""
     unfinished = [number for number, value in self.futures[rank].items() if isinstance(value, Group)]
     if not unfinished:
         return USUAL_AWAIT(self, rank, arrival)
@@ -69,7 +69,7 @@ def waits_for_all(self: Ranks, rank: int, arrival: Arrival) -> Sent:
 
 
 def goes_on_when_all_are_there(self: Ranks, group: Group, arrived: Mapping[int, Arrival]) -> Sent:
-    """Resume a rank once nothing of its awaited values is unfinished."""
+    """Resume a rank once none of its awaited values is unfinished."""
     sent = dict(USUAL_EXCHANGE(self, group, arrived))
     later = self.__dict__.setdefault("later", {})
     for rank in [rank for rank in sent if rank in later]:
@@ -79,7 +79,7 @@ def goes_on_when_all_are_there(self: Ranks, group: Group, arrived: Mapping[int, 
 
 
 def does_not_wait(self: Ranks, rank: int, arrival: Arrival) -> Sent:
-    """A future that is not there yet is what the rank has brought."""
+    """Return the rank's own input for an incomplete future."""
     where = self.futures[rank][int(arrival.operands[0].values)]
     return {rank: self.waiting[where][rank].operands} if isinstance(where, Group) else USUAL_AWAIT(self, rank, arrival)
 
@@ -95,13 +95,13 @@ def spent(self: Ranks, rank: int, arrival: Arrival) -> Sent:
 
 
 def notes_awaits(self: Ranks, rank: int, arrival: Arrival) -> Sent:
-    """Remembers what was awaited."""
+    """Record what was awaited."""
     self.__dict__.setdefault("seen", set()).add((rank, int(arrival.operands[0].values)))
     return USUAL_AWAIT(self, rank, arrival)
 
 
 def all_awaited(self: Ranks) -> Any:
-    """A future that was never awaited is an error."""
+    """Raise for a future that was never awaited."""
     results = USUAL_RESULTS(self)
     seen = self.__dict__.get("seen", set())
     if any((rank, number) not in seen for rank, future in enumerate(self.futures) for number in future):
@@ -116,7 +116,7 @@ def unnoticed(self: Ranks) -> Any:
 
 
 def newest(self: Ranks, rank: int, arrival: Arrival) -> Sent:
-    """Whatever is awaited is the future that the rank issued last."""
+    """Await the future that the rank issued last, whatever is awaited."""
     number = len(self.futures[rank]) - 1
     handle = Array(arrival.operands[0].dtype, np.asarray(number, np.int64))
     return USUAL_AWAIT(self, rank, replace(arrival, operands=(handle,)))
@@ -163,13 +163,13 @@ TIMES = [
 ]
 
 
-# What
+# Data
 
 
 def combining(
     clause: str, name: str, description: str, cls: Any, combine: Callable[[Any, Sequence[Array]], Any]
 ) -> Violation:
-    """Other data of a collective."""
+    """Return a violation with other data of a collective."""
     usual = GroupCollective.combine
 
     def other(self: Any, contributions: Sequence[Array]) -> Any:
@@ -198,7 +198,7 @@ def next_part(self: Any, contributions: Sequence[Array]) -> Any:
 
 
 def alike(*names: str) -> Callable[..., Any]:
-    """Terms that are not compared."""
+    """Return terms without the ones that are not compared."""
     usual = FutureCollective.terms
     return lambda self: {name: value for name, value in usual(self).items() if name not in names}
 

@@ -1,4 +1,4 @@
-"""Collectives that round at other places, in another dtype or where nothing may be lost (collectives spec 2.4, 2.5)."""
+"""Collectives that round at other places, in another dtype or without permission (collectives spec 2.4, 2.5)."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ COMBINE = ("all_reduce", "reduce_scatter")
 
 
 def carried(clause: str, name: str, description: str, change: Callable[..., Sequence[Array]]) -> Violation:
-    """Another way over the wire."""
+    """Return a violation with another transfer over the wire."""
     return changed(clause, name, description, (operations, "over_wire", change))
 
 
 def allowed(clause: str, name: str, description: str, change: Callable[..., Any]) -> Violation:
-    """Another answer to which wires are allowed."""
+    """Return a violation that allows other wires."""
     return changed(clause, name, description, (operations, "read_wire", change))
 
 
 def result_whole(operation: str, brought: Sequence[Array], form: Compression, collective: Collective) -> Any:
-    """Results are not rounded to the wire."""
+    """Leave results unrounded by the wire."""
     dtype = brought[0].dtype
     carried = [compress(operation, cast(array, dtype.accumulator), form).restored for array in brought]
     return [cast(array, dtype) for array in collective(carried)]
@@ -99,7 +99,7 @@ def always(operation: str, buffers: Any, name: Any, qscheme: Any, block: Any, le
 
 
 def with_wires(clause: str, name: str, description: str, **others: DType) -> Violation:
-    """Other names of wires."""
+    """Return a violation with other names of wires."""
     return changed(clause, name, description, (compression, "WIRES", compression.WIRES | others))
 
 
