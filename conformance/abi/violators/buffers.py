@@ -22,29 +22,29 @@ _layout_of = parameters.layout_of
 
 
 def laid(clause: str, name: str, description: str, lay: Callable[[Sequence[Parameter]], ParameterLayout]) -> Violation:
-    """Parameter layouts computed by another function."""
+    """Return a violation that computes parameter layouts by another function."""
     return changed(clause, name, description, (methods, "layout_of", lay))
 
 
 def aligned(clause: str, name: str, description: str, rule: Callable[[int], int]) -> Violation:
-    """Arguments aligned by another rule of their size."""
+    """Return a violation that aligns arguments by another rule of their size."""
     return changed(clause, name, description, (ParameterType, "alignment", property(lambda self: rule(self.size))))
 
 
 def rounded(clause: str, name: str, description: str, to: int) -> Violation:
-    """Buffers whose size is a multiple of another number."""
+    """Return a violation whose buffers have sizes of another multiple."""
     return changed(clause, name, description, (parameters, "BUFFER_ALIGNMENT", to))
 
 
 def sized(clause: str, type_: str, size: int, letter: str) -> Violation:
-    """A type of another size."""
+    """Return a violation that gives a type another size."""
     types = PARAMETER_TYPES | {type_: replace(PARAMETER_TYPES[type_], size=size, letter=letter)}
     description = f"gives {type_} {size} bytes"
     return changed(clause, f"{type_}_of_{size}", description, (parameter_types, "PARAMETER_TYPES", types))
 
 
 def spelled(clause: str, spelling: str, dtype: str) -> Violation:
-    """A spelling of C that stands for another dtype."""
+    """Return a violation in which a spelling of C stands for another dtype."""
     types = signatures._SCALAR_TYPES | {spelling: dtype}
     return changed(
         clause, f"{spelling}_is_{dtype}", f"reads {spelling} as {dtype}", (signatures, "_SCALAR_TYPES", types)
@@ -52,7 +52,7 @@ def spelled(clause: str, spelling: str, dtype: str) -> Violation:
 
 
 def moved(layout: ParameterLayout, by: int, which: Callable[[Parameter], bool] = lambda _: True) -> ParameterLayout:
-    """A layout whose arguments, some or all, lie further back."""
+    """Return a layout with greater offsets of some or all arguments."""
     offsets = tuple(
         offset + by * which(parameter) for parameter, offset in zip(layout.parameters, layout.offsets, strict=True)
     )
@@ -61,7 +61,7 @@ def moved(layout: ParameterLayout, by: int, which: Callable[[Parameter], bool] =
 
 
 def reordered(key: Callable[[Parameter], int]) -> Callable[[Sequence[Parameter]], ParameterLayout]:
-    """Arguments reported in declared order but stored in another."""
+    """Return a layout function that reports arguments in declared order but stores them in another."""
 
     def lay(given: Sequence[Parameter]) -> ParameterLayout:
         layout = _layout_of(sorted(given, key=key))

@@ -19,14 +19,14 @@ PLANS_OF = collective_plans.plans_of
 
 
 def carried(name: str, description: str, change: Callable[[list[Said]], list[Said]]) -> Violation:
-    """Other plans are told."""
+    """Return a violation that reports other plans."""
     return said(
         "RT-08.1-10", name, description, lambda found, _: {"collective_plans": change(found["collective_plans"])}
     )
 
 
 def derived(name: str, description: str, plans_of: Callable[[Any], Plans]) -> Violation:
-    """Other plans are made."""
+    """Return a violation that derives other plans."""
     return changed("RT-08.1-10", name, description, (images, "plans_of", plans_of))
 
 
@@ -35,7 +35,7 @@ def without_subgroup(plan: Said) -> Said:
 
 
 def of_all(member: str) -> Violation:
-    """Every plan has what the first one says."""
+    """Return a violation that reports a member of the first plan for all."""
     return carried(
         f"{member}_of_all",
         f"has one {member} for all plans",

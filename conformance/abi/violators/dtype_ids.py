@@ -14,7 +14,7 @@ IDS = {dtype.name: dtype.abi_id for dtype in DTYPES.values() if dtype.abi_id is 
 
 
 def table(clause: str, name: str, description: str, **changes: int) -> Violation:
-    """The table with another id for a dtype."""
+    """Return a violation with another id for a dtype in the table."""
 
     def dtype_ids(self: ReferenceAdapter) -> dict[str, Any]:
         return {"ids": IDS | changes}

@@ -1,4 +1,4 @@
-"""Collectives that take the id of a dtype for another one, though the table of ids is right (runtime spec, 19.B)."""
+"""Collectives that read the id of a dtype as another one, though the table of ids is right (runtime spec, 19.B)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ IDS = {dtype.abi_id: dtype for dtype in DTYPES.values() if dtype.abi_id is not N
 
 
 def taken_for(clause: str, dtype: str, other: str) -> Violation:
-    """A dtype whose elements are combined as those of another one."""
+    """Return a violation that combines elements of a dtype as those of another one."""
     table = IDS | {DTYPES[dtype].abi_id: DTYPES[other]}
     description = f"combines elements of {dtype} as {other}"
     substitution = (collectives, "BY_ID", table)

@@ -1,4 +1,4 @@
-"""Readers of images that pass over a field, and targets that are compared in part (runtime spec, 7, 8.1, 19.A)."""
+"""Readers of images that ignore a field, and targets that are compared in part (runtime spec, 7, 8.1, 19.A)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ READ = calls.read
 
 
 def lenient(name: str, description: str, owner: Any, *passed_over: str) -> Violation:
-    """A reader that does not ask for what is called like this."""
+    """Return a violation whose reader skips requirements with these names."""
     right = owner.require
 
     def require(holds: bool, what: str, value: object, allowed: str) -> None:
@@ -52,7 +52,7 @@ def devices(adapter: Any) -> list[str]:
 
 
 def matching(clause: str, name: str, description: str, same: Callable[[str, str], bool]) -> Violation:
-    """A runtime that takes a module for a target of the machine where a rule says that the names are the same."""
+    """Return a violation that takes a module for a target of the machine if a rule calls the names equal."""
 
     def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
         own = devices(adapter)
@@ -74,7 +74,7 @@ def matching(clause: str, name: str, description: str, same: Callable[[str, str]
 
 
 def letters(name: str) -> str:
-    """A name without what separates its parts."""
+    """Return a name without separators."""
     return "".join(letter for letter in name if letter.isalnum())
 
 

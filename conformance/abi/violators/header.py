@@ -16,7 +16,7 @@ HEADER = header()
 
 
 def written(clause: str, name: str, description: str, *changes: tuple[str, str]) -> Violation:
-    """The header with texts replaced, each of which it has."""
+    """Return a violation that replaces texts of the header, each of which it must contain."""
     text = HEADER
     for old, new in changes:
         if old not in text:
@@ -30,14 +30,14 @@ def written(clause: str, name: str, description: str, *changes: tuple[str, str])
 
 
 def declaration(function: str) -> str:
-    """The prototype of a function as the header has it."""
+    """Return the prototype of a function in the header."""
     match = re.search(rf"tessStatus_t {function}\([^;]*\);", HEADER)
     assert match is not None, function
     return match[0]
 
 
 def parameters(function: str) -> list[str]:
-    """Its parameters."""
+    """Return the parameters of a function."""
     text = declaration(function)
     return [" ".join(word.split()) for word in text[text.index("(") + 1 : text.rindex(")")].split(",")]
 
@@ -48,7 +48,7 @@ def exchanged(function: str) -> list[str]:
 
 
 def redeclared(clause: str, function: str, slug: str, how: str, given: list[str]) -> Violation:
-    """A function with other parameters."""
+    """Return a violation that declares a function with other parameters."""
     new = f"tessStatus_t {function}({', '.join(given) or 'void'});"
     return written(clause, f"{function}_{slug}", f"declares {function} {how}", (declaration(function), new))
 

@@ -23,7 +23,7 @@ STRICT = {"stableReductions": 1, "deterministic": 1, "rngStateless": 1, "allowFa
 
 
 def said(clause: str, name: str, description: str, change: Callable[[Said, str], Said]) -> Violation:
-    """An image's metadata, changed; `change` also gets the image."""
+    """Return a violation that changes an image's metadata; `change` also gets the image."""
     original = ReferenceAdapter.abi_inspect
 
     def inspect(self: ReferenceAdapter, *, image: str) -> Said:
@@ -34,12 +34,12 @@ def said(clause: str, name: str, description: str, change: Callable[[Said, str],
 
 
 def kernels(clause: str, name: str, description: str, change: Callable[[list[Said]], list[Said]]) -> Violation:
-    """A changed kernel table."""
+    """Return a violation that changes the kernel table."""
     return said(clause, name, description, lambda found, _: {"kernels": change(found["kernels"])})
 
 
 def sections(clause: str, name: str, description: str, change: Callable[[list[Said]], list[Said]]) -> Violation:
-    """Changed sections."""
+    """Return a violation that changes the sections."""
     return said(clause, name, description, lambda found, _: {"sections": change(found["sections"])})
 
 

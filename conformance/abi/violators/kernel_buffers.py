@@ -19,7 +19,7 @@ LONGEST = 4096
 
 
 class Slot(NamedTuple):
-    """An argument: its type, and how many bytes it has by the rule."""
+    """An argument: its type, and its size in bytes by the rule."""
 
     type: str
     size: int
@@ -30,7 +30,7 @@ Rule = Callable[[Sequence[Slot]], Sequence[int]]
 
 
 def aligned(alignment: Callable[[Slot], int], width: Callable[[Slot], int] = lambda slot: slot.size) -> Rule:
-    """One behind the other, by another alignment or another width."""
+    """Return the rule of consecutive arguments with another alignment or another width."""
 
     def places(slots: Sequence[Slot]) -> list[int]:
         found, end = [], 0
@@ -43,7 +43,7 @@ def aligned(alignment: Callable[[Slot], int], width: Callable[[Slot], int] = lam
 
 
 def natural(slot: Slot) -> int:
-    """The alignment of the rule."""
+    """Return the alignment of the specification's rule."""
     return min(slot.size, 8)
 
 
@@ -65,7 +65,7 @@ def last_over_the_one_before(slots: Sequence[Slot]) -> Sequence[int]:
 
 
 def reading(clause: str, name: str, description: str, rule: Rule) -> Violation:
-    """Arguments that are looked for at other places."""
+    """Return a violation that reads arguments at other offsets."""
 
     def scalars_of(entry: KernelEntry, buffer: bytes) -> Found:
         layout = entry.layout
@@ -79,7 +79,7 @@ def reading(clause: str, name: str, description: str, rule: Rule) -> Violation:
 
 
 def sized(clause: str, name: str, description: str, legal: Callable[[int, int], bool]) -> Violation:
-    """Launches that take other sizes: `legal` says so of a size and of where the last argument ends."""
+    """Return a violation that accepts other sizes: `legal` takes a size and the end of the last argument."""
 
     def argument_bytes(kernel: Any, buffer: Any, size: int, stream: Any) -> bytes:
         if not legal(size, kernel.entry.layout.end_of_last_argument):

@@ -18,7 +18,7 @@ DECLARED = re.compile(r"\bkernel (\w+)")
 
 
 def compared(name: str, description: str, part: Callable[[str], object]) -> Violation:
-    """Kernels that are searched for by a part of their names."""
+    """Return a violation that finds kernels by a part of their names."""
 
     def entry(module: LoadedModule, expected: str) -> Any:
         return next((kernel for kernel in module.fatbin.metadata.kernels if part(kernel.name) == part(expected)), None)

@@ -17,7 +17,7 @@ Entry = dict[str, Any]
 
 
 def table(clause: str, name: str, description: str, change: Callable[[Entry], Entry]) -> Violation:
-    """Another kernel table of every image: `change` is applied to each entry."""
+    """Return a violation that applies `change` to each entry of every image's kernel table."""
     original = ReferenceAdapter.abi_inspect
 
     def inspect(self: ReferenceAdapter, *, image: str) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def table(clause: str, name: str, description: str, change: Callable[[Entry], En
 
 
 def renamed(clause: str, name: str, description: str, rename: Callable[[str], str]) -> Violation:
-    """Kernels under another public name."""
+    """Return a violation that gives kernels other public names."""
     return table(clause, name, description, lambda kernel: kernel | {"name": rename(kernel["name"])})
 
 
@@ -72,11 +72,11 @@ class Launches(ReferenceAdapter):
         return answer
 
     def before(self, given: dict[str, Any]) -> dict[str, Any]:
-        """The parameters to launch with."""
+        """Return the changed parameters of the launch."""
         return {}
 
     def after(self, given: dict[str, Any]) -> None:
-        """Called when the launch is queued."""
+        """Act after the launch was queued."""
 
 
 @violates("RT-10.2-02", "writes into the arguments in host memory")
@@ -129,7 +129,7 @@ class PointersOfLaunchesFirst(Launches):
 
 
 def without(function: str) -> Violation:
-    """A collective that is not implemented."""
+    """Return a violation that does not implement a collective."""
 
     def absent(self: ReferenceAdapter, **arguments: Any) -> dict[str, Any]:
         raise NotSupported(function)

@@ -1,4 +1,4 @@
-"""Runtimes that make something else of an image than what it holds (runtime specification, 2, 8.1, 10.3, 16)."""
+"""Runtimes that read an image differently from its content (runtime specification, 2, 8.1, 10.3, 16)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels that find a value in padding, or another one than true in a byte that is not zero (runtime spec, 10.1)."""
+"""Kernels that read a value in padding, or false in a byte that is not zero (runtime spec, 10.1)."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Found = tuple[Mapping[str, int], Mapping[str, Array]]
 
 
 def reading(name: str, description: str, scalars_of: Callable[[KernelEntry, bytes], Found]) -> Violation:
-    """Arguments that are read in another way."""
+    """Return a violation that reads arguments differently."""
     return replaced("RT-10.1-12", description, BuildsOnce, (calls, "scalars_of", scalars_of), name=name)
 
 
 def truth_by(truth: Callable[[bytes], bool]) -> Callable[[KernelEntry, bytes], Found]:
-    """A bool is what a rule says of its byte and those behind it up to the next multiple of four."""
+    """Return a reader whose bools follow a rule over their byte and those behind it up to the next multiple of four."""
 
     def scalars_of(entry: KernelEntry, buffer: bytes) -> Found:
         pointers, scalars = SCALARS(entry, buffer)
@@ -61,7 +61,7 @@ def words_before_pointers(entry: KernelEntry, buffer: bytes) -> Found:
 
 
 def raw_truth(dtype: DType, shape: tuple[int, ...], data: bytes) -> Array:
-    """Tensors of truth values of which only a byte of 1 is true."""
+    """Return tensors of truth values in which only a byte of 1 is true."""
     if dtype.name == "bool" and shape:
         return ARRAY(dtype, shape, (np.frombuffer(data, np.uint8) == 1).tobytes())
     return ARRAY(dtype, shape, data)

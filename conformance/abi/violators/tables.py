@@ -31,7 +31,7 @@ CLAUSES = {
 
 
 def constant(name: str, slug: str, description: str, **changes: int | None) -> Violation:
-    """The constants with other values, or without those whose value is None."""
+    """Return a violation with other values of constants, or without those whose value is None."""
     table = {constant: value for constant, value in (CONSTANTS | changes).items() if value is not None}
 
     def answer(self: ReferenceAdapter) -> dict[str, Any]:
@@ -61,7 +61,7 @@ Row = dict[str, Any]
 
 
 def spaces(clause: str, name: str, description: str, change: Callable[[list[Row]], list[Row]]) -> Violation:
-    """The table of address spaces, changed."""
+    """Return a violation that changes the table of address spaces."""
     original = ReferenceAdapter.abi_address_spaces
 
     def answer(self: ReferenceAdapter) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def spaces(clause: str, name: str, description: str, change: Callable[[list[Row]
 
 
 def renumbered(clause: str, purpose: str, number: int) -> Violation:
-    """A space under another number, in every column."""
+    """Return a violation with another number of a space, in every column."""
 
     def change(rows: list[Row]) -> list[Row]:
         numbers = dict.fromkeys(("number", "llvm", "nvvm", "rocdl"), number)
@@ -81,7 +81,7 @@ def renumbered(clause: str, purpose: str, number: int) -> Violation:
 
 
 def in_backend(clause: str, purpose: str, backend: str, number: int) -> Violation:
-    """A space that one backend numbers otherwise."""
+    """Return a violation with another number of a space in one backend."""
 
     def change(rows: list[Row]) -> list[Row]:
         return [row | {backend: number} if row["purpose"] == purpose else row for row in rows]

@@ -14,7 +14,7 @@ ABSENT = object()
 
 
 def patterns(message: Message) -> Message:
-    """The pattern of a write, or none."""
+    """Return the pattern of a write, or {}."""
     return message.get("pattern") or {}
 
 
@@ -31,12 +31,12 @@ def tensors(message: Message) -> list[list[Message]]:
 
 
 def unlisted(clause: str, member: str, value: str, of: Callable[[Message], Any]) -> Violation:
-    """A value that the document lists is not known."""
+    """Return a violation that refuses a value that the document lists."""
     return refusing(clause, f"no_{value}_{member}", f"refuses {member} {value}", lambda message: value == of(message))
 
 
 def top(member: str) -> Callable[[Message], Any]:
-    """A member of the request itself."""
+    """Return a getter of a member of the request itself."""
     return lambda message: message.get(member)
 
 
@@ -78,7 +78,7 @@ OPTIONAL = {
 }
 LABELS = {"MemoryWrite": "HIO-D5-24", "MemoryRead": "HIO-D6-10", "KernelLaunch": "HIO-D7-32"}
 WITH = {"dst_mem_kind": "MemoryWrite", "dst_kind": "MemoryRead"}
-"""The request of a member that is of one alone; a launch for the others, a write for the tag."""
+"""The request of a member that only one type has; a launch for the others, a write for the tag."""
 STATES: Mapping[str, Callable[[Any], bool]] = {
     "absent": lambda value: value is ABSENT,
     "null": lambda value: value is None,
@@ -87,7 +87,7 @@ STATES: Mapping[str, Callable[[Any], bool]] = {
 
 
 def demanding(clause: str, member: str, message_type: str, state: str) -> Violation:
-    """An optional member may not be absent, or null, or given."""
+    """Return a violation that refuses an optional member if it is absent, null, or present."""
 
     def when(message: Message) -> bool:
         return message["msg_type"] == message_type and STATES[state](message.get(member, ABSENT))
@@ -115,7 +115,7 @@ PERMISSIONS = [
 
 
 def refusing_values(clause: str, name: str, description: str, kind: str, refused: Callable[[Any], object]) -> Violation:
-    """Some values of one kind of pattern are refused."""
+    """Return a violation that refuses some values of one kind of pattern."""
 
     def when(message: Message) -> object:
         return patterns(message).get("pattern_kind") == kind and refused(patterns(message).get("value"))

@@ -1,4 +1,4 @@
-"""Members that do not agree with one another and are accepted (D5 to D7)."""
+"""Inconsistent members that are accepted (D5 to D7)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _buffer = Endpoint._buffer
 
 
 def fitting(clause: str, name: str, description: str, change: Callable[[Message, str], Any]) -> Violation:
-    """Values of patterns that are made to fit; `change` takes the pattern and the dtype of its element."""
+    """Return a violation that adjusts values of patterns; `change` takes the pattern and the dtype of its element."""
 
     def within(message: Message) -> None:
         pattern = patterns(message)
@@ -41,7 +41,7 @@ def nothing_is_zero(pattern: Message, dtype: str) -> None:
 
 
 def saturated(kind: str) -> Callable[[Message, str], None]:
-    """The value of one kind is limited to its range."""
+    """Return a change that limits the value of one kind to its range."""
 
     def change(pattern: Message, dtype: str) -> None:
         if pattern["pattern_kind"] == kind and isinstance(pattern.get("value"), int):
@@ -51,7 +51,7 @@ def saturated(kind: str) -> Callable[[Message, str], None]:
 
 
 def no_pattern_is_zero(message: Message) -> None:
-    """A write without a pattern writes zeros."""
+    """Add a pattern of zeros to a write without one."""
     if message.get("msg_type") == "MemoryWrite" and message.get("pattern") is None:
         message["pattern"] = {"pattern_kind": "zero"}
 
@@ -85,7 +85,7 @@ OFF_BY_ONE = read_as("HIO-D5-14", "bytes_up_to_256", "takes 256 for a byte", one
 
 
 def placed(clause: str, name: str, description: str, change: Callable[..., tuple[Any, int, int, str]]) -> Violation:
-    """A machine that looks for other bytes than those it is asked for; `change` gives place, address, size and kind."""
+    """Return a violation that checks other bytes than requested; `change` gives place, address, size and kind."""
 
     def require(self: Machine, place: Any, pa: int, nbytes: int, kind: str = "AUTO", field: str = "") -> None:
         _require(self, *change(self, place, pa, nbytes, kind, field), field)
@@ -94,7 +94,7 @@ def placed(clause: str, name: str, description: str, change: Callable[..., tuple
 
 
 def one_more(prefix: str) -> Callable[..., tuple[Any, int, int, str]]:
-    """One byte past the end of a memory counts as its own."""
+    """Return a change that counts one byte past the end of a memory as its own."""
 
     def change(machine: Machine, place: Any, pa: int, nbytes: int, kind: str, field: str) -> tuple[Any, int, int, str]:
         ends = [memory.base + memory.bytes for memory in machine.memories]
@@ -116,7 +116,7 @@ def null_is_hbm(message: Message) -> None:
 
 
 def deployed_at(pa: int) -> Callable[[Message], None]:
-    """A deployed kernel without an address is the one of another address."""
+    """Return a change that gives a deployed kernel without an address this address."""
 
     def within(message: Message) -> None:
         kernel = message.get("kernel_ref")
@@ -133,7 +133,7 @@ def stripped_names(message: Message) -> None:
 
 
 def scalar_value(change: Callable[[Message], Any]) -> Callable[[Message], None]:
-    """A change of each scalar of a launch."""
+    """Return a change of each scalar of a launch."""
 
     def within(message: Message) -> None:
         if isinstance(message.get("args"), list) and all(isinstance(argument, dict) for argument in message["args"]):
@@ -149,7 +149,7 @@ def booleans_of_texts(scalar: Message) -> None:
 
 
 def integers(dtype: str, change: Callable[[Any], Any]) -> Callable[[Message], None]:
-    """A change of the numbers that scalars of a dtype have."""
+    """Return a change of the numbers in scalars of a dtype."""
 
     def within(scalar: Message) -> None:
         if scalar.get("dtype") == dtype and isinstance(scalar.get("value"), int | Decimal):
@@ -159,7 +159,7 @@ def integers(dtype: str, change: Callable[[Any], Any]) -> Callable[[Message], No
 
 
 def taken_for(other: int, value: int) -> Callable[[Any], Any]:
-    """One number is read as another."""
+    """Return a function that reads one number as another."""
     return lambda number: value if number == other else number
 
 

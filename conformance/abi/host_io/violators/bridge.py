@@ -1,4 +1,4 @@
-"""Runtimes whose messages hold what they must not, come in the wrong order or go elsewhere (D2, D3, D5, D7)."""
+"""Runtimes whose messages have forbidden members, or a wrong order or destination (D2, D3, D5, D7)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _envelope = Bridge._envelope
 
 
 def sending(clause: str, name: str, description: str, change: Callable[[Bridge, Request], Any]) -> Violation:
-    """Requests are changed before they are sent."""
+    """Return a violation that changes requests before they are sent."""
 
     def send(host: Bridge, requests: Sequence[Request], buffers: Mapping[Pair, bytes] | None = None) -> Brought:
         return _send(host, [change(host, request) for request in requests], buffers)
@@ -40,12 +40,12 @@ def sending(clause: str, name: str, description: str, change: Callable[[Bridge, 
 
 
 def bridging(clause: str, name: str, description: str, method: str, substitute: Any) -> Violation:
-    """A method of the bridge is another."""
+    """Return a violation that replaces a method of the bridge."""
     return replaced(clause, description, ReferenceAdapter, (Bridge, method, substitute), name=name)
 
 
 def writing(clause: str, name: str, description: str, change: Callable[[Message], Any]) -> Violation:
-    """The objects of frames are changed before they are written; the endpoint gets them so."""
+    """Return a violation that changes the objects of frames before they are written and sent."""
 
     def value_of(request: Request) -> Message:
         value: Message = _value_of(request)
@@ -56,7 +56,7 @@ def writing(clause: str, name: str, description: str, change: Callable[[Message]
 
 
 def telling(clause: str, name: str, description: str, change: Callable[[Message], None]) -> Violation:
-    """Frames that are told are not those that the endpoint gets: an endpoint that bears what it should refuse."""
+    """Return a violation that reports other frames than it sends: an endpoint accepts what it should refuse."""
 
     def send(host: Bridge, requests: Sequence[Request], buffers: Mapping[Pair, bytes] | None = None) -> Brought:
         before = len(host.exchanges)
@@ -73,7 +73,7 @@ def telling(clause: str, name: str, description: str, change: Callable[[Message]
     return bridging(clause, name, description, "_send", send)
 
 
-# What a message must not hold
+# Forbidden members
 
 KERNEL = "kernel attention(Q: tensor<13x64xfp32>) { let S = op.matmul(Q, op.transpose(K)) * 0.125; op.softmax(S); }"
 IR = '%0 = "tessera.graph.matmul"(%Q, %K) : (tensor<13x64xfp32>, tensor<64x13xfp32>) -> tensor<13x13xfp32>'
@@ -85,12 +85,12 @@ def pieces(text: str) -> list[str]:
 
 
 def launches_with(**members: Any) -> Callable[[Bridge, Request], Request]:
-    """Launches have members more."""
+    """Return a change that adds members to launches."""
     return lambda host, request: replace(request, **members) if isinstance(request, KernelLaunch) else request
 
 
 def writes_with(**members: Any) -> Callable[[Bridge, Request], Request]:
-    """Writes have members more."""
+    """Return a change that adds members to writes."""
     return lambda host, request: replace(request, **members) if isinstance(request, MemoryWrite) else request
 
 
@@ -103,7 +103,7 @@ def named(name: str) -> Callable[[Message], None]:
 
 
 def with_member(msg_type: str, name: str, member: Any) -> Callable[[Message], None]:
-    """Messages of a type have a member that the schema has not."""
+    """Return a change that adds a member outside the schema to messages of a type."""
 
     def change(value: Message) -> None:
         if value["msg_type"] == msg_type:
@@ -132,7 +132,7 @@ FORM = [
 
 
 def as_type(old: str, new: str) -> Callable[[Message], None]:
-    """Messages of a type have another one."""
+    """Return a change that gives messages of a type another one."""
 
     def change(value: Message) -> None:
         if value["msg_type"] == old:
@@ -190,11 +190,11 @@ def short_fill(self: Bridge, place: Place, pa: int, nbytes: int, pattern: Any) -
 
 
 def nothing_copied(self: Bridge, places: Sequence[Place], target: int, source: int, nbytes: int) -> None:
-    """Copies on a device have no message."""
+    """Send no message for a copy on a device."""
 
 
 def on_the_next(self: Bridge, ranks: Sequence[tuple[int, Place]], pointer: int, nbytes: int) -> TensorArgument:
-    """Shards are on the PE after that of their rank."""
+    """Place shards on the PE after that of their rank."""
     moved = [(rank, place._replace(pe=place.pe + 1)) for rank, place in ranks]
     return _tensor(self, moved, pointer, nbytes)
 
@@ -211,7 +211,7 @@ def one_launch_for_all(
 
 
 def all_at_once(host: Bridge, requests: Sequence[Request], buffers: Mapping[Pair, bytes] | None = None) -> Brought:
-    """Send all requests at once, however few the queue of the endpoint takes."""
+    """Send all requests at once, however short the queue of the endpoint is."""
     shared = host.endpoint.share(buffers or {})
     frames = [bridge.write_frame(_value_of(request)) for request in requests]
     answers = host.endpoint.exchange(frames)

@@ -1,4 +1,4 @@
-"""Responses and completions that break the rules of their form, or are not the same each time (D3, D4)."""
+"""Responses and completions that break the rules of their form, or differ from time to time (D3, D4)."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _response = endpoint._response
 
 
 def without(member: str) -> Callable[[Message], Message]:
-    """A message without one member."""
+    """Return a change that removes one member from a message."""
     return lambda message: {name: value for name, value in message.items() if name != member}
 
 
 def failed(change: dict[str, Any]) -> Callable[[Message], Message]:
-    """Completions of failures with other members."""
+    """Return a change of members in completions of failures."""
     return lambda completion: completion if completion["ok"] else completion | change
 
 
 def succeeded(change: dict[str, Any]) -> Callable[[Message], Message]:
-    """Completions of successes with other members."""
+    """Return a change of members in completions of successes."""
     return lambda completion: completion | change if completion["ok"] else completion
 
 
@@ -46,7 +46,7 @@ RESPONSES = [
 
 
 def renamed(clause: str, member: str, name: str, description: str, change: Callable[[str], str]) -> Violation:
-    """An id that is not repeated as it is."""
+    """Return a violation that does not repeat an id unchanged."""
     return responding(clause, name, description, lambda answer: answer | {member: change(answer[member])})
 
 
@@ -81,13 +81,13 @@ COMPLETIONS = [
 
 
 def numbered(clause: str, name: str, description: str, change: Callable[[Message, int], Any]) -> Violation:
-    """Completions that depend on how many there were, in the life of the process."""
+    """Return a violation whose completions depend on their number in the life of the process."""
     numbers = count()
     return completing(clause, name, description, lambda completion: change(completion, next(numbers)))
 
 
 def by_ids(clause: str, name: str, description: str, code: Callable[[Message], str]) -> Violation:
-    """Codes of failures that depend on the ids."""
+    """Return a violation whose error codes depend on the ids."""
 
     def change(answer: Message) -> None:
         if not answer["completion"]["ok"]:

@@ -1,4 +1,4 @@
-"""Launches that run although they are refused, failures reported or handled wrongly, and queues (D3, D4, D7)."""
+"""Refused launches that run, failures reported or handled wrongly, and queues (D3, D4, D7)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _run = launches._run
 
 
 def run_before_refused(value: Message, **options: Any) -> Any:
-    """A launch with a member that is not known runs without it, and is refused."""
+    """Return a launch with an unknown member as one that runs without it and is then refused."""
     try:
         return _request_of(value, **options)
     except RequestFailed as refused:
@@ -33,7 +33,7 @@ def run_before_refused(value: Message, **options: Any) -> Any:
 
 
 class Refused(Exception):
-    """A launch that is refused, though what it says is done."""
+    """A refused launch that runs nevertheless."""
 
     target_device = "sip:0"
 
@@ -46,7 +46,7 @@ _endpoint_run = Endpoint._run
 
 
 def known_members(value: Any) -> Any:
-    """A message without the planted members."""
+    """Return a message without the planted members."""
     if isinstance(value, list):
         return [known_members(element) for element in value]
     if not isinstance(value, dict):
@@ -56,7 +56,7 @@ def known_members(value: Any) -> Any:
 
 
 def runs_refused(self: Endpoint, request: Any, pair: Any, characters: int) -> Any:
-    """Do what a launch says that is refused."""
+    """Run a refused launch."""
     if not isinstance(request, Refused):
         return _endpoint_run(self, request, pair, characters)
     launched = _endpoint_run(self, _request_of(known_members(request.value)), pair, characters)
@@ -64,7 +64,7 @@ def runs_refused(self: Endpoint, request: Any, pair: Any, characters: int) -> An
 
 
 def planted(clause: str) -> Violation:
-    """A planted member is refused too late."""
+    """Return a violation that refuses a planted member too late."""
     return changed(
         clause,
         f"planted_after_running_{clause[-2:]}",
@@ -75,14 +75,14 @@ def planted(clause: str) -> Violation:
 
 
 def policy(clause: str, name: str, description: str, change: Callable[[KernelLaunch], KernelLaunch]) -> Violation:
-    """The failure policy is another one."""
+    """Return a violation that changes the failure policy."""
     return changed(
         clause, name, description, (endpoint, "launch", lambda machine, request: _launch(machine, change(request)))
     )
 
 
 def other_policy(given: str, becomes: str) -> Callable[[KernelLaunch], KernelLaunch]:
-    """A policy is taken for another."""
+    """Return a change of one policy to another."""
     return lambda request: replace(request, failure_policy=becomes) if request.failure_policy == given else request  # type: ignore[arg-type]
 
 
@@ -110,7 +110,7 @@ def fails_after_work(machine: Machine, kernel: Kernel, request: KernelLaunch, ta
 
 
 def highest_first(found: Any, *others: Any, **options: Any) -> list[Any]:
-    """The highest first."""
+    """Return the results in descending order."""
     return sorted(found, *others, **options)[::-1]
 
 
@@ -182,7 +182,7 @@ FAILURES = [
 
 
 def room_for(change: Callable[[int], int]) -> Callable[..., None]:
-    """A queue of another depth than is told."""
+    """Return a check with another queue depth than the reported one."""
     right = Endpoint._require_room
 
     def require(self: Endpoint, pair: Any) -> None:

@@ -36,7 +36,7 @@ SOUND: Mapping[str, Any] = {
     "shards": [SHARD],
     "dtype": "i32",
 }
-"""The value that a lenient reader takes instead; a member that is not here it drops."""
+"""The value that a lenient reader takes instead; it drops a member that is not here."""
 
 TYPES: Mapping[str, type | tuple[type, ...]] = {
     "null": type(None),
@@ -58,7 +58,7 @@ def has_type(value: Any, names: str | list[str]) -> bool:
 
 
 def breaks(keyword: str, schema: Mapping[str, Any], value: Any) -> bool:
-    """True if a value, None for an absent one, is ruled out by a keyword."""
+    """True if a keyword rules out a value, None for an absent one."""
     number = not isinstance(value, bool) and isinstance(value, int)
     match keyword:
         case "required":
@@ -79,10 +79,10 @@ def breaks(keyword: str, schema: Mapping[str, Any], value: Any) -> bool:
 
 
 def parts_of(message: Message, part: str) -> Iterator[Message]:
-    """The parts of a request that have this definition, as far as they are objects."""
+    """Yield the parts of a request that have this definition and are objects."""
     carrier, path = CARRIERS[part]
     found: list[Any] = [message] if message.get("msg_type", MESSAGES[carrier]) == MESSAGES[carrier] else []
-    if path == () and message.get("msg_type") not in MESSAGES.values():  # an unknown type: known by its members
+    if path == () and message.get("msg_type") not in MESSAGES.values():  # an unknown type: identified by its members
         found = [message] if MARKS[part] in message else []
     for step in path:
         found = [inner for outer in found for inner in _inner(outer, step)]
@@ -93,7 +93,7 @@ def parts_of(message: Message, part: str) -> Iterator[Message]:
 
 MARKS = {"memory_write": "dst_pa", "memory_read": "src_pa", "kernel_launch": "kernel_ref"}
 ARGUMENTS = {"tensor_argument": "tensor_pa_map", "scalar_argument": "dtype"}
-"""By what a request, or an argument, is known whose kind is wrong."""
+"""The members that identify a request, or an argument, whose kind is wrong."""
 
 
 def _inner(value: Any, step: str | int) -> list[Any]:
@@ -103,7 +103,7 @@ def _inner(value: Any, step: str | int) -> list[Any]:
 
 
 def lenient(member: Member, keyword: str, clause: str) -> Violation:
-    """A reader that takes something sound where the member is ruled out by one keyword of its schema."""
+    """Return a violation that reads a valid value if a member breaks one keyword of its schema."""
     constant = member.schema.get("const")
 
     def change(message: Message) -> None:
@@ -141,7 +141,7 @@ OF_THE_ENVELOPE = [
 
 
 def beside(member: Member, keyword: str, by: int) -> Violation:
-    """A range that is one too wide."""
+    """Return a violation with a range that is one too wide."""
     beyond = member.schema[keyword] + by
 
     def change(message: Message) -> None:
@@ -162,7 +162,7 @@ OFF_BY_ONE = [
 
 
 def falsy(member: Member) -> Violation:
-    """An optional member whose empty values of any type are taken for absent."""
+    """Return a violation that takes empty values of any type as an absent optional member."""
 
     def change(message: Message) -> None:
         for part in parts_of(message, member.part):
@@ -189,7 +189,7 @@ DEFAULTS = read_as("HIO-Verification-01", "all_defaults", "takes a default for e
 
 
 def integers(clause: str, name: str, description: str, kinds: type | tuple[type, ...], read: Any) -> Violation:
-    """A reader of integers that also takes something else for one."""
+    """Return a violation that also reads another value as an integer."""
 
     def change(message: Message) -> None:
         for member in MEMBERS:
@@ -213,7 +213,7 @@ INTEGERS = [
 
 
 def planted(clause: str, name: str, parts: tuple[str, ...], words: tuple[str, ...]) -> Violation:
-    """A reader that ignores members with these names, and refuses others that it does not know."""
+    """Return a violation that ignores members with these names, and refuses other unknown ones."""
 
     def change(message: Message) -> None:
         for name in parts:

@@ -1,4 +1,4 @@
-"""Traces that lack hops or name others, and latencies that are made of something else (D3, D5 to D7, Verification)."""
+"""Traces that lack hops or name others, and latencies computed from something else (D3, D5 to D7, Verification)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TYPES = {
 
 
 def tracing(clause: str, name: str, description: str, change: Callable[[Any, Trace], Trace]) -> Violation:
-    """The trace of a request is another one."""
+    """Return a violation that changes the trace of a request."""
     return changed(
         clause,
         name,
@@ -45,22 +45,22 @@ def tracing(clause: str, name: str, description: str, change: Callable[[Any, Tra
 
 
 def _asked(answered: Answered | None) -> Any:
-    """An answered request whose journey brings its request along."""
+    """Return an answered request whose journey includes its request."""
     return None if answered is None else answered._replace(journey=answered)  # type: ignore[arg-type]
 
 
 def timed(steps: Any) -> tuple[Hop, ...]:
-    """The same components one after the other, without gaps."""
+    """Return the same components one after the other, without gaps."""
     return tuple(latency._timed(((step.component, step.place, step.bytes) for step in steps), 0))
 
 
 def of_type(kind: Any, change: Callable[[Trace], Trace]) -> Callable[[Any, Trace], Trace]:
-    """Requests of one type alone have another trace."""
+    """Return a change of the traces of requests of one type alone."""
     return lambda request, trace: change(trace) if isinstance(request, kind) else trace
 
 
 def without(name: str, place: int = 0) -> Callable[[Trace], Trace]:
-    """A trace without one of the hops at a component: the first, or the last with -1."""
+    """Return a change that removes one of the hops at a component: the first, or the last with -1."""
 
     def change(trace: Trace) -> Trace:
         found = [number for number, hop in enumerate(trace.path) if hop.component == name]
@@ -71,12 +71,12 @@ def without(name: str, place: int = 0) -> Callable[[Trace], Trace]:
 
 
 def without_all(name: str) -> Callable[[Trace], Trace]:
-    """A trace without a component."""
+    """Return a change that removes a component from a trace."""
     return lambda trace: replace(trace, path=timed(hop for hop in trace.path if hop.component != name))
 
 
 def reordered(trace: Trace) -> Trace:
-    """A trace that passes m_cpu before noc."""
+    """Return a trace that passes m_cpu before noc."""
     names = {"noc": "m_cpu", "m_cpu": "noc"}
     path = timed(replace(hop, component=names.get(hop.component, hop.component)) for hop in trace.path)
     return replace(trace, path=path)
@@ -137,7 +137,7 @@ TRACES = [
 
 
 def undrawn(clause: str, kind: Any) -> Violation:
-    """The timeline leaves out requests of a type."""
+    """Return a violation whose timeline omits requests of a type."""
 
     def drawn(machine: Any, answered: Any) -> Any:
         return _timeline(machine, [answer for answer in answered if not isinstance(answer.request, kind)])
@@ -151,12 +151,12 @@ UNDRAWN = [undrawn(clause, kind) for clause, kind in TYPES.items()]
 
 
 def taking(clause: str, name: str, description: str, change: Callable[[Component, int], int]) -> Violation:
-    """Components take another time than they tell."""
+    """Return a violation in which components take another time than they report."""
     return changed(clause, name, description, (Component, "takes", change))
 
 
 def added(count: int) -> Callable[..., Any]:
-    """A latency that is more than its hops."""
+    """Return a method whose latency exceeds the sum of its hops."""
 
     def trace(self: ReferenceAdapter, *, correlation_id: str, request_id: str) -> Any:
         answer = _trace(self, correlation_id=correlation_id, request_id=request_id)
@@ -169,7 +169,7 @@ _trace = ReferenceAdapter.host_io_trace
 
 
 def longer(clause: str, name: str, description: str, extra: Callable[[Endpoint, Any], int]) -> Violation:
-    """Requests are longer messages than they should be."""
+    """Return a violation in which requests are longer messages than they should be."""
 
     def run(self: Endpoint, request: Any, pair: Any, characters: int) -> Any:
         pending = _run(self, request, pair, characters)
@@ -247,7 +247,7 @@ TIMES = [
 
 
 def free_of_bytes(kind: Any) -> Callable[..., Any]:
-    """Requests of a type take the time of no bytes at memory and on the way back."""
+    """Return a run in which requests of a type take the time of no bytes at memory and on the way back."""
 
     def run(self: Endpoint, request: Any, pair: Any, characters: int) -> Any:
         pending = _run(self, request, pair, characters)

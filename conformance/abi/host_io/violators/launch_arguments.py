@@ -1,4 +1,4 @@
-"""Launches with other scalars, with members that are obeyed, and with binaries from elsewhere (D3, D7)."""
+"""Launches with other scalars, with ineffective members that take effect, and with binaries of other PEs (D3, D7)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _deployed_kernel = launches.deployed_kernel
 
 
 def with_scalars(clause: str, name: str, description: str, dtype: str, change: Callable[[Any], Any]) -> Violation:
-    """Scalars of a dtype become others."""
+    """Return a violation that changes scalars of a dtype."""
 
     def launch(machine: Machine, request: KernelLaunch) -> Any:
         args = [
@@ -40,12 +40,12 @@ def with_scalars(clause: str, name: str, description: str, dtype: str, change: C
 
 
 def signed(value: int, bits: int) -> int:
-    """The lowest bits of a number, of which the highest is a sign."""
+    """Return the lowest bits of a number as a signed one."""
     return (value + 2 ** (bits - 1)) % 2**bits - 2 ** (bits - 1)
 
 
 def obeying(clause: str, member: str, obeyed: Callable[[Any], bool]) -> Violation:
-    """A member that says nothing makes a launch do nothing."""
+    """Return a violation in which a member without effect makes a launch do nothing."""
 
     def tasks(kernel: Kernel, request: KernelLaunch, tensors: Any) -> Any:
         return [] if obeyed(getattr(request, member)) else _tasks(kernel, request, tensors)
@@ -54,7 +54,7 @@ def obeying(clause: str, member: str, obeyed: Callable[[Any], bool]) -> Violatio
 
 
 def scalars_of(message: Message, dtype: str) -> list[Any]:
-    """The values of the scalars of a dtype."""
+    """Return the values of the scalars of a dtype."""
     return [argument["value"] for argument in message.get("args", ()) if argument.get("dtype") == dtype]
 
 
@@ -116,7 +116,7 @@ SCALARS = [
 
 
 def elsewhere(clause: str, member: str) -> Violation:
-    """The binary is looked for at another PE."""
+    """Return a violation that looks up the binary at another PE."""
 
     def deployed_kernel(machine: Machine, reference: KernelRef) -> Kernel:
         return _deployed_kernel(machine, replace(reference, **{f"deploy_{member}": 0}))

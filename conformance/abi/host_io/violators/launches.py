@@ -21,14 +21,14 @@ _shards = launches._shards
 
 
 def arranging(clause: str, name: str, description: str, change: Callable[[Any], Any]) -> Violation:
-    """The shards of a tensor, in their order, become others."""
+    """Return a violation that changes the shards of a tensor, in their order."""
     return changed(
         clause, name, description, (launches, "_shards", lambda argument, tensor: change(_shards(argument, tensor)))
     )
 
 
 def moved(member: str, to: int | None = None) -> Callable[[Any], Any]:
-    """Every shard has the tag of the first one, or a certain one."""
+    """Return a change that gives every shard the tag of the first one, or a certain one."""
 
     def change(found: Any) -> Any:
         tag = getattr(found[0].place, member) if to is None else to
@@ -38,7 +38,7 @@ def moved(member: str, to: int | None = None) -> Callable[[Any], Any]:
 
 
 def with_shards(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The bytes of shards become others."""
+    """Return a change of the bytes of shards."""
     return lambda found: [shard._replace(shard=change(shard.shard)) for shard in found]
 
 
@@ -94,12 +94,12 @@ SHARDS = [
 
 
 def built_in(clause: str, name: str, description: str, **others: Kernel) -> Violation:
-    """Kernels that are built in do something else."""
+    """Return a violation that replaces built-in kernels."""
     return changed(clause, name, description, (launches, "BUILTINS", {**BUILTINS, **others}))
 
 
 def partly(name: str) -> Kernel:
-    """A kernel that works on the first word alone."""
+    """Return a kernel that works on the first word alone."""
 
     def run(given: Any) -> None:
         BUILTINS[name].run(
@@ -115,7 +115,7 @@ def unknown_is_nop(machine: Machine, reference: KernelRef) -> Kernel:
 
 
 def strict_tag(clause: str, member: str) -> Violation:
-    """A tag of a built-in kernel has to exist."""
+    """Return a violation that requires a tag of a built-in kernel to exist."""
 
     def kernel_of(machine: Machine, reference: KernelRef) -> Kernel:
         if reference.kind == "builtin":

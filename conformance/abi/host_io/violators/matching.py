@@ -1,4 +1,4 @@
-"""Responses of other requests, pairs in use, tags that matter (D3, Verification)."""
+"""Responses to other requests, pairs in use, tags with an effect (D3, Verification)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _request_of = endpoint.request_of
 
 
 def answered(clause: str, name: str, description: str, change: Callable[[list[Message]], Any]) -> Violation:
-    """The answers of an exchange are changed, in place or by returning others."""
+    """Return a violation that changes the answers of an exchange, in place or by returning others."""
 
     def exchange(self: Endpoint, frames: Iterable[str | bytes], choices: Choices | None = None) -> list[str]:
         answers = [endpoint.read_frame(frame) for frame in _exchange(self, frames, choices)]
@@ -83,7 +83,7 @@ MATCHING = [
 
 
 def in_use(clause: str, name: str, description: str, require: Callable[[Endpoint, Pair], None]) -> Violation:
-    """Another rule of when a pair may be used."""
+    """Return a violation with another rule about pairs in use."""
     return changed(clause, name, description, (Endpoint, "_require_room", require))
 
 
@@ -105,32 +105,32 @@ def any_case(self: Endpoint, pair: Pair) -> None:
 
 
 def submitting(clause: str, name: str, description: str, frees: Callable[[Message, Message], bool]) -> Violation:
-    """A repeated pair is answered at once with success where `frees` says so of both messages, and acts."""
+    """Return a violation that runs a repeated pair, and answers with success, if `frees` accepts both messages."""
     sent: dict[Pair, Message] = {}
 
     def answer(self: Endpoint, frame: str | bytes) -> str | None:
-        told = _submit(self, frame)
+        reply = _submit(self, frame)
         try:
             message = _read(frame)
             pair = _ids_of(message)
         except InvalidFrame:
-            return told
+            return reply
         before = sent.get(pair)
         sent[pair] = message
-        if told and "DUPLICATE_REQUEST" in told and before is not None and frees(before, message):
+        if reply and "DUPLICATE_REQUEST" in reply and before is not None and frees(before, message):
             _run(self, _request_of(message), pair, len(frame))
             return endpoint._response(pair, None)
-        return told
+        return reply
 
     return changed(clause, name, description, (Endpoint, "submit", answer))
 
 
 def acts_before(self: Endpoint, frame: str | bytes) -> str | None:
-    told = _submit(self, frame)
-    if told and "DUPLICATE_REQUEST" in told:
+    reply = _submit(self, frame)
+    if reply and "DUPLICATE_REQUEST" in reply:
         message = _read(frame)
         _run(self, _request_of(message), _ids_of(message), len(frame))
-    return told
+    return reply
 
 
 def answers_once(answers: list[Message]) -> list[Message]:
@@ -189,13 +189,13 @@ def _tag(frame: str | bytes) -> str:
 
 
 class TaggedChoices:
-    """Choices that begin elsewhere when requests have tags."""
+    """Choices whose start depends on the tags of requests."""
 
     def __init__(self, choices: Choices, tags: int) -> None:
         self.choices, self.tags = choices, tags
 
     def pick(self, count: int) -> int:
-        """One further for each tag."""
+        """Return the choice, one further for each tag."""
         return (self.choices.pick(count) + self.tags) % count
 
 

@@ -1,4 +1,4 @@
-"""Writes and reads that reach another place, another memory or nothing, or come at another time (D5, D6)."""
+"""Writes and reads that reach another place, another memory or nothing, or at another time (D5, D6)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TCM = 1 << 32
 
 
 def at_another_place(clause: str, name: str, description: str, change: Callable[[Place], Place]) -> Violation:
-    """The memory of a PE is that of another; `change` tells of which."""
+    """Return a violation that uses another PE's memory; `change` gives that PE."""
     return changed(
         clause, name, description, (Machine, "space", lambda self, place: _space(self, change(Place(*place))))
     )
@@ -39,14 +39,14 @@ PLACES = [
 
 
 def writing(clause: str, name: str, description: str, change: Callable[[MemoryWrite], MemoryWrite]) -> Violation:
-    """Writes act as others."""
+    """Return a violation that changes writes."""
     return changed(
         clause, name, description, (Endpoint, "_write", lambda self, write, pair: _write(self, change(write), pair))
     )
 
 
 def reading(clause: str, name: str, description: str, change: Callable[[MemoryRead], MemoryRead]) -> Violation:
-    """Reads act as others."""
+    """Return a violation that changes reads."""
     return changed(clause, name, description, (Endpoint, "_read", lambda self, read: _read(self, change(read))))
 
 
@@ -64,7 +64,7 @@ ROUTES = [
 
 
 def any_tag(clause: str, member: str, what: str) -> Violation:
-    """A tag that is too large counts as the largest."""
+    """Return a violation that takes a tag that is too large as the largest."""
 
     def nearest(machine: Machine, place: Place) -> Place:
         most = getattr(machine.size, f"{member}s") - 1
@@ -94,7 +94,7 @@ UNKNOWN = [
 def requiring(
     clause: str, name: str, description: str, change: Callable[[int, int, str], tuple[int, int, str]]
 ) -> Violation:
-    """Other bytes, or another kind, are required to lie within a memory."""
+    """Return a violation that requires other bytes, or another kind, to lie within a memory."""
 
     def require(self: Machine, place: Place, pa: int, nbytes: int, kind: str = "AUTO", field: str = "") -> None:
         _require(self, place, *change(pa, nbytes, kind), field)
@@ -103,7 +103,7 @@ def requiring(
 
 
 def any_range(self: Machine, place: Place, pa: int, nbytes: int, kind: str = "AUTO", field: str = "") -> None:
-    """The place alone is required, for what this machine bears."""
+    """Require the place alone for addresses within twice the TCM."""
     if pa + nbytes <= 2 * TCM:
         _require(self, place, 0, 1, "AUTO", field)
     else:
@@ -145,7 +145,7 @@ MEMORIES = [
     changed("HIO-D7-22", "any_shard", "any bytes may be a shard", (Machine, "require", any_range)),
 ]
 
-# What is refused, or fails, or carries a label
+# Refusals, failures and labels
 
 
 def first_and_then_refused(self: Endpoint, write: MemoryWrite, pair: Any) -> Any:
@@ -245,7 +245,7 @@ BUFFERS = [
 
 
 def clearing(kind: str) -> Callable[..., Any]:
-    """A read of a kind clears what it read."""
+    """Return a read of a kind that clears what it read."""
 
     def read(self: Endpoint, message: MemoryRead) -> Any:
         answer = _read(self, message)
@@ -258,7 +258,7 @@ def clearing(kind: str) -> Callable[..., Any]:
 
 
 def bringing(change: Callable[[MemoryRead, bytes | None], bytes | None]) -> Callable[..., Any]:
-    """Reads bring other bytes."""
+    """Return a read that returns other bytes."""
 
     def read(self: Endpoint, message: MemoryRead) -> Any:
         journey, failure, sunk = _read(self, message)

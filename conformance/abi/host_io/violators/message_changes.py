@@ -1,4 +1,4 @@
-"""Shared by the violators of the messages: requests read as others, or refused, and changed responses."""
+"""Helpers of the violators of the messages: requests read as others, or refused, and changed responses."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _response = endpoint._response
 
 
 def changed(clause: str, name: str, description: str, *substitutions: tuple[Any, str, Any]) -> Violation:
-    """A violation that replaces attributes of modules or classes."""
+    """Return a violation that replaces attributes of modules or classes."""
     return replaced(clause, description, ReferenceAdapter, *substitutions, name=name)
 
 
 def read_as(clause: str, name: str, description: str, change: Callable[[Message], Any]) -> Violation:
-    """Requests are read as others, which `change` makes of them in place, or returns; the ids of a response stay."""
+    """Return a violation that reads requests changed by `change`, in place or as a result; responses keep their ids."""
 
     def request_of(value: Message, **options: Any) -> Any:
         own = deepcopy(value)
@@ -33,7 +33,7 @@ def read_as(clause: str, name: str, description: str, change: Callable[[Message]
 
 
 def refusing(clause: str, name: str, description: str, when: Callable[[Message], Any]) -> Violation:
-    """Some sound requests are refused."""
+    """Return a violation that refuses some valid requests."""
 
     def request_of(value: Message, **options: Any) -> Any:
         request = _request_of(value, **options)
@@ -45,7 +45,7 @@ def refusing(clause: str, name: str, description: str, when: Callable[[Message],
 
 
 def responding(clause: str, name: str, description: str, change: Callable[[Message], Any]) -> Violation:
-    """Responses are changed, in place or by returning another one; a text stands for no JSON of a response."""
+    """Return a violation that changes responses, in place or as a result; a text replaces the JSON of a response."""
 
     def response(pair: tuple[str, str], failure: RequestFailed | None) -> str:
         answer = endpoint.read_frame(_response(pair, failure))
@@ -56,7 +56,7 @@ def responding(clause: str, name: str, description: str, change: Callable[[Messa
 
 
 def completing(clause: str, name: str, description: str, change: Callable[[Message], Any]) -> Violation:
-    """Completions are changed, in place or by returning another one."""
+    """Return a violation that changes completions, in place or by returning another one."""
 
     def within(answer: Message) -> None:
         answer["completion"] = change(answer["completion"]) or answer["completion"]

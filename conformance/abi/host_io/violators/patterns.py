@@ -1,4 +1,4 @@
-"""Patterns that leave other bytes: byte order, rounding, sizes (D5; AMB-HIO-05, -06, -35, -36)."""
+"""Patterns that write other bytes: byte order, rounding, sizes (D5; AMB-HIO-05, -06, -35, -36)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CLAUSES = {
 
 
 def other_element(kind: str, name: str, description: str, change: Callable[[Pattern, bytes], bytes]) -> Violation:
-    """Patterns of a kind repeat another element."""
+    """Return a violation in which patterns of a kind repeat another element."""
 
     def element_bytes(pattern: Pattern) -> bytes:
         right = _element_bytes(pattern)
@@ -43,7 +43,7 @@ def other_element(kind: str, name: str, description: str, change: Callable[[Patt
 
 
 def whole(pattern: Pattern) -> int:
-    """The value of a pattern of integers."""
+    """Return the value of a pattern of integers."""
     return int(pattern.value or 0)
 
 
@@ -85,7 +85,7 @@ ZERO = changed(
 
 
 def rounding(dtype: str, name: str, description: str, change: Callable[[Any], float]) -> Violation:
-    """Numbers of a dtype round another way."""
+    """Return a violation that rounds numbers of a dtype differently."""
 
     def rounded(value: int | Decimal, of: str) -> float:
         return change(value) if of == dtype else _rounded(value, of)
@@ -138,7 +138,7 @@ ROUNDING = [
 
 
 def filling(clause: str, name: str, description: str, change: Callable[[int, int, bytes], Any]) -> Violation:
-    """Fills go elsewhere, or not as far: `change` gives address, size and element."""
+    """Return a violation that fills other bytes: `change` gives address, size and element."""
 
     def fill(self: SparseMemory, pa: int, nbytes: int, element: bytes) -> None:
         pa, nbytes, element = change(pa, nbytes, element)
@@ -183,7 +183,7 @@ FILLS = [
 
 
 def wrapping(kind: str) -> Violation:
-    """Values past the range of a kind wrap."""
+    """Return a violation that wraps values beyond the range of a kind."""
     right = frames._require_fit
     size = {"fill_u8": 1, "fill_u16": 2, "fill_u32": 4}[kind]
     of = kind.removeprefix("fill_")

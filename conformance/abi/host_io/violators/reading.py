@@ -18,22 +18,22 @@ _exchange = Endpoint.exchange
 
 
 def reading_ids(clause: str, name: str, description: str, change: Callable[[Message], Message]) -> Violation:
-    """Ids that are read from another message."""
+    """Return a violation that reads ids from another message."""
     return changed(clause, name, description, (endpoint, "ids_of", lambda value: _ids_of(change(dict(value)))))
 
 
 def defaulted(member: str) -> Callable[[Message], Message]:
-    """A missing id has a default."""
+    """Return a change that gives a missing id a default."""
     return lambda value: value | {member: "none"} if value.get(member) is None else value
 
 
 def as_text(member: str) -> Callable[[Message], Message]:
-    """An id of another type is made a text."""
+    """Return a change that converts an id of another type to a text."""
     return lambda value: value | {member: str(value[member])} if value.get(member) is not None else value
 
 
 def empty_for_others(member: str) -> Callable[[Message], Message]:
-    """An id that is false in Python is a space."""
+    """Return a change that replaces a false id by a space."""
     return lambda value: value | {member: " "} if not value.get(member) else value
 
 
