@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # names that the terminal cannot show are no failure
+            stream.reconfigure(errors="backslashreplace")  # names that the terminal cannot show must not fail
     try:
         code: int = options.run(options)
         sys.stdout.flush()
@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (BadInput, Failure, OtherVendor, InputMismatch, UnknownFunction, NumericsFailure) as problem:
         print(f"error: {problem}", file=sys.stderr)
         return BAD_INPUT
-    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+    except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         _forget_output()
         return 141
     except OSError as error:

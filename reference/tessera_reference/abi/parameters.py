@@ -189,7 +189,7 @@ def _boolean() -> ParameterType:
             return int(value)
         raise ValueError("true or false")
 
-    return ParameterType("bool", 1, "B", store, bool)  # any byte but zero reads as true (AMB-RT-56)
+    return ParameterType("bool", 1, "B", store, bool)  # any nonzero byte reads as true (AMB-RT-56)
 
 
 def _itself(stored: Stored) -> int:

@@ -425,7 +425,7 @@ def outcomes() -> Iterator[None]:
         raise NotSupported(str(missing)) from None
     except (InputMismatch, UnknownFunction) as mismatch:
         raise Refusal("types", "call", str(mismatch)) from None
-    except ShapeMismatch as mismatch:  # of an input: those of operations have become rejections
+    except ShapeMismatch as mismatch:  # an input's: those of operations are already rejections
         raise Refusal("shapes", "call", str(mismatch)) from None
 
 

@@ -57,7 +57,7 @@ def dtype_of(named: Any, function: str) -> DType:
     """Return a dtype from its name in the ABI ("bf16"), or from anything that numpy converts. Raises `TesseraError`."""
     if isinstance(named, str) and named in DTYPES:
         return dtype_called(named).storage
-    if named is None:  # which numpy takes for a default
+    if named is None:  # which numpy replaces by a default
         raise invalid(function, "no dtype", _supported("None"))
     try:
         name = named if isinstance(named, str) else np.dtype(named).name
@@ -154,7 +154,7 @@ def _values(value: Any, function: str) -> tuple[npt.NDArray[Any], DType | None]:
     for view in (_codes_of_torch, np.from_dlpack, np.asarray) if is_array(value) else ():
         try:
             values = view(value)
-        except Exception as error:  # whatever the owner of the array raises
+        except Exception as error:  # any exception of the array's owner
             refused.append(str(error))
             continue
         if isinstance(values, np.ndarray) and values.dtype.kind != "O":

@@ -169,7 +169,7 @@ def _text(standard: Iterable[Function], functions: Iterable[Function]) -> Iterat
 def _emitted(ffi: FFI) -> str:
     """Return the whole source, with the parts that cffi adds."""
     written = StringIO()
-    with redirect_stdout(StringIO()):  # cffi announces what it does
+    with redirect_stdout(StringIO()):  # cffi prints progress messages
         ffi.emit_c_code(written)
     return written.getvalue()
 
@@ -214,7 +214,7 @@ def build(output: Path, compiler: str = "gcc") -> list[Path]:
             source, linked = Path(scratch) / "tessera.c", Path(scratch) / "libtessera.so"
             source.write_text(c_source(), encoding="utf-8")
             _compile(command, python, output / "include", source, linked)
-            linked.replace(library)  # programs that have the old one open keep it
+            linked.replace(library)  # running programs keep the old library
     except OSError as error:
         raise CannotBuild(f"{error.filename or output}: {error.strerror}") from error
     return [library, *files]

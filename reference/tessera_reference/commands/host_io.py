@@ -231,7 +231,7 @@ async def _send_all(writer: StreamWriter, frames: bytes) -> None:
             await writer.drain()
         writer.write_eof()
     except OSError:
-        pass  # the endpoint ended the connection; its answers say why
+        pass  # the endpoint ended the connection; its answers give the reason
 
 
 async def _print_all(reader: StreamReader) -> int:

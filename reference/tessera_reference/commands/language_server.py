@@ -120,7 +120,7 @@ def diagnose(text: str, path: str, target: Target) -> Sequence[Diagnostic]:
             compiled = compile_source(text, path)
             warnings = compiled.warnings
             verify_stated_schedules(compiled.modules, [target])
-        elif "tessera." in text:  # others' IR is not for this reference
+        elif "tessera." in text:  # IR of other tools is not checked
             require_names(read_at(level_of(text), text, target, path))
     except Rejection as rejection:
         return [*warnings, *rejection.diagnostics]

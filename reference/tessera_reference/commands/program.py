@@ -65,7 +65,7 @@ def load(name: str, path: str, bits: bool, function: Function) -> Array:
         raise BadInput(f"input {name}: {path}: {error.strerror or error}") from error
     except MemoryError as error:
         raise BadInput(f"input {name}: {path} does not fit into memory") from error
-    except Exception as error:  # numpy's exception depends on the fault: zipfile's, tokenize's, its own
+    except Exception as error:  # numpy's exception depends on the fault: from zipfile, tokenize or numpy
         raise BadInput(f"input {name}: {path} is no .npy file of numbers") from error
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "biufc":
         raise BadInput(f"input {name}: {path} is no .npy file of numbers")

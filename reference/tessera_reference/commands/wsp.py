@@ -62,7 +62,7 @@ def _command(commands: Any, name: str, action: Any, summary: str, file: str) -> 
 
 def compile_file(options: argparse.Namespace) -> int:
     """Write the package of a program; report to stderr what its target ignores."""
-    from ..wsp.builder import compile_program  # a package runs where no compiler is
+    from ..wsp.builder import compile_program  # running a package needs no compiler
     from ..wsp.package import package_bytes
     from ..wsp.targets import NAMES, target
 

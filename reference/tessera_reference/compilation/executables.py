@@ -173,14 +173,14 @@ class TileExecutable(Executable):
             buffers = run_kernel(configured(self.kernel, grid, block), values, self.target)
         except NumericsFailure as failure:
             raise Rejection([_failed(self.kernel, failure)]) from failure
-        return [*buffers, *values[len(buffers) :]]  # scalars stand behind buffers (LANG-16-02)
+        return [*buffers, *values[len(buffers) :]]  # scalars follow buffers (LANG-16-02)
 
     def _held(self, parameter: Value, array: Array) -> Array:
         """Return an argument as the kernel takes it. Raises `Failure` for one that does not fit."""
         type_ = parameter.type
         if isinstance(type_, Pointer):
             entry = self.entry.parameters[self.kernel.parameters.index(parameter)]
-            if entry.dtype is not None:  # of a kernel of Tile IR the table still knows what the pointer is to
+            if entry.dtype is not None:  # the table has the tensor's type for a kernel of Tile IR
                 _require(parameter.name, array, entry.dtype, entry.shape)
                 return array
             return of_bytes(array, self._accessed.get(parameter, BYTE))

@@ -113,7 +113,7 @@ def _kept(value: object) -> int | str | None:
     """Return a number or a text unchanged, and anything else as IR text prints it (AMB-COLL-19)."""
     if value is None or isinstance(value, str) or (type(value) is int and -(1 << 63) <= value < 1 << 63):
         return value
-    return attribute_text(value)  # type: ignore[arg-type]  # what the attributes of an operation are
+    return attribute_text(value)  # type: ignore[arg-type]  # an operation's attribute values
 
 
 # The sources of compilation, programs and IR texts, as verified modules (language spec 4).

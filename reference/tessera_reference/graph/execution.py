@@ -469,7 +469,7 @@ class Ranks:
         operation = on_types_of(arrivals[0].operation, arrivals[0].operands)
         assert isinstance(operation, Collective)
         try:
-            operation.results()  # dimensions are all known by now
+            operation.results()  # all dimensions are known by now
             combined = self.combine(operation, [arrival.operands[0] for arrival in arrivals])
         except Refusal as refusal:
             for member in group.ranks:
@@ -605,7 +605,7 @@ def execute(
         return results
     except RecursionError:
         raise UnsupportedConstruct("execute.deep_calls", target.location) from None
-    raise AssertionError(f"@{function} has collectives")  # which `meets` has ruled out
+    raise AssertionError(f"@{function} has collectives")  # `meets` has excluded them
 
 
 def execute_on_mesh(

@@ -159,7 +159,7 @@ class FutureCollective(Collective):
         grid, group = _size_of(met, shown.meshes, name)
         return {"group": group, "grid": grid, "met": met}
 
-    def infer(self) -> Future:  # type: ignore[override]  # a future of what the collective gives
+    def infer(self) -> Future:  # type: ignore[override]  # a future of the collective's result
         """Return a future of the result of Graph IR's collective."""
         require_known("algo", self.algo, ALGORITHMS, "COLL-03.2-04")
         require_known("path", self.path, PATHS, "COLL-03.2-05")

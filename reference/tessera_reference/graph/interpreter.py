@@ -121,7 +121,7 @@ MOST_STEPS = 400_000
 """The number of instructions that one run may execute, under 5 s on scalars: a diagnostic ends an endless loop."""
 
 
-class _Returned(Exception):  # no error: how a return leaves the regions around it
+class _Returned(Exception):  # not an error: a return from within regions
     """A return inside regions: the results of the function."""
 
     def __init__(self, results: tuple[Array, ...]) -> None:

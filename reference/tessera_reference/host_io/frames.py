@@ -253,7 +253,7 @@ def _require(definition: str, value: Any, within: Path, fast: bool) -> None:
     judge = _judge(definition)
     if judge.is_valid(value):
         return
-    from jsonschema.exceptions import best_match  # slow to import, and sound messages do not need it
+    from jsonschema.exceptions import best_match  # slow to import, and only faulty messages need it
 
     raise _failure(definition, best_match(judge.iter_errors(value)), within)
 

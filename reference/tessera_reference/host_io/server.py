@@ -215,9 +215,9 @@ class Server:
                 await self._converse(reader, writer)
             await closed(writer)
         except ConnectionError:
-            pass  # the host is gone
+            pass  # the host has disconnected
         except asyncio.CancelledError:
-            return  # the server ends, and closes what is open
+            return  # the server ends, and closes its connections
         except Exception as error:
             print(f"host-io serve: a connection failed: {error!r}", file=sys.stderr, flush=True)
         writer.close()
@@ -282,6 +282,6 @@ async def _refuse(reader: StreamReader, writer: StreamWriter, reason: str) -> No
 def _tell(loop: AbstractEventLoop, context: dict[str, Any]) -> None:
     """Report an error of the event loop, such as a connection that cannot be accepted for lack of a descriptor."""
     if isinstance(context.get("exception"), ConnectionError):
-        return  # the host is gone
+        return  # the host has disconnected
     reason = context.get("exception") or context["message"]
     print(f"host-io serve: {reason}", file=sys.stderr, flush=True)

@@ -66,7 +66,7 @@ def read_type(text: str) -> Type:
 def exported(type_: Type) -> str:
     """Return a type in exported text: all of it between the angle brackets of a dialect type."""
     if isinstance(type_, Pointer | Future | Shard):
-        return str(type_)  # of a dialect as it is
+        return str(type_)  # a dialect's type unchanged
     if isinstance(type_, Memref):
         return f"{DIALECT}{str(type_).replace('>[', '; ').rstrip(']')}>"
     text = str(type_)
@@ -356,7 +356,7 @@ class _Printer:
     def tail(self, instruction: Instruction) -> str:
         """Return attributes, types and location; common attributes follow the operation's own."""
         own, common = instruction.operation.attributes, instruction.attributes
-        if self.export:  # other tools know no unit of bytes
+        if self.export:  # other tools do not know units of bytes
             own = {name: int(value) if isinstance(value, ByteCount) else value for name, value in own.items()}
         assert not common or own.keys().isdisjoint(common), f"{instruction.operation.name}: an attribute has two values"
         inside = entries({**own, **in_order(common)} if common else own)

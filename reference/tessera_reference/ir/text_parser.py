@@ -395,7 +395,7 @@ class _Parser:
         self.attributes(operation)
         self.signature(operation)
         if not operation.attributes and not operation.regions:
-            self.attributes(operation)  # behind the type, as the collectives write them
+            self.attributes(operation)  # after the type, as the collectives document writes them
         operation.location = self.place()
         if not operation.regions:
             operation.end = tokens.previous_end

@@ -589,7 +589,7 @@ class _ModuleReader:
         for name in [] if self.findings.found else self._order(declared):
             read = FunctionReader(name, declared[name], self.findings, self.functions, self.meshes).read()
             if read is None:
-                break  # what calls it cannot be read
+                break  # its callers cannot be read
             self.functions[name] = read
         symbol = self.text.attributes.get("sym_name")
         name = symbol.value if symbol and isinstance(symbol.value, str) else ""

@@ -43,7 +43,7 @@ def loosest(profiles: Iterable[str | None]) -> str | None:
 def looser_calls(module: Module, order: Iterable[str]) -> list[Diagnostic]:
     """Return the faults of a module's calls; `order` names its functions, each after those that it calls."""
     problems: list[Diagnostic] = []
-    run_under: dict[str, str | None] = {}  # of each function its own profile, else the loosest among what it calls
+    run_under: dict[str, str | None] = {}  # each function's profile, else the loosest of its callees
     for name in order:
         function = module.functions[name]
         calls = [instruction for instruction in function.body.walk() if _named(instruction) in run_under]
@@ -52,7 +52,7 @@ def looser_calls(module: Module, order: Iterable[str]) -> list[Diagnostic]:
             callee, ours = _named(call), call.attributes.get("numerics_profile", own)
             refusal = _looser(callee, run_under[callee], None if ours is None else str(ours))
             problems += [diagnostic_of(refusal, call.location)] if refusal else []
-        if not function.kernel:  # what is launched runs under a policy of its own
+        if not function.kernel:  # a launched kernel runs under its own policy
             run_under[name] = str(own) if own is not None else loosest(run_under[_named(call)] for call in calls)
     return problems
 
@@ -67,7 +67,7 @@ def refuse_narrow_accumulation(operation: Operation, profile: str | None) -> Non
         return
     operands = [dtype_of(type_) for _, type_ in operation.operand_types]
     if not operands or operands[0] is None:
-        return  # beside a fragment it says for what, not in what is added
+        return  # no tensor or scalar operand to compare it with
     canonical = operands[0].accumulator
     if _is_narrower(accumulator, canonical):
         message = f"accumulates in {accumulator}, which is narrower than {canonical}"

@@ -149,7 +149,7 @@ class Recorder:
         moved: tuple[int, ...] = getattr(step.instruction.operation, "moved", ())
         accesses = any(isinstance(value.type, Memref | Pointer) for value in step.instruction.operands)
         if step.regions:
-            if any(is_data[:3]):  # a condition, or the bounds
+            if any(is_data[:3]):  # a condition, or bounds
                 raise DependsOnData
             return step.call(block, *operands)
         if not moved and not accesses and any(is_data):

@@ -368,7 +368,7 @@ class Storage:
     def _recent(self, stamps: Offsets) -> bool:
         """True if some stamp may conflict: it is not of an earlier epoch of this block, nor the initial one."""
         begin = self.clock.span if self.across_blocks else self.clock.base
-        return bool(np.count_nonzero(stamps.view(np.uint64) >= begin))  # unwritten is beyond all
+        return bool(np.count_nonzero(stamps.view(np.uint64) >= begin))  # UNWRITTEN is then the largest
 
     def _foreign(self, stamps: Offsets) -> Any:
         """Return the stamps of other blocks; none in shared memory."""

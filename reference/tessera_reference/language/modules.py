@@ -138,7 +138,7 @@ class ModuleLowering:
 
     def _compute(self, constant: s.Let) -> Given | None:
         around = self.surroundings(constant.span, partial(call_operation, meshes=self.meshes))
-        assert constant.value is not None  # the grammar demands it
+        assert constant.value is not None  # the grammar requires it
         with self.findings.refusals(constant.type.span):
             type_ = resolve_type(constant.type, around.aliases)
             return evaluate(self.findings, around, constant.value, type_, "the constant", constant.name)
@@ -165,7 +165,7 @@ class ModuleLowering:
         ]
         first = declaration.body.statements[0] if declaration.body.statements else None
         if isinstance(first, s.CallStatement) and first.call.callee == ("numerics", "profile"):
-            values = [*first.call.arguments[:1], *values]  # of the block, which wins (AMB-LANG-111)
+            values = [*first.call.arguments[:1], *values]  # the block's profile takes precedence (AMB-LANG-111)
         return next((word_of(value) for value in values if word_of(value) in PROFILES), None)
 
 

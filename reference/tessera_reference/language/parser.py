@@ -38,14 +38,14 @@ NESTING_LIMIT = 500
 CHAIN_LIMIT = 10_000
 """The most operators and subscripts inside one another in an expression, as they are in a + a + a."""
 
-FRAMES_PER_LEVEL = 8  # how many calls a pass may need for one level of the tree
+FRAMES_PER_LEVEL = 8  # the calls that a pass may need for one level of the tree
 
 OPENING = frozenset("([{")
 CLOSING = frozenset(")]}")
 SEPARATORS = frozenset(",;:=")
 PREFIXES = frozenset({"+", "-", "->"})
 OPERATORS = frozenset({"+", "-", "*", "/", "@", "==", "!=", "<", ">", "<=", ">="})
-COUNTED = OPENING | CLOSING | SEPARATORS | PREFIXES | OPERATORS  # what changes how deep a place lies
+COUNTED = OPENING | CLOSING | SEPARATORS | PREFIXES | OPERATORS  # the tokens that change the depth of a place
 
 
 class Nesting:
@@ -320,11 +320,11 @@ RESERVED = frozenset(
 )
 """The reserved words of section 2.1."""
 
-END = "$END"  # the type of the token behind the last one
-ERROR = "$ERROR"  # the type of a token that is none; the problem is already recorded
-MOST_PROBLEMS = 10  # after so many the rest of the text is not read
+END = "$END"  # the type of the token after the last one
+ERROR = "$ERROR"  # the type of an invalid token, whose problem is already recorded
+MOST_PROBLEMS = 10  # the rest of the text is not read after that many
 
-STRAY = r"""(?:(?!!=)[^A-Za-z0-9_\s{}()\[\];:,.=<>+\-*/@?"])"""  # a character of no token
+STRAY = r"""(?:(?!!=)[^A-Za-z0-9_\s{}()\[\];:,.=<>+\-*/@?"])"""  # a character that belongs to no token
 
 READ_AS = {"wrong_escape": "STRING", "wrong_quotes": "STRING", "stray": ERROR}
 """The type of the token that replaces a mistake; other mistakes leave no token."""
@@ -421,8 +421,8 @@ class Lexer:
     def __iter__(self) -> Iterator[Token]:
         types = _types()
         line, before_line = 1, -1  # the number of the line, and the index of the character before it
-        in_shape = False  # of a tensor or memref
-        in_type = False  # between the angle brackets of a type
+        in_shape = False  # True within the shape of a tensor or memref
+        in_type = False  # True between the angle brackets of a type
         before = ""  # the word or mark before
         for match in _scanner().finditer(self.source):
             kind = match.lastgroup or ""
@@ -435,7 +435,7 @@ class Lexer:
                 if kind == "newline":
                     continue
             end_column = end - before_line
-            if kind == "mark" and in_type and text == ">=":  # the end of a type, and what a declaration gives
+            if kind == "mark" and in_type and text == ">=":  # the end of a type, and the `=` of a declaration
                 in_type = in_shape = False
                 yield Token(types[">"], ">", first_line, column, line, column + 1)
                 yield Token(types["="], "=", first_line, column + 1, line, end_column)
@@ -516,8 +516,8 @@ PHRASES: tuple[tuple[str, frozenset[str]], ...] = (
 )
 
 CLOSERS = frozenset({";", ")", "}", "]", ",", ":"})  # shown beside a phrase
-IMPLIED = frozenset({"-", "/", "WORD"})  # what another kind's name already says
-LONGEST = 60  # more of a token is not shown
+IMPLIED = frozenset({"-", "/", "WORD"})  # included in another kind's name
+LONGEST = 60  # the rest of a token is not shown
 
 NAMES = {
     "IDENT": "a name",
@@ -695,15 +695,15 @@ def made(kind: str) -> Token:
 # It stops at the first wrong token. To find several, the tokens around that one are edited and all are read again.
 
 
-MOST_EDITS = 5 * MOST_PROBLEMS  # after so many the rest of the text is not read
+MOST_EDITS = 5 * MOST_PROBLEMS  # the rest of the text is not read after that many
 
 
 class Stop(NamedTuple):
     """The place at which the parser stops."""
 
     at: int  # the index of the token that it refuses
-    finding: Diagnostic | None = None  # what is wrong, unless it is that this token cannot follow those before it
-    final: bool = False  # whether nothing behind it can be read
+    finding: Diagnostic | None = None  # the fault; None for a token that cannot follow those before it
+    final: bool = False  # True if nothing after it can be read
 
 
 def parse(source: str, filename: str = "<source>") -> Program:
@@ -747,7 +747,7 @@ def _diagnose(source: str) -> list[Diagnostic]:
         if not isinstance(stop, Stop) or len(problems) >= MOST_PROBLEMS:
             break
         token = tokens[stop.at]
-        hidden = token.type == END and (lexer.cut_short or edits > 0)  # it may be their doing
+        hidden = token.type == END and (lexer.cut_short or edits > 0)  # an edit or the cut may have caused it
         if not hidden and not any(token.span[:2] <= place < token.span[2:] for place in lexical):
             finding = stop.finding or _unexpected(tokens, stop.at)
             if not (lexer.cut_short and lexer.doubtful_line and finding.span.line >= lexer.doubtful_line):

@@ -70,7 +70,7 @@ def emit(module: Module, to: str, target: Target) -> str:
 
 
 def bitcode(module: Module, target: Target) -> bytes:
-    """LLVM bitcode of a module of Target IR (RT-08.1-06). Raises `MissingTool` without llvmlite."""
+    """Return LLVM bitcode of a module of Target IR (RT-08.1-06). Raises `MissingTool` without llvmlite."""
     return machine_code.bitcode(llvm_module_text(module, target))
 
 

@@ -96,7 +96,7 @@ def _foreign(level: Level, function: Function) -> list[Diagnostic]:
         refusal = Refusal("types", message, f"{level.capitalize()} IR", "LANG-05.2-01", "")
         return [diagnostic_of(refusal, function.location)]
     if function.device:
-        return []  # what a kernel holds is for its own verifier
+        return []  # the verifier of kernels checks its operations
     allowed = HOST[level]
     requirement = f"operations of {', '.join(prefix.rstrip('.') for prefix in allowed)}"
     strange = [

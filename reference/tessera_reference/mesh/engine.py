@@ -215,7 +215,7 @@ class Engine:
 
     def close(self) -> None:
         """End every process, and drop all due events. Processes and the events they wait for refer to each other."""
-        self.choose_by(FirstCome())  # the policy is not asked what ending processes free
+        self.choose_by(FirstCome())  # the policy makes none of the choices that ending processes causes
         living, self._living = self._living, {}
         self._ready.clear()
         self._instants.clear()
@@ -284,7 +284,7 @@ class Engine:
                         ready.append(entry)
                         continue
                     try:
-                        entry[1]()  # may add to the entries
+                        entry[1]()  # the function may add entries
                     except BaseException:
                         del entries[: place + 1]
                         raise
@@ -597,7 +597,7 @@ def _first_from(segments: list[_Segment], at: int) -> int:
 
 def _split(segments: list[_Segment], at: int) -> None:
     """Cut the segment that contains a position in its interior, if one does."""
-    position = _first_from(segments, at) - 1  # the last that starts before
+    position = _first_from(segments, at) - 1  # the last segment that starts before it
     if position >= 0 and segments[position].stop > at:
         whole = segments[position]
         segments.insert(position + 1, _Segment(at, whole.stop, whole.writer, dict(whole.readers)))

@@ -150,7 +150,7 @@ class Allocation:
         Raises `MemoryError` where the simulator's machine does not have as much memory.
         """
         storage = self._storage[copy]
-        if storage is None:  # zeros take room only where they are written
+        if storage is None:  # zeros take memory only where they are written
             storage = self._storage[copy] = np.zeros(self.bytes, np.uint8).data
         return storage[start:stop]
 

@@ -216,7 +216,7 @@ class Routes:
         return self._found[key]
 
     def _by_only_links(self, a: End, b: End, down: frozenset[str]) -> tuple[Link, ...] | None:
-        """Search only between the neighbours of ends with a single link, since every route uses that link."""
+        """Return the route, searched only between the neighbours of ends with a single link."""
         before, after = self._only_link(a), self._only_link(b)
         if a == b or before is None or after is None or before is after:
             return self._search(a, b, down)
@@ -432,7 +432,7 @@ def _whole(members: dict[str, Any]) -> dict[str, Any]:
 
 def _require_form(document: Any, file: str) -> None:
     """Check the document by the schema; for a faulty link, report its name and ends beside its path."""
-    from jsonschema import Draft202012Validator  # slow to import, and the topologies of the package do not need it
+    from jsonschema import Draft202012Validator  # slow to import, and the package's own topologies do not need it
 
     schema = json.loads(files(__package__).joinpath("topology.schema.json").read_text(encoding="utf-8"))
     error = next(Draft202012Validator(schema).iter_errors(document), None)

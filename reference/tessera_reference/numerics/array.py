@@ -80,7 +80,7 @@ def _encode(values: Values, dtype: DType) -> Codes:
     if dtype.kind == "bool":
         codes = values.astype(np.uint8)
     elif dtype.is_narrow:
-        with np.errstate(all="ignore"):  # a signaling NaN in the carrier is no fault
+        with np.errstate(all="ignore"):  # a signaling NaN in the carrier is not an error
             codes = _encode_narrow(values, dtype)
     else:
         codes = np.array(values, dtype.carrier, order="C").view(_NATIVE[dtype.storage_bytes])
@@ -90,11 +90,11 @@ def _encode(values: Values, dtype: DType) -> Codes:
 
 
 def _decode_narrow(codes: Codes, dtype: DType) -> Values:
-    if dtype.bits == 16:  # bf16 is the upper half of fp32, fp16 what NumPy has as float16
+    if dtype.bits == 16:  # bf16 is the upper half of fp32, fp16 is NumPy's float16
         upper = np.asarray(codes << 16).astype(np.int32, copy=False).view(np.float32)
         half = codes.astype(np.uint16).view(np.float16)
         wide = upper if dtype.name == "bf16" else half
-        with np.errstate(all="ignore"):  # a signaling NaN is no fault
+        with np.errstate(all="ignore"):  # a signaling NaN is not an error
             values = wide.astype(np.float32)
         return np.where(np.isnan(values), np.copysign(np.float32(np.nan), values), values)
     negative = (codes >> (dtype.bits - 1)) & 1

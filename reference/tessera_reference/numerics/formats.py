@@ -161,7 +161,7 @@ def dtype(name: str) -> DType:
     """Return the dtype called `name`. Raises `UnknownDType`."""
     try:
         return DTYPES[name]
-    except (KeyError, TypeError):  # what is no text may not even be hashable
+    except (KeyError, TypeError):  # a name that is not a string may be unhashable
         raise UnknownDType(name) from None
 
 

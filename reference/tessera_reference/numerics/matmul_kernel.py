@@ -131,7 +131,7 @@ def _instructions(ir: Any, carrier: np.dtype[Any]) -> Any:
 def _rounds_products(fold: Fold, carrier: np.dtype[Any]) -> bool:
     """True if (1 + e)**2 - (1 + 2e) is 0, as it is when the product is rounded; a fused multiply-add gives e**2."""
     e = 2.0 ** -(12 if carrier == np.float32 else 27)
-    for terms in (1, _DEPTH):  # the last product is the one of interest, those before it are 0
+    for terms in (1, _DEPTH):  # only the last product is not 0
         factors = np.zeros((1, 1, terms), carrier)
         factors[..., -1] = 1 + e
         total = np.full((1, 1, 64), -(1 + 2 * e), carrier)

@@ -35,7 +35,7 @@ def round_in_mode(values: Float64s, dtype: DType, rounding: Rounding) -> npt.NDA
         _, exponent = np.frexp(values)
         quantum = np.maximum(exponent - 1, dtype.min_exponent) - dtype.fraction_bits  # integers
         rounded = np.ldexp(_whole(np.ldexp(values, -quantum), rounding), quantum)
-        rounded = np.copysign(rounded, values)  # a zero keeps the sign of what became zero
+        rounded = np.copysign(rounded, values)  # a zero keeps the sign of its value
         above, below = _beyond(dtype, rounding, False), _beyond(dtype, rounding, True)
         beyond = np.where(np.isinf(values), infinity(dtype), np.where(values < 0, -below, above))
         too_large = np.abs(rounded) > dtype.max_finite

@@ -123,7 +123,7 @@ def _checked(placed: Iterator[tuple[Token, _Place]]) -> tuple[Token, ...]:
     """Check that the tokens are one nesting, in which every leaf of 0..n-1 occurs once and c at most once."""
     tokens: list[Token] = []
     places: dict[Token, _Place] = {}
-    children = [0]  # of the nodes that are open; the first entry counts whole trees
+    children = [0]  # the number of children of each open node; the first entry counts whole trees
     for token, place in placed:
         if token == _END:
             if children != [1]:

@@ -36,7 +36,7 @@ POLICIES: Mapping[str, Callable[[int, Sequence[int]], Choices]] = {
 
 @entry("hostPtr")
 def tessxHostMemory(state: State, bytes: int) -> int:
-    """Ordinary host memory, not pinned."""
+    """Allocate ordinary host memory, which is not pinned."""
     return state.machine.memory.allocate_host(integer("bytes", bytes, SIZE), pinned=False)
 
 

@@ -166,7 +166,7 @@ class CollectiveWork(Work):
     rendezvous: Met = field(default_factory=dict, init=False)
 
     @property
-    def function(self) -> str:  # type: ignore[override]  # other work has but one
+    def function(self) -> str:  # type: ignore[override]  # other work has a single function
         """The API function of this collective."""
         return FUNCTIONS[self.call.collective]
 
@@ -231,7 +231,7 @@ class CollectiveWork(Work):
         duration = self._duration(group)
 
         def finish() -> None:
-            encoded: dict[int, bytes] = {}  # ranks that have the same get one object
+            encoded: dict[int, bytes] = {}  # ranks with the same result share one object
             for place, (rank, array) in enumerate(results.items()):
                 own, _ = contributions[rank]._part(place, len(group), "reduce_scatter")
                 bits = encoded.get(id(array)) or encoded.setdefault(id(array), array.to_bits())
@@ -276,7 +276,7 @@ class CollectiveWork(Work):
             own, count = contributions[rank]._part(place, ranks, "all_gather")
             size = count * call.dtype.storage_bytes
             brings = 0 if call.collective == "broadcast" and place != call.root else size
-            mesh.read(own, rank, brings, self.function)  # what counts has to have been written
+            mesh.read(own, rank, brings, self.function)  # contributed bytes must have been written
             inputs.append(Array.from_bits(call.dtype, (count,), mesh.peek(own, rank, size)))
         whole = partial(reduced, _name_of(call.op), tree=self.descriptor.reduction_order)
         results = group_results(call.collective, inputs, ranks, call.root or 0, whole)

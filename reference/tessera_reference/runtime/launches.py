@@ -416,7 +416,7 @@ def scalars_of(entry: KernelEntry, buffer: bytes) -> tuple[Mapping[str, int], Ma
     layout = entry.layout
     for parameter, value, offset, size in zip(entry.parameters, values, layout.offsets, layout.sizes, strict=True):
         if parameter.type == "ptr":
-            pointers[parameter.name] = value  # type: ignore[assignment]  # of a pointer it is a whole number
+            pointers[parameter.name] = value  # type: ignore[assignment]  # a pointer's value is a whole number
         else:
             raw = bytes([bool(value)]) if parameter.type == "bool" else buffer[offset : offset + size]
             scalars[parameter.name] = Array.from_bits(dtype(parameter.type), (), raw)

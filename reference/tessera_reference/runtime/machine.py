@@ -118,7 +118,7 @@ class Handles:
         live = self._live.get(kind, {})
         if type(handle) is not int or handle not in live:
             raise self._refusal(kind, handle)
-        return live[handle]  # type: ignore[no-any-return]  # of the kind, hence of the type
+        return live[handle]  # type: ignore[no-any-return]  # the kind determines the type
 
     def _refusal(self, kind: str, handle: Any) -> Failure:
         actual = self._kinds.get(handle) if type(handle) is int else None

@@ -129,7 +129,7 @@ class State:
 
     def release_mesh(self, mesh: Mesh) -> None:
         """Wait until the work of a mesh is done, and release its streams and memory."""
-        self.drain()  # of every mesh: streams of others may refer to its memory
+        self.drain()  # on every mesh: streams of others may refer to its memory
         for handle in tuple(mesh.streams):
             self.release_stream(self.stream(handle))
         for allocation in self.machine.memory.release(mesh.handle):

@@ -179,7 +179,7 @@ class Work(ABC):
         machine, timeout = self.stream.mesh.machine, self.stream.mesh.context.timeout
         if timeout is not None and given_up is not None:
             late = self.timed_out(timeout)
-            given_up = lambda: late  # noqa: E731, what is given up is late
+            given_up = lambda: late  # noqa: E731, the context's timeout replaces the failure
             if machine.timed:
                 machine.engine.call_at(machine.engine.now + timeout, lambda: signal.fail(late))
         pending = Pending(signal, turn, given_up)

@@ -185,7 +185,7 @@ def kind_of(instruction: Instruction) -> Kind | None:
     if not all(map(is_known, types)) or len(results) != 1:
         return None
     if isinstance(operation, Update) and any(":" in part and "$" in part for part in operation.spec):
-        return None  # which elements it writes is known only when it runs
+        return None  # the written elements are known only at run time
     return None if operation.nest == "map" and not isinstance(results[0].type, Tensor) else operation.nest
 
 

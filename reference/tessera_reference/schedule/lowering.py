@@ -477,7 +477,7 @@ class Scheduling:
     def _read(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
         return tuple(self.now.get(value, value) for value in values)
 
-    # What is chosen
+    # Chosen schedules
 
     def _schedule(self, instruction: Instruction, groups: FusionGroups | None) -> None:
         """Add an instruction, with prefetches of its operands before it and the schedule of its result after it."""
@@ -504,7 +504,7 @@ class Scheduling:
         if producer is not None:
             self.now[result] = self._put(instruction, Fuse, self._read((producer, result)), f"{result.name}f")
 
-    # What is directed
+    # Directed schedules
 
     def _direct(self, instruction: Instruction) -> None:
         """Add the operation that a directive requests; from here on its result replaces the value."""
@@ -524,7 +524,7 @@ class Scheduling:
             before = len(self.made)
             result = self._put(instruction, operation, self._read((subject,)), name, **attributes)
             if operation is Prefetch and not self._is_read_later(subject, instruction):
-                del self.made[before:]  # legal, and of no effect (AMB-LANG-218)
+                del self.made[before:]  # legal, and without effect (AMB-LANG-218)
             else:
                 self.now[subject] = result
 

@@ -110,7 +110,7 @@ def _call(operation: Operation, lanes: int) -> Call:
     if isinstance(operation, KernelOperation):
         return operation.run
     if isinstance(operation, Constant):
-        one = operation.execute(env=None)  # type: ignore[arg-type]  # it asks nothing of its surroundings
+        one = operation.execute(env=None)  # type: ignore[arg-type]  # a constant needs no environment
         everywhere = Array(one.dtype, np.broadcast_to(one.values, lanes))
         return lambda block: everywhere
     if _is_on_indices(operation):

@@ -61,7 +61,7 @@ def shared_bound(function: Function) -> int:
 
 
 def verify_entry(function: Function, target: Target, buffer: type[Type]) -> Iterator[Check]:
-    """The checks of a kernel's entry, of either level: launch attributes and parameters (section 8.1, section 16)."""
+    """Yield the checks of a kernel's entry at either level: launch attributes, parameters (section 8.1, section 16)."""
     yield partial(_verify_target, function, target)
     for name, clause, most in (("grid", "LANG-08.1-04", MOST_BLOCKS), ("block", "LANG-08.1-11", None)):
         yield partial(_verify_extents, function, name, clause, most, target)

@@ -384,7 +384,7 @@ def _value(
     what: str, cls: type[Value], document: object, readers: Mapping[str, Reader] = NO_READERS, *beside: str
 ) -> Value:
     """Return a value of an object with exactly its fields and `beside`; a list without a reader becomes a tuple."""
-    names = [field.name for field in fields(cls)]  # type: ignore[arg-type]  # every one is a dataclass
+    names = [field.name for field in fields(cls)]  # type: ignore[arg-type]  # all are dataclasses
     members = _members(what, document, *names, *beside)
     return cls(**{name: readers.get(name, _tuple)(members[name]) for name in names})
 

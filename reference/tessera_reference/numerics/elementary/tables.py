@@ -61,7 +61,7 @@ def elementary_function(evaluate: Evaluate) -> Unary:
 
         def looked_up(x: Values) -> Values:
             code = x.view(np.uint32)
-            result = results.take(code >> dropped, mode="wrap")  # the fastest mode; no place is outside
+            result = results.take(code >> dropped, mode="wrap")  # the fastest mode; no index is out of range
             others = (result == _NO_NUMBER) | (code & ((1 << dropped) - 1) != 0)
             if others.any():
                 result[others] = evaluate(x[others], dtype, overflow).view(np.uint32)

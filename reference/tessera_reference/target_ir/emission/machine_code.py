@@ -138,7 +138,7 @@ def checked(text: str) -> Any:
     for line in permissions(text):
         raise NotAccepted(f"it permits what the reference arithmetic does not: {line}")
     try:
-        # A context of its own: in a shared one the bits of a module depend on what was read before it.
+        # A separate context: in a shared one the bits of a module depend on the modules read earlier.
         module = llvm.parse_assembly(text, llvm.create_context())
         module.verify()
     except RuntimeError as error:
@@ -170,6 +170,6 @@ def bitcode(text: str) -> bytes:
 
 
 def machine_for(target: Target) -> Any:
-    """LLVM's machine for a target. Raises `MissingTool`."""
+    """Return LLVM's machine for a target. Raises `MissingTool`."""
     llvm_target = binding().Target.from_triple(TRIPLES[target.vendor])
     return llvm_target.create_target_machine(cpu=target.name, features=FEATURES.get(target.name, ""), opt=2)

@@ -11,7 +11,7 @@ from ...ir.types import Fragment, Memref, Pointer, Scalar, Type, Value
 from ...kernel_machine.block import FragmentUse, KernelOperation, extents_of
 from ...tile import fragments, operations
 from ...tile.fragments import fragment_uses
-from .. import operations as _declared  # noqa: F401, declares them, so that what is printed can be read
+from .. import operations as _declared  # noqa: F401, declares the operations, so that printed text can be read
 from ..operations import memory as scf
 from ..operations.memory import GLOBAL
 from . import memory, scalars
@@ -120,7 +120,7 @@ class _Kernel:
         self.body.instructions.append(Instruction(operation, operands, results, instruction.location, regions))
         return self._grouped(instruction.results, results)
 
-    # Values that are lowered to several
+    # Values that are lowered to several values
 
     def _types(self, value: Value) -> tuple[Type, ...]:
         """Return the types of the values that a value is lowered to."""

@@ -228,7 +228,7 @@ class Comparison(TargetOperation):
         return Scalar(BOOL)
 
     def run(self, block: BlockState, a: Array, b: Array) -> Array:
-        """The comparison; where signs count, a bool is an i1, whose true is -1."""
+        """Return the comparison; in a signed one, a bool is an i1, whose true is -1."""
         if a.dtype is BOOL and self.predicate.startswith("s"):
             a, b = (Array(DTYPES["int8"], -operand.values.astype(np.int8)) for operand in (a, b))
         return PREDICATES[self.predicate[-2:]](a, b)

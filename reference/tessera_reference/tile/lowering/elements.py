@@ -224,7 +224,7 @@ def evaluate(
     terms = {
         (value, place): term
         for value, term in (terms_of or {}).items()
-        for place in (at, broadcast_to(at, extents_of(value.type)))  # so an extent of 1 is read
+        for place in (at, broadcast_to(at, extents_of(value.type)))  # so that an extent of 1 is found
     }
     needed: dict[Value, dict[Position, None]] = {value: {at: None} for value in values}
     plans: list[tuple[Value, Position, Reading]] = []
@@ -419,7 +419,7 @@ def _update(operation: Update, instruction: Instruction, at: Position, kernel: N
     is_empty = False in inside
     taken_from = broadcast_to((*place, *rest), extents_of(value.type))
     elements = [(x, at)] if is_empty else [(x, at), (value, taken_from)]
-    if bounds:  # an index of the program that lies outside is found by reading there
+    if bounds:  # reading there detects an index of the program that is out of bounds
         elements.append((x, (*corner, *rest)))
 
     def combine(old: Term, *new: Term) -> Term:
