@@ -9,9 +9,11 @@ from typing import Any
 from tessera_conformance.adapter import Refusal
 from tessera_conformance.strength import Violation, replaced, violates
 from tessera_reference.adapter import ReferenceAdapter, make
+from tessera_reference.graph.elementwise import Gelu
 from tessera_reference.graph.movement import Concat, Pad
 from tessera_reference.ir.operation import Instruction, Module, Names, Operation
 from tessera_reference.ir.types import Value
+from tessera_reference.numerics.formats import DTYPES, DType
 from tessera_reference.schedule import lowering
 from tessera_reference.schedule import lowering as schedule
 from tessera_reference.schedule.fusion import expansion, is_expandable
@@ -83,6 +85,48 @@ def cast_in_real(body: Body, operation: Any, x: Number) -> Number:
     return CAST(body, operation, x.real if isinstance(x, Pair) else x)
 
 
+def of_gelu_alone(body: Body, operation: Operation, *operands: Value) -> Value:
+    return CALL(body, replace(operation, approximate="none") if isinstance(operation, Gelu) else operation, *operands)
+
+
+def magnitude_of_floats(body: Body, operation: Operation, x: Value) -> Value:
+    return ABS(body, operation, x) if scalars.dtype_of(x).kind == "float" else x
+
+
+def through_fp64(body: Body, x: Value, to: DType, overflow: str) -> Value:
+    if to.kind == "int" or scalars.dtype_of(x).bits != 64:
+        return OF_INTEGER(body, x, to, overflow)
+    return scalars.narrowed(body, body(llvm.SIToFP, x, to=DTYPES["fp64"]), to, overflow)
+
+
+def zero_extended(body: Body, x: Value, to: DType, overflow: str) -> Value:
+    number, bits = OF_INTEGER(body, x, to, overflow), scalars.dtype_of(x).bits
+    wider = to.kind == "int" and to.bits > bits
+    return body(llvm.And, number, body.constant((1 << bits) - 1, to)) if wider else number
+
+
+def true_is_minus_one(body: Body, x: Value, to: DType) -> Value:
+    one = OF_TRUTH(body, x, to)
+    return body(llvm.Sub, body.constant(0, to), one) if to.kind == "int" else one
+
+
+def true_is_two(body: Body, x: Value, to: DType) -> Value:
+    one = OF_TRUTH(body, x, to)
+    return one if to.kind == "int" else body(llvm.Select, x, body.constant(2.0, to), one)
+
+
+def lowest_bit(body: Body, x: Value) -> Value:
+    dtype = scalars.dtype_of(x)
+    return TRUTH(body, body(llvm.And, x, body.constant(1, dtype)) if dtype.kind == "int" else x)
+
+
+def nan_is_false(body: Body, x: Value) -> Value:
+    if scalars.dtype_of(x).kind == "int":
+        return TRUTH(body, x)
+    wide = scalars.widened(body, x)
+    return body(llvm.And, TRUTH(body, x), body(llvm.FCmp, wide, wide, predicate="oeq"))
+
+
 def unpadded_k(self: Scheduling, subject: Value, settings: dict[str, Any]) -> dict[str, Any]:
     found = COMPLETED(self, subject, settings)
     return found if "pad" in settings else {name: size for name, size in found.items() if name != "pad"}
@@ -120,6 +164,8 @@ def moving(kind: type[Operation], wrong: Any) -> Any:
 PAD, CONCAT = elements.reading.dispatch(Pad), elements.reading.dispatch(Concat)
 WITHIN, CAST, STAGE_ELEMENTS = elements._within, scalars.ON_COMPLEX["cast"], maps.stage_elements
 COMPLETED = Scheduling._completed
+CALL, ABS = scalars._call, scalars._absolute
+OF_INTEGER, OF_TRUTH, TRUTH = scalars._of_integer, scalars._of_truth, scalars.truth
 ELEMENTS = [
     replaced("LANG-08.2-01", "frames in front alone, in kernels, what has a frame on both sides", make,
              (elements, "reading", moving(Pad, framed_in_front)), name="framed_in_front"),
@@ -133,6 +179,22 @@ ELEMENTS = [
              (scalars, "ON_COMPLEX", {**scalars.ON_COMPLEX, "equal": of_the_real_part}), name="equal_real_parts"),
     replaced("LANG-08.2-01", "casts the real parts of complex numbers when lowered", make,
              (scalars, "ON_COMPLEX", {**scalars.ON_COMPLEX, "cast": cast_in_real}), name="cast_real_parts"),
+    replaced("LANG-08.2-01", "computes gelu by erf where tanh is asked for when lowered", make,
+             (scalars, "_call", of_gelu_alone), name="gelu_by_erf"),
+    replaced("LANG-08.2-01", "leaves integers negative that are lowered from abs", make,
+             (scalars, "ON_SCALARS", {**scalars.ON_SCALARS, "abs": magnitude_of_floats}), name="abs_of_floats"),
+    replaced("LANG-08.2-01", "rounds int64 twice on its way to fp32 when lowered", make,
+             (scalars, "_of_integer", through_fp64), name="int64_through_fp64"),
+    replaced("LANG-08.2-01", "widens integers without their sign when lowered", make,
+             (scalars, "_of_integer", zero_extended), name="zero_extended"),
+    replaced("LANG-08.2-01", "casts true to -1 when lowered", make,
+             (scalars, "_of_truth", true_is_minus_one), name="true_is_minus_one"),
+    replaced("LANG-08.2-01", "casts true to 2.0 when lowered", make,
+             (scalars, "_of_truth", true_is_two), name="true_is_two"),
+    replaced("LANG-08.2-01", "casts the last bit of integers to bool when lowered", make,
+             (scalars, "truth", lowest_bit), name="lowest_bit"),
+    replaced("LANG-08.2-01", "casts NaN to false when lowered", make,
+             (scalars, "truth", nan_is_false), name="nan_is_false"),
     replaced("LANG-08.2-01", "reads staged operands that broadcast from the corner of the result's tile", make,
              (maps, "stage_elements", read_from_the_corner), name="stretched_from_the_corner"),
 ]  # fmt: skip

@@ -53,7 +53,7 @@ class EmptyGraphs(ReferenceAdapter):
 
     def runtime_tessxGraphInstantiate(self, *, stream: Any) -> dict[str, Any]:  # noqa: N802
         """Return the graph; of nothing, one without nodes."""
-        begin_capture(self.runtime.captures, self.runtime.stream(stream, "tessxGraphInstantiate"))
+        begin_capture(self.runtime.captures, self.runtime.stream(stream))
         return super().runtime_tessxGraphInstantiate(stream=stream)
 
 

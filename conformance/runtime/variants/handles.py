@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from itertools import count
 
 from tessera_conformance.strength import altered
 from tessera_reference.adapter import ReferenceAdapter
@@ -14,26 +14,15 @@ FIRST = 2**62 + 1
 """So large that no float holds the numbers beside it."""
 
 
-def large_and_odd(handles: Handles, kind: str, held: Any) -> int:
+def large_and_odd(handles: Handles) -> int:
     """Odd numbers that descend from the largest."""
-    handles._last += 1
-    return given(handles, FIRST + 2 * (2**20 - handles._last), kind, held)
+    return FIRST + 2 * (2**20 - len(handles._kinds))
 
 
-def least_free(handles: Handles, kind: str, held: Any) -> int:
+def least_free(handles: Handles) -> int:
     """The least number that no live object has, that of the one destroyed last before all."""
-    number = 1
-    while number in handles._live:
-        number += 1
-    return given(handles, number, kind, held)
-
-
-def given(handles: Handles, number: int, kind: str, held: Any) -> int:
-    """Give an object this handle."""
-    handles._dead.pop(number, None)
-    handles._live[number] = (kind, held)
-    handles._of_kind.setdefault(kind, {})[number] = held
-    return number
+    used = {handle for live in handles._live.values() for handle in live}
+    return next(number for number in count(1) if number not in used)
 
 
 LARGE = altered(
@@ -41,7 +30,7 @@ LARGE = altered(
     "has odd handles beyond 2**62, which descend",
     RUNTIME,
     ReferenceAdapter,
-    (Handles, "give", large_and_odd),
+    (Handles, "next", property(large_and_odd)),
     name="large_handles",
 )
 
@@ -50,6 +39,6 @@ REUSED = altered(
     "gives the handle of what was destroyed to what is made next, of whatever kind",
     RUNTIME,
     ReferenceAdapter,
-    (Handles, "give", least_free),
+    (Handles, "next", property(least_free)),
     name="handles_at_once_reused",
 )

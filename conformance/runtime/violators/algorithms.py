@@ -151,7 +151,7 @@ def any_planned(mesh: Any, collective: str, axis: Any) -> str | None:
 
 
 def plans_kept(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    context = adapter.runtime.module(given["module"], "tessModuleUnload").context
+    context = adapter.runtime.module(given["module"]).context
     plans = context.plans[given["module"]]
     answer = call(**given)
     context.plans[-given["module"]] = plans
@@ -160,7 +160,7 @@ def plans_kept(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 def plans_refused(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     loaded = call(**given)
-    if adapter.runtime.module(loaded["module"], "tessModuleLoad").fatbin.metadata.collective_plans:
+    if adapter.runtime.module(loaded["module"]).fatbin.metadata.collective_plans:
         raise Refusal("TESS_ERR_UNSUPPORTED", "call", "collective plans")
     return loaded
 

@@ -73,7 +73,7 @@ def results_never_found(self: CacheStore, kind: str, *of: Any, **named: Any) -> 
 @violates("RT-08.2-01", "keeps binaries in the memory of a context alone")
 class InMemoryOnly(ReferenceAdapter):
     def runtime_tessShutdown(self, *, context: Any) -> dict[str, Any]:  # noqa: N802
-        store = self.runtime.code.store(self.runtime.context(context, "tessShutdown"))
+        store = self.runtime.code.store(self.runtime.context(context))
         for entry in store.entries() if store is not None else ():
             if entry.kind == "binary":
                 store.path(entry.kind, entry.key).unlink()

@@ -87,13 +87,13 @@ def launches_alone(adapter: Any, call: Call, given: Given) -> Shown:
 
 
 def all_streams(adapter: Any, call: Call, given: Given) -> Shown:
-    streams = adapter.runtime.stream(given["stream"], "tessxDescriptors").mesh.streams
+    streams = adapter.runtime.stream(given["stream"]).mesh.streams
     return {"descriptors": [of for stream in sorted(streams) for of in call(stream=stream)["descriptors"]]}
 
 
 def set_for_all(adapter: Any, call: Call, given: Given) -> Shown:
     answer = call(**given)
-    context = adapter.runtime.context(given["context"], SET)
+    context = adapter.runtime.context(given["context"])
     for _, stream in adapter.runtime.handles.live("stream"):
         if stream.mesh.context is context:
             stream.carried = [replace(work, descriptor=context.descriptor) for work in stream.carried]
@@ -104,7 +104,7 @@ def set_once(field: str, clause: str) -> Violation:
     """A field that is set the first time only."""
 
     def answer(adapter: Any, call: Call, given: Given) -> Shown:
-        context = adapter.runtime.context(given["context"], SET)
+        context = adapter.runtime.context(given["context"])
         before = getattr(context.descriptor, field)
         answer = call(**given)
         if before != getattr(Descriptor(), field):

@@ -220,7 +220,7 @@ def divided(collective: str) -> Violation:
     """Counts that the ranks do not divide are rounded down."""
 
     def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-        ranks = len(adapter.runtime.mesh(given["mesh"], "").devices)
+        ranks = len(adapter.runtime.mesh(given["mesh"]).devices)
         return call(**(given | {"count": given["count"] // ranks * ranks}))
 
     function = collectives.FUNCTIONS[collective]
@@ -231,7 +231,7 @@ def touching(collective: str) -> Violation:
     """A collective of nothing is one of an element."""
 
     def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-        ranks = len(adapter.runtime.mesh(given["mesh"], "").devices)
+        ranks = len(adapter.runtime.mesh(given["mesh"]).devices)
         return call(**(given | {"count": given["count"] or ranks}))
 
     function = collectives.FUNCTIONS[collective]

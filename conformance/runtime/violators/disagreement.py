@@ -150,7 +150,7 @@ def told_everywhere(self: Stream, failure: Failure, number: int, rank: int) -> N
 
 def told_by_the_call(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     answer = call(**given)
-    stream = adapter.runtime.stream(given["stream"], "tessxIssue")
+    stream = adapter.runtime.stream(given["stream"])
     counts = adapter.runtime.issued[stream].counts
     if set(counts.values()) == {counts[given["rank"]]} and len(counts) == len(stream.mesh.devices):
         adapter.runtime_tessStreamSynchronize(stream=given["stream"])
@@ -165,7 +165,7 @@ async def patient(self: Rendezvous, work: Any, rank: int, contribution: Any, com
 
 
 def one_stream(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    stream = adapter.runtime.stream(given["stream"], "tessxIssue")
+    stream = adapter.runtime.stream(given["stream"])
     issued = adapter.runtime.issued.setdefault(stream, Issued())
     for other in stream.mesh.streams.values():
         adapter.runtime.issued[other] = issued
@@ -173,7 +173,7 @@ def one_stream(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 def exhausted(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    mesh = adapter.runtime.stream(given["stream"], "tessStreamSynchronize").mesh
+    mesh = adapter.runtime.stream(given["stream"]).mesh
     try:
         answer = call(**given)
     except Refusal as refusal:

@@ -85,7 +85,7 @@ def releases(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 def anywhere(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     event = adapter.runtime._event(given["event"], "tessStreamWaitEvent")
-    waiting = adapter.runtime.stream(given["stream"], "tessStreamWaitEvent")
+    waiting = adapter.runtime.stream(given["stream"])
     if event.last is not None and not set(event.last.mesh.devices) & set(waiting.mesh.devices):
         return {}
     return call(**given)

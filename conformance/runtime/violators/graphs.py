@@ -166,10 +166,10 @@ def own_stream_only(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 def overtaking(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    stream = adapter.runtime.stream(given["stream"], "tessxGraphLaunch")
+    stream = adapter.runtime.stream(given["stream"])
     other = adapter.output(adapter.runtime.tessStreamCreate(stream.mesh.handle, 0))
     answer = call(**(given | {"stream": other}))
-    queue = adapter.runtime.stream(other, "tessxGraphLaunch")
+    queue = adapter.runtime.stream(other)
     stream.mesh.machine.settle(lambda: not queue.queued)
     stream.failures.update(queue.failures)
     return answer

@@ -211,7 +211,7 @@ QUEUED = broken("RT-04.3-10", "a_thousand_queued", "drops launches behind a thou
 
 def waiting(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     answer = call(**given)
-    adapter.runtime.stream(given["stream"], LAUNCH).drain()
+    adapter.runtime.stream(given["stream"]).drain()
     return answer
 
 

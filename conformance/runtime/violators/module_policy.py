@@ -59,7 +59,7 @@ def loaded_first(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 @contextmanager
 def restricted(adapter: Any, given: Given, policy: ModulePolicy) -> Iterator[Context]:
     """The context of a call, under other restrictions for the time of the block."""
-    context = adapter.runtime.context(given["context"], "tessModuleLoad")
+    context = adapter.runtime.context(given["context"])
     with mock.patch.object(context, "module_policy", policy):
         yield context
 
@@ -107,7 +107,7 @@ def context_alone(self: Context, function: str, policy: Any) -> None:
 
 
 def fast_module_loaded(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    policy = adapter.runtime.context(given["context"], "tessModuleLoad").module_policy
+    policy = adapter.runtime.context(given["context"]).module_policy
     with restricted(adapter, given, replace(policy, forbid_fast_math=False)):
         return call(**given)
 
@@ -116,7 +116,7 @@ def refused_and_set(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     try:
         return call(**given)
     except Refusal:
-        context = adapter.runtime.context(given["context"], "tessSetNumericsPolicy")
+        context = adapter.runtime.context(given["context"])
         context.policy = calls.read_policy("", given["policy"])
         raise
 

@@ -32,7 +32,7 @@ SET_POLICY = "tessSetNumericsPolicy"
 
 
 def first_kept(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    return call(**given) if adapter.runtime.context(given["context"], SET_POLICY).policy is None else {}
+    return call(**given) if adapter.runtime.context(given["context"]).policy is None else {}
 
 
 def lost(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def lost(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 def set_where_none_is(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     answer = call(**given)
-    policy = adapter.runtime.context(given["context"], SET_POLICY).policy
+    policy = adapter.runtime.context(given["context"]).policy
     for _, context in adapter.runtime.handles.live("context"):
         context.policy = context.policy or policy
     return answer
@@ -72,7 +72,7 @@ def set_in_part(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     try:
         return call(**given)
     except Refusal:
-        old = vars(adapter.runtime.context(given["context"], SET_POLICY).governing())
+        old = vars(adapter.runtime.context(given["context"]).governing())
         legal = {name: value for name, value in (given["policy"] or {}).items() if value in (0, 1)}
         call(**(given | {"policy": old | legal}))
         raise

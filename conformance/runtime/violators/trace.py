@@ -117,7 +117,7 @@ class NotesBefore(ReferenceAdapter):
 
     def runtime_tessProfilerStart(self, *, context: Any, **others: Any) -> dict[str, Any]:  # noqa: N802
         """Copy the records of earlier profilers."""
-        found = self.runtime.context(context, "tessProfilerStart")
+        found = self.runtime.context(context)
         kept = [record for profiler in found.profilers.values() for record in profiler.records]
         answer = super().runtime_tessProfilerStart(context=context, **others)
         found.profilers[answer["profiler"]].records.extend(kept)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from math import prod
 from typing import Any
@@ -150,7 +150,7 @@ class Array:
 
     dtype: DType
     values: npt.NDArray[Any]
-    codes: Codes | None
+    codes: Codes | None = field(init=False, repr=False)
 
     def __init__(self, dtype: DType, values: npt.NDArray[Any]) -> None:
         carrier = np.asarray(values).view()

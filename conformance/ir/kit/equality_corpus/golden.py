@@ -34,7 +34,13 @@ VECTORS = {
         "fp32/sum/nothing",
     ),
     "movement": ("bf16/transpose/perm-201", "complex64/reshape/matrix", "bool/broadcast/rows", "fp8_e4m3/pad/frame"),
-    "selection": ("fp16/clamp/special", "bool/select/elements", "bf16/maximum/stretched"),
+    "selection": (
+        "fp16/clamp/special",
+        "bool/select/elements",
+        "bf16/maximum/stretched",
+        "int32/abs/edges",
+        "bf16/abs/edges",
+    ),
     "fourier": (
         "complex64/fft/n-31",
         "complex128/ifft/n-12",
@@ -46,10 +52,20 @@ VECTORS = {
     ),
     "attention": ("bf16/rectangular", "fp64/rectangular"),
     "fused_attention": ("bf16/rectangular", "fp32/causal-7", "fp32/nan"),
-    "casts": ("fp32-to-fp8_e4m3/edges", "bf16-to-int8/in-range", "int64-to-fp16/edges"),
+    "casts": (
+        "fp32-to-fp8_e4m3/edges",
+        "bf16-to-int8/in-range",
+        "int64-to-fp16/edges",
+        "int64-to-fp32/large",
+        "int16-to-int64/edges",
+        "int32-to-bool/edges",
+        "fp32-to-bool/edges",
+        "bool-to-bf16/both",
+        "bool-to-int8/both",
+    ),
     "elementwise": ("int8/divide/edges", "fp8_e4m3/divide/counted"),
     "functions": ("fp16/exp/edges", "fp32/tan/edges"),
-    "activations": ("bf16/gelu-tanh/edges", "fp32/silu/edges"),
+    "activations": ("bf16/gelu-tanh/edges", "fp32/gelu-tanh/counted", "fp32/silu/edges"),
 }
 """Golden vectors by topic."""
 
