@@ -64,6 +64,11 @@ STRETCHED = {
     "row-minus": ("R - A", [[-1, -1, -1], [-1, -1, -1]], {"R": [2, 2, 2]}),
     "matrix-of-one": ("A * O", [[2, 2, 2], [2, 2, 2]], {"O": [[21]]}),
     "new-axis": ("N + A", [[2, 2, 2], [2, 2, 2]], {"N": [[[3], [3]], [[3], [3]]]}),
+    "middle-axis": (
+        "N * M",
+        [[0, 0, 0], [0, 0, 0]],
+        {"N": [[[6], [6]], [[15], [15]]], "M": [[[3, 3, 3]], [[7, 7, 7]]]},
+    ),
 }
 
 
@@ -78,6 +83,7 @@ def test_what_was_stretched_gets_sums(impl, check, expression, to_matrix, others
         "C": [[4], [5]],
         "O": [[2]],
         "N": [[[1], [2]], [[3], [4]]],
+        "M": [[[1, 2, 3]], [[4, 5, 6]]],
     }
     judge_gradients(impl, check, expression, operands, {"A": to_matrix, **others})
 
@@ -97,6 +103,21 @@ def test_batched_products(impl, check):
     """Each product of a batch has gradients of its own."""
     operands = {"A": [[[1, 2]], [[3, 4]]], "B": [[[5], [6]], [[7], [8]]], "W": [[[1]], [[2]]]}
     expected = {"A": [[[5, 6]], [[14, 16]]], "B": [[[1], [2]], [[6], [8]]]}
+    judge_gradients(impl, check, "(A @ B) * W", operands, expected)
+
+
+@clause("LANG-05.5-01", "LANG-05.2-02")
+def test_products_of_a_batch_of_batches(impl, check):
+    """Two equal axes of batches stay in their order."""
+    operands = {
+        "A": [[[[1, 2]], [[3, 4]]], [[[5, 6]], [[7, 8]]]],
+        "B": [[[[2], [1]], [[4], [3]]], [[[6], [5]], [[8], [7]]]],
+        "W": [[[[1]], [[2]]], [[[-1]], [[4]]]],
+    }
+    expected = {
+        "A": [[[[2, 1]], [[8, 6]]], [[[-6, -5]], [[32, 28]]]],
+        "B": [[[[1], [2]], [[6], [8]]], [[[-5], [-6]], [[28], [32]]]],
+    }
     judge_gradients(impl, check, "(A @ B) * W", operands, expected)
 
 
@@ -134,6 +155,16 @@ MOVED = {
         {"A": [[[1, 3, 5]], [[2, 4, 6]]]},
     ),
     "reshape": ("op.reshape(A) @{shape=[3, 2]} * V", {"A": A, "V": TURNED}, {"A": [[1, 2, 3], [4, 5, 6]]}),
+    "reshape-of-three-axes": (
+        "op.reshape(A) @{shape=[6]} * V",
+        {"A": [[[1], [2], [3]], [[4], [5], [6]]], "V": [1, 2, 4, 8, 16, 32]},
+        {"A": [[[1], [2], [4]], [[8], [16], [32]]]},
+    ),
+    "broadcast-middle-axis": (
+        "op.broadcast(A) @{shape=[2, 2, 3]} * V",
+        {"A": [[[3, 5, 7]], [[2, 4, 6]]], "V": [[[1, 2, 3], [4, 5, 6]], [[7, 8, 9], [10, 11, 12]]]},
+        {"A": [[[5, 7, 9]], [[17, 19, 21]]]},
+    ),
     "broadcast": ("op.broadcast(A) @{shape=[2, 3]} * W", {"A": [[3], [5]], "W": W}, {"A": [[7], [56]]}),
     "broadcast-new-axis": ("op.broadcast(A) @{shape=[2, 3]} * W", {"A": [3, 5, 7], "W": W}, {"A": [9, 18, 36]}),
     "concat": (
@@ -168,6 +199,16 @@ MOVED = {
         {**MATRICES, "M": BOOLS},
         {"A": [[1, 0, 4], [0, 0, 32]], "B": [[0, 2, 0], [8, 16, 0]]},
     ),
+    "select-by-true": (
+        "op.select(m, A, B) * W",
+        {**MATRICES, "m": tensor_of("bool", True)},
+        {"A": W, "B": [[0, 0, 0], [0, 0, 0]]},
+    ),
+    "select-by-false": (
+        "op.select(m, A, B) * W",
+        {**MATRICES, "m": tensor_of("bool", False)},
+        {"A": [[0, 0, 0], [0, 0, 0]], "B": W},
+    ),
     "select-by-value": (
         "op.select(A > B, A * A, B) * W",
         MATRICES,
@@ -193,6 +234,15 @@ MOVED = {
 def test_movement_and_choice(impl, check, expression, operands, expected, dtype):
     """Each weight goes back to where its element came from: twice taken is twice given, never taken is zero."""
     judge_gradients(impl, check, expression, operands, expected, dtype)
+
+
+@clause("LANG-05.5-01", "LANG-05.5-02")
+@feature("elementary-functions")
+@pytest.mark.parametrize("dtype", ["bf16", "fp32", "fp64"])
+def test_powers_of_negative_numbers(impl, check, dtype):
+    """The slope of a power with a whole exponent has the sign of one power less."""
+    operands = {"A": [-2, -3, 2, -1], "B": [2, 3, 3, 4], "W": [1, 2, 1, 4]}
+    judge_gradients(impl, check, "op.pow(A, B) * W", operands, {"A": [-4, 54, 12, -16]}, dtype)
 
 
 @clause("LANG-05.5-01", "LANG-05.5-02")

@@ -219,6 +219,18 @@ def test_a_gradient_goes_back_along_the_dimension_of_the_collective(impl, check,
 
 
 @feature("mesh-collectives")
+@clause("LANG-05.5-01")
+@pytest.mark.parametrize(("split", "concat"), [(0, 1), (1, 0), (1, 1)])
+def test_a_gradient_goes_back_across_the_dimensions_of_an_all_to_all(impl, check, split, concat):
+    """Each element goes to one place of one rank, and its slope, twice what it is, comes back from there."""
+    call = f"dist.all_to_all(X) @{{axis=dp, split={split}, concat={concat}}}"
+    body = [f"let S: tensor<?x?xfp64> = {call};", "return op.grad(S * S, X);"]
+    rows = [[[10 * rank + 2 * i + j for j in range(2)] for i in range(2)] for rank in range(2)]
+    expected = [[[2 * number for number in row] for row in matrix] for matrix in rows]
+    expect(impl, check, meshed(line(2), *body, parameters="X: tensor<2x2xfp64>"), rows, expected, "fp64")
+
+
+@feature("mesh-collectives")
 @clause("LANG-09-02")
 @pytest.mark.parametrize(
     "call",
@@ -296,6 +308,28 @@ def test_ranks_may_differentiate_in_different_branches(impl, check):
 
 
 # Arithmetic
+
+
+WRAPPED = {"int8": (100, 44), "int16": (30000, 24464), "int32": (2**30, -(2**30)), "int64": (2**62, -(2**62))}
+"""By dtype a number, and three times as much in two's complement."""
+
+
+@clause("LANG-05.2-05", "LANG-09-06")
+@pytest.mark.parametrize("dtype", WRAPPED)
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param('all_reduce(X) @{axis=dp, op="sum"}', id="all-reduce"),
+        pytest.param('reduce_scatter(X) @{axis=dp, op="sum"}', id="reduce-scatter", marks=feature("mesh-collectives")),
+    ],
+)
+def test_a_sum_of_integers_over_ranks_wraps(impl, check, call, dtype):
+    """Three ranks have one large number each, and small ones beside it (AMB-LANG-40, AMB-LANG-109)."""
+    number, wrapped = WRAPPED[dtype]
+    source = meshed(line(3), f"return dist.{call};", parameters=f"X: tensor<3x{dtype}>")
+    total = [wrapped, 3, -6]
+    expected = [total] * 3 if call.startswith("all") else [[part] for part in total]
+    expect(impl, check, source, [[number, 1, -2]] * 3, expected, dtype)
 
 
 def summing(dtype, ranks, profile=""):
@@ -444,6 +478,8 @@ BRANCHES = {
         'let Z: tensor<2xfp32> = dist.all_reduce(tensor<2xfp32>) @{axis=dp, op="sum"};',
     ),
     "absent": ('Y = dist.all_reduce(X) @{axis=dp, op="sum"};', "Y = X;"),
+    "root": ("Y = dist.broadcast(X) @{axis=dp, root=0};", "Y = dist.broadcast(X) @{axis=dp, root=1};"),
+    "mesh-collective": ("Y = dist.broadcast(X) @{axis=dp};", "Y = dist.all_to_all(X) @{axis=dp};"),
 }
 """The statements of a rank whose first number is positive, and those of the others."""
 
@@ -462,7 +498,15 @@ def choosing(*choices):
 
 @feature("per-rank-issue")
 @clause("LANG-11-11")
-@pytest.mark.parametrize("kind", ["axis", "op", "absent"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "axis",
+        "op",
+        "absent",
+        *(pytest.param(kind, marks=feature("mesh-collectives")) for kind in ("root", "mesh-collective")),
+    ],
+)
 @pytest.mark.parametrize(
     "choices", [(1, 0, 0, 0), (0, 1, 1, 1), (1, 1, 1, 0), (1, 0, 0, 1)], ids=["one", "three", "last", "crossed"]
 )

@@ -78,7 +78,20 @@ def averaged(self: Term, like: Term) -> Term:
     return total
 
 
+def averaged_inside(self: Term, like: Term) -> Term:
+    """The mean over an axis of extent 1 between others, in place of the sum."""
+    total = _summed_to(self, like)
+    for axis in range(1, len(like.shape) - 1):
+        if like.shape[axis] == 1 and self.shape[axis] != 1:
+            total = total / int(self.shape[axis])
+    return total
+
+
+_summed_to = term.Term.summed_to
+
 STRETCHED = [
+    changed(GRADIENTS, "mean_of_a_middle_axis", "averages what was stretched along an axis between others",
+            (term.Term, "summed_to", averaged_inside), only=["grad"]),
     changed(GRADIENTS, "mean_for_sum", "averages what was stretched",
             (term.Term, "summed_to", averaged), only=["grad"]),
 ]  # fmt: skip
@@ -95,7 +108,15 @@ def if_square(x: Term) -> Term:
     return x if x.shape[-1] == x.shape[-2] else last_two(x)
 
 
+def batches_turned(x: Term) -> Term:
+    """The axes of a batch of batches are exchanged too."""
+    rank = len(x.shape)
+    return x.transpose(perm=(*reversed(range(rank - 2)), rank - 1, rank - 2))
+
+
 PRODUCTS = [
+    gives("batches_turned", "exchanges the axes of batches", MatMul, lambda op, dy, y, a, b:
+          (dy.matmul(batches_turned(b)), batches_turned(a).matmul(dy))),
     gives("square_untransposed", "does not transpose square operands", MatMul, lambda op, dy, y, a, b:
           (dy.matmul(if_square(b)), if_square(a).matmul(dy))),
     gives("left_only", "gives the right operand nothing", MatMul, lambda op, dy, y, a, b:
@@ -160,6 +181,8 @@ SLOPES = [
     slope("silu", lambda y, x: x.sigmoid(), "takes the sigmoid for the slope of silu"),
     slope("gelu", lambda y, x: Fraction(1, 2) * (1 + (x * functions.ROOT_HALF).erf()), "forgets the density in gelu"),
     slope("relu", lambda y, x: x * 0 + 1, "lets every gradient through relu"),
+    pulls_back("pow_unsigned", "loses the sign of a negative base", functions.Pow, lambda dy, y, a, b:
+               (dy * (b * a.abs().pow(b - 1)), dy * (y * a.log()))),
     pulls_back("pow_without_exponent", "forgets the exponent in the slope of pow", functions.Pow, lambda dy, y, a, b:
                (dy * a.pow(b - 1), dy * (y * a.log()))),
     pulls_back("pow_without_logarithm", "forgets the logarithm in the slope of pow", functions.Pow, lambda dy, y, a, b:
@@ -170,6 +193,11 @@ SLOPES = [
 # Movement and choice
 
 MOVEMENT = [
+    gives("reshaped_from_the_back", "takes three axes in reverse order", Reshape, lambda op, dy, y, x:
+          (dy.shaped(x.shape[::-1]).transpose() if len(x.shape) == 3 else dy.shaped(x.shape),)),
+    gives("select_by_tensors", "takes a scalar condition to hold", selection.Select, lambda op, dy, y, condition, a, b:
+          (None, (dy.where(condition) if condition.shape else dy).summed_to(a),
+           (dy.unless(condition) if condition.shape else dy * 0).summed_to(b))),
     gives("concat_in_order_of_length", "takes every part from the front", Concat, lambda op, dy, y, *parts: tuple(
         dy.slice(spec=(*[":"] * (op.axis % len(dy.shape)), f"0:{part.shape[op.axis]}")) for part in parts)),
     gives("concat_behind_one_part", "counts only the part before a part", Concat, lambda op, dy, y, *parts: tuple(

@@ -159,7 +159,43 @@ def rounded_at_nodes(brought: Contributions) -> Array:
 ADJOINT = ReduceScatter.adjoint
 _runs = count()
 
+
+def saturated(op: str, contributions: Contributions, tree: Tree | None = None) -> Array:
+    """Integers that do not wrap where they are narrower than 64 bits."""
+    first = contributions[0]
+    if op != "sum" or first.dtype.kind != "int" or first.dtype.bits == 64:
+        return USUAL_REDUCED(op, contributions, tree)
+    total = sum(contribution.values.astype(np.int64) for contribution in contributions)
+    return Array(first.dtype, np.clip(total, first.dtype.int_min, first.dtype.int_max).astype(first.dtype.carrier))
+
+
+def back_the_same_way(self: AllToAll, at: Any, build: Any) -> Any:
+    """A gradient is split and put together as the operand was, where that is possible."""
+    if self.x.rank < 2:
+        return USUAL_WAY(self, at, build)
+    turned = replace(self, split=1 - self.split, concat=1 - self.concat)
+    return USUAL_WAY(turned, at, build)
+
+
+USUAL_REDUCED, USUAL_WAY = meaning.reduced, AllToAll.adjoint
+
 ARITHMETIC = [
+    changed(
+        "saturated_sums",
+        "LANG-05.2-05",
+        "saturates sums of integers over ranks",
+        collectives,
+        "reduced",
+        saturated,
+    ),
+    changed(
+        "back_the_same_way",
+        "LANG-05.5-01",
+        "sends the gradient of an all-to-all on as the operand",
+        AllToAll,
+        "adjoint",
+        back_the_same_way,
+    ),
     reducing("fold", "LANG-09-06", "adds from the first rank to the last", over(lambda ranks: FOLD)),
     reducing("ring", "LANG-09-06", "adds around a ring from the second rank", over(lambda ranks: Tree.ring(1 % ranks))),
     reducing("narrow_nodes", "LANG-09-06", "rounds at every rank", rounded_at_nodes),
@@ -271,6 +307,7 @@ DISAGREEMENT = [
     overlooking("any_dtypes", "LANG-15-12", "does not compare dtypes between ranks", "dtype"),
     changed("any_axis", "LANG-11-11", "meets along the first axis", Ranks, "_group", along_the_first_axis),
     overlooking("any_op", "LANG-11-11", "does not compare what ranks compute", "op"),
+    overlooking("any_root", "LANG-11-11", "does not compare the roots of a broadcast", "root"),
     changed(
         "without_the_absent",
         "LANG-11-11",
