@@ -1,4 +1,4 @@
-"""Runtimes that choose algorithms past the environment or the table, or run by others than they plan.
+"""Runtimes that ignore the environment or the table in choosing algorithms, or run others than they plan.
 
 Runtime specification, 13, collectives specification, 3.1, 3.2 and 8.
 """
@@ -24,12 +24,12 @@ CHOOSE, PLAN, READ, SLICE = collectives.choose, collectives.plan, contexts.read_
 
 
 def choosing(clause: str, name: str, description: str, choose: Callable[..., Selection]) -> Violation:
-    """Another choice in the runtime alone."""
+    """Return a violation with another choice in the runtime alone."""
     return replaced(clause, description, make, (collectives, "choose", choose), name=name)
 
 
 def overriding(clause: str, name: str, description: str, change: Callable[[Overrides], Overrides]) -> Violation:
-    """Other overrides than those that the environment holds."""
+    """Return a violation with other overrides than the environment's."""
 
     def read(function: str, variables: Mapping[str, str]) -> Overrides:
         return change(READ(function, variables))
@@ -38,7 +38,7 @@ def overriding(clause: str, name: str, description: str, change: Callable[[Overr
 
 
 def with_arguments(change: Callable[..., tuple[Any, ...]]) -> Callable[..., Selection]:
-    """The usual choice of other arguments."""
+    """Return the usual choice for other arguments."""
     return lambda *arguments: CHOOSE(*change(*arguments))
 
 
@@ -46,12 +46,12 @@ def tuned_first(name: str, size: int, machine: Any, groups: Any, hint: Any, over
     return name, size, machine, groups, hint or tuned(collectives.followed(name, machine, groups)), overrides, tuned
 
 
-def sourced(source: str, told: str) -> Callable[..., Selection]:
-    """One source told as another."""
+def sourced(source: str, reported: str) -> Callable[..., Selection]:
+    """Return a choice that reports one source as another."""
 
     def choose(*arguments: Any) -> Selection:
         found = CHOOSE(*arguments)
-        return replace(found, source=told) if found.source == source else found
+        return replace(found, source=reported) if found.source == source else found
 
     return choose
 

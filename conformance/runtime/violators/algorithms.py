@@ -19,12 +19,12 @@ PLAN, HINT, COMBINED = collectives.plan, collectives._hint, CollectiveWork._comb
 
 
 def planning_so(clause: str, name: str, description: str, plan: Callable[..., Selection]) -> Violation:
-    """Another choice of algorithms."""
+    """Return a violation that plans other algorithms."""
     return replaced(clause, description, make, (collectives, "plan", plan), name=name)
 
 
 def lacking(clause: str, algorithm: str, collective: str | None = None) -> Violation:
-    """An algorithm that is missing, for one collective or for all."""
+    """Return a violation without an algorithm, for one collective or for all."""
 
     def plan(mesh: Any, expected: str, *of: Any) -> Selection:
         found = PLAN(mesh, expected, *of)
@@ -36,7 +36,7 @@ def lacking(clause: str, algorithm: str, collective: str | None = None) -> Viola
 
 
 def rounding(clause: str, algorithm: str) -> Violation:
-    """An algorithm that gives other bits."""
+    """Return a violation in which an algorithm gives other bits."""
 
     def combined(self: CollectiveWork, group: Any, contributions: Any) -> Mapping[int, Array]:
         results = COMBINED(self, group, contributions)
@@ -116,7 +116,7 @@ CHOSEN = [
 
 
 def hinting(name: str, description: str, hint: Callable[..., str | None]) -> Violation:
-    """Another use of modules' plans."""
+    """Return a violation that uses modules' plans differently."""
     return replaced("RT-08.1-11", description, make, (collectives, "_hint", hint), name=name)
 
 
@@ -125,7 +125,7 @@ def _plans(mesh: Any) -> list[Any]:
 
 
 def module_first(mesh: Any, collective: str, axis: Any) -> str | None:
-    """A module's plan takes precedence over a hint of the schedule."""
+    """Let a module's plan take precedence over a hint of the schedule."""
     found = [plan.algorithm for plan in _plans(mesh) if (plan.collective, plan.axis) == (collective, axis)]
     return found[-1] if found else HINT(mesh, collective, axis)
 

@@ -15,7 +15,7 @@ COLLECTIVES = ("tessAllReduce", "tessReduceScatter", "tessAllGather", "tessBroad
 
 
 def taking(name: str, description: str, function: str, when: Callable[[Given], bool], **instead: Any) -> Violation:
-    """Wrong arguments are replaced by valid ones; a function makes a valid one of the wrong one."""
+    """Return a violation that replaces wrong arguments by valid ones, or by the results of functions of them."""
 
     def valid(given: Given) -> Given:
         return {key: value(given[key]) if callable(value) else value for key, value in instead.items()}
@@ -24,7 +24,7 @@ def taking(name: str, description: str, function: str, when: Callable[[Given], b
 
 
 def launching(name: str, description: str, member: str, wrong: Callable[[Any], bool], instead: Any) -> Violation:
-    """One wrong member of a launch configuration is replaced by a valid one."""
+    """Return a violation that replaces one wrong member of a launch configuration by a valid one."""
 
     def valid(cfg: Given) -> Given:
         return cfg | {member: instead(cfg[member]) if callable(instead) else instead}
@@ -33,7 +33,7 @@ def launching(name: str, description: str, member: str, wrong: Callable[[Any], b
 
 
 def ids(given: Given) -> list[int]:
-    """The devices of a mesh to be made."""
+    """Return the devices of a mesh that is created."""
     return given["deviceIds"] or [0]
 
 
@@ -120,20 +120,20 @@ LAUNCHES = [
 
 
 class ActsFirst(BuildsOnce):
-    """A runtime that does the work of a call on the stream that it used last, and then refuses the call."""
+    """A runtime that carries out a call on the last stream that it used, and then refuses the call."""
 
     last = 0
 
     def runtime_tessMemcpyAsync(self, *, stream: int, **arguments: Any) -> dict[str, Any]:  # noqa: N802
-        """A copy."""
+        """Copy."""
         return self.acting(super().runtime_tessMemcpyAsync, stream=stream, **arguments)
 
     def runtime_tessLaunch(self, *, stream: int, **arguments: Any) -> dict[str, Any]:  # noqa: N802
-        """A launch."""
+        """Launch."""
         return self.acting(super().runtime_tessLaunch, stream=stream, **arguments)
 
     def acting(self, call: Any, **arguments: Any) -> dict[str, Any]:
-        """Do what the call asks, whatever its stream is."""
+        """Carry out the call, whatever its stream is."""
         try:
             answer: dict[str, Any] = call(**arguments)
         except Refusal:

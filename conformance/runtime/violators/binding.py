@@ -16,7 +16,7 @@ LISTING = ReferenceAdapter.binding_listing
 
 
 def shown(clause: str, name: str, description: str, change: Callable[[Shown], Shown]) -> Violation:
-    """The listing's result, changed."""
+    """Return a violation that changes the listing's result."""
 
     def listing(self: ReferenceAdapter, **stated: Any) -> Shown:
         return change(LISTING(self, **stated))
@@ -25,7 +25,7 @@ def shown(clause: str, name: str, description: str, change: Callable[[Shown], Sh
 
 
 def stated(clause: str, name: str, description: str, change: Callable[[Shown], Shown]) -> Violation:
-    """The listing's arguments, changed."""
+    """Return a violation that changes the listing's arguments."""
 
     def listing(self: ReferenceAdapter, **arguments: Any) -> Shown:
         return LISTING(self, **change(arguments))

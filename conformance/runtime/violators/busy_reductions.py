@@ -19,7 +19,7 @@ Arguments = Mapping[str, Array]
 
 
 def reduces(executable: Executable) -> bool:
-    """True if a kernel has operands of more than one dimension and 32 terms, which it does not write."""
+    """True if a kernel reads an operand of two dimensions with more than 32 terms."""
     shapes = [parameter.shape for parameter in executable.entry.parameters if parameter.shape and not parameter.written]
     return any(len(shape) == 2 and terms(shape) > 32 for shape in shapes)
 
@@ -30,7 +30,7 @@ def terms(shape: tuple[int | str, ...]) -> int:
 
 
 def backwards(executable: Executable, arguments: Arguments) -> dict[str, Array]:
-    """The operands with their terms from the last to the first."""
+    """Return the operands with their terms from the last to the first."""
     turned = dict(arguments)
     for parameter in executable.entry.parameters:
         array = arguments[parameter.name]
@@ -41,7 +41,7 @@ def backwards(executable: Executable, arguments: Arguments) -> dict[str, Array]:
 
 
 def reordered(clause: str, name: str, description: str, when: Callable[[LaunchWork, Executable], bool]) -> Violation:
-    """Launches that add from the last term to the first under a condition."""
+    """Return a violation whose launches add from the last term to the first under a condition."""
 
     def executed(self: LaunchWork, executable: Executable, rank: int, arguments: Arguments) -> Mapping[str, Array]:
         if reduces(executable) and when(self, executable):
@@ -61,7 +61,7 @@ def is_long(executable: Executable, least: int) -> bool:
 
 
 def context_of(work: LaunchWork) -> Context:
-    """Its context."""
+    """Return the context of work."""
     return work.stream.mesh.context
 
 

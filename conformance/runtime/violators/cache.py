@@ -24,17 +24,17 @@ TUNED_KEY = collectives.CacheKey
 
 
 def storing(clause: str, name: str, description: str, attribute: str, value: Any) -> Violation:
-    """A store of which one method works otherwise."""
+    """Return a violation that replaces one method of the store."""
     return replaced(clause, description, make, (CacheStore, attribute, value), name=name)
 
 
 def keyed(clause: str, name: str, description: str, change: Callable[[CacheKey], CacheKey]) -> Violation:
-    """Binaries under another key."""
+    """Return a violation that stores binaries under another key."""
     return replaced(clause, description, make, (launches, "_key", lambda *of: change(KEY(*of))), name=name)
 
 
 def tuned_under(clause: str, name: str, description: str, change: Callable[[CacheKey], CacheKey]) -> Violation:
-    """Autotune results under another key."""
+    """Return a violation that stores autotune results under another key."""
     return replaced(clause, description, make, (collectives, "CacheKey", lambda *of: change(TUNED_KEY(*of))), name=name)
 
 
@@ -59,7 +59,7 @@ KEYS = [
 ]  # fmt: skip
 
 
-# What is kept
+# Stored content
 
 
 def never_found(self: CacheStore, kind: str, *of: Any, **named: Any) -> bytes | None:
@@ -97,7 +97,7 @@ KEPT = [
 
 
 def blind_to(name: str) -> Callable[..., bytes | None]:
-    """A store that ignores one tag of its entries."""
+    """Return a lookup that ignores one tag of its entries."""
 
     def get(self: CacheStore, kind: str, key: CacheKey, tags: CacheTags, *, same_policy: bool) -> bytes | None:
         entry = self._read(self.path(kind, key))
@@ -147,7 +147,7 @@ def context_policy(
 
 
 class Rough:
-    """A kernel compiled without determinism: its floats are off by a bit."""
+    """A kernel compiled without determinism: its floats differ by a bit."""
 
     def __init__(self, made: Executable) -> None:
         self.made = made
@@ -156,7 +156,7 @@ class Rough:
         return getattr(self.made, name)
 
     def run(self, *of: Any) -> dict[str, Array]:
-        """The results, almost."""
+        """Return results that differ by a bit."""
         return {name: _rough(array) for name, array in self.made.run(*of).items()}
 
 
@@ -193,7 +193,7 @@ POLICIES = [
 
 
 def trusting(name: str, description: str, accepts: Callable[[bytes], bytes]) -> Violation:
-    """A store that repairs what it reads before it validates it."""
+    """Return a violation whose store repairs an entry before validating it."""
 
     def read(content: bytes) -> CacheEntry:
         return ENTRY(accepts(content))

@@ -1,4 +1,4 @@
-"""Cache keys that take shapes and dtypes of as many bytes for one (runtime specification, 8.2)."""
+"""Cache keys that do not distinguish shapes and dtypes of equally many bytes (runtime specification, 8.2)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def extents(key: CacheKey) -> list[tuple[str, tuple[int, ...]]]:
 
 
 def width(name: Any) -> str:
-    """The bytes of an element, as text."""
+    """Return the bytes of an element, as text."""
     return str(DTYPES[name].storage_bytes) if name in DTYPES else str(name)
 
 

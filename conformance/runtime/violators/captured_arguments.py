@@ -1,4 +1,4 @@
-"""Replays whose launches have other arguments than their capture gave them (runtime specification, 12)."""
+"""Replays whose launches have other arguments than those captured (runtime specification, 12)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tessera_reference.runtime.streams import Graph, capture_of
 
 
 class KeepsThePointer(ReferenceAdapter):
-    """Remembers where the parameter buffer of a captured launch lies, and may read it again."""
+    """A runtime that keeps the address of a captured launch's parameter buffer, and may read it again."""
 
     first_read = 1
     """The number of the replay from which on it is read again."""
@@ -22,12 +22,12 @@ class KeepsThePointer(ReferenceAdapter):
         self.replays: dict[int, int] = {}
 
     def session_reset(self) -> dict[str, Any]:
-        """Forget them."""
+        """Forget the addresses."""
         self.buffers, self.replays = {}, {}
         return super().session_reset()
 
     def runtime_tessLaunch(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
-        """Keep the pointer of what is captured."""
+        """Keep the pointer of a captured launch."""
         answer = super().runtime_tessLaunch(**arguments)
         capture = capture_of(self.runtime.captures, self.runtime.stream(arguments["stream"]))
         if capture is not None and isinstance(arguments["argBuffer"], int):
@@ -37,7 +37,7 @@ class KeepsThePointer(ReferenceAdapter):
         return answer
 
     def runtime_tessxGraphLaunch(self, *, graph: Any, stream: Any) -> dict[str, Any]:  # noqa: N802
-        """Read what the buffers hold now."""
+        """Read the current content of the buffers."""
         self.replays[graph] = self.replays.get(graph, 0) + 1
         if self.replays[graph] >= self.first_read:
             for node in self.runtime.handles.find("graph", Graph, graph, "tessxGraphLaunch").nodes:
@@ -55,7 +55,7 @@ class KeepsThePointer(ReferenceAdapter):
 
 @violates("RT-12-08", "reads the parameter buffer of a captured launch when it is replayed")
 class ReadAtEachReplay(KeepsThePointer):
-    """At each replay."""
+    """A runtime that reads them at each replay."""
 
 
 @violates("RT-12-09", "reads the parameter buffer of a captured launch anew from the second replay on")

@@ -28,17 +28,17 @@ READ, COMBINED = runtime.read_descriptor, CollectiveWork._combined
 
 
 def shown(clause: str, name: str, description: str, change: Callable[[Shown], Shown]) -> Violation:
-    """The reported descriptor, changed."""
+    """Return a violation that changes the reported descriptor."""
     return replaced(clause, description, make, (runtime, "_carried", lambda of: change(SHOWN(of))), name=name)
 
 
 def kept(clause: str, name: str, description: str, owner: Any, attach: Callable[..., Carried]) -> Violation:
-    """The descriptor that is attached to launches or collectives, changed."""
+    """Return a violation that changes the descriptor attached to launches or collectives."""
     return replaced(clause, description, make, (owner, "Carried", attach), name=name)
 
 
 def off(toggle: str) -> Callable[[Shown], Shown]:
-    """A toggle that is off."""
+    """Return a change that turns a toggle off."""
     return lambda carried: carried | {"stable": carried["stable"] | {toggle: False}}
 
 
@@ -101,7 +101,7 @@ def set_for_all(adapter: Any, call: Call, given: Given) -> Shown:
 
 
 def set_once(field: str, clause: str) -> Violation:
-    """A field that is set the first time only."""
+    """Return a violation that sets a field only the first time."""
 
     def answer(adapter: Any, call: Call, given: Given) -> Shown:
         context = adapter.runtime.context(given["context"])
@@ -129,7 +129,7 @@ def ordered_late(self: CollectiveWork, group: Any, contributions: Mapping[int, C
 
 
 def combined(name: str, description: str, change: Callable[[Tree | None], Tree | None]) -> Violation:
-    """Collectives that take another order than that of their descriptor."""
+    """Return a violation whose collectives use another order than their descriptor's."""
 
     def reduced(*of: Any, tree: Tree | None) -> Any:
         return REDUCED(*of, tree=change(tree))
@@ -159,12 +159,12 @@ HEEDED = [
 def begins(
     clause: str, name: str, description: str, source: Callable[[launches.LaunchWork], RandomSource]
 ) -> Violation:
-    """Launches whose random numbers begin elsewhere."""
+    """Return a violation whose launches begin their random numbers elsewhere."""
     return replaced(clause, description, make, (launches.LaunchWork, "_source", property(source)), name=name)
 
 
 def wrapped(name: str) -> Callable[[Shown], Descriptor]:
-    """A reader of descriptors that takes a number modulo 2 to the 64."""
+    """Return a reader of descriptors that takes a number modulo 2 to the 64."""
     return lambda message: READ(message | {key: message[key] % (1 << 64) for key in (name,) if key in message})
 
 

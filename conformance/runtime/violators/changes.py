@@ -1,4 +1,4 @@
-"""Shared by the violators of the runtime: replacing what one function does."""
+"""Helpers of the violators of the runtime that replace a function."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _COMPILER = Compiler()
 
 
 class BuildsOnce(ReferenceAdapter):
-    """The reference with compiled images and kernels that all violators share: what they change comes after."""
+    """The reference with compiled images and kernels that all violators share: their changes act later."""
 
     @cached_property
     def compiler(self) -> Compiler:
@@ -36,7 +36,7 @@ class BuildsOnce(ReferenceAdapter):
         return _COMPILER
 
     def abi_compile(self, **arguments: Any) -> dict[str, Any]:
-        """The cached image."""
+        """Return the cached image."""
         key = repr(sorted(arguments.items()))
         if key not in _IMAGES:
             _IMAGES[key] = super().abi_compile(**arguments)
@@ -44,7 +44,7 @@ class BuildsOnce(ReferenceAdapter):
 
 
 def answering(clause: str, name: str, description: str, function: str, answer: Answer) -> Violation:
-    """A function replaced by `answer(adapter, call, given)`; `call(**given)` is the right implementation."""
+    """Return a violation that replaces a function by `answer(adapter, call, given)`; `call(**given)` is right."""
     method = f"runtime_{function}"
     right = getattr(ReferenceAdapter, method)
 
@@ -55,7 +55,7 @@ def answering(clause: str, name: str, description: str, function: str, answer: A
 
 
 def grouping(clause: str, name: str, description: str, groups: Callable[[MeshAxes, Any], Any]) -> Violation:
-    """The groups of ranks along an axis are others."""
+    """Return a violation with other groups of ranks along an axis."""
 
     def group_of(self: MeshAxes, axis: Any, rank: int) -> Any:
         return next(tuple(group) for group in groups(self, axis) if rank in group)
@@ -73,7 +73,7 @@ def refusing(
     when: Callable[[Given], bool] = lambda given: True,
     status: str = UNSUPPORTED,
 ) -> Violation:
-    """A function refuses legal calls, all or some."""
+    """Return a violation whose function refuses all or some legal calls."""
 
     def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
         if when(given):
@@ -91,7 +91,7 @@ def accepting(
     when: Callable[[Given], bool],
     instead: Callable[[Given], Mapping[str, Any]],
 ) -> Violation:
-    """A function that replaces wrong arguments by right ones, and so accepts them."""
+    """Return a violation whose function replaces wrong arguments by right ones, and so accepts them."""
 
     def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
         return call(**(given | dict(instead(given)) if when(given) else given))
@@ -100,7 +100,7 @@ def accepting(
 
 
 def in_every_context(clause: str, name: str, description: str, function: str) -> Violation:
-    """A function that sets something in one context sets it in every context."""
+    """Return a violation whose function sets a value in every context instead of one."""
 
     def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
         for handle, _ in adapter.runtime.handles.live("context"):
@@ -111,7 +111,7 @@ def in_every_context(clause: str, name: str, description: str, function: str) ->
 
 
 def restating(clause: str, name: str, description: str, function: str, was: str, becomes: str) -> Violation:
-    """A function that refuses with another status; "" is success, with outputs of 0."""
+    """Return a violation whose function refuses with another status; "" is success, with outputs of 0."""
 
     def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
         try:

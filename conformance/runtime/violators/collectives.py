@@ -36,7 +36,7 @@ REDUCTIONS = {"sum": "RT-04.6-08", "max": "RT-04.6-09", "min": "RT-04.6-10"}
 
 
 def combining(clause: str, name: str, description: str, change: Change, *only: str, op: str | None = None) -> Violation:
-    """Some collectives are made by `change(right, inputs)`, where `right(inputs)` would be right."""
+    """Return a violation that makes some collectives by `change(right, inputs)`; `right(inputs)` would be right."""
 
     def made(collective: str, inputs: Buffers, ranks: int, root: int, whole: Any) -> Sequence[Array]:
         def right(those: Buffers) -> Made:
@@ -50,7 +50,7 @@ def combining(clause: str, name: str, description: str, change: Change, *only: s
     return broken(clause, name, description, collectives, "group_results", made)
 
 
-# What ranks hold
+# Results on the ranks
 
 
 def same(result: Array, buffers: Buffers) -> Made:
@@ -59,7 +59,7 @@ def same(result: Array, buffers: Buffers) -> Made:
 
 
 def first_only(right: Right, buffers: Buffers) -> Made:
-    """The result on the first rank of a group."""
+    """Return the result on the first rank of a group alone."""
     return [right(buffers)[0], *buffers[1:]]
 
 
@@ -72,7 +72,7 @@ def first_page(right: Right, buffers: Buffers) -> Made:
 
 
 def mebibyte(right: Right, buffers: Buffers) -> Made:
-    """What lies behind the first mebibyte is zero; a share of half as many bytes loses its last element."""
+    """Zero the elements behind the first mebibyte; a share of half as many bytes loses its last element."""
     made = []
     for array in right(buffers):
         limit, values = (1 << 20) // array.dtype.storage_bytes, array.values.copy()
@@ -82,19 +82,19 @@ def mebibyte(right: Right, buffers: Buffers) -> Made:
 
 
 def without_last(right: Right, buffers: Buffers) -> Made:
-    """One element too few."""
+    """Leave out the last element."""
     made = right(buffers)
     parts = [(array.values[:-1], own.values[-1:]) for array, own in zip(made, buffers, strict=True)]
     return [Array(made[0].dtype, np.concatenate(part)) for part in parts]
 
 
 def without_last_rank(right: Right, buffers: Buffers) -> Made:
-    """The last rank's contribution is left out."""
+    """Leave out the last rank's contribution."""
     return [right(buffers[:-1])[0]] * len(buffers) if len(buffers) > 2 else right(buffers)
 
 
 def by_elements(combined: Callable[[Any], Any], kind: str) -> Change:
-    """Numbers of one kind, all ranks at once."""
+    """Return a combination of numbers of one kind, of all ranks at once."""
 
     def change(right: Right, buffers: Buffers) -> Made:
         held = buffers[0].dtype
@@ -132,13 +132,13 @@ def at_the_beginning(self: CollectiveWork, place: int, ranks: int, sharing: str,
 
 
 def of_first(self: CollectiveWork, group: Any, contributions: Any, right: Any = CollectiveWork._combined) -> Any:
-    """The gathered shares, on the first rank of a group."""
+    """Return the gathered shares on the first rank of a group alone."""
     results = right(self, group, contributions)
     return dict(list(results.items())[:1]) if self.call.collective == "all_gather" else results
 
 
 def reducing(op: str, name: str, description: str, change: Change) -> Violation:
-    """All-reduces of one operation with other results."""
+    """Return a violation with other results for all-reduces of one operation."""
     return combining(REDUCTIONS[op], f"{op}_{name}", description, change, "all_reduce", op=op)
 
 
@@ -181,7 +181,7 @@ RESULTS = [
 ]
 
 
-# Which ranks meet
+# Groups of ranks
 
 
 def whole_mesh(self: MeshAxes, axis: str, right: Any = MeshAxes.groups) -> Any:
@@ -203,7 +203,7 @@ GROUPS = [
 
 
 def exchanged_ids(first: int, second: int) -> Any:
-    """One dtype for another."""
+    """Return a call that exchanges two dtypes."""
     other = {first: second, second: first}
 
     def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
@@ -217,7 +217,7 @@ def unknown_as_fp32(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 def divided(collective: str) -> Violation:
-    """Counts that the ranks do not divide are rounded down."""
+    """Return a violation that rounds down counts that the ranks do not divide."""
 
     def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
         ranks = len(adapter.runtime.mesh(given["mesh"]).devices)
@@ -228,7 +228,7 @@ def divided(collective: str) -> Violation:
 
 
 def touching(collective: str) -> Violation:
-    """A collective of nothing is one of an element."""
+    """Return a violation that runs a collective of nothing on one element."""
 
     def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
         ranks = len(adapter.runtime.mesh(given["mesh"]).devices)
@@ -239,7 +239,7 @@ def touching(collective: str) -> Violation:
 
 
 def numpys(op: str, dtype: str, reduce: Callable[[Any], Any]) -> Violation:
-    """A maximum or minimum of one dtype as numpy has it."""
+    """Return a violation with numpy's maximum or minimum for one dtype."""
 
     def extreme(operation: str, x: Array) -> Array:
         if (operation, x.dtype.name) == (op, dtype):

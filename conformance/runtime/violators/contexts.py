@@ -53,7 +53,7 @@ def reclaiming(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 def ending_all(kind: str) -> Answer:
-    """The handles of a kind end with any context."""
+    """Return a call that ends the handles of a kind with any context."""
 
     def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
         result = call(**given)

@@ -41,7 +41,7 @@ def longer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 def copying(kind: int, name: str, description: str, change: Callable[[Given], Given]) -> Violation:
-    """Copies of one kind that do move something are made with other arguments."""
+    """Return a violation that changes the arguments of non-empty copies of one kind."""
     return accepting(
         KINDS[kind][0],
         name,
@@ -87,7 +87,7 @@ class FirstRankOnly(BuildsOnce):
 
 
 class Overtaking(BuildsOnce):
-    """Copies of one kind run on a stream of their own."""
+    """A runtime whose copies of one kind run on a stream of their own."""
 
     kinds: tuple[int, ...] = ()
     waits = False

@@ -18,11 +18,11 @@ Shown = dict[str, Any]
 EVALUATE, REQUIRE_LEAVES = ReferenceAdapter.numerics_evaluate, Tree.require_leaves
 
 
-# What is told of it
+# The reported descriptor
 
 
 def shown(clause: str, name: str, description: str, change: Callable[[Shown], Shown]) -> Violation:
-    """The reported descriptor of a launch, changed."""
+    """Return a violation that changes the reported descriptor of a launch."""
 
     def evaluate(self: ReferenceAdapter, **launch: Any) -> dict[str, Any]:
         answer = EVALUATE(self, **launch)
@@ -32,7 +32,7 @@ def shown(clause: str, name: str, description: str, change: Callable[[Shown], Sh
 
 
 def without(name: str) -> Callable[[Shown], Shown]:
-    """A descriptor that lacks something."""
+    """Return a change that removes a member from a descriptor."""
     return lambda descriptor: {key: value for key, value in descriptor.items() if key != name}
 
 
@@ -52,11 +52,11 @@ TOLD = [
 ]  # fmt: skip
 
 
-# What it governs
+# The effect of the descriptor
 
 
 def heeded(clause: str, name: str, description: str, change: Callable[[Descriptor], Descriptor]) -> Violation:
-    """A descriptor that is applied only in part, though reported unchanged."""
+    """Return a violation that applies a descriptor only in part, though it reports the whole."""
     under = numerics._under
 
     def attributes(descriptor: Descriptor, operation: str, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,7 +89,7 @@ HEEDED = [
 ]  # fmt: skip
 
 
-# What is refused
+# Refusals
 
 
 def short_accepted(self: Tree, n: int) -> None:

@@ -22,11 +22,11 @@ MISMATCH = Status.TESS_ERR_COLLECTIVE_MISMATCH
 VIOLATION = Status.TESS_ERR_DETERMINISM_VIOLATION
 
 
-# What is compared
+# Comparison
 
 
 def overlooking(clause: str, name: str) -> Violation:
-    """A difference in one part of the plan is not seen."""
+    """Return a violation that overlooks a difference in one part of the plan."""
     right = CollectiveCall.difference
 
     def difference(self: CollectiveCall, other: CollectiveCall, rank: int) -> str:
@@ -37,13 +37,13 @@ def overlooking(clause: str, name: str) -> Violation:
 
 
 def of_descriptors(ranks: Ranks, change: Callable[[Descriptor, Descriptor], Descriptor]) -> Ranks:
-    """The contributions, with descriptors changed by `change(own, that of rank 0)`."""
+    """Return the contributions, with descriptors changed by `change(own, that of rank 0)`."""
     first = ranks[0].descriptor
     return {rank: replace(arrival, descriptor=change(arrival.descriptor, first)) for rank, arrival in ranks.items()}
 
 
 def agreeing(clause: str, name: str, description: str, change: Callable[[Ranks], Ranks]) -> Violation:
-    """Contributions are compared after a change of them."""
+    """Return a violation that changes contributions before comparing them."""
     right = CollectiveWork._require_agreement
 
     def require(self: CollectiveWork, contributions: Ranks) -> None:
@@ -53,7 +53,7 @@ def agreeing(clause: str, name: str, description: str, change: Callable[[Ranks],
 
 
 def without_descriptors(ranks: Ranks) -> Ranks:
-    """No difference in descriptors."""
+    """Return the contributions without differences in descriptors."""
     return of_descriptors(ranks, lambda own, first: first)
 
 
@@ -70,12 +70,12 @@ def rank_1_only(ranks: Ranks) -> Ranks:
 
 
 def but_for(name: str) -> Callable[[Ranks], Ranks]:
-    """No difference in one field of descriptors."""
+    """Return a change that removes differences in one field of descriptors."""
     return lambda ranks: of_descriptors(ranks, lambda own, first: replace(own, **{name: getattr(first, name)}))
 
 
 def but_for_switch(name: str) -> Callable[[Ranks], Ranks]:
-    """No difference in one switch of policies."""
+    """Return a change that removes differences in one switch of policies."""
 
     def change(ranks: Ranks) -> Ranks:
         kept = getattr(ranks[0].policy, name)
@@ -108,11 +108,11 @@ COMPARED = [
 ]  # fmt: skip
 
 
-# What is told
+# Reports
 
 
-def told_as(clause: str, name: str, description: str, was: Status, becomes: Status) -> Violation:
-    """Another status."""
+def reported_as(clause: str, name: str, description: str, was: Status, becomes: Status) -> Violation:
+    """Return a violation that reports a failure with another status."""
     right = Stream.fail
 
     def fail(self: Stream, failure: Failure, number: int, rank: int) -> None:
@@ -122,8 +122,8 @@ def told_as(clause: str, name: str, description: str, was: Status, becomes: Stat
     return broken(clause, name, description, Stream, "fail", fail)
 
 
-def untold(clause: str, name: str, description: str, status: Status) -> Violation:
-    """A status that is not reported."""
+def unreported(clause: str, name: str, description: str, status: Status) -> Violation:
+    """Return a violation that does not report a status."""
     right = Stream.fail
 
     def fail(self: Stream, failure: Failure, number: int, rank: int) -> None:
@@ -133,22 +133,22 @@ def untold(clause: str, name: str, description: str, status: Status) -> Violatio
     return broken(clause, name, description, Stream, "fail", fail)
 
 
-def told_for_ever(self: Stream) -> None:
+def reported_every_time(self: Stream) -> None:
     self.drain()
     if self.error is not None:
         raise self.error
 
 
-def last_told(self: Stream, failure: Failure, number: int, rank: int) -> None:
+def only_last_reported(self: Stream, failure: Failure, number: int, rank: int) -> None:
     self.failures = {(number, rank): failure}
 
 
-def told_everywhere(self: Stream, failure: Failure, number: int, rank: int) -> None:
+def reported_everywhere(self: Stream, failure: Failure, number: int, rank: int) -> None:
     for stream in self.mesh.streams.values():
         stream.failures.setdefault((number, rank), failure)
 
 
-def told_by_the_call(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
+def reported_by_the_call(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
     answer = call(**given)
     stream = adapter.runtime.stream(given["stream"])
     counts = adapter.runtime.issued[stream].counts
@@ -186,15 +186,19 @@ def exhausted(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 TOLD = [
     answering("RT-07-08", "exhausted", "keeps a credit for each mismatch", "tessStreamSynchronize", exhausted),
-    told_as("RT-19.A-07", "mismatch_as_invalid", "calls a mismatch invalid", MISMATCH, Status.TESS_ERR_INVALID_VALUE),
-    told_as("RT-11-09", "violation_as_mismatch", "calls a violation a mismatch", VIOLATION, MISMATCH),
-    told_as("RT-19.A-08", "violation_as_failure", "calls it a failed launch", VIOLATION, Status.TESS_ERR_LAUNCH_FAILED),
-    untold("RT-07-08", "mismatch_untold", "does not tell of mismatches", MISMATCH),
-    untold("RT-07-09", "violation_untold", "does not tell of violations", VIOLATION),
-    broken("RT-07-09", "told_for_ever", "tells of an error every time", Stream, "synchronize", told_for_ever),
-    broken("RT-07-08", "last_told", "tells of the last error", Stream, "fail", last_told),
-    broken("RT-07-08", "told_everywhere", "tells every stream", Stream, "fail", told_everywhere),
-    answering("RT-07-09", "told_by_the_call", "tells by the call", "tessxIssue", told_by_the_call),
+    reported_as(
+        "RT-19.A-07", "mismatch_as_invalid", "calls a mismatch invalid", MISMATCH, Status.TESS_ERR_INVALID_VALUE
+    ),
+    reported_as("RT-11-09", "violation_as_mismatch", "calls a violation a mismatch", VIOLATION, MISMATCH),
+    reported_as(
+        "RT-19.A-08", "violation_as_failure", "calls it a failed launch", VIOLATION, Status.TESS_ERR_LAUNCH_FAILED
+    ),
+    unreported("RT-07-08", "mismatch_untold", "does not tell of mismatches", MISMATCH),
+    unreported("RT-07-09", "violation_untold", "does not tell of violations", VIOLATION),
+    broken("RT-07-09", "told_for_ever", "tells of an error every time", Stream, "synchronize", reported_every_time),
+    broken("RT-07-08", "last_told", "tells of the last error", Stream, "fail", only_last_reported),
+    broken("RT-07-08", "told_everywhere", "tells every stream", Stream, "fail", reported_everywhere),
+    answering("RT-07-09", "told_by_the_call", "tells by the call", "tessxIssue", reported_by_the_call),
     broken("RT-19.A-07", "patient", "lets ranks go on without one that never arrives", Rendezvous, "arrive", patient),
     answering("RT-11-08", "one_stream", "pairs collectives of all streams", "tessxIssue", one_stream),
 ]

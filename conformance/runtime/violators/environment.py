@@ -20,7 +20,7 @@ READ, STORE = contexts.read_environment, CodeCache.store
 
 
 def reading(clause: str, name: str, description: str, change: Callable[[Environment], Environment]) -> Violation:
-    """The environment that a context reads, changed."""
+    """Return a violation that changes the environment that a context has read."""
 
     def read(variables: Mapping[str, str]) -> Environment:
         return change(READ(variables))
@@ -31,7 +31,7 @@ def reading(clause: str, name: str, description: str, change: Callable[[Environm
 def finding(
     clause: str, name: str, description: str, change: Callable[[Mapping[str, str]], Mapping[str, str]]
 ) -> Violation:
-    """The variables changed before they are read."""
+    """Return a violation that changes the variables before they are read."""
 
     def read(variables: Mapping[str, str]) -> Environment:
         return READ(change(variables))
@@ -40,12 +40,12 @@ def finding(
 
 
 def without(name: str) -> Callable[[Mapping[str, str]], Mapping[str, str]]:
-    """A variable that is not read."""
+    """Return a change that removes a variable."""
     return lambda variables: {key: value for key, value in variables.items() if key != name}
 
 
 def instead(name: str, values: Mapping[str, str]) -> Callable[[Mapping[str, str]], Mapping[str, str]]:
-    """Values of a variable replaced by others."""
+    """Return a change that replaces values of a variable."""
     return lambda variables: {
         key: values.get(value, value) if key == name else value for key, value in variables.items()
     }
@@ -77,7 +77,7 @@ FOUND = [
 
 
 def chosen(name: str, description: str, change: Callable[[Context], NumericsPolicy]) -> Violation:
-    """The policy that the environment gives a context, changed."""
+    """Return a violation that changes the policy that a context gets from the environment."""
     return replaced("RT-19.C-01", description, make, (Context, "default", change), name=name)
 
 
@@ -105,7 +105,7 @@ NOT_KEPT = answering("RT-19.C-01", "NotKept", "tells what the environment says n
 
 
 def never_stored(self: CodeCache, context: Context) -> None:
-    """The directory is reported, but never written."""
+    """Store nothing in the reported directory."""
 
 
 _directories: dict[int, Any] = {}
@@ -122,7 +122,7 @@ def last_store(self: CodeCache, context: Context) -> Any:
 
 
 def governing(name: str, description: str, govern: Callable[..., NumericsPolicy]) -> Violation:
-    """Policy sources in another order of precedence."""
+    """Return a violation with another order of precedence of policy sources."""
     return replaced("RT-19.C-02", description, make, (Context, "governing", govern), name=name)
 
 

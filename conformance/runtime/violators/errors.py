@@ -1,4 +1,4 @@
-"""Errors reported by the wrong call, twice, or not at all, and calls that fail half-way (runtime spec, 7)."""
+"""Errors reported by the wrong call, twice, or not at all, and partial work of failing calls (runtime spec, 7)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .changes import INVALID, BuildsOnce, Call, Given, answering, at_once, refus
 OUT_OF_MEMORY = "TESS_ERR_OUT_OF_MEMORY"
 GRID = {"grid": [1, 1, 1], "block": [0, 0, 0], "shmemBytes": 0, "flags": 0}
 
-# What was refused and done all the same
+# Refused calls that act
 
 
 def mended(**instead: Any) -> Any:
-    """Do the work with valid arguments, and still report the error."""
+    """Return a call that acts with valid arguments, and still reports the error."""
 
     def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
         try:
@@ -34,7 +34,7 @@ def mended(**instead: Any) -> Any:
 
 
 def alternating(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Fail after a call that failed."""
+    """Fail the call after a failed one."""
     refused = getattr(adapter, "refused_before", False)
     try:
         answer = call(**given)
@@ -63,11 +63,11 @@ HALF_DONE = [
     ),
 ]
 
-# When an error is told
+# The call that reports an error
 
 
 def later(adapter: Any, given: Given, status: Status) -> None:
-    """Leave an error for the synchronization of a stream."""
+    """Queue an error for the synchronization of a stream."""
     for _, mesh in adapter.runtime.handles.live("mesh"):
         for handle, stream in mesh.streams.items():
             if handle == given.get("stream", handle):
@@ -75,7 +75,7 @@ def later(adapter: Any, given: Given, status: Status) -> None:
 
 
 def deferred(code: str, twice: bool = False) -> Any:
-    """Report a refusal at the synchronization, instead of at the call or in addition."""
+    """Return a call that reports a refusal at the synchronization, instead of at the call or in addition."""
 
     def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
         try:
@@ -187,7 +187,7 @@ class OneByOne(BuildsOnce):
 
 
 def text(change: Any) -> Any:
-    """Another text."""
+    """Return a call with another text."""
     return lambda adapter, call, given: {"text": change(call(**given)["text"])}
 
 

@@ -92,7 +92,7 @@ def anywhere(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 def on_its_own_stream(adapter: Any, call: Call, given: Given) -> bool:
-    """True if a stream is to wait for its own recording."""
+    """True if a stream waits for its own recording."""
     event = adapter.runtime._event(given["event"], "tessStreamWaitEvent")
     return event.last is not None and f"stream {given['stream']}" in event.last.reached.name.split(" on ")
 
@@ -114,7 +114,7 @@ async def unless_ended(self: WaitWork, rank: int) -> None:
 
 
 def waits_of(stream: Any) -> list[Work]:
-    """The waits of a stream that are queued, in order."""
+    """Return the queued waits of a stream, in order."""
     return [work for work in stream.queued if isinstance(work, WaitWork)]
 
 
@@ -145,7 +145,7 @@ def ended_by_a_record(self: Stream, work: Work) -> None:
 
 
 def joining(name: str, description: str, attribute: str, substitute: Any) -> Violation:
-    """A stream that waits for several others, and forgets one of them."""
+    """Return a violation whose streams wait for several others, and forget one of them."""
     substitutions = (Stream, attribute, substitute), (WaitWork, "run", unless_ended)
     return replaced("RT-12-03", description, BuildsOnce, *substitutions, name=name)
 

@@ -1,4 +1,4 @@
-"""Events that hold back some devices or kinds of work, where ranks cannot be looked at one by one (spec 12)."""
+"""Events that hold back only some devices or kinds of work, on a machine without access to single ranks (spec 12)."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ OPTIONAL = ("rank-memory", "schedule-control")
 
 
 class Plain(BuildsOnce):
-    """The reference without access to ranks and schedules: what it does is seen by the functions of the text alone."""
+    """The reference without access to ranks and schedules: only the functions of the text show its behaviour."""
 
     def hello(self) -> dict[str, Any]:
-        """Without these features."""
+        """Return the Hello without these features."""
         said = super().hello()
         claimed = {name: state for name, state in said["capabilities"].items() if name not in OPTIONAL}
         return said | {"capabilities": claimed}
 
 
 def plain(name: str, description: str, owner: Any, attribute: str, value: Any) -> Violation:
-    """An attribute of that runtime is another one."""
+    """Return a violation that replaces an attribute of that runtime."""
     return replaced("RT-12-04", description, Plain, (owner, attribute, value), name=name)
 
 
 def overtaking(name: str, description: str, overtakes: Callable[[Work, Work, int], bool]) -> Violation:
-    """Work that overtakes the wait, or is overtaken by the recording, queued just before it, on some ranks."""
+    """Return a violation whose work overtakes the preceding wait, or is overtaken by the recording, on some ranks."""
 
     def enqueue(self: Stream, work: Work) -> None:
         ENQUEUE(self, work)

@@ -13,7 +13,7 @@ EXPLAIN = ReferenceAdapter.runtime_tessxExplain
 
 
 def explaining(clause: str, name: str, description: str, change: Callable[[Found], Found]) -> Violation:
-    """The explanation changed."""
+    """Return a violation that changes the explanation."""
 
     def explain(self: ReferenceAdapter, *, module: Any) -> Found:
         found = EXPLAIN(self, module=module)
@@ -23,7 +23,7 @@ def explaining(clause: str, name: str, description: str, change: Callable[[Found
 
 
 def telling(clause: str, name: str, description: str, change: Callable[[str], str]) -> Violation:
-    """The text changed."""
+    """Return a violation that changes the text."""
 
     def explain(self: ReferenceAdapter, *, module: Any) -> Found:
         found = EXPLAIN(self, module=module)
@@ -33,7 +33,7 @@ def telling(clause: str, name: str, description: str, change: Callable[[str], st
 
 
 def tiles(change: Callable[[Found], Found]) -> Callable[[Found], Found]:
-    """Every tile shape changed."""
+    """Return a change of every tile shape."""
     return lambda found: found | {"tile_shapes": [change(tile_shape) for tile_shape in found["tile_shapes"]]}
 
 

@@ -1,4 +1,4 @@
-"""Errors of one stream that another one loses, reports, or is told of (runtime specification, 6 and 7)."""
+"""Errors of one stream that another one loses or reports (runtime specification, 6 and 7)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .changes import BuildsOnce, Call, Given, answering
 FAIL, ENQUEUE, SYNCHRONIZE, WAIT = Stream.fail, Stream.enqueue, Stream.synchronize, WaitWork.run
 
 
-def told(clause: str, name: str, description: str, synchronize: Any) -> Violation:
-    """Another synchronization."""
+def sync(clause: str, name: str, description: str, synchronize: Any) -> Violation:
+    """Return a violation with another synchronization."""
     return replaced(clause, description, BuildsOnce, (Stream, "synchronize", synchronize), name=name)
 
 
 def others(stream: Stream) -> Iterator[Stream]:
-    """The other streams of its mesh."""
+    """Return the other streams of its mesh."""
     return (other for other in stream.mesh.streams.values() if other is not stream and isinstance(other, Stream))
 
 
@@ -91,8 +91,8 @@ KEPT = [
              name="one_slot"),
     replaced("RT-07-07", "lets an error travel along an event", BuildsOnce, (WaitWork, "run", handed_on),
              name="handed_on"),
-    told("RT-07-07", "cleared_for_all", "forgets the errors of a mesh with the one that is reported", cleared_for_all),
-    told("RT-07-07", "kind_of_the_first", "reports every error with the status of the first stream's",
+    sync("RT-07-07", "cleared_for_all", "forgets the errors of a mesh with the one that is reported", cleared_for_all),
+    sync("RT-07-07", "kind_of_the_first", "reports every error with the status of the first stream's",
          kind_of_the_first),
     answering("RT-07-07", "with_the_destroyed", "forgets the errors of a mesh with a stream that is destroyed",
               "tessStreamDestroy", with_the_destroyed),

@@ -1,4 +1,4 @@
-"""Memory errors that are not found, or found where there are none (runtime specification, 4.4; AMB-RT-83)."""
+"""Memory errors that are not reported, or reported without cause (runtime specification, 4.4; AMB-RT-83)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KINDS = {
 
 
 def without(kind: str) -> Any:
-    """Findings of all other kinds."""
+    """Return a call that omits the findings of one kind."""
 
     def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
         return {"findings": [finding for finding in call(**given)["findings"] if finding["kind"] != kind]}

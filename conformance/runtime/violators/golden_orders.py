@@ -25,7 +25,7 @@ def is_stable_sum(work: Any, executable: Any) -> bool:
 
 
 def is_pairwise(order: Tree | None) -> bool:
-    """True if an order is the canonical one, named."""
+    """True if an order is the canonical one, by name."""
     return order is not None and order.form == PAIRWISE.form
 
 
@@ -41,7 +41,7 @@ def uneven_as_fold(op: str, inputs: Sequence[Any], tree: Tree | None) -> Any:
 
 
 def changing(name: str, description: str, owner: Any, attribute: str, value: Any) -> Violation:
-    """An order of a descriptor that is taken for another."""
+    """Return a violation that takes an order of a descriptor as another one."""
     return changed("RT-11-02", name, description, (owner, attribute, value))
 
 

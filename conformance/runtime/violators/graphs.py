@@ -22,16 +22,16 @@ QUEUE, RUN, REPLAY = calls.queue_launch, LaunchWork.run, GraphWork.run
 
 
 def capturing(clause: str, name: str, description: str, attribute: str, value: Any) -> Violation:
-    """A capture of which one part works otherwise."""
+    """Return a violation that replaces one method of captures."""
     return replaced(clause, description, make, (Capture, attribute, value), name=name)
 
 
 def replaying(clause: str, name: str, description: str, run: Any) -> Violation:
-    """Replays that work otherwise."""
+    """Return a violation with another replay."""
     return replaced(clause, description, make, (GraphWork, "run", run), name=name)
 
 
-# What is captured
+# The captured work
 
 
 def flags_that_differ(state: State, work: LaunchWork) -> None:
@@ -69,7 +69,7 @@ CAPTURED = [
 
 
 def shown(clause: str, name: str, description: str, change: Callable[[Given], Given]) -> Violation:
-    """Nodes that are described otherwise."""
+    """Return a violation that describes nodes differently."""
 
     def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
         return {"nodes": [node | change(node) for node in call(**given)["nodes"]]}

@@ -1,4 +1,4 @@
-"""Flags that are refused, ignored or kept, launches that are not deterministic, a sample that does not run.
+"""Flags that are refused, ignored or kept, launches that are not deterministic, a failing sample program.
 
 Runtime specification, 4.7, 6 and 18.
 """
@@ -75,7 +75,7 @@ FLAGS = [
 
 
 def governing(change: Callable[..., Any]) -> tuple[Any, str, Any]:
-    """Another policy governs launches."""
+    """Return a substitution in which another policy governs launches."""
     right = Context.governing
 
     def policy(self: Context, module: Any = None, deterministic_launch: bool = False) -> Any:
@@ -100,7 +100,7 @@ NUMBERS = count()
 
 
 def varying(bound: Callable[[LaunchWork], bool]) -> tuple[Any, str, Any]:
-    """Numbers that differ by a bit from launch to launch, unless the launch is bound to be deterministic."""
+    """Return a substitution whose numbers differ by a bit between launches, unless a launch must be deterministic."""
     right = LaunchWork._executed
 
     def executed(self: LaunchWork, *arguments: Any) -> Mapping[str, Array]:
@@ -113,7 +113,7 @@ def varying(bound: Callable[[LaunchWork], bool]) -> tuple[Any, str, Any]:
 
 
 def nudged(array: Array) -> Array:
-    """The last bit of the first element flipped, where it is a number."""
+    """Return an array with the last bit of a float first element flipped."""
     data = bytes(array.to_bits())
     if array.dtype.kind != "float" or not data:
         return array
@@ -130,7 +130,7 @@ def by_flag(work: LaunchWork) -> bool:
 
 
 def varies(clause: str, name: str, description: str, bound: Callable[[LaunchWork], bool]) -> Violation:
-    """Launches that are not bound have other bits every time."""
+    """Return a violation in which launches without that obligation have other bits every time."""
     return replaced(clause, description, BuildsOnce, varying(bound), name=name)
 
 

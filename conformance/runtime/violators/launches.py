@@ -25,7 +25,7 @@ LAUNCH = "tessLaunch"
 
 
 def configured(clause: str, name: str, description: str, change: Callable[[Given], Given]) -> Violation:
-    """Launches with another configuration than is asked for."""
+    """Return a violation that launches with another configuration than requested."""
 
     def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
         return call(**(given | {"cfg": given["cfg"] | change(given["cfg"])}))
@@ -47,7 +47,7 @@ def dropped_with_hint(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 def refused(clause: str, name: str, description: str, when: Callable[[Given], bool]) -> Violation:
-    """Launches of some legal configurations are called invalid."""
+    """Return a violation that refuses some legal configurations as invalid."""
     return refusing(clause, name, description, LAUNCH, lambda given: when(given["cfg"]), INVALID)
 
 
@@ -111,7 +111,7 @@ Read = Callable[[KernelEntry, bytes], tuple[Mapping[str, int], Mapping[str, Arra
 
 
 def reading(clause: str, name: str, description: str, read: Read) -> Violation:
-    """The argument buffer is read in another way."""
+    """Return a violation that reads the argument buffer differently."""
     return broken(clause, name, description, calls, "scalars_of", read)
 
 
@@ -127,7 +127,7 @@ def big_endian(only: Callable[[Array], bool]) -> Read:
 
 
 def in_order(key: Callable[[Any], Any]) -> Read:
-    """Arguments in another order than they are declared in."""
+    """Return a reader with arguments in another order than declared."""
 
     def read(entry: KernelEntry, buffer: bytes) -> Any:
         arranged = replace(entry, parameters=tuple(sorted(entry.parameters, key=key)))
@@ -142,7 +142,7 @@ def last_pointer_first(entry: KernelEntry, buffer: bytes) -> Any:
 
 
 def first_words(words: int) -> Read:
-    """No more than so many words of eight bytes."""
+    """Return a reader of no more than so many words of eight bytes."""
     return lambda entry, buffer: launches.scalars_of(
         entry, buffer[: 8 * words] + bytes(max(0, len(buffer) - 8 * words))
     )
@@ -206,7 +206,7 @@ QUEUED = broken("RT-04.3-10", "a_thousand_queued", "drops launches behind a thou
                 "enqueue", queued_behind_few)  # fmt: skip
 
 
-# When a launch is told of
+# The call that reports a launch's failure
 
 
 def waiting(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
@@ -223,7 +223,7 @@ def leaking(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 def keeping(only: Callable[[Any], bool]) -> Any:
-    """A stream that records only some failures."""
+    """Return a stream function that records only some failures."""
     right = Stream.fail
     return lambda self, failure: right(self, failure) if only(failure) else None
 

@@ -20,12 +20,12 @@ RIGHT = Stream._require_within_limit
 
 
 def counting(name: str, description: str, require: Callable[[Stream, Any], None]) -> Violation:
-    """A stream that compares its work with the limit in another way."""
+    """Return a violation whose streams compare their work with the limit differently."""
     return replaced("RT-15-03", description, BuildsOnce, (Stream, "_require_within_limit", require), name=name)
 
 
 def unless(kind: type) -> Callable[[Stream, Any], None]:
-    """Do not count work of a kind."""
+    """Return a check that does not count work of a kind."""
 
     def require(stream: Stream, work: Any) -> None:
         if not isinstance(work, kind):

@@ -20,7 +20,7 @@ CUTS, COMBINED, DURATION = FaultPlan.link_cuts, CollectiveWork._combined, Collec
 def failing(
     name: str, description: str, method: str, instead: Callable[..., Any], on: Any = CollectiveWork
 ) -> Violation:
-    """A runtime that does one thing otherwise where links fail."""
+    """Return a violation that replaces one method of a runtime whose links fail."""
     return replaced("RT-07-07", description, make, (on, method, instead), name=name)
 
 
@@ -67,7 +67,7 @@ def silent(self: CollectiveWork, group: Any) -> int:
 
 
 def anything(function: str, what: str, given: str, known: Any) -> None:
-    """Any name of a link will do."""
+    """Accept any name of a link."""
 
 
 VIOLATIONS = [

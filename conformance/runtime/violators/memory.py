@@ -14,7 +14,7 @@ from .changes import INVALID, BuildsOnce, Call, Given, accepting, answering, ref
 
 
 def whole_pages(given: Given) -> dict[str, Any]:
-    """Fewer bytes, where they are no whole number of 16."""
+    """Round the size down to a multiple of 16."""
     return {"bytes": given["bytes"] // 16 * 16}
 
 

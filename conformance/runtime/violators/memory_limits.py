@@ -1,4 +1,4 @@
-"""Memory that no machine has, and releases of what was not allocated (runtime specification, 4.4 and 19.A)."""
+"""Sizes beyond any machine's memory, and releases of unallocated memory (runtime specification, 4.4 and 19.A)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROUNDED_TO = 64
 
 
 def rounded(given: Given) -> dict[str, Any]:
-    """The size rounded up in 64 bits, where the largest become none; then the least that there is."""
+    """Return the size rounded up in 64 bits, where the largest overflow to 0, and 0 becomes the least size."""
     return {"bytes": (given["bytes"] + ROUNDED_TO - 1) // ROUNDED_TO * ROUNDED_TO % (1 << 64) or ROUNDED_TO}
 
 
@@ -36,7 +36,7 @@ SIZES: list[Violation] = [
 
 
 def always(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Release what is known, and say the same of what is not."""
+    """Release known memory, and report the same success for unknown memory."""
     try:
         return call(**given)
     except Refusal:
@@ -46,7 +46,7 @@ def always(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 def whole(name: str) -> Any:
-    """Release the allocation in which an address lies."""
+    """Return a call that releases the allocation that contains an address."""
 
     def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
         for allocation in adapter.runtime.machine.memory.live():
@@ -58,7 +58,7 @@ def whole(name: str) -> Any:
 
 
 def of_any_mesh(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Release memory of another mesh, and refuse to all the same."""
+    """Release memory of another mesh, and still refuse."""
     for allocation in adapter.runtime.machine.memory.live():
         if allocation.address == given["devPtr"] and allocation.owner not in (0, given["mesh"]):
             call(**(given | {"mesh": allocation.owner}))
@@ -67,7 +67,7 @@ def of_any_mesh(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 def not_of_the_mesh(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
-    """Say that memory of another mesh is beyond the machine."""
+    """Report memory of another mesh as unsupported."""
     owners = {allocation.address: allocation.owner for allocation in adapter.runtime.machine.memory.live()}
     if owners.get(given["devPtr"], 0) not in (0, given["mesh"]):
         raise Refusal(UNSUPPORTED, "call", "memory of another mesh")

@@ -14,7 +14,7 @@ AXES = ("tp", "pp", "dp", "ep")
 
 
 def renamed(**other: str) -> Any:
-    """Axes under other names."""
+    """Return a call with axes under other names."""
 
     def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
         axes: Mapping[str, int] = given["axes"]

@@ -1,4 +1,4 @@
-"""Contexts that load unsigned modules, and permit what they forbid (runtime spec 15; AMB-RT-88)."""
+"""Contexts that load unsigned modules, and permit forbidden work (runtime spec 15; AMB-RT-88)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ VERIFY, REQUIRE = calls.verify, Context.require_policy
 
 
 def verifying(clause: str, name: str, description: str, verify: Callable[..., None]) -> Violation:
-    """Signatures checked otherwise."""
+    """Return a violation that checks signatures differently."""
     return replaced(clause, description, make, (calls, "verify", verify), name=name)
 
 
@@ -58,7 +58,7 @@ def loaded_first(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 @contextmanager
 def restricted(adapter: Any, given: Given, policy: ModulePolicy) -> Iterator[Context]:
-    """The context of a call, under other restrictions for the time of the block."""
+    """Yield the context of a call, under other restrictions within the block."""
     context = adapter.runtime.context(given["context"])
     with mock.patch.object(context, "module_policy", policy):
         yield context
@@ -77,11 +77,11 @@ SIGNED = [
 ]  # fmt: skip
 
 
-# What is forbidden, and enforced
+# Prohibitions and their enforcement
 
 
 def requiring(clause: str, name: str, description: str, require: Callable[..., None]) -> Violation:
-    """The policy that work has to satisfy, changed."""
+    """Return a violation that changes the policy required of work."""
     return replaced(clause, description, make, (Context, "require_policy", require), name=name)
 
 

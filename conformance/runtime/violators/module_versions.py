@@ -18,7 +18,7 @@ Compatible = Callable[[AbiVersion, AbiVersion], bool]
 
 
 def loading(clause: str, name: str, description: str, compatible: Compatible) -> Violation:
-    """A runtime that loads modules of other versions."""
+    """Return a violation that loads modules of other versions."""
     return replaced(clause, description, BuildsOnce, (reader, "is_compatible", compatible), name=name)
 
 
@@ -26,12 +26,12 @@ class AtVersion12(BuildsOnce):
     """The reference as version 1.2, so that older minor versions exist."""
 
     def runtime_tessGetVersion(self, **arguments: Any) -> dict[str, Any]:  # noqa: N802
-        """1.2."""
+        """Return version 1.2."""
         return super().runtime_tessGetVersion(**arguments) | {"minor": 2}
 
 
 def loading_at_1_2(name: str, description: str, minors: tuple[int, ...]) -> Violation:
-    """A runtime of version 1.2 that loads modules of these minors."""
+    """Return a violation of version 1.2 that loads modules of these minors."""
 
     def compatible(module: AbiVersion, runtime: AbiVersion) -> bool:
         return module[0] == 1 and module[1] in minors

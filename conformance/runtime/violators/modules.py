@@ -15,7 +15,7 @@ BINARIES = ("ptx", "amdgcn", "target-ir")
 
 
 def just_loaded(adapter: Any, answer: dict[str, Any]) -> LoadedModule:
-    """The module of a handle that was given out."""
+    """Return the module of the returned handle."""
     module: LoadedModule = dict(adapter.runtime.handles.live("module"))[answer["module"]]
     return module
 
@@ -122,7 +122,7 @@ UNLOADED = [
 
 
 def found(name: str, description: str, matches: Any) -> Violation:
-    """The first kernel of a module that matches a name is the one that is found."""
+    """Return a violation that takes the first kernel of a module that matches a name."""
 
     def entry(module: LoadedModule, expected: str) -> Any:
         return next(
@@ -133,7 +133,7 @@ def found(name: str, description: str, matches: Any) -> Violation:
 
 
 def names(module: LoadedModule) -> list[str]:
-    """The names of its kernels."""
+    """Return the names of the module's kernels."""
     return [kernel.name for kernel in module.fatbin.metadata.kernels]
 
 

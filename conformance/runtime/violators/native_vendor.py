@@ -1,7 +1,7 @@
-"""The defects of the native runtime of `examples/vendor_c`, asked through its C interface.
+"""The defects of the native runtime of `examples/vendor_c`, called through its C interface.
 
-`defects.toml` names for each the clause that it breaks. The library is built once, by its own Makefile; the environment
-of the process that loads it switches one defect on. Images are made by the reference's compiler.
+`defects.toml` lists them, each with the clause that it breaks. The library's own Makefile builds it once; an
+environment variable of the process that loads it enables one defect. The reference's compiler makes the images.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def missing() -> str:
 
 @cache
 def library() -> Path:
-    """The library, built where its sources have changed since; processes take turns."""
+    """Return the library, rebuilt if its sources have changed; processes take turns."""
     BUILD.mkdir(parents=True, exist_ok=True)
     with (BUILD / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -51,13 +51,13 @@ def library() -> Path:
 
 @cache
 def shared_transport() -> Transport:
-    """The way to the library, of which every defect has a process of its own and none an image of its own."""
+    """Return the transport to the library: each defect has a process of its own, and all share the images."""
     compiler = ImplementationCompiler("reference", lambda: DirectTransport(make, "reference"))
     return CompilingTransport(CabiTransport(str(library())), compiler)
 
 
 def broken(name: str, delay: int) -> Callable[[], AbstractContextManager[Transport]]:
-    """The library with a defect; its work waits so many microseconds before it runs."""
+    """Return a function that runs the library with a defect; its work waits `delay` microseconds before it runs."""
 
     @contextmanager
     def running() -> Iterator[Transport]:
@@ -73,7 +73,7 @@ def broken(name: str, delay: int) -> Callable[[], AbstractContextManager[Transpo
 
 
 def defects() -> list[Violation]:
-    """The violations of the table that calls show; none where the examples are not at hand."""
+    """Return the violations of the table; none if the examples are absent."""
     if not DEFECTS.is_file():
         return []
     rows = tomllib.loads(DEFECTS.read_text(encoding="utf-8"))["defect"]

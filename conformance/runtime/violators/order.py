@@ -1,4 +1,4 @@
-"""Streams that lose their order, priorities that change results, synchronizations that come back early.
+"""Streams that lose their order, priorities that change results, synchronizations that return early.
 
 Runtime specification, 2, 4.3, 6 and 12.
 """
@@ -17,7 +17,7 @@ from .changes import BuildsOnce
 
 
 def broken(clause: str, name: str, description: str, owner: Any, attribute: str, value: Any) -> Violation:
-    """An attribute of the runtime is another one."""
+    """Return a violation that replaces an attribute of the runtime."""
     return replaced(clause, description, BuildsOnce, (owner, attribute, value), name=name)
 
 
@@ -27,7 +27,7 @@ def broken(clause: str, name: str, description: str, owner: Any, attribute: str,
 def exchanging(
     clause: str, name: str, description: str, exchanged: Callable[[Stream, int, Work, Work], bool]
 ) -> Violation:
-    """Work overtakes what was queued just before it, on some rank."""
+    """Return a violation whose work overtakes the work queued just before it, on some rank."""
     right = Stream.enqueue
 
     def enqueue(self: Stream, work: Work) -> None:
@@ -72,7 +72,7 @@ EXCHANGED = [
 
 
 def unawaited(clause: str, name: str, description: str, kind: type[Work]) -> Violation:
-    """Work of a kind runs while the stream starts the next."""
+    """Return a violation in which the next work starts while work of a kind still runs."""
     right = kind.run
 
     async def run(self: Work, rank: int) -> None:
@@ -91,7 +91,7 @@ UNAWAITED = [
 
 
 def impatient(more: Callable[[int], bool]) -> Any:
-    """Streams of some priorities do not wait for events."""
+    """Return a wait that streams of some priorities skip."""
     right = WaitWork.run
 
     async def run(self: WaitWork, rank: int) -> None:
@@ -137,7 +137,7 @@ PRIORITIES = [
 
 
 def returning(clause: str, name: str, description: str, until: Callable[[Stream, int], bool]) -> Violation:
-    """tessStreamSynchronize returns as soon as a condition holds, given the time at which it was called."""
+    """Return a violation whose tessStreamSynchronize returns once `until` holds, given the time of the call."""
 
     def synchronize(self: Stream) -> None:
         machine = self.mesh.machine

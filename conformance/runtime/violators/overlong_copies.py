@@ -1,4 +1,4 @@
-"""Copies that are longer than their memory, and are said to have succeeded (runtime specification, 4.4; AMB-RT-83)."""
+"""Copies that exceed their memory, and are reported as successful (runtime specification, 4.4; AMB-RT-83)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAMES = {H2D: "h2d", D2H: "d2h", D2D: "d2d"}
 
 
 def room(adapter: Any, pointer: int) -> int:
-    """The bytes from an address to the end of its allocation; without one, more than any copy has."""
+    """Return the bytes from an address to the end of its allocation; without one, more than any copy has."""
     for allocation in adapter.runtime.machine.memory.live():
         if allocation.address <= pointer < allocation.address + allocation.bytes:
             return int(allocation.address + allocation.bytes - pointer)
@@ -21,7 +21,7 @@ def room(adapter: Any, pointer: int) -> int:
 
 
 def cut(kind: int, ends: tuple[str, ...]) -> Callable[[Any, Call, Given], dict[str, Any]]:
-    """Copies of a kind move what there is room for."""
+    """Return a call whose copies of a kind move only the bytes that fit."""
 
     def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
         if given["kind"] != kind:

@@ -63,12 +63,12 @@ def persistent_since(state: State, work: LaunchWork) -> None:
 
 
 def staying(name: str, description: str, value: Any) -> Any:
-    """A persistent kernel that stays otherwise."""
+    """Return a violation with another stay of persistent kernels."""
     return replaced("RT-06-13", description, make, (LaunchWork, "_stay", value), name=name)
 
 
 def launched(name: str, description: str, value: Any) -> Any:
-    """Launches that become persistent otherwise."""
+    """Return a violation whose launches become persistent differently."""
     return replaced("RT-15-04", description, make, (calls, "queue_launch", value), name=name)
 
 

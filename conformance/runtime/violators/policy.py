@@ -28,7 +28,7 @@ Values = Any
 SET_POLICY = "tessSetNumericsPolicy"
 
 
-# The policy that is kept
+# The stored policy
 
 
 def first_kept(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
@@ -65,7 +65,7 @@ KEPT = [
 ]
 
 
-# The policy that is set
+# Setting the policy
 
 
 def set_in_part(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
@@ -87,11 +87,11 @@ SET = [
 ]  # fmt: skip
 
 
-# What the policy governs
+# The effect of the policy
 
 
 class Loose(ReferenceAdapter):
-    """An implementation that is not deterministic where neither the policy nor the launch demands it.
+    """An implementation that is not deterministic unless the policy or the launch demands it.
 
     Its fast sums and products begin at another element each time. It conforms; the classes below do not.
     """
@@ -101,14 +101,14 @@ class Loose(ReferenceAdapter):
         self.launches = 0
 
     def numerics_evaluate(self, *, operation: str, attributes: Mapping[str, Any], **launch: Any) -> dict[str, Any]:
-        """In an order of its own where it may."""
+        """Use an order of its own where that is allowed."""
         if operation in ("sum", "matmul") and not self.is_bound(launch.get("context"), launch.get("flags", 0)):
             self.launches += 1
             attributes = {"tree": {"ring": self.launches}} | dict(attributes)
         return super().numerics_evaluate(operation=operation, attributes=attributes, **launch)
 
     def is_bound(self, context: int | None, flags: int) -> bool:
-        """True if the launch has to be deterministic."""
+        """True if the launch must be deterministic."""
         return bool(flags & 1) or self.demands_determinism(context)
 
     def demands_determinism(self, context: int | None) -> bool:
@@ -149,7 +149,7 @@ class OtherOrder(Loose):
 
 
 def fast(name: str, description: str, function: str, compute: Callable[[Values, DType], Values]) -> Violation:
-    """A fast-math function, whatever the policy."""
+    """Return a violation with a fast-math function, whatever the policy."""
 
     def answer(values: Values, kind: DType, overflow: Overflow = "saturate") -> Values:
         with np.errstate(all="ignore"):
@@ -183,7 +183,7 @@ def rough_log(values: Values, kind: DType) -> Values:
 
 
 def rough_tanh(values: Values, kind: DType) -> Values:
-    """By the exponential, which cancels near zero."""
+    """Return tanh from the exponential, which cancels near zero."""
     twice = np.exp(np.asarray(values, np.float32) * np.float32(2))
     return np.where(np.isinf(twice), np.float32(1), (twice - np.float32(1)) / (twice + np.float32(1)))
 

@@ -13,7 +13,7 @@ from .changes import INVALID, Call, Given, accepting, answering, refusing, resta
 
 
 def afterwards(change: Callable[[Path], object]) -> Any:
-    """Do something with the file that was written."""
+    """Return a call that changes the written file."""
 
     def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
         result = call(**given)

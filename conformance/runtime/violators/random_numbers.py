@@ -66,7 +66,7 @@ BY_LAUNCHES = [
 
 
 def worded(name: str, description: str, words: Words, clause: str = "RT-04.7-04") -> Violation:
-    """Other words; takes seed, stream, the first word and their number."""
+    """Return a violation with other words; `words` takes seed, stream, the first word and their number."""
     return changed(clause, name, description, (random, "words", words))
 
 
@@ -117,7 +117,7 @@ WORDED = [
 
 
 def spread(name: str, description: str, compute: Callable[[Values, int], Values]) -> Violation:
-    """Uniform numbers that are another function, in fp64, of a word and the number of significand bits."""
+    """Return a violation whose uniform numbers are another function, in fp64, of a word and the significand bits."""
 
     def uniform(seed: int, stream: int, shape: Sequence[int], kind: DType, offset: int = 0) -> Array:
         if kind is FP64:
@@ -129,7 +129,7 @@ def spread(name: str, description: str, compute: Callable[[Values, int], Values]
 
 
 def leading(word: Values, bits: int) -> Values:
-    """The leading bits of words, as a whole number."""
+    """Return the leading bits of words, as a whole number."""
     return np.floor(word * 2.0 ** (bits - 32))
 
 
@@ -153,7 +153,7 @@ UNIFORMS = [
 
 
 def distributed(name: str, description: str, compute: Callable[[Values, Values], Values]) -> Violation:
-    """Normal numbers that are another function of two words."""
+    """Return a violation whose normal numbers are another function of two words."""
 
     def normal(seed: int, stream: int, shape: Sequence[int], kind: DType, offset: int = 0) -> Array:
         first, second = random._two_words(seed, stream, tuple(shape), offset)
@@ -190,7 +190,7 @@ NORMALS = [
 
 
 def masked(name: str, description: str, keeps: Callable[[Values, float], Values]) -> Violation:
-    """Another choice of what is kept; takes the words and the rate."""
+    """Return a violation with another dropout mask; `keeps` takes the words and the rate."""
 
     def mask(rate: float, seed: int, stream: int, shape: Sequence[int], offset: int = 0) -> Array:
         word = WORDS(seed, stream, offset, prod(shape)).reshape(tuple(shape)).astype(np.uint64)
@@ -200,7 +200,7 @@ def masked(name: str, description: str, keeps: Callable[[Values, float], Values]
 
 
 def dropped(name: str, description: str, compute: Callable[[Array, float, Values], Values]) -> Violation:
-    """Another use of what is kept; takes the operand, the rate and the mask, and gives values yet to be rounded."""
+    """Return a violation with another dropout; `compute` takes operand, rate and mask, and returns unrounded values."""
 
     def dropout(x: Array, rate: float, seed: int, stream: int, offset: int = 0) -> Array:
         keeps = random.dropout_mask(rate, seed, stream, x.shape, offset).values

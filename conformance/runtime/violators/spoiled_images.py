@@ -14,10 +14,10 @@ SHORT = 64
 
 
 class Trusting(BuildsOnce):
-    """Looks at an image that is refused once more."""
+    """A runtime that acts on a refused image."""
 
     def runtime_tessModuleLoad(self, *, image: Any, **arguments: Any) -> dict[str, Any]:  # noqa: N802
-        """The module of the image, or what becomes of one that is spoiled."""
+        """Load the image; act on it if it is refused."""
         try:
             return super().runtime_tessModuleLoad(image=image, **arguments)
         except Refusal as refusal:

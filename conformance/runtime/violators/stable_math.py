@@ -26,14 +26,14 @@ OVERFLOW = {"fp16": 11.0, "bf16": 88.0, "fp32": 88.0, "fp64": 709.0}
 
 
 def with_text(*arguments: Any) -> Executable:
-    """The executable of a launch, which knows the Graph IR of its module."""
+    """Return the executable of a launch with the Graph IR of its module."""
     executable, section = MADE(*arguments), arguments[1].module.fatbin.section("graph-ir")
     object.__setattr__(executable, "graph_ir", section.data.decode() if section else "")
     return executable
 
 
 def unstable(clause: str, name: str, description: str, operation: str, when: When) -> Violation:
-    """Launches of a program with an operation give NaN, or of one with clamp no NaN, as without the formulation."""
+    """Return a violation whose launches with an operation give NaN, or with clamp none, as unstable formulas do."""
 
     def executed(self: LaunchWork, executable: Executable, rank: int, arguments: Arguments) -> Mapping[str, Array]:
         results = EXECUTED(self, executable, rank, arguments)
@@ -53,12 +53,12 @@ def unstable(clause: str, name: str, description: str, operation: str, when: Whe
 
 
 def without_nan(array: Array) -> Array:
-    """The lower bound in place of NaN."""
+    """Return the lower bound in place of NaN."""
     return Array(array.dtype, np.where(np.isnan(array.values), -1.0, array.values).astype(array.values.dtype))
 
 
 def overflowing(arguments: Arguments, operation: str) -> Callable[[Array], Array]:
-    """NaN everywhere, where an operand has an exponential that is infinite."""
+    """Return a function that gives NaN everywhere if the exponential of an operand is infinite."""
     floats = [argument for argument in arguments.values() if argument.dtype.kind == "float" and argument.rank]
     scores = 32.0 if operation == "flash_attention" else 1.0
     large = any((float_.values * scores > OVERFLOW.get(float_.dtype.name, 88.0)).any() for float_ in floats)
@@ -70,7 +70,7 @@ def overflowing(arguments: Arguments, operation: str) -> Callable[[Array], Array
 
 
 def always(work: LaunchWork) -> bool:
-    """In every launch."""
+    """Return True for every launch."""
     return True
 
 

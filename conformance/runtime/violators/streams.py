@@ -85,7 +85,7 @@ def one_of_64_events(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
 
 
 def unless(recorded: bool) -> Answer:
-    """Refuse events that were recorded, or, with False, those that were never recorded."""
+    """Return a call that refuses recorded events or, with False, those that were never recorded."""
 
     def answer(adapter: Any, call: Call, given: Given) -> dict[str, Any]:
         for handle, event in adapter.runtime.handles.live("event"):

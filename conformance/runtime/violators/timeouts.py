@@ -18,7 +18,7 @@ TIMED_OUT, SPEND, WAIT, QUEUE, FAIL = Work.timed_out, Work.spend, Work.wait_for,
 
 
 def working(name: str, description: str, attribute: str, value: Any) -> Violation:
-    """Work of which one part is done otherwise."""
+    """Return a violation that replaces one method of work."""
     return replaced("RT-19.A-09", description, make, (Work, attribute, value), name=name)
 
 

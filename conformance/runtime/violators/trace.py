@@ -24,17 +24,17 @@ SLICE, FLOW, ADD, WRITE = trace._slice, trace._flow, Profiler.add, trace.write_t
 
 
 def sliced(clause: str, name: str, description: str, change: Callable[[Event], Event]) -> Violation:
-    """Changed slices."""
+    """Return a violation that changes slices."""
     return replaced(clause, description, make, (trace, "_slice", lambda *of: change(SLICE(*of))), name=name)
 
 
 def argued(clause: str, name: str, description: str, change: Callable[[Event], Event]) -> Violation:
-    """Changed `args` of slices."""
+    """Return a violation that changes `args` of slices."""
     return sliced(clause, name, description, lambda event: event | {"args": change(event["args"])})
 
 
 def noted(clause: str, name: str, description: str, change: Callable[[Record], Record | None]) -> Violation:
-    """Records that are changed or dropped."""
+    """Return a violation that changes or drops records."""
 
     def add(self: Profiler, record: Record) -> None:
         changed = change(record)
@@ -45,7 +45,7 @@ def noted(clause: str, name: str, description: str, change: Callable[[Record], R
 
 
 def written(name: str, description: str, change: Callable[[Any], Any]) -> Violation:
-    """The file written otherwise."""
+    """Return a violation that writes the file differently."""
 
     def write(records: Any, path: str, *of: Any) -> None:
         WRITE(records, path, *of)
@@ -56,7 +56,7 @@ def written(name: str, description: str, change: Callable[[Any], Any]) -> Violat
 
 
 def without(name: str) -> Callable[[Event], Event]:
-    """Something left out."""
+    """Return a change that leaves a member out."""
     return lambda entry: {key: value for key, value in entry.items() if key != name}
 
 
@@ -70,7 +70,7 @@ def flow_backwards(phase: str, *of: Any) -> Event:
 
 
 def with_events(change: Callable[[Event], Event]) -> Callable[[Any], Any]:
-    """A document whose events are changed one by one."""
+    """Return a change of a document's events one by one."""
     return lambda document: document | {"traceEvents": [change(traceevent) for traceevent in document["traceEvents"]]}
 
 
@@ -113,7 +113,7 @@ ARGUMENTS = [
 
 
 class NotesBefore(ReferenceAdapter):
-    """Starts a profiler with the context; later profilers begin with its records."""
+    """A runtime that starts a profiler with the context; later profilers begin with its records."""
 
     def runtime_tessProfilerStart(self, *, context: Any, **others: Any) -> dict[str, Any]:  # noqa: N802
         """Copy the records of earlier profilers."""
