@@ -12,7 +12,7 @@ import json
 import shutil
 import subprocess
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cache, cached_property, lru_cache
 from importlib.resources import files
@@ -24,7 +24,8 @@ from . import policies, statements
 from .deadlock import explained
 from .errors import DeviceNeeded, WspFailure
 from .forms import MOST
-from .package import Package, least_of, settings
+from .kernels import Kernel
+from .package import CallSite, Package, Process, Tensor, least_of, settings
 from .run import MOST_STEPS, RUNS, Inputs, Run, checked
 from .statements import Body, Expression, Statement
 
@@ -44,11 +45,8 @@ def runtime_text(*pieces: str) -> str:
 
 def c_tables(packages: Sequence[Package]) -> str:
     """The tables of packages, in a text that follows the declarations of the runtime."""
-    lines: list[str] = []
-    for place, package in enumerate(packages):
-        lines += Tables(package, f"p{place}_").lines()
-    programs = ", ".join(f"&p{place}_program" for place in range(len(packages)))
-    lines.append(f"const ProgramInfo *const wsp_programs[] = {{{programs}}};")
+    programs = [f"&(const ProgramInfo){_tables(package)}" for package in packages]
+    lines = ["const ProgramInfo *const wsp_programs[] = {", ",\n".join(programs), "};"]
     lines.append(f"const size_t wsp_program_count = {len(packages)};")
     return "\n".join(lines) + "\n"
 
@@ -68,132 +66,102 @@ def row(*values: object) -> str:
     return f"{{{', '.join(map(str, values))}}}"
 
 
-class Tables:
-    """The tables of a package, whose names begin with `prefix`."""
+def table(kind: str, rows: Iterable[object]) -> str:
+    """The initializers of a table: the number of its rows, and these, or NULL since C has no empty arrays."""
+    entries = list(map(str, rows))
+    return f"{len(entries)}, (const {kind}[]){{" + ",\n".join(entries) + "}" if entries else "0, NULL"
 
-    def __init__(self, package: Package, prefix: str) -> None:
-        self.package = package
-        self.prefix = prefix
-        self.numbers: list[int] = []
-        self.expressions: list[str] = []
-        self.sites: list[str] = []
-        self.statements: list[str] = []
-        self.most_scalars = 1
 
-    def lines(self) -> Iterator[str]:
-        """The definitions, the last of which is the program."""
-        package = self.package
-        instructions: list[str] = []
-        kernels: list[str] = []
-        for kernel in package.kernels:
-            kernels.append(row(text(kernel.name), row(len(instructions), len(kernel.payload.instructions))))
-            for op, destination, operands in kernel.code:
-                sources = row(*(row(f"OF_{kind.upper()}", unsigned(value)) for kind, value in operands))
-                instructions.append(row(f"KERNEL_{op.upper()}", destination, sources))
-        processes = [
-            row(text(process.name), self._body(process.body, "body"), self._list(process.produces))
-            for process in package.csp.processes
-        ]
-        policy = package.schedule.policy
-        worker = self._value(policies.worker(policy.id, policy.parameters))
-        tables: Sequence[tuple[str, str, Sequence[object]]] = (
-            ("KernelInfo", "kernels", kernels),
-            ("Instruction", "instructions", instructions),
-            ("ChannelInfo", "channels", [row(text(c.name), c.latency) for c in package.csp.channels]),
-            ("ProcessInfo", "processes", processes),
-            ("Statement", "statements", self.statements),
-            ("Site", "sites", self.sites),
-            ("Expression", "expressions", self.expressions),
-            ("uint32_t", "numbers", self.numbers),
-            ("char *const", "slots", [text(slot.name) for slot in package.slots]),
-            ("InputInfo", "inputs", list(self._inputs())),
-            ("TensorInfo", "tensors", [self._tensor(place) for place in range(len(package.tensors))]),
-        )
-        yield f"/* package {package.name} */"
-        for kind, name, values in tables:
-            if values:  # C has no arrays without elements
-                yield f"static const {kind} {self.prefix}{name}[] = {{"
-                yield from (f"    {value}," for value in values)
-                yield "};"
-        members: list[object] = [len(package.symbols), policy.parameters["workers"], worker, self.most_scalars]
-        members += [f"{len(values)}, {f'{self.prefix}{name}' if values else 'NULL'}" for _, name, values in tables]
-        yield f"static const ProgramInfo {self.prefix}program = {row(*members)};"
+def _tables(package: Package) -> str:
+    policy, csp = package.schedule.policy, package.csp
+    scalars = 1 + max((len(kernel.parameters) for kernel in package.kernels), default=0)
+    return row(
+        *(len(package.symbols), policy.parameters["workers"], scalars),
+        _value(policies.worker(policy.id, policy.parameters)),
+        table("KernelInfo", map(_kernel, package.kernels)),
+        table("ChannelInfo", [row(text(channel.name), channel.latency) for channel in csp.channels]),
+        table("ProcessInfo", [_process(package, process) for process in csp.processes]),
+        table("char *const", [text(slot.name) for slot in package.slots]),
+        table("InputInfo", _inputs(package)),
+        table("TensorInfo", map(_tensor, package.tensors)),
+    )
 
-    def _inputs(self) -> Iterator[str]:
-        """The symbols, and the settings in their order."""
-        for symbol in self.package.symbols:
-            yield row("SYMBOL_INPUT", text(symbol.name), 0, *map(unsigned, (symbol.most, symbol.default)))
-        for knob, value in settings(self.package, {}).items():
-            yield row("RESOURCE_INPUT", text(knob), least_of(knob), *map(unsigned, (MOST, value)))
 
-    def _tensor(self, place: int) -> str:
-        tensor = self.package.tensors[place]
-        initial = "NULL"
-        if tensor.initial is not None:  # a string, which compilers read in a tenth of the time of numbers
-            escapes = "".join(map("\\{:03o}".format, tensor.initial))
-            initial = f"(const uint8_t *){text(escapes)}"
-        return row(text(tensor.name), tensor.dtype.upper(), f"{tensor.count}U", f"{tensor.nbytes}U", initial)
+def _kernel(kernel: Kernel) -> str:
+    instructions = []
+    for op, destination, operands in kernel.code:
+        sources = row(*(row(f"OF_{kind.upper()}", unsigned(value)) for kind, value in operands))
+        instructions.append(row(f"KERNEL_{op.upper()}", destination, sources))
+    return row(text(kernel.name), table("Instruction", instructions))
 
-    def _list(self, values: Sequence[int]) -> str:
-        """A list among the numbers."""
-        first = len(self.numbers)
-        self.numbers += values
-        return row(first, len(values))
 
-    def _value(self, expression: Expression) -> int:
-        """The place of an expression, whose operands come before it."""
-        stated: list[int | str]
-        match expression:
-            case statements.Constant(value):
-                stated = ["CONSTANT", unsigned(value)]
-            case statements.SymbolValue(symbol):
-                stated = ["SYMBOL", symbol]
-            case statements.SlotValue(slot):
-                stated = ["SLOT", slot]
-            case statements.Input(name):
-                stated = [f"INPUT_{name.upper()}", 0]
-            case statements.Operation(name, operands):
-                stated = [name.upper(), 0, row(*map(self._value, operands))]
-        self.expressions.append(row(*stated, *([] if len(stated) == 3 else ["{0}"])))
-        return len(self.expressions) - 1
+def _inputs(package: Package) -> Iterator[str]:
+    """The symbols, and the settings in their order."""
+    for symbol in package.symbols:
+        yield row("SYMBOL_INPUT", text(symbol.name), 0, *map(unsigned, (symbol.most, symbol.default)))
+    for knob, value in settings(package, {}).items():
+        yield row("RESOURCE_INPUT", text(knob), least_of(knob), *map(unsigned, (MOST, value)))
 
-    def _site(self, call: statements.RunKernel | statements.Task) -> int:
-        """The place of a call of a kernel."""
-        site = self.package.site(call)
-        scalars = [self._value(scalar) for scalar in site.scalars]
-        self.most_scalars = max(self.most_scalars, len(scalars))
-        lists = site.tensors, scalars, site.reads, site.writes, site.waits, site.signals
-        numbers = unsigned(site.cycles), unsigned(site.heap)
-        self.sites.append(row(site.kernel, *numbers, *map(self._list, lists)))
-        return len(self.sites) - 1
 
-    def _body(self, body: Body, path: str) -> str:
-        """A list of statements; the bodies in them come before it."""
-        statements = [self._statement(statement, f"{path}/{place}") for place, statement in enumerate(body)]
-        first = len(self.statements)
-        self.statements += statements
-        return row(first, len(statements))
+def _tensor(tensor: Tensor) -> str:
+    initial = "NULL"
+    if tensor.initial is not None:  # a string, which compilers read in a tenth of the time of numbers
+        escapes = "".join(map("\\{:03o}".format, tensor.initial))
+        initial = f"(const uint8_t *){text(escapes)}"
+    return row(text(tensor.name), tensor.dtype.upper(), f"{tensor.count}U", f"{tensor.nbytes}U", initial)
 
-    def _statement(self, statement: Statement, path: str) -> str:
-        """A statement with its members by name; a call of a kernel has its site."""
-        stated = {"kind": statement.op.upper(), "path": text(path)}
-        names = [member.name for member in fields(statement)]
-        if isinstance(statement, statements.RunKernel | statements.Task):
-            stated["site"], names = str(self._site(statement)), [name for name in names if name == "key"]
-        if isinstance(statement, statements.Load):
-            stated["reads"] = self._list([statement.tensor])
-        stated |= {name: self._member(getattr(statement, name), f"{path}/{name}") for name in names}
-        return row(*(f".{name} = {value}" for name, value in stated.items()))
 
-    def _member(self, value: int | Expression | Body | None, path: str) -> str:
-        match value:
+def _value(expression: Expression) -> str:
+    match expression:
+        case statements.Constant(value):
+            stated = row("CONSTANT", unsigned(value), "{0}")
+        case statements.SymbolValue(symbol):
+            stated = row("SYMBOL", symbol, "{0}")
+        case statements.SlotValue(slot):
+            stated = row("SLOT", slot, "{0}")
+        case statements.Input(name):
+            stated = row(f"INPUT_{name.upper()}", 0, "{0}")
+        case statements.Operation(name, operands):
+            stated = row(name.upper(), 0, row(*map(_value, operands)))
+    return f"&(const Expression){stated}"
+
+
+def _site(site: CallSite) -> str:
+    """A call of a kernel."""
+    lists = site.tensors, site.reads, site.writes, site.waits, site.signals
+    numbers = site.kernel, unsigned(site.cycles), unsigned(site.heap)
+    scalars = table("Expression *", map(_value, site.scalars))
+    return f"&(const Site){row(*numbers, scalars, *(row(table('uint32_t', numbers)) for numbers in lists))}"
+
+
+def _process(package: Package, process: Process) -> str:
+    """A process; a statement has its members by name, and the call of a kernel its site."""
+
+    def body(members: Body, path: str) -> str:
+        rows = [statement(member, f"{path}/{place}") for place, member in enumerate(members)]
+        return row(table("struct Statement", rows))
+
+    def statement(stated: Statement, path: str) -> str:
+        members = {field.name: getattr(stated, field.name) for field in fields(stated)}
+        if isinstance(stated, statements.RunKernel | statements.Task):
+            key = members.get("key")
+            members = {"site": package.site(stated)} | ({} if key is None else {"key": key})
+        values = [f".{name} = {value(member, f'{path}/{name}')}" for name, member in members.items()]
+        return row(f".kind = {stated.op.upper()}", f".path = {text(path)}", *values)
+
+    def value(member: int | CallSite | Body | Expression | None, path: str) -> str:
+        match member:
             case None:
                 return "NONE"
             case int():
-                return str(value)
+                return str(member)
+            case CallSite():
+                return _site(member)
             case tuple():
-                return self._body(value, path)
-        return str(self._value(value))
+                return body(member, path)
+        return _value(member)
+
+    return row(text(process.name), body(process.body, "body"), row(table("uint32_t", process.produces)))
 
 
 # Building and running the program.

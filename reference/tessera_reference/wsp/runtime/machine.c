@@ -39,7 +39,7 @@ typedef struct {
 typedef struct { u64 serial, held[READY_QUEUE]; } Scope;
 
 /* A body that is executed: the place of its next statement, and if that is a repeat that has begun, how far it is. */
-typedef struct { List body; uint32_t next; bool repeats; u64 turn, count; } Frame;
+typedef struct { Body body; uint32_t next; bool repeats; u64 turn, count; } Frame;
 
 struct Process {
     const ProcessInfo *info;
@@ -484,7 +484,7 @@ static int wsp_issue(Machine *m, Process *p, const Site *site) {
     };
     task->before->after = m->tasks.before = task;
     memcpy(task->holds, needs, sizeof needs);
-    memcpy(task->scalars, p->operands + 1, site->scalars.count * sizeof(u64));
+    memcpy(task->scalars, p->operands + 1, site->scalars_count * sizeof(u64));
     *(uint32_t *)wsp_add(m, &m->assignments, sizeof(uint32_t)) = worker->index;
     for (size_t place = 0; place < nodes; place++)
         wsp_add_pointer(m, &((Task *)wsp_pointer(&m->found, place))->dependents, task);
@@ -601,7 +601,7 @@ static void wsp_release(Machine *m, Entry sender) {
 static void wsp_signal(Machine *m, Task *task) {
     const Site *site = task->site;
     while (task->sent < site->signals.count) {
-        Channel *c = &m->channels[m->info->numbers[site->signals.first + task->sent]];
+        Channel *c = &m->channels[site->signals.items[task->sent]];
         if (!wsp_channel_send(m, c, of_task(task), task->number)) {
             wsp_wait(m, &task->waiting, CHANNEL_FULL_WAIT, c->info->name);
             return;

@@ -2,8 +2,7 @@
 #include "program.h"
 
 /* The value of an expression now; of `select` only the chosen operand is evaluated. */
-static u64 wsp_value(Machine *m, uint32_t expression) {
-    const Expression *e = &m->info->expressions[expression];
+static u64 wsp_value(Machine *m, const Expression *e) {
     switch (e->op) {
     case CONSTANT: return e->value;
     case SYMBOL: return m->inputs[e->value];
@@ -64,7 +63,7 @@ static Elements elements_of(Machine *m, uint32_t tensor) {
 }
 
 static Elements elements(Machine *m, const Site *site, u64 place) {
-    return elements_of(m, m->info->numbers[site->tensors.first + place]);
+    return elements_of(m, site->tensors.items[place]);
 }
 
 static bool is_float(const Elements *e) { return e->info->dtype == FP32 || e->info->dtype == FP64; }
@@ -160,9 +159,8 @@ static void apply(Machine *m, const Site *site, const u64 *scalars, const Instru
 
 /* Execute the instructions of a kernel on its tensors, and count it. */
 static void wsp_apply(Machine *m, const Site *site, const u64 *scalars) {
-    List instructions = m->info->kernels[site->kernel].instructions;
-    for EACH(each, instructions.count)
-        apply(m, site, scalars, &m->info->instructions[instructions.first + each]);
+    const KernelInfo *kernel = &m->info->kernels[site->kernel];
+    for EACH(each, kernel->instructions_count) apply(m, site, scalars, &kernel->instructions[each]);
     m->kernel_runs[site->kernel]++;
     m->kernel_cycles[site->kernel] += site->cycles;
 }
@@ -187,7 +185,7 @@ static u64 as_u64(Machine *m, const Elements *e, u64 place) {
 static Frame *innermost(const Process *p) { return (Frame *)p->frames.items + p->frames.count - 1; }
 
 /* The process goes on with a body. */
-static bool wsp_enter(Machine *m, Process *p, List body) {
+static bool wsp_enter(Machine *m, Process *p, Body body) {
     *(Frame *)wsp_add(m, &p->frames, sizeof(Frame)) = (Frame){.body = body};
     p->phase = 0;
     return true;
@@ -222,20 +220,19 @@ static bool receive(Machine *m, Process *p, const Statement *s) {
     return taken == TOKEN;
 }
 
-static void evaluate(Machine *m, Process *p, List scalars) {
-    u64 *operand = p->operands;
-    for EACH_OF(scalar, scalars) *++operand = wsp_value(m, *scalar);
+static void evaluate(Machine *m, Process *p, const Site *site) {
+    for EACH(scalar, site->scalars_count) p->operands[1 + scalar] = wsp_value(m, site->scalars[scalar]);
 }
 
 /* Issue a task, when all that it needs is free; its operands are those of the first attempt. */
 static bool task(Machine *m, Process *p, const Statement *s) {
-    const Site *site = &m->info->sites[s->site];
+    const Site *site = s->site;
     if (p->phase == 0) {
         for EACH_OF(signal, site->signals)
             if (p->closed[*signal])
                 wsp_fail(m, "SEND_AFTER_CLOSE", "a task of %s signals a channel that it has closed", p->info->name);
-        p->operands[0] = s->key == NONE ? 0 : wsp_value(m, s->key);
-        evaluate(m, p, site->scalars);
+        p->operands[0] = s->key == NULL ? 0 : wsp_value(m, s->key);
+        evaluate(m, p, site);
         p->phase = 1;
     }
     int reason = wsp_issue(m, p, site);
@@ -276,7 +273,7 @@ static bool load(Machine *m, Process *p, const Statement *s) {
     Elements e = elements_of(m, s->tensor);
     if (p->phase++ == 0) {
         p->operands[1] = wsp_value(m, s->element);
-        if (!await_tensors(m, p, s->reads, (List){0, 0})) return false;
+        if (!await_tensors(m, p, (List){1, &s->tensor}, (List){0, NULL})) return false;
     }
     u64 place = p->operands[1];
     if (place >= e.info->count)
@@ -288,9 +285,9 @@ static bool load(Machine *m, Process *p, const Statement *s) {
 
 /* Execute a kernel in the time of the process; it changes its tensors at its end. */
 static bool run_kernel(Machine *m, Process *p, const Statement *s) {
-    const Site *site = &m->info->sites[s->site];
+    const Site *site = s->site;
     if (p->phase == 0) {
-        evaluate(m, p, site->scalars);
+        evaluate(m, p, site);
         p->phase = 1;
         if (!await_tensors(m, p, site->reads, site->writes)) return false;
     }
@@ -340,7 +337,7 @@ static bool leave(Machine *m, Process *p) {
         return false;
     }
     Frame *frame = innermost(p);
-    StatementKind around = m->info->statements[frame->body.first + frame->next].kind;
+    StatementKind around = frame->body.statements[frame->next].kind;
     if (around == SCOPE) end_scope(m, p);
     if (around == SCOPE || around == COND) frame->next++;
     return true;
@@ -349,8 +346,8 @@ static bool leave(Machine *m, Process *p) {
 /* Execute a statement, or leave a body. True if the process goes on. */
 static bool execute(Machine *m, Process *p) {
     Frame *frame = innermost(p);
-    if (frame->next == frame->body.count) return leave(m, p);
-    const Statement *s = &m->info->statements[frame->body.first + frame->next];
+    if (frame->next == frame->body.statements_count) return leave(m, p);
+    const Statement *s = &frame->body.statements[frame->next];
     bool done = true;
     int taken;
     p->path = s->path;

@@ -20,27 +20,26 @@
 
 typedef uint64_t u64;
 #define EACH(each, count) (uint32_t each = 0; each < (count); each++) /* for EACH(place, count) ... */
-#define EACH_OF(each, list) (const uint32_t *each = m->info->numbers + (list).first; \
-                             each < m->info->numbers + (list).first + (list).count; each++)
+#define EACH_OF(each, list) (const uint32_t *each = (list).items; each && each < (list).items + (list).count; each++)
 
 /* The resources; those before READY_QUEUE are pools that all workers share. */
 enum { TASK_RING, TENSORMAP_POOL, DEPLIST_POOL, HEAP_ARENA, READY_QUEUE, RESOURCES };
 
-/* The tables of a generated program. A list is a part of `numbers`. */
+/* A generated program: nested tables, those without entries NULL. */
 
-typedef struct { uint32_t first, count; } List;
+#define TABLE(type, name) uint32_t name##_count; const type *name
+typedef struct { uint32_t count; const uint32_t *items; } List;
 typedef struct { const char *name; u64 latency; } ChannelInfo;
 typedef enum { I8, I16, I32, I64, U8, U16, U32, U64, FP32, FP64, BOOL } Dtype;
 typedef struct { const char *name; Dtype dtype; u64 count, bytes; const uint8_t *initial; } TensorInfo;
 typedef enum { SYMBOL_INPUT, RESOURCE_INPUT } InputKind;
 typedef struct { InputKind kind; const char *name; u64 least, most, value; } InputInfo;
 
-/* An expression; operands are expressions by their places. */
 enum {
     CONSTANT, SYMBOL, SLOT, INPUT_TASK, INPUT_KEY, ADD, SUB, MUL, DIV, MOD, AND, OR, XOR, SHL, SHR, EQ, NE, LT, LE, GT, GE,
     MIN, MAX, NOT, SELECT
 };
-typedef struct { int op; u64 value; uint32_t operands[3]; } Expression;
+typedef struct Expression { int op; u64 value; const struct Expression *operands[3]; } Expression;
 
 /* An instruction of a kernel; operands are tensors by the place of their parameter, scalars by theirs, or constants. */
 enum {
@@ -49,38 +48,40 @@ enum {
 enum { OF_CONSTANT, OF_TENSOR, OF_SCALAR };
 typedef struct { int kind; u64 value; } Operand;
 typedef struct { int op; uint32_t destination; Operand operands[2]; } Instruction;
-typedef struct { const char *name; List instructions; } KernelInfo; /* among `instructions` */
+typedef struct { const char *name; TABLE(Instruction, instructions); } KernelInfo;
 
 /* A call of a kernel at a `run` or `task` statement. */
-typedef struct { uint32_t kernel; u64 cycles, heap; List tensors, scalars, reads, writes, waits, signals; } Site;
-
-/* A statement of a process: its kind, its path, and its members as `statements.py` names them; numbers are places of
- * channels, slots, tensors and expressions, bodies are among `statements`, `reads` has the tensor of a load. */
-typedef enum { RUN, TASK, SEND, RECEIVE, CONSUME, CLOSE, SCOPE, COND, REPEAT, LOAD, WAIT } StatementKind;
 typedef struct {
+    uint32_t kernel;
+    u64 cycles, heap;
+    TABLE(Expression *, scalars);
+    List tensors, reads, writes, waits, signals;
+} Site;
+
+/* A statement of a process: its kind, its path, and its members as `statements.py` names them. */
+typedef enum { RUN, TASK, SEND, RECEIVE, CONSUME, CLOSE, SCOPE, COND, REPEAT, LOAD, WAIT } StatementKind;
+typedef struct { TABLE(struct Statement, statements); } Body;
+typedef struct Statement {
     StatementKind kind;
     const char *path;
-    uint32_t site, key, channel, value, into, when, count, index, slot, tensor, element;
-    List body, then, otherwise, reads;
+    const Site *site;
+    const Expression *key, *value, *when, *count, *element;
+    uint32_t channel, into, slot, tensor, index; /* the index may be NONE */
+    Body body, then, otherwise;
 } Statement;
+
 #define NONE UINT32_MAX
 
-typedef struct { const char *name; List body, produces; } ProcessInfo;
-
-#define TABLE(type, name) uint32_t name##_count; const type *name
+typedef struct { const char *name; Body body; List produces; } ProcessInfo;
 
 /* The inputs are the symbols, then the sizes of resources, the capacities of channels, and for each process whether it is
  * executed without its scopes. `worker` is the expression of the dispatch policy. */
 typedef struct {
-    uint32_t symbols_count, workers, worker, most_scalars;
+    uint32_t symbols_count, workers, most_scalars;
+    const Expression *worker;
     TABLE(KernelInfo, kernels);
-    TABLE(Instruction, instructions);
     TABLE(ChannelInfo, channels);
     TABLE(ProcessInfo, processes);
-    TABLE(Statement, statements);
-    TABLE(Site, sites);
-    TABLE(Expression, expressions);
-    TABLE(uint32_t, numbers);
     TABLE(char *const, slots);
     TABLE(InputInfo, inputs);
     TABLE(TensorInfo, tensors);
