@@ -64,13 +64,13 @@ class Process:
 
 def variables(ffi: Any, lib: Any) -> dict[str, str]:
     """Return the current environment variables, including those that the program has set since it began."""
-    found: dict[str, str] = {}
+    environment: dict[str, str] = {}
     place = 0
     while (entry := lib.process_variable(place)) != ffi.NULL:
         name, _, value = ffi.string(entry).decode("utf-8", "surrogateescape").partition("=")
-        found[name] = value
+        environment[name] = value
         place += 1
-    return found
+    return environment
 
 
 # The state of the library between calls: a runtime, the failure of the last call, and the adapter of extensions.

@@ -41,8 +41,8 @@ def run(options: argparse.Namespace) -> int:
     most = min(len(list(Endpoint().machine.places())), len(default().devices))
     if not 1 <= options.ranks <= most:
         raise BadInput(f"--ranks is {options.ranks}, expected 1 to {most}")
-    given = extents_given(options, least=1)
-    extents = dict.fromkeys(own_dims(parameter.type for parameter in function.parameters), LENGTH) | given
+    requested = extents_given(options, least=1)
+    extents = dict.fromkeys(own_dims(parameter.type for parameter in function.parameters), LENGTH) | requested
     inputs = [counted(function, extents, rank) for rank in range(options.ranks)]
     shapes = {name: array.shape for name, array in inputs[0].items() if array.shape}
     comparison = run_kernel(Endpoint(), image_of(module, function, shapes), function.name, inputs)

@@ -81,10 +81,10 @@ def build_library(options: argparse.Namespace) -> int:
     """Build the library, and print its files and their use. Raises `BadInput`."""
     output = Path(options.output)
     try:
-        made = build(output, options.cc)
+        files = build(output, options.cc)
     except CannotBuild as problem:
         raise BadInput(str(problem)) from None
-    for path in made:
+    for path in files:
         print(path)
     folder = (output / "lib" / "pkgconfig").absolute()
     print(f"use: PKG_CONFIG_PATH={folder} gcc program.c $(pkg-config --cflags --libs tessera)")

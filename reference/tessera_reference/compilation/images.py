@@ -168,13 +168,13 @@ def _annotated(function: Function, options: Options) -> Function:
     """Return a function whose annotation states each option that differs from the default."""
     pairs: Any = function.attributes.get("schedule", ())
     try:
-        wished = annotated(options, function)
+        chosen = annotated(options, function)
     except Refusal as refusal:
         raise lowering_refused(refusal, function.location) from refusal
     default = Options()
-    said = {name: getattr(wished, name) for name in SETTINGS if getattr(wished, name) != getattr(default, name)}
-    pairs_left = [(name, value) for name, value in pairs if name not in said]
-    return replace(function, attributes={**function.attributes, "schedule": (*pairs_left, *said.items())})
+    stated = {name: getattr(chosen, name) for name in SETTINGS if getattr(chosen, name) != getattr(default, name)}
+    pairs_left = [(name, value) for name, value in pairs if name not in stated]
+    return replace(function, attributes={**function.attributes, "schedule": (*pairs_left, *stated.items())})
 
 
 # Kernels with named dimensions, lowered ahead of a launch for one choice of extents (runtime spec 8.1; AMB-RT-60).

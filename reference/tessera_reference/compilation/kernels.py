@@ -212,8 +212,8 @@ def _written_by_program(function: Function) -> set[Value]:
         parameter
         for block in function.body.blocks()
         if block.exit == "return"
-        for parameter, left in zip(tensors, block.results, strict=True)
-        if left is not parameter
+        for parameter, result in zip(tensors, block.results, strict=True)
+        if result is not parameter
     }
 
 

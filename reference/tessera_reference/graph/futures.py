@@ -384,8 +384,8 @@ class PointToPoint(FutureCollective):
 
     def combine(self, contributions: Sequence[Array]) -> Sequence[Array]:
         """Return the sender's data at both ends; the receiver's operand is a buffer, whose values are not read."""
-        sent, _ = contributions
-        return (sent, sent)
+        data, _ = contributions
+        return (data, data)
 
     def where(self) -> str:
         return f"with a {self.short_name} of tag {self.tag}"

@@ -168,15 +168,15 @@ def _total(
     run: Run, x: Array, contributions: Contributions, location: Location
 ) -> Generator[Arrival, tuple[Array, ...], Array]:
     """Return the sum of the contributions of all uses, in program order (AMB-LANG-117)."""
-    found = contributions.get(id(x), [])
-    if len(found) < 2:
-        return found[0] if found else _filled(x, 0)
+    parts = contributions.get(id(x), [])
+    if len(parts) < 2:
+        return parts[0] if parts else _filled(x, 0)
     build = Builder(location)
-    terms = tuple(build.value(type_of(x)) for _ in found)
+    terms = tuple(build.value(type_of(x)) for _ in parts)
     total = terms[0]
     for term in terms[1:]:
         total = build(Add, total, term)
-    (result,) = yield from run(build.block(terms, (total,)), tuple(reversed(found)))
+    (result,) = yield from run(build.block(terms, (total,)), tuple(reversed(parts)))
     contributions[id(x)] = [result]
     return result
 

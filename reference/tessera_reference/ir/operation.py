@@ -235,8 +235,8 @@ class Operation:
         of_the_rest = self.kinds.get(self.rest, (object,))
         for name, type_ in self.operand_types:
             if isinstance(type_, Future) and not self.takes_futures:
-                wanted = f"the value, {type_.value}"
-                raise Refusal("types", f"{name} is {type_}", wanted, "COLL-02.1-05", "await it: tessera.await")
+                required = f"the value, {type_.value}"
+                raise Refusal("types", f"{name} is {type_}", required, "COLL-02.1-05", "await it: tessera.await")
             kinds = self.kinds.get(name, of_the_rest)
             if not isinstance(type_, kinds):
                 expected = f"a {' or '.join(kind.__name__.lower() for kind in kinds)}"

@@ -109,10 +109,10 @@ def sound_layout(name: str, parameters: Sequence[tuple[str, int]]) -> Layout:
     if name not in LAYOUTS:
         message, requirement = f"unknown layout {name!r}", f"one of {', '.join(LAYOUTS)}"
         raise Refusal("layouts", message, requirement, "LANG-02.3-39", did_you_mean(name, LAYOUTS))
-    names, wanted = sorted(name for name, _ in parameters), sorted(LAYOUTS[name])
-    if names != wanted:
+    names, expected = sorted(name for name, _ in parameters), sorted(LAYOUTS[name])
+    if names != expected:
         message = f"layout {name} has parameters ({', '.join(names)})"
-        requirement = f"{name}({', '.join(f'{key}=...' for key in wanted)})" if wanted else "no parameters"
+        requirement = f"{name}({', '.join(f'{key}=...' for key in expected)})" if expected else "no parameters"
         raise Refusal("layouts", message, requirement, "LANG-02.3-82")
     if any(size == 0 for _, size in parameters):
         raise Refusal("layouts", "a block has size 0", "block sizes of at least 1", "LANG-02.3-82")

@@ -181,12 +181,12 @@ def own_and_common(text: TextOperation, declared: type[Operation]) -> tuple[dict
     kinds, required = declared.own_attributes, declared.required_attributes
     if not text.attributes and not required:
         return {}, {}
-    said = declared.attributes_of(text.result_types or ())
-    missing = [name for name in required if name not in said]
+    implied = declared.attributes_of(text.result_types or ())
+    missing = [name for name in required if name not in implied]
     attributes = dict.fromkeys([name for name in text.attributes if name in kinds] + missing)
     own = {name: stated(text.attributes, name, kinds[name]) for name in attributes}
     common = {name: attribute for name, attribute in text.attributes.items() if name not in own}
-    return {**said, **own}, common_of(common, list(kinds))
+    return {**implied, **own}, common_of(common, list(kinds))
 
 
 def common_of(
@@ -318,13 +318,13 @@ class FunctionReader:
 
     def _defaults(self, attributes: dict[str, Given], parameters: Sequence[Value]) -> dict[str, Array]:
         """Return the values of optional parameters, `defaults = {b = 1.5}` (AMB-LANG-74)."""
-        given = attributes.pop("defaults", None)
-        if given is None:
+        attribute = attributes.pop("defaults", None)
+        if attribute is None:
             return {}
         types = {value.name: value.type for value in parameters}
         defaults = {}
         try:
-            for name, value in given.value.items() if isinstance(given.value, dict) else [("", None)]:
+            for name, value in attribute.value.items() if isinstance(attribute.value, dict) else [("", None)]:
                 type_ = types.get(name)
                 if not isinstance(type_, Tensor | Scalar):
                     raise Mismatch
@@ -332,7 +332,7 @@ class FunctionReader:
         except Mismatch:
             message, requirement = "a default is none of its parameter's type", "defaults = {parameter = value}"
             refusal = Refusal("types", message, requirement, "AMB-LANG-74", "")
-            self.findings.refused(refusal, self.text, place=(given.start, given.end))
+            self.findings.refused(refusal, self.text, place=(attribute.start, attribute.end))
         return defaults
 
     def _results(self, types: tuple[Type, ...], parameters: Sequence[Value] | None) -> tuple[Type, ...]:
@@ -624,9 +624,9 @@ class _ModuleReader:
         for name, function in declared.items():
             kinds = ((operation, OPERATIONS.get(operation.name)) for operation in function.walk())
             called = [
-                given.value
+                attribute.value
                 for operation, kind in kinds
-                if kind and kind.calls and (given := operation.attributes.get(kind.calls))
+                if kind and kind.calls and (attribute := operation.attributes.get(kind.calls))
             ]
             calls[name] = [callee for callee in called if isinstance(callee, str) and callee in declared]
         order, circle = order_of_calls(calls)

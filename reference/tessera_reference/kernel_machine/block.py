@@ -245,15 +245,15 @@ class PendingCopies:
         self._finish(lambda copy: copy.groups == self.committed[copy.lanes])
 
     def _finish(self, is_done: Callable[[Copy], npt.NDArray[np.bool_]]) -> None:
-        left = []
+        unfinished = []
         for copy in self.copies:
             done = is_done(copy)
             finished = done.nonzero()[0]
             if finished.size:
                 copy.finish(finished)
             if finished.size < done.size:
-                left.append(copy.only((~done).nonzero()[0]) if finished.size else copy)
-        self.copies = left
+                unfinished.append(copy.only((~done).nonzero()[0]) if finished.size else copy)
+        self.copies = unfinished
 
 
 # A prepared kernel: its instructions as calls, its values as slots of a frame (spec section 7).

@@ -159,8 +159,8 @@ class Recorder:
         numbers = bool(moved) and (accesses or any(is_data) or operands[moved[0]].rank > 1)
         if numbers:
             operands = tuple(self.numbered(x) if place in moved else x for place, x in enumerate(operands))
-        made = step.call(block, *operands)
-        return Traced(made.dtype, made.values) if isinstance(made, Array) and (numbers or accesses) else made
+        result = step.call(block, *operands)
+        return Traced(result.dtype, result.values) if isinstance(result, Array) and (numbers or accesses) else result
 
     def computed(self, step: Step, block: BlockState, *operands: Array) -> Array:
         """Return the results of an operation of the active lanes. Raises `DependsOnData`."""
@@ -168,9 +168,9 @@ class Recorder:
         if len(step.results) != 1 or not isinstance(result, Scalar) or not all(isinstance(x, Scalar) for x in more):
             raise DependsOnData
         ids = [block.of_active(self.numbered(operand).ids) for operand in operands]
-        made = self.fresh(result.dtype, ids[0].shape)
+        output = self.fresh(result.dtype, ids[0].shape)
         if result.dtype.kind == "int" and not step.is_total:
-            self.may_fail.append(made)
+            self.may_fail.append(output)
         self.nodes.append(
             Node(
                 identity(step.instruction.operation),
@@ -178,10 +178,10 @@ class Recorder:
                 tuple(operand.dtype for operand in operands),
                 tuple((number,) for number in ids),
                 result.dtype,
-                made.ids,
+                output.ids,
             )
         )
-        return Traced(made.dtype, block.spread(made.values))
+        return Traced(output.dtype, block.spread(output.values))
 
     def product(self, a: Array, b: Array, out: DType, *, addend: Array, accumulator: DType) -> Array:
         """Return products of matrices, by `matmul`; one that continues the sum of another takes over its terms."""
@@ -193,19 +193,19 @@ class Recorder:
         continues = before is not None and before.dtypes == dtypes and np.array_equal(before.result, start)
         if before and continues and addend.dtype == accumulator == out == a.dtype.accumulator:
             rows, columns, starts = before.operands[0] + rows, before.operands[1] + columns, before.operands[2]
-        made = self.fresh(out, addend.shape)
+        output = self.fresh(out, addend.shape)
         call = partial(_product, out, accumulator)
-        node = Node((out, accumulator), call, dtypes, (rows, columns, starts), out, made.ids)
+        node = Node((out, accumulator), call, dtypes, (rows, columns, starts), out, output.ids)
         self.nodes.append(node)
-        self.products[out.carrier, int(made.ids.flat[0])] = node
-        return Array(out, made.values)
+        self.products[out.carrier, int(output.ids.flat[0])] = node
+        return Array(out, output.values)
 
     def shared(self, part: Ids) -> Ids:
         """Return the same numbers, in one array for all products of them."""
-        found = self.factors.setdefault(hash(part.tobytes()), part)
-        if found is part:
+        factor = self.factors.setdefault(hash(part.tobytes()), part)
+        if factor is part:
             self.room -= part.size
-        return found if np.array_equal(found, part) else part
+        return factor if np.array_equal(factor, part) else part
 
     def alike(self, a: Any, b: Any) -> tuple[Any, Any]:
         """Return two values between which lanes choose: both of numbers, or neither."""
@@ -274,11 +274,11 @@ class Plan:
         try:
             with np.errstate(all="ignore"):
                 for step in self.calls:
-                    made = step.call(*[operand.of(pools) for operand in step.operands])
-                    self._put(pools, step.result, made.values)
+                    result = step.call(*[operand.of(pools) for operand in step.operands])
+                    self._put(pools, step.result, result.values)
         except NumericsFailure:
             return None
-        return tuple(Array(made.dtype, np.array(made.of(pools).values)) for made in self.outputs)
+        return tuple(Array(result.dtype, np.array(result.of(pools).values)) for result in self.outputs)
 
     def _put(self, pools: dict[Carrier, Values], where: Selection, values: Values) -> None:
         pools[where.dtype.carrier][where.first : where.first + values.size] = values.reshape(-1)
@@ -310,9 +310,9 @@ class Plan:
             every = [np.concatenate(column) for column in columns]
             order = self._places[first.dtypes[0].carrier][_index(every[0])].argsort(kind="stable")
             merged = iter([tuple(ids[order] for ids in every)])
-        for *operands, made in merged:
+        for *operands, results in merged:
             selections = tuple(map(self._selected, first.dtypes, operands))
-            yield Call(first.call, selections, self._placed(first.dtype, made))
+            yield Call(first.call, selections, self._placed(first.dtype, results))
 
 
 def _needed(recorder: Recorder, outputs: Sequence[Array]) -> tuple[list[Node], dict[Carrier, npt.NDArray[np.bool_]]]:
@@ -336,13 +336,13 @@ def _needed(recorder: Recorder, outputs: Sequence[Array]) -> tuple[list[Node], d
 def _levels(recorder: Recorder, nodes: Sequence[Node]) -> list[list[Node]]:
     """Return operations grouped by kind, each group after all operations for which it waits."""
     levels = {carrier: np.zeros(size, np.int64) for carrier, size in recorder.sizes.items()}
-    known: dict[int, int] = {}
+    latest: dict[int, int] = {}
     groups: dict[Any, list[Node]] = {}
     for node in nodes:
         for carrier, ids in node.parts():
-            if id(ids) not in known:
-                known[id(ids)] = int(levels[carrier][_index(ids)].max())
-        level = 1 + max(known[id(ids)] for _, ids in node.parts())
+            if id(ids) not in latest:
+                latest[id(ids)] = int(levels[carrier][_index(ids)].max())
+        level = 1 + max(latest[id(ids)] for _, ids in node.parts())
         levels[node.dtype.carrier][_index(node.result)] = level
         terms = sum(part.shape[-1] for part in node.operands[0]) if node.result.ndim == 3 else 0
         groups.setdefault((level, node.kind, node.dtypes, node.result.shape[1:], terms), []).append(node)
@@ -355,13 +355,13 @@ def _merged_products(group: Sequence[Node]) -> Iterator[tuple[Ids, ...]]:
     Yields operands and results, [products, m, k], [products, k, n], [products, m, n] and again [products, m, n].
     """
     numbers: dict[bytes, int] = {}
-    known: dict[int, list[int]] = {}
+    distinct_numbers: dict[int, list[int]] = {}
 
     def distinct(part: Ids) -> list[int]:
         """Return a number for each matrix, the same for equal ones."""
-        if id(part) not in known:
-            known[id(part)] = [numbers.setdefault(matrix.tobytes(), len(numbers)) for matrix in part]
-        return known[id(part)]
+        if id(part) not in distinct_numbers:
+            distinct_numbers[id(part)] = [numbers.setdefault(matrix.tobytes(), len(numbers)) for matrix in part]
+        return distinct_numbers[id(part)]
 
     pairs: dict[Any, dict[Any, tuple[Node, int]]] = defaultdict(dict)
     starts: dict[Any, int] = defaultdict(int)
@@ -375,8 +375,8 @@ def _merged_products(group: Sequence[Node]) -> Iterator[tuple[Ids, ...]]:
         return int(place[0].operands[operand][0][place[1]].flat[0])
 
     together: dict[Any, list[Any]] = defaultdict(list)
-    for row, found in pairs.items():
-        together[tuple(sorted(found, key=lambda column: first(found[column], 1)))].append(row)
+    for row, by_column in pairs.items():
+        together[tuple(sorted(by_column, key=lambda column: first(by_column[column], 1)))].append(row)
     batches: dict[tuple[int, int], list[list[list[tuple[Node, int]]]]] = defaultdict(list)
     for shared, members in together.items():
         members.sort(key=lambda row: first(pairs[row][shared[0]], 0))

@@ -391,12 +391,12 @@ class Storage:
         conflicts = ((wrote >= now) & (wrote != mine)) | ((readers >= now) & (readers != mine))
         if np.count_nonzero(conflicts | self._foreign(wrote) | self._foreign(self._earliest_seen(at, readers))):
             self._refuse_write(at, np.broadcast_to(mine, at.shape), wrote, self._earliest_seen(at, readers), readers)
-        left = who + base
-        self.wrote[at] = left
-        twice = self.wrote[at] != left  # two lanes write one element at once
+        stamp = who + base
+        self.wrote[at] = stamp
+        twice = self.wrote[at] != stamp  # two lanes write one element at once
         if np.count_nonzero(twice):
             place, other = int(at[twice][0]), int(self.wrote[at][twice][0])
-            someone = self.clock.who(int(np.broadcast_to(left, at.shape)[twice][0]))
+            someone = self.clock.who(int(np.broadcast_to(stamp, at.shape)[twice][0]))
             raise Race(someone, "writes", self.address(place), self.clock.who(other), "writes")
 
     def _earliest_seen(self, at: Offsets, readers: Offsets) -> Offsets:

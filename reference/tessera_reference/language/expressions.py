@@ -403,27 +403,27 @@ def _attributes(
     names = declared.own_attributes
     values: dict[str, AttributeValue] = {}
     sound = True
-    for given in sorted(call.named, key=lambda given: given.name != "dtype"):
-        if given.name not in names:
-            if given.name not in COMMON_ATTRIBUTES:
-                remedy = did_you_mean(given.name, names)
+    for entry in sorted(call.named, key=lambda entry: entry.name != "dtype"):
+        if entry.name not in names:
+            if entry.name not in COMMON_ATTRIBUTES:
+                remedy = did_you_mean(entry.name, names)
                 requirement = f"one of {', '.join(names)}" if names else "no attributes of its own"
-                message = f"{spelling} has no attribute {given.name!r}"
-                expressions.report("types", message, given.span, requirement, "LANG-02.3-13", remedy)
+                message = f"{spelling} has no attribute {entry.name!r}"
+                expressions.report("types", message, entry.span, requirement, "LANG-02.3-13", remedy)
                 sound = False
             continue
         try:
-            element, kind = values.get("dtype"), names[given.name]
+            element, kind = values.get("dtype"), names[entry.name]
             if not isinstance(element, DType):
-                element = element_like(like, given.value, kind) if like else None
-            value = attribute_value(given.value, kind, element)
+                element = element_like(like, entry.value, kind) if like else None
+            value = attribute_value(entry.value, kind, element)
         except Refusal as refusal:
-            expressions.scope.findings.refused(refusal, given.span)
+            expressions.scope.findings.refused(refusal, entry.span)
             sound = False
             continue
-        if values.setdefault(given.name, value) != value:
-            message = f"{spelling}: {given.name} is given twice and differs"
-            expressions.report("types", message, given.span, "one value of an attribute", "LANG-02.3-32")
+        if values.setdefault(entry.name, value) != value:
+            message = f"{spelling}: {entry.name} is given twice and differs"
+            expressions.report("types", message, entry.span, "one value of an attribute", "LANG-02.3-32")
             sound = False
     return values if sound else None
 
@@ -431,7 +431,7 @@ def _attributes(
 def _common(expressions: Expressions, call: s.Call, declared: type[Operation]) -> dict[str, AttributeValue] | None:
     """Return the common attributes that this operation does not declare itself (LANG-05.3-01 to -06)."""
     with expressions.scope.findings.refusals(call.span):
-        return read_common([given for given in call.named if given.name not in declared.roles])
+        return read_common([entry for entry in call.named if entry.name not in declared.roles])
     return None
 
 

@@ -353,7 +353,7 @@ class FunctionLowering:
         location = Location(self.findings.filename, declaration.name_span)
         if self.scope.profile is not None:
             attributes |= {"numerics_profile": self.scope.profile}
-        arrays = {name: given.array for name, given in defaults.items()}
+        arrays = {name: default.array for name, default in defaults.items()}
         return Function(declaration.name, body, types, location, attributes, self.kernel, arrays)
 
     # Signature

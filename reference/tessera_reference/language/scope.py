@@ -54,8 +54,8 @@ class Findings:
     def refused(self, refusal: Refusal, span: Span, operation: Operation | None = None) -> None:
         """Keep a refusal of an operation or an annotation."""
         location = Location(self.filename, span)
-        found = refused_by(operation, refusal, location) if operation else diagnostic_of(refusal, location)
-        self.diagnostics.append(found)
+        diagnostic = refused_by(operation, refusal, location) if operation else diagnostic_of(refusal, location)
+        self.diagnostics.append(diagnostic)
 
     @contextmanager
     def refusals(self, span: Span, operation: Operation | None = None) -> Iterator[None]:

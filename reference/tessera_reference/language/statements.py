@@ -72,7 +72,7 @@ def _yielding(branch: Scope, arguments: tuple[Value, ...], names: Sequence[str])
     if branch.exit is not None:
         return branch.block(arguments, ())
     values = [branch.outside(name) for name in names]
-    return branch.block(arguments, tuple(found.value for found in values if found and found.value))
+    return branch.block(arguments, tuple(binding.value for binding in values if binding and binding.value))
 
 
 def lower_for(expressions: Expressions, statement: s.For, lower_block: LowerBlock) -> None:

@@ -62,8 +62,8 @@ def _hint(mesh: Mesh, collective: str, axis: str | None) -> str | None:
     if collective in mesh.context.hints:
         return mesh.context.hints[collective]
     plans = [plan for module in mesh.context.plans.values() for plan in module]
-    wanted = ("hint", None, collective, axis)
-    hints = [plan for plan in plans if (plan.source, plan.subgroup, plan.collective, plan.axis) == wanted]
+    key = ("hint", None, collective, axis)
+    hints = [plan for plan in plans if (plan.source, plan.subgroup, plan.collective, plan.axis) == key]
     return hints[-1].algorithm if hints else None
 
 
@@ -275,8 +275,8 @@ class CollectiveWork(Work):
         for place, rank in enumerate(group):
             own, count = contributions[rank]._part(place, ranks, "all_gather")
             size = count * call.dtype.storage_bytes
-            brings = 0 if call.collective == "broadcast" and place != call.root else size
-            mesh.read(own, rank, brings, self.function)  # contributed bytes must have been written
+            contributed = 0 if call.collective == "broadcast" and place != call.root else size
+            mesh.read(own, rank, contributed, self.function)  # contributed bytes must have been written
             inputs.append(Array.from_bits(call.dtype, (count,), mesh.peek(own, rank, size)))
         whole = partial(reduced, _name_of(call.op), tree=self.descriptor.reduction_order)
         results = group_results(call.collective, inputs, ranks, call.root or 0, whole)

@@ -303,9 +303,9 @@ class LaunchWork(Work):
             return
         size, read = tensor.dtype.storage_bytes, before.to_bits()
         changed = _differ(read, data, size)
-        held = bytes(mesh.peek(tensor.region, rank, tensor.bytes))
-        if held != read:
-            changed |= _differ(held, Array.from_bits(tensor.dtype, tensor.shape, held).to_bits(), size)
+        stored = bytes(mesh.peek(tensor.region, rank, tensor.bytes))
+        if stored != read:
+            changed |= _differ(stored, Array.from_bits(tensor.dtype, tensor.shape, stored).to_bits(), size)
         for start, stop in _runs(changed):
             part = Region(tensor.region.allocation, tensor.region.offset + start * size)
             mesh.write(part, rank, data[start * size : stop * size])

@@ -244,7 +244,7 @@ def _written(module: Module, function: Function) -> Function:
 def _one_path(
     module: Module, instructions: Sequence[Instruction], gradient: Instruction, gradients: set[Value]
 ) -> list[Instruction]:
-    """Return the instructions, with composites and calls expanded that a gradient goes through.
+    """Return the instructions, expanding the composites and calls that a gradient goes through.
 
     Raises `_NotOnePath` where it goes through one of `gradients`: on the tape the parts of an adjoint are another path.
     """
@@ -255,11 +255,11 @@ def _one_path(
             behind.update(used_by(instruction))
     if ahead & behind & gradients:
         raise _NotOnePath
-    made: list[Instruction] = []
+    expanded: list[Instruction] = []
     for instruction in instructions:
         between = ahead.intersection(used_by(instruction)) and behind.intersection(instruction.results)
-        made += _flat(module, instruction) if between else [instruction]
-    return made
+        expanded += _flat(module, instruction) if between else [instruction]
+    return expanded
 
 
 def _ahead(wrt: Sequence[Value], instructions: Sequence[Instruction]) -> set[Value]:
@@ -403,8 +403,8 @@ def to_schedule(module: Module, target: Target, options: Options | None = None) 
     functions, problems = {}, list[Diagnostic]()
     for name, function in module.functions.items():
         try:
-            wished = annotated(options or Options(), function)
-            scheduled = Scheduling(function, target, wished, name in host).function()
+            settings = annotated(options or Options(), function)
+            scheduled = Scheduling(function, target, settings, name in host).function()
             verify_schedule(scheduled, target)
         except Refusal as refusal:
             problems += lowering_refused(refusal, function.location).diagnostics

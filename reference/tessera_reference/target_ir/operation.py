@@ -220,8 +220,8 @@ B = TypeVar("B", bound=TargetOperation)
 
 def declared(base: type[B], name: str, meaning: str, clauses: tuple[str, ...] = CLAUSES, **facts: Any) -> type[B]:
     """Return the operation `name`, which differs from others of its family by these members of its class."""
-    made = type(name.replace(".", "_"), (base,), {"__doc__": meaning, **facts})
-    return operation(name, clauses=clauses)(made)
+    subclass = type(name.replace(".", "_"), (base,), {"__doc__": meaning, **facts})
+    return operation(name, clauses=clauses)(subclass)
 
 
 def require_dtype(dtype: DType, allowed: Sequence[str], name: str = "operand") -> None:

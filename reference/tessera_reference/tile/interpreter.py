@@ -412,13 +412,13 @@ class Launch(Operation):
         parameters = buffers[: len(buffers) - count] + [
             parameter.type for parameter in kernel.parameters[len(buffers) :]
         ]
-        for given, wanted in zip(shown.operands, parameters, strict=True):
-            if not _passes(given, wanted):
-                raise Refusal("types", f"an argument is {given}", f"what fits {wanted}", "LANG-08.1-01")
+        for actual, expected in zip(shown.operands, parameters, strict=True):
+            if not _passes(actual, expected):
+                raise Refusal("types", f"an argument is {actual}", f"what fits {expected}", "LANG-08.1-01")
         returned = buffers[len(buffers) - count :]
         results = shown.results or tuple(_held(result) for result in returned if isinstance(result, Memref))
         if len(results) != count or any(
-            not _passes(given, wanted) for given, wanted in zip(results, returned, strict=True)
+            not _passes(actual, expected) for actual, expected in zip(results, returned, strict=True)
         ):
             message = f"the results are ({', '.join(map(str, results))})"
             raise Refusal("types", message, f"what @{name} leaves in ({', '.join(map(str, returned))})", "LANG-08.1-01")

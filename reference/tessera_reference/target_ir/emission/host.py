@@ -208,10 +208,10 @@ def _host_features() -> str:
 def _callback(name: str) -> Any:
     """Return a function of the library for C, taking codes where C has no such float."""
     callee = CALLEES[name]
-    types = [_PASSED[passed_type(held)] for held in callee.operands]
+    types = [_PASSED[passed_type(element)] for element in callee.operands]
 
     def call(*values: Any) -> Any:
-        operands = [_value_of(held, value) for held, value in zip(callee.operands, values, strict=True)]
+        operands = [_value_of(element, value) for element, value in zip(callee.operands, values, strict=True)]
         result = callee.compute(*operands)
         return int.from_bytes(result.to_bits(), "little") if result.dtype.bits <= 16 else result.values.item()
 

@@ -501,7 +501,7 @@ class Call(TargetOperation):
                 f"{NAMES[dtype.name]} {argument}" for dtype, argument in zip(callee.operands, arguments, strict=True)
             ]
             return text.call(NAMES[callee.result.name], self.callee, *passed)
-        passed = [_as_passed(text, held, argument) for held, argument in zip(callee.operands, arguments, strict=True)]
+        passed = [_as_passed(text, dtype, argument) for dtype, argument in zip(callee.operands, arguments, strict=True)]
         result = text.call(passed_type(callee.result), self.callee, *passed)
         if callee.result.bits != 16:
             return result

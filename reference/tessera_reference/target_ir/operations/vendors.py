@@ -668,7 +668,7 @@ class Mfma(MatrixProduct):
 
     def emit(self, text: Writer, a: str, b: str, c: str) -> str:
         """Write the intrinsic; the three numbers after the operands permute nothing."""
-        operands = [_operand(text, value, held) for value, held in ((a, self.a), (b, self.b))]
+        operands = [_operand(text, value, vector) for value, vector in ((a, self.a), (b, self.b))]
         result = text.type(self.c)
         plain = ("i32 0",) * 3
         return text.call(result, f"llvm.amdgcn.{self.kind.intrinsic}", *operands, f"{result} {c}", *plain)
