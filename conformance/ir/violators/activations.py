@@ -1,4 +1,4 @@
-"""Activations composed otherwise than the reference composes them (language specification, 10; AMB-LANG-133)."""
+"""Activations with another composition than the reference's (language specification, 10; AMB-LANG-133)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GELU, SIGMOID = activations._gelu, activations._sigmoid
 
 
 def composition(name: str, description: str, part: str, steps: Steps) -> Violation:
-    """Another composition of `_sigmoid`, `_gelu` or `_gelu_by_tanh`, every step rounded in the accumulator type."""
+    """Return a violation with another composition of an activation, every step rounded in the accumulator type."""
 
     def compute(x: Values, kind: DType) -> Values:
         with np.errstate(all="ignore"):
@@ -74,7 +74,7 @@ COMPOSITIONS = [
 
 
 def replacing(name: str, description: str, function: str, compute: Callable[..., Array]) -> Violation:
-    """Another function of arrays in place of one of the activations."""
+    """Return a violation that replaces one of the activations by another function of arrays."""
     return changed("LANG-02-04", name, description, (activations, function, compute), only=ACTIVATIONS)
 
 
@@ -102,7 +102,7 @@ def silu_by_quotient(x: Array, overflow: Overflow = "saturate") -> Array:
 
 
 def rounding(name: str, description: str, rule: Callable[..., Values]) -> Violation:
-    """The final rounding done otherwise."""
+    """Return a violation with another final rounding."""
     return changed("LANG-02-04", name, description, (activations, "round_to", rule), only=ACTIVATIONS)
 
 
@@ -130,7 +130,7 @@ ROUNDED = [
 
 
 def rectifier(name: str, description: str, compute: Callable[[Values], Values]) -> Violation:
-    """Another relu."""
+    """Return a violation with another relu."""
     return changed(
         "LANG-02-04", name, description, (activations, "relu", lambda x: Array(x.dtype, np.asarray(compute(x.values))))
     )

@@ -38,13 +38,13 @@ GRADIENTS, EACH = "LANG-05.5-01", "LANG-05.5-02"
 
 
 def pulls_back(name: str, description: str, operation: type[Operation], pullback: Callable[..., Any]) -> Violation:
-    """An operation with another adjoint; `change` takes the gradient of the result, the result, the operands."""
+    """Return a violation with another adjoint of an operation: `pullback` takes dy, the result, the operands."""
     substitution = (operation, "pullback", lambda self, *arguments: pullback(*arguments))
     return changed(GRADIENTS, name, description, substitution, only=["grad"])
 
 
 def gives(name: str, description: str, operation: type[Operation], adjoint: Adjoint) -> Violation:
-    """The same for an adjoint that looks at the operation's attributes, which come first."""
+    """Return the same for an adjoint that reads the operation's attributes, which come first."""
 
     def execute(self: Any, at: Applied, build: Builder) -> tuple[Any, ...]:
         found = adjoint(self, *terms(at, build))
@@ -98,13 +98,13 @@ STRETCHED = [
 
 
 def last_two(x: Term) -> Term:
-    """Every matrix of a batch transposed."""
+    """Return every matrix of a batch transposed."""
     rank = len(x.shape)
     return x.transpose(perm=(*range(rank - 2), rank - 1, rank - 2))
 
 
 def if_square(x: Term) -> Term:
-    """Transposed only where the shape requires it."""
+    """Transpose only if the shape requires it."""
     return x if x.shape[-1] == x.shape[-2] else last_two(x)
 
 
@@ -155,7 +155,7 @@ REDUCTIONS = [
 
 
 def slope(name: str, wrong: Callable[[Term, Term], Term], description: str = "") -> Violation:
-    """A function of another slope; takes the result and the operand."""
+    """Return a violation with another slope of a function; `wrong` takes the result and the operand."""
     text = description or f"has another slope of {name}"
     return pulls_back(f"slope_of_{name}", text, OPERATIONS[f"tessera.graph.{name}"], lambda dy, y, x: dy * wrong(y, x))
 
@@ -245,11 +245,11 @@ def taken(operation: Update, dy: Term, value: Term, bounds: tuple[Term, ...]) ->
     return part if value.shape else part.summed_to(value)
 
 
-# Nothing at all
+# No adjoint
 
 
 def silent(operation: type[Operation]) -> Violation:
-    """An operation without an adjoint, through which gradients are silently zero."""
+    """Return a violation with an operation whose gradients are silently zero, since it has no adjoint."""
 
     def adjoint(self: Any, at: Applied, build: Builder) -> tuple[None, ...]:
         return tuple(None for _ in at.operands)
@@ -265,7 +265,7 @@ def silent(operation: type[Operation]) -> Violation:
 
 
 def opaque(operation: Any) -> Violation:
-    """The same of an operation that is defined by others."""
+    """Return the same for an operation that is defined by others."""
     name = operation.__name__.lower()
     description = f"has no derivative of {name}, and says nothing"
     return changed(EACH, f"no_{name}", description, (operation, "steps", off_tape(operation.steps)), only=["grad"])

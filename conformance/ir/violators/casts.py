@@ -22,7 +22,7 @@ Applies: TypeAlias = Callable[[DType, DType], bool]
 
 
 def miscast(name: str, description: str, compute: Cast, applies: Applies = lambda source, target: True) -> Violation:
-    """A cast that computes otherwise between some pairs of dtypes."""
+    """Return a violation with another cast between some pairs of dtypes."""
 
     def execute(x: Array, target: DType, overflow: Overflow = "saturate") -> Array:
         with np.errstate(all="ignore"):
@@ -32,17 +32,17 @@ def miscast(name: str, description: str, compute: Cast, applies: Applies = lambd
 
 
 def floats(source: DType, target: DType) -> bool:
-    """Between real floats."""
+    """True for casts between real floats."""
     return source.kind == target.kind == "float"
 
 
 def from_integers(source: DType, target: DType) -> bool:
-    """From integers to floats."""
+    """True for casts from integers to floats."""
     return source.kind == "int" and target.kind == "float"
 
 
 def to_integers(source: DType, target: DType) -> bool:
-    """From floats to integers."""
+    """True for casts from floats to integers."""
     return source.kind == "float" and target.kind == "int"
 
 
@@ -50,7 +50,7 @@ def to_integers(source: DType, target: DType) -> bool:
 
 
 def rounding_by(rule: Callable[..., Values]) -> Cast:
-    """The rounding to a float dtype, done otherwise."""
+    """Return a cast with another rounding to a float dtype."""
 
     def compute(x: Array, target: DType, overflow: Overflow) -> Array:
         return Array(target, rule(x.values, target, overflow).astype(target.carrier))
@@ -59,7 +59,7 @@ def rounding_by(rule: Callable[..., Values]) -> Cast:
 
 
 def fp8_through(middle: str) -> tuple[Cast, Applies]:
-    """Casts to fp8 that pass through another type."""
+    """Return casts to fp8 that pass through another type."""
     return rounding_by(through(middle)), lambda source, target: floats(source, target) and target.bits == 8
 
 
@@ -144,7 +144,7 @@ def saturated(x: Array, target: DType, overflow: Overflow) -> Array:
 
 
 def whole_by(rule: Callable[[Values], Values]) -> Cast:
-    """Fractions rounded to whole numbers in another mode than toward zero."""
+    """Return a cast that rounds fractions to whole numbers in another mode than toward zero."""
 
     def compute(x: Array, target: DType, overflow: Overflow) -> Array:
         return cast(Array(x.dtype, rule(x.values)), target, overflow)
@@ -157,7 +157,7 @@ def unsigned(x: Array, target: DType, overflow: Overflow) -> Array:
 
 
 def bool_by(true: Callable[[Values, DType], Values]) -> tuple[Cast, Applies]:
-    """Another rule for which numbers are true."""
+    """Return a cast with another rule for true numbers."""
 
     def compute(x: Array, target: DType, overflow: Overflow) -> Array:
         return Array(target, np.asarray(true(x.values, x.dtype)))
@@ -173,7 +173,7 @@ def bool_to(value: int) -> tuple[Cast, Applies]:
 
 
 def complex_by(change: Callable[[Array, Values], None], source_kind: str) -> tuple[Cast, Applies]:
-    """A cast to a complex dtype whose result is changed."""
+    """Return a cast to a complex dtype with a changed result."""
 
     def compute(x: Array, target: DType, overflow: Overflow) -> Array:
         values = cast(x, target, overflow).values.copy()
@@ -187,7 +187,7 @@ def complex_by(change: Callable[[Array, Values], None], source_kind: str) -> tup
 
 
 def conjugate(x: Array, values: Values) -> None:
-    """The imaginary part takes the sign of its opposite."""
+    """Negate the imaginary parts."""
     values.imag = np.negative(values.imag)
 
 

@@ -1,4 +1,4 @@
-"""Shared by the violators of the arithmetic: declaring a change, and adapters that cache programs and results."""
+"""Helpers of the violators of the arithmetic: a change, and adapters that cache programs and results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ANSWERS: dict[tuple[Any, ...], dict[str, Any]] = {}
 
 
 class CompilesOnce(ReferenceAdapter):
-    """The reference, which keeps compiled programs: a change of the arithmetic leaves the front end alone."""
+    """The reference with cached compiled programs: a change of the arithmetic leaves the front end alone."""
 
     def _compile(self, source: str) -> CompiledModule:
         if source not in _COMPILED:
@@ -34,7 +34,7 @@ class KeepsOthers(CompilesOnce):
     def language_execute(
         self, *, source: str, function: str, inputs: Mapping[str, Tensor], level: str = "strict", **request: Any
     ) -> dict[str, Any]:
-        """The results of a function, cached where it calls no changed operation."""
+        """Return the results of a function, from the cache if it calls no changed operation."""
         given = {"source": source, "function": function, "inputs": inputs, "level": level, **request}
         execute = partial(super().language_execute, **given)
         if request or any(call in source for call in self.calls):
@@ -48,10 +48,10 @@ class KeepsOthers(CompilesOnce):
 def changed(
     clause: str, name: str, description: str, *substitutions: tuple[Any, str, Any], only: Collection[str] = ()
 ) -> Violation:
-    """A violation of the arithmetic that replaces attributes of modules or classes; `only` names what that changes."""
+    """Return a violation of the arithmetic that replaces attributes; `only` names the operations that this changes."""
     make = partial(KeepsOthers, only) if only else CompilesOnce
     return replaced(clause, description, make, *substitutions, name=name)
 
 
 def nothing(*arguments: Any) -> None:
-    """A check that accepts everything."""
+    """Accept everything."""

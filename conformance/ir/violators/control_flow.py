@@ -27,12 +27,12 @@ REGIONS = [
 
 
 def runs(name: str, clause: str, description: str, owner: type, steps: Any) -> Violation:
-    """A control construct that runs its regions otherwise."""
+    """Return a violation with another execution of a control construct."""
     return replaced(clause, description, make, (owner, "steps", steps), name=name)
 
 
 def counted(start: Array, index: int) -> Array:
-    """The loop variable at one turn."""
+    """Return the loop variable at one turn."""
     return Array(start.dtype, start.values.dtype.type(index))
 
 
@@ -134,7 +134,7 @@ FEW_NAMES, FEW_TURNS = 4, 1000
 
 
 def exchanged(results: Sequence[Any], type_of: Callable[[Any], Any]) -> tuple[Any, ...]:
-    """Three results or more with the last two exchanged, where they are of one type."""
+    """Return three results or more with the last two exchanged, if they are of one type."""
     if len(results) < 3 or type_of(results[-1]) != type_of(results[-2]):
         return tuple(results)
     return *results[:-2], results[-1], results[-2]

@@ -171,7 +171,7 @@ _infer, _execute = ConstTensor.infer, ConstTensor.execute
 
 
 def constant(name: str, clause: str, description: str, owner: Any, attribute: str, instead: Any) -> Violation:
-    """An implementation with other constants."""
+    """Return a violation with other constants."""
     return replaced(clause, description, make, (owner, attribute, instead), name=name)
 
 

@@ -1,7 +1,7 @@
-"""Implementations in which the level of the run wins over a profile that a program declares, each for some operations.
+"""Implementations in which the level of the run overrides a program's declared profile, for some operations.
 
-A run that asks for less than strict allows another order and other approximations (AMB-LANG-44), but not in a function
-that declares otherwise (AMB-LANG-111). Each is what another violator is all the time, in such runs only.
+A run at a lower level than strict allows another order and other approximations (AMB-LANG-44), but not in a function
+that declares otherwise (AMB-LANG-111). Each has the defect of another violator, in such runs only.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Unheeding(ReferenceAdapter):
     def language_execute(
         self, *, source: str, function: str, inputs: Mapping[str, Tensor], level: str = "strict", **request: Any
     ) -> dict[str, Any]:
-        """The results of a function; where they are changed, always by Graph IR."""
+        """Return the results of a function; if they are changed, always by Graph IR."""
         given: dict[str, Any] = {"source": source, "function": function, "inputs": inputs, "level": level, **request}
         if level not in self.levels or not self.where(given):
             return super().language_execute(**given)
@@ -43,7 +43,7 @@ class Unheeding(ReferenceAdapter):
 
 
 def everywhere(given: Mapping[str, Any]) -> bool:
-    """In every program."""
+    """True for every program."""
     return True
 
 
@@ -55,12 +55,12 @@ def unheeded(
     levels: tuple[str, ...] = FAST,
     where: Condition = everywhere,
 ) -> Violation:
-    """A change that the level of the run permits and the program does not."""
+    """Return a violation with a change that the level of the run permits and the program does not."""
     return replaced(clause, description, lambda: Unheeding(change, levels, where), name=name)
 
 
 def of(module: ModuleType, name: str) -> Violation:
-    """The violator of a module by its name."""
+    """Return the violator of a module by its name."""
     lists = [value for value in vars(module).values() if isinstance(value, list)]
     return next(
         violation
@@ -83,12 +83,12 @@ def below_graph(given: Mapping[str, Any]) -> bool:
 
 
 def fold() -> Violation:
-    """Sums from left to right."""
+    """Return the violator with sums from left to right."""
     return of(reductions, "fold")
 
 
 def blocks() -> Violation:
-    """Products in blocks."""
+    """Return the violator with products in blocks."""
     return of(products, "blocked_product")
 
 

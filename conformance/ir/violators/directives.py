@@ -1,4 +1,4 @@
-"""Implementations that read, keep or apply schedule statements and annotations wrongly (sections 2 to 2.3, 5.3)."""
+"""Implementations that read, store or apply schedule statements and annotations wrongly (sections 2 to 2.3, 5.3)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ STATEMENTS = [
 
 
 def emitting(name: str, description: str, emit: Any) -> Violation:
-    """A front end that leaves other metadata."""
+    """Return a violation that emits other metadata."""
     return replaced("LANG-02.3-79", description, make, (statements, "_emit", emit), name=name)
 
 
@@ -129,7 +129,7 @@ ANNOTATIONS = [
 
 
 def ignoring(name: str, clause: str, attribute: str) -> Violation:
-    """A front end that reads an attribute which any operation may carry, and does not compare it with the result."""
+    """Return a violation that reads an attribute of any operation, and does not compare it with the result."""
 
     def read(given: Any) -> Any:
         return {key: value for key, value in _read_common(given).items() if key != attribute}
@@ -144,7 +144,7 @@ def multiples(stated: Any, actual: Any) -> bool:
 
 
 def without_blocks(values: Any, result: Any) -> None:
-    """A stated layout is compared by its name."""
+    """Compare a stated layout by its name alone."""
     if values.get("layout") and isinstance(result, Tensor) and values["layout"].startswith(result.layout.name):
         values = {**values, "layout": result.layout.text}
     _check_result(values, result)

@@ -23,7 +23,7 @@ FFT, TWIDDLES, SCALE = fourier.fft, fourier.twiddles, fourier._scale
 
 
 def transform(name: str, description: str, *substitutions: tuple[Any, str, Any]) -> Violation:
-    """A departure of the transforms."""
+    """Return a violation of the transforms."""
     return changed("LANG-05.2-04", name, description, *substitutions)
 
 
@@ -31,7 +31,7 @@ def transform(name: str, description: str, *substitutions: tuple[Any, str, Any])
 
 
 def factors(name: str, description: str, compute: Callable[[int, DType], Parts]) -> Violation:
-    """Other factors; takes the length and the type of their parts."""
+    """Return a violation with other factors; `compute` takes the length and the type of their parts."""
     return transform(name, description, (fourier, "twiddles", compute))
 
 
@@ -81,7 +81,7 @@ def radix_2(x: Values, sign: int) -> Values:
 
 
 def by_radix_2(name: str) -> Callable[..., Array]:
-    """A fast transform, scaled as its definition is."""
+    """Return a fast transform, scaled as its definition is."""
 
     def compute(x: Array, norm: Norm = "ortho") -> Array:
         with np.errstate(all="ignore"):
@@ -129,7 +129,7 @@ ALGORITHMS = [
 
 
 def of_float(compute: Callable[[Array, Norm], Array]) -> Callable[..., Array]:
-    """A transform that computes otherwise of floats."""
+    """Return a transform that computes differently for floats."""
 
     def transformed(x: Array, norm: Norm = "ortho") -> Array:
         return FFT(x, norm) if x.dtype.kind == "complex" else compute(x, norm)

@@ -1,4 +1,4 @@
-"""Front ends and machines that take one function value for another, or none (language specification, 2.3)."""
+"""Front ends and machines that confuse or lose function values (language specification, 2.3)."""
 
 from __future__ import annotations
 

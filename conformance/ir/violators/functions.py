@@ -25,13 +25,13 @@ LN2, LOG2_E, HALF_PI, TAU = 0.6931471805599453, 1.4426950408889634, 1.5707963267
 
 
 def misjudged(name: str, description: str, functions: Mapping[str, Function]) -> Violation:
-    """Some elementary functions replaced by others."""
+    """Return a violation that replaces some elementary functions."""
     substitution = (elementary, "FUNCTIONS", {**elementary.FUNCTIONS, **functions})
     return changed("LANG-02-04", name, description, substitution, only=functions)
 
 
 def every(change: Callable[[Function], Function]) -> Mapping[str, Function]:
-    """Every function, changed in one way."""
+    """Return every function, changed in one way."""
     return {name: change(function) for name, function in elementary.FUNCTIONS.items()}
 
 
@@ -41,11 +41,11 @@ def dtype_of(operands: tuple[Any, ...]) -> DType:
     return kind
 
 
-# Functions by others
+# Formulas for functions
 
 
 def composed(name: str, formula: Callable[..., Values], description: str) -> Violation:
-    """A function written as a formula, every step rounded in the accumulator type and the result once more."""
+    """Return a violation with a formula for a function, every step rounded in the accumulator type, then once more."""
 
     def function(*operands: Any) -> Values:
         *values, kind, overflow = operands if isinstance(operands[-1], str) else (*operands, "saturate")
@@ -57,7 +57,7 @@ def composed(name: str, formula: Callable[..., Values], description: str) -> Vio
 
 
 def number(value: float, like: Values) -> Values:
-    """A constant, rounded to the type that a formula computes in."""
+    """Return a constant, rounded to the type of a formula's computation."""
     return like.dtype.type(value)
 
 
@@ -107,7 +107,7 @@ COMPOSED = [
 
 
 def libm(name: str) -> Violation:
-    """A function that misses the last place now and then where the type has 32 or 64 bits."""
+    """Return a violation whose function sometimes misses the last place if the type has 32 or 64 bits."""
     exact = elementary.FUNCTIONS[name]
 
     def function(*operands: Any) -> Values:
@@ -118,7 +118,7 @@ def libm(name: str) -> Violation:
 
 
 def in_wider(wide: str, narrow: Callable[[Values, DType, Overflow], Values]) -> Callable[[Function], Function]:
-    """Functions of 8 and 16 bits computed in a wider type and brought back by a rounding."""
+    """Return a change that computes functions of 8 and 16 bits in a wider type and rounds the result."""
 
     def change(exact: Function) -> Function:
         def function(*operands: Any) -> Values:
@@ -181,7 +181,7 @@ ROUNDED = [
 def special(
     name: str, wrong: Callable[..., Values], where: Callable[..., Values], description: str, function: str = ""
 ) -> Violation:
-    """A function with another result where its operands satisfy a condition."""
+    """Return a violation with another result of a function if its operands satisfy a condition."""
     function = function or name.partition("_")[0]
     exact = elementary.FUNCTIONS[function]
 

@@ -23,7 +23,7 @@ USUAL, TOTAL, FILLED = grad.gradients, grad._total, grad._filled
 
 
 def differentiates(name: str, description: str, gradients: Callable[..., Any], clause: str = GRADIENTS) -> Violation:
-    """Another backward pass."""
+    """Return a violation with another backward pass."""
     return changed(clause, name, description, (interpreter, "gradients", gradients), only=["grad"])
 
 
@@ -72,7 +72,7 @@ SEEDS = [
 
 
 def totals(name: str, description: str, choose: Callable[[list[Array]], list[Array]]) -> Violation:
-    """Contributions, the last use first, of which some are added, in some order."""
+    """Return a violation that adds only some contributions, the last use first, in some order."""
 
     def total(run: Any, x: Array, contributions: dict[int, list[Array]], location: Any) -> Any:
         found = contributions.get(id(x), [])
@@ -102,11 +102,11 @@ CONTRIBUTIONS = [
 ]  # fmt: skip
 
 
-# The way back
+# The backward pass
 
 
 def on_tape(name: str, description: str, keep: Callable[[list[Executed]], list[Executed]]) -> Violation:
-    """A backward pass over part of the tape."""
+    """Return a violation with a backward pass over part of the tape."""
 
     def gradients(tape: Tape, run: Any, y: Array, wrt: tuple[Array, ...], location: Any) -> Any:
         part = Tape()
@@ -118,13 +118,13 @@ def on_tape(name: str, description: str, keep: Callable[[list[Executed]], list[E
 
 
 def last_of_each(tape: list[Executed]) -> list[Executed]:
-    """The last execution of each instruction."""
+    """Return the last execution of each instruction."""
     last = {(entry.location, entry.operation.name): id(entry) for entry in tape}
     return [entry for entry in tape if id(entry) in last.values()]
 
 
 def off_tape(usual: Callable[..., Any]) -> Callable[..., Any]:
-    """Steps that are not recorded, so that their results depend on nothing."""
+    """Return steps that are not recorded, so that their results have no operands."""
 
     def steps(self: Any, *operands: Any, env: Any) -> Any:
         kept = env.interpreter.tape
@@ -137,7 +137,7 @@ def off_tape(usual: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def forgetful(name: str, description: str, operation: Any) -> Violation:
-    """Operations in regions or called functions have no gradient."""
+    """Return a violation in which operations in regions or called functions have no gradient."""
     return changed(GRADIENTS, name, description, (operation, "steps", off_tape(operation.steps)), only=["grad"])
 
 
@@ -159,7 +159,7 @@ THE_WAY = [
 ]
 
 
-# What is refused
+# Refusals
 
 
 REFUSALS = [

@@ -1,4 +1,4 @@
-"""Front ends that spell, declare or lower collectives otherwise (language specification, 2, 4, 5, 9 and 15)."""
+"""Front ends that spell, declare or lower collectives differently (language specification, 2, 4, 5, 9 and 15)."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ Operations = list[dict[str, Any]]
 
 
 def shown(name: str, clause: str, description: str, change: Callable[[Operations], Operations]) -> Violation:
-    """Each function's operations changed in the IR that is shown."""
+    """Return a violation that changes each function's operations in the reported IR."""
     show = adapter.function_message
 
     def function(given: Any) -> dict[str, Any]:

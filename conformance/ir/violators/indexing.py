@@ -1,4 +1,4 @@
-"""Implementations that read or assign other elements than an index or a slice says (sections 2.3 and 14.2)."""
+"""Implementations that read or assign other elements than those of an index or a slice (sections 2.3 and 14.2)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .language_syntax import refuses, rewrites
 
 
 def clamped(x: Array, selection: Any) -> Any:
-    """A selection whose indices are brought into range."""
+    """Return a selection whose indices are limited to the range."""
     return tuple(
         min(max(part, 0), extent - 1) if isinstance(part, int) else part
         for part, extent in zip(selection, x.shape, strict=False)
@@ -63,7 +63,7 @@ _over, _sliced, _updated = Stretch.over, movement.sliced, movement.updated
 
 
 def selecting(name: str, clause: str, description: str, choose: Any) -> Violation:
-    """An implementation that selects other elements, to read and to assign."""
+    """Return a violation that selects other elements, to read and to assign."""
     return replaced(
         clause,
         description,

@@ -19,14 +19,14 @@ from .verifiers_of_text import misreads, overlooks, turns_down
 
 
 class Terse(ReferenceAdapter):
-    """The reference, whose diagnostics of Graph IR lack some fields."""
+    """The reference with diagnostics of Graph IR that lack some fields."""
 
     def __init__(self, **fields: Any) -> None:
         super().__init__()
         self._fields = fields
 
     def language_verify_ir(self, *, text: str, **request: Any) -> dict[str, Any]:
-        """The same outcome with poorer diagnostics."""
+        """Return the same outcome with poorer diagnostics."""
         try:
             return super().language_verify_ir(text=text, **request)
         except Refusal as refusal:
@@ -36,7 +36,7 @@ class Terse(ReferenceAdapter):
 
 
 def tells_worse(name: str, clause: str, description: str, **fields: Any) -> Violation:
-    """A verifier whose diagnostics lack something."""
+    """Return a violation whose diagnostics lack some fields."""
     return replaced(clause, description, lambda: Terse(**fields), name=name)
 
 

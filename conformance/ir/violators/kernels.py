@@ -59,7 +59,7 @@ def _of_the_body(self: FunctionLowering, scope: Any) -> Any:
 
 
 def delivers(name: str, description: str, buffers: Any) -> Violation:
-    """A front end whose kernels return other values."""
+    """Return a violation whose kernels return other values."""
     changes = (FunctionLowering, "_parameter", _remembering), (FunctionLowering, "_buffers", buffers)
     return replaced("LANG-02.3-52", description, make, *changes, name=name)
 

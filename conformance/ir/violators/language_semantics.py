@@ -1,4 +1,4 @@
-"""Implementations that break one rule of Graph IR as it is shown, diagnostics, profiles or evaluation."""
+"""Implementations that break one rule of reported Graph IR, diagnostics, profiles or evaluation."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from tessera_reference.numerics import arithmetic
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.trees import pairwise
 
-# Graph IR as it is shown
+# Reported Graph IR
 
 
 def shown(name: str, clause: str, description: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Violation:
-    """A lowering whose operations are shown changed."""
+    """Return a violation that reports changed operations."""
     show = messages._operation
     return replaced(
         clause, description, make, (messages, "_operation", lambda operation: change(show(operation))), name=name
@@ -75,7 +75,7 @@ class FirstFunctionOnly(ReferenceAdapter):
 
 
 def diagnosed(name: str, clause: str, description: str, **changes: Any) -> Violation:
-    """Diagnostics with changed fields."""
+    """Return a violation with changed fields of diagnostics."""
     right = messages.diagnostic
     substitutions = [
         (owner, "diagnostic", lambda entry: replace(right(entry), **changes)) for owner in (messages, adapter)
@@ -95,7 +95,7 @@ DIAGNOSTICS = [
 
 
 def profiles(name: str, clause: str, description: str, *arguments: str) -> Violation:
-    """A front end that knows other numerics profiles."""
+    """Return a violation that knows other numerics profiles."""
     return replaced(
         clause,
         description,

@@ -1,7 +1,7 @@
 """Front ends with one rule of the lexer, the grammar or the table of precedence changed (sections 2, 14.1 and 14.2).
 
-Each is the reference behind a filter that knows one pattern of source text. `refuses` turns down what the rule allows,
-`rewrites` takes it for something else: an illegal text for its legal twin, or a legal text for another one.
+Each is the reference behind a filter that knows one pattern of source text. `refuses` refuses what the rule allows;
+`rewrites` reads it as another text: an illegal text as its legal twin, or a legal text as another one.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ class FilteredAdapter(ReferenceAdapter):
 
 
 def filtered(name: str, clause: str, description: str, read: Reading) -> Violation:
-    """A violation by a reference that reads its source through a filter."""
+    """Return a violation that reads its source through a filter."""
     return replaced(clause, description, lambda: FilteredAdapter(read), name=name)
 
 
 def rewrites(
     name: str, clause: str, description: str, pattern: str, by: str | Callable[[re.Match[str]], str]
 ) -> Violation:
-    """Replaces the pattern in the source."""
+    """Return a violation that replaces the pattern in the source."""
     return filtered(name, clause, description, lambda source: re.sub(pattern, by, source))
 
 
 def refuses(name: str, clause: str, description: str, pattern: str, category: str = "syntax") -> Violation:
-    """Refuses sources with the pattern, at its line."""
+    """Return a violation that refuses sources with the pattern, at its line."""
 
     def read(source: str) -> str:
         match = re.search(pattern, source)
@@ -88,7 +88,7 @@ FEW_DIGITS = 20
 
 
 def of_length(length: int) -> Callable[[Lexer], Iterator[Token]]:
-    """Cut names to so many characters."""
+    """Return a lexer that cuts names to so many characters."""
 
     def tokens(self: Lexer) -> Iterator[Token]:
         for token in TOKENS(self):
@@ -100,7 +100,7 @@ def of_length(length: int) -> Callable[[Lexer], Iterator[Token]]:
 
 
 def of_few_digits(text: str, negative: bool, dtype: DType) -> float:
-    """Read at most so many digits behind the point."""
+    """Read at most so many digits after the point."""
     whole, point, rest = text.partition(".")
     digits = re.match("[0-9]*", rest)
     assert digits is not None

@@ -21,11 +21,11 @@ from tessera_reference.numerics import arithmetic
 from tessera_reference.numerics.array import Array
 from tessera_reference.numerics.formats import DTYPES, dtype
 
-# Operators that compute something else
+# Operators with other results
 
 
 def operator(name: str, number: int, description: str, owner: type, compute: Callable[..., Any]) -> Violation:
-    """An elementwise operator that computes something else."""
+    """Return a violation with another elementwise operator."""
     substitution = (owner, "compute", staticmethod(compute))
     return replaced(f"LANG-02.3-{number}", description, make, substitution, name=name)
 
@@ -102,7 +102,7 @@ literals_apart = replaced(
 def forgiving(
     name: str, clause: str, description: str, owner: type, checks: str, instead: Callable[..., Any]
 ) -> Violation:
-    """An operation whose type is `instead` where it should refuse by the clause `checks`."""
+    """Return a violation whose operation has the type `instead` where it should refuse by the clause `checks`."""
     infer = owner.infer
 
     def lenient(self: Any) -> Any:
@@ -117,7 +117,7 @@ def forgiving(
 
 
 def changed(name: str, clause: str, description: str, owner: type, change: Callable[..., Any]) -> Violation:
-    """An operation whose result type is changed."""
+    """Return a violation that changes the result type of an operation."""
     infer = owner.infer
     return replaced(clause, description, make, (owner, "infer", lambda self: change(self, infer(self))), name=name)
 

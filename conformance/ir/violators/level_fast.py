@@ -1,7 +1,7 @@
 """Implementations that claim the level fast and break it in one respect (language specification, section 10).
 
-What the level allows is no violation of it and has none here: another order, fused products, flushed subnormals,
-rounding ties away from zero, functions within 4 units in the last place.
+Permitted differences are no violation and absent here: another order, fused products, flushed subnormals, rounding ties
+away from zero, functions within 4 units in the last place.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ fast = partial(breaking, "fast")
 
 
 def shortened(a: Array) -> Array:
-    """fp32 operands with ten fraction bits."""
+    """Return fp32 operands with ten fraction bits."""
     return Array(a.dtype, round_operand(a.values)) if a.dtype.name == "fp32" else a
 
 
 def tf32_product(least: int, a: Array, b: Array, out: DType | None) -> Array:
-    """tf32 instead of fp32, from so many terms on."""
+    """Return a product in tf32 instead of fp32, for at least so many terms."""
     return MATMUL(shortened(a), shortened(b), out) if a.shape[-1] >= least else MATMUL(a, b, out)
 
 

@@ -1,6 +1,6 @@
 """Implementations that claim the level deterministic and break it in one respect (language specification, section 10).
 
-The reference keeps to every level, so each is the reference with its claim lowered and one thing changed.
+The reference conforms to every level, so each is the reference with a lower claim and one change.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def breaking(
     substitutions: Callable[[], Sequence[Substitution]],
     functions: Mapping[str, float] | None = None,
 ) -> Violation:
-    """A violation at a level; the substitutes are made anew each time, since some of them remember calls."""
+    """Return a violation at a level; substitutes are made anew each time, since some of them remember calls."""
 
     @contextmanager
     def broken() -> Iterator[Adapter]:
@@ -92,7 +92,7 @@ deterministic = partial(breaking, "deterministic")
 
 
 def products(change: Callable[[Array, Array, DType | None], Array]) -> Callable[[], Sequence[Substitution]]:
-    """Products of floats computed in another way."""
+    """Return substitutions that compute products of floats differently."""
 
     def product(a: Array, b: Array, out: DType | None = None, **arguments: Any) -> Array:
         usual = a.dtype.kind != "float" or a.shape[-1] == 0
@@ -103,7 +103,7 @@ def products(change: Callable[[Array, Array, DType | None], Array]) -> Callable[
 
 
 def nodes(**changes: Any) -> Callable[[], Sequence[Substitution]]:
-    """Sums of floats whose nodes compute in another way."""
+    """Return substitutions whose nodes compute sums of floats differently."""
 
     def model(operation: str, x: Array, given: NodeArithmetic | None, *kinds: str) -> NodeArithmetic:
         usual = MODEL(operation, x, given, *kinds)
@@ -113,7 +113,7 @@ def nodes(**changes: Any) -> Callable[[], Sequence[Substitution]]:
 
 
 def orders(choose: Callable[[int, int], Tree]) -> Callable[[], Sequence[Substitution]]:
-    """Sums in another order, which may depend on the number of terms and on the calls so far."""
+    """Return substitutions with another order of sums, which may depend on the number of terms and on earlier calls."""
 
     def substitutions() -> Sequence[Substitution]:
         calls = count()
@@ -128,7 +128,7 @@ def orders(choose: Callable[[int, int], Tree]) -> Callable[[], Sequence[Substitu
 
 
 def long_sums(rounding: Rounding) -> Callable[[], Sequence[Substitution]]:
-    """Sums of 256 terms or more from left to right, every addition rounded to one side."""
+    """Return substitutions that add 256 terms or more from left to right, every addition rounded to one side."""
 
     def over_tree(
         values: Values, axis: int, tree: Tree | None, model: NodeArithmetic, node: Any, neutral: int
@@ -150,7 +150,7 @@ def narrow_in(accumulator: str, a: Array, b: Array, out: DType | None) -> Array:
 
 
 def in_own_type(name: str, a: Array, b: Array, out: DType | None) -> Array:
-    """A product of one dtype accumulated in that dtype."""
+    """Accumulate a product of one dtype in that dtype."""
     return MATMUL(a, b, out, accumulator=a.dtype if a.dtype.name == name else None)
 
 
@@ -239,7 +239,7 @@ class OrderOfArrival(Deterministic):
 
 
 def function(change: Callable[[Values, Values, DType], Values]) -> Callable[[], Sequence[Substitution]]:
-    """exp with a change of its results, given its operands and what is right."""
+    """Return substitutions that change results of exp; `change` takes its operands and the right result."""
 
     def changed(values: Values, kind: DType, overflow: Any = "saturate") -> Values:
         found = FUNCTIONS["exp"](values, kind, overflow)
@@ -250,7 +250,7 @@ def function(change: Callable[[Values, Values, DType], Values]) -> Callable[[], 
 
 
 def steps_off(number: int, found: Values, kind: DType) -> Values:
-    """So many units in the last place too small, in the wide types."""
+    """Return values so many units in the last place too small, in the wide types."""
     if kind.is_narrow:
         return found
     whole = found.view(f"u{found.dtype.itemsize}")

@@ -1,4 +1,4 @@
-"""Lower levels whose bits are not those of Graph IR (section 8.2), and levels that are not shown (section 12)."""
+"""Lower levels whose bits are not those of Graph IR (section 8.2), and levels that are not reported (section 12)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FRACTIONS = {"fp64": 52, "fp32": 23, "bf16": 7, "fp16": 10, "fp8_e4m3": 3, "fp8_
 
 
 class Differing(ReferenceAdapter):
-    """The reference, whose results at some levels are changed."""
+    """The reference with changed results at some levels."""
 
     def __init__(self, levels: Sequence[str], change: Callable[[Tensor], Tensor], when: Callable[..., bool]) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class Differing(ReferenceAdapter):
         self._when = when
 
     def language_execute(self, **request: Any) -> dict[str, Any]:
-        """The results, changed where the level is one of those."""
+        """Return the results, changed at these levels."""
         answer = super().language_execute(**request)
         if request.get("at", "graph") not in self._levels or not self._when(request):
             return answer
@@ -43,12 +43,12 @@ def differing(
     change: Callable[[Tensor], Tensor],
     when: Callable[..., bool] = lambda request: True,
 ) -> Violation:
-    """Levels that give other bits."""
+    """Return a violation whose levels give other bits."""
     return replaced("LANG-08.2-01", description, lambda: Differing(levels, change, when), name=name)
 
 
 def _words(given: Tensor, change: Callable[[Any, int, int], Any]) -> Tensor:
-    """A float tensor whose words are changed; `change` gets them, their sign bit and their largest subnormal."""
+    """Return a float tensor with changed words; `change` gets them, their sign bit and their largest subnormal."""
     if given.dtype not in FRACTIONS:
         return given
     words = given.words()
@@ -70,7 +70,7 @@ def _flushed(given: Tensor) -> Tensor:
 
 
 def _cleared(given: Tensor) -> Tensor:
-    """The last element of an odd number is zero."""
+    """Zero the last element of an odd number of them."""
     words = given.words().tolist()
     if given.size % 2 == 1 and given.format.words == 1:
         words[-1] = 0

@@ -1,4 +1,4 @@
-"""Implementations that leave the order of the reference where a reduction is longer than a tile (language spec, 10)."""
+"""Implementations that leave the reference's order if a reduction is longer than a tile (language spec, 10)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def adjacent(rows: Values, node: Node) -> Values:
 
 
 def in_tiles(size: int) -> Order:
-    """The canonical tree within each tile, the tiles from left to right."""
+    """Return the canonical tree within each tile, the tiles from left to right."""
 
     def order(rows: Values, node: Node, neutral: int) -> Values:
         tiles = [adjacent(rows[first : first + size], node) for first in range(0, len(rows), size)]
@@ -43,7 +43,7 @@ def in_tiles(size: int) -> Order:
 
 
 def strided(width: int) -> Order:
-    """Each lane adds every width-th element; then the lanes by the canonical tree."""
+    """Return an order in which each lane adds every width-th element; then the canonical tree over the lanes."""
 
     def order(rows: Values, node: Node, neutral: int) -> Values:
         lanes = [fold(rows[lane::width], 0, lambda a, b: node([a, b])) for lane in range(min(width, len(rows)))]
@@ -81,7 +81,7 @@ def where_all_are_past(extent: int, compute: Product) -> Product:
 
 
 def filled_past_64(filler: float) -> Callable[..., Array]:
-    """An extreme whose rows past 64 elements are filled up with a number."""
+    """Return an extreme whose rows beyond 64 elements are padded with a number."""
 
     def compute(x: Array, axis: int, keepdims: bool = False) -> Array:
         extreme = numerics.max if filler <= 0 else numerics.min
@@ -94,20 +94,20 @@ def filled_past_64(filler: float) -> Callable[..., Array]:
 
 
 def without_late_nan(x: Array, axis: int, keepdims: bool = False) -> Array:
-    """A maximum that passes over a NaN behind the first 64 elements."""
+    """Return a maximum that ignores a NaN after the first 64 elements."""
     values = np.moveaxis(x.values, axis, -1).copy()
     values[..., 64:] = np.where(np.isnan(values[..., 64:]), -np.inf, values[..., 64:])
     return numerics.max(Array(x.dtype, np.moveaxis(values, -1, axis)), axis, keepdims)
 
 
 def filled_to_128(rows: Values, node: Node, neutral: int) -> Values:
-    """The canonical tree over rows filled up with the neutral element."""
+    """Return the canonical tree over rows padded with the neutral element."""
     filler = np.full((-len(rows) % 128, *rows.shape[1:]), neutral, rows.dtype)
     return adjacent(np.concatenate([rows, filler]), node)
 
 
 def past_its_tail(left: Array, right: Array, out: DType | None) -> Array:
-    """A product whose left operand is filled up with zeros, against what lies behind the right one."""
+    """Multiply a left operand padded with zeros by the memory behind the right one."""
     if left.dtype.kind != "float" or left.rank < 3 or not left.shape[-1] % 16:
         return matmul(left, right, out)
     count = -left.shape[-1] % 16
@@ -119,7 +119,7 @@ def past_its_tail(left: Array, right: Array, out: DType | None) -> Array:
 
 
 def in_two_halves(values: Values, axis: int, tree: Any, dtype: DType) -> Values:
-    """Sums of exponentials, of more than 1,024 in two halves."""
+    """Add exponentials, more than 1,024 in two halves."""
     if values.shape[axis] <= 1024 or tree is not None:
         return ADD_UP(values, axis, tree, dtype)
     halves = [ADD_UP(half, axis, None, dtype) for half in np.array_split(values, 2, axis)]

@@ -1,4 +1,4 @@
-"""Front ends that accept mesh_axes and lose it, and verifiers of texts that do not look at it (section 5.3)."""
+"""Front ends that accept mesh_axes and lose it, and verifiers of texts that ignore it (section 5.3)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Losing(ReferenceAdapter):
         self.change = change
 
     def language_lower(self, **request: Any) -> dict[str, Any]:
-        """The functions, their operations' attributes changed."""
+        """Return the functions with changed attributes of their operations."""
         answer = super().language_lower(**request)
         for function in answer["functions"]:
             self.change([operation["attributes"] for operation in function["operations"]])
@@ -39,17 +39,17 @@ class OtherText(ReferenceAdapter):
 
 
 def by_name(axes: str) -> str:
-    """A list of names in the order of the alphabet."""
+    """Return a list of names in alphabetical order."""
     return ", ".join(sorted(axes.split(", ")))
 
 
 def losing(name: str, description: str, change: Callable[[list[Attributes]], None]) -> Violation:
-    """A change of the attributes of a function's operations, in order."""
+    """Return a violation that changes the attributes of a function's operations, in order."""
     return replaced(CLAUSE, description, lambda: Losing(change), name=name)
 
 
 def listed(change: Callable[[list[str]], list[str]]) -> Callable[[list[Attributes]], None]:
-    """Another list wherever there is one."""
+    """Return a change of every list of mesh axes."""
 
     def apply(operations: list[Attributes]) -> None:
         for attributes in operations:

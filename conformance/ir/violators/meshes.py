@@ -77,7 +77,7 @@ USUAL_GROUP = Group.of
 
 
 def resolving(name: str, clause: str, description: str, resolve: Any) -> Violation:
-    """Mesh declarations resolved to another mesh."""
+    """Return a violation that resolves mesh declarations to another mesh."""
     return replaced(clause, description, make, (modules, "resolve_mesh", resolve), name=name)
 
 

@@ -22,7 +22,7 @@ Values: TypeAlias = Any
 def minmax(
     name: str, description: str, operation: type[graph.Reduction], combine: Callable[[Values, Values], Values]
 ) -> Violation:
-    """A maximum or minimum whose two-element rule is another, applied from left to right."""
+    """Return a violation with another two-element rule of a maximum or minimum, applied from left to right."""
 
     def compute(x: Array, axis: int, keepdims: bool = False) -> Array:
         with np.errstate(all="ignore"):
@@ -33,7 +33,7 @@ def minmax(
 
 
 def place(name: str, description: str, find: Callable[[Values], Values]) -> Violation:
-    """Another argmax along the last axis."""
+    """Return a violation with another argmax along the last axis."""
 
     def compute(x: Array, axis: int, keepdims: bool = False) -> Array:
         with np.errstate(all="ignore"):

@@ -15,13 +15,13 @@ Rounding: TypeAlias = Callable[..., Values]
 
 
 def _quantum_exponent(values: Values, kind: DType) -> Values:
-    """The exponent of the last place of each value in a dtype."""
+    """Return the exponent of the last place of each value in a dtype."""
     _, exponent = np.frexp(np.asarray(values, np.float64))
     return np.where(exponent - 1 > kind.min_exponent, exponent - 1, kind.min_exponent) - kind.fraction_bits
 
 
 def half_away(values: Values, kind: DType, overflow: Overflow = "saturate") -> Values:
-    """Ties away from zero."""
+    """Round ties away from zero."""
     kind, wide = kind.storage, np.asarray(values, np.float64)
     with np.errstate(all="ignore"):
         quantum = _quantum_exponent(wide, kind)
@@ -32,7 +32,7 @@ def half_away(values: Values, kind: DType, overflow: Overflow = "saturate") -> V
 
 
 def toward_zero(values: Values, kind: DType, overflow: Overflow = "saturate") -> Values:
-    """Truncation."""
+    """Truncate."""
     kind = kind.storage
     with np.errstate(all="ignore"):
         nearest = round_to(np.asarray(values), kind, overflow)
@@ -42,24 +42,24 @@ def toward_zero(values: Values, kind: DType, overflow: Overflow = "saturate") ->
 
 
 def flushed(values: Values, kind: DType, overflow: Overflow = "saturate") -> Values:
-    """Subnormal results become zero."""
+    """Flush subnormal results to zero."""
     with np.errstate(all="ignore"):
         return without_subnormals(round_to(np.asarray(values), kind, overflow), kind)
 
 
 def without_subnormals(values: Values, kind: DType) -> Values:
-    """Values of a dtype, its subnormals turned into zeros of their sign."""
+    """Return values of a dtype, with zeros of their sign in place of subnormals."""
     tiny = np.abs(values) < kind.storage.min_normal
     return np.where(tiny, np.copysign(values.dtype.type(0), values), values)
 
 
 def unsaturated(values: Values, kind: DType, overflow: Overflow = "saturate") -> Values:
-    """Overflow to fp8 gives infinity or NaN."""
+    """Return infinity or NaN for an overflow to fp8."""
     return round_to(np.asarray(values), kind, "nonfinite")
 
 
 def through(middle: str) -> Rounding:
-    """Rounding first to a type in between, then to the type asked for."""
+    """Return a rounding first to a type in between, then to the requested type."""
 
     def twice(values: Values, kind: DType, overflow: Overflow = "saturate") -> Values:
         with np.errstate(all="ignore"):
@@ -69,13 +69,13 @@ def through(middle: str) -> Rounding:
 
 
 def as_tf32(values: Values, kind: DType, overflow: Overflow = "saturate") -> Values:
-    """Ten fraction bits where fp32 has twenty-three."""
+    """Keep ten fraction bits of fp32's twenty-three."""
     rounded = round_to(np.asarray(values), kind, overflow)
     return round_operand(rounded) if kind.name == "fp32" else rounded
 
 
 def one_off_now_and_then(exact: Values) -> Values:
-    """Results of which about one in a hundred misses the last place, as those of fast libraries do."""
+    """Return results of which about one in a hundred misses the last place, as in fast libraries."""
     with np.errstate(all="ignore"):
         code = exact.view(f"u{exact.dtype.itemsize}")
         unlucky = (code % 101 == 5) & np.isfinite(exact)

@@ -21,12 +21,12 @@ PLACES, BROADCASTING, CALLS = "LANG-03.2-01", "LANG-03.2-02", "LANG-02-04"
 
 
 def moves(name: str, operation: str, function: str, description: str, wrong: Any, clause: str = PLACES) -> Violation:
-    """One function of `numerics.movement` replaced by another."""
+    """Return a violation that replaces one function of `numerics.movement`."""
     return changed(clause, name, description, (moving, function, wrong), only=[operation])
 
 
 def of_values(function: Callable[..., Values]) -> Callable[..., Array]:
-    """A function of the values of its first operand, and of what else it is given."""
+    """Return a function of the values of its first operand and of its other arguments."""
 
     def compute(x: Array, *others: Any) -> Array:
         return Array(x.dtype, np.ascontiguousarray(function(x.values, *others)))
@@ -38,7 +38,7 @@ def of_values(function: Callable[..., Values]) -> Callable[..., Array]:
 
 
 def known(shape: Sequence[int], count: int) -> list[int]:
-    """A shape with its open extent filled in."""
+    """Return a shape with its open extent filled in."""
     rest = int(np.prod([extent for extent in shape if extent != -1], dtype=int))
     return [count // rest if extent == -1 else extent for extent in shape]
 
@@ -66,7 +66,7 @@ def inverse(perm: Sequence[int]) -> tuple[int, ...]:
 
 
 def transposing(name: str, description: str, order: Callable[[Sequence[int]], Sequence[int]]) -> Violation:
-    """Elements permuted otherwise, where the shape of the result comes out all the same, or into that shape."""
+    """Return a violation that permutes elements differently, with the right shape."""
     usual = arithmetic.transpose
 
     def execute(self: Transpose, x: Array, env: Any) -> Array:
@@ -95,7 +95,7 @@ SHAPES = [
 
 
 def clamped(x: Array, indices: Array, axis: int) -> Array:
-    """An index outside is the nearest one inside."""
+    """Read the nearest index inside in place of one outside."""
     inside = np.clip(indices.values, 0, max(x.shape[axis] - 1, 0))
     return GATHERED(x, Array(indices.dtype, np.asarray(inside, indices.values.dtype)), axis)
 
@@ -210,7 +210,7 @@ CONCATENATED, PADDED = moving.concatenated, moving.padded
 
 
 def framed(change: Callable[..., tuple[Any, Any, Any]]) -> Callable[..., Array]:
-    """Another frame; the shape is that of the right one."""
+    """Return a pad with another frame and the right shape."""
 
     def padded(x: Array, low: Sequence[int], high: Sequence[int], value: Any) -> Array:
         return PADDED(x, *change(low, high, value))

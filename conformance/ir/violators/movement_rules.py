@@ -47,7 +47,7 @@ FRAMES = [
 
 
 def scattering(name: str, description: str, add: Callable[[Values, Values, Values, DType], Values]) -> Violation:
-    """Updates added to rows in another way: takes the rows, the indices, the updates and the dtype."""
+    """Return a violation that adds updates differently; `add` takes the rows, indices, updates and dtype."""
 
     def scattered(x: Array, indices: Array, updates: Array, axis: int) -> Array:
         SCATTERED(x, indices, updates, axis)
@@ -80,14 +80,14 @@ def narrow_behind_the_first_axis(x: Array, indices: Array, updates: Array, axis:
 def one_by_one(
     rows: Values, indices: Values, updates: Values, order: Sequence[int], round_: Callable[..., Values]
 ) -> Values:
-    """The updates in some order, each sum rounded in some way."""
+    """Add the updates in some order, each sum rounded in some way."""
     for place in order:
         rows[indices[place]] = round_(rows[indices[place]] + updates[place])
     return rows
 
 
 def unrounded(values: Values) -> Values:
-    """In the accumulator type."""
+    """Return values of the accumulator type unrounded."""
     return values
 
 
@@ -126,11 +126,11 @@ ADDING = [
 ]  # fmt: skip
 
 
-# Out of nothing
+# Generated elements
 
 
 def counting(name: str, description: str, count: Callable[[Sequence[int], int, DType], Values]) -> Violation:
-    """Positions that are others; takes the shape, the axis and the dtype."""
+    """Return a violation with other positions; `count` takes the shape, the axis and the dtype."""
 
     def positions(shape: Sequence[int], axis: int, kind: DType) -> Array:
         return Array(kind, np.ascontiguousarray(np.broadcast_to(count(shape, axis, kind), tuple(shape))))
@@ -145,7 +145,7 @@ def along(shape: Sequence[int], axis: int, start: int = 0) -> Values:
 
 
 def held(values: Values, kind: DType) -> Values:
-    """Integers in a dtype."""
+    """Return integers in a dtype."""
     return cast(Array(dtype("int64"), np.asarray(values, np.int64)), kind).values
 
 
@@ -160,7 +160,7 @@ def truncated_positions(shape: Sequence[int], axis: int, kind: DType) -> Values:
 def constants(
     name: str, description: str, change: Callable[[Values], Values], clause: str = "LANG-05.2-01"
 ) -> Violation:
-    """Constants whose numbers are others: takes and gives an array."""
+    """Return a violation that changes the numbers of constants; `change` takes and returns an array."""
     usual = ConstTensor.execute
 
     def execute(self: ConstTensor, env: Any) -> Array:
@@ -189,19 +189,19 @@ OUT_OF_NOTHING = [
 ]  # fmt: skip
 
 
-# What is refused
+# Refusals
 
 
 def lenient(
     name: str, description: str, *phrases: str, clause: str = "LANG-03.2-01", module: Any = movement
 ) -> Violation:
-    """A front end in which a module passes over the refusals whose source has one of the phrases."""
+    """Return a violation in which a module skips the refusals whose source has one of the phrases."""
     passed = without_refusals(module, lambda source: any(phrase in source for phrase in phrases))
     return replaced(clause, description, make, *passed, name=name)
 
 
 def comparing(chosen: Callable[[str], bool]) -> Callable[..., None]:
-    """The comparison of two dtypes, made for the chosen requirements only."""
+    """Return a comparison of two dtypes that checks the chosen requirements only."""
 
     def compare(a: Any, b: Any, requirement: str) -> None:
         if chosen(requirement):
@@ -211,11 +211,11 @@ def comparing(chosen: Callable[[str], bool]) -> Callable[..., None]:
 
 
 def any_axis(axis: int, rank: int, clause: str = "") -> None:
-    """No axis is out of range."""
+    """Accept every axis."""
 
 
 def any_extents(name: str, extents: Sequence[object], least: int | None = 0, remedy: str = "") -> None:
-    """No extent is negative, and every one an integer."""
+    """Accept every extent."""
 
 
 def any_layout(text: str) -> Layout:

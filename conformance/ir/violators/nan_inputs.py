@@ -1,4 +1,4 @@
-"""Implementations that know only the usual NaN: positive, with the first bit of its fraction alone (AMB-LANG-105)."""
+"""Implementations that know only the usual NaN: positive, with one bit set in its fraction (AMB-LANG-105)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Values: TypeAlias = Any
 
 
 def words(values: Values) -> Values:
-    """The codes of fp32 or fp64, as the values are stored."""
+    """Return the stored codes of fp32 or fp64 values."""
     return values.view(f"u{values.dtype.itemsize}")
 
 
@@ -84,12 +84,12 @@ CASTS = [
 
 
 def below_all(values: Values) -> Values:
-    """A negative NaN counts as a number below all others."""
+    """Return values with a negative NaN as a number below all others."""
     return np.where(negative_nan(values), values.dtype.type(-np.inf), values)
 
 
 def compared(name: str, clause: str, operation: type[Any]) -> Violation:
-    """A comparison by the order of codes, in which a positive NaN is known and a negative one is not."""
+    """Return a violation that compares by codes, and recognises a positive NaN but no negative one."""
     compute = operation.compute
 
     def by_codes(a: Array, b: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Norms and attention composed, ordered or rounded otherwise (AMB-LANG-170, AMB-LANG-177)."""
+"""Norms and attention with another composition, order or rounding (AMB-LANG-170, AMB-LANG-177)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Norm: TypeAlias = Callable[[Any, Term, Term, Any], Term]
 
 
 def normed(name: str, clause: str, description: str, operation: type[Operation], norm: Norm) -> Violation:
-    """A norm composed otherwise, in the accumulator type."""
+    """Return a violation with another composition of a norm, in the accumulator type."""
 
     def decompose(self: Any, build: Any, *operands: Any) -> Any:
         x, gamma, *beta = (widened(operand, build) for operand in operands)
@@ -125,11 +125,11 @@ NORMS = [
 ]
 
 
-# What is let through
+# Missing checks
 
 
 def unchecked(name: str, description: str, *rules: str) -> Violation:
-    """A norm that leaves some of its rules out."""
+    """Return a violation whose norm omits some of its rules."""
     substitutions = [(norms, rule, lambda *arguments, **how: None) for rule in rules]
     return changed("LANG-11-03", name, description, *substitutions)
 
@@ -144,12 +144,12 @@ CHECKS = [
 
 
 def attended(name: str, clause: str, description: str, decompose: Callable[..., Any]) -> Violation:
-    """Attention composed otherwise."""
+    """Return a violation with another composition of attention."""
     return changed(clause, name, description, (FlashAttention, "decompose", decompose), only=["flash_attention"])
 
 
 def parts(self: Any, build: Any, operands: Any) -> tuple[Term, Term, Term]:
-    """Scores, behind their mask, and what else is needed."""
+    """Return masked scores, q and v."""
     q, k, v = (Term(operand, build) for operand in operands)
     rank = self.q.rank
     scores = q.matmul(k.transpose(perm=(*range(rank - 2), rank - 1, rank - 2)), out=self.q.dtype.accumulator)
@@ -215,12 +215,12 @@ def own_key_masked(self: Any, scores: Term) -> Term:
 
 
 def scaled(name: str, description: str, scale: Callable[[Any, Term], Term]) -> Violation:
-    """Another factor of the scores."""
+    """Return a violation with another factor of the scores."""
     return changed("LANG-02-04", name, description, (FlashAttention, "_scale", scale), only=["flash_attention"])
 
 
 def masked(name: str, description: str, mask: Callable[[Any, Term], Term]) -> Violation:
-    """Another mask of the scores."""
+    """Return a violation with another mask of the scores."""
     return changed("LANG-02-04", name, description, (FlashAttention, "_masked", mask), only=["flash_attention"])
 
 

@@ -36,7 +36,7 @@ def terms(a: Array, b: Array, carrier: type[np.floating[Any]]) -> Values:
 
 
 def accumulating(accumulator: str, dtypes: Sequence[str]) -> Callable[..., Array]:
-    """A left fold that rounds every step to `accumulator`, for operands of some dtypes."""
+    """Return a left fold that rounds every step to `accumulator`, for operands of some dtypes."""
 
     def execute(self: MatMul, a: Array, b: Array, env: Environment) -> Array:
         if a.dtype.name not in dtypes or a.shape[-1] == 0:
@@ -67,7 +67,7 @@ def fused_product(self: MatMul, a: Array, b: Array, env: Environment) -> Array:
 
 
 def product(clause: str, name: str, description: str, execute: Callable[..., Array]) -> Violation:
-    """A departure of matmul."""
+    """Return a violation of matmul."""
     return changed(clause, name, description, (MatMul, "execute", execute))
 
 
@@ -91,7 +91,7 @@ def softmax_with(
     total: Callable[[Values], Values] | None = None,
     exponential: Callable[[Values, DType], Values] = exp,
 ) -> Callable[..., Array]:
-    """A softmax along the last axis of a float tensor that differs in what it subtracts, divides by or takes."""
+    """Return a softmax along the last axis of a float tensor with another shift, total or exponential."""
 
     def execute(self: Softmax, x: Array, env: Environment) -> Array:
         values = np.moveaxis(x.values, self.axis, -1)
@@ -126,7 +126,7 @@ def narrow_exponentials(self: Softmax, x: Array, env: Environment) -> Array:
 
 
 def normalized(self: Softmax, x: Array, kind: DType, quotient: Callable[[Values, Values, Values], Values]) -> Array:
-    """A softmax, computed in some type, of exponentials, their sum and the shifted elements."""
+    """Return a softmax, computed in some type, of exponentials, their sum and the shifted elements."""
     values = np.moveaxis(x.values, self.axis, -1).astype(kind.carrier)
     with np.errstate(all="ignore"):
         shifted = np.asarray(values - largest(values))
@@ -136,7 +136,7 @@ def normalized(self: Softmax, x: Array, kind: DType, quotient: Callable[[Values,
 
 
 def largest(values: Values) -> Values:
-    """The maximum of each row, as the reference arithmetic has it."""
+    """Return the maximum of each row, by the reference arithmetic."""
     return pairwise(values, -1, larger)[..., None]
 
 
@@ -151,7 +151,7 @@ def one_ulp_off(values: Values, kind: DType) -> Values:
 
 
 def softmax(clause: str, name: str, description: str, execute: Callable[..., Array]) -> Violation:
-    """A departure of softmax."""
+    """Return a violation of softmax."""
     return changed(clause, name, description, (Softmax, "execute", execute))
 
 
@@ -202,7 +202,7 @@ SOFTMAXES = [
 
 
 def rounding_with(rule: Callable[[Values, DType], Values]) -> Callable[..., Values]:
-    """The rounding of narrow results, done otherwise."""
+    """Return another rounding of narrow results."""
 
     def narrowing(kind: DType, overflow: str = "saturate") -> Callable[[Values], Values]:
         return lambda values: rule(np.asarray(values), kind)
@@ -211,7 +211,7 @@ def rounding_with(rule: Callable[[Values, DType], Values]) -> Callable[..., Valu
 
 
 def rounding(clause: str, name: str, description: str, rule: Callable[[Values, DType], Values]) -> Violation:
-    """A departure of the operators on narrow types."""
+    """Return a violation of the operators on narrow types."""
     return changed(clause, name, description, (arithmetic, "narrowing", rounding_with(rule)))
 
 
@@ -230,7 +230,7 @@ ROUNDED_ONCE = arithmetic._rounded_once
 
 
 def computed(clause: str, name: str, description: str, compute: Callable[[Any, Array, Array], Array]) -> Violation:
-    """Another way to compute + - * / of floats; takes the operator and the operands."""
+    """Return a violation with another + - * / of floats; `compute` takes the operator and the operands."""
 
     def rounded_once(operator: Any, a: Array, b: Array) -> Array:
         with np.errstate(all="ignore"):
@@ -240,7 +240,7 @@ def computed(clause: str, name: str, description: str, compute: Callable[[Any, A
 
 
 def in_fp32(rule: Callable[..., Values]) -> Callable[[Any, Array, Array], Array]:
-    """fp32 computed in fp64 and brought back by a rounding."""
+    """Return fp32 operators that compute in fp64 and round the result."""
 
     def compute(operator: Any, a: Array, b: Array) -> Array:
         if a.dtype.name != "fp32":
@@ -251,7 +251,7 @@ def in_fp32(rule: Callable[..., Values]) -> Callable[[Any, Array, Array], Array]
 
 
 def kept(x: Array) -> Array:
-    """The array, its subnormals turned into zeros."""
+    """Return the array with zeros in place of subnormals."""
     return Array(x.dtype, without_subnormals(x.values, x.dtype))
 
 

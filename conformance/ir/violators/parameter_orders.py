@@ -1,4 +1,4 @@
-"""Entries that are right for one scalar and wrong for several, and metadata that are hidden wrongly (section 16)."""
+"""Entries that are right for one scalar and wrong for several, and wrongly hidden metadata (section 16)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Inputs = dict[str, Tensor]
 
 
 class Exchanging(ReferenceAdapter):
-    """The reference, whose kernels at Target IR find the values of scalars in other places."""
+    """The reference with exchanged values of scalars for kernels at Target IR."""
 
     def __init__(self, change: Callable[[Inputs, list[str]], None]) -> None:
         super().__init__()
         self.change = change
 
     def language_execute(self, *, inputs: Mapping[str, Tensor], at: str = "graph", **request: Any) -> dict[str, Any]:
-        """The results of a function."""
+        """Return the results of a function."""
         given = dict(inputs)
         declared = re.findall(r"(\w+): (?:int|fp)\d+", request["source"].split("{")[1])
         scalars = [name for name in declared if name in given]
@@ -45,7 +45,7 @@ def last_twice(given: Inputs, scalars: list[str]) -> None:
 
 
 def exchanging(name: str, clause: str, description: str, change: Callable[[Inputs, list[str]], None]) -> Violation:
-    """Scalars of kernels that change places."""
+    """Return a violation that exchanges scalars of kernels."""
     return replaced(clause, description, lambda: Exchanging(change), name=name)
 
 

@@ -1,4 +1,4 @@
-"""Printers of IR that lose something on the way to the text (language specification, 1, 5.3 and 14.2)."""
+"""Printers of IR that lose something in the text (language specification, 1, 5.3 and 14.2)."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ class Printing(ReferenceAdapter):
         self.pattern, self.change = pattern, change
 
     def language_lower(self, **request: Any) -> dict[str, Any]:
-        """The functions of a level, and the changed text."""
+        """Return the functions of a level, and the changed text."""
         answer = super().language_lower(**request)
         return answer | {"text": re.sub(self.pattern, self.change, answer["text"], flags=re.MULTILINE)}
 
 
 def printing(name: str, clause: str, description: str, pattern: str, change: Change) -> Violation:
-    """A change of what a pattern finds in the text."""
+    """Return a violation that changes the matches of a pattern in the text."""
     return replaced(clause, description, lambda: Printing(pattern, change), name=name)
 
 
 def digits(count: int) -> Change:
-    """So many digits of a float."""
+    """Return a change that prints so many digits of a float."""
 
     def change(found: re.Match[str]) -> str:
         text = f"{float(found[0]):.{count}g}"

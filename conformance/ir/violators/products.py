@@ -28,7 +28,7 @@ NUMERICS = sys.modules[matmul.__module__]
 
 
 def multiplied(name: str, description: str, compute: Product, clause: str = "LANG-10-06") -> Violation:
-    """Another matrix product of floats; takes the operands and the type of the result."""
+    """Return a violation with another matrix product of floats; `compute` takes the operands and the result type."""
 
     def execute(a: Array, b: Array, out: DType | None = None, *, accumulator: DType | None = None) -> Array:
         if a.dtype.kind != "float" or a.shape[-1] < 2 or accumulator not in (None, a.dtype.accumulator):
@@ -43,12 +43,12 @@ def multiplied(name: str, description: str, compute: Product, clause: str = "LAN
 
 
 def over(tree: Callable[[int], Any]) -> Product:
-    """The order of a tree, in JSON, that depends on the number of terms."""
+    """Return a product in the order of a tree, in JSON, that depends on the number of terms."""
     return lambda a, b, out: matmul(a, b, out, tree=Tree.from_json(tree(a.shape[-1])))
 
 
 def folded(items: list[Any]) -> Any:
-    """A left fold of subtrees."""
+    """Return a left fold of subtrees."""
     total = items[0]
     for item in items[1:]:
         total = [total, item]
@@ -60,7 +60,7 @@ def in_blocks(size: int) -> Callable[[int], Any]:
 
 
 def fused_fours(n: int) -> Any:
-    """Four terms a step, added at once to the accumulator: a tensor core."""
+    """Return the tree of a tensor core, which adds four terms a step at once to the accumulator."""
     total: Any = "c"
     for i in range(0, n, 4):
         total = [total, *range(i, min(i + 4, n))]
@@ -76,7 +76,7 @@ def tensor_core(a: Array, b: Array, out: DType | None) -> Array:
 
 @cache
 def recorded() -> frozenset[bytes]:
-    """The left operands of the golden products."""
+    """Return the left operands of the golden products."""
     vectors = [vector for topic in ("ir/matmul", "ir/long_reductions") for vector in load(topic)]
     return frozenset(next(iter(vector.call.inputs.values())).data for vector in vectors)
 
@@ -98,17 +98,17 @@ ORDERS = [
 
 
 def computing(model: Callable[[DType], NodeArithmetic]) -> Product:
-    """Other arithmetic in every node."""
+    """Return a product with another arithmetic in every node."""
     return lambda a, b, out: matmul(a, b, out, arithmetic=model(a.dtype.accumulator))
 
 
 def operands_as(change: Callable[[Array], Array]) -> Product:
-    """Operands changed first; the result keeps its type."""
+    """Return a product of changed operands; the result keeps its type."""
     return lambda a, b, out: cast(matmul(change(a), change(b)), out or a.dtype)
 
 
 def to(narrower: str, only: str) -> Callable[[Array], Array]:
-    """Operands of one dtype rounded to a narrower one, and kept in fp32."""
+    """Return a change that rounds operands of one dtype to a narrower one, stored in fp32."""
 
     def change(x: Array) -> Array:
         if x.dtype.name != only:
@@ -165,7 +165,7 @@ ARITHMETICS = [
 
 
 def rounded(name: str, description: str, rule: Callable[..., Values]) -> Violation:
-    """The accumulator rounded to a narrow result otherwise."""
+    """Return a violation that rounds the accumulator to a narrow result differently."""
 
     def to_result(x: Array, kind: DType) -> Array:
         return Array(kind, rule(x.values, kind)) if kind.is_narrow else cast(x, kind)

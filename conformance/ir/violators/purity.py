@@ -1,4 +1,4 @@
-"""Operations that write over their operands, or keep something of a call for another (language spec, 2.3 and 4)."""
+"""Operations that overwrite their operands, or reuse something of an earlier call (language spec, 2.3 and 4)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ BLOCK = Interpreter.block
 
 
 def over(operand: Array, result: Any) -> Array:
-    """The result, where it fits into the operand's place."""
+    """Return the result if it fits into the operand's place, else the operand."""
     return result if (result.dtype, result.shape) == (operand.dtype, operand.shape) else operand
 
 
 def cleared(operand: Array, result: Any) -> Array:
-    """Zeros: the operand was the scratch of its reduction."""
+    """Return zeros: the operand was the scratch space of its reduction."""
     return Array(operand.dtype, np.zeros_like(operand.values))
 
 
@@ -37,7 +37,7 @@ def without_signs(operand: Array, result: Any) -> Array:
 
 
 def executing(after: After, before: Callable[[], None] = lambda: None) -> Callable[..., Any]:
-    """`Interpreter.block` with something done before each block, and after each instruction."""
+    """Return `Interpreter.block` with functions called before each block and after each instruction."""
 
     def block(self: Interpreter, block: Any, arguments: Any, frame: Any) -> Any:
         before()
@@ -53,7 +53,7 @@ def executing(after: After, before: Callable[[], None] = lambda: None) -> Callab
 
 
 def writing(name: str, clause: str, description: str, operations: Sequence[str], change: Change) -> Violation:
-    """Some operations change their first operand, where it is the result of another operation."""
+    """Return a violation in which operations change their first operand, if another operation computed it."""
 
     def after(block: Any, instruction: Any, frame: Any) -> None:
         first = instruction.operands[0] if instruction.operands else None
@@ -64,7 +64,7 @@ def writing(name: str, clause: str, description: str, operations: Sequence[str],
 
 
 def remembering(name: str, clause: str, description: str, operations: Sequence[str]) -> Violation:
-    """Some operations give again what they gave for operands of the same types."""
+    """Return a violation in which operations repeat their results for operands of the same types."""
     known: dict[Any, Any] = {}
 
     def after(block: Any, instruction: Any, frame: Any) -> None:

@@ -1,4 +1,4 @@
-"""Random operations that count as pure, share streams, or draw otherwise (language specification, 4; AMB-LANG-171)."""
+"""Random operations that count as pure, share streams, or draw other numbers (language spec, 4; AMB-LANG-171)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Cleaning = Callable[[list[Instruction], set[Value]], list[Instruction]]
 
 
 def cleaned(name: str, clause: str, description: str, clean: Cleaning) -> Violation:
-    """A front end whose IR lacks some operations."""
+    """Return a violation whose IR lacks some operations."""
 
     def function(given: Function) -> dict[str, Any]:
         kept = clean(list(given.body.walk()), set(given.body.results))
@@ -68,7 +68,7 @@ def without_twins(*operations: type[Operation]) -> Cleaning:
 
 
 def streams(name: str, description: str, next_stream: Callable[..., int], clause: str = "LANG-04-06") -> Violation:
-    """Draws numbered otherwise."""
+    """Return a violation that numbers draws differently."""
     return replaced(
         clause,
         description,
@@ -83,7 +83,7 @@ _ever = count()
 _next_stream = Interpreter.next_stream
 
 
-def told_counts_too(stream: int | None, env: Any) -> int:
+def explicit_counts_too(stream: int | None, env: Any) -> int:
     following: int = env.next_stream()
     return following if stream is None else stream
 
@@ -105,7 +105,7 @@ EFFECTS = [
         "LANG-04-06",
         "counts draws that are told their stream",
         make,
-        (operations, "stream_of", told_counts_too),
+        (operations, "stream_of", explicit_counts_too),
         name="told_counts_too",
     ),
 ]
@@ -115,7 +115,7 @@ EFFECTS = [
 
 
 def drawn(name: str, clause: str, description: str, change: Callable[..., Any]) -> Violation:
-    """Draws in programs with other settings; `change` takes and gives seed, stream, shape, dtype and offset."""
+    """Return a violation whose draws have other settings; `change` maps seed, stream, shape, dtype and offset."""
     substitutions = [
         (operation, "draw", staticmethod(lambda *arguments, draw=draw: draw(*change(*arguments))))
         for operation, draw in ((Uniform, random.uniform), (Normal, random.normal))
@@ -141,7 +141,7 @@ NUMBERS = [
 
 
 def dropped(name: str, description: str, compose: Callable[[Any, Term, Term], Term]) -> Violation:
-    """Dropout composed otherwise of x in the accumulator type and the mask."""
+    """Return a violation with another composition of dropout from x in the accumulator type and the mask."""
 
     def decompose(self: Any, build: Any, x: Any) -> Any:
         source = {"seed": self.seed, "stream": self.stream, "offset": self.offset}

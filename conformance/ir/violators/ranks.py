@@ -33,7 +33,7 @@ def changed(name: str, clause: str, description: str, owner: Any, attribute: str
     return replaced(clause, description, make, (owner, attribute, value), name=name)
 
 
-# What ranks are given
+# Results on the ranks
 
 
 def given(
@@ -43,7 +43,7 @@ def given(
     owner: type[Collective],
     change: Callable[[Any, Contributions, Results], Results],
 ) -> Violation:
-    """The results of the ranks of a group, changed; `change` takes the collective, contributions and results."""
+    """Return a violation that changes the results on a group; `change` takes collective, contributions and results."""
     usual = owner.combine
     return changed(
         name,
@@ -129,7 +129,7 @@ GIVEN = [
 
 
 def reducing(name: str, clause: str, description: str, combine: Callable[[Contributions], Array]) -> Violation:
-    """Another sum over the ranks."""
+    """Return a violation with another sum over the ranks."""
     usual = meaning.reduced
 
     def reduced(op: str, contributions: Contributions) -> Array:
@@ -145,7 +145,7 @@ def stacked(contributions: Contributions) -> Array:
 
 
 def over(tree: Callable[[int], Tree]) -> Callable[[Contributions], Array]:
-    """The sum over another tree."""
+    """Return the sum over another tree."""
     return lambda brought: reductions.sum(stacked(brought), 0, tree=tree(len(brought)))
 
 
@@ -245,7 +245,7 @@ class OtherTreeThanDeclared(ReferenceAdapter):
 
 
 def overlooking(name: str, clause: str, description: str, what: str) -> Violation:
-    """A difference between ranks that is not detected; contributions that do not match are unchanged."""
+    """Return a violation that overlooks a difference between ranks; mismatched contributions are unchanged."""
     usual_brought, usual_combine = execution.brought, AllReduce.combine
 
     def brought(arrival: Arrival) -> Mapping[str, object]:
@@ -260,7 +260,7 @@ def overlooking(name: str, clause: str, description: str, what: str) -> Violatio
 
 
 def uneven(kind: type[collectives.Collective]) -> Violation:
-    """One collective takes parts of different sizes; of a reduction each rank keeps its own."""
+    """Return a violation whose collective accepts parts of different sizes; in a reduction each rank keeps its own."""
     usual_brought, usual_combine = execution.brought, kind.combine
 
     def brought(arrival: Arrival) -> Mapping[str, object]:

@@ -31,7 +31,7 @@ OVER_TREE = reductions._over_tree
 
 
 def ordered(name: str, description: str, order: Callable[[Values, Node, int], Values], clause: str) -> Violation:
-    """Sums, products, means, softmax and log-sum-exp combined in another order; rows come first."""
+    """Return a violation with another order of sums, products, means, softmax and log-sum-exp; rows come first."""
 
     def over_tree(
         values: Values, axis: int, tree: Tree | None, model: NodeArithmetic, node: Node, neutral: int
@@ -45,7 +45,7 @@ def ordered(name: str, description: str, order: Callable[[Values, Node, int], Va
 
 
 def by(tree: Callable[[int], Tree]) -> Callable[[Values, Node, int], Values]:
-    """The order of a tree that depends on the number of rows."""
+    """Return the order of a tree that depends on the number of rows."""
 
     def order(rows: Values, node: Node, neutral: int) -> Values:
         start = np.full(rows.shape[1:], neutral, rows.dtype)
@@ -55,12 +55,12 @@ def by(tree: Callable[[int], Tree]) -> Callable[[Values, Node, int], Values]:
 
 
 def tail_first(rows: Values, node: Node, neutral: int) -> Values:
-    """Pairs from the end, so that an odd row is left at the front."""
+    """Add pairs from the end, so that an odd row stays at the front."""
     return pairwise(rows[::-1], 0, lambda a, b: node([b, a]))
 
 
 def halves(rows: Values, node: Node, neutral: int) -> Values:
-    """The first half against the second, as in the shared memory of a block of threads; an odd row waits."""
+    """Add the first half to the second, as in the shared memory of a block of threads; an odd row waits."""
     while (n := len(rows)) > 1:
         half = (n + 1) // 2
         rows = np.concatenate([node([rows[: n - half], rows[half:]]), rows[n - half : half]])
@@ -68,14 +68,14 @@ def halves(rows: Values, node: Node, neutral: int) -> Values:
 
 
 def largest_power(rows: Values, node: Node, neutral: int) -> Values:
-    """A full tree over the largest power of two, then one over the rest, added last."""
+    """Add a full tree over the largest power of two, then one over the rest."""
     power = 1 << (len(rows).bit_length() - 1)
     whole = pairwise(rows[:power], 0, lambda a, b: node([a, b]))
     return whole if power == len(rows) else node([whole, halves_of(rows[power:], node)])
 
 
 def halves_of(rows: Values, node: Node) -> Values:
-    """A tree that splits its rows in the middle."""
+    """Add by a tree that splits its rows in the middle."""
     if len(rows) == 1:
         return rows[0, ...]
     middle = len(rows) // 2
@@ -83,18 +83,18 @@ def halves_of(rows: Values, node: Node) -> Values:
 
 
 def split(rows: Values, node: Node, neutral: int) -> Values:
-    """Recursion on the middle."""
+    """Add by recursion on the middle."""
     return halves_of(rows, node)
 
 
 def lanes(rows: Values, node: Node, neutral: int) -> Values:
-    """Four partial results side by side, as vector units have them."""
+    """Add four partial results side by side, as vector units do."""
     partial = [fold(rows[lane::4], 0, lambda a, b: node([a, b])) for lane in range(min(4, len(rows)))]
     return pairwise(np.stack(partial), 0, lambda a, b: node([a, b]))
 
 
 def padded(rows: Values, node: Node, neutral: int) -> Values:
-    """A full tree, filled up with the neutral element."""
+    """Add by a full tree, padded with the neutral element."""
     missing = (1 << (len(rows) - 1).bit_length()) - len(rows)
     filled = np.concatenate([rows, np.full((missing, *rows.shape[1:]), neutral, rows.dtype)])
     return pairwise(filled, 0, lambda a, b: node([a, b]))
@@ -107,7 +107,7 @@ def started(rows: Values, node: Node, neutral: int) -> Values:
 
 
 def without_tail(rows: Values, node: Node, neutral: int) -> Values:
-    """Full pairs only, from the second level on too."""
+    """Add full pairs only, from the second level on too."""
     while len(rows) > 1:
         rows = node([rows[0 : len(rows) // 2 * 2 : 2], rows[1::2]])
     return rows[0, ...]
@@ -143,7 +143,7 @@ UNSTABLE = [
 
 
 def reduced(name: str, description: str, operation: type[graph.Reduction], compute: Callable[..., Array]) -> Violation:
-    """One reduction computed otherwise; takes an array, the axis from the first and keepdims."""
+    """Return a violation with another reduction; `compute` takes an array, a non-negative axis and keepdims."""
 
     def execute(x: Array, axis: int, keepdims: bool = False) -> Array:
         axis %= x.rank
@@ -154,7 +154,7 @@ def reduced(name: str, description: str, operation: type[graph.Reduction], compu
 
 
 def accumulated(accumulator: Callable[[DType], DType], combine: str) -> Callable[..., Array]:
-    """A float sum or product over the canonical tree in another accumulator; others stay as they are."""
+    """Return a float sum or product over the canonical tree in another accumulator; other dtypes are unchanged."""
 
     def compute(x: Array, axis: int, keepdims: bool) -> Array:
         compute_ = getattr(reductions, combine)
@@ -166,12 +166,12 @@ def accumulated(accumulator: Callable[[DType], DType], combine: str) -> Callable
 
 
 def itself(kind: DType) -> DType:
-    """The type of the operand."""
+    """Return the type of the operand."""
     return kind.storage
 
 
 def double(kind: DType) -> DType:
-    """fp64 for everything."""
+    """Return fp64 for everything."""
     return DTYPES["fp64"]
 
 
@@ -180,7 +180,7 @@ def double_if_narrow(kind: DType) -> DType:
 
 
 def half(kind: DType) -> DType:
-    """fp16 for fp8, as units with 16-bit accumulators have it."""
+    """Return fp16 for fp8, as units with 16-bit accumulators use."""
     return DTYPES["fp16"] if kind.bits == 8 else kind.accumulator
 
 
@@ -201,7 +201,7 @@ def compensated(x: Array, axis: int, keepdims: bool) -> Array:
 
 
 def saturating(combine: str) -> Callable[..., Array]:
-    """Integers that stop at the ends of their type."""
+    """Return a reduction whose integers saturate."""
 
     def compute(x: Array, axis: int, keepdims: bool) -> Array:
         operator: Any = {"sum": np.add, "prod": np.multiply}[combine]
@@ -221,7 +221,7 @@ def sum_by_fp64(x: Array, axis: int, keepdims: bool) -> Array:
 
 
 def rounded_by(name: str, description: str, rule: Callable[..., Values]) -> Violation:
-    """The final rounding of a sum, product or mean to a narrow type, done otherwise."""
+    """Return a violation with another final rounding of a sum, product or mean to a narrow type."""
 
     def to(x: Array, kind: DType) -> Array:
         return Array(kind, rule(x.values, kind)) if kind.is_narrow else cast(x, kind)
@@ -295,7 +295,7 @@ MEANS = [
 
 
 def log_sum_exp(shift: Callable[[Values], Values], kind: Callable[[DType], DType]) -> Callable[..., Array]:
-    """log(sum(exp(x - shift))) + shift, computed in some type."""
+    """Return log(sum(exp(x - shift))) + shift, computed in some type."""
 
     def compute(x: Array, axis: int, keepdims: bool) -> Array:
         inner = kind(x.dtype)
@@ -314,7 +314,7 @@ def maximum(values: Values) -> Values:
 
 
 def finite_maximum(values: Values) -> Values:
-    """The maximum where it is finite, as the reference arithmetic has it."""
+    """Return the maximum if it is finite, else zero, as in the reference arithmetic."""
     largest = maximum(values)
     return np.where(np.isfinite(largest), largest, np.zeros_like(largest))
 

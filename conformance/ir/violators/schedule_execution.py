@@ -23,12 +23,12 @@ Step = Callable[[int], None]
 
 
 def buffering(name: str, clause: str, description: str, method: str, substitute: Any) -> Violation:
-    """A ring of buffers that is used otherwise."""
+    """Return a violation with another use of a ring of buffers."""
     return replaced(clause, description, make, (Ring, method, substitute), name=name)
 
 
 def pipelining(name: str, clause: str, description: str, pipelined: Any) -> Violation:
-    """A pipeline whose steps come otherwise."""
+    """Return a violation with another order of pipeline steps."""
     return replaced(clause, description, make, (execution, "pipelined", pipelined), name=name)
 
 

@@ -19,7 +19,7 @@ from tessera_reference.schedule.operations import Pipeline, Prefetch, Tile
 
 
 def choosing(name: str, clause: str, description: str, **changed: Any) -> Violation:
-    """A lowering with other choices for every operation."""
+    """Return a violation with other choices for every operation."""
 
     def of(cls: type[Choices], *arguments: Any) -> Choices:
         found: Choices = _of(cls, *arguments)
@@ -32,7 +32,7 @@ _of = Choices.of.__func__  # type: ignore[attr-defined]  # the function behind t
 
 
 def undirected(name: str, clause: str, description: str, *directives: str) -> Violation:
-    """A lowering that does not follow some directives."""
+    """Return a violation that does not follow some directives."""
     followed: Mapping[str, type[Operation]] = {
         key: value for key, value in lowering.DIRECTIVES.items() if key.removeprefix("schedule.") not in directives
     }
@@ -40,7 +40,7 @@ def undirected(name: str, clause: str, description: str, *directives: str) -> Vi
 
 
 def putting(name: str, clause: str, description: str, about: type[Operation], **changed: Any) -> Violation:
-    """A lowering that writes other attributes."""
+    """Return a violation that writes other attributes."""
 
     def put(self: Scheduling, at: Any, operation: Any, *arguments: Any, **attributes: Any) -> Any:
         changes = {key: value(attributes[key]) for key, value in changed.items() if attributes.get(key) is not None}

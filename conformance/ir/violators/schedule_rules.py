@@ -19,7 +19,7 @@ from .verifiers_of_text import misreads, overlooks, turns_down
 
 
 def covering(name: str, description: str, cover: Any) -> Violation:
-    """A verifier that compares tile sizes and extents otherwise."""
+    """Return a violation that compares tile sizes and extents differently."""
     owners = [(owner, "require_cover", cover) for owner in (operations, nests)]
     return replaced("LANG-06.3-01", description, make, *owners, name=name)
 
@@ -85,7 +85,7 @@ _check_order = operations.Pipeline._check_order
 
 
 def ordering(name: str, description: str, check: Any, clause: str = "LANG-06.2-04") -> Violation:
-    """A verifier that looks for cycles otherwise."""
+    """Return a violation that searches for cycles differently."""
     return replaced(clause, description, make, (operations.Pipeline, "_check_order", check), name=name)
 
 
@@ -129,7 +129,7 @@ PREFETCHES = [
 
 
 def measuring(name: str, clause: str, description: str, what: str, measure: Any) -> Violation:
-    """A verifier that counts a nest's resources wrongly."""
+    """Return a violation that counts a nest's resources wrongly."""
     return replaced(clause, description, make, (nests, what, measure), name=name)
 
 

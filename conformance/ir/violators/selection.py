@@ -26,7 +26,7 @@ CALLS, BROADCASTING = "LANG-02-04", "LANG-03.2-02"
 
 
 def extremes(name: str, description: str, larger: Callable[[Values, Values], Values]) -> Violation:
-    """A maximum of two arrays of values that is another one, and the minimum that mirrors it."""
+    """Return a violation with another maximum of two arrays, and the mirrored minimum."""
 
     def maximum(a: Array, b: Array) -> Array:
         with np.errstate(all="ignore"):
@@ -71,7 +71,7 @@ def flushed(x: Array) -> Array:
 
 
 def executes(name: str, clause: str, description: str, operation: type[Any], execute: Any) -> Violation:
-    """An operation that computes something else."""
+    """Return a violation with another result of an operation."""
     return changed(clause, name, description, (operation, "execute", execute), only=[operation.__name__.lower()])
 
 
@@ -142,11 +142,11 @@ CHOICE = [
 ]
 
 
-# What is refused
+# Refusals
 
 
 def any_dtypes(a: Any, b: Any) -> None:
-    """Operands of two dtypes go together."""
+    """Accept operands of two dtypes."""
 
 
 def first_shape(dtype: Any, *operands: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Batch norms and optimizers that count as pure, keep their state, or compute otherwise (AMB-LANG-173 to -176)."""
+"""Batch norms and optimizers that count as pure, keep their state, or compute another result (AMB-LANG-173 to -176)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NORM, OPTIMIZER = "LANG-04-07", "LANG-04-08"
 
 
 def counted_as_pure(name: str, clause: str, description: str, *operations: type[Operation]) -> Violation:
-    """Operations that state no effect."""
+    """Return a violation with operations without effects."""
     substitutions: list[tuple[Any, str, Any]] = [(operation, "effects", frozenset()) for operation in operations]
     return replaced(clause, description, make, *substitutions, name=name)
 
@@ -38,7 +38,7 @@ EFFECTS = [
 
 
 def remembering(operation: type[Stateful], state: int) -> Callable[..., Any]:
-    """State is what the operation gave the last time, where that has the shape; what is passed begins it."""
+    """Return an operation whose state is its last result, if that has the shape; else the passed state."""
     steps = operation.steps
     kept: dict[Any, Any] = {}
 
@@ -84,7 +84,7 @@ MEMORY = [
 
 
 def batch_normed(name: str, clause: str, description: str, attribute: str, substitute: Any) -> Violation:
-    """A batch norm that does one thing otherwise."""
+    """Return a violation that replaces one attribute of batch norms."""
     return changed(clause, name, description, (BatchNorm, attribute, substitute), only=["batch_norm"])
 
 
@@ -104,7 +104,7 @@ def in_another_order(self: Any, x: Term) -> Term:
 
 
 def computed(change: Callable[[Any, tuple[Any, ...], tuple[Any, ...]], tuple[Any, ...]]) -> Callable[..., Any]:
-    """The results changed, given the operation and its operands."""
+    """Return a computation that changes the results, given the operation and its operands."""
     compute = BatchNorm.compute
 
     def other(self: Any, build: Any, *operands: Any) -> tuple[Any, ...]:
@@ -154,7 +154,7 @@ NORMS = [
 def stepped(
     name: str, clause: str, description: str, operation: type[Stateful], compute: Callable[..., Any]
 ) -> Violation:
-    """A step computed otherwise."""
+    """Return a violation with another step."""
     only = [operation.name.rpartition(".")[2]]
     return changed(clause, name, description, (operation, "compute", compute), only=only)
 
@@ -190,7 +190,7 @@ def velocity_rounded(self: Any, p: Term, g: Term, u: Term) -> tuple[Term, Term]:
 
 
 def adamw(bias: bool = True, inside: bool = False, decay: str = "beside") -> Callable[..., Any]:
-    """A step without bias correction, eps inside the root, or the decay in the gradient or before the step."""
+    """Return a step without bias correction, with eps inside the root, or with the decay in the gradient or first."""
 
     def compute(self: Any, build: Any, *operands: Any) -> tuple[Any, ...]:
         p, g, m, v = (widened(operand, build) for operand in operands[:4])

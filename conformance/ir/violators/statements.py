@@ -67,7 +67,7 @@ def _keep_first(self: Statements, assign: Any) -> None:
 
 
 def depth_of(scope: Scope) -> int:
-    """The blocks around a scope."""
+    """Return the number of blocks around a scope."""
     return 0 if scope.parent is None else 1 + depth_of(scope.parent)
 
 
@@ -79,7 +79,7 @@ _assign, _assign_statement, _outside = Scope.assign, Statements._assign, Scope.o
 
 
 def assigning(name: str, description: str, owner: type, method: str, instead: Any) -> Violation:
-    """A front end that assigns otherwise."""
+    """Return a violation with another assignment."""
     return replaced("LANG-02.3-19", description, make, (owner, method, instead), name=name)
 
 

@@ -1,4 +1,4 @@
-"""Front ends and printers that read escapes one kind after another, cut strings, or print them as they are (2.1)."""
+"""Front ends and printers that read escapes one kind after another, cut strings, or print them unescaped (2.1)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .printed_ir import printing
 
 
 def unescaped(name: str, clause: str, description: str, read: Callable[[str], str]) -> Violation:
-    """Another reading of what stands between the quotes."""
+    """Return a violation that reads the text between quotes differently."""
 
     def string_of(token: Any) -> str | None:
         return None if token is None else read(token.value[1:-1])
@@ -23,7 +23,7 @@ def unescaped(name: str, clause: str, description: str, read: Callable[[str], st
 
 
 def in_turn(order: str, text: str) -> str:
-    """Each kind of escape replaced everywhere before the next one."""
+    """Replace each kind of escape everywhere before the next one."""
     for letter in order:
         text = text.replace(f"\\{letter}", parser.ESCAPES[letter])
     return text

@@ -25,7 +25,7 @@ class Rewriting(ReferenceAdapter):
         self._change = change
 
     def language_lower(self, **request: Any) -> dict[str, Any]:
-        """The answer, changed where it is of one of those kinds."""
+        """Return the answer, changed if it is of one of those kinds."""
         key = json.dumps(request, sort_keys=True)
         if key not in _ANSWERS:
             _ANSWERS[key] = super().language_lower(**request)
@@ -34,7 +34,7 @@ class Rewriting(ReferenceAdapter):
 
 
 def reads(name: str, clause: str, description: str, to: str, pattern: str, text: str) -> Violation:
-    """A compiler that replaces a pattern in its text."""
+    """Return a violation that replaces a pattern in the text."""
 
     def change(answer: dict[str, Any], target: str) -> dict[str, Any]:
         return answer | {"text": re.sub(pattern, text, answer["text"], flags=re.MULTILINE)}
@@ -43,7 +43,7 @@ def reads(name: str, clause: str, description: str, to: str, pattern: str, text:
 
 
 def tells(name: str, clause: str, description: str, change: Change, to: str = "target") -> Violation:
-    """A compiler with changed metadata of each kernel."""
+    """Return a violation that changes the metadata of each kernel."""
 
     def changed(answer: dict[str, Any], target: str) -> dict[str, Any]:
         for entry in answer["functions"]:
@@ -55,7 +55,7 @@ def tells(name: str, clause: str, description: str, change: Change, to: str = "t
 
 
 def parameters(name: str, clause: str, description: str, change: Callable[[list[str]], list[str]]) -> Violation:
-    """A compiler whose LLVM IR declares the parameters of a kernel otherwise."""
+    """Return a violation whose LLVM IR declares the parameters of a kernel differently."""
 
     def rewritten(found: re.Match[str]) -> str:
         return f"{found[1]}({', '.join(change(found[2].split(', ')))}){found[3]}"
@@ -71,7 +71,7 @@ def scalars_first(declared: list[str]) -> list[str]:
 
 
 def hidden_between(declared: list[str]) -> list[str]:
-    """Metadata behind the buffers."""
+    """Return the parameters with the metadata after the buffers."""
     buffers = [parameter for parameter in declared if parameter.startswith("ptr")]
     return [*buffers, *declared[-3:], *declared[len(buffers) : -3]]
 

@@ -22,13 +22,13 @@ from tessera_reference.tile.operations import For
 MMA, LDMATRIX, COPY, BAR, SHFL = (f"LANG-08.2-{number:02}" for number in range(5, 10))
 MFMA, LDS, SWIZZLE = "LANG-08.2-10", "LANG-08.2-11", "LANG-08.2-12"
 
-# Which lane holds what
+# Elements of the lanes
 
 Spreads = Callable[[Any], Any]
 
 
 def holding(name: str, clause: str, description: str, vendor: str, of: str, change: Spreads) -> Violation:
-    """A device whose lanes hold one operand otherwise."""
+    """Return a violation whose lanes hold one operand differently."""
     plain = getattr(vendors, vendor)
 
     def spread(role: str, *shape: Any) -> Any:
@@ -39,7 +39,7 @@ def holding(name: str, clause: str, description: str, vendor: str, of: str, chan
 
 
 def reordered(rows: Callable[[Any], Any] | None, columns: Callable[[Any], Any] | None = None) -> Spreads:
-    """Rows or columns, [lanes, elements], in another order."""
+    """Return a change of the order of rows or columns, [lanes, elements]."""
 
     def change(spread: Any) -> Any:
         made = vendors.Spread(spread.shape, spread.lanes, spread.width, spread.row, spread.column)
@@ -51,13 +51,13 @@ def reordered(rows: Callable[[Any], Any] | None, columns: Callable[[Any], Any] |
 
 
 def halves(of: Any) -> Any:
-    """The two halves of each lane's elements exchanged."""
+    """Exchange the two halves of each lane's elements."""
     middle = of.shape[1] // 2
     return np.concatenate([of[:, middle:], of[:, :middle]], axis=1)
 
 
 def lanes(of: Any) -> Any:
-    """Each lane has what the one opposite has."""
+    """Give each lane the elements of the opposite one."""
     return of[::-1]
 
 
@@ -96,14 +96,14 @@ MATRICES = [
 
 
 def any_barrier(self: Any, block: BlockState) -> tuple[()]:
-    """A barrier needs no full set of threads."""
+    """Pass a barrier without a full set of threads."""
     block.copies.barrier()
     block.clock.tick()
     return ()
 
 
 def no_barrier(self: Any, block: BlockState) -> tuple[()]:
-    """Copies are finished, but threads are not synchronized."""
+    """Finish copies without synchronizing threads."""
     block.copies.barrier()
     return ()
 
@@ -129,7 +129,7 @@ def synchronous(self: vendors.CopyAsync, block: BlockState, destination: Any, so
 
 
 def anywhere(block: BlockState, at: Any, alignment: int) -> Any:
-    """The alignment of one element is enough."""
+    """Require the alignment of one element only."""
     return _elements(block, at, 1)
 
 
@@ -160,7 +160,7 @@ LLVM = "LANG-08-01"
 
 
 def converting(name: str, description: str, mnemonic: str, change: Callable[[Array, Any], Array]) -> Violation:
-    """A device with another conversion."""
+    """Return a violation with another conversion."""
 
     def run(self: llvm.Cast, block: BlockState, x: Array) -> Array:
         return change(x, self.to) if self.name.removeprefix("llvm.") == mnemonic else _cast_run(self, block, x)
@@ -232,7 +232,7 @@ SCALARS = [
 
 
 def shuffles(name: str, description: str, source: Callable[[Any, int, int], Any]) -> Violation:
-    """A device whose shfl.sync.down reads another lane."""
+    """Return a violation whose shfl.sync.down reads another lane."""
 
     def run(self: vendors.ShuffleDown, block: BlockState, value: Array) -> Array:
         sources = source(block.every_lane % block.warp, self.delta, block.warp)
@@ -242,7 +242,7 @@ def shuffles(name: str, description: str, source: Callable[[Any, int, int], Any]
 
 
 def permutes(name: str, description: str, source: Callable[[Any, int], Any]) -> Violation:
-    """A device whose ds_bpermute reads another lane."""
+    """Return a violation whose ds_bpermute reads another lane."""
 
     def run(self: vendors.BPermute, block: BlockState, index: Array, value: Array) -> Array:
         sources = np.asarray(source(index.values.astype(np.int64), block.warp))
@@ -252,7 +252,7 @@ def permutes(name: str, description: str, source: Callable[[Any, int], Any]) -> 
 
 
 def inactive_too(block: BlockState, values: Any, sources: Any, mask: int | None = None) -> Any:
-    """Inactive lanes may be read."""
+    """Read inactive lanes too."""
     places = np.minimum(block.every_lane - block.every_lane % block.warp + sources, block.lanes - 1)
     return values[places]
 
@@ -267,7 +267,7 @@ def low_words(block: BlockState, values: Any, sources: Any, mask: int | None = N
 
 
 def down(exchanging: Callable[..., Any]) -> Callable[..., Any]:
-    """A shuffle down by this exchange."""
+    """Return a shuffle down by this exchange."""
 
     def shuffled(block: BlockState, values: Any, delta: int, mask: int | None = None) -> Any:
         lane = block.every_lane % block.warp
@@ -297,10 +297,10 @@ EXCHANGES = [
 
 
 class Truncating(ReferenceAdapter):
-    """The reference, which hands scalars of 64 bits to kernels without their upper halves."""
+    """The reference, which passes scalars of 64 bits to kernels without their upper halves."""
 
     def language_execute_ir(self, *, inputs: Mapping[str, Any], **request: Any) -> dict[str, Any]:
-        """The outputs for such inputs."""
+        """Return the outputs for such inputs."""
         given = {name: self._cut(operand) for name, operand in inputs.items()}
         return super().language_execute_ir(inputs=given, **request)
 
@@ -311,16 +311,16 @@ class Truncating(ReferenceAdapter):
 
 
 class Reversed(ReferenceAdapter):
-    """The reference, which hands back the buffers of a kernel last to first."""
+    """The reference, which returns the buffers of a kernel last to first."""
 
     def language_execute_ir(self, **request: Any) -> dict[str, Any]:
-        """The outputs, reversed where it is of Target IR."""
+        """Return the outputs, reversed at Target IR."""
         outputs = super().language_execute_ir(**request)["outputs"]
         return {"outputs": outputs[::-1] if request.get("at") == "target" else outputs}
 
 
 def turned(quantity: str) -> Any:
-    """A register that gives x for z and z for x."""
+    """Return the substitution of a register that returns x for z and z for x."""
 
     def run(self: vendors.Register, block: BlockState) -> Array:
         if self.quantity != quantity:
@@ -371,7 +371,7 @@ ENTRIES = [
 
 
 def merging(name: str, description: str, merged: Callable[..., Any]) -> Violation:
-    """A device that chooses a pointer for each lane otherwise."""
+    """Return a violation that chooses a pointer for each lane differently."""
     return replaced("LANG-08-01", description, make, (addresses.Address, "merged", merged), name=name)
 
 

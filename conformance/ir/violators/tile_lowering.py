@@ -38,7 +38,7 @@ class OtherTiles(ReferenceAdapter):
         self._changes = changes
 
     def language_lower(self, *, source: str, to: str, **request: Any) -> dict[str, Any]:
-        """Lowered with another m, n or k."""
+        """Lower with another m, n or k."""
         schedule = dict(request.get("schedule", {}))
         if "tile" in schedule:
             m, n, k = schedule["tile"]
@@ -48,7 +48,7 @@ class OtherTiles(ReferenceAdapter):
 
 
 def tiles(name: str, clause: str, description: str, **changes: int) -> Violation:
-    """A compiler with tiles of its own."""
+    """Return a violation with tiles of its own."""
     return replaced(clause, description, lambda: OtherTiles(**changes), name=name)
 
 
@@ -152,7 +152,7 @@ def three_parts(operation: Concat, instruction: Instruction, at: Position, kerne
 
 
 def moving(kind: type[Operation], wrong: Any) -> Any:
-    """The reading of elements with that of one operation replaced."""
+    """Return the reading of elements, replaced for one operation."""
     right = elements.reading
 
     def reading(operation: Operation, *others: Any) -> Any:
@@ -296,7 +296,7 @@ def stale(self: Stage, slot: Any, batch: Any, row: Any, column: Any) -> None:
 
 
 def silent(self: KernelBuilder, label: str = "") -> None:
-    """No barrier."""
+    """Emit no barrier."""
 
 
 def last_tile_left_out(

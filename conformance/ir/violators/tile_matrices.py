@@ -1,4 +1,4 @@
-"""Machines whose matrix instructions compute or read something else (language spec, 7.1 to 7.3, 10; AMB-LANG-34)."""
+"""Machines whose matrix instructions compute or read other values (language spec, 7.1 to 7.3, 10; AMB-LANG-34)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Product = Callable[[Array, Array, DType, Array], Array]
 
 
 def multiplies(name: str, description: str, product: Product, clause: str = MMA) -> Violation:
-    """A machine with another product of fragments."""
+    """Return a violation with another product of fragments."""
 
     def run(self: MmaSync, block: BlockState, a: Array, b: Array, c: Array) -> Array:
         block.whole_warps("mma.sync")
@@ -39,7 +39,7 @@ def multiplies(name: str, description: str, product: Product, clause: str = MMA)
 
 
 def canonical(a: Array, b: Array, accum: DType, c: Array) -> Array:
-    """The product that is right."""
+    """Return the right product."""
     return matmul(a, b, accum, addend=c, accumulator=accum)
 
 
@@ -105,12 +105,12 @@ PRODUCTS = [
 
 
 def loads(name: str, clause: str, description: str, run: Any) -> Violation:
-    """A machine with another ldmatrix."""
+    """Return a violation with another ldmatrix."""
     return replaced(clause, description, make, (LoadMatrix, "run", run), name=name)
 
 
 def otherwise(**fields: Any) -> Any:
-    """An ldmatrix with some attributes replaced."""
+    """Return an ldmatrix with some attributes replaced."""
 
     def run(self: LoadMatrix, block: BlockState, memory: Any, *indices: Array) -> Array:
         before = {name: getattr(self, name) for name in fields}
@@ -163,7 +163,7 @@ def clamped(block: BlockState, memory: Any, corners: Any, warps: Any, shape: Any
 
 
 def of_eight(block: BlockState, memory: Any, corners: Any, alignment: int) -> None:
-    """8 bytes are enough."""
+    """Require an alignment of 8 bytes only."""
     REQUIRED(block, memory, corners, 8)
 
 

@@ -36,7 +36,7 @@ def clamped(self: BlockState, memory: Storage, indices: Any) -> Any:
 
 
 def off_by_one(self: BlockState, memory: Storage, indices: Any) -> Any:
-    """An index equal to the extent is accepted; it reaches the last element."""
+    """Read the last element for an index equal to the extent."""
     inside = [
         Array(index.dtype, np.where(index.values == extent, extent - 1, index.values).astype(np.int32))
         for index, extent in zip(indices, memory.shape, strict=False)
@@ -87,11 +87,11 @@ def one_memory(self: BlockState, memref: Any) -> SharedStorage:
 
 
 def kept(self: SharedStorage) -> None:
-    """Shared memory keeps its contents for the next block."""
+    """Keep the contents of shared memory for the next block."""
 
 
 def zeroed(self: SharedStorage) -> None:
-    """A block begins with zeros, as if it had written them."""
+    """Begin a block with zeros, as if it had written them."""
     self.values[:] = 0
     self.wrote.fill(0)
     self.seen.fill(-1)
@@ -114,7 +114,7 @@ LOAD = Load.run
 
 
 def indexed(name: str, clause: str, description: str, offsets: Any) -> Violation:
-    """A machine that finds elements otherwise."""
+    """Return a violation that finds elements differently."""
     return replaced(clause, description, make, (BlockState, "offsets", offsets), name=name)
 
 

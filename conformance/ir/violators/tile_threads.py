@@ -33,7 +33,7 @@ def orders_nothing(self: BlockState) -> None:
 
 
 def partial(self: BlockState) -> None:
-    """A barrier needs no full set of threads."""
+    """Pass a barrier without a full set of threads."""
     self.copies.barrier()
     self.clock.tick()
 
@@ -54,7 +54,7 @@ def of_the_grid(self: BlockState) -> None:
 
 
 def unseen(*faults: type[Exception], unless: Any = None) -> Any:
-    """A memory that does not report some faults."""
+    """Return substitutions for a memory that does not report some faults."""
 
     def without(refuse: Any) -> Any:
         def refusing(self: Storage, *arguments: Any) -> None:
@@ -90,7 +90,7 @@ def claimed_by_few(self: Storage, at: Any, who: Any, base: int) -> None:
 
 
 def after_the_caller(self: Storage, at: Any, who: Any, base: int) -> None:
-    """A write after a read of what the caller left is none of a race."""
+    """Report no race of a write after a read of values that the caller left."""
     before = self.wrote[at]
     try:
         CLAIM(self, at, who, base)
@@ -101,14 +101,14 @@ def after_the_caller(self: Storage, at: Any, who: Any, base: int) -> None:
 
 
 def readers_are_several(self: Storage, at: Any, mine: Any) -> None:
-    """A second reading counts as that of another lane."""
+    """Count a second reading as that of another lane."""
     last, base = self.seen[at], self.clock.base
     MARK_SEEN(self, at, mine)
     self.seen[at] = np.where(last < base, self.seen[at], base + self.clock.several)
 
 
 def last_of_the_blocks(self: GlobalStorage, at: Any, mine: Any) -> None:
-    """Only the last block that read an element is remembered."""
+    """Remember only the last block that read an element."""
     MARK_SEEN(self, at, mine)
     self.first_seen[at] = mine
 
@@ -141,7 +141,7 @@ MEETING = [
              (GlobalStorage, "_foreign", lambda self, stamps: False), name="blocks_unseen"),
 ]  # fmt: skip
 
-# Where threads are
+# Positions of threads
 
 
 def place_z_first(number: int, extents: Any) -> Any:
@@ -170,7 +170,7 @@ PLACES = [
 
 
 def shuffling(source: Any) -> Any:
-    """A shuffle that reads another lane; `source` takes the lane, delta and the width of a warp."""
+    """Return a shuffle that reads another lane; `source` takes the lane, delta and the width of a warp."""
 
     def run(self: ShuffleSync, block: BlockState, value: Array) -> Array:
         sources = source(block.every_lane % block.warp, self.delta, block.warp)
@@ -205,7 +205,7 @@ EXCHANGED, SHUFFLES = exchange.exchanged, ShuffleSync.run
 
 
 def shuffles(name: str, description: str, *changes: tuple[Any, str, Any]) -> Violation:
-    """A machine that shuffles otherwise."""
+    """Return a violation with another shuffle."""
     return replaced(SHUFFLE, description, make, *changes, name=name)
 
 
@@ -265,7 +265,7 @@ WAIT, COPIES, COPYING, WITHIN = PendingCopies.wait, CopyAsync.run, BlockState.co
 
 
 def copies(name: str, description: str, *changes: tuple[Any, str, Any]) -> Violation:
-    """A machine that copies otherwise."""
+    """Return a violation with another copy."""
     return replaced(COPY, description, make, *changes, name=name)
 
 
@@ -358,7 +358,7 @@ LOOP, UNIFORM = For.run, operations._uniform
 
 
 def controls(name: str, clause: str, description: str, owner: Any, attribute: str, changed: Any) -> Violation:
-    """A machine with other control flow."""
+    """Return a violation with other control flow."""
     return replaced(clause, description, make, (owner, attribute, changed), name=name)
 
 

@@ -69,7 +69,7 @@ OPERATIONS = [
 
 
 def any_shape(self: Target, held: DType, m: int, n: int, k: int) -> bool:
-    """Every shape."""
+    """Accept every shape."""
     return True
 
 
@@ -90,7 +90,7 @@ def wmma_only(self: Target, held: DType, m: int, n: int, k: int) -> bool:
 
 
 def has(name: str, clause: str, description: str, has_mma: Any) -> Violation:
-    """A target with other matrix instructions."""
+    """Return a violation with other matrix instructions of a target."""
     return replaced(clause, description, make, (Target, "has_mma", has_mma), name=name)
 
 
@@ -103,7 +103,7 @@ def nvidia_room(function: Function, target: Target) -> None:
 
 
 def allocations(function: Function) -> list[int]:
-    """The bytes of each allocation at the top of a kernel."""
+    """Return the bytes of each allocation at the top of a kernel."""
     held = [
         instruction.operation.returns
         for instruction in function.body.instructions
@@ -122,7 +122,7 @@ def elements(function: Function) -> int:
 
 
 def bounded(name: str, description: str, bound: Any) -> Violation:
-    """A verifier that finds another bound of shared memory."""
+    """Return a violation that computes another bound of shared memory."""
     return replaced("LANG-07.3-04", description, make, (verifier, "shared_bound", bound), name=name)
 
 

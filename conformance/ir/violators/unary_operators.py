@@ -1,4 +1,4 @@
-"""Front ends that take signs for something else, which only signs of zeros show (language specification, 14.2)."""
+"""Front ends that misread signs, which only signs of zeros show (language specification, 14.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shared by violators of IR texts: verifiers that overlook one kind of mistake, or refuse one legal form."""
+"""Helpers of violators of IR texts: verifiers that overlook one kind of mistake, or refuse one legal form."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Overlooking(ReferenceAdapter):
         self._pattern = pattern
 
     def language_verify_ir(self, **request: Any) -> dict[str, Any]:
-        """Nothing, where the first diagnostic matches."""
+        """Return no warnings if the first diagnostic matches."""
         try:
             return super().language_verify_ir(**request)
         except Refusal as refusal:
@@ -29,7 +29,7 @@ class Overlooking(ReferenceAdapter):
 
 
 class Choosy(ReferenceAdapter):
-    """The reference, which refuses a text in which `pattern` occurs, and does not run it either."""
+    """The reference, which refuses a text that matches `pattern`, and does not run it either."""
 
     def __init__(self, pattern: str, category: str) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class Choosy(ReferenceAdapter):
         self._category = category
 
     def language_verify_ir(self, *, text: str, **request: Any) -> dict[str, Any]:
-        """An error where the pattern occurs."""
+        """Raise an error if the pattern matches."""
         self._look(text)
         return super().language_verify_ir(text=text, **request)
 
@@ -54,7 +54,7 @@ class Choosy(ReferenceAdapter):
 
 
 class Misreading(ReferenceAdapter):
-    """The reference, which takes what matches `pattern` for something else."""
+    """The reference, which reads matches of `pattern` as another text."""
 
     def __init__(self, pattern: str, replacement: str) -> None:
         super().__init__()
@@ -74,15 +74,15 @@ class Misreading(ReferenceAdapter):
 
 
 def overlooks(name: str, clause: str, description: str, pattern: str) -> Violation:
-    """A verifier that overlooks mistakes whose diagnostic matches the pattern."""
+    """Return a violation that overlooks mistakes whose diagnostic matches the pattern."""
     return replaced(clause, f"does not see {description}", lambda: Overlooking(pattern), name=name)
 
 
 def turns_down(name: str, clause: str, description: str, pattern: str, category: str = "syntax") -> Violation:
-    """A verifier that refuses a legal form."""
+    """Return a violation that refuses a legal form."""
     return replaced(clause, f"refuses {description}", lambda: Choosy(pattern, category), name=name)
 
 
 def misreads(name: str, clause: str, description: str, pattern: str, replacement: str) -> Violation:
-    """A reader that takes one thing for another."""
+    """Return a violation that reads one text as another."""
     return replaced(clause, description, lambda: Misreading(pattern, replacement), name=name)

@@ -1,4 +1,4 @@
-"""Front ends that take or refuse what the worked examples show otherwise (language spec, section 13)."""
+"""Front ends that accept or refuse the worked examples differently (language spec, section 13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Declaring violators that change what the methods of the WSP runtime answer, or what they are asked."""
+"""Violators that change the answers of the methods of the WSP runtime, or their questions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RESULTS = ("run", "step", "statistics")
 
 
 def answered(clause: str, name: str, description: str, change: Callable[[Answer], Any], *methods: str) -> Violation:
-    """Methods that change their answer, in place or by returning another one."""
+    """Return a violation whose methods change their answers, in place or by returning another one."""
 
     def changing(method: str) -> Callable[..., Answer]:
         usual = getattr(ReferenceAdapter, method)
@@ -34,7 +34,7 @@ def answered(clause: str, name: str, description: str, change: Callable[[Answer]
 
 
 def asked(clause: str, name: str, description: str, change: Callable[[Answer], Answer], *methods: str) -> Violation:
-    """Methods that answer another question."""
+    """Return a violation whose methods answer another question."""
 
     def changing(method: str) -> Callable[..., Answer]:
         usual = getattr(ReferenceAdapter, method)
@@ -50,12 +50,12 @@ def asked(clause: str, name: str, description: str, change: Callable[[Answer], A
 
 
 def with_statistics(clause: str, name: str, description: str, change: Callable[[Answer], Any]) -> Violation:
-    """Results with other statistics."""
+    """Return a violation with other statistics in results."""
     return answered(clause, name, description, lambda answer: change(answer["statistics"]), *RESULTS)
 
 
 def with_report(clause: str, name: str, description: str, change: Callable[[Answer], Any]) -> Violation:
-    """Deadlocks with another report."""
+    """Return a violation with another report of deadlocks."""
 
     def of_deadlocks(answer: Answer) -> None:
         if "deadlock" in answer:
@@ -65,7 +65,7 @@ def with_report(clause: str, name: str, description: str, change: Callable[[Answ
 
 
 def without(*names: str) -> Callable[[Answer], None]:
-    """Drops members."""
+    """Return a change that removes members."""
 
     def drop(answer: Answer) -> None:
         for name in names:
@@ -75,7 +75,7 @@ def without(*names: str) -> Callable[[Answer], None]:
 
 
 def emptied(name: str) -> Callable[[Answer], None]:
-    """A member is there and says nothing."""
+    """Return a change that empties a member."""
 
     def empty(answer: Answer) -> None:
         answer[name] = type(answer[name])()
@@ -84,7 +84,7 @@ def emptied(name: str) -> Callable[[Answer], None]:
 
 
 def repackaged(change: Callable[[dict[str, Any]], Any]) -> Callable[[Answer], None]:
-    """A change of the document of a package."""
+    """Return a change of the document of a package."""
 
     def rewrite(answer: Answer) -> None:
         document = json.loads(answer["package"])

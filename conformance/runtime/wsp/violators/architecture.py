@@ -1,4 +1,4 @@
-"""Architecture models that leave something out (WSP 5.1)."""
+"""Architecture models that omit a part (WSP 5.1)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .answers import Answer, answered
 
 
 def model(clause: str, name: str, description: str, change: Callable[[Answer], Any]) -> Violation:
-    """Another model; the usual one stays as it is."""
+    """Return a violation with another model; the usual one is not modified."""
 
     def call(answer: Answer) -> Answer:
         copied: Answer = json.loads(json.dumps(answer))
@@ -23,7 +23,7 @@ def model(clause: str, name: str, description: str, change: Callable[[Answer], A
 
 
 def each_without(part: str, member: str) -> Callable[[Answer], None]:
-    """A member that no entry has."""
+    """Return a change that removes a member from every entry."""
 
     def change(answer: Answer) -> None:
         for entry in answer[part]:
@@ -33,7 +33,7 @@ def each_without(part: str, member: str) -> Callable[[Answer], None]:
 
 
 def no_kind(part: str, kind: str) -> Callable[[Answer], None]:
-    """Entries of this kind are left out."""
+    """Return a change that removes entries of this kind."""
 
     def change(answer: Answer) -> None:
         if part == "exec_units":
@@ -46,7 +46,7 @@ def no_kind(part: str, kind: str) -> Callable[[Answer], None]:
 
 
 def no_member(part: str, member: str) -> Callable[[Answer], None]:
-    """A member that is not there."""
+    """Return a change that removes a member."""
     return lambda answer: answer[part].pop(member)
 
 

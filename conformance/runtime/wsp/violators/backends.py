@@ -1,4 +1,4 @@
-"""Phases and backends that do something else than they promise (WSP 6 and 7.1)."""
+"""Phases and backends that break their promises (WSP 6 and 7.1)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ usual_issue = Machine.issue
 
 
 def all_at_once(self: Resources, amounts: Mapping[str, int], worker: WorkerState) -> str | None:
-    """Orchestration runs to completion whatever the ring holds."""
+    """Run the orchestration to completion whatever the ring holds."""
     reason = usual_shortage(self, amounts, worker)
     return None if reason == "TASK_RING_FULL" else reason
 
@@ -63,7 +63,7 @@ PHASES = [
 
 
 def on(target: str, change: Callable[[Answer], Any]) -> Callable[..., Answer]:
-    """Results of packages for a target, changed."""
+    """Return a run that changes results of packages for a target."""
 
     def call(self: ReferenceAdapter, **arguments: Any) -> Answer:
         answer: Answer = usual_run(self, **arguments)
@@ -75,7 +75,7 @@ def on(target: str, change: Callable[[Answer], Any]) -> Callable[..., Answer]:
 
 
 def not_here(target: str) -> Callable[..., Answer]:
-    """A target that needs a toolchain."""
+    """Return a run that requires a toolchain for a target."""
 
     def call(self: ReferenceAdapter, **arguments: Any) -> Answer:
         if f'"target":"{target}"' in arguments["package"]:
@@ -102,7 +102,7 @@ def doubled_tokens(answer: Answer) -> None:
 
 
 def aie(change: Callable[[dict[str, Any]], Any]) -> Callable[[Answer], None]:
-    """A change of packages for aie."""
+    """Return a change of packages for aie."""
 
     def rewrite(document: dict[str, Any]) -> None:
         if document["target"] == "aie":

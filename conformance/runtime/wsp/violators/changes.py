@@ -1,4 +1,4 @@
-"""Shared by the violators of the WSP runtime: declaring a change, and the adapters that mistake packages."""
+"""Helpers of the violators of the WSP runtime: a change, and adapters that confuse packages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BODY = Processes.body
 
 
 def changed(clause: str, name: str, description: str, *substitutions: tuple[Any, str, Any]) -> Violation:
-    """A violation that replaces attributes of modules or classes."""
+    """Return a violation that replaces attributes of modules or classes."""
     return replaced(clause, description, ReferenceAdapter, *substitutions, name=name)
 
 
@@ -30,11 +30,11 @@ def defaulting(kind: Any, **defaults: Any) -> tuple[Any, str, Any]:
 
 
 class Ended(Exception):
-    """A process ends before its last statement."""
+    """Raised by a process that ends before its last statement."""
 
 
 def ends_the_process(self: Any, process: Any, statements: Any, outer: Any) -> Any:
-    """A consumer that has no more tokens ends with its whole process."""
+    """End the whole process of a consumer that has no more tokens."""
     for statement in statements:
         yield from BODY(self, process, (statement,), outer)
         if isinstance(statement, Consume):
@@ -42,7 +42,7 @@ def ends_the_process(self: Any, process: Any, statements: Any, outer: Any) -> An
 
 
 def until_it_ends(self: Any, process: Any, body: Any) -> Any:
-    """A process that may end before its last statement."""
+    """Run a process that may end before its last statement."""
     with suppress(Ended):
         yield from self.body(process, body, (None, "body"))
     self.end(process)
@@ -50,30 +50,30 @@ def until_it_ends(self: Any, process: Any, body: Any) -> Any:
 
 
 class RunsLatest(ReferenceAdapter):
-    """Runs, in place of a package, what was compiled last under its name."""
+    """A runtime that runs the latest compiled package of the same name in place of a package."""
 
     def __init__(self) -> None:
         super().__init__()
         self._latest: dict[str, str] = {}
 
     def wsp_compile(self, *, program: Any, target: str) -> dict[str, Any]:
-        """Remembers the package."""
+        """Compile and keep the package."""
         answer = super().wsp_compile(program=program, target=target)
         self._latest[program["name"]] = answer["package"]
         return answer
 
     def wsp_run(self, *, package: str, **arguments: Any) -> dict[str, Any]:
-        """A run of the latest."""
+        """Run the latest package."""
         return super().wsp_run(package=self._latest.get(json.loads(package)["name"], package), **arguments)
 
 
 class KeepsFirstData(ReferenceAdapter):
-    """A package has the tensors of its first run in all others."""
+    """A runtime whose packages have the tensors of their first run in all others."""
 
     def __init__(self) -> None:
         super().__init__()
         self._first: dict[str, Any] = {}
 
     def wsp_run(self, *, package: str, tensors: Any = None, **arguments: Any) -> dict[str, Any]:
-        """A run with the first tensors."""
+        """Run with the first tensors."""
         return super().wsp_run(package=package, tensors=self._first.setdefault(package, tensors), **arguments)

@@ -1,4 +1,4 @@
-"""Channels that mix up, lose, count or hold tokens wrongly (PTO-WSP v10, 2.1 and 2.2)."""
+"""Channels that confuse, lose, count or keep tokens wrongly (PTO-WSP v10, 2.1 and 2.2)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SEND_OF_PROCESS, BODY, EXPRESSION = Processes.send, Processes.body, statements.r
 
 
 def made(**other: Callable[..., int]) -> tuple[Any, str, Any]:
-    """Channels whose capacity or latency is another, from capacity, latency and number of producers."""
+    """Return the substitution of a channel's capacity or latency, computed from capacity, latency and producers."""
 
     def make(self: Any, index: int, capacity: int, latency: int, producers: int, *rest: Any) -> None:
         given = {"capacity": capacity, "latency": latency}
@@ -69,18 +69,18 @@ def never_empty(self: Any, party: Party) -> int | None:
 
 
 def tensors_too(reader: Any, value: Any, path: str) -> Any:
-    """A tensor is a value."""
+    """Read a tensor as a value."""
     return Constant(0) if isinstance(value, dict) and set(value) == {"tensor"} else EXPRESSION(reader, value, path)
 
 
 @violates("WSP-02.1-05", "runs the bodies that were compiled last under the name of a program")
 class BodiesOfTheLatest(RunsLatest):
-    """The body of a process is not in its package."""
+    """A runtime whose packages lack the bodies of processes."""
 
 
 @violates("WSP-02.2-01", "blocks by the channels that were compiled last under the name of a program")
 class ChannelsOfTheLatest(RunsLatest):
-    """Blocking is not in the package."""
+    """A runtime whose packages lack the blocking of channels."""
 
 
 CHANNELS = [

@@ -1,5 +1,5 @@
-"""Deadlocks that are missed or falsely reported, reports that say less or something else, scopes that hold nothing
-(WSP 3.3 and 3.4.3)."""
+"""Deadlocks that are missed or falsely reported, reports that omit or change facts, scopes that hold nothing (WSP 3.3
+and 3.4.3)."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ usual_begin_scope = Processes.begin_scope
 
 
 def missed(answer: Answer) -> None:
-    """A deadlock is a completion."""
+    """Report a deadlock as a completion."""
     if answer["outcome"] == "deadlock":
         answer["outcome"] = "completed"
         del answer["deadlock"]
 
 
 def of_processes_alone(answer: Answer) -> None:
-    """A deadlock in which no process waits for a channel is a completion."""
+    """Report a deadlock in which no process waits for a channel as a completion."""
     waiting = answer.get("deadlock", {}).get("waiting", [])
     if waiting and all(wait["reason"] != "CHANNEL_EMPTY_WAIT" for wait in waiting):
         missed(answer)
@@ -197,7 +197,7 @@ REPORTS = [
 
 
 def free_at_completion(self: Machine, task: TaskState) -> None:
-    """All is freed at completion."""
+    """Free everything at completion."""
     self.resources.free(task.holds)
     self.freed()
 

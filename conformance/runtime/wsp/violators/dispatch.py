@@ -1,4 +1,4 @@
-"""Policies that place tasks by something else than they say (PTO-WSP v10, 3.1)."""
+"""Policies that place tasks by another rule than they declare (PTO-WSP v10, 3.1)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ usual_placement = policies.placement
 
 
 def placed_by(clause: str, name: str, description: str, module: Any, place: Callable[..., Any]) -> Violation:
-    """A policy with another function from issue number and key to a worker."""
+    """Return a violation whose policy maps issue number and key to a worker by another function."""
 
     def placement(policy_id: str, parameters: Mapping[str, Any], symbols: list[int]) -> Callable[[int, int], int]:
         places = place if policy_id == module.ID else usual_placement
@@ -38,7 +38,7 @@ def placed_by(clause: str, name: str, description: str, module: Any, place: Call
 
 
 def placing(clause: str, name: str, description: str, module: Any, worker: Callable[[int, int, int], int]) -> Violation:
-    """A policy with another worker, from issue number, key and number of workers."""
+    """Return a violation whose policy computes another worker from issue number, key and number of workers."""
 
     def place(policy_id: str, parameters: Mapping[str, Any], symbols: list[int]) -> Callable[[int, int], int]:
         return lambda issue, key: worker(issue, key, parameters["workers"])
@@ -63,7 +63,7 @@ def salted(policy_id: str, parameters: Mapping[str, Any], symbols: list[int]) ->
 
 
 class SaltedOnce(ReferenceAdapter):
-    """The reference that draws a salt for keys when it starts, as languages do for the hashes of texts."""
+    """The reference with a salt for keys, drawn at its start, as languages do for the hashes of texts."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -75,14 +75,14 @@ SALT = [0]
 
 
 def salted_once(id: str, parameters: Mapping[str, Any], symbols: list[int]) -> Callable[[int, int], int]:
-    """Another digest in each process."""
+    """Return a placement with another digest in each process."""
     usual = usual_placement(id, parameters, symbols)
     return lambda issue, key: usual(issue, key ^ SALT[0] if id in (hash.ID, affinity.ID) else key)
 
 
 @contextmanager
 def started_anew() -> Iterator[Transport]:
-    """A transport that makes another adapter whenever it is started."""
+    """Yield a transport that makes another adapter whenever it is started."""
     with substituted(SaltedOnce, [(policies, "placement", salted_once)]):
         yield DirectTransport(SaltedOnce, "salted_once")
 

@@ -25,7 +25,7 @@ STATISTICS, AFTER, START, COUNT, ELAPSE = (
 
 
 def telling(clause: str, name: str, description: str, other: Callable[[dict[str, Any]], dict[str, Any]]) -> Violation:
-    """Statistics with other members."""
+    """Return a violation with other members of the statistics."""
 
     def statistics(machine: Any) -> dict[str, Any]:
         found = STATISTICS(machine)
@@ -35,7 +35,7 @@ def telling(clause: str, name: str, description: str, other: Callable[[dict[str,
 
 
 def total(choose: Callable[[list[int]], int]) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """A total of the times of processes, where there are several."""
+    """Return a change of the total of the times of processes."""
     return lambda found: {"total_cycles": choose(list(found["processes"].values()) or [0])}
 
 

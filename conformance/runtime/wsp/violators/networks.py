@@ -1,4 +1,4 @@
-"""Runtimes that are asked by `wsp.execute` alone: what they lose, count or report wrongly (PTO-WSP v10, 1.2 to 3.3)."""
+"""Runtimes that answer `wsp.execute` alone, with losses, wrong counts or wrong reports (PTO-WSP v10, 1.2 to 3.3)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EXECUTIONS = count()
 
 
 def of_report(change: Any) -> Any:
-    """A change of the report, where there is one."""
+    """Return a change of the report, if there is one."""
 
     def of_answer(answer: Answer) -> None:
         if "deadlock" in answer:
@@ -70,7 +70,7 @@ def next_worker(answer: Answer) -> None:
 
 
 def of_states(state: str) -> Any:
-    """All channels of a report have one state."""
+    """Return a change that gives all channels of a report one state."""
     return of_report(lambda report: [channel.update(state=state) for channel in report["channels"]])
 
 
@@ -78,7 +78,7 @@ SIGNIFICANT = 32
 
 
 def first_alike(self: Reader, kind: str, value: Any, path: str) -> int:
-    """Return the id of the first name that begins alike."""
+    """Return the id of the first name with the same beginning."""
     alike = next((name for name in self.ids[kind] if str(value)[:SIGNIFICANT] == name[:SIGNIFICANT]), value)
     return RESOLVE(self, kind, alike, path)
 

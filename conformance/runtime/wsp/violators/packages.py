@@ -1,4 +1,4 @@
-"""Packages that lack or misstate their contents, and loaders that take what they should refuse (WSP 7 and 7.2)."""
+"""Packages with missing or wrong contents, and loaders that accept what they should refuse (WSP 7 and 7.2)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ usual_package = parts._package
 def packaged(
     clause: str, name: str, description: str, change: Callable[[Document], Any], seal: bool = True
 ) -> Violation:
-    """Packages with another document, in place, and the hash that fits."""
+    """Return a violation whose packages have a document changed in place, with a new hash."""
 
     def rewrite(answer: Answer) -> None:
         document = json.loads(answer["package"])
@@ -45,7 +45,7 @@ def packaged(
 
 
 def each_of(*path: str, drop: str = "", **others: Any) -> Callable[[Document], None]:
-    """Changes of every entry of a table: a member dropped, or others set."""
+    """Return a change of every entry of a table: one member removed, or others set."""
 
     def change(document: Document) -> None:
         table: Any = document
@@ -59,7 +59,7 @@ def each_of(*path: str, drop: str = "", **others: Any) -> Callable[[Document], N
 
 
 def within(*path: str, drop: str = "", **others: Any) -> Callable[[Document], None]:
-    """Changes of one part."""
+    """Return a change of one part: one member removed, or others set."""
 
     def change(document: Document) -> None:
         part: Any = document
@@ -200,7 +200,7 @@ UPDATES = [
 
 
 def loading(clause: str, name: str, description: str, document: Callable[[bytes], Mapping[str, Any]]) -> Violation:
-    """Another way of reading the document of a package."""
+    """Return a violation that reads the document of a package differently."""
     return changed(clause, name, description, (parts, "_document", document))
 
 
@@ -217,7 +217,7 @@ def accepting(*codes: str) -> Callable[[bytes], Mapping[str, Any]]:
 
 
 def abi_like(fits: Callable[[Any], bool]) -> Callable[[bytes], Mapping[str, Any]]:
-    """Another comparison of the ABI version."""
+    """Return a loader with another comparison of the ABI version."""
 
     def read(data: bytes) -> Mapping[str, Any]:
         try:
@@ -259,7 +259,7 @@ def without_line_feed(data: bytes) -> Mapping[str, Any]:
 
 
 def is_text(version: Any) -> bool:
-    """True if it is a text."""
+    """True if the version is a text."""
     return isinstance(version, str)
 
 
@@ -300,7 +300,7 @@ LOADERS = [
 
 
 def unread(clause: str, name: str, description: str, path: str, value: Any) -> Violation:
-    """A loader that takes anything at one place of a package: what stands there it reads as this."""
+    """Return a violation whose loader accepts any value at a path of a package and reads it as `value`."""
 
     def read(stated: Mapping[str, Any]) -> Any:
         try:
@@ -339,11 +339,11 @@ LENIENT = [
 
 
 def honest(package: Package) -> None:
-    """A loader that holds no package against its target."""
+    """Do not compare a package with its target."""
 
 
 def of_a_state(owner: Target, path: str, directive: str, state: str) -> None:
-    """A loader that believes every declared state."""
+    """Accept every declared state."""
 
 
 def in_either_phase(package: Package) -> None:
@@ -379,7 +379,7 @@ def runs_what_was_built(self: ReferenceAdapter, *, package: str, **arguments: An
 
 
 def computing(name: str, description: str, op: str, apply: Callable[..., None]) -> Violation:
-    """An instruction that computes something else."""
+    """Return a violation in which an instruction computes something else."""
     other = {**kernels.INSTRUCTIONS, op: replace(kernels.INSTRUCTIONS[op], apply=apply)}
     return changed("WSP-07.2-16", name, description, (kernels, "INSTRUCTIONS", other))
 

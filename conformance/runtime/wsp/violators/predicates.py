@@ -23,7 +23,7 @@ PREVIOUS: dict[str, int] = {}
 
 
 def operator(name: str, description: str, op: str, other: Callable[[int, int], int]) -> Violation:
-    """An operator of two values that does something else."""
+    """Return a violation in which an operator of two values computes something else."""
     return changed("WSP-04.1-01", name, description, (statements, "BINARY", {**BINARY, op: other}))
 
 
@@ -44,7 +44,7 @@ def at_first(self: Any, expression: Any) -> int:
 
 
 def defaults(package: Any, given: Mapping[str, int]) -> list[int]:
-    """The symbols as they were compiled."""
+    """Return the symbols as they were compiled."""
     SYMBOLS(package, given)
     return SYMBOLS(package, {})
 
@@ -61,7 +61,7 @@ def at_once(self: Any, process: Any, reads: Any, writes: Any) -> Any:
 
 
 def loading(name: str, description: str, other: Callable[[Any, str], int]) -> Violation:
-    """Elements that become another number."""
+    """Return a violation that loads elements as other numbers."""
     return changed("WSP-04.2-02", name, description, (run, "_as_u64", other))
 
 
@@ -105,7 +105,7 @@ def element_of_a_word(self: Any, slot: int, tensor: int, element: int) -> None:
 
 
 def turns_of_a_byte(self: Any, process: Any, body: Any, outer: Any) -> Iterator[None]:
-    """Loops whose count is cut to a byte."""
+    """Cut the counts of loops to a byte."""
     mask = Constant(255)
     cut = [
         replace(statement, count=Operation("and", (statement.count, mask)))
@@ -117,12 +117,12 @@ def turns_of_a_byte(self: Any, process: Any, body: Any, outer: Any) -> Iterator[
 
 
 def cond(name: str, description: str, taken: Callable[[int], bool]) -> Violation:
-    """A cond that takes its branch by another rule."""
+    """Return a violation whose cond takes its branch by another rule."""
     return changed("WSP-04.2-03", name, description, (Processes, "decide", lambda self, when: taken(self.value(when))))
 
 
 def at_first_here(self: Any, place: Any, evaluate: Callable[[], Any]) -> Any:
-    """The value that an evaluation at this place had when it was made first in this run."""
+    """Return the first value of this run that was evaluated at this place."""
     seen: dict[int, Any] = self.__dict__.setdefault("seen", {})
     if id(place) not in seen:
         seen[id(place)] = evaluate()
@@ -136,7 +136,7 @@ def late_run(self: Any, process: Any, site: Any) -> Iterator[None]:
 
 
 def issued_late(attempt: Callable[..., Any]) -> Callable[..., Iterator[None]]:
-    """Tasks whose operands, or key, are those of the last attempt."""
+    """Return a task statement with the operands, or the key, of the last attempt."""
 
     def task(self: Any, process: Any, statement: Any) -> Iterator[None]:
         issue = self.machine.issue
@@ -183,27 +183,27 @@ def first_key(self: Any, task: Any) -> int:
 
 @violates("WSP-01.1-01", "runs what was compiled last under the name of a package")
 class NotThePackage(RunsLatest):
-    """The artifact has no effect of its own."""
+    """A runtime whose artifacts have no effect of their own."""
 
 
 @violates("WSP-01.1-02", "runs the program that the host compiled last")
 class HostFallback(RunsLatest):
-    """The semantics come from the host."""
+    """A runtime that takes the semantics from the host."""
 
 
 @violates("WSP-01.1-05", "runs what the host remembers of the last compilation")
 class HostMemory(RunsLatest):
-    """The host takes part in each run."""
+    """A runtime whose host takes part in each run."""
 
 
 @violates("WSP-04.2-06", "runs the program that was traced last")
 class Retraced(RunsLatest):
-    """Programs are traced again behind the caller's back."""
+    """A runtime that traces programs again without being asked."""
 
 
 @violates("WSP-04.2-04", "keeps the tensors of the first run of a package")
 class FirstData(KeepsFirstData):
-    """Other data need another package."""
+    """A runtime that needs another package for other data."""
 
 
 PREDICATES = [

@@ -1,4 +1,4 @@
-"""Resources that grow, do not bound, are freed in another way or counted otherwise (WSP 3.4, 3.4.1 and 3.4.2)."""
+"""Resources that grow, have no bound, or are freed or counted differently (WSP 3.4, 3.4.1 and 3.4.2)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ usual_release = Machine._release
 
 
 def sized(clause: str, name: str, description: str, change: Any) -> Violation:
-    """Other sizes than asked for."""
+    """Return a violation with other sizes than requested."""
 
     def init(self: Resources, sizes: Mapping[str, int]) -> None:
         usual_init(self, {resource: change(resource, size) for resource, size in sizes.items()})
@@ -61,7 +61,7 @@ def sized(clause: str, name: str, description: str, change: Any) -> Violation:
 
 
 def unbounded(resource: str, clause: str) -> Violation:
-    """One resource that has no bound."""
+    """Return a violation with one resource without a bound."""
     return sized(
         clause, f"unbounded_{resource}", f"{resource} is never exhausted", lambda name, size: (
             UNBOUNDED if name == resource else size
@@ -146,11 +146,11 @@ freed_in_ring_order = changed(
 
 
 class Each:
-    """A resource by process: the bound holds for each of them alone."""
+    """A resource of each process: the bound holds for each of them alone."""
 
     @staticmethod
     def shortage(self: Resources, amounts: Amounts, worker: WorkerState) -> str | None:
-        """Reads half of the ring as used."""
+        """Read half of the ring as used."""
         used = self.used["task_ring"]
         self.used["task_ring"] = used // 2
         reason = usual_shortage(self, amounts, worker)
@@ -167,7 +167,7 @@ ring_of_each_process = changed(
 
 
 def uncounted(reason: str, clause: str) -> Violation:
-    """Stalls for one reason that are not counted."""
+    """Return a violation that does not count stalls for one reason."""
 
     def wait(self: Machine, who: Any, found: str, subject: str) -> None:
         usual_wait(self, who, found, subject)
@@ -177,7 +177,7 @@ def uncounted(reason: str, clause: str) -> Violation:
 
 
 def renamed(reason: str, clause: str) -> Violation:
-    """A reason that goes by another name while it lasts, and in the statistics."""
+    """Return a violation that gives a reason another name, in current stalls and in the statistics."""
 
     def rename(found: Answer) -> None:
         found["stalls"][reason.replace("_", " ")] = found["stalls"].pop(reason)

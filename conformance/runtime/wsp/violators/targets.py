@@ -1,4 +1,4 @@
-"""Capability matrices and directives that promise or do something else (WSP 1.3, 5.2, 7 and 7.1)."""
+"""Capability matrices and directives with other promises or effects (WSP 1.3, 5.2, 7 and 7.1)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ usual_issue = Machine.issue
 
 
 def declaring(clause: str, name: str, description: str, table: str, **states: Any) -> Violation:
-    """A matrix with other entries; those that are None are left out."""
+    """Return a violation with other entries of a matrix; those that are None are left out."""
 
     def change(answer: Answer) -> None:
         for entry, state in states.items():
@@ -117,13 +117,13 @@ def first_worker(number: int, key: int) -> int:
 
 
 def directives_of(given: Answer) -> list[dict[str, Any]]:
-    """The further directives of a program."""
+    """Return the further directives of a program."""
     found: list[dict[str, Any]] = given["program"].get("schedule", {}).get("directives", [])
     return found
 
 
 def rescheduled(name: str, **members: Any) -> Callable[[Answer], Answer]:
-    """Programs with this directive have another schedule."""
+    """Return a change that gives programs with this directive another schedule."""
 
     def change(given: Answer) -> Answer:
         if not any(directive["name"] == name for directive in directives_of(given)):

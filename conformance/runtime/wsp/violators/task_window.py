@@ -15,13 +15,13 @@ TAKE, FREE, FREE_TASK, RECORD = Resources.take, Resources.free, Machine._free, R
 
 
 def freed_at_issue(self: Any, amounts: Any, worker: Any) -> None:
-    """A slot is taken and given back."""
+    """Take a slot and free it at once."""
     TAKE(self, amounts, worker)
     self.used["task_ring"] -= 1
 
 
 def no_slots(self: Any, amounts: Any) -> None:
-    """Slots that were given back are not freed again."""
+    """Free no slots of the task ring."""
     FREE(self, {pool: amount for pool, amount in amounts.items() if pool != "task_ring"})
 
 
@@ -39,7 +39,7 @@ def in_order(self: Any, task: Any) -> None:
 
 
 def reading(other: Any) -> tuple[Any, str, Any]:
-    """A window that is read as another."""
+    """Return the substitution that reads a window as another."""
 
     def record(self: Any, kind: Any, value: Any, path: str) -> Any:
         changed = kind is TaskWindow and not self.numbered and isinstance(value, dict)

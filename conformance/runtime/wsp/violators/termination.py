@@ -1,4 +1,4 @@
-"""Channels that close too early, too late or for the wrong ones, and consumers that end so (PTO-WSP v10, 2.3)."""
+"""Channels that close too early, too late or for the wrong processes, and consumers that end so (PTO-WSP v10, 2.3)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def all_of_them(self: Any, process: Any, channel: int) -> None:
 
 
 def ends_silently(self: Any, process: Any) -> None:
-    """The end of a process closes nothing."""
+    """Close nothing at the end of a process."""
 
 
 def without_closes(self: Any, process: Any, statements: Any, outer: Any) -> Any:
