@@ -53,12 +53,12 @@ def test_a_schedule_annotation_changes_metadata_and_no_value(impl, check, place,
     check.bits(outputs[0], tensor_of("int32", [2, -4, 6]))
 
 
-@clause("LANG-02-06")
+@clause("LANG-02-06", "LANG-02.3-60")
 @feature("annotations")
 @places
 def test_schedule_annotations_are_kept_distinct(impl, check, place):
     """Annotations that differ in a name or a value give different IR."""
-    texts = ["m=2", "m=4", "n=2", "m=2, n=2", "m=2, n=4"]
+    texts = ["m=2", "m=4", "n=2", "m=2, n=2", "m=2, n=4", "s=[1, 2, 3]", "s=[[1], [2, 3]]", "s=[[1, 2], [3]]"]
     actual = [lowered(impl, check, module(place.format(f"@schedule({text})", VECTOR))) for text in texts]
     for number, one in enumerate(actual):
         check.true(one not in actual[:number], f"the IR of {texts[number]} is its own", one)

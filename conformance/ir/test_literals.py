@@ -39,6 +39,24 @@ def test_an_integer_literal_that_does_not_fit_is_refused(impl, check, dtype, fit
     check.rejects(impl.language.verify(source=returning(too_large, result=dtype)), category=("types", "numerics"))
 
 
+@clause("LANG-02.3-42")
+@pytest.mark.parametrize(
+    ("dtype", "literal", "value"),
+    [
+        ("fp64", 2**53 + 1, 2**53),
+        ("fp64", 2**70 + 2**17 + 1, 2**70 + 2**18),
+        ("fp32", 2**53 + 2**29 + 1, 2**53 + 2**30),
+        ("bf16", 2**32 + 2**24 + 1, 2**32 + 2**25),
+        ("bf16", 2**60 + 2**52 + 1, 2**60 + 2**53),
+    ],
+    ids=["fp64-tie", "fp64-beyond-int64", "fp32", "bf16", "bf16-beyond-fp64"],
+)
+def test_an_integer_literal_is_rounded_once_into_a_float(impl, check, dtype, literal, value):
+    """A little more than half way it goes up, also where a wider float has the middle itself (AMB-LANG-87)."""
+    source = program(f"let a: {dtype} = {literal};", "return a;", result=dtype)
+    check.bits(value_of(impl, check, source), tensor_of(dtype, value))
+
+
 @clause("LANG-02.3-72")
 @pytest.mark.parametrize(
     ("dtype", "bits"),

@@ -6,7 +6,7 @@ import pytest
 
 from tessera_conformance.chapters.ir.kit.programs import evaluate, expression_twins, graph_of, value_of
 from tessera_conformance.check import values_of
-from tessera_conformance.dsl import program, returning, tensor_of
+from tessera_conformance.dsl import func, module, program, returning, tensor_of
 from tessera_conformance.marks import clause, feature, level
 from tessera_conformance.tensors import Tensor
 from tessera_conformance.vectors.judging import golden, judge
@@ -126,6 +126,51 @@ def test_every_turn_of_a_loop_draws_anew(impl, check, draw):
     expected = results(impl, check, f"return {with_stream(draw, 2)}, {with_stream(draw, 3)};")
     for numbers, wanted, stream in zip(actual, expected, (2, 3), strict=True):
         check.bits(numbers, wanted, f"the numbers of stream {stream}")
+
+
+@feature("random-ops")
+@clause("LANG-04-06", "RT-11-04")
+@level("strict", "deterministic")
+def test_every_evaluation_of_a_condition_draws_anew(impl, check):
+    """The condition of a while is evaluated for three turns and once more, so that the next draw is the fifth."""
+    draw = DRAWS[0]
+    (actual,) = results(
+        impl,
+        check,
+        "let n: fp32 = 0.0;",
+        "while (op.uniform(shape=[1])[0] * 0.0 + n < 2.5) { n = n + 1.0; }",
+        f"return {draw};",
+    )
+    (expected,) = results(impl, check, f"return {with_stream(draw, 4)};")
+    check.bits(actual, expected, "the numbers of stream 4")
+
+
+@feature("random-ops")
+@clause("LANG-04-06", "RT-11-04")
+@level("strict", "deterministic")
+@each_draw
+def test_draws_of_called_functions_are_numbered_with_those_of_the_caller(impl, check, draw):
+    """A func that draws is called twice, with a draw between (AMB-LANG-171)."""
+    drawing = func(f"return {draw};", parameters=PARAMETERS, name="g")
+    constant = func(f"return {DRAWS[0]};", name="h")
+    body = func(f"let A: {VECTOR} = g(X);", f"return A, {draw}, g(X), h(), {draw};", parameters=PARAMETERS)
+    actual = evaluate(impl, check, module(drawing, constant, body), X=ONES)
+    draws = [draw, draw, draw, DRAWS[0], draw]
+    spelled = ", ".join(with_stream(call, stream) for stream, call in enumerate(draws))
+    for stream, pair in enumerate(zip(actual, results(impl, check, f"return {spelled};"), strict=True)):
+        check.bits(*pair, f"the numbers of stream {stream}")
+
+
+@feature("random-ops")
+@clause("LANG-04-06", "RT-11-04")
+@level("strict", "deterministic")
+@pytest.mark.parametrize("rate", ["0.0", "0.5"])
+def test_a_dropout_draws_whatever_its_rate(impl, check, rate):
+    """The draw behind it has the second stream, also where it drops nothing (AMB-LANG-171)."""
+    draw = DRAWS[0]
+    actual = results(impl, check, f"return op.dropout(X) @{{rate={rate}}}, {draw};")
+    (expected,) = results(impl, check, f"return {with_stream(draw, 1)};")
+    check.bits(actual[1], expected, "the numbers of stream 1")
 
 
 @feature("random-ops")

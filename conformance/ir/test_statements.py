@@ -272,6 +272,23 @@ def test_an_assertion_in_a_loop_counts_in_every_turn(impl, check):
 
 
 @clause("LANG-02.3-46")
+@pytest.mark.parametrize(
+    "body",
+    [
+        ["for (k in 0:a) { if (k > 1) { assert(k < 3); } }"],
+        ["if (a > 0) { for (k in 0:a) { assert(k < 3); } }"],
+        ["let k: int32 = 0;", "while (k < a) { if (k > 1) { if (k > 2) { assert(k < 3); } } k = k + 1; }"],
+    ],
+    ids=["branch-of-a-loop", "loop-of-a-branch", "branch-of-a-branch-of-a-loop"],
+)
+def test_an_assertion_in_blocks_of_blocks_counts(impl, check, body):
+    """It is evaluated wherever it stands; for 3 it holds, or is not reached, and for 4 it does not hold."""
+    source = program(*body, "return a;", parameters="a: int32", result="int32")
+    returns(impl, check, source, [3], **integers(a=3))
+    fails(impl, check, source, "", **integers(a=4))
+
+
+@clause("LANG-02.3-46")
 def test_assert_is_a_name_elsewhere(impl, check):
     """assert is a keyword only where a statement begins with it (AMB-LANG-02)."""
     body = ["let d: int32 = assert + 1;", "assert(assert + 1 == d);", "return d;"]

@@ -1,7 +1,7 @@
 r"""The meaning of escapes: the text of an assertion, reported when it fails, has their characters (2.1, 14.1).
 
 An escape is read once, from left to right: behind `\\` a letter is a letter, and a quote ends the string. The error
-of a failed assertion carries its string (AMB-LANG-56).
+of a failed assertion carries its string (AMB-LANG-56), its lines too (AMB-LANG-71).
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ STRINGS = [
     pytest.param(r"no // \"comment\" /* here */", 'no // "comment" /* here */', id="comment-signs", marks=QUOTE),
     pytest.param(r"100% {0} %s \"{\"", '100% {0} %s "{"', id="signs-of-formats", marks=QUOTE),
     pytest.param(r"; } return 2; \" {", '; } return 2; " {', id="statements", marks=QUOTE),
+    pytest.param("one\ntwo\n\nthree", "one\ntwo\n\nthree", id="lines", marks=clause("LANG-02.1-04")),
     pytest.param(
         "na\u00efve\u00a0\u2116\u200b7",
         "na\u00efve\u00a0\u2116\u200b7",

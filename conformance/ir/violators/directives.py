@@ -105,6 +105,16 @@ def _settings_lost(findings: Any, annotations: Any) -> Any:
 
 _read_annotations = modules.read_annotations
 
+
+def flattened(value: Any) -> Any:
+    """The items of lists in a list stand in that list."""
+    found = _plain_value(value)
+    lists = [item if isinstance(item, tuple) else (item,) for item in found] if isinstance(found, tuple) else []
+    return tuple(item for items in lists for item in items) if lists else found
+
+
+_plain_value = statements.plain_value
+
 ANNOTATIONS = [
     refuses("func_annotations", "LANG-02-06", "has no annotation before a kernel", r"@schedule\([^)]*\) kernel"),
     rewrites("ignored", "LANG-02-06", "ignores schedule annotations", r"@schedule\([^)]*\)", ""),
@@ -114,6 +124,13 @@ ANNOTATIONS = [
         make,
         (modules, "read_annotations", _settings_lost),
         name="settings_lost",
+    ),
+    replaced(
+        "LANG-02.3-60",
+        "takes a list of lists for one list",
+        make,
+        (statements, "plain_value", flattened),
+        name="flat_lists",
     ),
     refuses("no_block_beside", "LANG-02-06", "has no attributes beside an annotation", r"@schedule\([^)]*\) @\{"),
     refuses("no_statement", "LANG-02-07", "has no numerics statement", r"\bnumerics\.profile\("),

@@ -126,6 +126,9 @@ LEXER = [
     ),
     refuses("exponents", "LANG-02.1-03", "wants a point in every float", r"\b\d+[eE][+-]?\d"),
     rewrites("point_first", "LANG-14.1-03", "reads .5 as a float", r"(?<![\w.])\.(\d)", r"0.\1"),
+    rewrites(
+        "first_lines", "LANG-02.1-04", "keeps the first line of a string", r'(?m)("[^"\n]+)\n[^"]*(?="\);$)', r"\1"
+    ),
     rewrites("single_quotes", "LANG-02.1-04", "takes single quotes around a string", r"'(\w*)'", r'"\1"'),
     rewrites("escaped_quote", "LANG-02.1-05", "ends a string at an escaped quote", r'\\"', '"'),
     refuses("escaped_newline", "LANG-02.1-35", "does not know the escape for a newline", r"\\n"),
@@ -134,6 +137,7 @@ LEXER = [
     refuses("escaped_return", "LANG-14.1-08", "does not know the escape for a carriage return", r"\\r"),
     refuses("escaped_tab", "LANG-14.1-09", "does not know the escape for a tab", r"\\t"),
     rewrites("endless_comment", "LANG-02.1-06", "lets a line comment run over the next line", r"(//.*)\n", r"\1 "),
+    rewrites("returns_for_newlines", "LANG-14.1-06", "ends a line comment at a return", r"(//[^\n\r]*)\r", r"\1\n"),
     refuses("final_newline", "LANG-14.1-06", "wants a newline after the last line comment", r"//[^\n]*\Z"),
     refuses("comment_lines", "LANG-02.1-07", "wants a block comment on one line", r"/\*[^*]*\n"),
     rewrites("lines_of_comments", "LANG-12-01", "counts the lines of a block comment as one",

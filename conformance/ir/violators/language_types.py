@@ -88,6 +88,21 @@ literals_through_fp32 = replaced(
     (values, "exact", _through_fp32),
 )
 
+
+def _number_of_a_double(text: str, negative: bool, is_float: bool, type_: Any) -> Any:
+    whole = str(int(float(text))) if type_.kind == "float" and not is_float else text
+    return _number(whole, negative, is_float, type_)
+
+
+_number = values.number
+
+integers_of_doubles = replaced(
+    "LANG-02.3-42",
+    "rounds an integer literal in the place of a float to fp64 first",
+    make,
+    (values, "number", _number_of_a_double),
+)
+
 literals_apart = replaced(
     "LANG-02.3-42",
     "types the literals among an operation's operands by themselves",
@@ -143,7 +158,21 @@ def _one_matrix_for_all(self: MatMul, refusal: Refusal) -> Tensor:
     return _batched_product(self, refusal)
 
 
+def _without_ones(self: MatMul, refusal: Refusal) -> Tensor:
+    if {*self.a.shape[:-2], *self.b.shape[:-2]} != {1}:
+        raise refusal
+    return _batched_product(self, refusal)
+
+
 SHAPES = [
+    forgiving(
+        "batch_of_one",
+        "LANG-03.2-03",
+        "multiplies a batch of one matrix by a matrix",
+        MatMul,
+        "LANG-03.2-03",
+        _without_ones,
+    ),
     forgiving(
         "inner_dimensions",
         "LANG-05.4-01",

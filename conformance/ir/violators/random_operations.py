@@ -12,6 +12,7 @@ from tessera_reference.adapter import language as adapter
 from tessera_reference.adapter import make, messages
 from tessera_reference.graph import composites as operations
 from tessera_reference.graph.composites import Draw, Dropout, DropoutMask, Normal, Uniform
+from tessera_reference.graph.control import While
 from tessera_reference.graph.interpreter import Interpreter, Within
 from tessera_reference.graph.term import Term, widened
 from tessera_reference.ir.operation import Function, Instruction, Operation
@@ -88,7 +89,38 @@ def explicit_counts_too(stream: int | None, env: Any) -> int:
     return following if stream is None else stream
 
 
+def once_more(self: While, *carried: Any, env: Any) -> Any:
+    """The condition of a loop that ends is evaluated twice."""
+    found = yield from _while_steps(self, *carried, env=env)
+    yield from env.region(0, found)
+    return found
+
+
+def beginning_anew(self: Within, function: str, arguments: Any) -> Any:
+    self.interpreter.stream = 0
+    return _call(self, function, arguments)
+
+
+def only_what_drops(self: Dropout, build: Any, x: Any) -> Any:
+    return x if self.rate == 0 else _decompose(self, build, x)
+
+
+_while_steps, _call, _decompose = While.steps, Within.call, Dropout.decompose
+
 EFFECTS = [
+    replaced(
+        "LANG-04-06", "evaluates a condition once more", make, (While, "steps", once_more), name="conditions_once_more"
+    ),
+    replaced(
+        "LANG-04-06", "numbers the draws of a call anew", make, (Within, "call", beginning_anew), name="calls_anew"
+    ),
+    replaced(
+        "LANG-04-06",
+        "draws nothing where nothing is dropped",
+        make,
+        (Dropout, "decompose", only_what_drops),
+        name="no_draw_of_rate_0",
+    ),
     cleaned("unused_draws_left_out", "LANG-04-06", "leaves out draws that nobody uses", without_unused(*DRAWS)),
     cleaned("equal_draws_merged", "LANG-04-06", "takes equal draws for one", without_twins(*DRAWS)),
     replaced(

@@ -9,7 +9,7 @@ from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import make
 from tessera_reference.graph.control import Assert, AssertionFailed, If
 from tessera_reference.graph.interpreter import Interpreter
-from tessera_reference.language import statements
+from tessera_reference.language import statements, syntax
 from tessera_reference.language.modules import FunctionLowering
 from tessera_reference.language.scope import Scope
 from tessera_reference.language.statements import Statements
@@ -190,7 +190,23 @@ ORDERS = [
     refuses("kernel_barriers", "LANG-02.3-45", "has barriers in kernels only", r"func [^}]*barrier\("),
 ]
 
+
+def _shallow(self: Statements, statement: Any, first: bool) -> None:
+    inner = self.scope.parent is not None and self.scope.parent.parent is not None
+    if not (inner and isinstance(statement, syntax.Assert)):
+        _statement(self, statement, first)
+
+
+_statement = Statements._statement
+
 ASSERTIONS = [
+    replaced(
+        "LANG-02.3-46",
+        "leaves out the assertions of blocks in blocks",
+        make,
+        (Statements, "_statement", _shallow),
+        name="shallow",
+    ),
     replaced(
         "LANG-02.3-46",
         "does not look at assertions",
