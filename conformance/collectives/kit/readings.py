@@ -82,7 +82,7 @@ def recognize_rows(
 
 
 def recognize_infinities(check: Check, observation: Observation, gradients: Sequence[Tensor], wire: str) -> None:
-    """What is infinite, or becomes so on the wire, is sent, or its largest number, and not kept: AMB-COLL-39."""
+    """Recognize infinite elements that are sent, or their largest number, and have no residual: AMB-COLL-39."""
     if not isinstance(observation, Returned):
         return
     single, gone = float_format("fp32"), False

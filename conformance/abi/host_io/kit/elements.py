@@ -1,4 +1,4 @@
-"""The elements that patterns repeat and scalars are, by exact arithmetic (D5, D7; AMB-HIO-06, -35, -36)."""
+"""The elements of patterns and scalars, by exact arithmetic (D5, D7; AMB-HIO-06, -35, -36)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 __all__ = ["EXACT", "FLOATS", "INTEGERS", "Float", "binary", "element", "filled", "float_bits", "number_of"]
 
 EXACT = Context(prec=1200)
-"""Digits enough for every sum and product of two elements, and for numbers beside them."""
+"""Enough digits for every sum and product of two elements, and for numbers between them."""
 
 
 class Float(NamedTuple):
@@ -28,7 +28,7 @@ INTEGERS: Mapping[str, int] = {"fill_u8": 1, "fill_u16": 2, "fill_u32": 4}
 
 
 def float_bits(kind: str, value: Decimal) -> int:
-    """The bits of the finite element nearest to a number, of two the even one; a zero has the number's sign.
+    """Return the bits of the finite element nearest to a number, of two the even one; a zero has the number's sign.
 
     Bits count upwards with the values, so that a value's bits are its place among the multiples of its step.
     """
@@ -44,7 +44,7 @@ def float_bits(kind: str, value: Decimal) -> int:
 
 
 def element(kind: str, value: int | Decimal | None) -> bytes:
-    """One element, its lowest byte first; of `zero`, a byte."""
+    """Return one element, its lowest byte first; of `zero`, a byte."""
     if kind == "zero":
         return b"\0"
     assert value is not None
@@ -55,13 +55,13 @@ def element(kind: str, value: int | Decimal | None) -> bytes:
 
 
 def filled(kind: str, value: int | Decimal | None, nbytes: int) -> bytes:
-    """The bytes that a pattern writes: the element, from the first byte on."""
+    """Return the bytes that a pattern writes: the element, from the first byte on."""
     one = element(kind, value)
     return one * (nbytes // len(one))
 
 
 def number_of(kind: str, data: bytes) -> Decimal:
-    """The number that a finite element is, exactly; a zero keeps its sign."""
+    """Return the exact value of a finite element; a zero keeps its sign."""
     form = FLOATS[kind]
     bits = sum(byte << 8 * place for place, byte in enumerate(data))
     magnitude = bits & ((1 << (8 * form.bytes - 1)) - 1)
@@ -73,6 +73,6 @@ def number_of(kind: str, data: bytes) -> Decimal:
 
 
 def binary(numerator: int, power: int) -> Decimal:
-    """numerator * 2^power, exactly."""
+    """Return numerator * 2^power, exactly."""
     scale = EXACT.power(Decimal(2), abs(power))
     return EXACT.multiply(Decimal(numerator), scale) if power > 0 else EXACT.divide(Decimal(numerator), scale)

@@ -1,8 +1,8 @@
 """The host's side of an exchange: frames are sent, and every answer is judged by the published schema (D3, D4).
 
-A case begins with `connected(impl, check)`. An answer without any id is a refusal of a frame that could not be read
-(AMB-HIO-55); every other one is a response, and has to be one of the schema. Members of a response that the schema does
-not name are passed over here, and judged in one case (AMB-HIO-53).
+A case begins with `connected(impl, check)`. An answer without any id refuses a frame that could not be read
+(AMB-HIO-55); every other one is a response, and must follow the schema. Members of a response that the schema does not
+name are ignored here, and judged in one case (AMB-HIO-53).
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ SCHEMA = "tessera:host_io"
 SUCCESS = {"ok": True, "error_code": None, "error_message": None}
 """The completion of a request that was done."""
 Pair: TypeAlias = tuple[str, str]
-"""Correlation id and request id, by which a response belongs to its request (AMB-HIO-12)."""
+"""Correlation id and request id, which identify the request of a response (AMB-HIO-12)."""
 Completion: TypeAlias = Mapping[str, Any]
 
 
 class Reading(NamedTuple):
     """A listed alternative of an interpretation, and the names of the wrong requests that it accepts.
 
-    Who follows it accepts all of them, where `whole` says so.
+    With `whole`, an implementation that follows it accepts all of them.
     """
 
     interpretation: str
@@ -42,18 +42,18 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True)
 class Answers:
-    """The completions and pairs in the order in which they came."""
+    """The completions and pairs, in order of arrival."""
 
     responses: Sequence[tuple[Pair, Completion]]
     refusals: Sequence[Any]
     """Answers to frames that could not be read."""
     sinks: Mapping[Pair, bytes]
-    """The bytes that reads brought to the host, where the endpoint returns them."""
+    """The bytes that reads brought to the host, if the endpoint returns them."""
     members: Collection[str]
     """Members of responses and completions that the schema does not name."""
 
     def of(self, message: Message) -> list[Completion]:
-        """The completions under the ids of a request."""
+        """Return the completions under the ids of a request."""
         return [completion for pair, completion in self.responses if pair == pair_of(message)]
 
 
@@ -67,7 +67,7 @@ class Host(Messages):
         self._deployed: list[Message] = []
 
     def exchange(self, *frames: Message | str, **options: Any) -> Answers:
-        """Send frames, a text as it is; `options` are those of `host_io.exchange`. Every response is one."""
+        """Send frames, texts unchanged, with `options` of `host_io.exchange`. Check that every response is valid."""
         texts = [frame if isinstance(frame, str) else json.dumps(frame, ensure_ascii=False) for frame in frames]
         told = self.check.returns(self.impl.host_io.exchange(frames=texts, **options), "the frames are answered")
         answers = [_read(self.check, answer) for answer in told["answers"]]
@@ -83,7 +83,7 @@ class Host(Messages):
         )
 
     def completions(self, *messages: Message, **options: Any) -> list[Completion]:
-        """The completions of requests with different ids, in their order; each has one response, and there is no other.
+        """Return the completions of requests with different ids, in order; check that each has one response.
 
         The requests are sent together, or as many at a time as the endpoint keeps.
         """
@@ -103,14 +103,14 @@ class Host(Messages):
         return [by_pair[pair_of(message)] for message in messages]
 
     def accepted(self, *messages: Message, what: str = "the request") -> None:
-        """Every request succeeds."""
+        """Check that every request succeeds."""
         for completion in self.completions(*messages):
             self.check.equal(dict(completion), SUCCESS, f"the completion of {what}")
 
     def refused(self, wrong: Mapping[str, Message], sound: Message, *readings: Reading) -> None:
-        """Each wrong request is refused, and the sound one beside each of them succeeds; names say what is wrong.
+        """Check that each wrong request is refused, and the sound one beside it succeeds; names describe the mistakes.
 
-        What a reading accepts is judged last: an endpoint that accepts it follows that reading.
+        Requests that a reading accepts are judged last: an endpoint that accepts them follows that reading.
         """
         sent = [message for broken in wrong.values() for message in (self.another(broken), self.another(sound))]
         completions = self.completions(*sent)
@@ -128,9 +128,9 @@ class Host(Messages):
             self.check.equal(ok, False, f"success of a request, {name}")
 
     def deploy(self, place: Place | None = None, **members: Any) -> Message:
-        """A binary that a pattern wrote, as a KernelRef; it is a kernel that computes nothing (AMB-HIO-56).
+        """Return a KernelRef of a binary that a pattern wrote: a kernel that computes nothing (AMB-HIO-56).
 
-        A case that needs a kernel presumes that such a one is launched, by itself, with a tensor, or with every option.
+        A case that needs a kernel presumes that this one is launched, by itself, with a tensor, or with every option.
         """
         kernel = self.binary(place, **members)
         if kernel not in self._deployed:
@@ -144,13 +144,13 @@ class Host(Messages):
         return kernel
 
     def written(self, kernel: Message, place: Place | None = None) -> Message:
-        """The same KernelRef, whose binary a pattern writes."""
+        """Return the same KernelRef, whose binary a pattern writes."""
         pa, nbytes = kernel["deploy_pa"], kernel["nbytes_code"]
         self.accepted(self.write(place, dst_pa=pa, nbytes=nbytes), what="the write that deploys a kernel")
         return kernel
 
     def builtin_launch(self) -> Message:
-        """A launch of a built-in kernel that takes the usual arguments; others may want more than is described.
+        """Return a launch of a built-in kernel that takes the usual arguments; others may want more than is described.
 
         A case that needs one presumes that the endpoint describes it.
         """
@@ -164,7 +164,7 @@ class Host(Messages):
 
 
 def connected(impl: Implementation, check: Check) -> Host:
-    """The host of an endpoint in its first state."""
+    """Return the host of an endpoint in its initial state."""
     return Host(impl, check, Machine.of(check.returns(impl.host_io.describe(), "the endpoint tells what it has")))
 
 

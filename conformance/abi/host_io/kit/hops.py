@@ -1,4 +1,4 @@
-"""Hops of answered requests, and the components of which their time is made (Verification; AMB-HIO-28, -54)."""
+"""Hops of answered requests, and the times of their components (Verification; AMB-HIO-28, -54)."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ PICOSECONDS = 10**12
 
 
 class Component(NamedTuple):
-    """Picoseconds for each message, and bytes a second of what passes, or None where bytes take no time."""
+    """Picoseconds for each message, and bytes a second of its content, or None where bytes take no time."""
 
     fixed: int
     bandwidth: int | None
 
     def takes(self, count: int) -> int:
-        """Picoseconds that a message of so many bytes takes, rounded up."""
+        """Return the picoseconds of a message of so many bytes, rounded up."""
         return self.fixed + (0 if self.bandwidth is None else -(-count * PICOSECONDS // self.bandwidth))
 
 
 class Hop(NamedTuple):
-    """A message at a component; `place` is the PE for which it goes on, by SIP, cube and PE."""
+    """A message at a component; `place` is the PE that it is for, by SIP, cube and PE."""
 
     component: str
     place: tuple[int, int, int] | None
@@ -76,7 +76,7 @@ def components(host: MemoryHost) -> dict[str, Component]:
 
 
 def routed(host: MemoryHost) -> Iterator[tuple[str, Message]]:
-    """Requests of every type that succeed and reach a PE, by what they are."""
+    """Yield requests of every type that succeed and reach a PE, with descriptions."""
     places = of_one_sip(host, 3)
     place, base = places[-1], host.base
     host.done(host.fill(place, base + 8192, 4096))

@@ -1,4 +1,4 @@
-"""Launches, and what the built-in kernels that an endpoint tells of leave in memory (D7; AMB-HIO-57)."""
+"""Launches, and the effects of the endpoint's built-in kernels on memory (D7; AMB-HIO-57)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Given: TypeAlias = bytes | int | Decimal
 
 
 class Part(NamedTuple):
-    """The place of one shard: its PE, its address, and its beginning in the tensor."""
+    """The place of one shard: its PE, its address, and its start in the tensor."""
 
     place: Place
     pa: int
@@ -38,16 +38,16 @@ class Part(NamedTuple):
 
 
 class Effect(NamedTuple):
-    """The parameters of a built-in kernel, and the bytes that it makes of one shard of each tensor."""
+    """The parameters of a built-in kernel, and the function from the bytes of shards to the bytes that it writes."""
 
     parameters: Sequence[str]
     target: int
-    """The tensor that it writes."""
+    """The tensor that the kernel writes."""
     made: Callable[[Sequence[Given]], bytes]
 
 
 def parts(*arguments: Part) -> Message:
-    """A tensor argument of these shards."""
+    """Return a tensor argument of these shards."""
     return tensor(*(shard(part.place, part.pa, part.nbytes, part.offset) for part in arguments))
 
 
@@ -57,17 +57,17 @@ def built_in(host: MemoryHost, name: str, *args: Message, **members: Any) -> Mes
 
 
 def filling(host: MemoryHost, value: int, *arguments: Part, **members: Any) -> Message:
-    """The launch of `fill`: every i32 of some shards becomes a number."""
+    """Return the launch of `fill`: every i32 of some shards becomes a number."""
     return built_in(host, "fill", parts(*arguments), scalar("i32", value), **members)
 
 
 def fills(host: MemoryHost) -> bool:
-    """True if the endpoint tells of the built-in kernel `fill`, whose work is seen in memory."""
+    """True if the endpoint describes the built-in kernel `fill`, whose effect memory shows."""
     return has_built_in(host, "fill")
 
 
 def working(host: MemoryHost, value: int, *arguments: Part, **members: Any) -> Message:
-    """A launch on these shards: of `fill`, or of a binary that a pattern wrote at address 1,024 of the first PE."""
+    """Return a launch on these shards: of `fill`, or of a binary that a pattern writes at 1,024 in the first PE."""
     if fills(host):
         return filling(host, value, *arguments, **members)
     host.deploy()
@@ -77,13 +77,13 @@ def working(host: MemoryHost, value: int, *arguments: Part, **members: Any) -> M
 
 
 def from_pattern(host: MemoryHost, place: Place, pa: int, nbytes: int, *args: Message, **members: Any) -> Message:
-    """The launch of a kernel whose binary lies at an address of a PE; `host.fill` deploys it."""
+    """Return the launch of a kernel whose binary is at an address of a PE; `host.fill` deploys it."""
     kernel = {"name": "pattern", "kind": "deployed", "deploy_pa": pa, **deploy(place), "nbytes_code": nbytes}
     return host.launch(kernel, args, **{"target_device": device_of(host, args, place), **members})
 
 
 def device_of(host: MemoryHost, args: Sequence[Message], other: Place | None = None) -> str:
-    """The device of the first shard; where there is none, of another PE."""
+    """Return the device of the first shard; without shards, of another PE."""
     for argument in args:
         if argument["arg_kind"] == "tensor":
             sip = argument["tensor_pa_map"]["shards"][0]["sip"]
@@ -92,20 +92,20 @@ def device_of(host: MemoryHost, args: Sequence[Message], other: Place | None = N
 
 
 def run(host: MemoryHost, name: str, *args: Message, **members: Any) -> None:
-    """Launch a built-in kernel with success; a case presumes that the endpoint tells of it."""
+    """Launch a built-in kernel with success; a case presumes that the endpoint describes it."""
     parameters = EFFECTS[name].parameters
-    told = has_built_in(host, name)
-    host.check.given(told, f"the built-in kernel {name}({', '.join(parameters)})", host.machine.builtins)
+    described = has_built_in(host, name)
+    host.check.given(described, f"the built-in kernel {name}({', '.join(parameters)})", host.machine.builtins)
     host.done(built_in(host, name, *args, **members))
 
 
 def has_built_in(host: MemoryHost, name: str) -> bool:
-    """True if the endpoint tells of this built-in kernel, whose work is seen in memory."""
+    """True if the endpoint describes this built-in kernel, whose effect memory shows."""
     return [*host.machine.builtins.get(name, ())] == [*EFFECTS[name].parameters]
 
 
 def judge_pairing(host: MemoryHost) -> None:
-    """End the case where shards belong together in the order of their lists (AMB-HIO-57): a copy of two shows it."""
+    """End the case if shards are paired in the order of their lists (AMB-HIO-57): a copy of two shows it."""
     if not has_built_in(host, "copy"):
         return
     place = host.machine.places[0]
@@ -118,7 +118,7 @@ def judge_pairing(host: MemoryHost) -> None:
 
 
 def of_one_sip(host: MemoryHost, number: int) -> list[Place]:
-    """At most so many PEs of the first SIP, in order: that a launch may span SIPs is not asserted (AMB-HIO-45)."""
+    """Return up to `number` PEs of the first SIP, in order: a launch over several SIPs is not asserted (AMB-HIO-45)."""
     ordered = sorted(host.machine.places, key=order_of)
     return [shard for shard in ordered if shard["sip"] == ordered[0]["sip"]][:number]
 
@@ -158,4 +158,4 @@ EFFECTS: Mapping[str, Effect] = {
     "add_fp32": Effect(("tensor", "tensor", "tensor"), 2, _added),
     "scale_fp32": Effect(("tensor", "fp32"), 0, _scaled),
 }
-"""By name. Sums and products are exact and rounded once; elements are finite."""
+"""Effects by name. Sums and products are exact and rounded once; elements are finite."""

@@ -1,4 +1,4 @@
-"""The members of requests as the published schema has them, and what each of its keywords rules out (D3, D5 to D7)."""
+"""The members of requests in the published schema, and values that each of its keywords rules out (D3, D5 to D7)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Member(NamedTuple):
 
     @property
     def clause(self) -> str:
-        """The clause that says of what form the member is: the first of those it has in the schema."""
+        """The clause about the form of the member: the first of those it has in the schema."""
         return str(self.schema["x-clauses"][0])
 
     @property
@@ -46,13 +46,13 @@ CARRIERS: Mapping[str, tuple[str, Path]] = {
     "tensor_shard": ("kernel_launch", ("args", 0, "tensor_pa_map", "shards", 1)),
     "scalar_argument": ("kernel_launch", ("args", 1)),
 }
-"""The request in which each part lies, and where."""
+"""The request that contains each part, and the path in it."""
 
 
 IDS = ("correlation_id", "request_id")
-"""Without these a response would belong to no request."""
+"""Members without which a response would belong to no request."""
 ENVELOPE: Mapping[str, str] = {"memory_write": "HIO-D5-02", "memory_read": "HIO-D6-02", "kernel_launch": "HIO-D7-02"}
-"""The clause by which a request has the members of the envelope."""
+"""The clause that requires the members of the envelope."""
 UNLISTED: Mapping[str, str] = {
     "msg_type": "HIO-D2-01",
     "src_kind": "HIO-D5-08",
@@ -64,7 +64,7 @@ UNLISTED: Mapping[str, str] = {
     "arg_kind": "HIO-D7-49",
     "dtype": "HIO-D7-26",
 }
-"""The clause by which a value that is not listed is refused."""
+"""The clause that refuses a value that is not listed."""
 
 
 def members() -> Iterator[Member]:
@@ -76,7 +76,7 @@ def members() -> Iterator[Member]:
 
 
 def sound(host: Host, part: str) -> Message:
-    """A request that holds the part. A launch is of a binary that takes anything."""
+    """Return a request that contains the part. A launch is of a binary that takes any arguments."""
     message = CARRIERS[part][0]
     if message == "memory_write":
         return host.write()
@@ -88,7 +88,7 @@ def sound(host: Host, part: str) -> Message:
 
 
 def wrong(member: Member, keyword: str, message: Message) -> dict[str, Message]:
-    """Requests that differ from a sound one in what a keyword of the member's schema rules out, by what is wrong."""
+    """Return requests that differ from a sound one in a value that the member's keyword rules out, by description."""
     value: Any = message
     for key in member.path:
         value = value.get(key) if isinstance(value, dict) else value[key]
@@ -97,7 +97,7 @@ def wrong(member: Member, keyword: str, message: Message) -> dict[str, Message]:
 
 
 def _missing(schema: Mapping[str, Any], value: Any) -> dict[str, Any]:
-    """Absent and null are the same (AMB-HIO-18)."""
+    """Return the absent member and null, which are the same (AMB-HIO-18)."""
     return {"missing": ABSENT, "null": None}
 
 
@@ -109,7 +109,7 @@ OF_EACH_TYPE: Mapping[str, Sequence[Any]] = {
     "array": [[], [3]],
     "object": [{}, {"value": 3}],
 }
-"""Values of each type of JSON, also those that a lenient reader takes for absent ones; null is the same as absent."""
+"""Values of each type of JSON, including those that a lenient reader takes as absent; null is the same as absent."""
 
 
 def _of_another_type(schema: Mapping[str, Any], value: Any) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def _of_another_type(schema: Mapping[str, Any], value: Any) -> dict[str, Any]:
 
 
 def _unlisted(schema: Mapping[str, Any], value: Any) -> dict[str, Any]:
-    """Texts that are nearly listed, texts that other formats list, and no texts."""
+    """Return texts that are nearly listed, texts that other formats list, and values that are no texts."""
     listed = [name for name in schema.get("enum", [schema.get("const")]) if name is not None]
     near = [text for name in listed for text in (name.swapcase(), f"{name} ", name[:-1])]
     texts = [text for text in [*near, "", "unknown", *NEIGHBOURS.get(listed[0], ())] if text not in listed]
@@ -145,7 +145,7 @@ NEIGHBOURS: Mapping[str, Sequence[str]] = {
     "i32": ("i8", "u32", "bf16", "fp64", "fp8_e4m3", "string"),
     "fail_fast": ("retry", "ignore"),
 }
-"""Members that a list with this first entry might have had, and has not."""
+"""Plausible members of a list with this first entry that it does not have."""
 
 
 def _below(schema: Mapping[str, Any], value: Any) -> dict[str, Any]:
@@ -154,7 +154,7 @@ def _below(schema: Mapping[str, Any], value: Any) -> dict[str, Any]:
 
 
 def _above(schema: Mapping[str, Any], value: Any) -> dict[str, Any]:
-    """Also what is the sound value once bits are cut off."""
+    """Return values above the maximum, including those that give the sound value once bits are cut off."""
     beyond = schema["maximum"] + 1
     cut = {f"sound modulo {beyond * times:#x}": value + beyond * times for times in (1, 2)}
     return {"just above the most": beyond, "far above": 10**40, **cut}
@@ -165,7 +165,7 @@ def _too_few(schema: Mapping[str, Any], value: Any) -> dict[str, Any]:
 
 
 def _of_other_items(schema: Mapping[str, Any], value: Any) -> dict[str, Any]:
-    """A sound item beside what is none, at either end."""
+    """Return a sound item with an invalid one, at either end."""
     none: list[Any] = [None, 3, "3", True, [], {}]
     return {f"with {extra!r} {where}": items for extra in none for where, items in _extended(value, extra).items()}
 
@@ -193,7 +193,7 @@ def _definition(name: str) -> Mapping[str, Any]:
 
 
 def _merged(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A schema with what it refers to; what it says itself comes first."""
+    """Return a schema with its references resolved; its own keywords take precedence."""
     if "$ref" not in schema:
         return schema
     return {**_merged(_definition(schema["$ref"].removeprefix("#/$defs/"))), **schema}

@@ -1,7 +1,7 @@
-"""A host that looks at the memory which its requests leave (D5 to D7; feature device-memory-probe).
+"""A host that reads the memory after its requests (D5 to D7; feature device-memory-probe).
 
 A case makes one with `host_of(impl, check)`, or with `opened_host` for a machine of a known size. Places and addresses
-come from what the endpoint tells of itself; cases use the first 512 KiB of a memory, and its last bytes.
+come from the endpoint's description of itself; cases use the first 512 KiB of a memory, and its last bytes.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ Number: TypeAlias = int | float | Decimal | None
 Buffers: TypeAlias = Mapping[Pair, bytes]
 
 BACKGROUND = 0xA5
-"""The byte with which a case fills memory before it writes, so that untouched bytes are seen to be."""
+"""The byte with which a case fills memory before it writes, so that untouched bytes are visible."""
 LITERAL = "literal number "
 PROBED = 1 << 18
-"""Bytes that are looked at in one call."""
+"""The most bytes that are read in one call."""
 
 
 class Answered(NamedTuple):
@@ -52,7 +52,7 @@ class MemoryHost(Host):
     def fill(
         self, place: Place, pa: int, nbytes: int, kind: str = "fill_u8", value: Number = BACKGROUND, **members: Any
     ) -> Message:
-        """A MemoryWrite of a pattern; without a value, the pattern has none."""
+        """Return a MemoryWrite of a pattern; without a value, the pattern has none."""
         pattern = {"pattern_kind": kind} if value is None else {"pattern_kind": kind, "value": value}
         return self.write(place, **{"dst_pa": pa, "nbytes": nbytes, "pattern": pattern, **members})
 
@@ -69,8 +69,8 @@ class MemoryHost(Host):
     def send(self, *messages: Message, seed: int | None = None, buffers: Buffers | None = None) -> Answered:
         """Send requests with different ids, as many at a time as the endpoint keeps; each is answered once.
 
-        Without a seed, a request waits for the answers before it where it uses memory that one of them writes, since
-        an endpoint may choose the order of effects (AMB-HIO-48).
+        Without a seed, a request that uses memory which an earlier one writes waits for its answer: an endpoint may
+        choose the order of effects (AMB-HIO-48).
         """
         parts = in_order(messages, self.machine.queue_depth or len(messages), apart=seed is None)
         answered = [self.together(*part, seed=seed, buffers=buffers) for part in parts]
@@ -95,7 +95,7 @@ class MemoryHost(Host):
         return Answered([by_pair[pair] for pair in pairs], order, answers.sinks)
 
     def done(self, *messages: Message, seed: int | None = None, buffers: Buffers | None = None) -> Answered:
-        """Send requests, which all succeed, but for those that a listed alternative refuses."""
+        """Send requests; check that all succeed, except those that a listed alternative refuses."""
         answered = self.send(*messages, seed=seed, buffers=buffers)
         completed = list(zip(messages, answered.completions, strict=True))
         refused = [message for message, completion in completed if not completion["ok"]]
@@ -112,19 +112,19 @@ class MemoryHost(Host):
         return answered
 
     def fails(self, message: Message, why: str, buffers: Buffers | None = None) -> str:
-        """Send a request alone, which fails or is refused; its error code."""
+        """Send a request alone, check that it fails or is refused, and return its error code."""
         completion = self.send(message, buffers=buffers).completions[0]
         self.check.equal(completion["ok"], False, f"success of {why}")
         return str(completion["error_code"])
 
     def fail(self, *places: Place) -> None:
-        """From now on these PEs fail, and no others."""
+        """Let these PEs fail from now on, and no others."""
         self.check.returns(self.impl.host_io.fail(places=[dict(place) for place in places]), "faults are set")
 
     # Memory
 
     def bytes_of(self, place: Place, pa: int, nbytes: int) -> bytes:
-        """Bytes of a PE's memory, looked at without a message."""
+        """Return bytes of a PE's memory, read without a message."""
         parts = []
         for start in range(pa, pa + nbytes, PROBED):
             size = min(PROBED, pa + nbytes - start)
@@ -133,7 +133,7 @@ class MemoryHost(Host):
         return b"".join(parts)
 
     def holds(self, place: Place, pa: int, expected: bytes, what: str) -> None:
-        """Memory has these bytes; a failure shows the first that differ."""
+        """Check that memory has these bytes; a failure shows the first that differ."""
         found = self.bytes_of(place, pa, len(expected))
         if found == expected:
             self.check.true(True, what)
@@ -145,24 +145,24 @@ class MemoryHost(Host):
         self.check.equal(found[near].hex(" "), expected[near].hex(" "), where)
 
     def painted(self, place: Place, pa: int, nbytes: int) -> bytearray:
-        """Fill memory with the background; the same bytes, in which a case follows what it writes."""
+        """Fill memory with the background; return the same bytes, to which a case applies its writes."""
         self.done(self.fill(place, pa, nbytes))
         return bytearray(filled("fill_u8", BACKGROUND, nbytes))
 
     @property
     def base(self) -> int:
-        """Return the address of the first memory; cases that need some memory, and no special one, use it."""
+        """Return the address of the first memory, for cases that need some memory and no special one."""
         return self.machine.memories[0].base
 
     def spread(self, number: int) -> list[Place]:
-        """At most so many PEs, far apart in the order of places."""
+        """Return up to `number` PEs, far apart in the order of places."""
         ordered = sorted(self.machine.places, key=order_of)
         number = min(number, len(ordered))
         return [ordered[index * (len(ordered) - 1) // max(1, number - 1)] for index in range(number)]
 
 
 def host_of(impl: Implementation, check: Check) -> MemoryHost:
-    """A host of the endpoint as it is."""
+    """Return a host of the endpoint in its current state."""
     answer = check.returns(impl.host_io.describe(), "the endpoint tells what it has")
     return MemoryHost(impl, check, Machine.of(answer))
 
@@ -179,19 +179,19 @@ def opened_host(
 
 
 def has_null(message: Message) -> bool:
-    """True if a member with a default, to whose type the document does not add None, is null."""
+    """True if a member with a default is null, though the document does not add None to its type."""
     return any(message.get(name, "") is None for name in ("dst_mem_kind", "dst_kind", "failure_policy"))
 
 
 def is_unaligned(message: Message) -> bool:
-    """True if the elements of a fill do not lie at multiples of their size, or a shard at one of four bytes."""
+    """True if the elements of a fill are not at multiples of their size, or a shard at one of four bytes."""
     kind = (message.get("pattern") or {}).get("pattern_kind", "zero")
     shards = [use.first for argument in message.get("args", ()) for use in uses_of(argument)]
     return bool(message.get("dst_pa", 0) % len(element(kind, 0))) or any(first % 4 for first in shards)
 
 
 def in_order(messages: Sequence[Message], depth: int, apart: bool) -> list[list[Message]]:
-    """Requests in parts of at most `depth`; where `apart`, none uses memory that another one of its part writes."""
+    """Return requests in parts of at most `depth`; with `apart`, none uses memory that another of its part writes."""
     parts: list[list[Message]] = []
     used: list[Use] = []
     for message in messages:
@@ -205,7 +205,7 @@ def in_order(messages: Sequence[Message], depth: int, apart: bool) -> list[list[
 
 
 class Use(NamedTuple):
-    """A range of bytes at a place, which a request reads or writes."""
+    """A range of bytes at a place that a request reads or writes."""
 
     place: tuple[Any, ...]
     first: int
@@ -239,16 +239,16 @@ RANGES = [("dst_", "nbytes", True), ("src_", "nbytes", False), ("", "nbytes", Tr
 
 
 def end_of(memory: Memory) -> int:
-    """The first address behind a memory."""
+    """Return the first address after a memory."""
     return memory.base + memory.bytes
 
 
 def order_of(place: Place) -> tuple[int, int, int]:
-    """By which places are ordered: SIP, cube, PE."""
+    """Return the key that orders places: SIP, cube, PE."""
     return place["sip"], place["cube"], place["pe"]
 
 
 def frame_of(message: Message) -> str:
-    """The text of a message; a `Decimal` stands in it with all its digits."""
+    """Return the text of a message; a `Decimal` keeps all its digits."""
     text = json.dumps(message, default=lambda number: f"{LITERAL}{number}")
     return re.sub(f'"{LITERAL}([^"]*)"', r"\1", text)

@@ -1,4 +1,4 @@
-"""Sound requests of the three types, made from what an endpoint tells of itself (Host - IO_CPU document, D3, D5 to D7).
+"""Sound requests of the three types, made from an endpoint's description (Host - IO_CPU document, D3, D5 to D7).
 
 A request is the object of its frame. Every builder takes the members that differ from the usual ones.
 """
@@ -37,7 +37,7 @@ CORRELATION = "case"
 
 class _Absent:
     def __repr__(self) -> str:
-        return "ABSENT"  # descriptions of checks show it: an address would make each report another
+        return "ABSENT"  # for descriptions of checks: an address would make each report another
 
 
 ABSENT = _Absent()
@@ -102,7 +102,7 @@ class Messages:
         self._numbers = count()
 
     def another(self, message: Message) -> Message:
-        """The same request under a request id of its own."""
+        """Return the same request with a new request id."""
         return deepcopy(message) | {"request_id": f"request {next(self._numbers)}"}
 
     def write(self, place: Place | None = None, **members: Any) -> Message:
@@ -139,7 +139,7 @@ class Messages:
         return given(usual, members)
 
     def builtin(self, name: str, **members: Any) -> Message:
-        """The KernelRef of a built-in kernel; it has no binary, and its place is not looked at (AMB-HIO-40)."""
+        """Return the KernelRef of a built-in kernel, which has no binary and whose place is ignored (AMB-HIO-40)."""
         usual = {"name": name, "kind": "builtin", "deploy_pa": None, **deploy(self.machine.places[0]), "nbytes_code": 0}
         return given(usual, members)
 
@@ -151,7 +151,7 @@ class Messages:
         return given(usual, members)
 
     def arguments(self, parameters: Sequence[str], place: Place | None = None) -> list[Message]:
-        """Arguments that a kernel with these parameters takes: tensors of one shard of 64 bytes each, and scalars."""
+        """Return arguments for these parameters: tensors of one shard of 64 bytes each, and scalars."""
         place = place or self.machine.places[0]
         base = self.machine.memories[0].base
         return [
@@ -191,12 +191,12 @@ def deploy(place: Place) -> Message:
 
 
 def given(usual: Message, members: Mapping[str, Any]) -> Message:
-    """The usual members with some others; one that is `ABSENT` is left out."""
+    """Return the usual members with some others; one that is `ABSENT` is left out."""
     return {name: value for name, value in {**usual, **members}.items() if value is not ABSENT}
 
 
 def changed(message: Message, path: Sequence[str | int], value: Any) -> Message:
-    """A copy in which the member at a path has another value, or is left out."""
+    """Return a copy in which the member at a path has another value, or is left out."""
     copy = deepcopy(message)
     part: Any = copy
     for key in path[:-1]:

@@ -1,4 +1,4 @@
-"""The messages that the runtime sends for an example, and the memory they touch (D2; AMB-HIO-21, -31, -63 to -67)."""
+"""The messages that the runtime sends for an example, and the memory they use (D2; AMB-HIO-21, -31, -63 to -67)."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ DEFINITIONS = {"MemoryWrite": "memory_write", "MemoryRead": "memory_read", "Kern
 """The part of the schema, by message."""
 
 LONGEST_TEXT = 64
-"""Characters of a text; a longer one counts as code or bytes (AMB-HIO-67)."""
+"""The most characters of a text; a longer one counts as code or bytes (AMB-HIO-67)."""
 MOST_FREE_FORM = 128
-"""Characters of JSON of a grid or a meta; more counts as bulk data (AMB-HIO-67)."""
+"""The most characters of JSON of a grid or a meta; more count as bulk data (AMB-HIO-67)."""
 
 ELEMENTS = {"zero": 1, "fill_u8": 1, "fill_u16": 2, "fill_u32": 4}
-"""Bytes of what these patterns repeat."""
+"""The sizes of the elements that these patterns repeat."""
 
 
 class Range(NamedTuple):
@@ -46,7 +46,7 @@ class Range(NamedTuple):
 
 @dataclass(frozen=True)
 class Sent:
-    """The requests of an example in their order, and whether its outputs have the bits of the runtime's own path."""
+    """The requests of an example in order, and True if its outputs have the bits of the runtime's own path."""
 
     frames: list[str]
     messages: list[Message]
@@ -54,7 +54,7 @@ class Sent:
 
     @classmethod
     def by(cls, impl: Implementation, check: Check, program: str) -> Sent:
-        """Return the messages that the runtime sends for a program; every frame is the JSON text of an object."""
+        """Return the runtime's messages for a program; check that every frame is the JSON text of an object."""
         answer = check.returns(
             impl.host_io.runtime_frames(program=program), f"the runtime sends messages for {program}"
         )
@@ -68,7 +68,7 @@ class Sent:
 
 
 class Memory:
-    """The bytes of each PE that earlier messages wrote, with values for those of patterns of whole numbers."""
+    """The bytes of each PE that earlier messages wrote, with values for patterns of whole numbers."""
 
     def __init__(self) -> None:
         self._bytes: dict[tuple[tuple[int, int, int], int], int | None] = {}
@@ -88,7 +88,7 @@ class Memory:
         return sum((at.place, pa) not in self._bytes for pa in range(at.start, at.stop))
 
     def known(self, at: Range) -> list[int | None]:
-        """The bytes, None where no pattern says which."""
+        """Return the bytes, None where no pattern determines them."""
         return [self._bytes.get((at.place, pa)) for pa in range(at.start, at.stop)]
 
 
@@ -112,7 +112,7 @@ def shards_of(launch: Message) -> list[list[Range]]:
 
 
 def bulk_of(message: Message) -> Iterator[str]:
-    """The members that hold more than a label, an id or a few numbers (AMB-HIO-67)."""
+    """Yield the members with more than a label, an id or a few numbers (AMB-HIO-67)."""
     for name in ("grid", "meta"):
         count = len(json.dumps(message.get(name), separators=(",", ":"), ensure_ascii=False))
         if count > MOST_FREE_FORM:

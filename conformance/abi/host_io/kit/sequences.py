@@ -41,7 +41,7 @@ FAILING: Mapping[str, Callable[[Host], Message]] = {
         {**host.deploy(), "source": "kernel k() { }"}, host.arguments(["tensor"])
     ),
 }
-"""A request for each cause for which one is refused, by the cause."""
+"""A request for each cause of a refusal, by the cause."""
 
 ACCEPTED_BY: Mapping[str, tuple[str, str]] = {
     "no bytes": ("AMB-HIO-20", "zero bytes complete at once"),
@@ -49,11 +49,11 @@ ACCEPTED_BY: Mapping[str, tuple[str, str]] = {
     "part of an element": ("AMB-HIO-05", "truncate the last element"),
     "embedded source": ("AMB-HIO-21", "a receiver passes over what it does not know"),
 }
-"""For some causes, the interpretation and its alternative under which such a request does not fail."""
+"""The interpretation and its alternative that accept such a request, for some causes."""
 
 
 def mixed(host: Host, rounds: int = 3) -> Sequence[Message]:
-    """Requests of both sorts between one another, each several times and under an id of its own."""
+    """Return requests of both sorts in turn, each several times and under an id of its own."""
     requests = [build(host) for build in (*SUCCEEDING.values(), *FAILING.values())]
     step = 7  # a prime that does not divide their number, so that every turn has each of them once
     return [host.another(requests[(step * place) % len(requests)]) for place in range(rounds * len(requests))]

@@ -37,8 +37,8 @@ class NodeArithmetic:
 
     `product` is the rounding of products before they are added; `alignment_bits` the number of bits below the largest
     exponent that a fused node of three or more terms keeps of each, None for all; `subnormals` is kept or flushed, for
-    inputs and results. `start` is `zero` if a product without a C operand starts from +0, or `none` if it starts from
-    its first term, so that a sum of negative zeros is negative.
+    inputs and results. A product without a C operand starts from +0 (`start` is `zero`) or from its first term
+    (`none`): then a sum of negative zeros is negative.
 
     Raises `ModelError`: a field has an invalid value.
     """

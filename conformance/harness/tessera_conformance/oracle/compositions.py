@@ -378,7 +378,7 @@ def word(seed: int, stream: int, index: int) -> int:
 def uniform(
     *, seed: int, stream: int = 0, shape: tuple[int, ...] | list[int], dtype: str = "fp32", offset: int = 0
 ) -> Tensor:
-    """In [0, 1), multiples of 2**-p with p the significand's bits; the upper bits of a word, of two for fp64."""
+    """Return multiples of 2**-p in [0, 1), p the significand's bits, from the upper bits of a word, of two for fp64."""
     _check(seed, stream, offset)
     format_ = float_format(dtype)
     numbers = [_uniform(seed, stream, offset + place, format_.fraction_bits + 1) for place in range(prod(shape))]

@@ -190,7 +190,7 @@ def turn(numerator: int, denominator: int, target: FloatFormat) -> tuple[Value, 
 
 
 def _cosine(part: Fraction, target: FloatFormat) -> Value:
-    """By symmetry from the first quarter of the turn, where the cosine falls; rational values are found exactly.
+    """Return the cosine by symmetry from the first quarter of the turn, where it falls; rational values are exact.
 
     The cosine of a rational part of a turn is rational only where it is 0, 1/2 or 1 (Niven's theorem).
     """

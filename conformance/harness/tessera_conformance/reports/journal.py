@@ -87,7 +87,7 @@ class Report:
 
     @cached_property
     def left_out_profiles(self) -> Mapping[str, int]:
-        """By named profile, how many core MUST clauses are unsupported for want of its features."""
+        """The number of core MUST clauses that are unsupported for lack of a profile's features, by named profile."""
         return left_out_profiles(self.header["implementation"]["hello"], self.plan, self.observed)
 
     @property

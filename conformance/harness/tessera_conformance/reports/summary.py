@@ -346,12 +346,12 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool =
 
 
 def text(value: str) -> str:
-    """Any text as one line of Markdown that shows just these characters."""
+    """Return a text as one line of Markdown that shows just these characters."""
     return _BLOCK.sub(r"\1\\\2", _SPECIAL.sub(r"\\\1", _one_line(value)))
 
 
 def code(value: str) -> str:
-    """Any text as a Markdown code span."""
+    """Return a text as a Markdown code span."""
     value = _one_line(value)
     longest = max((len(run) for run in re.findall("`+", value)), default=0)
     fence = "`" * (longest + 1)

@@ -506,8 +506,8 @@ def _plan(report: Report, run: SuiteRun) -> Iterator[str]:
 def _excused(line: Mapping[str, Any], header: Mapping[str, Any], is_vector: bool, blockers: Blockers) -> bool:
     """True if the evidence of a case allows that it is unsupported or inapplicable.
 
-    A failed case blocks it, a presumption of it does not hold, its method needs an unclaimed feature, or it needs
-    programs in a run by operations or a foreign image.
+    A failed case blocks it, a presumption of it does not hold, or its method needs an unclaimed feature. Or it needs
+    programs in a run by operations, or a foreign image.
     """
     if line["cause"] == "blocked":
         return blockers.of(line) is not None

@@ -64,7 +64,7 @@ def channels(*names: str, capacity: int | None = None) -> list[dict[str, Any]]:
 
 
 def work(*cycles: int) -> list[dict[str, Any]]:
-    """For each number of cycles the kernel `w<cycles>`."""
+    """Return the kernel `w<cycles>` for each number of cycles."""
     return [{"name": f"w{count}", "cycles": count} for count in cycles]
 
 

@@ -90,7 +90,7 @@ def instruction(op: str, destination: str, *operands: str | int) -> dict[str, An
 
 
 def work(*cycles: int) -> list[dict[str, Any]]:
-    """For each number of cycles the kernel `w<cycles>`, which does nothing else."""
+    """Return the kernel `w<cycles>` for each number of cycles, which does nothing else."""
     return [kernel(f"w{cycle}", cycles=cycle) for cycle in cycles]
 
 

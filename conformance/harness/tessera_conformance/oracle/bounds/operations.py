@@ -281,9 +281,9 @@ ELEMENTWISE: Mapping[str, Callable[..., Enclosures]] = {
 def settled(name: str, *inputs: Tensor, ulps: float, flushes: bool) -> list[bool]:
     """Return True for each element whose bits are settled (IEEE 754-2019, 9.2.1) although it has no enclosure.
 
-    They are settled if an operand is infinite or NaN, if the function has no value or a pole, and if the exact result
-    is so large that no error of `ulps` brings it back into the range. With `flushes` a subnormal operand may be read as
-    zero, which settles nothing.
+    They are settled if an operand is infinite or NaN, or if the function has no value or a pole. They are also settled
+    if no error of `ulps` brings a too large result back into the range. With `flushes` a subnormal operand may be read
+    as zero, which settles nothing.
     """
     format_ = float_format(inputs[0].dtype)
     groups = [(value,) for value in values_of(inputs[0])] if len(inputs) == 1 else paired(*inputs)[1]
