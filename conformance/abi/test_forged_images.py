@@ -134,6 +134,29 @@ def test_a_forged_section_table_is_refused(impl, check, forge):
 
 
 @clause("RT-04.5-04", "RT-19.A-01")
+@pytest.mark.parametrize("kept", [1, 8, 40, 48], ids=lambda kept: f"{kept}-bytes-of-the-last-entry-missing")
+def test_an_image_that_ends_within_its_section_table_is_refused(impl, check, kept):
+    """Size and checksum are those of the shortened image; only the section table is cut."""
+    session = opened(impl, check)
+    image = image_of(session)
+    fatbin = parsed(image)
+    content = image[: table_at(fatbin, len(fatbin.sections)) - kept]
+    cut = content + bytes(DIGEST_BYTES)
+    judge_refused(session, image, field(cut, 16, 8, lambda value: len(cut)))
+
+
+@clause("RT-04.5-04", "RT-19.A-01")
+@pytest.mark.parametrize("place", [HEADER_BYTES - 1, -DIGEST_BYTES, -1], ids=["source-hash", "first-byte", "last-byte"])
+def test_a_checksum_that_does_not_match_is_refused(impl, check, place):
+    """One bit differs, in the hash of the source IR or in the checksum itself, and nothing else in the image tells."""
+    session = opened(impl, check)
+    image = image_of(session)
+    forged = bytearray(image)
+    forged[place] ^= 2
+    judge_refused(session, image, bytes(forged))
+
+
+@clause("RT-04.5-04", "RT-19.A-01")
 @pytest.mark.parametrize("part", ["metadata", "last section", "padding"])
 def test_a_forged_section_is_refused(impl, check, part):
     """A byte of a section differs from its digest, or one that fills it up is not zero."""
@@ -205,6 +228,12 @@ def extent_below_zero(entry: dict[str, Any]) -> None:
     next(parameter for parameter in entry["parameters"] if parameter["type"] == "ptr")["shape"] = [-COUNT]
 
 
+def scalar_with_a_tensor(entry: dict[str, Any]) -> None:
+    """A scalar has the dtype and the shape of a tensor."""
+    scalar = next(parameter for parameter in entry["parameters"] if parameter["type"] != "ptr")
+    scalar |= {"dtype": scalar["type"], "shape": [COUNT]}
+
+
 def module_without_name(entry: dict[str, Any]) -> None:
     """The module that the kernel belongs to is a number."""
     entry["module"] = 5
@@ -220,6 +249,7 @@ FORGED_ENTRIES = [
     shared_in_words,
     block_of_nothing,
     extent_below_zero,
+    scalar_with_a_tensor,
     module_without_name,
 ]
 
@@ -240,6 +270,64 @@ def with_metadata(image: bytes, change: Callable[[dict[str, Any]], None], escape
     change(metadata)
     data = json.dumps(metadata, sort_keys=True, separators=(",", ":"), ensure_ascii=escaped).encode()
     return written(replace(fatbin, sections=[replace(fatbin.sections[0], data=data), *fatbin.sections[1:]]))
+
+
+@clause("RT-04.5-04", "RT-08.1-07")
+def test_a_kernel_table_with_a_name_twice_is_refused(impl, check):
+    """The names in a kernel table differ: tessKernelGet finds a kernel by its name alone."""
+    session = opened(impl, check)
+    image = image_of(session)
+
+    def repeat(metadata: dict[str, Any]) -> None:
+        metadata["kernels"] *= 2
+
+    judge_refused(session, image, with_metadata(image, repeat))
+
+
+def explained(
+    group: Any = ("matmul", "add"), operation: Any = "matmul", **extents: Any
+) -> Callable[[dict[str, Any]], None]:
+    """Give tessExplain a fusion group of these operations and the shape of an operation's tile."""
+
+    def change(metadata: dict[str, Any]) -> None:
+        kernel = metadata["kernels"][0]["name"]
+        shape = {"kernel": kernel, "operation": operation, "extents": {"m": 64} | extents}
+        groups = [{"kernel": kernel, "operations": group}]
+        metadata["explanation"] = {"fusion_groups": groups, "tile_shapes": [shape]}
+
+    return change
+
+
+EXPLANATIONS: dict[str, Callable[[dict[str, Any]], None]] = {
+    "operations that are one text": explained(group="add"),
+    "a tile of no operation": explained(operation=None),
+    "an extent of nothing": explained(n=0),
+    "an extent in words": explained(n="64"),
+    "an extent without a name": explained(**{"": 8}),
+}
+
+
+@clause("RT-04.5-04", "RT-08.1-12")
+@pytest.mark.parametrize("forge", EXPLANATIONS.values(), ids=EXPLANATIONS)
+def test_a_forged_explanation_is_refused(impl, check, forge):
+    """Fusion groups are lists of texts, and a tile has at least one element along each named dimension."""
+    session = opened(impl, check)
+    image = image_of(session)
+    judge_refused(session, with_metadata(image, explained()), with_metadata(image, forge))
+
+
+@clause("RT-04.5-04", "RT-08.1-09")
+@pytest.mark.parametrize("value", [2, -1, "1"], ids=["two", "minus-one", "a-text"])
+def test_a_forged_policy_is_refused(impl, check, value):
+    """A switch of the module's numerics policy is 0 or 1, in an image as in tessSetNumericsPolicy (AMB-RT-47)."""
+    session = opened(impl, check)
+    image = image_of(session)
+
+    def switched(deterministic: Any) -> bytes:
+        policy = {"stableReductions": 1, "deterministic": deterministic, "rngStateless": 1, "allowFastMath": 0}
+        return with_metadata(image, lambda metadata: metadata.update(policy=policy))
+
+    judge_refused(session, switched(1), switched(value))
 
 
 @clause("RT-04.5-04", "RT-08.1-07")
@@ -393,3 +481,27 @@ def test_a_section_given_twice_is_refused(impl, check):
     image = image_of(session)
     fatbin = parsed(image)
     judge_refused(session, image, written(replace(fatbin, sections=[*fatbin.sections, fatbin.sections[-1]])))
+
+
+@clause("RT-04.5-04")
+def test_an_image_without_sections_is_refused(impl, check):
+    """Header, targets and checksum are in order; metadata and code are missing."""
+    session = opened(impl, check)
+    image = image_of(session)
+    judge_refused(session, image, written(replace(parsed(image), sections=[])))
+
+
+SIGNATURE_KIND = 6
+SIGNATURE_BYTES = 96
+
+
+@clause("RT-04.5-04")
+def test_a_section_behind_the_signature_is_refused(impl, check):
+    """A signature section is the last one, so that it covers all others; in the last place it changes nothing."""
+    session = opened(impl, check)
+    image = image_of(session)
+    fatbin = parsed(image)
+    signature = replace(fatbin.sections[0], kind=SIGNATURE_KIND, data=bytes(SIGNATURE_BYTES))
+    *first, last = fatbin.sections
+    signed = written(replace(fatbin, sections=[*first, last, signature]))
+    judge_refused(session, signed, written(replace(fatbin, sections=[*first, signature, last])))

@@ -184,11 +184,12 @@ def test_many_arguments_share_one_buffer(impl, check, seed):
         "k(int n",
         "int n",
         "k(tf32 t)",
+        "9k(int n)",
     ],
-    ids=["twice", "struct", "array", "type", "unnamed", "open", "bare", "tf32"],
+    ids=["twice", "struct", "array", "type", "unnamed", "open", "bare", "tf32", "kernel-name"],
 )
 def test_what_is_no_signature_is_refused(impl, check, text):
-    """Aggregates by value, unknown types and malformed texts are invalid values (AMB-RT-101)."""
+    """Aggregates by value, unknown types, a name that is none and malformed texts are invalid values (AMB-RT-101)."""
     answer = impl.abi.parameter_layout(signature=text)
     aggregate = text in ("k(struct point p)", "k(int n[4])")
     check.reading("AMB-RT-101", "aggregates laid out as C does", aggregate and isinstance(answer, Returned))
