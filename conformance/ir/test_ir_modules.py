@@ -60,6 +60,19 @@ def test_two_modules_of_a_text_have_two_names(impl, check, around):
         accepts_if(check, name == second, answer, category=REFUSED)
 
 
+@clause("LANG-05-03")
+@pytest.mark.parametrize("name", ["m", "n"])
+def test_a_function_of_a_text_is_found_by_the_name_of_its_module(impl, check, name):
+    """`m.f` and `n.f` are two functions, of which one returns its first argument (AMB-LANG-131)."""
+    bodies = {"m": "%a", "n": "%b"}
+    text = "".join(module(func(returns(value)), name=owner) for owner, value in bodies.items())
+    inputs = {"a": tensor_of("fp32", [[1, 2], [3, 4]]), "b": tensor_of("fp32", [[5, 6], [7, 8]])}
+    inputs["c"] = tensor_of("bool", True)
+    answer = impl.language.execute_ir(text=text, function=f"{name}.f", inputs=inputs, at="graph")
+    (actual,) = check.returns(answer)["outputs"]
+    check.bits(actual, inputs[bodies[name].strip("%")])
+
+
 @clause("LANG-05.2-06")
 def test_a_gradient_is_accepted_as_section_5_2_prints_it(impl, check):
     """`%g = tessera.graph.grad %y, %wrt(%x)`: what wrt is written around is differentiated by (AMB-LANG-58)."""

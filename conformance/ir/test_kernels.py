@@ -103,6 +103,16 @@ def test_a_kernel_may_return_early(impl, check, n, a, b):
     returns(impl, check, source, [a, b], "k", **integers(n=n, A=[1, 2, 3, 4], B=[5, 6, 7, 8]))
 
 
+@clause("LANG-02.3-52", "LANG-02.3-28")
+@pytest.mark.parametrize("n", [0, 1])
+def test_a_return_where_a_parameter_is_hidden_gives_the_parameter(impl, check, n):
+    """A variable of the parameter's name in the block of the return is another one (AMB-LANG-86)."""
+    body = ["A[0] = 0;", f"if (n == 1) {{ let A: {VECTOR} = B; A[1] = 9; return; }}", "A[2] = 0;"]
+    source = module(kernel(*body, parameters=f"n: int32, A: {VECTOR}, B: {VECTOR}"))
+    expected = [[0, 2, 3, 4] if n == 1 else [0, 2, 0, 4], [5, 6, 7, 8]]
+    returns(impl, check, source, expected, "k", **integers(n=n, A=[1, 2, 3, 4], B=[5, 6, 7, 8]))
+
+
 @clause("LANG-02.3-52", "LANG-02.3-19")
 @pytest.mark.parametrize(
     "body",

@@ -82,6 +82,18 @@ def test_each_module_has_its_own_functions(impl, check):
 
 
 @clause("LANG-05-03")
+def test_a_function_is_found_by_the_name_of_its_module(impl, check):
+    """`module.function` tells functions of one name apart (AMB-LANG-131)."""
+    signs = {"first": "+", "second": "-", "third": "*"}
+    source = "".join(
+        module(func(f"return a {sign} 2;", parameters="a: int32", result="int32"), name=name)
+        for name, sign in signs.items()
+    )
+    for name, number in (("first", 7), ("second", 3), ("third", 10)):
+        check.bits(value_of(impl, check, source, f"{name}.f", a=tensor_of("int32", 5)), tensor_of("int32", number))
+
+
+@clause("LANG-05-03")
 def test_a_function_of_another_module_is_unknown(impl, check):
     """The same call is legal in the function's own module and refused in the next."""
     caller = func("return helper(a);", parameters="a: int32", result="int32")

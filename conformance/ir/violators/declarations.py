@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,14 +12,16 @@ import numpy as np
 from tessera_conformance.strength import Violation, replaced
 from tessera_reference.adapter import language as adapter
 from tessera_reference.adapter import make
+from tessera_reference.graph import execution
 from tessera_reference.graph.constant import ConstTensor
 from tessera_reference.ir import text
-from tessera_reference.ir.operation import Refusal
+from tessera_reference.ir.operation import Function, Module, Refusal
 from tessera_reference.ir.types import ROW_MAJOR, Tensor
 from tessera_reference.language import expressions, modules, syntax, values
 from tessera_reference.language import expressions as constants
 from tessera_reference.language.expressions import Expressions
 from tessera_reference.language.modules import ModuleLowering
+from tessera_reference.levels import texts
 from tessera_reference.numerics.array import Array
 
 from .language_semantics import shown
@@ -243,3 +246,19 @@ CONSTANTS = [
         _first_number,
     ),
 ]
+
+
+def _of_the_first_module(modules: Sequence[Module], name: str) -> tuple[Module, Function]:
+    """The first function of a name, whatever module stands before it."""
+    short = name.rpartition(".")[2]
+    return _find_function([module for module in modules if short in module.functions][:1], short)
+
+
+_find_function = execution.find_function
+
+of_the_first_module = replaced(
+    "LANG-05-03",
+    "runs the first function of a name, whatever module is named",
+    make,
+    *((owner, "find_function", _of_the_first_module) for owner in (adapter, texts)),
+)

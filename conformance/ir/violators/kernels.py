@@ -10,6 +10,7 @@ from tessera_reference.adapter import ReferenceAdapter, make
 from tessera_reference.adapter import language as adapter
 from tessera_reference.language import syntax
 from tessera_reference.language.modules import FunctionLowering
+from tessera_reference.language.scope import Scope
 
 from .language_syntax import refuses
 
@@ -78,3 +79,18 @@ KERNELS = [
     refuses("no_attributes", "LANG-02.3-08", "has no attributes on kernels", r"kernel \w+\([^)]*\) @\{"),
     refuses("no_scalars", "LANG-02.3-08", "takes tensors only in kernels", r"kernel \w+\([^)]*: int32"),
 ]
+
+
+def _hidden_too(self: Scope, name: str) -> Any:
+    """The binding of a parameter, or of what hides it where it is asked for."""
+    return self.names.get(name) or _parameter(self, name)
+
+
+_parameter = Scope.parameter
+
+hidden_too = replaced(
+    "LANG-02.3-52",
+    "hands back what hides a parameter where a kernel returns",
+    make,
+    (Scope, "parameter", _hidden_too),
+)
